@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
-    let own = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
-    let folder = own.join("../../console/dist");
+    let crate_dir = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
+    let folder = crate_dir.join("../../console/dist");
     println!("cargo::rerun-if-changed={}", folder.display());
     let mut files = Vec::new();
     if folder.is_dir() {

@@ -10,12 +10,12 @@ use std::process::Command;
 pub fn set_commit() {
     let commit = git(&["rev-parse", "--short=12", "HEAD"]);
     let changed = git(&["status", "--porcelain", "--untracked-files=no"]);
-    let told = match (commit, changed) {
+    let revision = match (commit, changed) {
         (Some(commit), Some(changed)) if changed.is_empty() => commit,
         (Some(commit), _) => format!("{commit} and changes"),
         (None, _) => "unknown".to_owned(),
     };
-    println!("cargo::rustc-env=SUIMON_COMMIT={told}");
+    println!("cargo::rustc-env=SUIMON_COMMIT={revision}");
     println!("cargo::rerun-if-changed=src");
     if let Some(log) = git(&["rev-parse", "--git-path", "logs/HEAD"]) {
         println!("cargo::rerun-if-changed={log}");

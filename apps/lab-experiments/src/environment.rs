@@ -53,15 +53,15 @@ pub struct Environment<'a> {
 }
 
 impl<'a> Environment<'a> {
-    /// Creates an environment. `folder` is for disks and other large files; `say` shows messages
-    /// about the progress.
+    /// Creates an environment. `folder` is for disks and other large files; `print_progress` shows
+    /// messages about the progress.
     pub fn new(
         stop: &'a StopSignal,
         folder: &'a Path,
         profiler: Option<&'a dyn CpuProfiler>,
-        say: &'a dyn Fn(&str),
+        print_progress: &'a dyn Fn(&str),
     ) -> Self {
-        Self { stop, folder, profiler, print_progress: say }
+        Self { stop, folder, profiler, print_progress }
     }
 
     /// Profiles CPU time until the result is dropped, if requested by the user. The measurement
@@ -111,16 +111,16 @@ impl<'a> Environment<'a> {
         process.wait(POLL_INTERVAL)
     }
 
-    /// Calls `look` at the end of each of the given number of seconds.
+    /// Calls `poll` at the end of each of the given number of seconds.
     pub(crate) fn each_second(
         &self,
         seconds: u64,
-        mut look: impl FnMut() -> Result<()>,
+        mut poll: impl FnMut() -> Result<()>,
     ) -> Result<()> {
-        let began = Instant::now();
+        let started = Instant::now();
         for number in 1..=seconds {
-            self.wait_until(began + Duration::from_secs(number))?;
-            look()?;
+            self.wait_until(started + Duration::from_secs(number))?;
+            poll()?;
         }
         Ok(())
     }
@@ -128,11 +128,11 @@ impl<'a> Environment<'a> {
     fn wait_until(&self, ends: Instant) -> Result<()> {
         loop {
             self.check()?;
-            let left = ends.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            let remaining = ends.saturating_duration_since(Instant::now());
+            if remaining.is_zero() {
                 return Ok(());
             }
-            thread::sleep(left.min(POLL_INTERVAL));
+            thread::sleep(remaining.min(POLL_INTERVAL));
         }
     }
 }

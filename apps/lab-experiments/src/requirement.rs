@@ -35,8 +35,8 @@ pub(crate) fn daemon() -> Vec<Requirement> {
 
 /// Returns the requirements of programs, given with their Debian packages.
 pub(crate) fn programs(programs: &[(&'static str, &'static str)]) -> Vec<Requirement> {
-    let one = |&(name, package): &(_, _)| Requirement::Program { name, package };
-    programs.iter().map(one).collect()
+    let requirement = |&(name, package): &(_, _)| Requirement::Program { name, package };
+    programs.iter().map(requirement).collect()
 }
 
 impl Requirement {
@@ -44,8 +44,8 @@ impl Requirement {
     pub fn missing(&self, folder: &Path) -> Option<Words> {
         match self {
             Self::Program { name, package } => {
-                let is_there = suimon_rig::system_program(name).is_ok();
-                (!is_there).then(|| missing(name, package))
+                let exists = suimon_rig::system_program(name).is_ok();
+                (!exists).then(|| missing(name, package))
             }
             Self::File { path, package } => {
                 (!Path::new(path).exists()).then(|| missing(path, package))
@@ -60,12 +60,12 @@ impl Requirement {
             Self::FreeMib(mib) => {
                 let free = free_mib(folder)?;
                 (free < *mib).then(|| {
-                    let shown = folder.display();
+                    let folder_text = folder.display();
                     Words::new(
                         format!(
-                            "{shown} needs {mib} MiB of free space and has {free} MiB; name \
+                            "{folder_text} needs {mib} MiB of free space and has {free} MiB; name \
                              another folder with --work-folder"),
-                        format!("{shown} に {mib} MiB 必要ですが、空きは {free} MiB です。--work-folder \
+                        format!("{folder_text} に {mib} MiB 必要ですが、空きは {free} MiB です。--work-folder \
                                  で別の場所を指定してください"),
                     )
                 })
@@ -91,13 +91,13 @@ fn missing(name: &str, package: &str) -> Words {
 
 /// Returns the free space for unprivileged users in MiB; `None` if it cannot be determined.
 pub fn free_mib(folder: &Path) -> Option<u64> {
-    let mut asked: PathBuf = folder.to_owned();
+    let mut existing: PathBuf = folder.to_owned();
     // For a folder that does not exist yet, the nearest existing parent is examined.
-    while fs::metadata(&asked).is_err() {
-        if !asked.pop() {
+    while fs::metadata(&existing).is_err() {
+        if !existing.pop() {
             return None;
         }
     }
-    let of = rustix::fs::statvfs(&asked).ok()?;
-    Some(of.f_bavail.saturating_mul(of.f_frsize) >> 20)
+    let status = rustix::fs::statvfs(&existing).ok()?;
+    Some(status.f_bavail.saturating_mul(status.f_frsize) >> 20)
 }

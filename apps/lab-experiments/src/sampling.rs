@@ -22,7 +22,7 @@ const NS: &str = "_ns";
 /// Sampler of the machine and, if given, a daemon.
 pub(crate) struct Sampler<'a> {
     daemon: Option<&'a Daemon>,
-    began: Instant,
+    started: Instant,
     samples: Vec<Sample>,
 }
 
@@ -44,7 +44,7 @@ struct Sample {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct CpuTicks {
     busy: u64,
-    all: u64,
+    total: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -77,7 +77,7 @@ impl<'a> Sampler<'a> {
     /// # Errors
     /// The daemon does not respond.
     pub(crate) fn begin(daemon: Option<&'a Daemon>) -> Result<Self> {
-        let mut sampler = Self { daemon, began: Instant::now(), samples: Vec::new() };
+        let mut sampler = Self { daemon, started: Instant::now(), samples: Vec::new() };
         sampler.sample()?;
         Ok(sampler)
     }
@@ -88,16 +88,16 @@ impl<'a> Sampler<'a> {
     /// The daemon does not respond.
     pub(crate) fn sample(&mut self) -> Result<()> {
         let stat = fs::read_to_string("/proc/stat").context("/proc/stat")?;
-        let mut look =
-            Sample { elapsed: self.began.elapsed(), cpus: cpus_in(&stat)?, ..Sample::default() };
+        let mut sample =
+            Sample { elapsed: self.started.elapsed(), cpus: cpus_in(&stat)?, ..Sample::default() };
         if let Some(daemon) = self.daemon {
-            look.workers = daemon.threads_cpu_time(WORKER_PREFIX)?;
-            look.control = daemon.cpu_time()?.saturating_sub(look.workers);
+            sample.workers = daemon.threads_cpu_time(WORKER_PREFIX)?;
+            sample.control = daemon.cpu_time()?.saturating_sub(sample.workers);
             let top = daemon.get("/1.0/top")?;
-            look.stages = stages_in(&top);
-            look.energy = energy_in(&top);
+            sample.stages = stages_in(&top);
+            sample.energy = energy_in(&top);
         }
-        self.samples.push(look);
+        self.samples.push(sample);
         Ok(())
     }
 
@@ -112,10 +112,10 @@ impl<'a> Sampler<'a> {
         time: Duration,
         period: Duration,
     ) -> Result<()> {
-        let began = Instant::now();
+        let started = Instant::now();
         let mut next = period;
         while next <= time {
-            environment.wait(next.saturating_sub(began.elapsed()))?;
+            environment.wait(next.saturating_sub(started.elapsed()))?;
             self.sample()?;
             next += period;
         }
@@ -133,24 +133,33 @@ impl<'a> Sampler<'a> {
     /// Returns the series of charts: groups `cpu` (percent of each CPU), `suimond` (its threads)
     /// and `stage` (of its workers), both in percent of one CPU, and `power`.
     pub(crate) fn series(&self) -> Vec<Series> {
-        let mut all: Vec<Series> = Vec::new();
+        let mut all_series: Vec<Series> = Vec::new();
         for pair in self.samples.windows(2) {
             let [before, after] = pair else { continue };
-            let at = after.elapsed.as_secs_f64();
+            let at_s = after.elapsed.as_secs_f64();
             let mut add = |group: &str, name: &str, unit: &str, value: f64| {
-                let known = all.iter_mut().find(|of| of.group == group && of.name == name);
-                match known {
-                    Some(series) => series.points.push((at, value)),
-                    None => all.push(Series {
+                let known_series = all_series
+                    .iter_mut()
+                    .find(|series| series.group == group && series.name == name);
+                match known_series {
+                    Some(series) => series.points.push((at_s, value)),
+                    None => all_series.push(Series {
                         group: group.to_owned(),
                         name: name.to_owned(),
                         unit: unit.to_owned(),
-                        points: vec![(at, value)],
+                        points: vec![(at_s, value)],
                     }),
                 }
             };
-            for (number, (was, is)) in before.cpus.iter().zip(&after.cpus).enumerate() {
-                add("cpu", &format!("CPU {number}"), "%", percent_busy(*was, *is));
+            for (number, (before_ticks, after_ticks)) in
+                before.cpus.iter().zip(&after.cpus).enumerate()
+            {
+                add(
+                    "cpu",
+                    &format!("CPU {number}"),
+                    "%",
+                    percent_busy(*before_ticks, *after_ticks),
+                );
             }
             let sums = between(before, after);
             let of_a_cpu = |ns: f64| ns / (sums.span_s * 1e9).max(1.0) * 100.0;
@@ -165,7 +174,7 @@ impl<'a> Sampler<'a> {
                 add("power", "packages", "W", watts);
             }
         }
-        all
+        all_series
     }
 }
 
@@ -179,40 +188,45 @@ impl Sums {
 
 fn between(first: &Sample, last: &Sample) -> Sums {
     let span_s = last.elapsed.saturating_sub(first.elapsed).as_secs_f64();
-    let sum = |look: &Sample| {
-        let add = |sum: CpuTicks, of: &CpuTicks| CpuTicks {
-            busy: sum.busy + of.busy,
-            all: sum.all + of.all,
+    let sum = |sample: &Sample| {
+        let add = |sum: CpuTicks, ticks: &CpuTicks| CpuTicks {
+            busy: sum.busy + ticks.busy,
+            total: sum.total + ticks.total,
         };
-        look.cpus.iter().fold(CpuTicks::default(), add)
+        sample.cpus.iter().fold(CpuTicks::default(), add)
     };
-    let (was, is) = (sum(first), sum(last));
+    let (before_ticks, after_ticks) = (sum(first), sum(last));
     let tick_ns = 1e9 / rustix::param::clock_ticks_per_second() as f64;
-    let ns = |was: Duration, is: Duration| is.saturating_sub(was).as_nanos() as f64;
+    let ns = |before_time: Duration, after_time: Duration| {
+        after_time.saturating_sub(before_time).as_nanos() as f64
+    };
     let grown = last.stages.iter().map(|(stage, ns)| {
-        let was = first.stages.get(stage).copied().unwrap_or(0);
-        (stage.clone(), ns.saturating_sub(was) as f64)
+        let before_ns = first.stages.get(stage).copied().unwrap_or(0);
+        (stage.clone(), ns.saturating_sub(before_ns) as f64)
     });
     Sums {
         span_s,
-        cpu_percent: percent_busy(was, is),
-        cpu_ns: is.busy.saturating_sub(was.busy) as f64 * tick_ns,
+        cpu_percent: percent_busy(before_ticks, after_ticks),
+        cpu_ns: after_ticks.busy.saturating_sub(before_ticks.busy) as f64 * tick_ns,
         workers_ns: ns(first.workers, last.workers),
         control_ns: ns(first.control, last.control),
         stages_ns: grown.collect(),
-        watts: first.energy.zip(last.energy).and_then(|(was, is)| watts(was, is)),
+        watts: first
+            .energy
+            .zip(last.energy)
+            .and_then(|(before_energy, after_energy)| watts(before_energy, after_energy)),
     }
 }
 
-fn percent_busy(was: CpuTicks, is: CpuTicks) -> f64 {
-    let all = is.all.saturating_sub(was.all);
-    is.busy.saturating_sub(was.busy) as f64 * 100.0 / all.max(1) as f64
+fn percent_busy(before_ticks: CpuTicks, after_ticks: CpuTicks) -> f64 {
+    let total = after_ticks.total.saturating_sub(before_ticks.total);
+    after_ticks.busy.saturating_sub(before_ticks.busy) as f64 * 100.0 / total.max(1) as f64
 }
 
 /// Converts microjoules per nanosecond to W.
-fn watts(was: Energy, is: Energy) -> Option<f64> {
-    let span = is.read_ns.checked_sub(was.read_ns).filter(|span| *span > 0)?;
-    let used = is.microjoules.checked_sub(was.microjoules)?;
+fn watts(before_energy: Energy, after_energy: Energy) -> Option<f64> {
+    let span = after_energy.read_ns.checked_sub(before_energy.read_ns).filter(|span| *span > 0)?;
+    let used = after_energy.microjoules.checked_sub(before_energy.microjoules)?;
     Some(used as f64 * 1e3 / span as f64)
 }
 
@@ -230,7 +244,7 @@ fn cpus_in(stat: &str) -> Result<Vec<CpuTicks>> {
                 anyhow::bail!("/proc/stat: cpu{line}");
             };
             let busy = user + nice + system + irq + softirq;
-            Ok(CpuTicks { busy, all: ticks.iter().sum::<u64>().max(busy + idle + iowait) })
+            Ok(CpuTicks { busy, total: ticks.iter().sum::<u64>().max(busy + idle + iowait) })
         })
         .collect()
 }
@@ -239,7 +253,7 @@ fn cpus_in(stat: &str) -> Result<Vec<CpuTicks>> {
 fn stages_in(top: &Value) -> BTreeMap<String, u64> {
     let mut sum = BTreeMap::new();
     let processors = top["workers"].as_array().into_iter().flatten();
-    for (name, ns) in processors.filter_map(|of| of["stages"].as_object()).flatten() {
+    for (name, ns) in processors.filter_map(|worker| worker["stages"].as_object()).flatten() {
         let name = name.strip_suffix(NS).unwrap_or(name);
         *sum.entry(name.to_owned()).or_default() += ns.as_u64().unwrap_or(0);
     }
@@ -267,19 +281,19 @@ mod tests {
                          cpu0 160 10 60 420 20 0 30 0 0 0\n\
                          cpu1 220 10 60 460 10 0 30 20 0 0\nintr 9 cpu 1\n";
 
-    fn sample(at: u64, stat: &str, copy_in: u64, energy: u64) -> Sample {
+    fn sample(second: u64, stat: &str, copy_in: u64, energy: u64) -> Sample {
         let top = json!({
             "workers": [
                 { "stages": { "copy_in_ns": copy_in, "idle_ns": 5 } },
                 { "stages": { "copy_in_ns": copy_in, "poll_ns": 1 } },
             ],
-            "power": { "energy_uj": energy, "read_monotonic_ns": at * 1_000_000_000 },
+            "power": { "energy_uj": energy, "read_monotonic_ns": second * 1_000_000_000 },
         });
         Sample {
-            elapsed: Duration::from_secs(at),
+            elapsed: Duration::from_secs(second),
             cpus: cpus_in(stat).unwrap(),
-            workers: Duration::from_millis(at * 100),
-            control: Duration::from_millis(at * 10),
+            workers: Duration::from_millis(second * 100),
+            control: Duration::from_millis(second * 10),
             stages: stages_in(&top),
             energy: energy_in(&top),
         }
@@ -302,13 +316,13 @@ mod tests {
 
     #[test]
     fn series_have_a_point_for_each_pair_of_looks() {
-        let looks = vec![sample(0, BEFORE, 0, 0), sample(1, AFTER, 10, 7)];
-        let sampler = Sampler { daemon: None, began: Instant::now(), samples: looks };
+        let samples = vec![sample(0, BEFORE, 0, 0), sample(1, AFTER, 10, 7)];
+        let sampler = Sampler { daemon: None, started: Instant::now(), samples };
         let series = sampler.series();
-        let cpu = series.iter().find(|of| of.name == "CPU 0").unwrap();
+        let cpu = series.iter().find(|series| series.name == "CPU 0").unwrap();
         assert_eq!((cpu.group.as_str(), cpu.points.len()), ("cpu", 1));
         assert!((cpu.points[0].1 - 80.0).abs() < 1e-9, "{cpu:?}");
-        assert!(series.iter().all(|of| of.name != "idle"), "{series:?}");
+        assert!(series.iter().all(|series| series.name != "idle"), "{series:?}");
     }
 
     #[test]

@@ -131,7 +131,7 @@ fn reference() -> String {
 
 /// Executes the command line and returns the exit code.
 pub(crate) fn run() -> ExitCode {
-    let done = match Arguments::parse().verb {
+    let result = match Arguments::parse().verb {
         Verb::List(flags) => flags.run(),
         Verb::Show(flags) => flags.run(),
         Verb::Run(flags) => flags.run(),
@@ -147,7 +147,7 @@ pub(crate) fn run() -> ExitCode {
         Verb::Man(flags) => flags.write(Arguments::command()).map_err(Into::into),
         Verb::Docs(flags) => flags.write([("lab.md", reference())]).map_err(Into::into),
     };
-    match done {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => exit_code(&error),
     }

@@ -25,7 +25,7 @@ pub(crate) struct CompareFlags {
     results: ResultsFlags,
 }
 
-fn found(finding: ComparisonResult) -> Words {
+fn finding_text(finding: ComparisonResult) -> Words {
     match finding {
         ComparisonResult::Better => Words::new("better", "改善"),
         ComparisonResult::Worse => Words::new("worse", "悪化"),
@@ -43,15 +43,23 @@ impl CompareFlags {
     pub(crate) fn run(self) -> Result<()> {
         let results = self.results.folder();
         let (a, b) = (results.find(&self.a)?.load()?, results.find(&self.b)?.load()?);
-        let all = compare(&a, &b);
-        ensure!(!all.is_empty(), "runs {} and {} have no case with a common measure", a.id, b.id);
+        let comparisons = compare(&a, &b);
+        ensure!(
+            !comparisons.is_empty(),
+            "runs {} and {} have no case with a common measure",
+            a.id,
+            b.id
+        );
         if self.form.json {
-            return print(&format!("{:#}\n", json!({ "a": a.id, "b": b.id, "compared": all })));
+            return print(&format!(
+                "{:#}\n",
+                json!({ "a": a.id, "b": b.id, "compared": comparisons })
+            ));
         }
-        print(&self.text(&a, &b, &all))
+        print(&self.text(&a, &b, &comparisons))
     }
 
-    fn text(&self, a: &Run, b: &Run, all: &[Comparison]) -> String {
+    fn text(&self, a: &Run, b: &Run, comparisons: &[Comparison]) -> String {
         let language = self.form.language;
         let mut text =
             format!("A {}, {}\nB {}, {}\n", a.id, a.machine.suimon, b.id, b.machine.suimon);
@@ -62,35 +70,38 @@ impl CompareFlags {
             );
             text += &format!("{}\n", words.in_language(language));
         }
-        let is_shown = |of: &&Comparison| {
+        let is_shown = |comparison: &&Comparison| {
             self.all
                 || !matches!(
-                    of.finding,
+                    comparison.finding,
                     ComparisonResult::NotSignificant | ComparisonResult::TooFewSamples
                 )
         };
-        for of in all.iter().filter(is_shown) {
-            let value = |value: f64| number(value, digits(of.a.mean));
-            let more = of.more_percent.map_or_else(String::new, |more| format!(" ({more:+.1} %)"));
-            let unit = &of.measure.unit;
+        for comparison in comparisons.iter().filter(is_shown) {
+            let value = |value: f64| number(value, digits(comparison.a.mean));
+            let change = comparison
+                .more_percent
+                .map_or_else(String::new, |change| format!(" ({change:+.1} %)"));
+            let unit = &comparison.measure.unit;
             text += &format!(
-                "{}, {}: {} → {} {unit}{more}, p = {:.3}, {}\n",
-                of.case.words.in_language(language),
-                of.measure.words.in_language(language),
-                value(of.a.mean),
-                value(of.b.mean),
-                of.p_corrected,
-                found(of.finding).in_language(language),
+                "{}, {}: {} → {} {unit}{change}, p = {:.3}, {}\n",
+                comparison.case.words.in_language(language),
+                comparison.measure.words.in_language(language),
+                value(comparison.a.mean),
+                value(comparison.b.mean),
+                comparison.p_corrected,
+                finding_text(comparison.finding).in_language(language),
             );
         }
-        let count =
-            |finding: ComparisonResult| all.iter().filter(|of| of.finding == finding).count();
-        let tally = Words::new(
+        let count = |finding: ComparisonResult| {
+            comparisons.iter().filter(|comparison| comparison.finding == finding).count()
+        };
+        let summary = Words::new(
             format!(
                 "{} measures compared by Mann–Whitney with Holm's correction: {} better, {} \
                  worse, {} different, {} without a significant difference, {} with too few \
                  repetitions.",
-                all.len(),
+                comparisons.len(),
                 count(ComparisonResult::Better),
                 count(ComparisonResult::Worse),
                 count(ComparisonResult::Different),
@@ -99,7 +110,7 @@ impl CompareFlags {
             ),
             format!(
                 "{} 項目を Mann–Whitney 検定 (Holm 補正) で比較: 改善 {}、悪化 {}、相違 {}、有意差なし {}、回数不足 {}。",
-                all.len(),
+                comparisons.len(),
                 count(ComparisonResult::Better),
                 count(ComparisonResult::Worse),
                 count(ComparisonResult::Different),
@@ -107,6 +118,6 @@ impl CompareFlags {
                 count(ComparisonResult::TooFewSamples)
             ),
         );
-        text + tally.in_language(language) + "\n"
+        text + summary.in_language(language) + "\n"
     }
 }

@@ -50,7 +50,7 @@ fn evaluate_figure(figure: &Figure, run: &Run) -> EvaluatedFigure {
     };
     let unit_of_measure = figure.measured.as_ref().filter(|_| figure.over.is_none());
     let unit_of_measure = unit_of_measure.and_then(|source| run.measure(&source.measure));
-    let unit = figure.unit.clone().or_else(|| unit_of_measure.map(|of| of.unit.clone()));
+    let unit = figure.unit.clone().or_else(|| unit_of_measure.map(|measure| measure.unit.clone()));
     EvaluatedFigure {
         id: figure.id.clone(),
         of: figure.of.clone(),
@@ -71,20 +71,21 @@ fn values(figure: &Figure, run: &Run) -> Vec<f64> {
     let of_case =
         |case: &str| run.parts.iter().filter(move |part| part.case == case).collect::<Vec<_>>();
     let parts = of_case(&source.case);
-    let Some(over) = &figure.over else {
+    let Some(divisor) = &figure.over else {
         return parts
             .iter()
             .filter_map(|part| part.values.get(&source.measure))
-            .map(|of| scaled(*of))
+            .map(|part| scaled(*part))
             .collect();
     };
-    let others = of_case(&over.case);
+    let others = of_case(&divisor.case);
     let ratio = |part: &&suimon_lab_run::Repetition| {
         let other = others
             .iter()
             .find(|other| other.repetition == part.repetition && other.failure.is_none())?;
-        let (above, below) = (part.values.get(&source.measure)?, other.values.get(&over.measure)?);
-        (*below != 0.0).then(|| scaled(above / below))
+        let (numerator, denominator) =
+            (part.values.get(&source.measure)?, other.values.get(&divisor.measure)?);
+        (*denominator != 0.0).then(|| scaled(numerator / denominator))
     };
     parts.iter().filter_map(ratio).collect()
 }
@@ -93,11 +94,11 @@ fn agreement(figure: &Figure, measured: Option<&Statistics>) -> Agreement {
     let Some(expects) = figure.expects else { return Agreement::Shown };
     let Some(measured) = measured else { return Agreement::NotMeasured };
     let (low, high) = measured.interval.unwrap_or((measured.mean, measured.mean));
-    let least = expects.at_least.unwrap_or(f64::NEG_INFINITY);
-    let most = expects.at_most.unwrap_or(f64::INFINITY);
-    if low >= least && high <= most {
+    let low_bound = expects.at_least.unwrap_or(f64::NEG_INFINITY);
+    let high_bound = expects.at_most.unwrap_or(f64::INFINITY);
+    if low >= low_bound && high <= high_bound {
         Agreement::Agrees
-    } else if high < least || low > most {
+    } else if high < low_bound || low > high_bound {
         Agreement::Differs
     } else {
         Agreement::Open
@@ -105,13 +106,13 @@ fn agreement(figure: &Figure, measured: Option<&Statistics>) -> Agreement {
 }
 
 fn simulated(figure: &Figure, run: &Run) -> Option<SimulatedFigure> {
-    let of = figure.simulated.as_ref()?;
-    let is_it = |figure: &&SimulatedFigure| {
-        figure.step == of.step
-            && figure.quantity == of.of
-            && of.published.as_ref().is_none_or(|published| *published == figure.published)
+    let expected = figure.simulated.as_ref()?;
+    let is_expected = |figure: &&SimulatedFigure| {
+        figure.step == expected.step
+            && figure.quantity == expected.of
+            && expected.published.as_ref().is_none_or(|published| *published == figure.published)
     };
-    run.simulated.iter().find(is_it).cloned()
+    run.simulated.iter().find(is_expected).cloned()
 }
 
 impl EvaluatedFigure {
@@ -134,15 +135,16 @@ impl EvaluatedFigure {
 
     /// Returns the measured value with half the width of its confidence interval.
     pub(crate) fn text(&self) -> Option<String> {
-        let of = self.measured?;
-        let text =
-            |value: f64| number(value, self.digits.or_else(|| crate::number::digits(of.mean)));
+        let measured = self.measured?;
+        let text = |value: f64| {
+            number(value, self.digits.or_else(|| crate::number::digits(measured.mean)))
+        };
         let unit = if self.unit.is_empty() { String::new() } else { format!(" {}", self.unit) };
-        Some(match of.interval {
+        Some(match measured.interval {
             Some((low, high)) if high > low => {
-                format!("{} ± {}{unit}", text(of.mean), text((high - low) / 2.0))
+                format!("{} ± {}{unit}", text(measured.mean), text((high - low) / 2.0))
             }
-            _ => format!("{}{unit}", text(of.mean)),
+            _ => format!("{}{unit}", text(measured.mean)),
         })
     }
 }
@@ -151,22 +153,28 @@ impl EvaluatedFigure {
 pub(crate) fn verdict(plan: &Plan, run: &Run, judged: &[EvaluatedFigure]) -> Words {
     let answer = plan.head.answer.as_ref().filter(|_| run.origin == RunOrigin::Real);
     let mut words = answer.map(|answer| filled(answer, judged)).unwrap_or_default();
-    let tally = match run.origin {
+    let summary = match run.origin {
         RunOrigin::Real => count_agreements(judged),
         RunOrigin::Simulated { .. } => {
-            let (agree, all) =
-                (run.simulated.iter().filter(|of| of.agrees).count(), run.simulated.len());
+            let (agree, figure_count) = (
+                run.simulated.iter().filter(|simulated_figure| simulated_figure.agrees).count(),
+                run.simulated.len(),
+            );
             Words::new(
-                format!("{agree} of {all} simulated figures agree with the published ones."),
-                format!("シミュレーターでは {all} 個の数値のうち {agree} 個が公表値と一致します。"),
+                format!(
+                    "{agree} of {figure_count} simulated figures agree with the published ones."
+                ),
+                format!(
+                    "シミュレーターでは {figure_count} 個の数値のうち {agree} 個が公表値と一致します。"
+                ),
             )
         }
     };
-    for (text, more) in [(&mut words.en, &tally.en), (&mut words.ja, &tally.ja)] {
-        if !text.is_empty() && !more.is_empty() {
+    for (text, summary_text) in [(&mut words.en, &summary.en), (&mut words.ja, &summary.ja)] {
+        if !text.is_empty() && !summary_text.is_empty() {
             text.push(' ');
         }
-        text.push_str(more);
+        text.push_str(summary_text);
     }
     words
 }
@@ -174,27 +182,30 @@ pub(crate) fn verdict(plan: &Plan, run: &Run, judged: &[EvaluatedFigure]) -> Wor
 /// Replaces each `{figure}` by its measured value.
 fn filled(answer: &Words, judged: &[EvaluatedFigure]) -> Words {
     let mut words = answer.clone();
-    for of in judged {
-        let place = format!("{{{}}}", of.id);
-        words.en =
-            words.en.replace(&place, &of.text().unwrap_or_else(|| "(not measured)".to_owned()));
-        words.ja = words.ja.replace(&place, &of.text().unwrap_or_else(|| "(未測定)".to_owned()));
+    for figure in judged {
+        let placeholder = format!("{{{}}}", figure.id);
+        words.en = words
+            .en
+            .replace(&placeholder, &figure.text().unwrap_or_else(|| "(not measured)".to_owned()));
+        words.ja =
+            words.ja.replace(&placeholder, &figure.text().unwrap_or_else(|| "(未測定)".to_owned()));
     }
     words
 }
 
 fn count_agreements(judged: &[EvaluatedFigure]) -> Words {
-    let count = |agreement: Agreement| judged.iter().filter(|of| of.agreement == agreement).count();
+    let count =
+        |agreement: Agreement| judged.iter().filter(|figure| figure.agreement == agreement).count();
     let (agrees, differs, open) =
         (count(Agreement::Agrees), count(Agreement::Differs), count(Agreement::Open));
     let missing = count(Agreement::NotMeasured);
-    let all = agrees + differs + open + missing;
-    if all == 0 {
+    let total = agrees + differs + open + missing;
+    if total == 0 {
         return Words::default();
     }
     let (mut en, mut ja) = (
-        format!("{agrees} of {all} figures are as expected"),
-        format!("{all} 個の数値のうち {agrees} 個が期待どおり"),
+        format!("{agrees} of {total} figures are as expected"),
+        format!("{total} 個の数値のうち {agrees} 個が期待どおり"),
     );
     for (count, english, japanese) in [
         (differs, "are not as expected", "期待と相違"),
@@ -206,8 +217,9 @@ fn count_agreements(judged: &[EvaluatedFigure]) -> Words {
             ja += &format!("、{count} 個が{japanese}");
         }
     }
-    let single = judged.iter().filter_map(|of| of.measured).all(|of| of.samples < 2);
-    if single && missing < all {
+    let single =
+        judged.iter().filter_map(|figure| figure.measured).all(|measured| measured.samples < 2);
+    if single && missing < total {
         en += "; each was measured once, so the spread is unknown";
         ja += "です。各 1 回の測定のため、ばらつきは不明";
     }

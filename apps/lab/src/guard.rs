@@ -44,35 +44,35 @@ pub(crate) fn supervise() -> Result<Option<ExitStatus>> {
         .env_remove(PARENT_WORKER)
         .spawn()
         .context("cannot start the process that runs the experiment")?;
-    let ended = wait(&mut work, &stop)?;
-    if ended.signal().is_some() {
+    let status = wait(&mut work, &stop)?;
+    if status.signal().is_some() {
         sweep_leftovers();
     }
-    Ok(Some(ended))
+    Ok(Some(status))
 }
 
 /// Makes this process stop when its parent is gone.
 fn end_with(parent: &str) -> Result<()> {
     set_parent_process_death_signal(Some(Signal::TERM))?;
     // The parent may have ended before the call.
-    let is_there = getppid().is_some_and(|pid| pid.as_raw_nonzero().to_string() == parent);
-    if !is_there {
+    let exists = getppid().is_some_and(|pid| pid.as_raw_nonzero().to_string() == parent);
+    if !exists {
         bail!("the parent process has ended");
     }
     Ok(())
 }
 
 fn wait(work: &mut Child, stop: &StopSignal) -> Result<ExitStatus> {
-    let mut asked: Option<Instant> = None;
+    let mut stop_requested_at: Option<Instant> = None;
     loop {
         if let Some(status) = work.try_wait()? {
             return Ok(status);
         }
-        if stop.is_asked() && asked.is_none() {
-            asked = Some(Instant::now());
+        if stop.is_asked() && stop_requested_at.is_none() {
+            stop_requested_at = Some(Instant::now());
             signal(work, Signal::TERM);
         }
-        if asked.is_some_and(|at| at.elapsed() > END_LIMIT) {
+        if stop_requested_at.is_some_and(|requested_at| requested_at.elapsed() > END_LIMIT) {
             signal(work, Signal::KILL);
         }
         thread::sleep(POLL_INTERVAL);
@@ -119,10 +119,10 @@ mod tests {
             .unwrap();
         let mut pid = String::new();
         BufReader::new(worker.stdout.take().unwrap()).read_line(&mut pid).unwrap();
-        let wait_until = |what: &str, is_so: &dyn Fn() -> bool| {
-            let began = Instant::now();
-            while !is_so() {
-                assert!(began.elapsed() < Duration::from_secs(120), "{what}");
+        let wait_until = |condition: &str, is_met: &dyn Fn() -> bool| {
+            let started = Instant::now();
+            while !is_met() {
+                assert!(started.elapsed() < Duration::from_secs(120), "{condition}");
                 thread::sleep(POLL_INTERVAL);
             }
         };
@@ -131,7 +131,8 @@ mod tests {
         worker.wait().unwrap();
         let stat = format!("/proc/{}/stat", pid.trim());
         // An ended process remains as zombie until it is waited for.
-        let has_ended = || fs::read_to_string(&stat).map_or(true, |of| of.contains(") Z "));
+        let has_ended =
+            || fs::read_to_string(&stat).map_or(true, |stat_text| stat_text.contains(") Z "));
         wait_until("it goes on without its worker", &has_ended);
     }
 }

@@ -43,15 +43,16 @@ impl ListFlags {
             Language::En => "en",
             Language::Ja => "ja",
         };
-        for of in plans.as_array().into_iter().flatten() {
-            let scales = of["scales"].as_array().into_iter().flatten();
-            let at = scales.into_iter().find(|at| at["scale"] == self.scale.name());
-            let at = at.cloned().unwrap_or_default();
-            let minutes = (at["seconds"].as_f64().unwrap_or(0.0) / 60.0).max(1.0);
+        for plan in plans.as_array().into_iter().flatten() {
+            let scales = plan["scales"].as_array().into_iter().flatten();
+            let scale_entry =
+                scales.into_iter().find(|scale_entry| scale_entry["scale"] == self.scale.name());
+            let scale_entry = scale_entry.cloned().unwrap_or_default();
+            let minutes = (scale_entry["seconds"].as_f64().unwrap_or(0.0) / 60.0).max(1.0);
             let (id, title) =
-                (of["id"].as_str().unwrap_or_default(), of["title"][language].as_str());
+                (plan["id"].as_str().unwrap_or_default(), plan["title"][language].as_str());
             print(&format!("{id:<20} {minutes:>5.0} min  {}\n", title.unwrap_or_default()))?;
-            for lacking in at["missing"].as_array().into_iter().flatten() {
+            for lacking in scale_entry["missing"].as_array().into_iter().flatten() {
                 print(&format!("{:<31} {}\n", "", lacking[language].as_str().unwrap_or_default()))?;
             }
         }
@@ -71,9 +72,9 @@ impl ListFlags {
         if self.form.json {
             return print(&format!("{:#}\n", Value::Array(values)));
         }
-        for of in values {
-            let text = |key: &str| of[key].as_str().unwrap_or_default().to_owned();
-            let state = if of["whole"] == true { "" } else { "  interrupted" };
+        for run in values {
+            let text = |key: &str| run[key].as_str().unwrap_or_default().to_owned();
+            let state = if run["whole"] == true { "" } else { "  interrupted" };
             print(&format!(
                 "{:<40} {:<9} {:<5} {}{state}\n",
                 text("id"),
@@ -106,8 +107,8 @@ pub(crate) fn plans(work_folder: &Path) -> Result<Value> {
 /// Returns the estimated duration of a plan at a scale, and its missing requirements.
 fn at_scale(plan: &Plan, scale: Scale, work_folder: &Path) -> Result<Value> {
     let experiment = plan.experiment(scale)?;
-    let once: f64 = experiment.cases().iter().map(|case| case.seconds).sum();
-    let seconds = once * f64::from(plan.repeat(scale).min);
+    let seconds_per_repetition: f64 = experiment.cases().iter().map(|case| case.seconds).sum();
+    let seconds = seconds_per_repetition * f64::from(plan.repeat(scale).min);
     let requirements = experiment.requirements();
     let missing: Vec<Words> =
         requirements.iter().filter_map(|need| need.missing(work_folder)).collect();

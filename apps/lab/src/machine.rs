@@ -50,7 +50,7 @@ pub(crate) fn examine() -> MachineInfo {
         suimon: env!("SUIMON_COMMIT").to_owned(),
         tools: TOOLS
             .iter()
-            .filter_map(|(name, words)| Some(((*name).to_owned(), first_line(words)?)))
+            .filter_map(|(name, command)| Some(((*name).to_owned(), first_line(command)?)))
             .collect(),
         noise: noise(),
     }
@@ -58,7 +58,7 @@ pub(crate) fn examine() -> MachineInfo {
 
 fn noise() -> Noise {
     let (load_before, steal) = (load(), steal_ticks());
-    let began = Instant::now();
+    let started = Instant::now();
     let mut pieces: Vec<f64> = (0..40).map(|_| fixed_work()).collect();
     pieces.sort_by(f64::total_cmp);
     let median = pieces.get(pieces.len() / 2).copied().unwrap_or(1.0);
@@ -66,7 +66,7 @@ fn noise() -> Noise {
     let longest_gap_us = longest_gap(Duration::from_millis(500));
     let ticks = (steal_ticks() - steal).max(0.0);
     // Ticks of `USER_HZ` last 10 ms (proc(5)).
-    let seconds = began.elapsed().as_secs_f64();
+    let seconds = started.elapsed().as_secs_f64();
     Noise {
         load_before,
         slowest_percent: (slowest / median - 1.0) * 100.0,
@@ -77,18 +77,18 @@ fn noise() -> Noise {
 
 /// Executes a fixed amount of work of some milliseconds and returns its duration.
 fn fixed_work() -> f64 {
-    let began = Instant::now();
+    let started = Instant::now();
     let mut x = 1_u64;
     for round in 0..8_000_000_u64 {
         x = std::hint::black_box(x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(round));
     }
-    began.elapsed().as_secs_f64()
+    started.elapsed().as_secs_f64()
 }
 
 fn longest_gap(time: Duration) -> f64 {
-    let began = Instant::now();
-    let (mut last, mut longest) = (began, Duration::ZERO);
-    while last.duration_since(began) < time {
+    let started = Instant::now();
+    let (mut last, mut longest) = (started, Duration::ZERO);
+    while last.duration_since(started) < time {
         let now = Instant::now();
         longest = longest.max(now.duration_since(last));
         last = now;
@@ -130,17 +130,17 @@ fn read(path: &str) -> String {
 }
 
 /// Returns the text that follows a prefix at the start of a line.
-fn field(text: &str, word: &str) -> String {
-    let line = text.lines().find_map(|line| line.strip_prefix(word));
+fn field(text: &str, keyword: &str) -> String {
+    let line = text.lines().find_map(|line| line.strip_prefix(keyword));
     line.unwrap_or_default().trim().to_owned()
 }
 
 /// Returns the first line that a program prints on standard output or standard error.
-fn first_line(words: &[&str]) -> Option<String> {
-    let (program, arguments) = words.split_first()?;
+fn first_line(command: &[&str]) -> Option<String> {
+    let (program, arguments) = command.split_first()?;
     let output = Command::new(program).args(arguments).output().ok()?;
-    let said = if output.stdout.is_empty() { &output.stderr } else { &output.stdout };
-    let text = String::from_utf8_lossy(said);
+    let output = if output.stdout.is_empty() { &output.stderr } else { &output.stdout };
+    let text = String::from_utf8_lossy(output);
     let line = text.lines().find(|line| !line.trim().is_empty())?;
     Some(line.trim().chars().take(120).collect())
 }

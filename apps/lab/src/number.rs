@@ -20,17 +20,17 @@ pub(crate) fn number(value: f64, digits_wanted: Option<usize>) -> String {
         Some(rest) => ("−", rest.to_owned()),
         None => ("", text),
     };
-    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
+    let (integer, fraction) = text.split_once('.').unwrap_or((&text, ""));
     let mut grouped = String::new();
-    for (at, digit) in whole.chars().enumerate() {
-        let left = whole.len() - at;
-        if at > 0 && left % 3 == 0 && whole.len() > 4 {
+    for (index, digit) in integer.chars().enumerate() {
+        let remaining_digits = integer.len() - index;
+        if index > 0 && remaining_digits % 3 == 0 && integer.len() > 4 {
             grouped.push('\u{202f}');
         }
         grouped.push(digit);
     }
     let fraction = fraction.trim_end_matches('0');
-    let is_zero = grouped.chars().all(|of| of == '0') && fraction.is_empty();
+    let is_zero = grouped.chars().all(|character| character == '0') && fraction.is_empty();
     let sign = if is_zero { "" } else { sign };
     if fraction.is_empty() {
         format!("{sign}{grouped}")

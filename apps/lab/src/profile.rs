@@ -74,31 +74,31 @@ impl Profiler {
             return Err(failure);
         }
         let Some(perf) = state.perf else { return Ok(None) };
-        let told = perf.end()?;
+        let report = perf.end()?;
         let seconds = state.measured.as_secs_f64();
-        let modules = modules::sum_up(&told, 1.0 / f64::from(SAMPLES_PER_S))?;
+        let modules = modules::sum_up(&report, 1.0 / f64::from(SAMPLES_PER_S))?;
         Ok(Some(Profile { seconds, modules }))
     }
 
     /// Enables or disables sampling. Has no effect after a failure.
-    fn switch(&self, word: &str) {
+    fn switch(&self, command: &str) {
         let mut state = self.state.borrow_mut();
         if state.failure.is_some() {
             return;
         }
-        if let Err(error) = state.send_command(&self.folder, word) {
+        if let Err(error) = state.send_command(&self.folder, command) {
             state.failure = Some(error);
         }
     }
 }
 
 impl State {
-    fn send_command(&mut self, folder: &Path, word: &str) -> Result<()> {
+    fn send_command(&mut self, folder: &Path, command: &str) -> Result<()> {
         let perf = match &mut self.perf {
             Some(perf) => perf,
-            none => none.insert(Perf::start(folder)?),
+            absent => absent.insert(Perf::start(folder)?),
         };
-        perf.send_command(word)
+        perf.send_command(command)
     }
 }
 
@@ -110,7 +110,8 @@ impl CpuProfiler for Profiler {
 
     fn disable(&self) {
         let enabled = self.state.borrow_mut().enabled.take();
-        self.state.borrow_mut().measured += enabled.map_or(Duration::ZERO, |at| at.elapsed());
+        self.state.borrow_mut().measured +=
+            enabled.map_or(Duration::ZERO, |enabled_at| enabled_at.elapsed());
         self.switch("disable");
     }
 }
@@ -136,7 +137,7 @@ impl Perf {
         let (rate, size) = (SAMPLES_PER_S.to_string(), format!("{SAMPLES_MIB_MAX}M"));
         let pipes = format!("fifo:{},{}", rig.path("control"), rig.path("answers"));
         // `I` excludes idle CPUs.
-        let words = [
+        let command = [
             "perf",
             "record",
             "--quiet",
@@ -155,18 +156,18 @@ impl Perf {
             "--output",
             &rig.path("samples"),
         ];
-        let process = Process::start(&rig, "perf", &words)?;
+        let process = Process::start(&rig, "perf", &command)?;
         Ok(Self { process, control, replies: answers, rig })
     }
 
-    fn send_command(&mut self, word: &str) -> Result<()> {
-        self.control.write_all(format!("{word}\n").as_bytes()).context("perf's pipe")?;
+    fn send_command(&mut self, command: &str) -> Result<()> {
+        self.control.write_all(format!("{command}\n").as_bytes()).context("perf's pipe")?;
         let deadline = Instant::now() + RESPONSE_TIMEOUT;
         let mut answer = Vec::new();
         while !answer.starts_with(DONE) {
-            let left = deadline.saturating_duration_since(Instant::now());
+            let remaining = deadline.saturating_duration_since(Instant::now());
             self.process.check_running()?;
-            ensure!(!left.is_zero(), "perf does not respond: {}", self.process.last_words());
+            ensure!(!remaining.is_zero(), "perf does not respond: {}", self.process.last_words());
             let step = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
             let mut waiting = [PollFd::new(&self.replies, PollFlags::IN)];
             if poll(&mut waiting, Some(&step))? > 0 {
@@ -183,7 +184,7 @@ impl Perf {
     fn end(mut self) -> Result<String> {
         self.process.stop()?;
         let samples = self.rig.path("samples");
-        let words = [
+        let command = [
             "perf",
             "report",
             "--input",
@@ -199,7 +200,7 @@ impl Perf {
             "--field-separator",
             "|",
         ];
-        let output = run_any(&words, REPORT_LIMIT)?;
+        let output = run_any(&command, REPORT_LIMIT)?;
         if !output.is_ok() {
             bail!("perf report: {}", output.stderr.trim());
         }

@@ -40,15 +40,15 @@ impl Results {
     /// Creates a folder for a run that begins now.
     pub(crate) fn begin(&self, plan: &str) -> Result<RunFolder> {
         let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
-        let now: String = now.chars().filter(|of| !matches!(of, ':' | '-')).collect();
+        let now: String = now.chars().filter(|character| !matches!(character, ':' | '-')).collect();
         for number in 1.. {
             let suffix = if number == 1 { String::new() } else { format!("-{number}") };
             let path = self.folder.join(format!("{plan}-{}{suffix}", now.trim_end_matches('Z')));
-            fs::create_dir_all(&self.folder).with_context(|| self.refused())?;
+            fs::create_dir_all(&self.folder).with_context(|| self.write_error())?;
             match fs::create_dir(&path) {
                 Ok(()) => return Ok(RunFolder { path }),
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error).with_context(|| self.refused()),
+                Err(error) => return Err(error).with_context(|| self.write_error()),
             }
         }
         bail!("no unused name for the run was found")
@@ -60,15 +60,15 @@ impl Results {
             let path = Path::new(name);
             // A path of a file in the folder is accepted too.
             let path = if path.is_file() { path.parent().unwrap_or(path) } else { path };
-            return RunFolder::at(path.to_owned());
+            return RunFolder::open(path.to_owned());
         }
         check_id("run", name)?;
         let path = self.folder.join(name);
         if path.is_dir() {
-            return RunFolder::at(path);
+            return RunFolder::open(path);
         }
         match self.ids()?.into_iter().rfind(|id| is_run_of(id, name)) {
-            Some(id) => RunFolder::at(self.folder.join(id)),
+            Some(id) => RunFolder::open(self.folder.join(id)),
             None => bail!(
                 "there is no run `{name}` in {}; `suimon lab list --runs` lists the existing ones",
                 self.folder.display()
@@ -81,7 +81,7 @@ impl Results {
         let entries = match fs::read_dir(&self.folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(error).with_context(|| self.refused()),
+            Err(error) => return Err(error).with_context(|| self.write_error()),
         };
         let mut ids = Vec::new();
         for entry in entries {
@@ -94,7 +94,7 @@ impl Results {
         Ok(ids)
     }
 
-    fn refused(&self) -> String {
+    fn write_error(&self) -> String {
         format!(
             "cannot write results to {}; name another folder with --results DIR or \
              SUIMON_LAB_RESULTS",
@@ -104,7 +104,7 @@ impl Results {
 }
 
 impl RunFolder {
-    fn at(path: PathBuf) -> Result<Self> {
+    fn open(path: PathBuf) -> Result<Self> {
         let is_run = path.join(HEAD_FILE).is_file() || path.join(RUN_FILE).is_file();
         ensure!(
             is_run,
@@ -126,8 +126,8 @@ impl RunFolder {
     /// Locks the folder while this program makes the run, until the result is dropped or the
     /// program ends.
     pub(crate) fn lock(&self) -> Result<File> {
-        let held = lock(&self.path)?;
-        held.with_context(|| format!("another program is writing the run {}", self.id()))
+        let lock_file = lock(&self.path)?;
+        lock_file.with_context(|| format!("another program is writing the run {}", self.id()))
     }
 
     /// Returns true if the run is complete.
@@ -222,10 +222,10 @@ impl RunFolder {
     }
 
     fn unwritten(&self, name: &str) -> String {
-        let shown = self.path.display();
+        let path_text = self.path.display();
         format!(
-            "cannot write {name} in {shown}; earlier results are kept. Free space, then continue \
-             with `suimon lab run --resume {}`",
+            "cannot write {name} in {path_text}; earlier results are kept. Free space, then \
+             continue with `suimon lab run --resume {}`",
             self.id()
         )
     }
@@ -233,8 +233,8 @@ impl RunFolder {
 
 /// Returns true if a run's id consists of the plan's id and a time.
 pub(crate) fn is_run_of(id: &str, plan: &str) -> bool {
-    let rest = id.strip_prefix(plan).and_then(|rest| rest.strip_prefix('-'));
-    rest.is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
+    let suffix = id.strip_prefix(plan).and_then(|suffix| suffix.strip_prefix('-'));
+    suffix.is_some_and(|suffix| suffix.starts_with(|first: char| first.is_ascii_digit()))
 }
 
 /// Acquires an exclusive lock on a folder; `None` if another program holds it.

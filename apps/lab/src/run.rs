@@ -118,7 +118,7 @@ impl RunFlags {
             plan: plan.text.clone(),
             origin: RunOrigin::Real,
             scale: self.scale.name().to_owned(),
-            began: now(),
+            began: timestamp(),
             took_s: 0.0,
             profiles: self.profile,
             command: self.command(plan),
@@ -150,8 +150,10 @@ impl RunFlags {
 
     /// Returns the plan's name as given on the command line.
     fn plan_name(&self, plan: &Plan) -> String {
-        let file =
-            self.plans.iter().find(|name| Plan::find(name).is_ok_and(|of| of.text == plan.text));
+        let file = self
+            .plans
+            .iter()
+            .find(|name| Plan::find(name).is_ok_and(|known_plan| known_plan.text == plan.text));
         file.cloned().unwrap_or_else(|| plan.head.id.clone())
     }
 
@@ -177,7 +179,7 @@ impl RunFlags {
         let plan = Plan::parse(&run.plan)?;
         let scale = [Scale::Auto, Scale::Quick, Scale::Full]
             .into_iter()
-            .find(|of| of.name() == run.scale)
+            .find(|scale| scale.name() == run.scale)
             .unwrap_or_default();
         let experiment = plan.experiment(scale)?;
         self.check_requirements(&plan, experiment.as_ref(), run.profiles)?;
@@ -203,7 +205,7 @@ impl RunFlags {
         for name in &self.plans {
             let plan = Plan::find(name).map_err(|error| error.context(Refused))?;
             let folder = results.begin(&plan.head.id)?;
-            let run = simulate::run(&plan, folder.id(), now())?;
+            let run = simulate::run(&plan, folder.id(), timestamp())?;
             folder.finish(&run)?;
             ids.push(folder.id());
         }
@@ -212,16 +214,16 @@ impl RunFlags {
 
     fn print_results(&self, results: &Results, ids: &[String]) -> Result<()> {
         // Creates the report beside the run also if the output is JSON, which does not contain it.
-        let told: Vec<String> =
-            ids.iter().map(|id| report::after(results, id)).collect::<Result<_>>()?;
+        let summaries: Vec<String> =
+            ids.iter().map(|id| report::write_report(results, id)).collect::<Result<_>>()?;
         if self.json {
             return print(&format!("{:#}\n", serde_json::json!({ "runs": ids })));
         }
-        told.iter().try_for_each(|text| print(text))?;
+        summaries.iter().try_for_each(|text| print(text))?;
         Ok(())
     }
 }
 
-fn now() -> String {
+fn timestamp() -> String {
     humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
 }

@@ -41,15 +41,15 @@ impl Runner<'_> {
                 break;
             }
             for case in alternating(&run.cases, repetition) {
-                let is_done = |part: &Repetition| {
+                let is_completed = |part: &Repetition| {
                     part.case == case.id && part.repetition == repetition && part.failure.is_none()
                 };
-                if run.parts.iter().any(is_done) || is_abandoned(run, &case.id) {
+                if run.parts.iter().any(is_completed) || is_abandoned(run, &case.id) {
                     continue;
                 }
-                let left = self.remaining_s(run, repetition);
-                bar.begin(&case, repetition, left);
-                self.folder.write_progress(&progress(run, &case, repetition, left))?;
+                let remaining = self.remaining_s(run, repetition);
+                bar.begin(&case, repetition, remaining);
+                self.folder.write_progress(&progress(run, &case, repetition, remaining))?;
                 let part = self.part(&case, repetition, run.profiles, &bar);
                 if self.stop.is_asked() {
                     run.aborted_reason = Some("stopped on request".to_owned());
@@ -72,17 +72,18 @@ impl Runner<'_> {
     }
 
     fn part(&mut self, case: &Case, repetition: u32, profiles: bool, bar: &Bar) -> Repetition {
-        let say = |text: &str| bar.progress(text);
+        let print_progress = |text: &str| bar.progress(text);
         let profiler = profiles.then(|| Profiler::new(self.work_folder));
         let environment = Environment::new(
             self.stop,
             self.work_folder,
-            profiler.as_ref().map(|of| of as &dyn CpuProfiler),
-            &say,
+            profiler.as_ref().map(|profiler| profiler as &dyn CpuProfiler),
+            &print_progress,
         );
-        let (began, load_before) = (Instant::now(), machine::load());
-        let began_ms =
-            SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |of| of.as_millis() as u64);
+        let (started, load_before) = (Instant::now(), machine::load());
+        let began_ms = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |elapsed| elapsed.as_millis() as u64);
         let mut part = self.experiment.run(case, &environment).unwrap_or_else(|error| Repetition {
             failure: Some(format!("{error:#}")),
             ..Repetition::default()
@@ -97,14 +98,18 @@ impl Runner<'_> {
         part.repetition = repetition;
         part.began_ms = began_ms;
         part.load_before = load_before;
-        part.took_s = began.elapsed().as_secs_f64();
+        part.took_s = started.elapsed().as_secs_f64();
         part
     }
 
     /// Returns true if every deciding measure of every case is known precisely enough.
     fn is_precise(&self, run: &Run) -> bool {
-        let deciding: Vec<&str> =
-            run.measures.iter().filter(|of| of.decides).map(|of| of.id.as_str()).collect();
+        let deciding: Vec<&str> = run
+            .measures
+            .iter()
+            .filter(|measure| measure.decides)
+            .map(|measure| measure.id.as_str())
+            .collect();
         run.cases.iter().all(|case| {
             deciding.iter().all(|measure| {
                 let values = run.values(&case.id, measure);
@@ -119,16 +124,17 @@ impl Runner<'_> {
     /// Returns the estimated time to the end in seconds, assuming the smallest number of
     /// repetitions.
     fn remaining_s(&self, run: &Run, repetition: u32) -> f64 {
-        let least = self.repeat.min.max(repetition + 1);
-        let mut took: BTreeMap<&str, f64> = BTreeMap::new();
+        let min_repetitions = self.repeat.min.max(repetition + 1);
+        let mut durations: BTreeMap<&str, f64> = BTreeMap::new();
         for part in &run.parts {
-            took.insert(&part.case, part.took_s);
+            durations.insert(&part.case, part.took_s);
         }
-        let one = |case: &Case| took.get(case.id.as_str()).copied().unwrap_or(case.seconds);
-        let all: f64 = run.cases.iter().map(one).sum();
-        let done = run.parts.iter().filter(|part| part.repetition == repetition);
-        let done: f64 = done.map(|part| part.took_s).sum();
-        (all * f64::from(least - repetition) - done).max(0.0)
+        let case_duration =
+            |case: &Case| durations.get(case.id.as_str()).copied().unwrap_or(case.seconds);
+        let total_s: f64 = run.cases.iter().map(case_duration).sum();
+        let completed = run.parts.iter().filter(|part| part.repetition == repetition);
+        let completed_s: f64 = completed.map(|part| part.took_s).sum();
+        (total_s * f64::from(min_repetitions - repetition) - completed_s).max(0.0)
     }
 }
 
@@ -181,8 +187,10 @@ impl Bar {
     }
 
     fn begin(&self, case: &Case, repetition: u32, seconds_left: f64) {
-        let left = humantime::format_duration(Duration::from_secs(seconds_left.round() as u64));
-        let text = format!("{}, repetition {}, about {left} left", case.words.en, repetition + 1);
+        let remaining =
+            humantime::format_duration(Duration::from_secs(seconds_left.round() as u64));
+        let text =
+            format!("{}, repetition {}, about {remaining} left", case.words.en, repetition + 1);
         if self.is_terminal {
             self.bar.set_message(text);
         } else {

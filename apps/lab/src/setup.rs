@@ -25,8 +25,8 @@ pub(crate) struct SetupFlags {
 
 impl SetupFlags {
     pub(crate) fn run(self) -> Result<()> {
-        let all: Vec<String> = SHIPPED.iter().map(|(id, _)| (*id).to_owned()).collect();
-        let names = if self.plans.is_empty() { all } else { self.plans };
+        let plan_ids: Vec<String> = SHIPPED.iter().map(|(id, _)| (*id).to_owned()).collect();
+        let names = if self.plans.is_empty() { plan_ids } else { self.plans };
         let mut packages = BTreeSet::new();
         for name in names {
             let experiment = Plan::find(&name)?.experiment(Scale::Full)?;

@@ -42,7 +42,7 @@ pub(crate) fn figures(plan: &Plan) -> Vec<SimulatedFigure> {
 }
 
 /// Runs the plan's scenario and returns its record.
-pub(crate) fn run(plan: &Plan, id: String, began: String) -> Result<Run> {
+pub(crate) fn run(plan: &Plan, id: String, started: String) -> Result<Run> {
     let Some(scenario) = plan.head.simulation.clone() else {
         bail!("{}: the simulator has no scenario for this plan", plan.head.id);
     };
@@ -50,7 +50,7 @@ pub(crate) fn run(plan: &Plan, id: String, began: String) -> Result<Run> {
     let text = |key: &str| outcome[key].as_str().unwrap_or_default().to_owned();
     let steps = outcome["steps"].as_array().cloned().unwrap_or_default();
     let parts: Vec<Repetition> =
-        steps.iter().enumerate().map(|(at, step)| part(at, step)).collect();
+        steps.iter().enumerate().map(|(index, step)| part(index, step)).collect();
     let mut run = Run {
         format: FORMAT,
         id,
@@ -61,7 +61,7 @@ pub(crate) fn run(plan: &Plan, id: String, began: String) -> Result<Run> {
             commit: text("commit"),
         },
         scale: "full".to_owned(),
-        began,
+        began: started,
         took_s: outcome["virtual_s"].as_f64().unwrap_or(0.0),
         profiles: false,
         command: format!("suimon lab run {} --simulated", plan.head.id),
@@ -83,7 +83,7 @@ pub(crate) fn run(plan: &Plan, id: String, began: String) -> Result<Run> {
     for (part, step) in run.parts.iter().zip(&steps) {
         run.cases.push(Case::new(part.case.clone(), Words::untranslated(step_name(step)), 0.0));
         for measure in part.values.keys() {
-            if !run.measures.iter().any(|of| of.id == *measure) {
+            if !run.measures.iter().any(|known_measure| known_measure.id == *measure) {
                 run.measures.push(Measure::new(
                     measure,
                     Words::untranslated(measure.replace('.', " ")),
@@ -98,7 +98,7 @@ pub(crate) fn run(plan: &Plan, id: String, began: String) -> Result<Run> {
 
 fn outcome(plan: &Plan) -> Result<Value> {
     let name = plan.head.simulation.as_deref().unwrap_or_default();
-    let scenario = SCENARIOS.iter().find(|(of, _)| *of == name);
+    let scenario = SCENARIOS.iter().find(|(scenario_name, _)| *scenario_name == name);
     let (_, text) =
         scenario.with_context(|| format!("simulation: there is no scenario `{name}`"))?;
     let file = tempfile::Builder::new().prefix("suimon-lab-").suffix(".toml").tempfile()?;
@@ -107,8 +107,8 @@ fn outcome(plan: &Plan) -> Result<Value> {
         .args(["run", "--json"])
         .arg(file.path())
         .output()?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "sim: {}", said.trim());
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "sim: {}", stderr.trim());
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
@@ -118,8 +118,8 @@ fn parse_figures(outcome: &Value) -> Result<Vec<SimulatedFigure>> {
 
 /// Converts a step of a scenario to a case with one repetition. Each number in its output becomes a
 /// value.
-fn part(at: usize, step: &Value) -> Repetition {
-    let mut part = Repetition { case: format!("step-{}", at + 1), ..Repetition::default() };
+fn part(index: usize, step: &Value) -> Repetition {
+    let mut part = Repetition { case: format!("step-{}", index + 1), ..Repetition::default() };
     let mut add = |name: String, value: f64| {
         part.values.insert(name, value);
     };
@@ -144,9 +144,9 @@ fn numbers(path: &str, value: &Value, add: &mut impl FnMut(String, f64)) {
             fields.iter().for_each(|(key, value)| numbers(&join(key), value, add));
         }
         Value::Array(items) => {
-            for (at, item) in items.iter().enumerate() {
+            for (index, item) in items.iter().enumerate() {
                 let name = item["disk"].as_str().or_else(|| item["name"].as_str());
-                numbers(&join(name.unwrap_or(&(at + 1).to_string())), item, add);
+                numbers(&join(name.unwrap_or(&(index + 1).to_string())), item, add);
             }
         }
         _ => {}
@@ -155,5 +155,11 @@ fn numbers(path: &str, value: &Value, add: &mut impl FnMut(String, f64)) {
 
 /// Replaces characters that ids cannot contain.
 fn plain(key: &str) -> String {
-    key.chars().map(|of| if of.is_ascii_alphanumeric() || of == '+' { of } else { '-' }).collect()
+    key.chars()
+        .map(
+            |character| {
+                if character.is_ascii_alphanumeric() || character == '+' { character } else { '-' }
+            },
+        )
+        .collect()
 }

@@ -109,11 +109,11 @@ impl WorkFlags {
 impl RequestLoop<'_> {
     /// Carries out one request, valid or not.
     fn serve(&mut self, path: &Path) -> Result<()> {
-        let done = match self.flags.read(path) {
+        let result = match self.flags.read(path) {
             Ok(requested) => self.execute(path, requested)?,
-            Err(error) => failed(&error),
+            Err(error) => failed_result(&error),
         };
-        end(path, &done)?;
+        end(path, &result)?;
         forget_old(&self.requests)
     }
 
@@ -122,9 +122,9 @@ impl RequestLoop<'_> {
         let (results, work_folder) = (&self.flags.results, &self.flags.work_folder);
         let mut job = match Job::start(results, work_folder, requested) {
             Ok(job) => job,
-            Err(error) => return Ok(failed(&error)),
+            Err(error) => return Ok(failed_result(&error)),
         };
-        let id = path.file_stem().map(|of| of.to_string_lossy().into_owned());
+        let id = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
         while !job.has_ended()? {
             let is_new = job.find_run()?;
             if is_new {
@@ -138,7 +138,7 @@ impl RequestLoop<'_> {
             thread::sleep(POLL_INTERVAL);
         }
         self.heartbeat_at = None;
-        Ok(job.done())
+        Ok(job.finish())
     }
 
     /// Ends requests that were withdrawn before they started, except the request `but`.
@@ -159,7 +159,7 @@ impl RequestLoop<'_> {
     }
 
     fn list_plans(&mut self) -> Result<()> {
-        if self.plans_listed_at.is_some_and(|at| at.elapsed() < PLANS_INTERVAL) {
+        if self.plans_listed_at.is_some_and(|listed_at| listed_at.elapsed() < PLANS_INTERVAL) {
             return Ok(());
         }
         self.plans_listed_at = Some(Instant::now());
@@ -167,14 +167,16 @@ impl RequestLoop<'_> {
     }
 
     /// Writes the heartbeat with the current request and run.
-    fn write_heartbeat(&mut self, at: Option<(Option<&str>, Option<&str>)>) -> Result<()> {
-        if self.heartbeat_at.is_some_and(|at| at.elapsed() < HEARTBEAT_INTERVAL) {
+    fn write_heartbeat(&mut self, position: Option<(Option<&str>, Option<&str>)>) -> Result<()> {
+        if self.heartbeat_at.is_some_and(|heartbeat_at| heartbeat_at.elapsed() < HEARTBEAT_INTERVAL)
+        {
             return Ok(());
         }
         self.heartbeat_at = Some(Instant::now());
-        let at_ms =
-            SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |of| of.as_millis() as u64);
-        let (request, run) = at.unwrap_or_default();
+        let at_ms = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |elapsed| elapsed.as_millis() as u64);
+        let (request, run) = position.unwrap_or_default();
         let worker = Worker {
             pid: std::process::id(),
             at_ms,
@@ -185,7 +187,7 @@ impl RequestLoop<'_> {
     }
 }
 
-fn failed(error: &anyhow::Error) -> RequestResult {
+fn failed_result(error: &anyhow::Error) -> RequestResult {
     RequestResult { run: None, error: Some(format!("{error:#}")) }
 }
 

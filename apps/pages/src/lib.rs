@@ -140,7 +140,7 @@ mod tests {
         assert!(dir.join("a.1").is_file() && dir.join("a-b.1").is_file());
         DocsFlags { dir: dir.clone() }.write([("a.md", "text".to_owned())]).unwrap();
         assert_eq!(fs::read_to_string(dir.join("a.md")).unwrap(), "text");
-        let refused = DocsFlags { dir: dir.join("a.md") }.write([]).unwrap_err();
-        assert!(refused.to_string().starts_with(&format!("{}: ", dir.join("a.md").display())));
+        let write_error = DocsFlags { dir: dir.join("a.md") }.write([]).unwrap_err();
+        assert!(write_error.to_string().starts_with(&format!("{}: ", dir.join("a.md").display())));
     }
 }

@@ -39,14 +39,14 @@ impl<E> Agenda<E> {
     }
 
     /// Plans an event. One planned for the past occurs immediately.
-    pub fn plan(&mut self, at: Time, event: E) {
+    pub fn plan(&mut self, time: Time, event: E) {
         self.number += 1;
-        let place = self.free.pop().unwrap_or_else(|| {
+        let slot = self.free.pop().unwrap_or_else(|| {
             self.events.push(None);
             self.events.len() - 1
         });
-        self.events[place] = Some(event);
-        self.planned.push(Reverse((at.max(self.now), self.number, place)));
+        self.events[slot] = Some(event);
+        self.planned.push(Reverse((time.max(self.now), self.number, slot)));
     }
 
     /// Plans an event `ns` nanoseconds from now.
@@ -57,15 +57,15 @@ impl<E> Agenda<E> {
     /// Removes and returns the next event before `until`. Without one, advances the time to
     /// `until`.
     pub fn next(&mut self, until: Time) -> Option<E> {
-        if self.planned.peek().is_none_or(|Reverse((at, ..))| *at >= until) {
+        if self.planned.peek().is_none_or(|Reverse((time, ..))| *time >= until) {
             self.now = self.now.max(until);
             return None;
         }
-        let Reverse((at, _, place)) = self.planned.pop()?;
-        self.free.push(place);
-        self.now = at;
+        let Reverse((time, _, slot)) = self.planned.pop()?;
+        self.free.push(slot);
+        self.now = time;
         self.happened += 1;
-        self.events[place].take()
+        self.events[slot].take()
     }
 }
 
@@ -76,18 +76,18 @@ mod tests {
     #[test]
     fn events_happen_by_time_and_then_as_they_were_planned() {
         let mut agenda = Agenda::new(Time::from_ns(100));
-        for (at, event) in [(300, 'd'), (200, 'b'), (50, 'a'), (200, 'c'), (900, 'x')] {
-            agenda.plan(Time::from_ns(at), event);
+        for (time, event) in [(300, 'd'), (200, 'b'), (50, 'a'), (200, 'c'), (900, 'x')] {
+            agenda.plan(Time::from_ns(time), event);
         }
-        let mut told = String::new();
+        let mut order = String::new();
         while let Some(event) = agenda.next(Time::from_ns(900)) {
-            told.push(event);
+            order.push(event);
             if event == 'b' {
                 assert_eq!(agenda.now(), Time::from_ns(200));
                 agenda.plan_in(0, 'e');
             }
         }
-        assert_eq!(told, "abced", "who is planned at a time that is now comes last");
+        assert_eq!(order, "abced", "who is planned at a time that is now comes last");
         assert_eq!((agenda.now(), agenda.happened()), (Time::from_ns(900), 5));
     }
 }

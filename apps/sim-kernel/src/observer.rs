@@ -33,10 +33,10 @@ pub struct Complaints {
 
 impl Complaints {
     /// Adds a violation found by a checker.
-    pub fn add(&mut self, at: Time, checker: &'static str, what: String) {
+    pub fn add(&mut self, time: Time, checker: &'static str, what: String) {
         self.count += 1;
         if self.first.len() < REPORTED_MAX {
-            self.first.push(Complaint { at_ns: at.as_ns(), checker, what });
+            self.first.push(Complaint { at_ns: time.as_ns(), checker, what });
         }
     }
 }

@@ -81,8 +81,8 @@ impl ScenarioResult {
             rows.extend(self.figures.iter().map(row));
             text.push_str(&columns(&rows));
         }
-        for told in &self.told {
-            let _ = writeln!(text, "reported at {told}");
+        for report in &self.told {
+            let _ = writeln!(text, "reported at {report}");
         }
         let Self { events, virtual_s, facts, trace, .. } = self;
         let _ = writeln!(text, "{virtual_s} s, {events} events, {facts} facts, trace {trace}");
@@ -100,14 +100,14 @@ impl ScenarioResult {
     }
 }
 
-fn head(words: &[&str]) -> Vec<String> {
-    words.iter().map(|word| (*word).to_owned()).collect()
+fn head(cells: &[&str]) -> Vec<String> {
+    cells.iter().map(|cell| (*cell).to_owned()).collect()
 }
 
 fn row(figure: &Figure) -> Vec<String> {
-    let Figure { step, of, published, ours, agrees, used } = figure;
+    let Figure { step, of: combination, published, ours: simulated, agrees, used } = figure;
     let agrees = if *agrees { "agrees" } else { "**differs**" };
-    [step, of, published, ours, agrees, used.label()].map(ToOwned::to_owned).to_vec()
+    [step, combination, published, simulated, agrees, used.label()].map(ToOwned::to_owned).to_vec()
 }
 
 /// Formats rows with aligned columns.

@@ -21,8 +21,8 @@ impl RandomStream {
         });
         let mut seed = seed ^ name.rotate_left(17);
         let mut state = [0; 4];
-        for word in &mut state {
-            *word = split_mix(&mut seed);
+        for state_word in &mut state {
+            *state_word = split_mix(&mut seed);
         }
         Self { state }
     }
@@ -78,13 +78,13 @@ mod tests {
 
     #[test]
     fn streams_differ_and_repeat() {
-        let of = |seed, name| {
+        let numbers_of = |seed, name| {
             let mut random = RandomStream::new(seed, name);
             (0..4).map(|_| random.bits()).collect::<Vec<_>>()
         };
-        assert_eq!(of(7, "array"), of(7, "array"));
-        assert_ne!(of(7, "array"), of(7, "faults"));
-        assert_ne!(of(7, "array"), of(8, "array"));
+        assert_eq!(numbers_of(7, "array"), numbers_of(7, "array"));
+        assert_ne!(numbers_of(7, "array"), numbers_of(7, "faults"));
+        assert_ne!(numbers_of(7, "array"), numbers_of(8, "array"));
     }
 
     #[test]

@@ -76,14 +76,14 @@ pub struct InvalidKeys(Vec<InvalidKey>);
 
 impl InvalidKeys {
     /// Reports a key with an invalid value.
-    pub fn add(&mut self, key: impl Into<String>, why: impl Into<String>) {
-        self.0.push(InvalidKey { key: key.into(), why: why.into() });
+    pub fn add(&mut self, key: impl Into<String>, reason: impl Into<String>) {
+        self.0.push(InvalidKey { key: key.into(), why: reason.into() });
     }
 
     /// Reports a number outside of the range from `low` to `high`.
-    pub fn within(&mut self, key: impl Into<String>, of: u64, low: u64, high: u64) {
-        if of < low || of > high {
-            self.add(key, format!("{of} is outside of {low} to {high}"));
+    pub fn within(&mut self, key: impl Into<String>, value: u64, low: u64, high: u64) {
+        if value < low || value > high {
+            self.add(key, format!("{value} is outside of {low} to {high}"));
         }
     }
 

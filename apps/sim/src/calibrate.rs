@@ -25,11 +25,11 @@ impl CalibrateFlags {
         let AnyScenario::Storage(scenario) = AnyScenario::open(&self.scenario)? else {
             bail!("only scenarios of kind `storage` can be calibrated")
         };
-        let found = calibrate(&scenario, scenario.seed())?;
+        let calibrated = calibrate(&scenario, scenario.seed())?;
         if self.json {
-            print(&format!("{:#}\n", serde_json::to_value(&found)?))?;
+            print(&format!("{:#}\n", serde_json::to_value(&calibrated)?))?;
         } else {
-            print(&format!("{found}\n"))?;
+            print(&format!("{calibrated}\n"))?;
         }
         Ok(true)
     }

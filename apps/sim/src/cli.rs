@@ -107,7 +107,7 @@ fn written(result: io::Result<()>) -> Result<bool> {
 
 /// Executes the command line and returns the exit code.
 pub(crate) fn run() -> ExitCode {
-    let done = match Arguments::parse().verb {
+    let result = match Arguments::parse().verb {
         Verb::Run(flags) => flags.run(),
         Verb::Swarm(flags) => flags.run(),
         Verb::Calibrate(flags) => flags.run(),
@@ -118,12 +118,12 @@ pub(crate) fn run() -> ExitCode {
         Verb::Man(flags) => written(flags.write(Arguments::command())),
         Verb::Docs(flags) => written(flags.write([("sim.md", reference())])),
     };
-    match done {
+    match result {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            let is_gone = error.downcast_ref::<io::Error>().map(io::Error::kind);
-            if is_gone == Some(io::ErrorKind::BrokenPipe) {
+            let error_kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
+            if error_kind == Some(io::ErrorKind::BrokenPipe) {
                 return ExitCode::SUCCESS;
             }
             eprintln!("sim: {error:#}");

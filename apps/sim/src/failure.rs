@@ -15,9 +15,9 @@ pub(crate) fn failure(path: &Path, seed: u64, is_swarm: bool, outcome: &Scenario
         let seconds = complaint.at_ns as f64 / 1e9;
         text.push_str(&format!("{}: at {seconds:.3} s: {}\n", complaint.checker, complaint.what));
     }
-    let more = outcome.complaints_count - outcome.complaints.len() as u64;
-    if more > 0 {
-        text.push_str(&format!("and {more} more\n"));
+    let remaining = outcome.complaints_count - outcome.complaints.len() as u64;
+    if remaining > 0 {
+        text.push_str(&format!("and {remaining} more\n"));
     }
     let swarm = if is_swarm { " --swarm" } else { "" };
     text.push_str(&format!(

@@ -32,8 +32,8 @@ pub(crate) struct RunFlags {
 
 impl RunFlags {
     pub(crate) fn run(self) -> Result<bool> {
-        let any = AnyScenario::open(&self.scenario)?;
-        let scenario = any.model();
+        let scenario_file = AnyScenario::open(&self.scenario)?;
+        let scenario = scenario_file.model();
         let seed = self.seed.unwrap_or(scenario.seed());
         let keeps_lines = self.trace.is_some();
         let options = Options { seed, is_swarm: self.swarm, records_lines: keeps_lines };

@@ -45,8 +45,8 @@ impl AnyScenario {
     /// Reads and validates a scenario's file.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let text = fs::read_to_string(path).with_context(|| format!("{}", path.display()))?;
-        let told = || format!("{} is rejected", path.display());
-        Self::parse(&text).with_context(told)
+        let rejection = || format!("{} is rejected", path.display());
+        Self::parse(&text).with_context(rejection)
     }
 
     /// Parses and validates a scenario.
@@ -67,10 +67,10 @@ impl AnyScenario {
     /// Returns the scenario without its kind.
     pub(crate) fn model(&self) -> &(dyn Scenario + Sync) {
         match self {
-            Self::Storage(of) => &**of,
-            Self::Network(of) => &**of,
-            Self::Fleet(of) => &**of,
-            Self::Host(of) => &**of,
+            Self::Storage(storage) => &**storage,
+            Self::Network(network) => &**network,
+            Self::Fleet(fleet) => &**fleet,
+            Self::Host(host) => &**host,
         }
     }
 }

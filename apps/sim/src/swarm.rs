@@ -39,14 +39,14 @@ pub(crate) struct SwarmFlags {
 
 impl SwarmFlags {
     pub(crate) fn run(self) -> Result<bool> {
-        let any = AnyScenario::open(&self.scenario)?;
-        let scenario = any.model();
+        let scenario_file = AnyScenario::open(&self.scenario)?;
+        let scenario = scenario_file.model();
         ensure!(
             scenario.has_swarm(),
             "the scenario has no table `[swarm]`; add one, or run it without random changes"
         );
-        let here = || thread::available_parallelism().map_or(1, usize::from);
-        let jobs = self.jobs.unwrap_or_else(here).max(1);
+        let available = || thread::available_parallelism().map_or(1, usize::from);
+        let jobs = self.jobs.unwrap_or_else(available).max(1);
         let next = AtomicU64::new(self.first);
         let end = self.first.saturating_add(self.seeds);
         let work = || {
@@ -62,8 +62,9 @@ impl SwarmFlags {
         };
         let mut outcomes: Vec<(u64, Result<ScenarioResult>)> = thread::scope(|scope| {
             let threads: Vec<_> = (0..jobs).map(|_| scope.spawn(work)).collect();
-            let done = threads.into_iter().map(|thread| thread.join());
-            done.flat_map(|done| done.unwrap_or_else(|gone| std::panic::resume_unwind(gone)))
+            let results = threads.into_iter().map(|thread| thread.join());
+            results
+                .flat_map(|result| result.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
                 .collect()
         });
         outcomes.sort_by_key(|(seed, _)| *seed);

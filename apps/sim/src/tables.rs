@@ -22,22 +22,24 @@ impl TablesFlags {
     pub(crate) fn run(self) -> Result<bool> {
         let mut all_held = true;
         for path in &self.scenarios {
-            let any = AnyScenario::open(path)?;
+            let scenario_file = AnyScenario::open(path)?;
             // Fleet scenarios have no published figures.
-            if matches!(any, AnyScenario::Fleet(_)) {
+            if matches!(scenario_file, AnyScenario::Fleet(_)) {
                 continue;
             }
-            let scenario = any.model();
+            let scenario = scenario_file.model();
             let seed = scenario.seed();
             let options = Options { seed, is_swarm: false, records_lines: false };
             let outcome = scenario.run(options)?;
             let agree = outcome.figures.iter().filter(|figure| figure.agrees).count();
-            let (name, all) = (scenario.name(), outcome.figures.len());
+            let (name, figure_count) = (scenario.name(), outcome.figures.len());
             let table = outcome.markdown();
-            print(&format!("### `{name}`, seed {seed}: {agree} of {all} agree\n\n{table}\n"))?;
-            match &any {
-                AnyScenario::Storage(of) if of.has_calibration() => {
-                    print(&format!("{}.\n\n", calibrate(of, seed)?))?;
+            print(&format!(
+                "### `{name}`, seed {seed}: {agree} of {figure_count} agree\n\n{table}\n"
+            ))?;
+            match &scenario_file {
+                AnyScenario::Storage(storage) if storage.has_calibration() => {
+                    print(&format!("{}.\n\n", calibrate(storage, seed)?))?;
                 }
                 _ => {}
             }

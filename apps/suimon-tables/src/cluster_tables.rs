@@ -26,15 +26,15 @@ pub fn details(cluster: &ClusterStatus) -> String {
         lines.table(&stores(&cluster.stores));
         lines.table(&shares(&cluster.stores));
         if cluster.stores.iter().any(|store| !store.heartbeats.is_empty()) {
-            lines.table(&seen(&cluster.stores));
+            lines.table(&heartbeat_table(&cluster.stores));
         }
     }
     lines.text()
 }
 
-fn members(all: &[ClusterMember]) -> Table {
+fn members(members: &[ClusterMember]) -> Table {
     let mut table = Table::new(&columns::CLUSTER_MEMBERS);
-    for member in all {
+    for member in members {
         let state = match (member.is_alive, member.is_this) {
             (true, true) => "alive, this host",
             (true, false) => "alive",
@@ -45,9 +45,9 @@ fn members(all: &[ClusterMember]) -> Table {
     table
 }
 
-fn stores(all: &[SharedStoreStatus]) -> Table {
+fn stores(statuses: &[SharedStoreStatus]) -> Table {
     let mut table = Table::new(&columns::CLUSTER_STORES);
-    for store in all {
+    for store in statuses {
         let external = store.has_external_load.then_some("external load");
         table.row([
             store.store.to_string(),
@@ -65,9 +65,9 @@ fn stores(all: &[SharedStoreStatus]) -> Table {
     table
 }
 
-fn shares(all: &[SharedStoreStatus]) -> Table {
+fn shares(statuses: &[SharedStoreStatus]) -> Table {
     let mut table = Table::new(&columns::CLUSTER_SHARES);
-    for store in all {
+    for store in statuses {
         for ClusterShare { node, leased_iops, reserved_iops } in &store.shares {
             table.row([
                 store.store.to_string(),
@@ -81,9 +81,9 @@ fn shares(all: &[SharedStoreStatus]) -> Table {
 }
 
 /// Returns the table of nodes whose heartbeats were read on stores.
-fn seen(all: &[SharedStoreStatus]) -> Table {
+fn heartbeat_table(statuses: &[SharedStoreStatus]) -> Table {
     let mut table = Table::new(&columns::CLUSTER_SEEN);
-    for store in all {
+    for store in statuses {
         for heartbeat in &store.heartbeats {
             table.row([
                 store.store.to_string(),
@@ -103,11 +103,16 @@ fn seen(all: &[SharedStoreStatus]) -> Table {
 pub fn flow_table(disks: &[ClusterDisk]) -> Table {
     let mut table = Table::new(&columns::CLUSTER_FLOWS);
     for disk in disks {
-        let aggressors = disk.aggressors.as_ref().map(|all| {
-            let of = |of: &suimon_contract::ClusterAggressor| {
-                format!("{} on {} {}", of.disk, of.node, units::count(of.delivered_iops))
+        let aggressors = disk.aggressors.as_ref().map(|aggressors| {
+            let aggressor_text = |aggressor: &suimon_contract::ClusterAggressor| {
+                format!(
+                    "{} on {} {}",
+                    aggressor.disk,
+                    aggressor.node,
+                    units::count(aggressor.delivered_iops)
+                )
             };
-            all.iter().take(3).map(of).collect::<Vec<_>>().join(", ")
+            aggressors.iter().take(3).map(aggressor_text).collect::<Vec<_>>().join(", ")
         });
         table.row([
             disk.node.clone(),
@@ -160,9 +165,9 @@ mod tests {
         }))
         .unwrap();
         insta::assert_snapshot!(details(&status));
-        let none = ClusterStatus { config: None, ..status };
+        let without_cluster = ClusterStatus { config: None, ..status };
         assert_eq!(
-            details(&none).trim(),
+            details(&without_cluster).trim(),
             "cluster                 none: this host is not a member of a cluster"
         );
         let disks: Vec<ClusterDisk> = serde_json::from_value(json!([

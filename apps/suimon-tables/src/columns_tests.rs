@@ -9,8 +9,11 @@ const DOCUMENT: &str = include_str!("../../../contract/openapi.json");
 /// Returns the schema that a reference names, or the schema itself.
 fn resolved<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
     let of_option = schema["oneOf"].as_array().or_else(|| schema["allOf"].as_array());
-    let schema =
-        of_option.and_then(|all| all.iter().find(|of| of["$ref"].is_string())).unwrap_or(schema);
+    let schema = of_option
+        .and_then(|alternatives| {
+            alternatives.iter().find(|alternative| alternative["$ref"].is_string())
+        })
+        .unwrap_or(schema);
     match schema["$ref"].as_str() {
         Some(reference) => document
             .pointer(reference.trim_start_matches('#'))
@@ -46,12 +49,8 @@ fn fields_of_columns_are_fields_of_the_api() {
         assert!(schema.is_object(), "the API has no schema {name}");
         for column in columns.all {
             for field in column.fields.split(", ").filter(|field| !field.is_empty()) {
-                let is_there = has_field(&document, schema, field);
-                assert!(
-                    is_there,
-                    "{:?}: {}: {name} has no {field}",
-                    columns.commands, column.title
-                );
+                let exists = has_field(&document, schema, field);
+                assert!(exists, "{:?}: {}: {name} has no {field}", columns.commands, column.title);
             }
         }
     }

@@ -13,9 +13,9 @@ use crate::table::{Table, or_dash};
 use crate::units;
 
 impl Shown for StoreConfig {
-    fn table(all: &[StoreStatus]) -> Table {
+    fn table(statuses: &[StoreStatus]) -> Table {
         let mut table = Table::new(&columns::STORES);
-        for store in all {
+        for store in statuses {
             table.row([
                 store.config.name.to_string(),
                 store.config.path.display().to_string(),
@@ -34,29 +34,28 @@ impl Shown for StoreConfig {
         table
     }
 
-    fn details(one: &StoreStatus) -> String {
+    fn details(status: &StoreStatus) -> String {
         let mut lines = Lines::default();
-        lines.keys(Self::KIND, &one.config);
-        lines.add("state", storage_state(one.state, one.stale, one.reason.as_ref()));
-        lines.add("disks", one.disks);
-        let of = or_dash(one.total_bytes.map(units::size));
-        lines.add("free", format!("{} of {of}", or_dash(one.free_bytes.map(units::size))));
-        lines.add("nearly full", if one.nearly_full { "yes" } else { "no" });
-        lines.add("virtual size of disks", virtual_size(one));
-        lines.add("allocated by disks", units::size(one.allocated_bytes));
-        lines.add("capacity", capacity(one));
-        if let Some(measured) = &one.measured {
+        lines.keys(Self::KIND, &status.config);
+        lines.add("state", storage_state(status.state, status.stale, status.reason.as_ref()));
+        lines.add("disks", status.disks);
+        let total = or_dash(status.total_bytes.map(units::size));
+        lines.add("free", format!("{} of {total}", or_dash(status.free_bytes.map(units::size))));
+        lines.add("nearly full", if status.nearly_full { "yes" } else { "no" });
+        lines.add("virtual size of disks", virtual_size(status));
+        lines.add("allocated by disks", units::size(status.allocated_bytes));
+        lines.add("capacity", capacity(status));
+        if let Some(measured) = &status.measured {
             add_measured(&mut lines, measured);
         }
-        let estimate = one
-            .estimate
-            .as_ref()
-            .map(|of| format!("{}, {} ago", units::iops(of.iops), units::age(of.age_ms / 1000)));
+        let estimate = status.estimate.as_ref().map(|estimate| {
+            format!("{}, {} ago", units::iops(estimate.iops), units::age(estimate.age_ms / 1000))
+        });
         lines.add("rate at saturation", or_dash(estimate));
-        lines.add("reserved", reserved(one, units::iops));
-        lines.add("delivered (5 s)", units::iops(one.delivered_iops));
-        lines.add("latency", or_dash(one.latency_ns.map(units::latency)));
-        lines.add("requests in flight", depth(one));
+        lines.add("reserved", reserved(status, units::iops));
+        lines.add("delivered (5 s)", units::iops(status.delivered_iops));
+        lines.add("latency", or_dash(status.latency_ns.map(units::latency)));
+        lines.add("requests in flight", depth(status));
         lines.text()
     }
 }
@@ -78,18 +77,18 @@ fn capacity(store: &StoreStatus) -> String {
 }
 
 fn add_measured(lines: &mut Lines, measured: &StoreMeasurement) {
-    let at = units::timestamp(measured.measured_unix_ms);
-    let through = if measured.direct { "" } else { ", through the page cache" };
+    let measured_at = units::timestamp(measured.measured_unix_ms);
+    let cache_note = if measured.direct { "" } else { ", through the page cache" };
     let file = units::size(measured.file_bytes);
-    let how = format!("{} s each on {file}{through}", measured.seconds);
-    lines.add("measured", format!("{} at {at}, {how}", units::iops(measured.iops)));
+    let conditions = format!("{} s each on {file}{cache_note}", measured.seconds);
+    lines.add("measured", format!("{} at {measured_at}, {conditions}", units::iops(measured.iops)));
     if measured.others_iops > 0 {
         lines.add("load while measuring", units::iops(measured.others_iops));
     }
     for figure in &measured.patterns {
-        let (half, most) = (figure.latency_ns_p50, figure.latency_ns_p99);
-        let took = format!("{} p50, {} p99", units::latency(half), units::latency(most));
-        let text = format!("{} at depth {}, {took}", units::iops(figure.iops), figure.depth);
+        let (half, p99_ns) = (figure.latency_ns_p50, figure.latency_ns_p99);
+        let latencies = format!("{} p50, {} p99", units::latency(half), units::latency(p99_ns));
+        let text = format!("{} at depth {}, {latencies}", units::iops(figure.iops), figure.depth);
         lines.add(&format!("  {}", figure.pattern.word()), text);
     }
 }
@@ -103,10 +102,10 @@ fn virtual_size(store: &StoreStatus) -> String {
     }
 }
 
-/// Formats the sum of minimums and its ratio to the capacity: `4500 (90 %)`. `shown` formats the
-/// number.
-fn reserved(store: &StoreStatus, shown: fn(u64) -> String) -> String {
-    let iops = shown(store.reserved_iops);
+/// Formats the sum of minimums and its ratio to the capacity: `4500 (90 %)`. `format_iops` formats
+/// the number.
+fn reserved(store: &StoreStatus, format_iops: fn(u64) -> String) -> String {
+    let iops = format_iops(store.reserved_iops);
     match store.reserved_percent {
         Some(percent) => format!("{iops} ({percent} %)"),
         None => iops,
@@ -118,9 +117,9 @@ fn depth(store: &StoreStatus) -> String {
 }
 
 impl Shown for DiskConfig {
-    fn table(all: &[DiskStatus]) -> Table {
+    fn table(statuses: &[DiskStatus]) -> Table {
         let mut table = Table::new(&columns::DISKS);
-        for disk in all {
+        for disk in statuses {
             table.row([
                 disk.config.name.to_string(),
                 disk.config.store.to_string(),
@@ -138,32 +137,35 @@ impl Shown for DiskConfig {
         table
     }
 
-    fn details(one: &DiskStatus) -> String {
+    fn details(status: &DiskStatus) -> String {
         let mut lines = Lines::default();
-        lines.keys(Self::KIND, &one.config);
-        lines.add("state", storage_state(one.state, one.stale, one.reason.as_ref()));
-        lines.add("image file", one.file.display());
-        lines.add("image format", format!("{}, {}", word(&one.config.format), word(&kind(one))));
-        lines.add("parent", or_dash(one.parent.as_ref()));
-        lines.add("size", or_dash(one.size_bytes.map(units::size)));
-        lines.add("allocated", or_dash(one.allocated_bytes.map(units::size)));
-        lines.add("files", or_dash(one.layers.map(layers)));
-        lines.add("metadata", or_dash(one.uncommitted_bytes.map(metadata)));
-        if let Some(full) = &one.full {
+        lines.keys(Self::KIND, &status.config);
+        lines.add("state", storage_state(status.state, status.stale, status.reason.as_ref()));
+        lines.add("image file", status.file.display());
+        lines.add(
+            "image format",
+            format!("{}, {}", word(&status.config.format), word(&kind(status))),
+        );
+        lines.add("parent", or_dash(status.parent.as_ref()));
+        lines.add("size", or_dash(status.size_bytes.map(units::size)));
+        lines.add("allocated", or_dash(status.allocated_bytes.map(units::size)));
+        lines.add("files", or_dash(status.layers.map(layers)));
+        lines.add("metadata", or_dash(status.uncommitted_bytes.map(metadata)));
+        if let Some(full) = &status.full {
             lines.add("requests without space", full.queued_requests);
         }
-        lines.add("worker", or_dash(one.worker));
-        lines.add("used by", used_by(one));
-        if let Some(vhost_user) = one.vhost_user.as_ref().filter(|vhost| vhost.connected) {
+        lines.add("worker", or_dash(status.worker));
+        lines.add("used by", used_by(status));
+        if let Some(vhost_user) = status.vhost_user.as_ref().filter(|vhost| vhost.connected) {
             lines.add("queues in use", vhost_user.queues);
             lines.add("virtio features", vhost_user.features.join(", "));
         }
-        add_clients(&mut lines, one);
-        if let Some(flow) = &one.qos {
+        add_clients(&mut lines, status);
+        if let Some(flow) = &status.qos {
             add_flow(&mut lines, flow);
         }
-        lines.table(&request_table(&one.counters));
-        if let Some(flow) = &one.qos {
+        lines.table(&request_table(&status.counters));
+        if let Some(flow) = &status.qos {
             lines.table(&delivery_table(flow));
         }
         lines.text()
@@ -211,7 +213,7 @@ fn used_by(disk: &DiskStatus) -> String {
     let nbd = match clients {
         0 => None,
         1 => Some("1 NBD client".to_owned()),
-        many => Some(format!("{many} NBD clients")),
+        count => Some(format!("{count} NBD clients")),
     };
     let users: Vec<String> = vm.map(|_| "VM".to_owned()).into_iter().chain(nbd).collect();
     if users.is_empty() { "–".to_owned() } else { users.join(", ") }

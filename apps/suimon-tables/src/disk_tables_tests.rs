@@ -127,13 +127,14 @@ fn requests(requests: u64) -> DiskRequestCounters {
 }
 
 fn limited_by() -> Vec<QosTimeShare> {
-    let all = [(QosLimitingFactor::OwnMaximum, 998_000), (QosLimitingFactor::Device, 2_000)];
-    all.map(|(factor, share_ppm)| QosTimeShare { factor, share_ppm }).into()
+    let factors = [(QosLimitingFactor::OwnMaximum, 998_000), (QosLimitingFactor::Device, 2_000)];
+    factors.map(|(factor, share_ppm)| QosTimeShare { factor, share_ppm }).into()
 }
 
 fn flow(web: &DiskConfig) -> QosFlowStatus {
     let limits: DiskQos = web.qos;
-    let waits = [("own-maximum", 1_500_000_000), ("device-depth", 2_000_000), ("own-bandwidth", 0)];
+    let queued =
+        [("own-maximum", 1_500_000_000), ("device-depth", 2_000_000), ("own-bandwidth", 0)];
     QosFlowStatus {
         disk: web.name.clone(),
         store: web.store.clone(),
@@ -147,7 +148,7 @@ fn flow(web: &DiskConfig) -> QosFlowStatus {
             guaranteed_iops: 500,
             demand_iops: 25_000,
             delivered_iops: 19_990,
-            queued_ns: waits.into_iter().map(|(cause, ns)| (cause.to_owned(), ns)).collect(),
+            queued_ns: queued.into_iter().map(|(cause, ns)| (cause.to_owned(), ns)).collect(),
             limited_by: limited_by(),
             queue_depth_milli: 16_000,
             ..QosDelivery::default()

@@ -27,9 +27,9 @@ pub fn line(event: &Event) -> String {
 /// Returns true if the text contains the value as one or more whole words.
 fn states(text: &str, value: &str) -> bool {
     let is_end = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
-    text.match_indices(value).any(|(at, found)| {
-        let (before, rest) = text.split_at(at);
-        let after = rest.strip_prefix(found).unwrap_or_default();
+    text.match_indices(value).any(|(offset, matched)| {
+        let (before, rest) = text.split_at(offset);
+        let after = rest.strip_prefix(matched).unwrap_or_default();
         is_end(before.chars().next_back()) && is_end(after.chars().next())
     })
 }

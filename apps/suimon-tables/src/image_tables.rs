@@ -64,9 +64,9 @@ pub fn check_text(check: &ImageCheck) -> String {
 /// Returns the changes that a repair or relink made, or would make, one per line.
 pub fn changes_text(changes: &ImageChanges) -> String {
     let mut text = String::new();
-    let would = if changes.dry_run { "would " } else { "" };
+    let prefix = if changes.dry_run { "would " } else { "" };
     for action in &changes.actions {
-        text.push_str(&format!("{would}{action}\n"));
+        text.push_str(&format!("{prefix}{action}\n"));
     }
     for change in &changes.changes {
         text.push_str(&format!("  {} bytes at {}\n", change.bytes, change.offset));

@@ -19,7 +19,7 @@ impl Lines {
     const KEY_WIDTH: usize = 22;
 
     /// Returns the desired keys of a resource and its condition.
-    pub(crate) fn of<R: Resource>(config: &R, condition: &Condition) -> Self {
+    pub(crate) fn of_resource<R: Resource>(config: &R, condition: &Condition) -> Self {
         let mut lines = Self::default();
         lines.keys(R::KIND, config);
         lines.add("health", health(condition));
@@ -117,12 +117,12 @@ impl Lines {
     }
 
     fn drops(&mut self, title: &str, drops: &[DropCounter]) {
-        let mut any = false;
+        let mut has_drops = false;
         for drop in drops.iter().filter(|drop| drop.frames > 0) {
-            any = true;
+            has_drops = true;
             self.add(title, format!("{} {}", units::count(drop.frames), drop.reason));
         }
-        if !any {
+        if !has_drops {
             self.add(title, 0);
         }
     }
@@ -149,7 +149,7 @@ pub(crate) fn drops(counters: &PortCounters) -> u64 {
 /// Returns a value as serialized by the API.
 pub fn word<T: Serialize>(value: &T) -> String {
     match serde_json::to_value(value) {
-        Ok(Value::String(word)) => word,
+        Ok(Value::String(value_name)) => value_name,
         _ => String::new(),
     }
 }

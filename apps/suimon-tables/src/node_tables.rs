@@ -8,9 +8,9 @@ use crate::resource_tables::Shown;
 use crate::table::{Table, or_dash};
 
 impl Shown for NodeConfig {
-    fn table(all: &[NodeStatus]) -> Table {
+    fn table(statuses: &[NodeStatus]) -> Table {
         let mut table = Table::new(&columns::NODES);
-        for node in all {
+        for node in statuses {
             table.row([
                 node.config.name.to_string(),
                 node.config.address.clone(),
@@ -23,11 +23,11 @@ impl Shown for NodeConfig {
         table
     }
 
-    fn details(one: &NodeStatus) -> String {
-        let mut lines = Lines::of(&one.config, &one.condition);
-        lines.add("host", or_dash(one.host.as_ref()));
-        lines.add("version", or_dash(one.version.as_ref()));
-        if let Some(drain) = &one.drain {
+    fn details(status: &NodeStatus) -> String {
+        let mut lines = Lines::of_resource(&status.config, &status.condition);
+        lines.add("host", or_dash(status.host.as_ref()));
+        lines.add("version", or_dash(status.version.as_ref()));
+        if let Some(drain) = &status.drain {
             lines.add("drained", drained(drain));
         }
         lines.text()

@@ -21,8 +21,8 @@ pub fn port_offload_table<'a>(
     let mut table = Table::new(&columns::PORT_OFFLOADS);
     for (label, offloads) in ports {
         for offload in offloads {
-            let [name, supported, enabled, used, by, reason] = cells(offload);
-            table.row([label.to_owned(), name, supported, enabled, used, by, reason]);
+            let [name, supported, enabled, used, performer, reason] = cells(offload);
+            table.row([label.to_owned(), name, supported, enabled, used, performer, reason]);
         }
     }
     table
@@ -35,14 +35,14 @@ fn cells(offload: &OffloadStatus) -> [String; 6] {
         or_dash(offload.supported.map(yes)),
         yes(offload.enabled).to_owned(),
         yes(offload.effective).to_owned(),
-        doer(offload.by).to_owned(),
+        performer_name(offload.by).to_owned(),
         offload.reason.clone(),
     ]
 }
 
 /// Returns the component that performs an offload, in the words of tables.
-const fn doer(by: OffloadPerformer) -> &'static str {
-    match by {
+const fn performer_name(performer: OffloadPerformer) -> &'static str {
+    match performer {
         OffloadPerformer::Guest => "guest",
         OffloadPerformer::Nic => "device",
         OffloadPerformer::Kernel => "kernel",

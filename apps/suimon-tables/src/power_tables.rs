@@ -52,52 +52,54 @@ pub(crate) fn energy(energy: &PowerEnergyStatus) -> String {
     format!("{} ({})", units::watts(milliwatts), zones.join(", "))
 }
 
-fn settings(all: &[PowerSettingStatus]) -> Table {
+fn settings(statuses: &[PowerSettingStatus]) -> Table {
     let mut table = Table::new(&columns::POWER_SETTINGS);
-    for (cpus, of) in
-        grouped(all, |of| &of.cpus, |of| PowerSettingStatus { cpus: Vec::new(), ..of.clone() })
-    {
+    for (cpus, row) in grouped(
+        statuses,
+        |setting| &setting.cpus,
+        |setting| PowerSettingStatus { cpus: Vec::new(), ..setting.clone() },
+    ) {
         table.row([
-            of.setting,
+            row.setting,
             if cpus.is_empty() { "host".to_owned() } else { list(&cpus) },
-            of.required,
-            or_dash(of.now),
-            if of.in_effect { "yes" } else { "no" }.to_owned(),
-            of.reason.unwrap_or_default(),
+            row.required,
+            or_dash(row.now),
+            if row.in_effect { "yes" } else { "no" }.to_owned(),
+            row.reason.unwrap_or_default(),
         ]);
     }
     table
 }
 
-fn cpus(all: &[PowerCpuStatus]) -> Table {
+fn cpus(statuses: &[PowerCpuStatus]) -> Table {
     let mut table = Table::new(&columns::POWER_CPUS);
     let with_numbers: Vec<(Vec<u16>, &PowerCpuStatus)> =
-        all.iter().map(|cpu| (vec![cpu.cpu], cpu)).collect();
+        statuses.iter().map(|cpu| (vec![cpu.cpu], cpu)).collect();
     let alike =
         |(_, cpu): &(Vec<u16>, &PowerCpuStatus)| PowerCpuStatus { cpu: 0, ..(*cpu).clone() };
-    for (cpus, of) in grouped(&with_numbers, |(cpus, _)| cpus, alike) {
-        let mhz = of.khz_min.zip(of.khz_max);
+    for (cpus, cpu) in grouped(&with_numbers, |(cpus, _)| cpus, alike) {
+        let mhz = cpu.khz_min.zip(cpu.khz_max);
         table.row([
             list(&cpus),
-            if of.online { "yes" } else { "no" }.to_owned(),
-            or_dash(of.driver),
-            or_dash(of.governor),
-            or_dash(of.energy_preference),
+            if cpu.online { "yes" } else { "no" }.to_owned(),
+            or_dash(cpu.driver),
+            or_dash(cpu.governor),
+            or_dash(cpu.energy_preference),
             or_dash(mhz.map(|(min, max)| format!("{}–{}", min / 1000, max / 1000))),
-            if of.idle_states.is_empty() { "–".to_owned() } else { of.idle_states.join(", ") },
+            if cpu.idle_states.is_empty() { "–".to_owned() } else { cpu.idle_states.join(", ") },
         ]);
     }
     table
 }
 
-fn changed(all: &[PowerChangedStatus]) -> Table {
+fn changed(statuses: &[PowerChangedStatus]) -> Table {
     let mut table = Table::new(&columns::POWER_CHANGED);
-    for of in all {
+    for change in statuses {
         table.row([
-            of.file.clone(),
-            of.before.clone(),
-            of.written.clone(),
-            or_dash(of.now.clone()),
+            change.file.clone(),
+            change.before.clone(),
+            change.written.clone(),
+            or_dash(change.now.clone()),
         ]);
     }
     table
@@ -105,18 +107,20 @@ fn changed(all: &[PowerChangedStatus]) -> Table {
 
 /// Merges rows that are equal for several CPUs, in the order of the first.
 fn grouped<'a, T, K: PartialEq>(
-    all: &'a [T],
+    statuses: &'a [T],
     cpus: impl Fn(&'a T) -> &'a Vec<u16>,
     alike: impl Fn(&T) -> K,
 ) -> Vec<(Vec<u16>, K)> {
     let mut groups: Vec<(Vec<u16>, K)> = Vec::new();
-    for one in all {
-        let key = alike(one);
-        let of_host = cpus(one).is_empty();
-        let known = groups.iter_mut().find(|(known, of)| *of == key && known.is_empty() == of_host);
-        match known {
-            Some((known, _)) => known.extend(cpus(one)),
-            None => groups.push((cpus(one).clone(), key)),
+    for item in statuses {
+        let key = alike(item);
+        let of_host = cpus(item).is_empty();
+        let group = groups
+            .iter_mut()
+            .find(|(group_cpus, group_key)| *group_key == key && group_cpus.is_empty() == of_host);
+        match group {
+            Some((group_cpus, _)) => group_cpus.extend(cpus(item)),
+            None => groups.push((cpus(item).clone(), key)),
         }
     }
     for (cpus, _) in &mut groups {

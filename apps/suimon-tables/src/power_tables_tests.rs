@@ -4,14 +4,14 @@ use super::*;
 
 #[test]
 fn a_host_without_cpufreq_says_so() {
-    let why = "there is no cpufreq driver";
+    let reason = "there is no cpufreq driver";
     let power = serde_json::from_value(json!({
         "config": {"plan": "high-performance"}, "effect": "none",
         "settings": [
             {"cpus": [], "setting": "turbo", "required": "on", "in_effect": false,
              "reason": "there is no switch for turbo"},
             {"cpus": [], "setting": "governor", "required": "performance", "in_effect": false,
-             "reason": why},
+             "reason": reason},
         ],
         "data_plane":
             {"parking": false, "poll_us": 200, "vmq_high_percent": 70, "vmq_low_percent": 30},

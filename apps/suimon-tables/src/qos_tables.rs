@@ -12,9 +12,9 @@ use crate::table::{Table, or_dash};
 use crate::units;
 
 impl Shown for QosPolicyConfig {
-    fn table(all: &[QosPolicyStatus]) -> Table {
+    fn table(statuses: &[QosPolicyStatus]) -> Table {
         let mut table = Table::new(&columns::QOS_POLICIES);
-        for policy in all {
+        for policy in statuses {
             let limits = policy.config.limits();
             table.row([
                 policy.config.name.to_string(),
@@ -32,24 +32,24 @@ impl Shown for QosPolicyConfig {
         table
     }
 
-    fn details(one: &QosPolicyStatus) -> String {
+    fn details(status: &QosPolicyStatus) -> String {
         let mut lines = Lines::default();
-        lines.keys(Self::KIND, &one.config);
-        let disks: Vec<_> = one.disks.iter().map(ToString::to_string).collect();
+        lines.keys(Self::KIND, &status.config);
+        let disks: Vec<_> = status.disks.iter().map(ToString::to_string).collect();
         lines.add("disks", if disks.is_empty() { "–".to_owned() } else { disks.join(", ") });
-        lines.add("reserved", units::iops(one.reserved_iops));
-        lines.add("delivered (5 s)", units::iops(one.delivered_iops));
-        if !one.parts.is_empty() {
-            lines.table(&parts(&one.parts));
+        lines.add("reserved", units::iops(status.reserved_iops));
+        lines.add("delivered (5 s)", units::iops(status.delivered_iops));
+        if !status.parts.is_empty() {
+            lines.table(&parts(&status.parts));
         }
         lines.text()
     }
 }
 
 /// Returns a table of this host's parts of a policy that spans nodes.
-fn parts(all: &[QosPolicyPart]) -> Table {
+fn parts(parts: &[QosPolicyPart]) -> Table {
     let mut table = Table::new(&columns::QOS_POLICY_PARTS);
-    for QosPolicyPart { store, min_iops, max } in all {
+    for QosPolicyPart { store, min_iops, max } in parts {
         let lease = max.and_then(|max| max.lease_ms);
         table.row([
             store.to_string(),
@@ -152,9 +152,9 @@ pub(crate) fn add_flow(lines: &mut Lines, flow: &QosFlowStatus) {
 /// Returns a table of guaranteed, demanded and delivered rates, and the times of requests by cause.
 pub(crate) fn delivery_table(flow: &QosFlowStatus) -> Table {
     let mut table = Table::new(&columns::QOS_DELIVERY);
-    for (over, delivery) in [("5 s", &flow.last_5_s), ("5 min", &flow.last_5_min)] {
+    for (window, delivery) in [("5 s", &flow.last_5_s), ("5 min", &flow.last_5_min)] {
         table.row([
-            over.to_owned(),
+            window.to_owned(),
             units::iops(delivery.guaranteed_iops),
             units::iops(delivery.demand_iops),
             units::iops(delivery.delivered_iops),
@@ -182,8 +182,8 @@ fn device_latency(delivery: &QosDelivery) -> String {
 
 /// Returns all limiting factors with their shares, the first one first.
 fn limits_in_order(delivery: &QosDelivery) -> String {
-    let all: Vec<String> = delivery.limited_by.iter().map(limit).collect();
-    if all.is_empty() { "–".to_owned() } else { all.join(", ") }
+    let limits: Vec<String> = delivery.limited_by.iter().map(limit).collect();
+    if limits.is_empty() { "–".to_owned() } else { limits.join(", ") }
 }
 
 /// Returns a table of the reservations of stores, actual or proposed.

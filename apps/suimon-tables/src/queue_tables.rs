@@ -44,9 +44,9 @@ pub fn worker_table(workers: &[WorkerStatus]) -> Table {
 }
 
 fn state(worker: &WorkerStatus) -> String {
-    let own = if worker.asleep { "asleep" } else { "awake" };
+    let sleep_state = if worker.asleep { "asleep" } else { "awake" };
     let others = if worker.is_yielding { ", yields its CPU" } else { "" };
-    format!("{own}{others}")
+    format!("{sleep_state}{others}")
 }
 
 #[cfg(test)]

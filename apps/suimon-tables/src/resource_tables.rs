@@ -13,16 +13,16 @@ use crate::units;
 /// Kind of resource with text output.
 pub trait Shown: Observed + 'static {
     /// Returns a table with one row per resource.
-    fn table(all: &[Self::Status]) -> Table;
+    fn table(statuses: &[Self::Status]) -> Table;
 
     /// Returns the complete state of one resource.
-    fn details(one: &Self::Status) -> String;
+    fn details(status: &Self::Status) -> String;
 }
 
 impl Shown for SwitchConfig {
-    fn table(all: &[SwitchStatus]) -> Table {
+    fn table(statuses: &[SwitchStatus]) -> Table {
         let mut table = Table::new(&columns::SWITCHES);
-        for switch in all {
+        for switch in statuses {
             table.row([
                 switch.config.name.to_string(),
                 word(&switch.config.kind),
@@ -35,23 +35,23 @@ impl Shown for SwitchConfig {
         table
     }
 
-    fn details(one: &SwitchStatus) -> String {
-        let mut lines = Lines::of(&one.config, &one.condition);
-        lines.add("addresses", units::count(one.addresses as u64));
-        let nics: Vec<_> = one.nics.iter().map(ToString::to_string).collect();
+    fn details(status: &SwitchStatus) -> String {
+        let mut lines = Lines::of_resource(&status.config, &status.condition);
+        lines.add("addresses", units::count(status.addresses as u64));
+        let nics: Vec<_> = status.nics.iter().map(ToString::to_string).collect();
         lines.add("nics", if nics.is_empty() { "–".to_owned() } else { nics.join(", ") });
-        if let Some(counters) = &one.host_nic {
+        if let Some(counters) = &status.host_nic {
             lines.counters(counters);
         }
-        lines.offloads(&one.host_nic_offloads);
+        lines.offloads(&status.host_nic_offloads);
         lines.text()
     }
 }
 
 impl Shown for UplinkConfig {
-    fn table(all: &[UplinkStatus]) -> Table {
+    fn table(statuses: &[UplinkStatus]) -> Table {
         let mut table = Table::new(&columns::UPLINKS);
-        for uplink in all {
+        for uplink in statuses {
             table.row([
                 uplink.config.name.to_string(),
                 uplink.config.device.clone(),
@@ -67,31 +67,31 @@ impl Shown for UplinkConfig {
         table
     }
 
-    fn details(one: &UplinkStatus) -> String {
-        let mut lines = Lines::of(&one.config, &one.condition);
-        lines.add("used by switch", or_dash(one.switch.as_ref()));
-        lines.add("mtu in effect", one.mtu);
-        lines.add("address", or_dash(one.mac));
-        if let Some(xdp) = &one.af_xdp {
+    fn details(status: &UplinkStatus) -> String {
+        let mut lines = Lines::of_resource(&status.config, &status.condition);
+        lines.add("used by switch", or_dash(status.switch.as_ref()));
+        lines.add("mtu in effect", status.mtu);
+        lines.add("address", or_dash(status.mac));
+        if let Some(xdp) = &status.af_xdp {
             lines.add("AF_XDP", xdp);
             lines.add("  lost frames", format!("{} frames", units::count(xdp.lost_frames)));
         }
-        if let Some(steering) = &one.steering {
+        if let Some(steering) = &status.steering {
             lines.add("steering", steering);
-            for of in &steering.nics {
-                lines.add(&format!("  {}", of.nic), of);
+            for nic in &steering.nics {
+                lines.add(&format!("  {}", nic.nic), nic);
             }
         }
-        lines.counters(&one.counters);
-        lines.offloads(&one.offloads);
+        lines.counters(&status.counters);
+        lines.offloads(&status.offloads);
         lines.text()
     }
 }
 
 impl Shown for NicConfig {
-    fn table(all: &[NicStatus]) -> Table {
+    fn table(statuses: &[NicStatus]) -> Table {
         let mut table = Table::new(&columns::NICS);
-        for nic in all {
+        for nic in statuses {
             table.row([
                 nic.config.name.to_string(),
                 nic.config.switch.to_string(),
@@ -108,24 +108,24 @@ impl Shown for NicConfig {
         table
     }
 
-    fn details(one: &NicStatus) -> String {
-        let mut lines = Lines::of(&one.config, &one.condition);
-        lines.add("queue pairs in use", one.queue_pairs);
-        lines.add("addresses learned", one.learned);
-        if let Some(mac) = one.bound_mac {
+    fn details(status: &NicStatus) -> String {
+        let mut lines = Lines::of_resource(&status.config, &status.condition);
+        lines.add("queue pairs in use", status.queue_pairs);
+        lines.add("addresses learned", status.learned);
+        if let Some(mac) = status.bound_mac {
             lines.add("bound address", mac);
         }
-        if let Some(features) = &one.virtio_features {
+        if let Some(features) = &status.virtio_features {
             lines.add("virtio features", features);
         }
-        if let Some(iov) = &one.iov {
+        if let Some(iov) = &status.iov {
             lines.add("path", iov);
         }
-        lines.counters(&one.counters);
-        if let Some(path) = &one.kernel_path {
+        lines.counters(&status.counters);
+        if let Some(path) = &status.kernel_path {
             lines.kernel_path(path);
         }
-        lines.offloads(&one.offloads);
+        lines.offloads(&status.offloads);
         lines.text()
     }
 }

@@ -12,9 +12,9 @@ use crate::table::{Table, or_dash};
 use crate::units;
 
 impl Shown for TeamConfig {
-    fn table(all: &[TeamStatus]) -> Table {
+    fn table(statuses: &[TeamStatus]) -> Table {
         let mut table = Table::new(&columns::TEAMS);
-        for team in all {
+        for team in statuses {
             table.row([
                 team.config.name.to_string(),
                 word(&team.config.mode),
@@ -30,19 +30,19 @@ impl Shown for TeamConfig {
         table
     }
 
-    fn details(one: &TeamStatus) -> String {
-        let mut lines = Lines::of(&one.config, &one.condition);
-        lines.add("used by switch", or_dash(one.switch.as_ref()));
-        lines.add("members active", format!("{} of {}", active(one), one.members.len()));
-        lines.add("speed of active", units::speed(one.speed_mbps));
-        lines.add("mtu in effect", one.mtu);
-        if one.config.lacp().is_some() {
-            lines.add("lacp partner", one.lacp_partner.as_ref().map_or("–".to_owned(), partner));
+    fn details(status: &TeamStatus) -> String {
+        let mut lines = Lines::of_resource(&status.config, &status.condition);
+        lines.add("used by switch", or_dash(status.switch.as_ref()));
+        lines.add("members active", format!("{} of {}", active(status), status.members.len()));
+        lines.add("speed of active", units::speed(status.speed_mbps));
+        lines.add("mtu in effect", status.mtu);
+        if status.config.lacp().is_some() {
+            lines.add("lacp partner", status.lacp_partner.as_ref().map_or("–".to_owned(), partner));
         }
-        lines.counters(&one.counters);
-        lines.table(&member_table(&one.members));
-        if one.members.iter().any(|member| member.lacp.is_some()) {
-            lines.table(&lacp_table(&one.members));
+        lines.counters(&status.counters);
+        lines.table(&member_table(&status.members));
+        if status.members.iter().any(|member| member.lacp.is_some()) {
+            lines.table(&lacp_table(&status.members));
         }
         lines.text()
     }
@@ -93,13 +93,13 @@ fn lacp_table(members: &[TeamMemberStatus]) -> Table {
     for member in members {
         let Some(lacp) = &member.lacp else { continue };
         let yes = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
-        let known = is_known(&lacp.partner).then_some(&lacp.partner);
+        let partner = is_known(&lacp.partner).then_some(&lacp.partner);
         table.row([
             member.uplink.to_string(),
-            or_dash(known.map(|partner| partner.system)),
-            or_dash(known.map(|partner| partner.system_priority)),
-            or_dash(known.map(|partner| partner.key)),
-            or_dash(known.map(|partner| partner.port)),
+            or_dash(partner.map(|partner| partner.system)),
+            or_dash(partner.map(|partner| partner.system_priority)),
+            or_dash(partner.map(|partner| partner.key)),
+            or_dash(partner.map(|partner| partner.port)),
             letters(&lacp.actor),
             letters(&lacp.partner),
             in_sync(lacp).to_owned(),

@@ -19,14 +19,14 @@ const IN_USE: [&str; 5] =
 
 fn lacp(actor: LacpPortStatus, partner: LacpPortStatus) -> LacpMemberStatus {
     let is_used = has(&partner, "distributing");
-    let words =
+    let states =
         if is_used { ("current", "collecting-distributing") } else { ("defaulted", "detached") };
     LacpMemberStatus {
         actor,
         partner,
-        receive: words.0.to_owned(),
+        receive: states.0.to_owned(),
         periodic: "slow-periodic".to_owned(),
-        mux: words.1.to_owned(),
+        mux: states.1.to_owned(),
         selected: "selected".to_owned(),
         collecting: is_used,
         distributing: is_used,
@@ -79,17 +79,17 @@ fn team(config: serde_json::Value, members: Vec<TeamMemberStatus>) -> TeamStatus
 }
 
 fn with_lacp() -> TeamStatus {
-    let mut left = member("left", TeamMemberState::Active, "in use");
-    let ours = || end("02:00:00:00:00:01", 32_768, &IN_USE);
-    left.lacp = Some(lacp(ours(), end("02:00:00:00:00:02", 100, &IN_USE)));
+    let mut left_member = member("left", TeamMemberState::Active, "in use");
+    let actor = || end("02:00:00:00:00:01", 32_768, &IN_USE);
+    left_member.lacp = Some(lacp(actor(), end("02:00:00:00:00:02", 100, &IN_USE)));
     let mut right = member("right", TeamMemberState::Failed, "nobody speaks LACP there");
-    let alone = end("02:00:00:00:00:01", 32_768, &["activity", "short-timeout", "defaulted"]);
-    right.lacp = Some(lacp(alone, end("00:00:00:00:00:00", 65_535, &["expired"])));
+    let single = end("02:00:00:00:00:01", 32_768, &["activity", "short-timeout", "defaulted"]);
+    right.lacp = Some(lacp(single, end("00:00:00:00:00:00", 65_535, &["expired"])));
     let config = json!({
         "name": "both", "members": ["left", "right"], "mode": "lacp", "lacp_timer": "fast",
         "vmq": {"max_workers": 2},
     });
-    let mut team = team(config, vec![left, right]);
+    let mut team = team(config, vec![left_member, right]);
     team.lacp_partner = Some(LacpPartnerStatus {
         system: "02:00:00:00:00:02".parse().unwrap(),
         system_priority: 100,
@@ -99,8 +99,8 @@ fn with_lacp() -> TeamStatus {
 }
 
 fn independent() -> TeamStatus {
-    let mut left = member("left", TeamMemberState::Failed, "its link is down");
-    left.link_up = false;
+    let mut left_member = member("left", TeamMemberState::Failed, "its link is down");
+    left_member.link_up = false;
     let mut right = member("right", TeamMemberState::Active, "in use");
     right.nics = 3;
     right.primary = true;
@@ -109,7 +109,7 @@ fn independent() -> TeamStatus {
         "name": "spare", "members": ["left", "right"], "mode": "switch-independent",
         "algorithm": "hyper-v-port", "standby": "right",
     });
-    let mut team = team(config, vec![left, right]);
+    let mut team = team(config, vec![left_member, right]);
     team.switch = None;
     team.condition = Condition { health: Health::Down, reason: Some("nobody uses it".to_owned()) };
     team
@@ -132,14 +132,14 @@ fn a_team_without_lacp_shows_its_roles_and_no_partner() {
 
 #[test]
 fn each_bit_of_a_state_has_its_letter_and_its_place() {
-    let all: Vec<_> = STATE_BITS.iter().map(|(bit, _)| *bit).collect();
+    let bits: Vec<_> = STATE_BITS.iter().map(|(bit, _)| *bit).collect();
     let state = |bits: &[&str]| letters(&end("02:00:00:00:00:01", 1, bits));
-    assert_eq!((state(&all).as_str(), state(&[]).as_str()), ("ATGSCDFE", "--------"));
+    assert_eq!((state(&bits).as_str(), state(&[]).as_str()), ("ATGSCDFE", "--------"));
     assert_eq!(state(&["expired", "activity"]), "A------E");
     assert_eq!(state(&IN_USE), "A-GSCD--");
-    let sides = |ours: &[&str], its: &[&str]| {
-        let [ours, its] = [ours, its].map(|bits| end("02:00:00:00:00:01", 1, bits));
-        in_sync(&lacp(ours, its)).to_owned()
+    let sides = |actor: &[&str], partner: &[&str]| {
+        let [actor, partner] = [actor, partner].map(|bits| end("02:00:00:00:00:01", 1, bits));
+        in_sync(&lacp(actor, partner)).to_owned()
     };
     assert_eq!(sides(&["synchronization"], &[]), "actor only");
     assert_eq!(sides(&[], &["synchronization"]), "partner only");

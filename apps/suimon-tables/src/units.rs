@@ -122,9 +122,9 @@ mod tests {
     #[test]
     fn rates_have_three_digits_and_a_prefix() {
         let rates = [0, 999, 1000, 1234, 12_345, 123_456, 999_499, 999_500, 15_800_000_000];
-        let shown: Vec<_> = rates.into_iter().map(bit_rate).collect();
+        let texts: Vec<_> = rates.into_iter().map(bit_rate).collect();
         assert_eq!(
-            shown,
+            texts,
             [
                 "0 bit/s",
                 "999 bit/s",
@@ -144,8 +144,8 @@ mod tests {
 
     #[test]
     fn shares_and_speeds_are_written_for_people() {
-        let shown: Vec<_> = [0, 499, 500, 123_456, 999_950, 1_000_000].map(percent).into();
-        assert_eq!(shown, ["0.0 %", "0.0 %", "0.1 %", "12.3 %", "100.0 %", "100.0 %"]);
+        let texts: Vec<_> = [0, 499, 500, 123_456, 999_950, 1_000_000].map(percent).into();
+        assert_eq!(texts, ["0.0 %", "0.0 %", "0.1 %", "12.3 %", "100.0 %", "100.0 %"]);
         assert_eq!((speed(10), speed(25_000)), ("10.0 Mbit/s".into(), "25.0 Gbit/s".into()));
         assert_eq!(speed(u64::MAX), "18.4 Ebit/s");
     }
@@ -163,17 +163,17 @@ mod tests {
 
     #[test]
     fn sizes_are_binary_and_latencies_have_their_unit() {
-        let shown: Vec<_> =
+        let texts: Vec<_> =
             [0, 1023, 1024, 1536, 10 << 30, 1047 << 20, u64::MAX].into_iter().map(size).collect();
         assert_eq!(
-            shown,
+            texts,
             ["0 B", "1023 B", "1.00 KiB", "1.50 KiB", "10.0 GiB", "1.02 GiB", "16.0 EiB"]
         );
-        let shown: Vec<_> = [0, 999, 85_000, 1_500_000, 60_000_000_000, u64::MAX]
+        let texts: Vec<_> = [0, 999, 85_000, 1_500_000, 60_000_000_000, u64::MAX]
             .into_iter()
             .map(latency)
             .collect();
-        assert_eq!(shown, ["0 ns", "999 ns", "85.0 µs", "1.50 ms", "60.0 s", "18446744074 s"]);
+        assert_eq!(texts, ["0 ns", "999 ns", "85.0 µs", "1.50 ms", "60.0 s", "18446744074 s"]);
         assert_eq!(iops(50_000), "50.0 k IOPS");
     }
 }

@@ -8,9 +8,9 @@ use crate::resource_tables::Shown;
 use crate::table::{Table, or_dash};
 
 impl Shown for PfConfig {
-    fn table(all: &[PfStatus]) -> Table {
+    fn table(statuses: &[PfStatus]) -> Table {
         let mut table = Table::new(&columns::PFS);
-        for pf in all {
+        for pf in statuses {
             let adapter = pf.adapter.as_ref();
             table.row([
                 pf.config.name.to_string(),
@@ -24,12 +24,12 @@ impl Shown for PfConfig {
         table
     }
 
-    fn details(one: &PfStatus) -> String {
-        let mut lines = Lines::of(&one.config, &one.condition);
-        for vf in &one.config.vf {
+    fn details(status: &PfStatus) -> String {
+        let mut lines = Lines::of_resource(&status.config, &status.condition);
+        for vf in &status.config.vf {
             lines.keys_within(ResourceKind::Vf, &format!("vf {}", vf.index), vf);
         }
-        if let Some(adapter) = &one.adapter {
+        if let Some(adapter) = &status.adapter {
             add_adapter(&mut lines, adapter);
         }
         lines.text()
@@ -37,11 +37,11 @@ impl Shown for PfConfig {
 }
 
 /// Returns a table of all adapters, followed by the VFs of each adapter with VFs.
-pub fn adapter_table(all: &[SriovAdapter]) -> String {
+pub fn adapter_table(adapters: &[SriovAdapter]) -> String {
     let mut table = Table::new(&columns::ADAPTERS);
-    for adapter in all {
+    for adapter in adapters {
         table.row([
-            placed(adapter.device.as_ref(), adapter.netns.as_ref()),
+            device_in_namespace(adapter.device.as_ref(), adapter.netns.as_ref()),
             adapter.address.clone(),
             or_dash(adapter.driver.as_ref()),
             adapter.vfs_supported.to_string(),
@@ -53,11 +53,11 @@ pub fn adapter_table(all: &[SriovAdapter]) -> String {
         ]);
     }
     let mut text = table.render();
-    for adapter in all.iter().filter(|adapter| adapter.remedy.is_some()) {
+    for adapter in adapters.iter().filter(|adapter| adapter.remedy.is_some()) {
         let remedy = adapter.remedy.as_deref().unwrap_or_default();
         text.push_str(&format!("\n{}: {}: {remedy}\n", name(adapter), adapter.support));
     }
-    for adapter in all.iter().filter(|adapter| !adapter.vfs.is_empty()) {
+    for adapter in adapters.iter().filter(|adapter| !adapter.vfs.is_empty()) {
         text.push_str(&format!("\nVFs of {}\n{}", name(adapter), vf_table(adapter).render()));
     }
     text
@@ -78,7 +78,7 @@ pub fn vf_details(vf: &VfStatus) -> String {
     lines.add("address", &vf.address);
     lines.add("driver", or_dash(vf.driver.as_ref()));
     lines.add("iommu group", or_dash(vf.iommu_group));
-    lines.add("device", placed(vf.device.as_ref(), vf.netns.as_ref()));
+    lines.add("device", device_in_namespace(vf.device.as_ref(), vf.netns.as_ref()));
     lines.add("used by", or_dash(vf.used_by.as_ref()));
     for (key, value) in settings(vf) {
         lines.add(key, value);
@@ -87,7 +87,7 @@ pub fn vf_details(vf: &VfStatus) -> String {
 }
 
 fn add_adapter(lines: &mut Lines, adapter: &SriovAdapter) {
-    lines.add("adapter", placed(adapter.device.as_ref(), adapter.netns.as_ref()));
+    lines.add("adapter", device_in_namespace(adapter.device.as_ref(), adapter.netns.as_ref()));
     lines.add("  address", &adapter.address);
     lines.add("  driver", or_dash(adapter.driver.as_ref()));
     lines.add("  SR-IOV support", adapter.support);
@@ -107,19 +107,19 @@ fn add_adapter(lines: &mut Lines, adapter: &SriovAdapter) {
 fn vf_table(adapter: &SriovAdapter) -> Table {
     let mut table = Table::new(&columns::VFS);
     for vf in &adapter.vfs {
-        let [mac, vlan, spoof, trust, least, most, link] = settings(vf).map(|(_, value)| value);
+        let [mac, vlan, spoof, trust, min, max, link] = settings(vf).map(|(_, value)| value);
         table.row([
             vf.index.to_string(),
             vf.address.clone(),
             or_dash(vf.driver.as_ref()),
             or_dash(vf.iommu_group),
-            placed(vf.device.as_ref(), vf.netns.as_ref()),
+            device_in_namespace(vf.device.as_ref(), vf.netns.as_ref()),
             mac,
             vlan,
             spoof,
             trust,
-            least,
-            most,
+            min,
+            max,
             link,
             or_dash(vf.used_by.as_ref()),
         ]);
@@ -129,7 +129,7 @@ fn vf_table(adapter: &SriovAdapter) -> Table {
 
 /// Returns the settings of a VF by key.
 fn settings(vf: &VfStatus) -> [(&'static str, String); 7] {
-    let flag = |flag: Option<bool>| or_dash(flag.map(|on| if on { "on" } else { "off" }));
+    let flag = |flag: Option<bool>| or_dash(flag.map(|is_on| if is_on { "on" } else { "off" }));
     [
         ("mac", or_dash(vf.mac)),
         ("vlan", or_dash(vf.vlan)),
@@ -154,7 +154,7 @@ fn name(adapter: &SriovAdapter) -> String {
 }
 
 /// Formats a device with its namespace: `eth3`, or `eth3 in blue`.
-fn placed(device: Option<&String>, netns: Option<&String>) -> String {
+fn device_in_namespace(device: Option<&String>, netns: Option<&String>) -> String {
     match (device, netns) {
         (Some(device), Some(netns)) => format!("{device} in {netns}"),
         (device, _) => or_dash(device),
@@ -197,9 +197,9 @@ mod tests {
 
     #[test]
     fn adapters_and_vfs_are_shown_as_they_are() {
-        let all = adapters();
-        insta::assert_snapshot!(adapter_table(&all));
-        insta::assert_snapshot!(adapter_details(&all[0]));
-        insta::assert_snapshot!(vf_details(&all[0].vfs[0]));
+        let adapters = adapters();
+        insta::assert_snapshot!(adapter_table(&adapters));
+        insta::assert_snapshot!(adapter_details(&adapters[0]));
+        insta::assert_snapshot!(vf_details(&adapters[0].vfs[0]));
     }
 }

@@ -9,9 +9,9 @@ use crate::table::{Table, or_dash};
 use crate::units;
 
 impl Shown for VmConfig {
-    fn table(all: &[VmStatus]) -> Table {
+    fn table(statuses: &[VmStatus]) -> Table {
         let mut table = Table::new(&columns::VMS);
-        for vm in all {
+        for vm in statuses {
             table.row([
                 vm.config.name.to_string(),
                 vm.cpus.unwrap_or(vm.config.cpus).to_string(),
@@ -26,26 +26,26 @@ impl Shown for VmConfig {
         table
     }
 
-    fn details(one: &VmStatus) -> String {
+    fn details(status: &VmStatus) -> String {
         let mut lines = Lines::default();
-        lines.keys(suimon_contract::ResourceKind::Vm, &one.config);
-        lines.add("state", state(one));
-        if let Some(migration) = &one.migration {
+        lines.keys(suimon_contract::ResourceKind::Vm, &status.config);
+        lines.add("state", state(status));
+        if let Some(migration) = &status.migration {
             add_migration(&mut lines, migration);
         }
-        if let Some(process) = one.process {
+        if let Some(process) = status.process {
             lines.add("process", process);
-            lines.add("  user id", or_dash(one.user));
-            lines.add("uptime", or_dash(one.uptime_s.map(units::age)));
-            lines.add("accelerator in use", or_dash(one.accelerator.as_ref().map(word)));
-            lines.add("QEMU", or_dash(one.qemu_version.as_ref()));
-            lines.add("CPUs now", or_dash(one.cpus));
-            lines.add("NICs now", names(&one.nics));
-            lines.add("disks now", names(&one.disks));
-            lines.add("guest agent", agent(one));
+            lines.add("  user id", or_dash(status.user));
+            lines.add("uptime", or_dash(status.uptime_s.map(units::age)));
+            lines.add("accelerator in use", or_dash(status.accelerator.as_ref().map(word)));
+            lines.add("QEMU", or_dash(status.qemu_version.as_ref()));
+            lines.add("CPUs now", or_dash(status.cpus));
+            lines.add("NICs now", names(&status.nics));
+            lines.add("disks now", names(&status.disks));
+            lines.add("guest agent", agent(status));
         }
-        if !one.waits_for_start.is_empty() {
-            lines.add("pending for next start", one.waits_for_start.join(", "));
+        if !status.waits_for_start.is_empty() {
+            lines.add("pending for next start", status.waits_for_start.join(", "));
         }
         lines.text()
     }
@@ -53,10 +53,10 @@ impl Shown for VmConfig {
 
 fn state(vm: &VmStatus) -> String {
     let state = match &vm.migration {
-        Some(moving) if moving.is_outgoing => {
-            format!("{}, migrates to {} ({})", vm.state, moving.node, word(&moving.phase))
+        Some(migration) if migration.is_outgoing => {
+            format!("{}, migrates to {} ({})", vm.state, migration.node, word(&migration.phase))
         }
-        Some(moving) => format!("{}, migrates from {}", vm.state, moving.node),
+        Some(migration) => format!("{}, migrates from {}", vm.state, migration.node),
         None => vm.state.to_string(),
     };
     match &vm.reason {
@@ -65,30 +65,31 @@ fn state(vm: &VmStatus) -> String {
     }
 }
 
-fn add_migration(lines: &mut Lines, moving: &VmMigration) {
-    lines.add("migration", &moving.id);
-    lines.add(if moving.is_outgoing { "  to node" } else { "  from node" }, &moving.node);
-    lines.add("  phase", word(&moving.phase));
-    for (what, disks) in
-        [("  copied", &moving.disks_copied), ("  handed over", &moving.disks_handed_over)]
+fn add_migration(lines: &mut Lines, migration: &VmMigration) {
+    lines.add("migration", &migration.id);
+    lines.add(if migration.is_outgoing { "  to node" } else { "  from node" }, &migration.node);
+    lines.add("  phase", word(&migration.phase));
+    for (title, disks) in
+        [("  copied", &migration.disks_copied), ("  handed over", &migration.disks_handed_over)]
     {
         if !disks.is_empty() {
             let names: Vec<String> = disks.iter().map(|disk| format!("disk/{disk}")).collect();
-            lines.add(what, names.join(", "));
+            lines.add(title, names.join(", "));
         }
     }
-    if moving.is_outgoing {
-        let progress =
-            |done, left| format!("{} copied, {} left", units::bytes(done), units::bytes(left));
-        lines.add("  disks", progress(moving.disk_bytes_copied, moving.disk_bytes_left));
-        lines.add("  memory", progress(moving.memory_bytes_copied, moving.memory_bytes_left));
+    if migration.is_outgoing {
+        let progress = |done, remaining| {
+            format!("{} copied, {} left", units::bytes(done), units::bytes(remaining))
+        };
+        lines.add("  disks", progress(migration.disk_bytes_copied, migration.disk_bytes_left));
+        lines.add("  memory", progress(migration.memory_bytes_copied, migration.memory_bytes_left));
     }
 }
 
 fn agent(vm: &VmStatus) -> String {
     match (vm.agent, vm.frozen_s) {
         (_, Some(0)) => "file systems may be frozen; they are being thawed".to_owned(),
-        (_, Some(left)) => format!("file systems are frozen for at most {left} s more"),
+        (_, Some(remaining)) => format!("file systems are frozen for at most {remaining} s more"),
         (Some(true), None) => "connected".to_owned(),
         (_, None) => "none".to_owned(),
     }
@@ -151,14 +152,14 @@ mod tests {
         web.frozen_s = Some(12);
         let mut failed = vm("failed");
         failed.reason = Some("it was killed by signal 9".to_owned());
-        let shown = VmConfig::details(&web);
-        insta::assert_snapshot!(shown);
+        let text = VmConfig::details(&web);
+        insta::assert_snapshot!(text);
         insta::assert_snapshot!(VmConfig::table(&[web, failed]).render());
     }
 
     #[test]
     fn vms_that_move_are_shown_with_where_they_are() {
-        let moving = VmMigration {
+        let migration = VmMigration {
             id: "0123456789abcdef0123456789abcdef".to_owned(),
             is_outgoing: true,
             node: "right".to_owned(),
@@ -172,10 +173,11 @@ mod tests {
         };
         let mut web = vm("web");
         web.state = VmState::Running;
-        web.migration = Some(moving.clone());
+        web.migration = Some(migration.clone());
         let mut db = vm("db");
         db.state = VmState::Arriving;
-        db.migration = Some(VmMigration { is_outgoing: false, node: "left".to_owned(), ..moving });
+        db.migration =
+            Some(VmMigration { is_outgoing: false, node: "left".to_owned(), ..migration });
         insta::assert_snapshot!(VmConfig::details(&web));
         insta::assert_snapshot!(VmConfig::table(&[web, db]).render());
     }

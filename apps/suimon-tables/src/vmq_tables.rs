@@ -10,9 +10,9 @@ use crate::table::{Table, or_dash};
 use crate::units;
 
 /// Returns a table with one row per team or uplink.
-pub fn table(all: &[VmqStatus]) -> Table {
+pub fn table(statuses: &[VmqStatus]) -> Table {
     let mut table = Table::new(&columns::VMQS);
-    for vmq in all {
+    for vmq in statuses {
         let permitted = || vmq.workers.iter().filter(|worker| worker.permitted);
         let in_use = vmq.workers.iter().filter(|worker| worker.queues > 0);
         let busiest = in_use.clone().min_by_key(|p| (Reverse(p.load_ppm), p.worker));

@@ -33,13 +33,13 @@ fn vmqs() -> [VmqStatus; 2] {
         ],
         queues: vec![queue("light/rx/0", 1, 6_000), queue("web/rx/0", 2, 893_960)],
     };
-    let off = VmqStatus {
+    let disabled = VmqStatus {
         uplink: "wan".parse().unwrap(),
         config: VmqConfig { enabled: false, mode: VmqMode::Static, ..VmqConfig::default() },
         workers: vec![worker(0, true, 0, 0)],
         queues: Vec::new(),
     };
-    [busy, off]
+    [busy, disabled]
 }
 
 #[test]
@@ -49,9 +49,9 @@ fn teams_and_uplinks_are_a_line_each() {
 
 #[test]
 fn queues_are_shown_with_their_workers_and_nics() {
-    let [busy, off] = vmqs();
+    let [busy, disabled] = vmqs();
     insta::assert_snapshot!(details(&busy));
-    insta::assert_snapshot!(details(&off));
+    insta::assert_snapshot!(details(&disabled));
 }
 
 #[test]

@@ -4,10 +4,10 @@ use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Returns a parser that accepts one of `words`, as serialized by the API.
+/// Returns a parser that accepts one of `values`, as serialized by the API.
 pub(crate) fn one_of<T: DeserializeOwned + Clone + Send + Sync + 'static>(
-    words: &'static [&'static str],
+    values: &'static [&'static str],
 ) -> ValueParser {
-    let read = |word: String| serde_json::from_value::<T>(Value::from(word));
-    PossibleValuesParser::new(words).try_map(read).into()
+    let read = |value: String| serde_json::from_value::<T>(Value::from(value));
+    PossibleValuesParser::new(values).try_map(read).into()
 }

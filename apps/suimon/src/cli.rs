@@ -219,11 +219,12 @@ impl Cli {
 
 /// Parses the command line. Exits if it is invalid or requests help.
 pub(crate) fn parse() -> Cli {
-    let words: Vec<OsString> = std::env::args_os().collect();
-    let parsed = parse_from(words.clone());
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let parsed = parse_from(arguments.clone());
     if let Ok(cli) = &parsed {
-        let warnings =
-            old_names::of_command_line(&command(), &words, |name| std::env::var_os(name).is_some());
+        let warnings = old_names::of_command_line(&command(), &arguments, |name| {
+            std::env::var_os(name).is_some()
+        });
         old_names::warn(cli.json, &warnings);
     }
     parsed.unwrap_or_else(|error| {
@@ -231,21 +232,21 @@ pub(crate) fn parse() -> Cli {
             error.exit();
         }
         // With an invalid command line, parsed flags are not available.
-        if words.iter().any(|word| word == "--json") {
+        if arguments.iter().any(|argument| argument == "--json") {
             eprintln!("{}", wrong_usage(error.render().to_string().trim_end().to_owned()));
         } else {
             // Standard error may be closed.
             let _ = error.print();
         }
-        std::process::exit(if is_image_check(&words) { 1 } else { error.exit_code() })
+        std::process::exit(if is_image_check(&arguments) { 1 } else { error.exit_code() })
     })
 }
 
 /// Returns true for `image check` and `image repair`, where the usual exit code of an invalid
 /// command line means a damaged image.
-fn is_image_check(words: &[OsString]) -> bool {
-    let mut words = words.iter().skip_while(|word| *word != "image").skip(1);
-    let verb = words.find(|word| !word.as_encoded_bytes().starts_with(b"-"));
+fn is_image_check(arguments: &[OsString]) -> bool {
+    let mut arguments = arguments.iter().skip_while(|argument| *argument != "image").skip(1);
+    let verb = arguments.find(|argument| !argument.as_encoded_bytes().starts_with(b"-"));
     verb.is_some_and(|verb| verb == "check" || verb == "repair")
 }
 
@@ -314,9 +315,9 @@ fn socket_everywhere(command: Command) -> Command {
 fn late_socket(matches: &ArgMatches) -> Option<&PathBuf> {
     let (_, sub) = matches.subcommand()?;
     late_socket(sub).or_else(|| {
-        let given = sub.try_contains_id(LATE_SOCKET).is_ok_and(|known| known)
+        let is_given = sub.try_contains_id(LATE_SOCKET).is_ok_and(|is_known| is_known)
             && sub.value_source(LATE_SOCKET) == Some(ValueSource::CommandLine);
-        if given { sub.get_one(LATE_SOCKET) } else { None }
+        if is_given { sub.get_one(LATE_SOCKET) } else { None }
     })
 }
 

@@ -1,6 +1,6 @@
 use super::*;
 
-fn wrong(args: &[&str]) -> String {
+fn usage_error(args: &[&str]) -> String {
     let args = core::iter::once("suimon").chain(args.iter().copied());
     match parse_from(args) {
         Ok(cli) => panic!("accepted: {cli:?}"),
@@ -70,66 +70,69 @@ fn metrics_does_not_list_the_flag_that_it_rejects() {
     let mut command = command();
     command.build();
     let mut help = |path: &[&str]| {
-        let found =
-            path.iter().fold(&mut command, |of, name| of.find_subcommand_mut(name).unwrap());
-        found.render_long_help().to_string()
+        let subcommand = path
+            .iter()
+            .fold(&mut command, |parent, name| parent.find_subcommand_mut(name).unwrap());
+        subcommand.render_long_help().to_string()
     };
     assert!(!help(&["metrics"]).contains("--json"));
     assert!(help(&["export"]).contains("--json"));
-    for words in [["metrics", "--json"], ["--json", "metrics"]] {
-        assert!(read(&words).json, "the command rejects it with an explanation");
+    for arguments in [["metrics", "--json"], ["--json", "metrics"]] {
+        assert!(read(&arguments).json, "the command rejects it with an explanation");
     }
 }
 
 #[test]
 fn flags_have_the_words_of_host_files_and_of_settings() {
-    for (word, other) in [("true", "on"), ("false", "off")] {
-        let of = |word: &str| {
-            format!("{:?}", read(&["nic", "set", "a", &format!("--isolated={word}")]).noun)
+    for (value, other) in [("true", "on"), ("false", "off")] {
+        let parsed = |value: &str| {
+            format!("{:?}", read(&["nic", "set", "a", &format!("--isolated={value}")]).noun)
         };
-        assert_eq!(of(word), of(other));
-        let of = |word: &str| {
-            format!("{:?}", read(&["offload", "set", "a", &format!("segmentation={word}")]).noun)
+        assert_eq!(parsed(value), parsed(other));
+        let parsed = |value: &str| {
+            format!("{:?}", read(&["offload", "set", "a", &format!("segmentation={value}")]).noun)
         };
-        assert_eq!(of(word), of(other));
+        assert_eq!(parsed(value), parsed(other));
     }
-    wrong(&["nic", "set", "a", "--isolated=yes"]);
+    usage_error(&["nic", "set", "a", "--isolated=yes"]);
 }
 
 #[test]
 fn what_does_not_fit_is_refused_before_anything_is_asked() {
-    assert!(wrong(&["nic", "add", "web"]).contains("--switch"));
-    let message = wrong(&["nic", "set", "web", "--vlan", "4095"]);
+    assert!(usage_error(&["nic", "add", "web"]).contains("--switch"));
+    let message = usage_error(&["nic", "set", "web", "--vlan", "4095"]);
     assert!(message.contains("must be a number from 1 to 4094"), "{message}");
-    assert!(wrong(&["nic", "set", "web", "--mac", "ff:ff:ff:ff:ff:ff"]).contains("not a group"));
-    assert!(wrong(&["nic", "set", "web", "--backend", "tapp"]).contains("'tap'"));
-    assert!(wrong(&["nic", "set", "web", "--unset", "switch"]).contains("switch"));
-    assert!(wrong(&["nic", "show", "../etc"]).contains("not a valid name"));
-    assert!(wrong(&["queue", "move", "web", "--to", "1"]).contains("web/rx/0"));
-    assert!(wrong(&["top", "--interval", "5"]).contains("100"));
-    assert!(wrong(&["apply"]).contains("--file"));
-    assert!(wrong(&["team", "add", "both", "--mode", "static"]).contains("--members"));
-    let message = wrong(&["team", "set", "both", "--algorithm", "random"]);
+    assert!(
+        usage_error(&["nic", "set", "web", "--mac", "ff:ff:ff:ff:ff:ff"]).contains("not a group")
+    );
+    assert!(usage_error(&["nic", "set", "web", "--backend", "tapp"]).contains("'tap'"));
+    assert!(usage_error(&["nic", "set", "web", "--unset", "switch"]).contains("switch"));
+    assert!(usage_error(&["nic", "show", "../etc"]).contains("not a valid name"));
+    assert!(usage_error(&["queue", "move", "web", "--to", "1"]).contains("web/rx/0"));
+    assert!(usage_error(&["top", "--interval", "5"]).contains("100"));
+    assert!(usage_error(&["apply"]).contains("--file"));
+    assert!(usage_error(&["team", "add", "both", "--mode", "static"]).contains("--members"));
+    let message = usage_error(&["team", "set", "both", "--algorithm", "random"]);
     assert!(message.contains("transport-ports"), "{message}");
-    let message = wrong(&["team", "set", "both", "--lacp-system-priority", "65536"]);
+    let message = usage_error(&["team", "set", "both", "--lacp-system-priority", "65536"]);
     assert!(message.contains("must be a whole number from 0 to 65535"), "{message}");
-    assert!(wrong(&["team", "set", "both", "--unset", "members"]).contains("members"));
-    assert!(wrong(&["vmq", "explain"]).contains("NIC"));
-    wrong(&["nic", "delete", "a", "--dry-run", "--no-wait"]);
-    assert!(wrong(&["disk", "add", "web", "--format", "raw"]).contains("--store"));
-    let message = wrong(&["disk", "set", "web", "--size-bytes", "10 GB"]);
+    assert!(usage_error(&["team", "set", "both", "--unset", "members"]).contains("members"));
+    assert!(usage_error(&["vmq", "explain"]).contains("NIC"));
+    usage_error(&["nic", "delete", "a", "--dry-run", "--no-wait"]);
+    assert!(usage_error(&["disk", "add", "web", "--format", "raw"]).contains("--store"));
+    let message = usage_error(&["disk", "set", "web", "--size-bytes", "10 GB"]);
     assert!(message.contains("a number of bytes or like \"10 GiB\""), "{message}");
-    assert!(wrong(&["disk", "resize", "web", "big"]).contains("`big` is not a size"));
-    let message = wrong(&["disk", "convert", "web", "../x", "--format", "vhd"]);
+    assert!(usage_error(&["disk", "resize", "web", "big"]).contains("`big` is not a size"));
+    let message = usage_error(&["disk", "convert", "web", "../x", "--format", "vhd"]);
     assert!(message.contains("not a valid file name in a store"), "{message}");
-    wrong(&["disk", "convert", "web", "x", "--format", "pass-through"]);
-    wrong(&["qos", "flows", "--interval", "1000"]);
+    usage_error(&["disk", "convert", "web", "x", "--format", "pass-through"]);
+    usage_error(&["qos", "flows", "--interval", "1000"]);
     // Flags without a meaning for the command do not exist.
-    wrong(&["nic", "delete", "web", "--with-file"]);
-    wrong(&["nic", "set", "web", "--vlan", "1", "--create-image"]);
-    wrong(&["disk", "add", "web", "--store", "fast", "--format", "raw", "--create-image"]);
-    wrong(&["nic", "set", "web", "--vlan", "1", "--force"]);
-    wrong(&["disk", "delete", "web", "--force"]);
+    usage_error(&["nic", "delete", "web", "--with-file"]);
+    usage_error(&["nic", "set", "web", "--vlan", "1", "--create-image"]);
+    usage_error(&["disk", "add", "web", "--store", "fast", "--format", "raw", "--create-image"]);
+    usage_error(&["nic", "set", "web", "--vlan", "1", "--force"]);
+    usage_error(&["disk", "delete", "web", "--force"]);
 }
 
 /// `suimon export >FILE` would empty the file.
@@ -139,9 +142,9 @@ async fn an_export_that_fails_leaves_its_file_as_it_was() {
     let (file, socket) = (folder.path().join("host.toml"), folder.path().join("no.sock"));
     std::fs::write(&file, "former").unwrap();
     let [file_name, socket] = [&file, &socket].map(|path| path.to_str().unwrap());
-    for more in [&["--json"][..], &[]] {
-        let words = ["--socket", socket, "export", "--output", file_name];
-        let failure = read(&[&words, more].concat()).run().await.unwrap_err();
+    for extra in [&["--json"][..], &[]] {
+        let arguments = ["--socket", socket, "export", "--output", file_name];
+        let failure = read(&[&arguments, extra].concat()).run().await.unwrap_err();
         assert_eq!(failure.code(), 5);
         assert_eq!(std::fs::read(&file).unwrap(), b"former");
     }

@@ -124,10 +124,10 @@ fn setting(text: &str) -> Result<ClusterSetting, String> {
 
 /// Returns the keys that can be changed.
 fn keys() -> String {
-    let own = ResourceKind::Cluster.keys().iter().map(|key| key.name);
-    let own = own.filter(|name| !IDENTITY.contains(name) && *name != "tls");
+    let own_keys = ResourceKind::Cluster.keys().iter().map(|key| key.name);
+    let own_keys = own_keys.filter(|name| !IDENTITY.contains(name) && *name != "tls");
     let tls = ResourceKind::ClusterTls.keys().iter().map(|key| key.name);
-    own.chain(tls).collect::<Vec<&str>>().join(", ")
+    own_keys.chain(tls).collect::<Vec<&str>>().join(", ")
 }
 
 fn settings_help() -> String {
@@ -140,14 +140,14 @@ fn settings_help() -> String {
 
 /// Returns the merge patch with the given settings.
 fn patch(settings: Vec<ClusterSetting>) -> Result<Value, Failure> {
-    let (mut own, mut tls) = (Vec::new(), Vec::new());
+    let (mut own_settings, mut tls) = (Vec::new(), Vec::new());
     for setting in settings {
         match setting {
-            ClusterSetting::Own(setting) => own.push(setting),
+            ClusterSetting::Own(setting) => own_settings.push(setting),
             ClusterSetting::Tls(setting) => tls.push(setting),
         }
     }
-    let mut table = settings::table(&own)?;
+    let mut table = settings::table(&own_settings)?;
     if !tls.is_empty() {
         let tls = Value::Object(settings::table(&tls)?);
         if table.insert("tls".to_owned(), tls).is_some() {
@@ -222,12 +222,13 @@ mod tests {
 
     #[test]
     fn settings_of_tls_are_in_its_table_and_the_identity_is_refused() {
-        let read = |words: &[&str]| -> Result<Value, String> {
-            let settings = words.iter().map(|word| setting(word)).collect::<Result<_, _>>()?;
+        let read = |arguments: &[&str]| -> Result<Value, String> {
+            let settings =
+                arguments.iter().map(|argument| setting(argument)).collect::<Result<_, _>>()?;
             patch(settings).map_err(|error| error.to_string())
         };
-        let words = ["endpoints=https://a:2379,https://b:2379", "ca_certificate=/etc/ca.pem"];
-        let patch = read(&[words[0], words[1], "user=default"]).unwrap();
+        let arguments = ["endpoints=https://a:2379,https://b:2379", "ca_certificate=/etc/ca.pem"];
+        let patch = read(&[arguments[0], arguments[1], "user=default"]).unwrap();
         let expected = serde_json::json!({
             "endpoints": ["https://a:2379", "https://b:2379"],
             "tls": { "ca_certificate": "/etc/ca.pem" },
@@ -236,11 +237,13 @@ mod tests {
         assert_eq!(patch, expected);
         assert_eq!(read(&["tls=default"]).unwrap(), serde_json::json!({ "tls": null }));
         assert!(
-            read(&["tls=default", words[1]]).unwrap_err().contains("give either it or the keys")
+            read(&["tls=default", arguments[1]])
+                .unwrap_err()
+                .contains("give either it or the keys")
         );
         assert!(read(&["node=other"]).unwrap_err().contains("cluster leave"));
-        for wrong in ["colour=red", "colour", "ca_certificate"] {
-            let error = read(&[wrong]).unwrap_err();
+        for invalid in ["colour=red", "colour", "ca_certificate"] {
+            let error = read(&[invalid]).unwrap_err();
             assert!(
                 error.contains("ca_certificate, certificate") && !error.contains("node"),
                 "{error}"

@@ -44,18 +44,18 @@ impl SnapshotFlags {
         if frozen.state != OperationState::Succeeded {
             return Err(Failure::Operation(Box::new(frozen)));
         }
-        let taken = self.take(context).await;
+        let snapshot = self.take(context).await;
         let was_frozen = context.client.show::<VmConfig>(&vm).await.map(|vm| vm.frozen_s);
         let thawed = match context.client.thaw_vm(&vm).await {
             Ok(operation) => watch(context, operation).await,
             Err(error) => Err(error.into()),
         };
-        taken?;
+        snapshot?;
         let thawed = thawed?;
         if thawed.state != OperationState::Succeeded {
             return Err(Failure::Operation(Box::new(thawed)));
         }
-        if was_frozen?.is_none_or(|left| left == 0) {
+        if was_frozen?.is_none_or(|frozen_s| frozen_s == 0) {
             let text = format!(
                 "the file systems were thawed after {} s, before the snapshot was created: the \
                  snapshot is crash-consistent only; create another one with a higher \

@@ -107,9 +107,9 @@ async fn follow(context: &Context, flags: FollowFlags) -> Result<(), Failure> {
         match event {
             Some(event) => context.show_line(&event, line)?,
             None => {
-                let ended =
+                let message =
                     "the daemon ended the event stream; run `suimon event follow` again".to_owned();
-                return Err(suimon_client::ClientError::Broken(ended).into());
+                return Err(suimon_client::ClientError::Broken(message).into());
             }
         }
     }

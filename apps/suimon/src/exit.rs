@@ -106,19 +106,19 @@ pub(crate) fn wrong_usage(message: String) -> String {
 }
 
 impl Failure {
-    /// Returns the error for a name that does not exist, with the names that do. `what` is the kind
-    /// of object.
-    pub(crate) fn no_such(what: &str, mut known: Vec<String>) -> Self {
+    /// Returns the error for a name that does not exist, with the names that do. `object` is the
+    /// kind of object.
+    pub(crate) fn no_such(object: &str, mut existing: Vec<String>) -> Self {
         /// Largest number of names shown.
         const SHOWN_MAX: usize = 16;
-        let more = known.len().saturating_sub(SHOWN_MAX);
-        known.truncate(SHOWN_MAX);
-        let there = match (known.is_empty(), more) {
+        let hidden = existing.len().saturating_sub(SHOWN_MAX);
+        existing.truncate(SHOWN_MAX);
+        let existing = match (existing.is_empty(), hidden) {
             (true, _) => "the host has none".to_owned(),
-            (false, 0) => format!("the host has {}", known.join(", ")),
-            (false, more) => format!("the host has {} and {more} more", known.join(", ")),
+            (false, 0) => format!("the host has {}", existing.join(", ")),
+            (false, hidden) => format!("the host has {} and {hidden} more", existing.join(", ")),
         };
-        Self::not_found(format!("no {what} exists; {there}"))
+        Self::not_found(format!("no {object} exists; {existing}"))
     }
 
     /// Returns the error for an object that does not exist.
@@ -128,8 +128,8 @@ impl Failure {
 
     /// Reports the failure on standard error and returns the exit code.
     pub(crate) fn report(&self, json: bool) -> ExitCode {
-        if let Self::NotChecked(of) = self {
-            of.report(json);
+        if let Self::NotChecked(not_checked) = self {
+            not_checked.report(json);
             return ExitCode::from(self.code());
         }
         match self {
@@ -150,21 +150,21 @@ impl Failure {
     }
 
     fn errors(&self) -> Vec<PrintedError<'_>> {
-        let own = |code| vec![PrintedError::Own { code, message: self.to_string() }];
+        let own_error = |code| vec![PrintedError::Own { code, message: self.to_string() }];
         match self {
             Self::Client(ClientError::Refused { errors, .. }) | Self::Refused(errors) => {
                 errors.iter().map(PrintedError::Api).collect()
             }
-            Self::Client(_) => own("unreachable"),
+            Self::Client(_) => own_error("unreachable"),
             Self::Operation(operation) => match &operation.error {
                 Some(error) => vec![PrintedError::Api(error)],
-                None => own("cancelled"),
+                None => own_error("cancelled"),
             },
-            Self::Interrupted { .. } => own("interrupted"),
-            Self::File { .. } | Self::Io(_) | Self::Image { .. } => own("file"),
-            Self::NotChecked(of) => of.errors(),
+            Self::Interrupted { .. } => own_error("interrupted"),
+            Self::File { .. } | Self::Io(_) | Self::Image { .. } => own_error("file"),
+            Self::NotChecked(not_checked) => not_checked.errors(),
             Self::FailedReport { .. } => Vec::new(),
-            Self::Usage(_) => own("usage"),
+            Self::Usage(_) => own_error("usage"),
         }
     }
 
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn a_reader_that_went_away_is_no_failure() {
-        let gone = Failure::Io(io::ErrorKind::BrokenPipe.into());
-        assert_eq!(format!("{:?}", gone.report(false)), format!("{:?}", ExitCode::SUCCESS));
+        let broken_pipe = Failure::Io(io::ErrorKind::BrokenPipe.into());
+        assert_eq!(format!("{:?}", broken_pipe.report(false)), format!("{:?}", ExitCode::SUCCESS));
     }
 }

@@ -29,7 +29,7 @@ const ALL: [&[Help]; 8] = [
 ];
 
 /// Returns the help of the command with these words.
-fn of(path: &str) -> Option<&'static Help> {
+fn find(path: &str) -> Option<&'static Help> {
     ALL.iter().copied().flatten().find(|help| help.path == path)
 }
 
@@ -42,7 +42,7 @@ fn extended(command: Command, path: &str) -> Command {
     command.mut_subcommands(|sub| {
         let path = format!("{path} {}", sub.get_name()).trim_start().to_owned();
         let sub = extended(sub, &path);
-        match of(&path) {
+        match find(&path) {
             Some(help) => help.applied_to(sub),
             None => sub,
         }

@@ -6,23 +6,23 @@ const EXAMPLE_MAX: usize = 94;
 
 /// Returns all visible commands below `suimon` with their words.
 fn commands() -> Vec<(String, Command)> {
-    fn collect(command: &Command, path: &str, all: &mut Vec<(String, Command)>) {
+    fn collect(command: &Command, path: &str, commands: &mut Vec<(String, Command)>) {
         for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
             let path = format!("{path} {}", sub.get_name()).trim_start().to_owned();
-            all.push((path.clone(), sub.clone()));
-            collect(sub, &path, all);
+            commands.push((path.clone(), sub.clone()));
+            collect(sub, &path, commands);
         }
     }
-    let mut all = Vec::new();
-    collect(&cli::command(), "", &mut all);
-    all
+    let mut commands = Vec::new();
+    collect(&cli::command(), "", &mut commands);
+    commands
 }
 
 #[test]
 fn every_command_has_long_help_and_a_valid_example() {
     let mut definition = cli::definition();
     for (path, command) in commands() {
-        let help = of(&path).unwrap_or_else(|| panic!("no help of `{path}`"));
+        let help = find(&path).unwrap_or_else(|| panic!("no help of `{path}`"));
         let start = if command.has_subcommands() { "suimon".to_owned() } else { path.clone() };
         assert!(help.text.ends_with('.'), "{path}: {}", help.text);
         assert!(!help.examples.is_empty(), "{path} has no example");
@@ -44,7 +44,8 @@ fn every_help_belongs_to_one_command() {
     let paths: Vec<String> = commands().into_iter().map(|(path, _)| path).collect();
     for help in ALL.iter().copied().flatten() {
         assert!(paths.iter().any(|path| path == help.path), "no command `{}`", help.path);
-        let count = ALL.iter().copied().flatten().filter(|of| of.path == help.path).count();
+        let count =
+            ALL.iter().copied().flatten().filter(|other_help| other_help.path == help.path).count();
         assert_eq!(count, 1, "`{}` has two texts", help.path);
     }
 }
@@ -53,7 +54,7 @@ fn every_help_belongs_to_one_command() {
 fn commands_that_change_desired_state_state_how_long_the_change_lasts() {
     for (path, command) in commands() {
         let has_plan = command.get_arguments().any(|arg| arg.get_long() == Some("dry-run"));
-        let is_kept = of(&path).is_some_and(|help| help.is_kept);
+        let is_kept = find(&path).is_some_and(|help| help.is_kept);
         // Commands with a plan but without a lasting change of desired state by the caller.
         let others = ["apply", "image repair", "image relink", "vm migrate", "node drain"];
         assert_eq!(is_kept, has_plan && !others.contains(&path.as_str()), "{path}");

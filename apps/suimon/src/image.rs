@@ -79,18 +79,18 @@ impl ImageVerb {
                 Ok(context.show(&info, info_text)?)
             }
             Self::Check(image) => {
-                let asked = image.request(context, "check", &Change::default()).await;
-                let check: ImageCheck = asked.map_err(not_checked)?;
+                let result = image.request(context, "check", &Change::default()).await;
+                let check: ImageCheck = result.map_err(not_checked)?;
                 context.show(&check, check_text)?;
-                ended(check.verdict.exit_code())
+                report_result(check.verdict.exit_code())
             }
             Self::Repair(RepairFlags { image, dry_run, undo }) => {
                 let is_undo = undo.is_some();
                 let change = Change { dry_run, undo, parent: None };
-                let asked = image.request(context, "repair", &change).await;
-                let changes: ImageChanges = asked.map_err(not_checked)?;
+                let result = image.request(context, "repair", &change).await;
+                let changes: ImageChanges = result.map_err(not_checked)?;
                 context.show(&changes, changes_text)?;
-                ended(if is_undo { 0 } else { changes.check.verdict.exit_code() })
+                report_result(if is_undo { 0 } else { changes.check.verdict.exit_code() })
             }
             Self::Relink(RelinkFlags { image, parent, dry_run }) => {
                 let change = Change { dry_run, undo: None, parent: Some(parent) };
@@ -190,11 +190,11 @@ fn without_report(tool: &Path, output: &Output, error: &serde_json::Error) -> St
 }
 
 fn tool() -> PathBuf {
-    let beside = std::env::current_exe().ok().map(|program| program.with_file_name(TOOL));
-    beside.filter(|program| program.is_file()).unwrap_or_else(|| PathBuf::from(TOOL))
+    let sibling = std::env::current_exe().ok().map(|program| program.with_file_name(TOOL));
+    sibling.filter(|program| program.is_file()).unwrap_or_else(|| PathBuf::from(TOOL))
 }
 
 /// Returns the failure for the exit code of a printed report; success for 0.
-const fn ended(code: u8) -> Result<(), Failure> {
+const fn report_result(code: u8) -> Result<(), Failure> {
     if code == 0 { Ok(()) } else { Err(Failure::FailedReport { code }) }
 }

@@ -16,7 +16,7 @@ use crate::key_help;
 pub(crate) struct KeyFlags<R, const ADDING: bool> {
     /// Values as a JSON object for a request body.
     pub(crate) values: Map<String, Value>,
-    of: PhantomData<fn() -> R>,
+    marker: PhantomData<fn() -> R>,
 }
 
 /// Key of a resource, or of a table inside it.
@@ -46,13 +46,13 @@ impl Flag {
         self.table.map_or(self.key.effect, |table| table.effect)
     }
 
-    fn arg(&self, of: ResourceKind, adding: bool) -> Arg {
-        let long = self.id().replace(['_', '.'], "-");
-        let effect = (!adding).then(|| (of, self.effect()));
+    fn arg(&self, kind: ResourceKind, adding: bool) -> Arg {
+        let option_name = self.id().replace(['_', '.'], "-");
+        let effect = (!adding).then(|| (kind, self.effect()));
         let meaning = docs_of(self.kind, self.key.name).unwrap_or_default();
         let arg = Arg::new(self.id())
             .aliases(self.old_option().map(|old| old.trim_start_matches('-').to_owned()))
-            .long(long)
+            .long(option_name)
             .help(meaning.trim_end_matches('.').to_owned())
             .long_help(key_help::option(self.kind, self.key, &meaning, effect))
             .value_name(value_name(self.key))
@@ -102,7 +102,7 @@ pub(crate) fn old_options(kind: ResourceKind) -> Vec<(String, String)> {
 /// Returns the id of a key given with its old or new name, such as `vmq.max_workers` for
 /// `vmq.max_workers`.
 pub(crate) fn present_id(kind: ResourceKind, id: &str) -> String {
-    let known = |flag: &Flag| {
+    let is_flag = |flag: &Flag| {
         let old = old_key(flag.kind, flag.key.name).map(|rename| rename.old);
         match (flag.table, old) {
             (Some(table), Some(old)) => id == format!("{}.{old}", table.name),
@@ -110,7 +110,7 @@ pub(crate) fn present_id(kind: ResourceKind, id: &str) -> String {
             (_, None) => false,
         }
     };
-    flags(kind).iter().find(|flag| known(flag)).map_or_else(|| id.to_owned(), Flag::id)
+    flags(kind).iter().find(|flag| is_flag(flag)).map_or_else(|| id.to_owned(), Flag::id)
 }
 
 /// Returns the parser of `--unset`: names of optional keys and tables. Old names are accepted.
@@ -166,7 +166,7 @@ fn value_name(key: &Key) -> String {
     };
     match key.form {
         Form::Number { .. } | Form::OneOfNumbers(_) => unit.to_owned(),
-        Form::NumberOr { word, .. } => format!("{unit}|{word}"),
+        Form::NumberOr { word: keyword, .. } => format!("{unit}|{keyword}"),
         Form::OneOf(_) => key.name.replace('_', "-").to_uppercase(),
         form => form_name(form).to_owned(),
     }
@@ -202,13 +202,13 @@ const fn form_name(form: Form) -> &'static str {
 
 fn value_parser(form: Form) -> ValueParser {
     match form {
-        Form::OneOf(words) => PossibleValuesParser::new(words).map(Value::from).into(),
+        Form::OneOf(values) => PossibleValuesParser::new(values).map(Value::from).into(),
         // `on` and `off`, as in arguments KEY=VALUE, are accepted, too.
         Form::Flag => PossibleValuesParser::new([
             PossibleValue::new("true").alias("on"),
             PossibleValue::new("false").alias("off"),
         ])
-        .map(|word| Value::from(word == "true" || word == "on"))
+        .map(|value| Value::from(value == "true" || value == "on"))
         .into(),
         _ => ValueParser::new(move |text: &str| -> Result<Value, String> {
             let value = read(form, text);
@@ -265,7 +265,7 @@ impl<R: Resource, const ADDING: bool> clap::FromArgMatches for KeyFlags<R, ADDIN
                 insert(&mut values, &id, value.clone());
             }
         }
-        Ok(Self { values, of: PhantomData })
+        Ok(Self { values, marker: PhantomData })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

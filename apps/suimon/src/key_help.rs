@@ -11,16 +11,16 @@ pub(crate) fn option(
     meaning: &str,
     effect: Option<(ResourceKind, ChangeEffect)>,
 ) -> String {
-    let mut facts = Vec::new();
-    facts.extend(option_value(key.form).map(|value| format!("Value: {value}.")));
-    facts.extend(default(kind, key));
-    if let Some(effect) = effect.and_then(|(of, effect)| effect_of(effect, of)) {
-        facts.push(format!("Change: {effect}."));
+    let mut sentences = Vec::new();
+    sentences.extend(option_value(key.form).map(|value| format!("Value: {value}.")));
+    sentences.extend(default(kind, key));
+    if let Some(effect) = effect.and_then(|(kind, effect)| effect_of(effect, kind)) {
+        sentences.push(format!("Change: {effect}."));
     }
-    if facts.is_empty() {
+    if sentences.is_empty() {
         return meaning.trim_end_matches('.').to_owned();
     }
-    format!("{meaning}\n\n{}", facts.join(" "))
+    format!("{meaning}\n\n{}", sentences.join(" "))
 }
 
 /// Returns one line per key of a table of this kind for arguments `KEY=VALUE`.
@@ -54,15 +54,15 @@ fn default(kind: ResourceKind, key: &Key) -> Option<String> {
 /// Returns the form of a value on the command line; `None` for keywords, which clap lists, for
 /// flags, whose placeholder states it, and for names of resources.
 fn option_value(form: Form) -> Option<String> {
-    let list = |most: usize, items: &str| format!("1 to {most} {items}, separated by commas");
+    let list = |max: usize, items: &str| format!("1 to {max} {items}, separated by commas");
     Some(match form {
         Form::OneOf(_) | Form::Flag | Form::Name | Form::Table(_) | Form::Tables(_) => return None,
-        Form::Names { most } => list(most, "names"),
-        Form::UnicastIps { most } => list(most, "unicast IP addresses"),
-        Form::Urls { most } => list(most, "URLs"),
-        Form::Accounts { most } => list(most, "names or numbers"),
-        Form::DnsNames { most } => list(most, "DNS names"),
-        Form::Networks { most } => list(most, "IP addresses or networks"),
+        Form::Names { most: max } => list(max, "names"),
+        Form::UnicastIps { most: max } => list(max, "unicast IP addresses"),
+        Form::Urls { most: max } => list(max, "URLs"),
+        Form::Accounts { most: max } => list(max, "names or numbers"),
+        Form::DnsNames { most: max } => list(max, "DNS names"),
+        Form::Networks { most: max } => list(max, "IP addresses or networks"),
         Form::Vlans => "VLANs (1 to 4094) and ranges, separated by commas, such as 10,20-29".into(),
         Form::Cpus => "CPU numbers, separated by commas, such as 2,3".to_owned(),
         form => form.describe(),
@@ -70,8 +70,8 @@ fn option_value(form: Form) -> Option<String> {
 }
 
 /// Returns the interruption by a change; `None` if the change applies at once without one.
-const fn effect_of(effect: ChangeEffect, of: ResourceKind) -> Option<&'static str> {
-    Some(match (effect, of) {
+const fn effect_of(effect: ChangeEffect, kind: ResourceKind) -> Option<&'static str> {
+    Some(match (effect, kind) {
         (ChangeEffect::Live, _) => return None,
         (ChangeEffect::LiveOnTap, _) => {
             "applies at once on a TAP NIC; on a vhost-user NIC, the link is down until the VM has \
@@ -105,16 +105,16 @@ mod tests {
 
     #[test]
     fn an_option_states_value_default_and_interruption() {
-        let of = |kind: ResourceKind, name| {
+        let help_of = |kind: ResourceKind, name| {
             let key = kind.key(name).unwrap();
             let text = option(kind, key, "Meaning.", Some((kind, key.effect)));
             text.strip_prefix("Meaning.\n\n").unwrap().to_owned()
         };
-        let ageing = of(ResourceKind::Switch, "ageing_s");
+        let ageing = help_of(ResourceKind::Switch, "ageing_s");
         assert_eq!(ageing, "Value: a whole number from 10 to 1000000. Default: 300.");
-        let queues = of(ResourceKind::Uplink, "queues");
+        let queues = help_of(ResourceKind::Uplink, "queues");
         assert!(queues.ends_with("Change: reopens the device, which interrupts its traffic."));
-        let memory = of(ResourceKind::Vm, "memory_bytes");
+        let memory = help_of(ResourceKind::Vm, "memory_bytes");
         assert!(memory.ends_with("Change: takes effect at the next start of the VM."), "{memory}");
     }
 

@@ -24,8 +24,8 @@ pub(crate) struct LabFlags {
 impl LabFlags {
     /// Replaces this process by the lab's program. Returns only on failure.
     pub(crate) fn run(self, socket: &Path, json: bool) -> Result<(), Failure> {
-        let path = beside().unwrap_or_else(|| PathBuf::from(PROGRAM));
-        let is_told = self.arguments.iter().any(|of| of == "--json");
+        let path = sibling_program().unwrap_or_else(|| PathBuf::from(PROGRAM));
+        let is_told = self.arguments.iter().any(|argument| argument == "--json");
         let mut lab = Command::new(&path);
         lab.args(&self.arguments).env(SOCKET_VARIABLE, socket);
         if json && !is_told {
@@ -38,7 +38,7 @@ impl LabFlags {
 
 /// Returns the path of the program in the directory of this one; `None` if it is not there and
 /// `PATH` has to be searched.
-fn beside() -> Option<PathBuf> {
+fn sibling_program() -> Option<PathBuf> {
     let path = std::env::current_exe().ok()?.parent()?.join(PROGRAM);
     path.is_file().then_some(path)
 }

@@ -67,7 +67,7 @@ enum PortKind {
 impl PortKind {
     const ALL: [Self; 3] = [Self::Nic, Self::Uplink, Self::Switch];
 
-    const fn word(self) -> &'static str {
+    const fn name(self) -> &'static str {
         match self {
             Self::Nic => "nic",
             Self::Uplink => "uplink",
@@ -98,11 +98,12 @@ impl FromStr for PortName {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (kind, name) = match text.split_once(':') {
             None => (None, text),
-            Some((word, name)) => {
-                let kind = PortKind::ALL.into_iter().find(|kind| kind.word() == word);
+            Some((kind_name, name)) => {
+                let kind = PortKind::ALL.into_iter().find(|kind| kind.name() == kind_name);
                 let kind = kind.ok_or_else(|| {
                     format!(
-                        "`{word}` is not a kind of port; use nic:NAME, uplink:NAME or switch:NAME"
+                        "`{kind_name}` is not a kind of port; use nic:NAME, uplink:NAME or \
+                         switch:NAME"
                     )
                 })?;
                 (Some(kind), name)
@@ -116,7 +117,7 @@ impl FromStr for PortName {
 impl fmt::Display for PortName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
-            Some(kind) => write!(f, "{}:{}", kind.word(), self.name),
+            Some(kind) => write!(f, "{}:{}", kind.name(), self.name),
             None => write!(f, "{}", self.name),
         }
     }
@@ -150,8 +151,8 @@ impl OffloadVerb {
             }
             Self::Set(flags) => {
                 let switches = settings::table(&flags.switches)?;
-                let found = chosen(ports(context).await?, core::slice::from_ref(&flags.port))?;
-                for PortOffloads { kind, name, .. } in found {
+                let ports = chosen(ports(context).await?, core::slice::from_ref(&flags.port))?;
+                for PortOffloads { kind, name, .. } in ports {
                     let (client, options) = (&context.client, flags.change.options());
                     let patch = serde_json::json!({ kind.switches_key(): switches });
                     let outcome = match kind {
@@ -204,18 +205,20 @@ fn chosen(ports: Vec<PortOffloads>, names: &[PortName]) -> Result<Vec<PortOffloa
         return Ok(ports);
     }
     let mut chosen = Vec::new();
-    for wanted in names {
+    for port_name in names {
         let fits = |port: &&PortOffloads| {
-            port.name == wanted.name && wanted.kind.is_none_or(|kind| kind == port.kind)
+            port.name == port_name.name && port_name.kind.is_none_or(|kind| kind == port.kind)
         };
         match ports.iter().filter(fits).collect::<Vec<_>>()[..] {
             [port] => chosen.push(port.clone()),
-            [] => return Err(no_such_port(wanted, &ports)),
+            [] => return Err(no_such_port(port_name, &ports)),
             ref several => {
-                let choices: Vec<_> =
-                    several.iter().map(|port| format!("{}:{wanted}", port.kind.word())).collect();
+                let choices: Vec<_> = several
+                    .iter()
+                    .map(|port| format!("{}:{port_name}", port.kind.name()))
+                    .collect();
                 return Err(Failure::Usage(format!(
-                    "`{wanted}` is the name of several ports; use {}",
+                    "`{port_name}` is the name of several ports; use {}",
                     choices.join(" or ")
                 )));
             }
@@ -224,19 +227,19 @@ fn chosen(ports: Vec<PortOffloads>, names: &[PortName]) -> Result<Vec<PortOffloa
     Ok(chosen)
 }
 
-fn no_such_port(wanted: &PortName, ports: &[PortOffloads]) -> Failure {
-    Failure::no_such(&format!("NIC, uplink or host NIC `{wanted}`"), labels(ports))
+fn no_such_port(port_name: &PortName, ports: &[PortOffloads]) -> Failure {
+    Failure::no_such(&format!("NIC, uplink or host NIC `{port_name}`"), labels(ports))
 }
 
 /// Returns the label of each port: the name only, unless it is ambiguous.
 fn labels(ports: &[PortOffloads]) -> Vec<String> {
-    let (mut seen, mut twice) = (BTreeSet::new(), BTreeSet::new());
+    let (mut names, mut repeated) = (BTreeSet::new(), BTreeSet::new());
     for port in ports {
-        if !seen.insert(&port.name) {
-            twice.insert(&port.name);
+        if !names.insert(&port.name) {
+            repeated.insert(&port.name);
         }
     }
-    let kind = |port: &PortOffloads| twice.contains(&port.name).then_some(port.kind);
+    let kind = |port: &PortOffloads| repeated.contains(&port.name).then_some(port.kind);
     let label = |port: &PortOffloads| PortName { kind: kind(port), name: port.name.clone() };
     ports.iter().map(|port| label(port).to_string()).collect()
 }

@@ -16,7 +16,7 @@ fn switches(args: &[&str]) -> Result<Value, Failure> {
     settings::table(&flags.switches).map(Value::Object)
 }
 
-fn wrong(args: &[&str]) -> String {
+fn usage_error(args: &[&str]) -> String {
     match Offload::try_parse_from(["x", "set"].iter().chain(args)) {
         Ok(_) => panic!("accepted: {args:?}"),
         Err(error) => error.to_string(),
@@ -31,12 +31,12 @@ fn port(kind: PortKind, name: &str, offloads: Vec<OffloadStatus>) -> PortOffload
 fn offload(
     name: &str,
     supported: Option<bool>,
-    by: OffloadPerformer,
+    performer: OffloadPerformer,
     reason: &str,
 ) -> OffloadStatus {
-    let effective = by != OffloadPerformer::Software;
+    let effective = performer != OffloadPerformer::Software;
     let (name, reason) = (name.to_owned(), reason.to_owned());
-    OffloadStatus { name, supported, enabled: effective, effective, by, reason }
+    OffloadStatus { name, supported, enabled: effective, effective, by: performer, reason }
 }
 
 #[test]
@@ -47,9 +47,9 @@ fn set_sends_only_the_keys_that_were_named() {
             "segmentation": false, "tx_checksum": null, "receive_coalescing": true
         })
     );
-    let twice = switches(&["segmentation=off", "segmentation=on"]).unwrap_err();
+    let repeated = switches(&["segmentation=off", "segmentation=on"]).unwrap_err();
     assert_eq!(
-        (twice.code(), twice.to_string()),
+        (repeated.code(), repeated.to_string()),
         (2, "`segmentation` is given twice; give it once".to_owned())
     );
 }
@@ -58,16 +58,16 @@ fn set_sends_only_the_keys_that_were_named() {
 fn what_is_wrong_is_named_with_the_choices() {
     let keys = "tx_checksum, rx_checksum, tx_ip_checksum, rx_ip_checksum, segmentation, \
                 receive_coalescing";
-    let message = wrong(&["wan", "tso=off"]);
+    let message = usage_error(&["wan", "tso=off"]);
     assert!(message.contains(&format!("no key `tso` exists; the keys are {keys}")), "{message}");
-    let message = wrong(&["wan", "segmentation"]);
+    let message = usage_error(&["wan", "segmentation"]);
     assert!(message.contains("KEY=on, KEY=off or KEY=default; the keys are tx_"), "{message}");
-    let message = wrong(&["wan", "segmentation=no"]);
+    let message = usage_error(&["wan", "segmentation=no"]);
     assert!(message.contains("`segmentation` must be on, off or default, not `no`"), "{message}");
-    let message = wrong(&["port:lan", "segmentation=off"]);
+    let message = usage_error(&["port:lan", "segmentation=off"]);
     assert!(message.contains("use nic:NAME, uplink:NAME or switch:NAME"), "{message}");
-    assert!(wrong(&["../etc", "segmentation=off"]).contains("not a valid name"));
-    assert!(wrong(&["wan"]).contains("KEY=on|off|default"));
+    assert!(usage_error(&["../etc", "segmentation=off"]).contains("not a valid name"));
+    assert!(usage_error(&["wan"]).contains("KEY=on|off|default"));
 }
 
 #[test]
@@ -85,9 +85,12 @@ fn a_port_is_found_by_its_name_or_by_kind_and_name() {
         chosen(ports(), &names)
     };
     assert_eq!(find(&[]).unwrap(), ports());
-    let found = find(&["uplink:both", "web", "nic:web"]).unwrap();
-    let found: Vec<_> = found.iter().map(|port| (port.kind, port.name.as_str())).collect();
-    assert_eq!(found, [(PortKind::Uplink, "both"), (PortKind::Nic, "web"), (PortKind::Nic, "web")]);
+    let ports = find(&["uplink:both", "web", "nic:web"]).unwrap();
+    let found_ports: Vec<_> = ports.iter().map(|port| (port.kind, port.name.as_str())).collect();
+    assert_eq!(
+        found_ports,
+        [(PortKind::Uplink, "both"), (PortKind::Nic, "web"), (PortKind::Nic, "web")]
+    );
     assert_eq!(find(&["lab"]).unwrap(), find(&["switch:lab"]).unwrap());
     let unclear = find(&["both"]).unwrap_err();
     assert_eq!(unclear.code(), 2);

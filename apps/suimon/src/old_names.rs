@@ -23,13 +23,13 @@ pub(crate) fn accept(command: Command) -> Command {
 /// Adds old names of options to a command and its subcommands.
 fn accept_options(command: Command) -> Command {
     command.mut_subcommands(accept_options).mut_args(|arg| {
-        let long = arg.get_long().map(|long| format!("--{long}"));
+        let long_option = arg.get_long().map(|long| format!("--{long}"));
         // Options of keys have their old names already.
         let old = arg.get_all_aliases().unwrap_or_default();
         let old: Vec<String> = old.into_iter().map(str::to_owned).collect();
         let variable = arg.get_env().and_then(|name| name.to_str().map(str::to_owned));
         RENAMES.iter().fold(arg, |arg, rename| match rename.of {
-            Renamed::Option if long.as_deref() == Some(rename.new) => {
+            Renamed::Option if long_option.as_deref() == Some(rename.new) => {
                 let name = rename.old.trim_start_matches('-');
                 if old.iter().any(|old| old == name) { arg } else { arg.alias(name) }
             }
@@ -46,16 +46,18 @@ fn accept_options(command: Command) -> Command {
 /// environment variable in use.
 pub(crate) fn of_command_line(
     command: &Command,
-    words: &[OsString],
+    arguments: &[OsString],
     is_set: impl Fn(&str) -> bool,
 ) -> Vec<String> {
-    let words: Vec<&str> = words.iter().skip(1).filter_map(|word| word.to_str()).collect();
-    let noun = words.iter().find(|word| is_noun(command, word)).copied().unwrap_or_default();
+    let arguments: Vec<&str> =
+        arguments.iter().skip(1).filter_map(|argument| argument.to_str()).collect();
+    let noun =
+        arguments.iter().find(|argument| is_noun(command, argument)).copied().unwrap_or_default();
     let mut warnings = Vec::new();
     for rename in RENAMES {
         let is_used = match rename.of {
             Renamed::Command => noun == rename.old,
-            Renamed::Option => words.iter().any(|word| is_option(word, rename.old)),
+            Renamed::Option => arguments.iter().any(|argument| is_option(argument, rename.old)),
             Renamed::Variable => is_set(rename.old) && !is_set(rename.new),
             _ => false,
         };
@@ -63,11 +65,17 @@ pub(crate) fn of_command_line(
             warnings.push(rename.warning());
         }
     }
-    for (at, word) in words.iter().enumerate() {
-        let before = at.checked_sub(1).and_then(|at| words.get(at)).copied().unwrap_or_default();
+    for (index, argument) in arguments.iter().enumerate() {
+        let before = index
+            .checked_sub(1)
+            .and_then(|index| arguments.get(index))
+            .copied()
+            .unwrap_or_default();
         // `--authority` is an option of every command, and of `node` also that of a key.
-        if let Some(found) = of_word(noun, before, word).filter(|found| !warnings.contains(found)) {
-            warnings.push(found);
+        if let Some(warning) =
+            of_word(noun, before, argument).filter(|warning| !warnings.contains(warning))
+        {
+            warnings.push(warning);
         }
     }
     warnings
@@ -83,30 +91,30 @@ pub(crate) fn warn(json: bool, warnings: &[String]) {
 }
 
 /// Returns true for an old or new word of a command.
-fn is_noun(command: &Command, word: &str) -> bool {
-    let is_renamed = |rename: &Rename| rename.of == Renamed::Command && rename.old == word;
-    command.find_subcommand(word).is_some() || RENAMES.iter().any(is_renamed)
+fn is_noun(command: &Command, argument: &str) -> bool {
+    let is_renamed = |rename: &Rename| rename.of == Renamed::Command && rename.old == argument;
+    command.find_subcommand(argument).is_some() || RENAMES.iter().any(is_renamed)
 }
 
-fn is_option(word: &str, option: &str) -> bool {
-    word.strip_prefix(option).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+fn is_option(argument: &str, option: &str) -> bool {
+    argument.strip_prefix(option).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
 }
 
 /// Returns the warning about an option with the old name of a key, `KEY=VALUE` with an old key, or an
 /// old key after `--unset`.
-fn of_word(noun: &str, before: &str, word: &str) -> Option<String> {
+fn of_word(noun: &str, before: &str, argument: &str) -> Option<String> {
     let kind = ResourceKind::RESOURCES.into_iter().find(|kind| kind.word() == noun);
     if let Some(kind) = kind {
-        let used = old_options(kind).into_iter().find(|(old, _)| is_option(word, old));
+        let used = old_options(kind).into_iter().find(|(old, _)| is_option(argument, old));
         if let Some((old, new)) = used {
             return Some(warning(&old, &new));
         }
-        let unset = word.strip_prefix("--unset=").or((before == "--unset").then_some(word));
+        let unset = argument.strip_prefix("--unset=").or((before == "--unset").then_some(argument));
         if let Some((id, present)) = unset.map(|id| (id, present_id(kind, id))) {
             return (id != present).then(|| warning(id, &present));
         }
     }
-    let key = word.split_once('=').map_or("", |(key, _)| key);
+    let key = argument.split_once('=').map_or("", |(key, _)| key);
     ResourceKind::ALL.into_iter().find_map(|kind| renamed_key(kind, key)).map(Rename::warning)
 }
 
@@ -122,15 +130,17 @@ mod tests {
     use super::*;
     use crate::cli::parse_from;
 
-    fn warnings(words: &[&str]) -> Vec<String> {
-        let words: Vec<OsString> =
-            core::iter::once("suimon").chain(words.iter().copied()).map(OsString::from).collect();
-        of_command_line(&crate::cli::command(), &words, |_| false)
+    fn warnings(arguments: &[&str]) -> Vec<String> {
+        let arguments: Vec<OsString> = core::iter::once("suimon")
+            .chain(arguments.iter().copied())
+            .map(OsString::from)
+            .collect();
+        of_command_line(&crate::cli::command(), &arguments, |_| false)
     }
 
-    fn parsed(words: &[&str]) -> String {
-        let words = core::iter::once("suimon").chain(words.iter().copied());
-        format!("{:?}", parse_from(words).unwrap_or_else(|error| panic!("{error}")))
+    fn parsed(arguments: &[&str]) -> String {
+        let arguments = core::iter::once("suimon").chain(arguments.iter().copied());
+        format!("{:?}", parse_from(arguments).unwrap_or_else(|error| panic!("{error}")))
     }
 
     /// Checks that both command lines mean the same and that only the first yields a warning.
@@ -190,7 +200,7 @@ mod tests {
     #[test]
     fn every_command_with_a_renamed_option_accepts_its_old_name() {
         fn check(command: &Command, rename: &Rename) -> usize {
-            let below: usize = command.get_subcommands().map(|sub| check(sub, rename)).sum();
+            let deeper: usize = command.get_subcommands().map(|sub| check(sub, rename)).sum();
             let new = rename.new.trim_start_matches('-');
             let renamed = command.get_arguments().filter(|arg| arg.get_long() == Some(new));
             let mut count = 0;
@@ -203,7 +213,7 @@ mod tests {
                 );
                 count += 1;
             }
-            below + count
+            deeper + count
         }
         for rename in RENAMES.iter().filter(|rename| rename.of == Renamed::Option) {
             assert!(check(&crate::cli::definition(), rename) > 1, "{rename:?}");

@@ -78,7 +78,7 @@ impl SetFlags {
     async fn run(self, context: &Context) -> Result<(), Failure> {
         let table = settings::table(&self.settings)?;
         let options = self.change.options();
-        let outcome = match whole(&table)? {
+        let outcome = match power_config(&table)? {
             Some(power) => context.client.replace_power(&power, options).await?,
             None => context.client.patch_power(&Value::Object(table), options).await?,
         };
@@ -87,7 +87,7 @@ impl SetFlags {
 }
 
 /// Returns the whole power configuration if the settings name a plan.
-fn whole(table: &Map<String, Value>) -> Result<Option<PowerConfig>, Failure> {
+fn power_config(table: &Map<String, Value>) -> Result<Option<PowerConfig>, Failure> {
     if table.get("plan").is_none_or(Value::is_null) {
         return Ok(None);
     }
@@ -102,17 +102,17 @@ mod tests {
 
     #[test]
     fn a_plan_replaces_and_keys_alone_change() {
-        let read = |words: &[&str]| {
+        let read = |arguments: &[&str]| {
             let settings: Result<Vec<Setting>, String> =
-                words.iter().map(|word| setting_or_plan(word)).collect();
+                arguments.iter().map(|argument| setting_or_plan(argument)).collect();
             settings::table(&settings.unwrap()).unwrap()
         };
         let table = read(&["balanced", "turbo=on", "performance_percent_min=100"]);
-        let power = whole(&table).unwrap().unwrap();
+        let power = power_config(&table).unwrap().unwrap();
         assert_eq!(power.plan.as_str(), "balanced");
         assert_eq!((power.turbo, power.performance_percent_min), (Some(true), Some(100)));
         let table = read(&["turbo=default", "poll_us=7"]);
-        assert!(whole(&table).unwrap().is_none());
+        assert!(power_config(&table).unwrap().is_none());
         assert_eq!(table["turbo"], Value::Null);
         assert!(setting_or_plan("fast").unwrap_err().contains("power-saver"));
         assert!(setting_or_plan("poll_us=10001").unwrap_err().contains("10000"));

@@ -46,12 +46,12 @@ pub(crate) async fn await_end(
         }
         operation
     } else {
-        let ended = watch(context, operation).await?;
-        if ended.state != OperationState::Succeeded {
-            show_report(context, &ended)?;
-            return Err(Failure::Operation(Box::new(ended)));
+        let finished = watch(context, operation).await?;
+        if finished.state != OperationState::Succeeded {
+            show_report(context, &finished)?;
+            return Err(Failure::Operation(Box::new(finished)));
         }
-        ended
+        finished
     };
     Ok(show_report(context, &operation)?)
 }

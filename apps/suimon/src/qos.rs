@@ -64,7 +64,7 @@ impl QosVerb {
     pub(crate) async fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
             Self::Policy(verb) => verb.run(context).await,
-            Self::Show(named) => show(context, named.name).await,
+            Self::Show(flags) => show(context, flags.name).await,
             Self::Set(flags) => flags.run(context).await,
             Self::Flows(flags) => flags.run(context).await,
             Self::WhatIf(flags) => flags.run(context).await,
@@ -119,10 +119,10 @@ impl FlowFlags {
         let interval = Duration::from_millis(self.interval.into());
         loop {
             let mut disks = context.client.cluster_flows().await?;
-            disks.retain(|of| {
-                let is_named = self.disks.iter().any(|name| name.as_str() == of.disk);
+            disks.retain(|disk| {
+                let is_named = self.disks.iter().any(|name| name.as_str() == disk.disk);
                 (self.disks.is_empty() || is_named)
-                    && self.store.as_ref().is_none_or(|store| of.store == store.as_str())
+                    && self.store.as_ref().is_none_or(|store| disk.store == store.as_str())
             });
             if !self.watch {
                 return Ok(

@@ -41,9 +41,11 @@ impl WhatIfFlags {
     pub(crate) async fn run(self, context: &Context) -> Result<(), Failure> {
         let different = read(&self.words)?;
         let config = context.client.config().await?;
-        let gone = self.without.into_iter().map(QosProposal::WithoutDisk);
-        let proposals: Result<Vec<_>, Failure> =
-            gone.map(Ok).chain(different.into_iter().map(|one| one.proposal(&config))).collect();
+        let removed = self.without.into_iter().map(QosProposal::WithoutDisk);
+        let proposals: Result<Vec<_>, Failure> = removed
+            .map(Ok)
+            .chain(different.into_iter().map(|different| different.proposal(&config)))
+            .collect();
         let answer = context.client.what_if(&WhatIfRequest { proposals: proposals? }).await?;
         context.show(&answer, |answer| reservation_table(&answer.stores).render())?;
         if answer.fits { Ok(()) } else { Err(refusal(&answer)) }
@@ -60,43 +62,48 @@ fn refusal(answer: &WhatIfResponse) -> Failure {
     Failure::Refused(errors.collect())
 }
 
-fn read(words: &[String]) -> Result<Vec<Different>, Failure> {
-    let mut all: Vec<Different> = Vec::new();
-    for word in words {
-        match (word.split_once('='), all.last_mut()) {
-            (None, _) => all.push(Different::new(word)?),
+fn read(arguments: &[String]) -> Result<Vec<Different>, Failure> {
+    let mut parsed: Vec<Different> = Vec::new();
+    for argument in arguments {
+        match (argument.split_once('='), parsed.last_mut()) {
+            (None, _) => parsed.push(Different::new(argument)?),
             (Some((key, value)), Some(last)) => last.set(key, value)?,
             (Some(_), None) => {
                 return Err(Failure::Usage(format!(
-                    "`{word}` has no resource; give the resource before the key, such as disk/web"
+                    "`{argument}` has no resource; give the resource before the key, such as \
+                     disk/web"
                 )));
             }
         }
     }
-    let empty = all.iter().find(|one| one.limits.is_empty() && one.others.is_empty());
+    let empty =
+        parsed.iter().find(|different| different.limits.is_empty() && different.others.is_empty());
     // A new disk may be proposed without limits; a policy or store without keys proposes nothing.
-    match empty.filter(|one| one.kind != ResourceKind::Disk) {
-        Some(one) => Err(Failure::Usage(format!(
+    match empty.filter(|different| different.kind != ResourceKind::Disk) {
+        Some(different) => Err(Failure::Usage(format!(
             "{}/{}: no key is given; give at least one of {}",
-            one.kind.word(),
-            one.name,
-            one.keys()
+            different.kind.word(),
+            different.name,
+            different.keys()
         ))),
-        None => Ok(all),
+        None => Ok(parsed),
     }
 }
 
 impl Different {
-    fn new(word: &str) -> Result<Self, Failure> {
-        let wrong = || {
+    fn new(argument: &str) -> Result<Self, Failure> {
+        let usage_error = || {
             Failure::Usage(format!(
-                "`{word}` is neither KEY=VALUE nor disk/NAME, qos_policy/NAME or store/NAME"
+                "`{argument}` is neither KEY=VALUE nor disk/NAME, qos_policy/NAME or store/NAME"
             ))
         };
-        let (kind, name) = word.split_once('/').ok_or_else(wrong)?;
+        let (kind, name) = argument.split_once('/').ok_or_else(usage_error)?;
         let kinds = [ResourceKind::Disk, ResourceKind::QosPolicy, ResourceKind::Store];
-        let kind = kinds.into_iter().find(|known| known.word() == kind).ok_or_else(wrong)?;
-        let name = name.parse().map_err(|_| wrong())?;
+        let kind = kinds
+            .into_iter()
+            .find(|resource_kind| resource_kind.word() == kind)
+            .ok_or_else(usage_error)?;
+        let name = name.parse().map_err(|_| usage_error())?;
         Ok(Self { kind, name, limits: Map::new(), others: Map::new() })
     }
 
@@ -121,7 +128,7 @@ impl Different {
         keys.join(", ")
     }
 
-    fn set(&mut self, name: &str, word: &str) -> Result<(), Failure> {
+    fn set(&mut self, name: &str, argument: &str) -> Result<(), Failure> {
         let name = renamed_key(self.kind, name).map_or(name, |rename| rename.new);
         let other = || self.kind.key(name).filter(|_| self.other_keys().contains(&name));
         let (key, is_limit) = match (self.limit(name), other()) {
@@ -136,7 +143,7 @@ impl Different {
                 )));
             }
         };
-        let value = settings::value(key, word).map_err(Failure::Usage)?;
+        let value = settings::value(key, argument).map_err(Failure::Usage)?;
         let table = if is_limit { &mut self.limits } else { &mut self.others };
         match table.insert(name.to_owned(), value) {
             None => Ok(()),
@@ -149,19 +156,19 @@ impl Different {
         let Self { kind, name, limits, others } = self;
         Ok(match kind {
             ResourceKind::Disk => {
-                let known = config.disks.iter().find(|disk| disk.name == name);
+                let configured_disk = config.disks.iter().find(|disk| disk.name == name);
                 let before = DiskProposal {
                     name,
                     store: None,
-                    qos_policy: known.and_then(|disk| disk.qos_policy.clone()),
+                    qos_policy: configured_disk.and_then(|disk| disk.qos_policy.clone()),
                     qos: DiskQos::NONE,
                 };
                 let mut disk: DiskProposal = merged(&before, &others)?;
                 // A disk has one source of limits: a given policy replaces the disk's own limits,
                 // and given limits replace a policy.
                 let names_policy = others.get("qos_policy").is_some_and(|name| !name.is_null());
-                let own = known.map_or(DiskQos::NONE, |disk| disk.qos);
-                let before = if names_policy { DiskQos::NONE } else { own };
+                let own_limits = configured_disk.map_or(DiskQos::NONE, |disk| disk.qos);
+                let before = if names_policy { DiskQos::NONE } else { own_limits };
                 disk.qos = merged(&before, &limits)?;
                 if !limits.is_empty() && !names_policy {
                     disk.qos_policy = None;
@@ -169,18 +176,18 @@ impl Different {
                 QosProposal::Disk(disk)
             }
             ResourceKind::QosPolicy => {
-                let known = config.qos_policies.iter().find(|policy| policy.name == name);
-                let before = known.map_or(DiskQos::NONE, |policy| policy.limits());
+                let policy = config.qos_policies.iter().find(|policy| policy.name == name);
+                let before = policy.map_or(DiskQos::NONE, |policy| policy.limits());
                 let policy =
                     QosPolicyProposal { name, kind: None, limits: merged(&before, &limits)? };
                 QosProposal::QosPolicy(merged(&policy, &others)?)
             }
             _ => {
-                let known = config.stores.iter().find(|store| store.name == name);
+                let store = config.stores.iter().find(|store| store.name == name);
                 let capacity_iops = others
                     .get("capacity_iops")
                     .and_then(Value::as_u64)
-                    .or_else(|| known.and_then(|store| store.capacity_iops?.declared()));
+                    .or_else(|| store.and_then(|store| store.capacity_iops?.declared()));
                 let Some(capacity_iops) = capacity_iops else {
                     return Err(Failure::Usage(format!(
                         "store/{name}: its capacity is unknown; give one, such as capacity_iops=50000"
@@ -197,8 +204,8 @@ fn merged<T: Serialize + DeserializeOwned>(
     before: &T,
     patch: &Map<String, Value>,
 ) -> Result<T, Failure> {
-    let wrong = |error: serde_json::Error| Failure::Usage(error.to_string());
-    let mut value = serde_json::to_value(before).map_err(wrong)?;
+    let usage_error = |error: serde_json::Error| Failure::Usage(error.to_string());
+    let mut value = serde_json::to_value(before).map_err(usage_error)?;
     if let Value::Object(table) = &mut value {
         for (key, value) in patch {
             if value.is_null() {
@@ -208,7 +215,7 @@ fn merged<T: Serialize + DeserializeOwned>(
             }
         }
     }
-    serde_json::from_value(value).map_err(wrong)
+    serde_json::from_value(value).map_err(usage_error)
 }
 
 #[cfg(test)]

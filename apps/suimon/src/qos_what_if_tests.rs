@@ -24,10 +24,10 @@ format = "raw"
 qos = { min_iops = 500, max_iops = 900 }
 "#;
 
-fn proposed(words: &[&str]) -> Value {
+fn proposed(arguments: &[&str]) -> Value {
     let config = parse_toml(HOST, None).unwrap();
-    let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-    let proposals: Vec<_> = read(&words)
+    let arguments: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+    let proposals: Vec<_> = read(&arguments)
         .unwrap()
         .into_iter()
         .map(|different| different.proposal(&config).unwrap())
@@ -35,11 +35,14 @@ fn proposed(words: &[&str]) -> Value {
     serde_json::to_value(proposals).unwrap()
 }
 
-fn wrong(words: &[&str]) -> String {
+fn usage_error(arguments: &[&str]) -> String {
     let config = parse_toml(HOST, None).unwrap();
-    let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-    let proposals = read(&words).and_then(|all| {
-        all.into_iter().map(|one| one.proposal(&config)).collect::<Result<Vec<_>, _>>()
+    let arguments: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+    let proposals = read(&arguments).and_then(|different| {
+        different
+            .into_iter()
+            .map(|proposal| proposal.proposal(&config))
+            .collect::<Result<Vec<_>, _>>()
     });
     let failure = proposals.unwrap_err();
     assert_eq!(failure.code(), 2);
@@ -94,7 +97,7 @@ fn limits_come_from_what_is_named() {
 
 #[test]
 fn words_that_make_no_sense_are_refused() {
-    for (words, message) in [
+    for (arguments, message) in [
         (
             &["min_iops=5"][..],
             "`min_iops=5` has no resource; give the resource before the key, such as disk/web",
@@ -131,6 +134,6 @@ fn words_that_make_no_sense_are_refused() {
             "store/fast: its capacity is unknown; give one, such as capacity_iops=50000",
         ),
     ] {
-        assert_eq!(wrong(words), message, "{words:?}");
+        assert_eq!(usage_error(arguments), message, "{arguments:?}");
     }
 }

@@ -205,8 +205,8 @@ mod tests {
             ResourceKind::Vf,
         ];
         for kind in tables.into_iter().chain(ResourceKind::RESOURCES) {
-            let own = kind.keys().iter().filter(|key| !is_table(key));
-            for key in own {
+            let own_keys = kind.keys().iter().filter(|key| !is_table(key));
+            for key in own_keys {
                 assert!(config.contains(&format!("\n| `{}` | ", key.name)), "{}", key.name);
             }
         }
@@ -228,8 +228,13 @@ mod tests {
         let program = crate::cli::command();
         for command in suimon_tables::reference::commands() {
             let mut verb = &program;
-            for word in command.split(' ').take_while(|word| word.starts_with(char::is_lowercase)) {
-                verb = verb.find_subcommand(word).unwrap_or_else(|| panic!("no command {command}"));
+            for subcommand in command
+                .split(' ')
+                .take_while(|subcommand| subcommand.starts_with(char::is_lowercase))
+            {
+                verb = verb
+                    .find_subcommand(subcommand)
+                    .unwrap_or_else(|| panic!("no command {command}"));
             }
         }
     }

@@ -23,7 +23,7 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if former.as_ref().is_some_and(|former| !former.is_file()) {
         return OpenOptions::new().write(true).open(&target)?.write_all(bytes);
     }
-    let new = beside(&target)?;
+    let new = new_path(&target)?;
     let written = write_new(&new, former.as_ref(), bytes).and_then(|()| fs::rename(&new, &target));
     if written.is_err() {
         let _ = fs::remove_file(&new);
@@ -37,7 +37,7 @@ fn folder_of(path: &Path) -> &Path {
 }
 
 /// Returns the path of a new file in the same directory.
-fn beside(path: &Path) -> io::Result<PathBuf> {
+fn new_path(path: &Path) -> io::Result<PathBuf> {
     let no_name = || io::Error::new(ErrorKind::InvalidInput, "the path does not name a file");
     let name = path.file_name().ok_or_else(no_name)?.to_string_lossy();
     Ok(folder_of(path).join(format!(".{name}.{}.new", std::process::id())))
@@ -86,7 +86,7 @@ mod tests {
         let file = folder.path().join("host.toml");
         fs::write(&file, "former").unwrap();
         // Makes the creation of the new file fail, also for root.
-        fs::create_dir(beside(&file).unwrap()).unwrap();
+        fs::create_dir(new_path(&file).unwrap()).unwrap();
         assert!(replace(&file, b"new").is_err());
         assert_eq!(fs::read(&file).unwrap(), b"former");
         assert!(replace(folder.path(), b"new").is_err(), "a directory");

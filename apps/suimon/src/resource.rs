@@ -124,11 +124,11 @@ impl<R: Described, Own: OwnVerb> ResourceVerb<R, Own> {
     pub(crate) async fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
             Self::List => list::<R>(context).await,
-            Self::Show(named) => show::<R>(context, &named.name).await,
+            Self::Show(flags) => show::<R>(context, &flags.name).await,
             Self::Add(add) => add.run(context).await,
             Self::Set(set) => set.run(context).await,
             Self::Delete(delete) => delete.run(context).await,
-            Self::Own(own) => own.run(context).await,
+            Self::Own(own_verb) => own_verb.run(context).await,
         }
     }
 }

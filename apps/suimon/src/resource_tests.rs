@@ -66,14 +66,14 @@ fn every_key_has_a_flag() {
 
 #[test]
 fn every_key_of_a_team_has_a_flag() {
-    let made = |args: &[&str]| {
+    let team_from = |args: &[&str]| {
         let args = ["x", "add", "both", "--members=left, right"].iter().chain(args);
         match Team::parse_from(args).verb {
             TeamVerb::Add(add) => add.resource().unwrap(),
             other => panic!("another verb: {other:?}"),
         }
     };
-    let team: TeamConfig = made(&[
+    let team: TeamConfig = team_from(&[
         "--mode=lacp",
         "--algorithm=transport-ports",
         "--lacp-timer=fast",
@@ -96,7 +96,7 @@ fn every_key_of_a_team_has_a_flag() {
     assert_eq!((workers, team.vmq.max_workers), ((Some(1), Some(5)), 2));
     assert_eq!(team.vmq.numa_node, Some(0));
 
-    let spare = made(&["--mode=switch-independent", "--primary=left", "--standby=right"]);
+    let spare = team_from(&["--mode=switch-independent", "--primary=left", "--standby=right"]);
     let roles = [spare.primary, spare.standby].map(|name| name.map(|name| name.to_string()));
     assert_eq!(roles, [Some("left".to_owned()), Some("right".to_owned())]);
 }
@@ -109,11 +109,11 @@ struct AddDisk {
 
 #[test]
 fn every_key_of_a_disk_has_a_flag_and_tables_are_there_only_if_named() {
-    let made = |args: &[&str]| {
+    let disk_from = |args: &[&str]| {
         let args = ["x", "web", "--store=fast", "--format=vhdx"].iter().chain(args);
         AddDisk::parse_from(args).add.resource()
     };
-    let disk = made(&[
+    let disk = disk_from(&[
         "--file=vms/web.vhdx",
         "--kind=differencing",
         "--size-bytes=10GiB",
@@ -144,10 +144,10 @@ fn every_key_of_a_disk_has_a_flag_and_tables_are_there_only_if_named() {
                 min_iops = 1\nmax_iops = 3\nmax_bytes_per_s = \"8 MiB\"\nweight = 7\n\
                 burst_iops = 9\nburst_s = 60\n";
     assert_eq!(disk, parse_toml(file, None).unwrap().disks[0]);
-    let bare = made(&["--qos-policy=gold"]).unwrap();
-    assert!(bare.vhost_user.is_none() && bare.nbd.is_none());
-    assert_eq!(bare.qos_policy.unwrap().as_str(), "gold");
-    let half = made(&["--vhost-user-queues=4"]).unwrap_err();
+    let minimal = disk_from(&["--qos-policy=gold"]).unwrap();
+    assert!(minimal.vhost_user.is_none() && minimal.nbd.is_none());
+    assert_eq!(minimal.qos_policy.unwrap().as_str(), "gold");
+    let half = disk_from(&["--vhost-user-queues=4"]).unwrap_err();
     let Failure::Refused(errors) = half else { panic!("{half}") };
     assert!(
         errors[0].to_string().starts_with("disk/web: vhost_user.socket: missing;"),

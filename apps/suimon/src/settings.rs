@@ -59,7 +59,7 @@ pub(crate) fn table(settings: &[Setting]) -> Result<Map<String, Value>, Failure>
 
 /// Parses one setting of a table of this kind.
 pub(crate) fn parse(kind: ResourceKind, text: &str) -> Result<Setting, String> {
-    let Some((name, word)) = text.split_once('=') else {
+    let Some((name, value_text)) = text.split_once('=') else {
         let only_flags = kind.keys().iter().all(|key| key.form == Form::Flag);
         let forms = if only_flags { "KEY=on, KEY=off" } else { "KEY=VALUE" };
         return Err(format!("must be {forms} or KEY=default; the keys are {}", keys(kind)));
@@ -68,24 +68,28 @@ pub(crate) fn parse(kind: ResourceKind, text: &str) -> Result<Setting, String> {
     let Some(key) = kind.key(name) else {
         return Err(format!("no key `{name}` exists; the keys are {}", keys(kind)));
     };
-    Ok(Setting { key: key.name, value: value(key, word)? })
+    Ok(Setting { key: key.name, value: value(key, value_text)? })
 }
 
 /// Parses a value of a key; `Null` for the default.
-pub(crate) fn value(key: &Key, word: &str) -> Result<Value, String> {
-    let value = match (key.form, word) {
+pub(crate) fn value(key: &Key, value_text: &str) -> Result<Value, String> {
+    let value = match (key.form, value_text) {
         (_, "default") => return Ok(Value::Null),
         // `true` and `false`, as in options and the host file, are accepted, too.
         (Form::Flag, "on" | "true") => Value::Bool(true),
         (Form::Flag, "off" | "false") => Value::Bool(false),
         (Form::Flag, _) => {
-            return Err(format!("`{}` must be on, off or default, not `{word}`", key.name));
+            return Err(format!("`{}` must be on, off or default, not `{value_text}`", key.name));
         }
-        (form, _) => read(form, word),
+        (form, _) => read(form, value_text),
     };
     if key.form.accepts(&value) {
         Ok(value)
     } else {
-        Err(format!("`{}` must be {} or default, not `{word}`", key.name, key.form.describe()))
+        Err(format!(
+            "`{}` must be {} or default, not `{value_text}`",
+            key.name,
+            key.form.describe()
+        ))
     }
 }

@@ -76,7 +76,7 @@ impl KindFlag for CreateImage {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlagOf<R, F> {
     is_given: bool,
-    of: PhantomData<fn() -> (R, F)>,
+    marker: PhantomData<fn() -> (R, F)>,
 }
 
 /// Flag `--force`, for resources with minimums.
@@ -111,7 +111,7 @@ impl<R: Resource, F: KindFlag> clap::Args for FlagOf<R, F> {
 impl<R: Resource, F: KindFlag> clap::FromArgMatches for FlagOf<R, F> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let is_given = F::applies_to(R::KIND) && matches.get_flag(F::LONG);
-        Ok(Self { is_given, of: PhantomData })
+        Ok(Self { is_given, marker: PhantomData })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

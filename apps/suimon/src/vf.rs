@@ -85,16 +85,16 @@ impl VfVerb {
                 Ok(context.show(&all, |all| adapter_table(all))?)
             }
             Self::Show(ShowFlags { pf, index: None }) => {
-                let one = context.client.sriov_adapter(&pf).await?;
-                Ok(context.show(&one, adapter_details)?)
+                let adapter_status = context.client.sriov_adapter(&pf).await?;
+                Ok(context.show(&adapter_status, adapter_details)?)
             }
             Self::Show(ShowFlags { pf, index: Some(index) }) => {
                 let adapter = context.client.sriov_adapter(&pf).await?;
                 let vf = adapter.vfs.iter().find(|vf| vf.index == index);
                 let vf = vf.ok_or_else(|| {
-                    let has = adapter.vfs.len();
+                    let vf_count = adapter.vfs.len();
                     Failure::not_found(format!(
-                        "`{pf}` has no VF {index}; it has {has} VFs, numbered from 0"
+                        "`{pf}` has no VF {index}; it has {vf_count} VFs, numbered from 0"
                     ))
                 })?;
                 Ok(context.show(vf, vf_details)?)
@@ -121,8 +121,8 @@ impl EnableFlags {
             None => client.create(&new_pf(&adapter, self.count)?, options).await,
             Some(config) => {
                 // Settings of removed VFs would be rejected.
-                let kept = config.vf.into_iter().filter(|vf| vf.index < self.count);
-                let patch = json!({"vfs": self.count, "vf": kept.collect::<Vec<_>>()});
+                let kept_vfs = config.vf.into_iter().filter(|vf| vf.index < self.count);
+                let patch = json!({"vfs": self.count, "vf": kept_vfs.collect::<Vec<_>>()});
                 client.patch::<PfConfig>(&config.name, &patch, options).await
             }
         };
@@ -132,8 +132,8 @@ impl EnableFlags {
 
 /// Returns the initial desired state of an unconfigured adapter.
 fn new_pf(adapter: &SriovAdapter, vfs: u16) -> Result<PfConfig, Failure> {
-    let named = adapter.device.as_ref().filter(|_| adapter.netns.is_none());
-    let device = named.unwrap_or(&adapter.address);
+    let device_name = adapter.device.as_ref().filter(|_| adapter.netns.is_none());
+    let device = device_name.unwrap_or(&adapter.address);
     // A PCI address contains colons, which names may not.
     let fallback = adapter.address.replace(':', "-");
     let is_name = Form::Name.accepts(&Value::from(device.as_str()));
@@ -170,8 +170,8 @@ fn with_vf(
     index: u16,
     changes: &Map<String, Value>,
 ) -> Result<PfConfig, Failure> {
-    let place = pf.vf.iter().position(|vf| vf.index == index);
-    let before = place.map_or_else(|| VfConfig::new(index), |place| pf.vf[place].clone());
+    let position = pf.vf.iter().position(|vf| vf.index == index);
+    let before = position.map_or_else(|| VfConfig::new(index), |index| pf.vf[index].clone());
     let mut table = serde_json::to_value(&before).unwrap_or_default();
     if let Some(table) = table.as_object_mut() {
         for (key, value) in changes {
@@ -185,9 +185,9 @@ fn with_vf(
         return Err(Failure::Usage(text.to_owned()));
     }
     let is_empty = after == VfConfig::new(index);
-    match (place, is_empty) {
-        (Some(place), true) => drop(pf.vf.remove(place)),
-        (Some(place), false) => pf.vf[place] = after,
+    match (position, is_empty) {
+        (Some(index), true) => drop(pf.vf.remove(index)),
+        (Some(index), false) => pf.vf[index] = after,
         (None, true) => {}
         (None, false) => pf.vf.push(after),
     }
@@ -212,15 +212,15 @@ mod tests {
         assert_eq!((pf.name.as_str(), pf.device.as_str(), pf.vfs), ("eth0", "eth0", 4));
         let pf = new_pf(&adapter(None), 0).unwrap();
         assert_eq!((pf.name.as_str(), pf.device.as_str()), ("0000-01-00.0", "0000:01:00.0"));
-        let mut away = adapter(Some("eth0"));
-        away.netns = Some("blue".to_owned());
-        assert_eq!(new_pf(&away, 0).unwrap().device, "0000:01:00.0");
+        let mut adapter_in_netns = adapter(Some("eth0"));
+        adapter_in_netns.netns = Some("blue".to_owned());
+        assert_eq!(new_pf(&adapter_in_netns, 0).unwrap().device, "0000:01:00.0");
     }
 
     #[test]
     fn keys_of_one_vf_change_and_others_stay() {
-        let change = |words: &str| {
-            let pairs = words.split(' ').map(|pair| pair.split_once('=').unwrap());
+        let change = |assignments: &str| {
+            let pairs = assignments.split(' ').map(|pair| pair.split_once('=').unwrap());
             pairs
                 .map(|(key, value)| (key.to_owned(), serde_json::from_str(value).unwrap()))
                 .collect()

@@ -142,19 +142,19 @@ impl OwnVerb for OwnVmVerb {
             Self::Xml(NamedOf { name, .. }) => return Ok(print(&client.vm_libvirt(&name).await?)?),
             Self::Migrate(flags) => return flags.run(context).await,
             Self::Guest(NamedOf { name, .. }) => return guest(context, &name).await,
-            Self::Freeze(FreezeFlags { tell, seconds }) => {
+            Self::Freeze(FreezeFlags { tell: flags, seconds }) => {
                 let request = FreezeVmRequest { seconds };
-                (client.freeze_vm(&tell.name, &request).await, tell.no_wait)
+                (client.freeze_vm(&flags.name, &request).await, flags.no_wait)
             }
-            Self::Thaw(tell) => (client.thaw_vm(&tell.name).await, tell.no_wait),
-            Self::Start(tell) => (client.start_vm(&tell.name).await, tell.no_wait),
-            Self::Kill(tell) => (client.kill_vm(&tell.name).await, tell.no_wait),
-            Self::Pause(tell) => (client.pause_vm(&tell.name).await, tell.no_wait),
-            Self::Resume(tell) => (client.resume_vm(&tell.name).await, tell.no_wait),
-            Self::Reset(tell) => (client.reset_vm(&tell.name).await, tell.no_wait),
-            Self::Stop(StopFlags { tell, seconds, force, by }) => {
-                let request = StopVmRequest { seconds, force, by };
-                (client.stop_vm(&tell.name, &request).await, tell.no_wait)
+            Self::Thaw(flags) => (client.thaw_vm(&flags.name).await, flags.no_wait),
+            Self::Start(flags) => (client.start_vm(&flags.name).await, flags.no_wait),
+            Self::Kill(flags) => (client.kill_vm(&flags.name).await, flags.no_wait),
+            Self::Pause(flags) => (client.pause_vm(&flags.name).await, flags.no_wait),
+            Self::Resume(flags) => (client.resume_vm(&flags.name).await, flags.no_wait),
+            Self::Reset(flags) => (client.reset_vm(&flags.name).await, flags.no_wait),
+            Self::Stop(StopFlags { tell: flags, seconds, force, by: method }) => {
+                let request = StopVmRequest { seconds, force, by: method };
+                (client.stop_vm(&flags.name, &request).await, flags.no_wait)
             }
         };
         await_end(context, operation?, no_wait).await

@@ -36,9 +36,9 @@ async fn carry(
         loop {
             let count = input.read(&mut bytes).await?;
             let typed = bytes.get(..count).unwrap_or_default();
-            let left = typed.iter().position(|byte| *byte == LEAVE).filter(|_| is_terminal);
-            to_guest.write_all(typed.get(..left.unwrap_or(count)).unwrap_or_default()).await?;
-            if left.is_some() {
+            let escape = typed.iter().position(|byte| *byte == LEAVE).filter(|_| is_terminal);
+            to_guest.write_all(typed.get(..escape.unwrap_or(count)).unwrap_or_default()).await?;
+            if escape.is_some() {
                 return Ok(());
             }
             if count == 0 {

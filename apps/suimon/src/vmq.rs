@@ -82,8 +82,8 @@ impl VmqVerb {
                     .show(&all, |all| all.iter().map(details).collect::<Vec<_>>().join("\n"))?)
             }
             Self::Show(ShowFlags { uplink: Some(uplink) }) => {
-                let one = one(context, &uplink).await?;
-                Ok(context.show(&one, details)?)
+                let vmq_status = find_vmq(context, &uplink).await?;
+                Ok(context.show(&vmq_status, details)?)
             }
             Self::Set(flags) => flags.run(context).await,
             Self::Explain(flags) => {
@@ -96,10 +96,10 @@ impl VmqVerb {
 
 /// Returns VMQ of a team or uplink. On error, lists the available names, which the daemon's error
 /// does not.
-async fn one(context: &Context, uplink: &Name) -> Result<VmqStatus, Failure> {
-    let all = context.client.vmqs().await?;
-    if let Some(one) = all.into_iter().find(|vmq| vmq.uplink == *uplink) {
-        return Ok(one);
+async fn find_vmq(context: &Context, uplink: &Name) -> Result<VmqStatus, Failure> {
+    let vmqs = context.client.vmqs().await?;
+    if let Some(vmq_status) = vmqs.into_iter().find(|vmq| vmq.uplink == *uplink) {
+        return Ok(vmq_status);
     }
     let owner = Owner::find(context, uplink).await?;
     Err(Failure::not_found(format!(
@@ -128,8 +128,8 @@ impl Owner {
         if uplinks.contains(name) {
             return Ok(Self::Uplink);
         }
-        let known = teams.iter().chain(&uplinks).map(ToString::to_string).collect();
-        Err(Failure::no_such(&format!("team or uplink `{name}`"), known))
+        let known_names = teams.iter().chain(&uplinks).map(ToString::to_string).collect();
+        Err(Failure::no_such(&format!("team or uplink `{name}`"), known_names))
     }
 
     const fn kind(self) -> ResourceKind {
@@ -154,8 +154,8 @@ impl SetFlags {
 
 /// Returns the queues of a NIC or uplink; at least one.
 async fn queues_of(context: &Context, port: &Name) -> Result<Vec<VmqQueueStatus>, Failure> {
-    let all = context.client.vmqs().await?;
-    let queues = all.iter().flat_map(|vmq| &vmq.queues).filter(|queue| queue.nic == *port);
+    let vmqs = context.client.vmqs().await?;
+    let queues = vmqs.iter().flat_map(|vmq| &vmq.queues).filter(|queue| queue.nic == *port);
     let queues: Vec<_> = queues.cloned().collect();
     if !queues.is_empty() {
         return Ok(queues);
@@ -182,8 +182,9 @@ async fn queues_of(context: &Context, port: &Name) -> Result<Vec<VmqQueueStatus>
             members.join(", ")
         )));
     }
-    let known = nics.iter().map(|nic| &nic.name).chain(&uplinks).map(ToString::to_string).collect();
-    Err(Failure::no_such(&format!("NIC or uplink `{port}`"), known))
+    let known_names =
+        nics.iter().map(|nic| &nic.name).chain(&uplinks).map(ToString::to_string).collect();
+    Err(Failure::no_such(&format!("NIC or uplink `{port}`"), known_names))
 }
 
 fn no_queue_of_nic(nic: &NicConfig, uplink: Option<&Name>) -> String {

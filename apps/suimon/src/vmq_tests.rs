@@ -15,7 +15,7 @@ fn patch(args: &[&str]) -> Result<Value, Failure> {
     settings::table(&flags.settings).map(Value::Object)
 }
 
-fn wrong(args: &[&str]) -> String {
+fn usage_error(args: &[&str]) -> String {
     match Vmq::try_parse_from(["x", "set", "both"].iter().chain(args)) {
         Ok(_) => panic!("accepted: {args:?}"),
         Err(error) => error.to_string(),
@@ -24,14 +24,14 @@ fn wrong(args: &[&str]) -> String {
 
 #[test]
 fn set_sends_only_the_keys_that_were_named_each_as_its_type() {
-    let sent = ["enabled=off", "mode=static", "base_worker=2", "numa_node=default"];
+    let assignments = ["enabled=off", "mode=static", "base_worker=2", "numa_node=default"];
     assert_eq!(
-        patch(&sent).unwrap(),
+        patch(&assignments).unwrap(),
         json!({"enabled": false, "mode": "static", "base_worker": 2, "numa_node": null})
     );
-    let twice = patch(&["mode=static", "mode=dynamic"]).unwrap_err();
+    let repeated = patch(&["mode=static", "mode=dynamic"]).unwrap_err();
     assert_eq!(
-        (twice.code(), twice.to_string()),
+        (repeated.code(), repeated.to_string()),
         (2, "`mode` is given twice; give it once".to_owned())
     );
 }
@@ -40,16 +40,16 @@ fn set_sends_only_the_keys_that_were_named_each_as_its_type() {
 fn what_is_wrong_is_named_with_the_choices() {
     let keys = "the keys are enabled, mode, base_worker, max_workers, \
                 max_worker_number, numa_node";
-    let message = wrong(&["processors=2"]);
+    let message = usage_error(&["processors=2"]);
     assert!(message.contains(&format!("no key `processors` exists; {keys}")), "{message}");
-    let message = wrong(&["enabled"]);
+    let message = usage_error(&["enabled"]);
     assert!(message.contains(&format!("must be KEY=VALUE or KEY=default; {keys}")), "{message}");
-    let message = wrong(&["enabled=yes"]);
+    let message = usage_error(&["enabled=yes"]);
     assert!(message.contains("`enabled` must be on, off or default, not `yes`"), "{message}");
-    let message = wrong(&["max_workers=0"]);
+    let message = usage_error(&["max_workers=0"]);
     let expected = "`max_workers` must be a whole number from 1 to 64 or default, not `0`";
     assert!(message.contains(expected), "{message}");
-    let message = wrong(&["mode=adaptive"]);
+    let message = usage_error(&["mode=adaptive"]);
     assert!(message.contains("or default, not `adaptive`"), "{message}");
-    assert!(wrong(&[]).contains("KEY=VALUE|default"));
+    assert!(usage_error(&[]).contains("KEY=VALUE|default"));
 }

@@ -19,7 +19,7 @@ use crate::api::Notifications;
 use crate::server::Client;
 
 pub(crate) use table::Guarded;
-use table::{Report, Table, in_words};
+use table::{Report, Table, peer_text};
 
 /// Wrong credentials that the listeners of the daemon were sent.
 #[derive(Clone, Default)]
@@ -61,19 +61,19 @@ impl AccessFailures {
     }
 
     /// Writes events about wrong credentials until the daemon stops.
-    pub async fn report(self, node: Arc<Node>, mut news: Notifications) {
+    pub async fn report(self, node: Arc<Node>, mut notifications: Notifications) {
         loop {
             let deadline = self.table().next_deadline().map(Instant::from_std);
             tokio::select! {
                 () = self.0.changed.notified() => {}
-                () = until(deadline) => {}
-                () = news.wait_end() => break,
+                () = sleep_until(deadline) => {}
+                () = notifications.wait_end() => break,
             }
             let due = self.table().poll_reports(Instant::now().into_std());
             report(&node, due).await;
         }
-        let rest = self.table().end(Instant::now().into_std());
-        report(&node, rest).await;
+        let remaining = self.table().end(Instant::now().into_std());
+        report(&node, remaining).await;
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -89,7 +89,7 @@ fn fingerprint(credentials: &[u8]) -> u64 {
 }
 
 /// Returns at the deadline, and never if there is none.
-async fn until(deadline: Option<Instant>) {
+async fn sleep_until(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => std::future::pending().await,
@@ -102,12 +102,12 @@ async fn report(node: &Arc<Node>, reports: Vec<Report>) {
     }
     let node = Arc::clone(node);
     let reported = tokio::task::spawn_blocking(move || {
-        for Report { listener, peer, count, over } in reports {
+        for Report { listener, peer, count, over: span } in reports {
             node.report_rejected_access(&RefusedAccess {
                 listener: listener.name(),
-                peer: peer.map(in_words),
+                peer: peer.map(peer_text),
                 count,
-                seconds: over.as_millis().div_ceil(1000).try_into().unwrap_or(u64::MAX),
+                seconds: span.as_millis().div_ceil(1000).try_into().unwrap_or(u64::MAX),
             });
         }
     });

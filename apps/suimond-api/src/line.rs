@@ -141,17 +141,17 @@ where
     let (far_reads, far_writes) = tokio::io::split(far);
     let (local_reads, local_writes) = tokio::io::split(local);
     let out = copy_one_direction(local_reads, far_writes);
-    let back = copy_one_direction(far_reads, local_writes);
-    tokio::pin!(out, back);
+    let inbound = copy_one_direction(far_reads, local_writes);
+    tokio::pin!(out, inbound);
     tokio::select! {
         ended = &mut out => {
             ended?;
             tokio::select! {
-                ended = back => ended,
+                ended = inbound => ended,
                 () = closed(&socket) => Ok(()),
             }
         }
-        ended = &mut back => {
+        ended = &mut inbound => {
             ended?;
             out.await
         }
@@ -177,10 +177,10 @@ where
 /// Returns when the other end of a Unix socket is closed.
 async fn closed(socket: &Socket) {
     loop {
-        let mut look = [PollFd::new(&socket.stream, PollFlags::empty())];
-        let looked = poll(&mut look, Some(&Timespec::default()));
-        let [look] = look;
-        if looked.is_err() || look.revents().intersects(PollFlags::HUP | PollFlags::ERR) {
+        let mut poll_fds = [PollFd::new(&socket.stream, PollFlags::empty())];
+        let poll_result = poll(&mut poll_fds, Some(&Timespec::default()));
+        let [poll_fd] = poll_fds;
+        if poll_result.is_err() || poll_fd.revents().intersects(PollFlags::HUP | PollFlags::ERR) {
             return;
         }
         tokio::time::sleep(POLL_INTERVAL).await;

@@ -12,9 +12,9 @@ use super::*;
 
 /// Starts a line and returns its far and local ends.
 fn line() -> (DuplexStream, UnixStream, JoinHandle<io::Result<()>>) {
-    let (far, carried) = tokio::io::duplex(64 << 10);
-    let (near, ours) = StdStream::pair().unwrap();
-    let task = tokio::spawn(copy(carried, local(ours.into()).unwrap()));
+    let (far, carried_end) = tokio::io::duplex(64 << 10);
+    let (near, local_end) = StdStream::pair().unwrap();
+    let task = tokio::spawn(copy(carried_end, local(local_end.into()).unwrap()));
     (far, registered(near), task)
 }
 
@@ -25,7 +25,7 @@ fn registered(end: StdStream) -> UnixStream {
 
 /// Returns bytes that depend on their position.
 fn pattern(bytes: usize) -> Vec<u8> {
-    (0..bytes).map(|at| (at ^ (at >> 8) ^ (at >> 16)) as u8).collect()
+    (0..bytes).map(|index| (index ^ (index >> 8) ^ (index >> 16)) as u8).collect()
 }
 
 #[tokio::test]
@@ -33,8 +33,8 @@ async fn both_directions_carry_much_at_a_time_and_nothing_is_lost_or_turned_roun
     let (far, near, task) = line();
     let (mut far_reads, mut far_writes) = tokio::io::split(far);
     let (mut near_reads, mut near_writes) = near.into_split();
-    let (out, back) = (pattern(9_000_001), pattern(5_000_003));
-    let (sent_out, sent_back) = (out.clone(), back.clone());
+    let (out, inbound) = (pattern(9_000_001), pattern(5_000_003));
+    let (sent_out, sent_back) = (out.clone(), inbound.clone());
     let writes_near = tokio::spawn(async move {
         near_writes.write_all(&sent_out).await.unwrap();
         near_writes.shutdown().await.unwrap();
@@ -51,7 +51,7 @@ async fn both_directions_carry_much_at_a_time_and_nothing_is_lost_or_turned_roun
     let mut read = Vec::new();
     far_reads.read_to_end(&mut read).await.unwrap();
     assert!(read == out, "what went out came as it was");
-    assert!(reads_near.await.unwrap() == back, "what came back came as it was");
+    assert!(reads_near.await.unwrap() == inbound, "what came back came as it was");
     writes_near.await.unwrap();
     writes_far.await.unwrap();
     task.await.unwrap().unwrap();
@@ -68,20 +68,20 @@ async fn an_end_that_writes_no_more_still_reads() {
     // Longer than the detection of a closed end takes.
     tokio::time::sleep(POLL_INTERVAL * 3).await;
     far.write_all(b"heard").await.unwrap();
-    let mut heard = [0; 5];
-    near.read_exact(&mut heard).await.unwrap();
-    assert_eq!(&heard, b"heard");
+    let mut received = [0; 5];
+    near.read_exact(&mut received).await.unwrap();
+    assert_eq!(&received, b"heard");
     far.shutdown().await.unwrap();
-    assert_eq!(near.read(&mut heard).await.unwrap(), 0);
+    assert_eq!(near.read(&mut received).await.unwrap(), 0);
     task.await.unwrap().unwrap();
 
     // The same in the opposite direction.
     let (mut far, mut near, task) = line();
     far.shutdown().await.unwrap();
-    assert_eq!(near.read(&mut heard).await.unwrap(), 0);
+    assert_eq!(near.read(&mut received).await.unwrap(), 0);
     near.write_all(b"still").await.unwrap();
-    far.read_exact(&mut heard).await.unwrap();
-    assert_eq!(&heard, b"still");
+    far.read_exact(&mut received).await.unwrap();
+    assert_eq!(&received, b"still");
     drop(near);
     task.await.unwrap().unwrap();
 }
@@ -89,7 +89,7 @@ async fn an_end_that_writes_no_more_still_reads() {
 #[tokio::test]
 async fn an_end_that_is_gone_ends_the_line_at_once_and_what_it_said_arrives() {
     let (mut far, mut near, task) = line();
-    let began = Instant::now();
+    let started = Instant::now();
     near.write_all(&pattern(100_000)).await.unwrap();
     let last = tokio::spawn(async move {
         let mut read = Vec::new();
@@ -103,7 +103,7 @@ async fn an_end_that_is_gone_ends_the_line_at_once_and_what_it_said_arrives() {
     assert!(read == pattern(100_000));
     assert!(far.write_all(b"hello?").await.is_err(), "nobody is there");
     // Without the detection, the line would end with TCP's timeout after about 15 minutes.
-    assert!(began.elapsed() < Duration::from_secs(120));
+    assert!(started.elapsed() < Duration::from_secs(120));
 
     let (far, mut near, task) = line();
     drop(far);
@@ -117,20 +117,20 @@ async fn an_end_that_is_gone_ends_the_line_at_once_and_what_it_said_arrives() {
 #[tokio::test]
 async fn an_end_that_reads_nothing_holds_the_other_up_and_no_memory() {
     let (_far, near, _task) = line();
-    let mut sent = 0;
+    let mut sent_bytes = 0;
     let chunk = vec![0; 64 << 10];
     while tokio::time::timeout(Duration::from_millis(500), near.writable()).await.is_ok() {
-        sent += near.try_write(&chunk).unwrap_or_default();
-        assert!(sent < 16 << 20, "bytes are piled up");
+        sent_bytes += near.try_write(&chunk).unwrap_or_default();
+        assert!(sent_bytes < 16 << 20, "bytes are piled up");
     }
 }
 
 /// As on a kernel that cannot refuse descriptors. The last close of the attached socket blocks.
 #[tokio::test]
 async fn a_descriptor_that_a_vm_attaches_ends_the_line_and_blocks_no_thread_of_the_runtime() {
-    let (_far, carried) = tokio::io::duplex(64 << 10);
-    let (near, ours) = StdStream::pair().unwrap();
-    let task = tokio::spawn(copy(carried, LocalEnd::new(ours.into(), true).unwrap()));
+    let (_far, carried_end) = tokio::io::duplex(64 << 10);
+    let (near, local_end) = StdStream::pair().unwrap();
+    let task = tokio::spawn(copy(carried_end, LocalEnd::new(local_end.into(), true).unwrap()));
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let mut attached = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let (peer, _) = listener.accept().unwrap();
@@ -148,8 +148,8 @@ async fn a_descriptor_that_a_vm_attaches_ends_the_line_and_blocks_no_thread_of_t
         let _ = sendmsg(&near, &bytes, &mut control, SendFlags::NOSIGNAL);
     }
     std::thread::spawn(move || drop(attached));
-    let ended = tokio::time::timeout(Duration::from_secs(60), task).await.expect("the line ends");
-    let error = ended.unwrap().unwrap_err();
+    let result = tokio::time::timeout(Duration::from_secs(60), task).await.expect("the line ends");
+    let error = result.unwrap().unwrap_err();
     assert!(error.to_string().contains("attached a descriptor"), "{error}");
     drop(peer);
 }

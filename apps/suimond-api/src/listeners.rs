@@ -70,20 +70,20 @@ impl Listeners {
         config: ApiConfig,
         router: Router,
         failures: AccessFailures,
-        news: Notifications,
+        notifications: Notifications,
     ) -> Result<(), Vec<ApiError>> {
         let first = listen(config, Arc::clone(&self.record)).await;
         let first = self.started(ListenerSection::Api, first)?;
         let (node, record) = (Arc::clone(&self.node), Arc::clone(&self.record));
         tokio::spawn(async move {
-            let listening = match first {
-                Some(listening) => Some(listening),
+            let bound = match first {
+                Some(bound) => Some(bound),
                 // The configuration may have been corrected, or removed.
                 None => retry(|| Some(listen(node.config().api?, Arc::clone(&record)))).await,
             };
             match listening {
                 Some((listener, tokens)) => {
-                    serve(listener, guarded(router, tokens, failures), news).await;
+                    serve(listener, guarded(router, tokens, failures), notifications).await;
                 }
                 None => record.capture(ListenerSettings::Api(None))(),
             }
@@ -100,7 +100,7 @@ impl Listeners {
         config: ConsoleConfig,
         in_service: ConsoleInService,
         page: impl FnOnce(Arc<Console>) -> Router + Send + 'static,
-        news: Notifications,
+        notifications: Notifications,
     ) -> Result<(), Vec<ApiError>> {
         let first = listen_console(config, Arc::clone(&self.record)).await;
         let first = self.started(ListenerSection::Console, first)?;
@@ -121,7 +121,7 @@ impl Listeners {
             match listening {
                 Some((listener, console)) => {
                     in_service.set(&console);
-                    serve(listener, page(console), news).await;
+                    serve(listener, page(console), notifications).await;
                 }
                 None => record.capture(ListenerSettings::Console(None))(),
             }
@@ -199,9 +199,9 @@ where
     loop {
         tokio::time::sleep(RETRY_INTERVAL).await;
         match listen()?.await {
-            Ok(listening) => {
+            Ok(bound) => {
                 tracing::info!("a TCP listener that had failed is in service");
-                return Some(listening);
+                return Some(bound);
             }
             Err(error) if error.to_string() != reason => {
                 reason = error.to_string();

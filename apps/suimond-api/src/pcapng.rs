@@ -135,16 +135,17 @@ mod tests {
 
     /// Returns types and bodies of the blocks, after checking both lengths.
     fn blocks(mut bytes: &[u8]) -> Vec<(u32, &[u8])> {
-        let mut all = Vec::new();
+        let mut blocks = Vec::new();
         while !bytes.is_empty() {
-            let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+            let word =
+                |offset: usize| u32::from_le_bytes(bytes[offset..offset + 4].try_into().unwrap());
             let total = word(4) as usize;
             assert_eq!(total % 4, 0);
             assert_eq!(word(total - 4) as usize, total);
-            all.push((word(0), &bytes[8..total - 4]));
+            blocks.push((word(0), &bytes[8..total - 4]));
             bytes = &bytes[total..];
         }
-        all
+        blocks
     }
 
     #[test]

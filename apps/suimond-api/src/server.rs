@@ -137,13 +137,13 @@ fn peer_of(stream: &tokio::net::TcpStream) -> Option<IpAddr> {
 }
 
 /// Serves until the daemon stops. Returns when all connections have ended.
-pub async fn serve<L: Listener>(listener: L, router: Router, mut news: Notifications) {
+pub async fn serve<L: Listener>(listener: L, router: Router, mut notifications: Notifications) {
     let listener = Arc::new(listener);
     let connections = Connections::new(CONNECTIONS_MAX);
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            () = news.wait_end() => break,
+            () = notifications.wait_end() => break,
         };
         let accepted = match accepted {
             Ok(accepted) => accepted,
@@ -153,24 +153,25 @@ pub async fn serve<L: Listener>(listener: L, router: Router, mut news: Notificat
                 continue;
             }
         };
-        let place = tokio::select! {
+        let slot = tokio::select! {
             place = connections.slot() => Arc::new(place),
-            () = news.wait_end() => break,
+            () = notifications.wait_end() => break,
         };
         let peer = listener.peer(&accepted);
-        let (listener, router, news) = (listener.clone(), router.clone(), news.clone());
+        let (listener, router, notifications) =
+            (listener.clone(), router.clone(), notifications.clone());
         tokio::spawn(async move {
-            let served = async {
+            let connection_task = async {
                 match listener.prepare(accepted).await {
                     Ok(connection) => {
-                        serve_connection(connection, (&place, peer), router, news).await;
+                        serve_connection(connection, (&slot, peer), router, notifications).await;
                     }
                     Err(error) => tracing::debug!(%error, "a connection failed"),
                 }
             };
             tokio::select! {
-                () = served => {}
-                () = place.turned_away() => {
+                () = connection_task => {}
+                () = slot.turned_away() => {
                     tracing::debug!("an idle connection was closed in favour of new ones");
                 }
             }
@@ -182,15 +183,15 @@ pub async fn serve<L: Listener>(listener: L, router: Router, mut news: Notificat
 
 async fn serve_connection<C>(
     connection: C,
-    (place, peer): (&Arc<Slot>, Option<IpAddr>),
+    (slot, peer): (&Arc<Slot>, Option<IpAddr>),
     router: Router,
-    mut news: Notifications,
+    mut notifications: Notifications,
 ) where
     C: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let service = TowerToHyperService::new(router);
-    let service = TrackedService { service, slot: place.clone(), peer };
-    let connection = WriteTimeout::new(connection, place.clone(), READ_TIMEOUT);
+    let service = TrackedService { service, slot: slot.clone(), peer };
+    let connection = WriteTimeout::new(connection, slot.clone(), READ_TIMEOUT);
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)
@@ -199,7 +200,7 @@ async fn serve_connection<C>(
     tokio::pin!(connection);
     let result = tokio::select! {
         result = connection.as_mut() => result,
-        () = news.wait_end() => {
+        () = notifications.wait_end() => {
             connection.as_mut().graceful_shutdown();
             match tokio::time::timeout(LINGER, connection).await {
                 Ok(result) => result,

@@ -56,22 +56,22 @@ impl TcpApi {
         let address = config.listen.parse().map_err(|_| {
             let text =
                 format!("`{}` is not an address and port like 192.0.2.1:8443", config.listen);
-            refused(ErrorCode::InvalidValue, "listen", text)
+            api_error(ErrorCode::InvalidValue, "listen", text)
         })?;
         let certificate = required(config.tls_certificate.as_ref(), "tls_certificate")?;
         let key = required(config.tls_key.as_ref(), "tls_key")?;
         let token = required(config.token_file.as_ref(), "token_file")?;
         let tls = tls(certificate, key)?;
-        let all = Token::load(token, "api", "token_file")?;
+        let tokens = Token::load(token, "api", "token_file")?;
         let metrics = config.metrics_token_file.as_ref();
         let load = |file: &PathBuf| Token::load(file, "api", "metrics_token_file");
         let metrics = metrics.map(load).transpose()?;
-        if metrics.as_ref().is_some_and(|metrics| all.is(&metrics.0)) {
+        if metrics.as_ref().is_some_and(|metrics| tokens.matches(&metrics.0)) {
             let text = "has the same token as token_file, which permits everything; write another \
                         token into it";
-            return Err(refused(ErrorCode::InvalidValue, "metrics_token_file", text.to_owned()));
+            return Err(api_error(ErrorCode::InvalidValue, "metrics_token_file", text.to_owned()));
         }
-        Ok(Self { address, tls, tokens: Tokens { all, metrics } })
+        Ok(Self { address, tls, tokens: Tokens { all: tokens, metrics } })
     }
 
     /// Checks that the address is available by binding it temporarily.
@@ -79,7 +79,7 @@ impl TcpApi {
     /// # Errors
     /// Another process listens on it, or it is not an address of the host.
     pub fn probe(&self) -> Result<(), ApiError> {
-        std::net::TcpListener::bind(self.address).map(drop).map_err(|error| self.taken(&error))
+        std::net::TcpListener::bind(self.address).map(drop).map_err(|error| self.bind_error(&error))
     }
 
     /// Binds the address and listens.
@@ -88,16 +88,16 @@ impl TcpApi {
     /// The address cannot be bound.
     pub async fn bind(self) -> Result<(TlsListener, Tokens), ApiError> {
         let tcp = tokio::net::TcpListener::bind(self.address).await;
-        let tcp = tcp.map_err(|error| self.taken(&error))?;
+        let tcp = tcp.map_err(|error| self.bind_error(&error))?;
         let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(self.tls));
         let limits = HandshakeLimits::default();
         Ok((TlsListener { tcp, acceptor, limits }, self.tokens))
     }
 
-    fn taken(&self, error: &std::io::Error) -> ApiError {
+    fn bind_error(&self, error: &std::io::Error) -> ApiError {
         let remedy = remedy::for_listener(error, "api");
         let text = format!("cannot listen on {}: {error}; {remedy}", self.address);
-        refused(ErrorCode::HostError, "listen", text)
+        api_error(ErrorCode::HostError, "listen", text)
     }
 }
 
@@ -125,17 +125,17 @@ impl Token {
     }
 
     /// Compares a token in constant time.
-    pub(crate) fn is(&self, shown: &[u8]) -> bool {
-        bool::from(shown.ct_eq(&self.0))
+    pub(crate) fn matches(&self, token_bytes: &[u8]) -> bool {
+        bool::from(token_bytes.ct_eq(&self.0))
     }
 
     /// Returns true if the request contains the token.
     fn is_shown(&self, headers: &HeaderMap) -> bool {
-        let shown = headers.get(header::AUTHORIZATION).map(|value| value.as_bytes());
-        let Some((scheme, token)) = shown.and_then(|value| value.split_at_checked(7)) else {
+        let header_value = headers.get(header::AUTHORIZATION).map(|value| value.as_bytes());
+        let Some((scheme, token)) = header_value.and_then(|value| value.split_at_checked(7)) else {
             return false;
         };
-        scheme.eq_ignore_ascii_case(b"bearer ") && self.is(token)
+        scheme.eq_ignore_ascii_case(b"bearer ") && self.matches(token)
     }
 }
 
@@ -160,23 +160,23 @@ async fn check_token(
     let error = ApiError::new(ErrorCode::Unauthorized, text);
     let failure = ErrorResponse::with_status(StatusCode::UNAUTHORIZED, error);
     let response = ([(header::WWW_AUTHENTICATE, "Bearer")], failure).into_response();
-    let Some(shown) = request.headers().get(header::AUTHORIZATION) else { return response };
+    let Some(header_value) = request.headers().get(header::AUTHORIZATION) else { return response };
     let client = request.extensions().get::<Client>();
-    failures.refuse((Guarded::Api, shown.as_bytes()), client, response).await
+    failures.refuse((Guarded::Api, header_value.as_bytes()), client, response).await
 }
 
 fn required<'c>(value: Option<&'c PathBuf>, field: &str) -> Result<&'c PathBuf, ApiError> {
     value.ok_or_else(|| {
         let text = "a TCP listener requires tls_certificate, tls_key and token_file; without them \
                     the API is available on the Unix socket only";
-        refused(ErrorCode::MissingKey, field, text.to_owned())
+        api_error(ErrorCode::MissingKey, field, text.to_owned())
     })
 }
 
 fn tls(certificate: &Path, key: &Path) -> Result<ServerConfig, ApiError> {
     let bad = |field: &'static str, path: &Path, error: &dyn std::fmt::Display| {
         let text = format!("{} cannot be used: {error}", path.display());
-        refused(ErrorCode::InvalidValue, field, text)
+        api_error(ErrorCode::InvalidValue, field, text)
     };
     let chain = CertificateDer::pem_file_iter(certificate)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
@@ -184,8 +184,8 @@ fn tls(certificate: &Path, key: &Path) -> Result<ServerConfig, ApiError> {
     if chain.is_empty() {
         return Err(bad("tls_certificate", certificate, &"the file has no certificate"));
     }
-    let mut opened =
-        open_secret(key).map_err(|error| refused(code_of(&error), "tls_key", error.to_string()))?;
+    let mut opened = open_secret(key)
+        .map_err(|error| api_error(code_of(&error), "tls_key", error.to_string()))?;
     let secret =
         PrivateKeyDer::from_pem_reader(&mut opened).map_err(|error| bad("tls_key", key, &error))?;
     ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -204,6 +204,6 @@ const fn code_of(error: &SecretFileError) -> ErrorCode {
     }
 }
 
-fn refused(code: ErrorCode, field: &str, text: String) -> ApiError {
+fn api_error(code: ErrorCode, field: &str, text: String) -> ApiError {
     ApiError::new(code, text).about("api").field(field)
 }

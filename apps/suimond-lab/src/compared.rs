@@ -7,7 +7,7 @@ use suimon_lab_run::folder::RUN_FILE;
 use suimon_lab_run::{Comparison, ComparisonResult, FORMAT, Run, Statistics, compare};
 
 use super::Lab;
-use super::runs::{WHOLE_BYTES_MAX, words};
+use super::runs::{WHOLE_BYTES_MAX, bounded_words};
 use crate::folder::unread;
 use crate::json_file::read;
 
@@ -18,7 +18,7 @@ impl Lab {
     /// A run does not exist or is incomplete, or the runs have no common measure.
     pub fn compare(&self, a: &str, b: &str) -> Result<LabComparison, ApiError> {
         let _one = self.comparing.lock().unwrap_or_else(PoisonError::into_inner);
-        let (a, b) = (self.whole(a)?, self.whole(b)?);
+        let (a, b) = (self.complete_run(a)?, self.complete_run(b)?);
         let compared: Vec<LabCompared> = compare(&a, &b).into_iter().map(of_measure).collect();
         if compared.is_empty() {
             let text = format!("runs {} and {} have no case with a common measure", a.id, b.id);
@@ -28,7 +28,7 @@ impl Lab {
         Ok(LabComparison { a: a.id, b: b.id, other_machine, compared })
     }
 
-    fn whole(&self, id: &str) -> Result<Run, ApiError> {
+    fn complete_run(&self, id: &str) -> Result<Run, ApiError> {
         let folder = self.run_folder(id)?;
         let Some(mut run) = read::<Run>(&folder, RUN_FILE, WHOLE_BYTES_MAX)? else {
             let text = format!(
@@ -47,18 +47,18 @@ impl Lab {
     }
 }
 
-fn of_measure(of: Comparison) -> LabCompared {
+fn of_measure(comparison: Comparison) -> LabCompared {
     LabCompared {
-        case: of.case.id,
-        case_words: words(of.case.words),
-        measure: of.measure.id,
-        measure_words: words(of.measure.words),
-        unit: of.measure.unit,
-        a: estimate(&of.a),
-        b: estimate(&of.b),
-        more_percent: of.more_percent,
-        p: of.p_corrected,
-        finding: match of.finding {
+        case: comparison.case.id,
+        case_words: bounded_words(comparison.case.words),
+        measure: comparison.measure.id,
+        measure_words: bounded_words(comparison.measure.words),
+        unit: comparison.measure.unit,
+        a: estimate(&comparison.a),
+        b: estimate(&comparison.b),
+        more_percent: comparison.more_percent,
+        p: comparison.p_corrected,
+        finding: match comparison.finding {
             ComparisonResult::Better => LabFinding::Better,
             ComparisonResult::Worse => LabFinding::Worse,
             ComparisonResult::Different => LabFinding::Different,
@@ -68,13 +68,13 @@ fn of_measure(of: Comparison) -> LabCompared {
     }
 }
 
-fn estimate(of: &Statistics) -> LabEstimate {
+fn estimate(statistics: &Statistics) -> LabEstimate {
     LabEstimate {
-        samples: of.samples as u64,
-        mean: of.mean,
-        median: of.median,
-        least: of.min,
-        most: of.max,
-        interval: of.interval.map(|(low, high)| [low, high]),
+        samples: statistics.samples as u64,
+        mean: statistics.mean,
+        median: statistics.median,
+        least: statistics.min,
+        most: statistics.max,
+        interval: statistics.interval.map(|(low, high)| [low, high]),
     }
 }

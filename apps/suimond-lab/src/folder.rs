@@ -33,7 +33,7 @@ impl Folder {
     /// Opens the folder at a path configured by the administrator; `None` if it does not exist.
     pub(super) fn open(path: &Path) -> Result<Option<Self>, ApiError> {
         let opened = open(path, FOLDER, Mode::empty());
-        Self::of(path.to_owned(), opened)
+        Self::from_opened(path.to_owned(), opened)
     }
 
     /// Opens a subfolder; `None` if it does not exist.
@@ -41,15 +41,18 @@ impl Folder {
         let opened = openat2(&self.opened, name, FOLDER, Mode::empty(), BENEATH);
         match opened {
             Err(Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => Ok(None),
-            _ => Self::of(self.path(name), opened),
+            _ => Self::from_opened(self.path(name), opened),
         }
     }
 
-    fn of(path: PathBuf, opened: rustix::io::Result<OwnedFd>) -> Result<Option<Self>, ApiError> {
+    fn from_opened(
+        path: PathBuf,
+        opened: rustix::io::Result<OwnedFd>,
+    ) -> Result<Option<Self>, ApiError> {
         match opened {
             Ok(opened) => Ok(Some(Self { path, opened })),
             Err(Errno::NOENT) => Ok(None),
-            Err(errno) => Err(refused(&path, errno)),
+            Err(errno) => Err(host_error(&path, errno)),
         }
     }
 
@@ -73,9 +76,9 @@ impl Folder {
             Err(Errno::LOOP | Errno::XDEV) => {
                 return Err(unread(&path, "is a symbolic link, which is not followed; remove it"));
             }
-            Err(errno) => return Err(refused(&path, errno)),
+            Err(errno) => return Err(host_error(&path, errno)),
         };
-        let stat = fstat(&opened).map_err(|errno| refused(&path, errno))?;
+        let stat = fstat(&opened).map_err(|errno| host_error(&path, errno))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Err(unread(&path, "is not a regular file; remove it"));
         }
@@ -97,9 +100,9 @@ impl Folder {
     /// Returns the stamp of a file; `None` if it does not exist.
     pub(super) fn stamp(&self, name: &str) -> Result<Option<Stamp>, ApiError> {
         let stat = self.stat(name)?;
-        Ok(stat.map(|of| {
-            let nanoseconds = i64::try_from(of.st_mtime_nsec).unwrap_or_default();
-            (of.st_ino, of.st_size.unsigned_abs(), of.st_mtime, nanoseconds)
+        Ok(stat.map(|stat| {
+            let nanoseconds = i64::try_from(stat.st_mtime_nsec).unwrap_or_default();
+            (stat.st_ino, stat.st_size.unsigned_abs(), stat.st_mtime, nanoseconds)
         }))
     }
 
@@ -107,13 +110,13 @@ impl Folder {
         match statat(&self.opened, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(stat)),
             Err(Errno::NOENT) => Ok(None),
-            Err(errno) => Err(refused(&self.path(name), errno)),
+            Err(errno) => Err(host_error(&self.path(name), errno)),
         }
     }
 
     /// Returns the names of entries in no particular order.
     pub(super) fn names(&self) -> Result<Vec<String>, ApiError> {
-        let failed = |errno| refused(&self.path, errno);
+        let failed = |errno| host_error(&self.path, errno);
         let entries = rustix::fs::Dir::read_from(&self.opened).map_err(failed)?;
         let mut names = Vec::new();
         for entry in entries.take(ENTRIES_MAX) {
@@ -131,11 +134,11 @@ impl Folder {
     pub(super) fn is_held(&self) -> Result<bool, ApiError> {
         // Opened again, since a lock belongs to the open file description.
         let opened = openat2(&self.opened, ".", FOLDER, Mode::empty(), BENEATH);
-        let opened = opened.map_err(|errno| refused(&self.path, errno))?;
+        let opened = opened.map_err(|errno| host_error(&self.path, errno))?;
         match flock(&opened, FlockOperation::NonBlockingLockShared) {
             Ok(()) => Ok(false),
             Err(Errno::WOULDBLOCK) => Ok(true),
-            Err(errno) => Err(refused(&self.path, errno)),
+            Err(errno) => Err(host_error(&self.path, errno)),
         }
     }
 
@@ -145,7 +148,7 @@ impl Folder {
         let unfinished = format!("{name}.part");
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC;
         let opened = openat2(&self.opened, &unfinished, flags, Mode::RUSR | Mode::WUSR, BENEATH);
-        let opened = opened.map_err(|errno| refused(&self.path(&unfinished), errno))?;
+        let opened = opened.map_err(|errno| host_error(&self.path(&unfinished), errno))?;
         let written = File::from(opened).write_all(bytes);
         written.map_err(|error| unread(&path, format!("cannot be written: {error}")))?;
         let (folder, flags) = (&self.opened, RenameFlags::NOREPLACE);
@@ -153,7 +156,7 @@ impl Folder {
             Ok(()) => Ok(true),
             Err(errno) => {
                 self.remove(&unfinished)?;
-                if errno == Errno::EXIST { Ok(false) } else { Err(refused(&path, errno)) }
+                if errno == Errno::EXIST { Ok(false) } else { Err(host_error(&path, errno)) }
             }
         }
     }
@@ -162,12 +165,12 @@ impl Folder {
     pub(super) fn remove(&self, name: &str) -> Result<(), ApiError> {
         match unlinkat(&self.opened, name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
-            Err(errno) => Err(refused(&self.path(name), errno)),
+            Err(errno) => Err(host_error(&self.path(name), errno)),
         }
     }
 }
 
-fn refused(path: &Path, errno: Errno) -> ApiError {
+fn host_error(path: &Path, errno: Errno) -> ApiError {
     unread(path, format!("the host rejected the operation: {}", io::Error::from(errno)))
 }
 

@@ -71,7 +71,7 @@ impl Lab {
         let worker = worker(&folder, now_ms)?;
         let remedy = worker.is_none().then(|| self.remedy());
         let requests = request_list::list(&folder, worker.as_ref())?;
-        let worker = worker.map(|of| LabWorker { pid: of.pid });
+        let worker = worker.map(|worker| LabWorker { pid: worker.pid });
         Ok(LabStatus { results, worker, remedy, plans: plans(&folder)?, requests })
     }
 

@@ -23,11 +23,11 @@ pub(super) fn list(folder: &Folder, worker: Option<&Worker>) -> Result<Vec<LabRe
     let names = requests.names()?;
     let ids: BTreeSet<&str> = names.iter().filter_map(|name| id_of(name)).collect();
     let latest = ids.into_iter().rev().take(REQUESTS_SHOWN_MAX);
-    let mut all: Vec<LabRequest> = latest
+    let mut requests: Vec<LabRequest> = latest
         .filter_map(|id| request(&requests, id, worker).transpose())
         .collect::<Result<_, _>>()?;
-    all.reverse();
-    Ok(all)
+    requests.reverse();
+    Ok(requests)
 }
 
 /// Returns the id in `ID.json` and `ID.done`.
@@ -43,7 +43,7 @@ pub(crate) fn request(
     id: &str,
     worker: Option<&Worker>,
 ) -> Result<Option<LabRequest>, ApiError> {
-    let mut told = LabRequest {
+    let mut lab_request = LabRequest {
         id: id.to_owned(),
         plan: None,
         scale: None,
@@ -51,38 +51,39 @@ pub(crate) fn request(
         run: None,
         error: None,
     };
-    let done = match read::<RequestResult>(requests, &format!("{id}.done"), SMALL_BYTES_MAX) {
-        Ok(done) => done,
+    let result = match read::<RequestResult>(requests, &format!("{id}.done"), SMALL_BYTES_MAX) {
+        Ok(result) => result,
         Err(error) => {
-            told.error = Some(error.to_string());
-            return Ok(Some(told));
+            lab_request.error = Some(error.to_string());
+            return Ok(Some(lab_request));
         }
     };
-    if let Some(done) = done {
-        if done.error.is_none() {
-            told.state = LabRequestState::Done;
+    if let Some(result) = result {
+        if result.error.is_none() {
+            lab_request.state = LabRequestState::Done;
         }
-        told.run = done.run.filter(|run| is_id(run));
-        told.error = done.error;
-        return Ok(Some(told));
+        lab_request.run = result.run.filter(|run| is_id(run));
+        lab_request.error = result.error;
+        return Ok(Some(lab_request));
     }
     match read::<RunRequest>(requests, &format!("{id}.json"), REQUEST_BYTES_MAX) {
         Ok(None) => return Ok(None),
-        Ok(Some(of)) => {
+        Ok(Some(request)) => {
             let scales = [LabScale::Auto, LabScale::Quick, LabScale::Full];
-            told.scale = scales.into_iter().find(|scale| scale.as_str() == of.scale);
-            told.plan = Some(of.plan).filter(|plan| is_id(plan));
+            lab_request.scale = scales.into_iter().find(|scale| scale.as_str() == request.scale);
+            lab_request.plan = Some(request.plan).filter(|plan| is_id(plan));
         }
-        Err(error) => told.error = Some(error.to_string()),
+        Err(error) => lab_request.error = Some(error.to_string()),
     }
-    let worker = worker.filter(|of| of.request.as_deref() == Some(id));
-    told.run = worker.and_then(|of| of.run.clone()).filter(|run| is_id(run));
-    told.state = if requests.has(&format!("{id}.stop"))? {
+    let worker = worker.filter(|current_worker| current_worker.request.as_deref() == Some(id));
+    lab_request.run =
+        worker.and_then(|current_worker| current_worker.run.clone()).filter(|run| is_id(run));
+    lab_request.state = if requests.has(&format!("{id}.stop"))? {
         LabRequestState::Stopping
     } else if worker.is_some() {
         LabRequestState::UnderWay
     } else {
         LabRequestState::Waiting
     };
-    Ok(Some(told))
+    Ok(Some(lab_request))
 }

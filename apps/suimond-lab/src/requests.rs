@@ -19,31 +19,39 @@ impl Lab {
     /// # Errors
     /// No worker is running, the plan does not exist, this machine does not meet the plan's
     /// requirements, or too many requests are queued.
-    pub fn request(&self, now_ms: u64, wanted: &LabRunRequest) -> Result<LabRequest, ApiError> {
+    pub fn request(
+        &self,
+        now_ms: u64,
+        run_request: &LabRunRequest,
+    ) -> Result<LabRequest, ApiError> {
         let _one = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
         let refuse = |code, text: String| Err(ApiError::new(code, text).about("lab"));
         let folder = Folder::open(&self.results)?;
-        let worker = folder.as_ref().map(|of| worker(of, now_ms)).transpose()?.flatten();
+        let worker =
+            folder.as_ref().map(|lab_folder| worker(lab_folder, now_ms)).transpose()?.flatten();
         let (Some(folder), Some(worker)) = (folder, worker) else {
             return refuse(ErrorCode::Unsupported, self.remedy());
         };
         let plans = plans(&folder)?;
-        let Some(plan) = plans.iter().find(|plan| plan.id == wanted.plan) else {
-            let known: Vec<&str> = plans.iter().map(|plan| plan.id.as_str()).collect();
+        let Some(plan) = plans.iter().find(|plan| plan.id == run_request.plan) else {
+            let plan_ids: Vec<&str> = plans.iter().map(|plan| plan.id.as_str()).collect();
             let text = format!(
                 "there is no plan `{}`; the plans are {}",
-                shown_id(&wanted.plan),
-                known.join(", ")
+                shown_id(&run_request.plan),
+                plan_ids.join(", ")
             );
             return Err(ApiError::new(ErrorCode::UnknownReference, text)
                 .about("lab")
                 .field("plan"));
         };
-        let at_scale = plan.scales.iter().find(|of| of.scale == wanted.scale);
-        let missing: Vec<&str> =
-            at_scale.iter().flat_map(|of| &of.missing).map(|of| of.en.as_str()).collect();
+        let at_scale = plan.scales.iter().find(|scale| scale.scale == run_request.scale);
+        let missing: Vec<&str> = at_scale
+            .iter()
+            .flat_map(|scale| &scale.missing)
+            .map(|missing| missing.en.as_str())
+            .collect();
         if !missing.is_empty() {
-            let scale = wanted.scale.as_str();
+            let scale = run_request.scale.as_str();
             let text = format!(
                 "this machine lacks resources for {} at scale `{scale}`: {}",
                 plan.id,
@@ -54,7 +62,7 @@ impl Lab {
         let Some(requests) = folder.folder(REQUESTS_FOLDER)? else {
             return refuse(ErrorCode::Unsupported, self.remedy());
         };
-        let is_open = |of: &LabRequest| is_open(of.state);
+        let is_open = |lab_request: &LabRequest| is_open(lab_request.state);
         let open = list(&folder, Some(&worker))?.into_iter().filter(is_open).count();
         if open >= WAITING_MAX {
             let text = format!(
@@ -63,9 +71,9 @@ impl Lab {
             return refuse(ErrorCode::Conflict, text);
         }
         let request = RunRequest {
-            plan: wanted.plan.clone(),
-            scale: wanted.scale.as_str().to_owned(),
-            profile: wanted.profile,
+            plan: run_request.plan.clone(),
+            scale: run_request.scale.as_str().to_owned(),
+            profile: run_request.profile,
         };
         let bytes = serde_json::to_vec(&request)
             .map_err(|error| ApiError::new(ErrorCode::Internal, error.to_string()).about("lab"))?;
@@ -78,7 +86,7 @@ impl Lab {
                 return Ok(LabRequest {
                     id,
                     plan: Some(request.plan),
-                    scale: Some(wanted.scale),
+                    scale: Some(run_request.scale),
                     state: LabRequestState::Waiting,
                     run: None,
                     error: None,
@@ -101,22 +109,23 @@ impl Lab {
         };
         let folder = Folder::open(&self.results)?.ok_or_else(lacking)?;
         let worker = worker(&folder, now_ms)?;
-        let all = list(&folder, worker.as_ref())?;
-        let mut found = all.into_iter().find(|of| of.id == id).ok_or_else(lacking)?;
+        let requests = list(&folder, worker.as_ref())?;
+        let mut lab_request =
+            requests.into_iter().find(|lab_request| lab_request.id == id).ok_or_else(lacking)?;
         let requests = folder.folder(REQUESTS_FOLDER)?.ok_or_else(lacking)?;
-        if !is_open(found.state) {
-            return Ok(found);
+        if !is_open(lab_request.state) {
+            return Ok(lab_request);
         }
         if worker.is_none() && !requests.is_held()? {
             // No worker reads the folder.
             requests.remove(&format!("{id}.json"))?;
             requests.remove(&format!("{id}.stop"))?;
-            found.state = LabRequestState::Failed;
-            found.error = Some("withdrawn before it started".to_owned());
-            return Ok(found);
+            lab_request.state = LabRequestState::Failed;
+            lab_request.error = Some("withdrawn before it started".to_owned());
+            return Ok(lab_request);
         }
         requests.write_new(&format!("{id}.stop"), b"")?;
-        found.state = LabRequestState::Stopping;
-        Ok(found)
+        lab_request.state = LabRequestState::Stopping;
+        Ok(lab_request)
     }
 }

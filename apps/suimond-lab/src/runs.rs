@@ -58,21 +58,23 @@ impl Listed {
     pub(super) fn list(&mut self, folder: &Folder) -> Result<Vec<LabRun>, ApiError> {
         let mut ids = folder.names()?;
         ids.retain(|id| is_id(id) && split(id).is_some());
-        ids.sort_by(|a, b| split(b).map(|of| of.1).cmp(&split(a).map(|of| of.1)).then(a.cmp(b)));
+        ids.sort_by(|a, b| {
+            split(b).map(|parts| parts.1).cmp(&split(a).map(|parts| parts.1)).then(a.cmp(b))
+        });
         let mut before = std::mem::take(&mut self.0);
-        let mut all = Vec::new();
+        let mut runs = Vec::new();
         for id in ids.into_iter().take(LISTED_MAX) {
             let Some(run) = folder.folder(&id)? else { continue };
             let stamps = stamps(&run)?;
             if stamps == [None; 3] {
                 continue;
             }
-            let known = before.remove(&id).filter(|(of, _)| *of == stamps);
-            let lab_run = known.map_or_else(|| entry(&run, &id, &stamps), |(_, lab_run)| lab_run);
+            let cached = before.remove(&id).filter(|(cached_stamps, _)| *cached_stamps == stamps);
+            let lab_run = cached.map_or_else(|| entry(&run, &id, &stamps), |(_, lab_run)| lab_run);
             self.0.insert(id, (stamps, lab_run.clone()));
-            all.push(now(&run, lab_run)?);
+            runs.push(with_current_state(&run, lab_run)?);
         }
-        Ok(all)
+        Ok(runs)
     }
 }
 
@@ -81,12 +83,13 @@ fn split(id: &str) -> Option<(&str, &str)> {
     let is_time = |text: &str| {
         let bytes = text.as_bytes();
         let digits = |from: usize, to: usize| {
-            bytes.get(from..to).is_some_and(|of| of.iter().all(u8::is_ascii_digit))
+            bytes.get(from..to).is_some_and(|digits| digits.iter().all(u8::is_ascii_digit))
         };
         digits(0, 8) && bytes.get(8) == Some(&b'T') && digits(9, 15)
     };
-    let mut starts =
-        id.match_indices('-').filter_map(|(at, _)| Some((id.get(..at)?, id.get(at + 1..)?)));
+    let mut starts = id
+        .match_indices('-')
+        .filter_map(|(offset, _)| Some((id.get(..offset)?, id.get(offset + 1..)?)));
     starts.rfind(|(plan, time)| !plan.is_empty() && is_time(time))
 }
 
@@ -100,17 +103,17 @@ pub(super) fn is_run(folder: &Folder) -> Result<bool, ApiError> {
 }
 
 /// Returns the entry of a run in the list, read from the smallest available file.
-fn entry(run: &Folder, id: &str, [report, whole, _]: &Stamps) -> LabRun {
-    let (name, most) = match (report, whole) {
+fn entry(run: &Folder, id: &str, [report, whole_report, _]: &Stamps) -> LabRun {
+    let (name, max_bytes) = match (report, whole_report) {
         (Some(_), _) => (REPORT_FILE, REPORT_BYTES_MAX),
         (None, Some(_)) if !matches!(run.has(HEAD_FILE), Ok(true)) => (RUN_FILE, WHOLE_BYTES_MAX),
         _ => (HEAD_FILE, SMALL_BYTES_MAX),
     };
-    let (head, error) = match read::<Head>(run, name, most) {
+    let (head, error) = match read::<Head>(run, name, max_bytes) {
         Ok(head) => (head, None),
         Err(error) => (None, Some(error.to_string())),
     };
-    let is_whole = whole.is_some();
+    let is_whole = whole_report.is_some();
     let mut lab_run = LabRun {
         id: id.to_owned(),
         plan: split(id).map_or(id, |(plan, _)| plan).to_owned(),
@@ -124,32 +127,32 @@ fn entry(run: &Folder, id: &str, [report, whole, _]: &Stamps) -> LabRun {
     };
     if let Some(head) = head {
         lab_run.simulated = head.origin != RunOrigin::Real;
-        lab_run.scale = Some(words(Words::untranslated(head.scale)).en);
-        lab_run.began = Some(words(Words::untranslated(head.began)).en);
-        lab_run.verdict = head.verdict.map(words);
+        lab_run.scale = Some(bounded_words(Words::untranslated(head.scale)).en);
+        lab_run.began = Some(bounded_words(Words::untranslated(head.began)).en);
+        lab_run.verdict = head.verdict.map(bounded_words);
     }
     lab_run
 }
 
 /// Adds the current state of a run.
-fn now(run: &Folder, mut lab_run: LabRun) -> Result<LabRun, ApiError> {
+fn with_current_state(run: &Folder, mut lab_run: LabRun) -> Result<LabRun, ApiError> {
     if lab_run.state == LabRunState::Whole || !run.is_held()? {
         return Ok(lab_run);
     }
     lab_run.state = LabRunState::UnderWay;
     lab_run.verdict = None;
     // The file is written when a part begins.
-    let began = run.stamp(PROGRESS_FILE)?.map_or(0, |(_, _, seconds, nanoseconds)| {
+    let started = run.stamp(PROGRESS_FILE)?.map_or(0, |(_, _, seconds, nanoseconds)| {
         seconds.saturating_mul(1000).saturating_add(nanoseconds / 1_000_000)
     });
     match read::<Progress>(run, PROGRESS_FILE, SMALL_BYTES_MAX) {
         Ok(progress) => {
-            lab_run.progress = progress.map(|of| LabProgress {
-                case: words(of.case),
-                repetition: of.repetition,
-                parts_done: of.parts_done,
-                part_began_ms: u64::try_from(began).unwrap_or_default(),
-                seconds_left: of.seconds_left,
+            lab_run.progress = progress.map(|progress| LabProgress {
+                case: bounded_words(progress.case),
+                repetition: progress.repetition,
+                parts_done: progress.parts_done,
+                part_began_ms: u64::try_from(started).unwrap_or_default(),
+                seconds_left: progress.seconds_left,
             });
         }
         Err(error) => lab_run.error = Some(error.to_string()),
@@ -159,7 +162,7 @@ fn now(run: &Folder, mut lab_run: LabRun) -> Result<LabRun, ApiError> {
 
 /// Returns one run with its results.
 pub(super) fn details(folder: &Folder, id: &str) -> Result<LabRunDetails, ApiError> {
-    let run = now(folder, entry(folder, id, &stamps(folder)?))?;
+    let run = with_current_state(folder, entry(folder, id, &stamps(folder)?))?;
     let report = match &run.error {
         // The error already names the damaged file.
         Some(_) => None,
@@ -185,15 +188,15 @@ pub(super) fn report(folder: &Folder, id: &str) -> Result<Vec<u8>, ApiError> {
 }
 
 /// Limits the length of a text. The list of runs is sent every second.
-pub(super) fn words(of: Words) -> LabWords {
+pub(super) fn bounded_words(words: Words) -> LabWords {
     let bounded = |mut text: String| {
-        if let Some((at, _)) = text.char_indices().nth(TEXT_CHARS_MAX) {
-            text.truncate(at);
+        if let Some((offset, _)) = text.char_indices().nth(TEXT_CHARS_MAX) {
+            text.truncate(offset);
             text.push('…');
         }
         text
     };
-    LabWords { en: bounded(of.en), ja: bounded(of.ja) }
+    LabWords { en: bounded(words.en), ja: bounded(words.ja) }
 }
 
 #[cfg(test)]
@@ -202,9 +205,12 @@ mod tests {
 
     #[test]
     fn a_text_that_is_much_too_long_is_cut_between_letters() {
-        let long = words(Words::untranslated("水".repeat(5000)));
-        assert_eq!((long.en.chars().count(), long.ja.chars().last()), (1001, Some('…')));
-        assert_eq!(words(Words::untranslated("short")).en, "short");
+        let long_words = bounded_words(Words::untranslated("水".repeat(5000)));
+        assert_eq!(
+            (long_words.en.chars().count(), long_words.ja.chars().last()),
+            (1001, Some('…'))
+        );
+        assert_eq!(bounded_words(Words::untranslated("short")).en, "short");
     }
 
     #[test]

@@ -52,7 +52,7 @@ impl Place {
     fn names(&self, folder: &str) -> Vec<String> {
         let entries = fs::read_dir(self.folder.path().join(folder)).unwrap();
         let mut names: Vec<String> =
-            entries.map(|of| of.unwrap().file_name().into_string().unwrap()).collect();
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
     }
@@ -72,83 +72,84 @@ fn report() -> Value {
         "simulated": [], "cut_short": null })
 }
 
-fn wanted(plan: &str) -> LabRunRequest {
+fn run_request(plan: &str) -> LabRunRequest {
     LabRunRequest { plan: plan.to_owned(), scale: LabScale::Quick, profile: false }
 }
 
 #[test]
 fn where_nobody_works_one_is_told_what_to_do() {
-    let place = Place::new();
-    for is_there in [false, true] {
-        if is_there {
-            place.with_worker();
-            place.write("worker.json", &json!({ "pid": 7, "at_ms": NOW - 11_000 }));
+    let fixture = Place::new();
+    for with_worker in [false, true] {
+        if with_worker {
+            fixture.with_worker();
+            fixture.write("worker.json", &json!({ "pid": 7, "at_ms": NOW - 11_000 }));
         }
-        let status = place.lab.status(NOW).unwrap();
+        let status = fixture.lab.status(NOW).unwrap();
         assert_eq!(status.worker, None);
         let remedy = status.remedy.unwrap();
         assert!(remedy.contains("suimon lab work") && remedy.contains("--results"), "{remedy}");
         assert!(remedy.contains("SUIMON_LAB_RESULTS="), "the unit has it elsewhere: {remedy}");
-        let error = place.lab.request(NOW, &wanted("vmq-teaming")).unwrap_err();
+        let error = fixture.lab.request(NOW, &run_request("vmq-teaming")).unwrap_err();
         assert!(error.message.contains("systemctl start suimon-lab"), "{error}");
     }
-    let nowhere = Lab::new(Some(&LabConfig { results: "/nowhere/at/all".into() }));
-    assert_eq!(nowhere.runs().unwrap(), []);
-    assert_eq!(nowhere.status(NOW).unwrap().plans, []);
+    let absent_lab = Lab::new(Some(&LabConfig { results: "/nowhere/at/all".into() }));
+    assert_eq!(absent_lab.runs().unwrap(), []);
+    assert_eq!(absent_lab.status(NOW).unwrap().plans, []);
     assert!(!Lab::new(None).remedy().contains("--results"), "the usual folder needs no word");
 }
 
 #[test]
 fn what_is_asked_for_is_written_for_the_worker_and_what_it_says_is_told() {
-    let place = Place::new();
-    place.with_worker();
-    let asked = place.lab.request(NOW, &wanted("vmq-teaming")).unwrap();
-    let second = place.lab.request(NOW, &wanted("vmq-teaming")).unwrap();
-    assert_eq!((asked.id.as_str(), second.id.as_str()), ("1800000000000", "1800000000001"));
-    let file = place.folder.path().join("requests/1800000000000.json");
+    let fixture = Place::new();
+    fixture.with_worker();
+    let first = fixture.lab.request(NOW, &run_request("vmq-teaming")).unwrap();
+    let second = fixture.lab.request(NOW, &run_request("vmq-teaming")).unwrap();
+    assert_eq!((first.id.as_str(), second.id.as_str()), ("1800000000000", "1800000000001"));
+    let file = fixture.folder.path().join("requests/1800000000000.json");
     let written: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
     let expected = json!({ "plan": "vmq-teaming", "scale": "quick", "profile": false });
     assert_eq!(written, expected);
-    let states = |place: &Place| -> Vec<LabRequestState> {
-        place.lab.status(NOW).unwrap().requests.iter().map(|of| of.state).collect()
+    let states = |fixture: &Place| -> Vec<LabRequestState> {
+        fixture.lab.status(NOW).unwrap().requests.iter().map(|request| request.state).collect()
     };
-    assert_eq!(states(&place), [LabRequestState::Waiting, LabRequestState::Waiting]);
-    place.write("worker.json", &json!({ "pid": 7, "at_ms": NOW, "request": asked.id, "run": RUN }));
-    let status = place.lab.status(NOW).unwrap();
+    assert_eq!(states(&fixture), [LabRequestState::Waiting, LabRequestState::Waiting]);
+    fixture
+        .write("worker.json", &json!({ "pid": 7, "at_ms": NOW, "request": first.id, "run": RUN }));
+    let status = fixture.lab.status(NOW).unwrap();
     assert_eq!(status.requests[0].state, LabRequestState::UnderWay);
     assert_eq!(status.requests[0].run.as_deref(), Some(RUN));
-    assert_eq!(place.lab.withdraw(NOW, &asked.id).unwrap().state, LabRequestState::Stopping);
-    assert!(place.names("requests").contains(&"1800000000000.stop".to_owned()));
-    assert_eq!(states(&place)[0], LabRequestState::Stopping);
-    place.write("requests/1800000000000.done", &json!({ "run": RUN, "error": "asked to stop" }));
+    assert_eq!(fixture.lab.withdraw(NOW, &first.id).unwrap().state, LabRequestState::Stopping);
+    assert!(fixture.names("requests").contains(&"1800000000000.stop".to_owned()));
+    assert_eq!(states(&fixture)[0], LabRequestState::Stopping);
+    fixture.write("requests/1800000000000.done", &json!({ "run": RUN, "error": "asked to stop" }));
     fs::remove_file(file).unwrap();
-    let ended = place.lab.withdraw(NOW, &asked.id).unwrap();
+    let withdrawn = fixture.lab.withdraw(NOW, &first.id).unwrap();
     assert_eq!(
-        (ended.state, ended.error.as_deref()),
+        (withdrawn.state, withdrawn.error.as_deref()),
         (LabRequestState::Failed, Some("asked to stop"))
     );
-    place.write("requests/1800000000001.done", &json!({ "run": RUN }));
-    assert_eq!(states(&place)[1], LabRequestState::Done);
-    let error = place.lab.withdraw(NOW, "../plans").unwrap_err();
+    fixture.write("requests/1800000000001.done", &json!({ "run": RUN }));
+    assert_eq!(states(&fixture)[1], LabRequestState::Done);
+    let error = fixture.lab.withdraw(NOW, "../plans").unwrap_err();
     assert_eq!(error.code, ErrorCode::NotFound);
 }
 
 #[test]
 fn those_who_ask_at_once_get_requests_of_their_own_and_no_more_than_may_wait() {
-    let place = Place::new();
-    place.with_worker();
-    let ask = || place.lab.request(NOW, &wanted("vmq-teaming"));
-    let asked: Vec<_> = std::thread::scope(|scope| {
-        let all: Vec<_> = (0..24).map(|_| scope.spawn(ask)).collect();
-        all.into_iter().map(|one| one.join().unwrap()).collect()
+    let fixture = Place::new();
+    fixture.with_worker();
+    let request_run = || fixture.lab.request(NOW, &run_request("vmq-teaming"));
+    let results: Vec<_> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..24).map(|_| scope.spawn(request_run)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
-    let refused: Vec<ErrorCode> =
-        asked.iter().filter_map(|one| one.as_ref().err()).map(|error| error.code).collect();
-    assert_eq!(refused, [ErrorCode::Conflict; 8], "16 may wait");
-    let names = place.names("requests");
+    let codes: Vec<ErrorCode> =
+        results.iter().filter_map(|result| result.as_ref().err()).map(|error| error.code).collect();
+    assert_eq!(codes, [ErrorCode::Conflict; 8], "16 may wait");
+    let names = fixture.names("requests");
     assert_eq!(names.len(), 16, "{names:?}");
     for name in names {
-        let path = place.folder.path().join("requests").join(&name);
+        let path = fixture.folder.path().join("requests").join(&name);
         let written: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
         assert_eq!(written["plan"], "vmq-teaming", "{name}");
     }
@@ -156,125 +157,128 @@ fn those_who_ask_at_once_get_requests_of_their_own_and_no_more_than_may_wait() {
 
 #[test]
 fn what_waits_is_withdrawn_at_once_where_nobody_works() {
-    let place = Place::new();
-    place.with_worker();
-    let asked = place.lab.request(NOW, &wanted("vmq-teaming")).unwrap();
+    let fixture = Place::new();
+    fixture.with_worker();
+    let request = fixture.lab.request(NOW, &run_request("vmq-teaming")).unwrap();
     let later = NOW + 60_000;
-    assert_eq!(place.lab.status(later).unwrap().requests[0].state, LabRequestState::Waiting);
-    assert_eq!(place.lab.withdraw(later, &asked.id).unwrap().state, LabRequestState::Failed);
-    assert_eq!(place.names("requests"), [] as [String; 0]);
+    assert_eq!(fixture.lab.status(later).unwrap().requests[0].state, LabRequestState::Waiting);
+    assert_eq!(fixture.lab.withdraw(later, &request.id).unwrap().state, LabRequestState::Failed);
+    assert_eq!(fixture.names("requests"), [] as [String; 0]);
 }
 
 #[test]
 fn what_cannot_be_run_is_refused() {
-    let place = Place::new();
-    place.with_worker();
+    let fixture = Place::new();
+    fixture.with_worker();
     for (plan, code, text) in [
         ("web", ErrorCode::UnknownReference, "the plans are vmq-teaming, disk-io"),
         ("../../etc/x", ErrorCode::UnknownReference, "no plan"),
         ("disk-io", ErrorCode::Unsupported, "suimon lab setup"),
     ] {
-        let error = place.lab.request(NOW, &wanted(plan)).unwrap_err();
+        let error = fixture.lab.request(NOW, &run_request(plan)).unwrap_err();
         assert_eq!(error.code, code, "{error}");
         assert!(error.message.contains(text), "{error}");
     }
     // At another scale, the requirements are met.
-    let wanted_auto = LabRunRequest { scale: LabScale::Auto, ..wanted("disk-io") };
-    place.lab.request(NOW, &wanted_auto).unwrap();
-    for at in 1..16 {
-        place.lab.request(NOW + at, &wanted("vmq-teaming")).unwrap();
+    let wanted_auto = LabRunRequest { scale: LabScale::Auto, ..run_request("disk-io") };
+    fixture.lab.request(NOW, &wanted_auto).unwrap();
+    for delay_ms in 1..16 {
+        fixture.lab.request(NOW + delay_ms, &run_request("vmq-teaming")).unwrap();
     }
-    let error = place.lab.request(NOW + 100, &wanted("vmq-teaming")).unwrap_err();
+    let error = fixture.lab.request(NOW + 100, &run_request("vmq-teaming")).unwrap_err();
     assert_eq!(error.code, ErrorCode::Conflict);
 }
 
 #[test]
 fn runs_are_listed_by_what_their_files_say() {
-    let place = Place::new();
-    let (early, simulated) = ("web-20260101T000000", "web-20260103T000000");
-    place.write(&format!("{RUN}/head.json"), &head());
-    place.write(&format!("{RUN}/progress.json"),
+    let fixture = Place::new();
+    let (earlier_run, simulated) = ("web-20260101T000000", "web-20260103T000000");
+    fixture.write(&format!("{RUN}/head.json"), &head());
+    fixture.write(&format!("{RUN}/progress.json"),
         &json!({ "pid": 1, "case": { "en": "c", "ja": "c" }, "repetition": 2, "parts_done": 3, "seconds_left": 40 }));
-    place.write(&format!("{early}/head.json"), &head());
-    place.write(&format!("{early}/run.json"), &head());
-    place.write(&format!("{early}/report.json"), &report());
-    place.write(&format!("{early}/report.html"), &json!("page"));
+    fixture.write(&format!("{earlier_run}/head.json"), &head());
+    fixture.write(&format!("{earlier_run}/run.json"), &head());
+    fixture.write(&format!("{earlier_run}/report.json"), &report());
+    fixture.write(&format!("{earlier_run}/report.html"), &json!("page"));
     let origin = json!({ "kind": "simulated", "scenario": "web", "seed": 1, "commit": "" });
     let mut of_model = head();
     of_model["origin"] = origin;
-    place.write(&format!("{simulated}/run.json"), &of_model);
-    place.write("requests/1.json", &json!({}));
-    place.write("web-20260104T000000/other", &json!({}));
+    fixture.write(&format!("{simulated}/run.json"), &of_model);
+    fixture.write("requests/1.json", &json!({}));
+    fixture.write("web-20260104T000000/other", &json!({}));
 
-    let runs = place.lab.runs().unwrap();
+    let runs = fixture.lab.runs().unwrap();
     let ids: Vec<&str> = runs.iter().map(|run| run.id.as_str()).collect();
-    assert_eq!(ids, [simulated, RUN, early], "the latest first");
+    assert_eq!(ids, [simulated, RUN, earlier_run], "the latest first");
     assert_eq!((runs[0].simulated, runs[0].plan.as_str()), (true, "web"));
     assert_eq!((runs[1].state, &runs[1].progress), (LabRunState::Interrupted, &None));
     assert_eq!(runs[2].verdict.as_ref().unwrap().ja, "分散します。");
 
     // A run whose folder is locked is in progress.
-    let held = fs::File::open(place.folder.path().join(RUN)).unwrap();
-    rustix::fs::flock(&held, rustix::fs::FlockOperation::LockExclusive).unwrap();
-    let run = place.lab.run(RUN).unwrap();
+    let run_dir = fs::File::open(fixture.folder.path().join(RUN)).unwrap();
+    rustix::fs::flock(&run_dir, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let run = fixture.lab.run(RUN).unwrap();
     assert_eq!(run.run.state, LabRunState::UnderWay);
     let progress = run.run.progress.unwrap();
     assert_eq!(progress.seconds_left, 40);
     assert!(progress.part_began_ms > 1_700_000_000_000, "{progress:?}");
-    assert_eq!(place.lab.runs().unwrap()[1].state, LabRunState::UnderWay);
-    drop(held);
-    assert_eq!(place.lab.runs().unwrap()[1].state, LabRunState::Interrupted);
+    assert_eq!(fixture.lab.runs().unwrap()[1].state, LabRunState::UnderWay);
+    drop(run_dir);
+    assert_eq!(fixture.lab.runs().unwrap()[1].state, LabRunState::Interrupted);
 
-    let details = place.lab.run(early).unwrap();
+    let details = fixture.lab.run(earlier_run).unwrap();
     assert!(details.has_report && details.run.state == LabRunState::Whole);
     assert_eq!(details.figures[0].measured.as_ref().unwrap().interval, Some([0.5, 2.5]));
-    assert_eq!(place.lab.report(early).unwrap(), b"\"page\"");
-    assert_eq!(place.lab.report(RUN).unwrap_err().code, ErrorCode::NotFound);
+    assert_eq!(fixture.lab.report(earlier_run).unwrap(), b"\"page\"");
+    assert_eq!(fixture.lab.report(RUN).unwrap_err().code, ErrorCode::NotFound);
     // A changed report is detected although the list caches the old one.
     let mut changed = report();
     changed["verdict"]["en"] = "It does not spread at all.".into();
-    place.write(&format!("{early}/report.json"), &changed);
-    assert_eq!(place.lab.runs().unwrap()[2].verdict.as_ref().unwrap().en, changed["verdict"]["en"]);
+    fixture.write(&format!("{earlier_run}/report.json"), &changed);
+    assert_eq!(
+        fixture.lab.runs().unwrap()[2].verdict.as_ref().unwrap().en,
+        changed["verdict"]["en"]
+    );
 }
 
 #[test]
 fn nothing_outside_is_read_and_what_is_damaged_is_named() {
-    let place = Place::new();
-    place.write(&format!("{RUN}/head.json"), &head());
-    let path = |name: &str| place.folder.path().join(RUN).join(name);
+    let fixture = Place::new();
+    fixture.write(&format!("{RUN}/head.json"), &head());
+    let path = |name: &str| fixture.folder.path().join(RUN).join(name);
     for id in ["..", "../x", "/etc", "", "a/b", "nothing-20260102T030405", "requests\0"] {
-        assert_eq!(place.lab.run(id).unwrap_err().code, ErrorCode::NotFound, "{id:?}");
-        assert_eq!(place.lab.report(id).unwrap_err().code, ErrorCode::NotFound, "{id:?}");
+        assert_eq!(fixture.lab.run(id).unwrap_err().code, ErrorCode::NotFound, "{id:?}");
+        assert_eq!(fixture.lab.report(id).unwrap_err().code, ErrorCode::NotFound, "{id:?}");
     }
     symlink("/etc/passwd", path("report.html")).unwrap();
-    let error = place.lab.report(RUN).unwrap_err();
+    let error = fixture.lab.report(RUN).unwrap_err();
     assert!(error.message.contains("link") && error.file.unwrap().ends_with("report.html"));
-    symlink("/etc", place.folder.path().join("etc-20260102T030405")).unwrap();
-    assert_eq!(place.lab.run("etc-20260102T030405").unwrap_err().code, ErrorCode::NotFound);
+    symlink("/etc", fixture.folder.path().join("etc-20260102T030405")).unwrap();
+    assert_eq!(fixture.lab.run("etc-20260102T030405").unwrap_err().code, ErrorCode::NotFound);
     fs::remove_file(path("report.html")).unwrap();
 
     // Pipe without a writer.
     let pipe = std::process::Command::new("mkfifo").arg(path("report.html")).status().unwrap();
     assert!(pipe.success());
-    assert!(place.lab.report(RUN).unwrap_err().message.contains("file"));
+    assert!(fixture.lab.report(RUN).unwrap_err().message.contains("file"));
 
     for (text, expected) in [("{", "EOF"), ("[]", "damaged"), ("{\"figures\": 1}", "damaged")] {
         fs::write(path("report.json"), text).unwrap();
-        let run = place.lab.run(RUN).unwrap();
+        let run = fixture.lab.run(RUN).unwrap();
         let error = run.run.error.unwrap();
         assert!(error.contains("report.json") && error.contains(expected), "{text}: {error}");
-        assert_eq!(place.lab.runs().unwrap()[0].error.as_ref(), Some(&error));
+        assert_eq!(fixture.lab.runs().unwrap()[0].error.as_ref(), Some(&error));
     }
     fs::write(path("report.json"), vec![b' '; 5 << 20]).unwrap();
-    assert!(place.lab.run(RUN).unwrap().run.error.unwrap().contains("bytes"));
-    place.write_text("plans.json", "[{}]");
-    let error = place.lab.status(NOW).unwrap_err();
+    assert!(fixture.lab.run(RUN).unwrap().run.error.unwrap().contains("bytes"));
+    fixture.write_text("plans.json", "[{}]");
+    let error = fixture.lab.status(NOW).unwrap_err();
     assert!(error.file.unwrap().ends_with("plans.json"));
 }
 
 #[test]
 fn two_runs_that_came_to_their_end_are_compared() {
-    let place = Place::new();
+    let fixture = Place::new();
     let run = |values: &[f64]| {
         let parts: Vec<Value> = (0..)
             .zip(values)
@@ -293,18 +297,18 @@ fn two_runs_that_came_to_their_end_are_compared() {
             "parts": parts, "missing": [], "cut_short": null })
     };
     let (a, b, other) = ("web-20260101T000000", "web-20260102T000000", "web-20260103T000000");
-    place.write(&format!("{a}/run.json"), &run(&[1.0, 2.0, 3.0, 4.0, 5.0]));
-    place.write(&format!("{b}/run.json"), &run(&[11.0, 12.0, 13.0, 14.0, 15.0]));
-    place.write(&format!("{other}/head.json"), &head());
-    let compared = place.lab.compare(a, b).unwrap();
+    fixture.write(&format!("{a}/run.json"), &run(&[1.0, 2.0, 3.0, 4.0, 5.0]));
+    fixture.write(&format!("{b}/run.json"), &run(&[11.0, 12.0, 13.0, 14.0, 15.0]));
+    fixture.write(&format!("{other}/head.json"), &head());
+    let compared = fixture.lab.compare(a, b).unwrap();
     assert_eq!((compared.a.as_str(), compared.b.as_str(), compared.other_machine), (a, b, false));
-    let of = &compared.compared[0];
+    let comparison = &compared.compared[0];
     assert_eq!(
-        (of.finding, of.a.mean, of.b.mean),
+        (comparison.finding, comparison.a.mean, comparison.b.mean),
         (suimon_contract::LabFinding::Better, 3.0, 13.0)
     );
-    assert!(of.p < 0.05);
-    let error = place.lab.compare(a, other).unwrap_err();
+    assert!(comparison.p < 0.05);
+    let error = fixture.lab.compare(a, other).unwrap_err();
     assert!(error.message.contains("--resume web-20260103T000000"), "{error}");
-    assert_eq!(place.lab.compare("..", b).unwrap_err().code, ErrorCode::NotFound);
+    assert_eq!(fixture.lab.compare("..", b).unwrap_err().code, ErrorCode::NotFound);
 }

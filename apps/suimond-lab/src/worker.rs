@@ -15,7 +15,7 @@ pub(crate) fn worker(folder: &Folder, now_ms: u64) -> Result<Option<Worker>, Api
     let Some(worker) = read::<Worker>(folder, WORKER_FILE, SMALL_BYTES_MAX)? else {
         return Ok(None);
     };
-    Ok(Some(worker).filter(|of| now_ms.abs_diff(of.at_ms) <= WORKER_AGE_MS_MAX))
+    Ok(Some(worker).filter(|worker| now_ms.abs_diff(worker.at_ms) <= WORKER_AGE_MS_MAX))
 }
 
 pub(crate) fn plans(folder: &Folder) -> Result<Vec<LabPlan>, ApiError> {

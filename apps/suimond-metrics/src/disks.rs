@@ -23,7 +23,7 @@ const STATE_METRICS: [StateMetric; 6] = [
             DISK,
             "1 if the disk is in service, also while its store is full, else 0",
         ),
-        |of| Value::flag(matches!(of.state, StorageState::Ready | StorageState::Full)),
+        |disk| Value::flag(matches!(disk.state, StorageState::Ready | StorageState::Full)),
     ),
     (
         Family::gauge(
@@ -32,7 +32,7 @@ const STATE_METRICS: [StateMetric; 6] = [
             DISK,
             "1 while the disk is out of service because an operation works on its file, else 0",
         ),
-        |of| Value::flag(of.state == StorageState::Working),
+        |disk| Value::flag(disk.state == StorageState::Working),
     ),
     (
         Family::gauge(
@@ -41,7 +41,7 @@ const STATE_METRICS: [StateMetric; 6] = [
             DISK,
             "1 while another node has the disk's file open, during a migration, else 0",
         ),
-        |of| Value::flag(of.state == StorageState::Away),
+        |disk| Value::flag(disk.state == StorageState::Away),
     ),
     (
         Family::gauge(
@@ -50,7 +50,7 @@ const STATE_METRICS: [StateMetric; 6] = [
             DISK,
             "1 while writes and flushes of the disk fail because a flush has failed, else 0",
         ),
-        |of| Value::flag(of.state == StorageState::Faulted),
+        |disk| Value::flag(disk.state == StorageState::Faulted),
     ),
     (
         Family::gauge(
@@ -59,7 +59,7 @@ const STATE_METRICS: [StateMetric; 6] = [
             DISK,
             "1 while the store has no space for requests of the disk, else 0",
         ),
-        |of| Value::flag(of.full.is_some()),
+        |disk| Value::flag(disk.full.is_some()),
     ),
     (
         Family::gauge(
@@ -68,7 +68,7 @@ const STATE_METRICS: [StateMetric; 6] = [
             DISK,
             "Requests that are queued until the store has space",
         ),
-        |of| Value::real(of.full.map_or(0, |full| full.queued_requests)),
+        |disk| Value::real(disk.full.map_or(0, |full| full.queued_requests)),
     ),
 ];
 
@@ -83,15 +83,15 @@ const REQUEST_METRICS: [RequestMetric; 3] = [
             OPERATION,
             "Completed requests, failed ones included. Requests of any size, not normalised",
         ),
-        |of| of.requests,
+        |counters| counters.requests,
     ),
     (
         Family::counter("suimon_disk_bytes", "bytes", OPERATION, "Bytes of completed requests"),
-        |of| of.bytes,
+        |counters| counters.bytes,
     ),
     (
         Family::counter("suimon_disk_failed_requests", "requests", OPERATION, "Failed requests"),
-        |of| of.errors,
+        |counters| counters.errors,
     ),
 ];
 
@@ -107,9 +107,9 @@ const LATENCY: Family = Family::gauge(
 type Quantile = (&'static str, fn(&DiskRequestCounters) -> u64);
 
 const QUANTILES: [Quantile; 3] = [
-    ("0.5", |of| of.latency_ns_p50),
-    ("0.99", |of| of.latency_ns_p99),
-    ("1", |of| of.latency_ns_max),
+    ("0.5", |counters| counters.latency_ns_p50),
+    ("0.99", |counters| counters.latency_ns_p99),
+    ("1", |counters| counters.latency_ns_max),
 ];
 
 /// Gauge of a disk's delivered rates with the function that reads its value.
@@ -125,7 +125,7 @@ const FLOW_METRICS: [FlowMetric; 3] = [
              which the disk had requests. With an aggregated policy, the guarantee of all its disks \
              in the store together",
         ),
-        |of| of.guaranteed_iops,
+        |delivery| delivery.guaranteed_iops,
     ),
     (
         Family::gauge(
@@ -134,7 +134,7 @@ const FLOW_METRICS: [FlowMetric; 3] = [
             DISK,
             "Demand: operations that the clients submitted per second, mean of the last 5 s",
         ),
-        |of| of.demand_iops,
+        |delivery| delivery.demand_iops,
     ),
     (
         Family::gauge(
@@ -143,7 +143,7 @@ const FLOW_METRICS: [FlowMetric; 3] = [
             DISK,
             "Completed operations per second, mean of the last 5 s",
         ),
-        |of| of.delivered_iops,
+        |delivery| delivery.delivered_iops,
     ),
 ];
 

@@ -41,9 +41,9 @@ pub(super) enum Value {
 }
 
 impl Value {
-    /// Returns 1 if `is_so`, else 0.
-    pub(super) const fn flag(is_so: bool) -> Self {
-        Self::Real(if is_so { 1.0 } else { 0.0 })
+    /// Returns 1 if `is_set`, else 0.
+    pub(super) const fn flag(is_set: bool) -> Self {
+        Self::Real(if is_set { 1.0 } else { 0.0 })
     }
 
     /// Creates a value in seconds from nanoseconds.

@@ -70,10 +70,10 @@ const REFUSED_ACCESS: Family = Family::counter(
 );
 
 pub(super) fn families() -> Vec<Family> {
-    let mut all = vec![BUILD_INFO];
-    all.extend(HOST.map(|(family, _)| family));
-    all.extend([STATE_WRITABLE, REFUSED_CALLS, REFUSED_ACCESS]);
-    all
+    let mut families = vec![BUILD_INFO];
+    families.extend(HOST.map(|(family, _)| family));
+    families.extend([STATE_WRITABLE, REFUSED_CALLS, REFUSED_ACCESS]);
+    families
 }
 
 impl Readings {
@@ -85,8 +85,8 @@ impl Readings {
         }
         let writable = Value::flag(self.host.state_store.writable);
         STATE_WRITABLE.write(encoder, [([], writable)].into_iter())?;
-        let refused = Value::Integer(self.host.confinement.refused_calls);
-        REFUSED_CALLS.write(encoder, [([], refused)].into_iter())?;
+        let denied_calls = Value::Integer(self.host.confinement.refused_calls);
+        REFUSED_CALLS.write(encoder, [([], denied_calls)].into_iter())?;
         let series = self.refused_access.iter();
         let series = series.map(|(name, count)| ([(*name).to_owned()], Value::Integer(*count)));
         REFUSED_ACCESS.write(encoder, series)

@@ -179,7 +179,7 @@ fn teams_members_and_vmq_are_measured() {
         "suimon_power_energy_joules_total{zone=\"intel-rapl:0\",name=\"package-0\"} 2.5",
         "suimon_power_watts{zone=\"intel-rapl:0\",name=\"package-0\"} 42.5",
     ] {
-        assert!(text.lines().any(|is| is == line), "{line}:\n{text}");
+        assert!(text.lines().any(|text_line| text_line == line), "{line}:\n{text}");
     }
     // A worker that VMQ may not use does not count as parked.
     assert!(!text.contains("worker=\"2\""), "{text}");
@@ -213,7 +213,7 @@ fn connections_of_nbd_clients_have_their_limits_beside_them() {
         "suimon_disk_nbd_buffer_bytes{disk=\"gold\"} 524288",
         "suimon_disk_nbd_buffer_max_bytes{disk=\"gold\"} 134217728",
     ] {
-        assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        assert!(text.lines().any(|text_line| text_line == line), "{line}\n{text}");
     }
 }
 
@@ -236,7 +236,7 @@ fn disks_and_stores_are_measured() {
         "suimon_disk_failed_requests_total{disk=\"gold\",operation=\"read\"} 1",
         "suimon_disk_latency_seconds{disk=\"gold\",operation=\"flush\",quantile=\"1\"} 0.5",
     ] {
-        assert!(text.lines().any(|is| is == line), "{line}:\n{text}");
+        assert!(text.lines().any(|text_line| text_line == line), "{line}:\n{text}");
     }
     assert!(!text.contains("operation=\"write\",quantile"), "{text}");
 }
@@ -301,7 +301,7 @@ fn vms_are_told_by_what_they_do() {
         "suimon_vm_cpus{vm=\"running\"} 2.0",
         "suimon_vm_uptime_seconds{vm=\"running\"} 61.0",
     ] {
-        assert!(text.lines().any(|is| is == line), "{line}:\n{text}");
+        assert!(text.lines().any(|text_line| text_line == line), "{line}:\n{text}");
     }
     assert!(!text.contains("suimon_vm_cpus{vm=\"lost\"}"), "{text}");
 }

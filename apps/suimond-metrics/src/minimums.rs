@@ -43,10 +43,10 @@ impl Readings {
     pub(super) fn encode_minimums(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let rates = rates(&self.disks);
         let series = |value: fn(&Rates) -> u64| {
-            rates.iter().map(move |(labels, of)| (labels.clone(), Value::real(value(of))))
+            rates.iter().map(move |(labels, rates)| (labels.clone(), Value::real(value(rates))))
         };
-        GUARANTEED.write_if_any(encoder, series(|of| of.guaranteed_iops))?;
-        DELIVERED.write_if_any(encoder, series(|of| of.delivered_iops))
+        GUARANTEED.write_if_any(encoder, series(|rates| rates.guaranteed_iops))?;
+        DELIVERED.write_if_any(encoder, series(|rates| rates.delivered_iops))
     }
 }
 
@@ -55,10 +55,10 @@ fn rates(disks: &[DiskStatus]) -> BTreeMap<[String; 2], Rates> {
     let mut rates = BTreeMap::<_, Rates>::new();
     let flows = disks.iter().filter_map(|disk| disk.qos.as_ref());
     for flow in flows.filter(|flow| flow.limits.min_iops.is_some()) {
-        let of = rates.entry([flow.holder.clone(), flow.store.to_string()]).or_default();
+        let entry = rates.entry([flow.holder.clone(), flow.store.to_string()]).or_default();
         // Each disk of an aggregated policy reports the guarantee of all of them.
-        of.guaranteed_iops = of.guaranteed_iops.max(flow.last_5_s.guaranteed_iops);
-        of.delivered_iops = of.delivered_iops.saturating_add(flow.last_5_s.delivered_iops);
+        entry.guaranteed_iops = entry.guaranteed_iops.max(flow.last_5_s.guaranteed_iops);
+        entry.delivered_iops = entry.delivered_iops.saturating_add(flow.last_5_s.delivered_iops);
     }
     rates
 }

@@ -14,8 +14,8 @@ const DISK: &[&str] = &["disk"];
 type HostMetric = (Family, fn(&NbdStatus) -> u64);
 
 const HOST: [HostMetric; 4] = [
-    (Family::gauge("suimon_nbd_connections", "", &[], "Connections of NBD clients"), |of| {
-        of.connections.into()
+    (Family::gauge("suimon_nbd_connections", "", &[], "Connections of NBD clients"), |status| {
+        status.connections.into()
     }),
     (
         Family::gauge(
@@ -24,7 +24,7 @@ const HOST: [HostMetric; 4] = [
             &[],
             "Maximum number of connections of NBD clients",
         ),
-        |of| of.connections_max.into(),
+        |status| status.connections_max.into(),
     ),
     (
         Family::gauge(
@@ -33,7 +33,7 @@ const HOST: [HostMetric; 4] = [
             &[],
             "Buffer memory of NBD connections, reserved memory included",
         ),
-        |of| of.buffer_bytes,
+        |status| status.buffer_bytes,
     ),
     (
         Family::gauge(
@@ -42,7 +42,7 @@ const HOST: [HostMetric; 4] = [
             &[],
             "Maximum buffer memory of NBD connections",
         ),
-        |of| of.buffer_max_bytes,
+        |status| status.buffer_max_bytes,
     ),
 ];
 
@@ -65,7 +65,7 @@ const DISKS: [DiskMetric; 4] = [
             DISK,
             "Connections of NBD clients to the disk",
         ),
-        |of| of.connections.len() as u64,
+        |status| status.connections.len() as u64,
     ),
     (
         Family::gauge(
@@ -74,7 +74,7 @@ const DISKS: [DiskMetric; 4] = [
             DISK,
             "Maximum number of connections of NBD clients to the disk",
         ),
-        |of| of.connections_max.into(),
+        |status| status.connections_max.into(),
     ),
     (
         Family::gauge(
@@ -83,7 +83,7 @@ const DISKS: [DiskMetric; 4] = [
             DISK,
             "Buffer memory of the disk's NBD connections, reserved memory included",
         ),
-        |of| of.buffer_bytes,
+        |status| status.buffer_bytes,
     ),
     (
         Family::gauge(
@@ -92,7 +92,7 @@ const DISKS: [DiskMetric; 4] = [
             DISK,
             "Maximum buffer memory of the disk's NBD connections",
         ),
-        |of| of.buffer_max_bytes,
+        |status| status.buffer_max_bytes,
     ),
 ];
 

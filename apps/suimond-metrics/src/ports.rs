@@ -166,19 +166,19 @@ const ON_VF: Family = Family::gauge(
 );
 
 pub(super) fn families() -> Vec<Family> {
-    let mut all = Vec::new();
+    let mut families = Vec::new();
     for kind in &KINDS {
-        all.extend(kind.metrics().map(|(family, _)| family));
-        all.extend([kind.dropped(), kind.up()]);
+        families.extend(kind.metrics().map(|(family, _)| family));
+        families.extend([kind.dropped(), kind.up()]);
     }
-    all.push(ON_VF);
-    all
+    families.push(ON_VF);
+    families
 }
 
 impl Kind {
     fn metrics(&self) -> impl Iterator<Item = PortMetric> + '_ {
-        let all = self.directed.iter().chain(&COMMON_METRICS);
-        all.map(|(family, value)| (family.of_port(self.prefix, self.labels, self.peer), *value))
+        let metrics = self.directed.iter().chain(&COMMON_METRICS);
+        metrics.map(|(family, value)| (family.of_port(self.prefix, self.labels, self.peer), *value))
     }
 
     fn dropped(&self) -> Family {
@@ -226,7 +226,8 @@ impl Readings {
                 kind.encode(encoder, &ports)?;
             }
         }
-        let on_vf = self.nics_on_vf.iter().map(|(nic, is_so)| ([nic.clone()], Value::flag(*is_so)));
+        let on_vf =
+            self.nics_on_vf.iter().map(|(nic, is_on_vf)| ([nic.clone()], Value::flag(*is_on_vf)));
         ON_VF.write_if_any(encoder, on_vf)
     }
 }

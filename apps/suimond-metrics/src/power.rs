@@ -48,12 +48,14 @@ impl Readings {
             ([config.plan.to_string()], Value::flag(power.effect == PowerEffect::Full))
         });
         IN_EFFECT.write_if_any(encoder, plan)?;
-        let number_of = |made: bool| {
-            let settings = power.settings.iter().filter(|setting| setting.in_effect == made);
+        let number_of = |is_in_effect: bool| {
+            let settings =
+                power.settings.iter().filter(|setting| setting.in_effect == is_in_effect);
             Value::real(settings.count() as u64)
         };
         let states = [("in_effect", true), ("lacking", false)];
-        let counts = states.map(|(state, made)| ([state.to_owned()], number_of(made)));
+        let counts =
+            states.map(|(state, is_in_effect)| ([state.to_owned()], number_of(is_in_effect)));
         SETTINGS.write_if_any(encoder, counts.into_iter().filter(|_| power.config.is_some()))?;
         let zones = &power.energy.zones;
         let labels = |zone: &PowerZoneStatus| [zone.zone.clone(), zone.name.clone()];

@@ -54,19 +54,24 @@ pub fn page() -> String {
         text.push('\n');
     }
     let reasons = DropReason::ALL.iter().map(|reason| (reason.as_str(), reason.meaning()));
-    words(
+    value_section(
         &mut text,
         "Reasons of dropped frames",
         "`reason` of `suimon_*_dropped_frames_total`",
         reasons,
     );
     let stages = WorkerStages::MEANINGS.into_iter();
-    words(&mut text, "Stages of workers", "`stage` of `suimon_worker_stage_seconds_total`", stages);
+    value_section(
+        &mut text,
+        "Stages of workers",
+        "`stage` of `suimon_worker_stage_seconds_total`",
+        stages,
+    );
     text
 }
 
 /// Appends a section with the values of a label.
-fn words(
+fn value_section(
     text: &mut String,
     title: &str,
     label: &str,

@@ -21,7 +21,7 @@ const ADAPTERS: [AdapterMetric; 4] = [
             LABELS,
             "1 if VMs can have virtual functions of the adapter, else 0",
         ),
-        |of| Value::flag(of.support == SriovSupport::Supported),
+        |adapter| Value::flag(adapter.support == SriovSupport::Supported),
     ),
     (
         Family::gauge(
@@ -30,13 +30,14 @@ const ADAPTERS: [AdapterMetric; 4] = [
             LABELS,
             "Largest number of virtual functions of the adapter",
         ),
-        |of| Value::Real(f64::from(of.vfs_supported)),
+        |adapter| Value::Real(f64::from(adapter.vfs_supported)),
     ),
-    (Family::gauge("suimon_sriov_vfs_enabled", "", LABELS, "Virtual functions that exist"), |of| {
-        Value::Real(f64::from(of.vfs_enabled))
-    }),
-    (Family::gauge("suimon_sriov_vfs_in_use", "", LABELS, "Virtual functions in use"), |of| {
-        Value::Real(f64::from(of.vfs_in_use))
+    (
+        Family::gauge("suimon_sriov_vfs_enabled", "", LABELS, "Virtual functions that exist"),
+        |adapter| Value::Real(f64::from(adapter.vfs_enabled)),
+    ),
+    (Family::gauge("suimon_sriov_vfs_in_use", "", LABELS, "Virtual functions in use"), |adapter| {
+        Value::Real(f64::from(adapter.vfs_in_use))
     }),
 ];
 

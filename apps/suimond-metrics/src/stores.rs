@@ -15,12 +15,13 @@ const IOPS: &str = "normalised IOPS";
 type StoreMetric = (Family, fn(&StoreStatus) -> Option<Value>);
 
 const STORE_METRICS: [StoreMetric; 14] = [
-    (Family::gauge("suimon_store_up", "", STORE, "1 if the store is in service, else 0"), |of| {
-        Some(Value::flag(of.state == StorageState::Ready))
-    }),
+    (
+        Family::gauge("suimon_store_up", "", STORE, "1 if the store is in service, else 0"),
+        |store| Some(Value::flag(store.state == StorageState::Ready)),
+    ),
     (
         Family::gauge("suimon_store_free_bytes", "bytes", STORE, "Free space of the file system"),
-        |of| of.free_bytes.map(Value::real),
+        |store| store.free_bytes.map(Value::real),
     ),
     (
         Family::gauge(
@@ -29,7 +30,7 @@ const STORE_METRICS: [StoreMetric; 14] = [
             STORE,
             "Size of the file system or block device",
         ),
-        |of| of.total_bytes.map(Value::real),
+        |store| store.total_bytes.map(Value::real),
     ),
     (
         Family::gauge(
@@ -38,7 +39,7 @@ const STORE_METRICS: [StoreMetric; 14] = [
             STORE,
             "1 if the used share of the store exceeds its full_warning_percent, else 0",
         ),
-        |of| Some(Value::flag(of.nearly_full)),
+        |store| Some(Value::flag(store.nearly_full)),
     ),
     (
         Family::gauge(
@@ -47,7 +48,7 @@ const STORE_METRICS: [StoreMetric; 14] = [
             STORE,
             "Sum of the sizes of the store's disks as guests see them",
         ),
-        |of| Some(Value::real(of.virtual_bytes)),
+        |store| Some(Value::real(store.virtual_bytes)),
     ),
     (
         Family::gauge(
@@ -56,7 +57,7 @@ const STORE_METRICS: [StoreMetric; 14] = [
             STORE,
             "Space that the files of the store's disks occupy",
         ),
-        |of| Some(Value::real(of.allocated_bytes)),
+        |store| Some(Value::real(store.allocated_bytes)),
     ),
     (
         Family::gauge(
@@ -65,7 +66,7 @@ const STORE_METRICS: [StoreMetric; 14] = [
             STORE,
             "Overcommitment of space: sum of the disks' sizes divided by the size of the store",
         ),
-        |of| of.overcommit_percent.map(Value::percent),
+        |store| store.overcommit_percent.map(Value::percent),
     ),
     (
         Family::gauge(
@@ -74,7 +75,7 @@ const STORE_METRICS: [StoreMetric; 14] = [
             STORE,
             "Capacity of the store, as configured or measured",
         ),
-        |of| of.capacity_iops.map(Value::real),
+        |store| store.capacity_iops.map(Value::real),
     ),
     (
         Family::gauge(
@@ -83,7 +84,7 @@ const STORE_METRICS: [StoreMetric; 14] = [
             STORE,
             "Capacity found by the last measurement",
         ),
-        |of| of.measured.as_ref().map(|found| Value::real(found.iops)),
+        |store| store.measured.as_ref().map(|measurement| Value::real(measurement.iops)),
     ),
     (
         Family::gauge(
@@ -92,11 +93,15 @@ const STORE_METRICS: [StoreMetric; 14] = [
             STORE,
             "Estimated capacity: rate of the store when it was last saturated",
         ),
-        |of| of.estimate.map(|found| Value::real(found.iops)),
+        |store| store.estimate.map(|estimate_status| Value::real(estimate_status.iops)),
     ),
     (
         Family::gauge("suimon_store_estimate_age_seconds", "seconds", STORE, "Age of the estimate"),
-        |of| of.estimate.map(|found| Value::seconds(found.age_ms.saturating_mul(1_000_000))),
+        |store| {
+            store.estimate.map(|estimate_status| {
+                Value::seconds(estimate_status.age_ms.saturating_mul(1_000_000))
+            })
+        },
     ),
     (
         Family::gauge(
@@ -105,7 +110,7 @@ const STORE_METRICS: [StoreMetric; 14] = [
             STORE,
             "Sum of all minimums on the store",
         ),
-        |of| Some(Value::real(of.reserved_iops)),
+        |store| Some(Value::real(store.reserved_iops)),
     ),
     (
         Family::gauge(
@@ -114,7 +119,7 @@ const STORE_METRICS: [StoreMetric; 14] = [
             STORE,
             "Completed operations per second, mean of the last 5 s",
         ),
-        |of| Some(Value::real(of.delivered_iops)),
+        |store| Some(Value::real(store.delivered_iops)),
     ),
     (
         Family::gauge(
@@ -123,7 +128,7 @@ const STORE_METRICS: [StoreMetric; 14] = [
             STORE,
             "Mean service time of a request in the device of the store, at present",
         ),
-        |of| of.latency_ns.map(Value::seconds),
+        |store| store.latency_ns.map(Value::seconds),
     ),
 ];
 

@@ -56,7 +56,8 @@ pub(super) fn families() -> Vec<Family> {
 impl Readings {
     pub(super) fn encode_vmq(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         // Every queue of the data plane, with or without VMQ.
-        let moves = self.queues.iter().map(|of| ([of.id.clone()], Value::Integer(of.moves)));
+        let moves =
+            self.queues.iter().map(|queue| ([queue.id.clone()], Value::Integer(queue.moves)));
         MOVES.write_if_any(encoder, moves)?;
         for (family, value) in QUEUES {
             let queues = self.vmqs.iter().flat_map(|vmq| {

@@ -21,7 +21,7 @@ const METRICS: [VmMetric; 4] = [
             LABELS,
             "1 if the virtual CPUs of the VM run, 0 if they are paused or stopped",
         ),
-        |of| Some(Value::flag(matches!(of.state, VmState::Running | VmState::Stopping))),
+        |vm| Some(Value::flag(matches!(vm.state, VmState::Running | VmState::Stopping))),
     ),
     (
         Family::gauge(
@@ -30,9 +30,9 @@ const METRICS: [VmMetric; 4] = [
             LABELS,
             "1 if the VM ended with a failure, its guest panicked, or QEMU does not respond",
         ),
-        |of| {
-            let is_out = matches!(of.state, VmState::Panicked | VmState::Lost);
-            Some(Value::flag(is_out || of.reason.is_some()))
+        |vm| {
+            let is_out = matches!(vm.state, VmState::Panicked | VmState::Lost);
+            Some(Value::flag(is_out || vm.reason.is_some()))
         },
     ),
     (
@@ -42,10 +42,10 @@ const METRICS: [VmMetric; 4] = [
             LABELS,
             "Time since the VM was started",
         ),
-        |of| of.uptime_s.map(Value::real),
+        |vm| vm.uptime_s.map(Value::real),
     ),
-    (Family::gauge("suimon_vm_cpus", "", LABELS, "Virtual CPUs of the running VM"), |of| {
-        of.cpus.map(|cpus| Value::Real(f64::from(cpus)))
+    (Family::gauge("suimon_vm_cpus", "", LABELS, "Virtual CPUs of the running VM"), |vm| {
+        vm.cpus.map(|cpus| Value::Real(f64::from(cpus)))
     }),
 ];
 

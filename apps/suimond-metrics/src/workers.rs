@@ -21,7 +21,7 @@ const METRICS: [WorkerMetric; 7] = [
             LABELS,
             "Batches that the worker took from queues",
         ),
-        |of| Value::Integer(of.batches),
+        |worker| Value::Integer(worker.batches),
     ),
     (
         Family::counter(
@@ -30,11 +30,12 @@ const METRICS: [WorkerMetric; 7] = [
             LABELS,
             "Frames that the worker took from queues",
         ),
-        |of| Value::Integer(of.frames),
+        |worker| Value::Integer(worker.frames),
     ),
-    (Family::counter("suimon_worker_sleeps", "", LABELS, "Times the worker went to sleep"), |of| {
-        Value::Integer(of.sleeps)
-    }),
+    (
+        Family::counter("suimon_worker_sleeps", "", LABELS, "Times the worker went to sleep"),
+        |worker| Value::Integer(worker.sleeps),
+    ),
     (
         Family::counter(
             "suimon_worker_yields",
@@ -42,7 +43,7 @@ const METRICS: [WorkerMetric; 7] = [
             LABELS,
             "Times the worker suspended polling for device completions because other threads need its CPU",
         ),
-        |of| Value::Integer(of.yields),
+        |worker| Value::Integer(worker.yields),
     ),
     (
         Family::counter(
@@ -51,7 +52,7 @@ const METRICS: [WorkerMetric; 7] = [
             LABELS,
             "CPU time that the worker used",
         ),
-        |of| Value::seconds(of.cpu_time_ns),
+        |worker| Value::seconds(worker.cpu_time_ns),
     ),
     (
         Family::counter(
@@ -60,10 +61,10 @@ const METRICS: [WorkerMetric; 7] = [
             LABELS,
             "Time in which the worker did not sleep",
         ),
-        |of| Value::seconds(of.busy_ns),
+        |worker| Value::seconds(worker.busy_ns),
     ),
-    (Family::gauge("suimon_worker_queues", "", LABELS, "Queues that the worker owns"), |of| {
-        Value::Integer(of.queues as u64)
+    (Family::gauge("suimon_worker_queues", "", LABELS, "Queues that the worker owns"), |worker| {
+        Value::Integer(worker.queues as u64)
     }),
 ];
 
@@ -81,12 +82,13 @@ pub(super) fn families() -> Vec<Family> {
 impl Readings {
     pub(super) fn encode_workers(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         for (family, value) in METRICS {
-            let series = self.workers.iter().map(|of| ([of.id.to_string()], value(of)));
+            let series = self.workers.iter().map(|worker| ([worker.id.to_string()], value(worker)));
             family.write_if_any(encoder, series)?;
         }
-        let stages = self.workers.iter().flat_map(|of| {
-            let named = of.stages.named().into_iter();
-            named.map(|(stage, ns)| ([of.id.to_string(), stage.to_owned()], Value::seconds(ns)))
+        let stages = self.workers.iter().flat_map(|worker| {
+            let stages = worker.stages.named().into_iter();
+            stages
+                .map(|(stage, ns)| ([worker.id.to_string(), stage.to_owned()], Value::seconds(ns)))
         });
         STAGES.write_if_any(encoder, stages)
     }

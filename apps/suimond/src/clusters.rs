@@ -25,7 +25,7 @@ impl ClusterStores for HostClusters {
                 Kind::Refused => (ErrorCode::Unsupported, "endpoints"),
                 _ => (ErrorCode::Unreachable, "endpoints"),
             };
-            refused(code, field, error.to_string())
+            api_error(code, field, error.to_string())
         })?;
         Ok(Arc::new(store))
     }
@@ -62,7 +62,7 @@ fn unreadable(field: &str, path: &Path, error: &std::io::Error) -> ApiError {
         std::io::ErrorKind::PermissionDenied => ErrorCode::PermissionDenied,
         _ => ErrorCode::DeviceMissing,
     };
-    refused(code, field, format!("cannot read {}: {error}", path.display()))
+    api_error(code, field, format!("cannot read {}: {error}", path.display()))
 }
 
 /// Reads a file that must not be readable by all users.
@@ -70,7 +70,7 @@ fn secret(field: &str, path: &Path) -> Result<Vec<u8>, ApiError> {
     let opened = open_secret(path).map_err(|error| match error {
         SecretFileError::Unreadable { source, .. } => unreadable(field, path, &source),
         SecretFileError::OpenToAll { .. } => {
-            refused(ErrorCode::PermissionDenied, field, error.to_string())
+            api_error(ErrorCode::PermissionDenied, field, error.to_string())
         }
     })?;
     let mut bytes = Vec::new();
@@ -86,11 +86,11 @@ fn password(path: &Path) -> Result<String, ApiError> {
     let line = std::str::from_utf8(line).ok().filter(|line| !line.is_empty());
     line.map(str::to_owned).ok_or_else(|| {
         let text = format!("the first line of {} is not a password", path.display());
-        refused(ErrorCode::InvalidValue, "password_file", text)
+        api_error(ErrorCode::InvalidValue, "password_file", text)
     })
 }
 
-fn refused(code: ErrorCode, field: &str, text: String) -> ApiError {
+fn api_error(code: ErrorCode, field: &str, text: String) -> ApiError {
     ApiError::new(code, text).about("cluster").field(field)
 }
 
@@ -111,11 +111,11 @@ mod tests {
             }))
             .unwrap()
         };
-        let told = |path: &Path| spec(&config(path)).unwrap_err();
-        assert!(told(&path).message.contains("cannot read"));
+        let spec_error = |path: &Path| spec(&config(path)).unwrap_err();
+        assert!(spec_error(&path).message.contains("cannot read"));
         std::fs::write(&path, "wonder\nrest").unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
-        assert!(told(&path).message.contains("chmod"));
+        assert!(spec_error(&path).message.contains("chmod"));
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
         let spec = spec(&config(&path)).unwrap();
         assert_eq!(spec.user, Some(("suimon".to_owned(), "wonder".to_owned())));

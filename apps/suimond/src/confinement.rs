@@ -14,21 +14,22 @@ const TOLD_EVERY: Duration = Duration::from_secs(10);
 
 /// Returns the restrictions in effect as an API type.
 pub(crate) fn status(confinement: &Confinement) -> ConfinementStatus {
-    in_words(&confinement.report())
+    confinement_status(&confinement.report())
 }
 
-fn in_words(report: &ConfinementReport) -> ConfinementStatus {
+fn confinement_status(report: &ConfinementReport) -> ConfinementStatus {
     let missing: Vec<String> = report.missing().into_iter().map(str::to_owned).collect();
     let mode = match (report.is_off, missing.is_empty()) {
         (true, _) => ConfinementMode::Off,
         (false, true) => ConfinementMode::Full,
         (false, false) => ConfinementMode::Partial,
     };
-    let layers = report.layers().map(|(threads, layer)| in_words_of(threads, layer)).collect();
+    let layers =
+        report.layers().map(|(threads, layer)| confinement_layer(threads, layer)).collect();
     ConfinementStatus { mode, missing, layers, refused_calls: report.refused_calls }
 }
 
-fn in_words_of(threads: &str, layer: &LayerReport) -> ConfinementLayer {
+fn confinement_layer(threads: &str, layer: &LayerReport) -> ConfinementLayer {
     let system_calls = match (layer.is_filtered, threads) {
         (false, _) => "all".to_owned(),
         (true, "process") => format!("all but {}", layer.listed_calls),
@@ -62,14 +63,14 @@ pub(crate) async fn watch(confinement: Confinement, node: Arc<Node>) {
     // The count is read after the pipe's bytes, so that no call is missed.
     while pipe.read(&mut [0; 4096]).await.is_ok_and(|bytes| bytes > 0) {
         if let Some(last) = confinement.refusals() {
-            let refused = DeniedCall {
+            let denied = DeniedCall {
                 call: last.call,
                 by: last.by.to_owned(),
                 thread: last.thread,
                 count: last.count,
             };
             let node = Arc::clone(&node);
-            let _ = tokio::task::spawn_blocking(move || node.report_denied_call(&refused)).await;
+            let _ = tokio::task::spawn_blocking(move || node.report_denied_call(&denied)).await;
         }
         tokio::time::sleep(TOLD_EVERY).await;
     }
@@ -90,7 +91,7 @@ mod tests {
         };
         let mut report =
             ConfinementReport { workers: Some(layer.clone()), ..ConfinementReport::default() };
-        let full = in_words(&report);
+        let full = confinement_status(&report);
         assert_eq!((full.mode, full.missing.len()), (ConfinementMode::Full, 0));
         assert_eq!(full.layers[0].system_calls, "40 allowed");
         assert_eq!(full.layers[0].landlock, "full, version 7");
@@ -100,7 +101,7 @@ mod tests {
             files: FileRule::Off,
             ..layer
         });
-        let partial = in_words(&report);
+        let partial = confinement_status(&report);
         assert_eq!((partial.mode, partial.missing.len()), (ConfinementMode::Partial, 1));
         assert!(partial.missing[0].contains("Landlock"), "{partial:?}");
         assert_eq!(partial.layers[0].system_calls, "all but 40");

@@ -147,11 +147,11 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
     let socket = ApiSocket::bind(&arguments.socket)?;
     // Read before confinement restricts file access.
     let cpu_places = cpu_topology(&WorkerThreads.cpus());
-    let wanted = stored_host(&store).context("cannot read the stored configuration")?;
-    let is_first_start = wanted.is_none();
-    let wanted = wanted.map_or_else(|| from_file.first_host(), Ok)?;
+    let stored_host = stored_host(&store).context("cannot read the stored configuration")?;
+    let is_first_start = stored_host.is_none();
+    let host = stored_host.map_or_else(|| from_file.first_host(), Ok)?;
     // Started before confinement prohibits starting programs.
-    let launcher = FoundLauncher::find_or_start(&arguments.socket, wanted.effective_vm_folder());
+    let launcher = FoundLauncher::find_or_start(&arguments.socket, host.effective_vm_folder());
     let sriov = SriovAdapters::new(&arguments.sysfs);
     let power = PowerFiles::new(&arguments.sysfs);
     let mut sysfs_files = sriov.count_files();
@@ -160,11 +160,11 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
 
     let runtime: Arc<dyn WorkerRuntime> =
         Arc::new(ConfinedWorkers::new(WorkerThreads, confinement.clone()));
-    let recorder = recording.map(|file| file.begin(&about())).transpose()?;
+    let recorder = recording.map(|file| file.begin(&recording_source())).transpose()?;
     let sink = recorder.as_ref().map(Recorder::sink);
     let storage = StoragePlane::recorded(Arc::new(UringSource), sink.clone());
-    let plane = start_plane(&wanted, &runtime, &storage)?;
-    let (sender, news) = NotificationSender::new();
+    let plane = start_plane(&host, &runtime, &storage)?;
+    let (sender, notifications) = NotificationSender::new();
     let sender = Arc::new(sender);
     let reader = confinement.clone();
     let (threads, devices) = open_devices(&confinement, &arguments.state_dir)?;
@@ -195,7 +195,7 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
     let node = Arc::new(node.context("cannot apply the stored configuration")?);
     let heartbeat =
         watchdog::start(plane.clone()).context("cannot start the threads of the watchdog")?;
-    let served = Served {
+    let daemon = Served {
         node: &node,
         socket: &socket,
         sender: &sender,
@@ -204,7 +204,7 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
         from_file,
         is_first_start,
     };
-    let result = serve_node(arguments, &served, news);
+    let result = serve_node(arguments, &daemon, notifications);
     node.stop();
     plane.stop();
     if let Some(recorder) = recorder {
@@ -240,7 +240,7 @@ fn open_devices(
 }
 
 /// Returns the description of the daemon for a recording.
-fn about() -> RecordingSource {
+fn recording_source() -> RecordingSource {
     RecordingSource {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         host: host_name(),
@@ -251,15 +251,15 @@ fn about() -> RecordingSource {
 /// Starts the data plane with the configured workers. If that fails, starts it with the default of
 /// one unpinned worker, which the node reports.
 fn start_plane(
-    wanted: &HostSection,
+    host_section: &HostSection,
     runtime: &Arc<dyn WorkerRuntime>,
     storage: &StoragePlane,
 ) -> Result<DataPlane> {
     let start = |host: &HostSection| {
-        let works = Arc::new(storage.clone());
-        DataPlane::start_with(&placements(host), Arc::clone(runtime), works)
+        let storage_tasks = Arc::new(storage.clone());
+        DataPlane::start_with(&placements(host), Arc::clone(runtime), storage_tasks)
     };
-    start(wanted)
+    start(host_section)
         .or_else(|_| start(&HostSection::default()))
         .context("cannot start the workers (data-plane threads)")
 }
@@ -292,10 +292,10 @@ struct Served<'a> {
 
 fn serve_node(
     arguments: &Arguments,
-    served: &Served<'_>,
-    news: Notifications,
+    daemon: &Served<'_>,
+    notifications: Notifications,
 ) -> Result<(), Stopped> {
-    let Served { node, socket, sender, confinement, heartbeat, from_file, is_first_start } = served;
+    let Served { node, socket, sender, confinement, heartbeat, from_file, is_first_start } = daemon;
     from_file.apply_at_start(node, *is_first_start)?;
     node.resume_disk_jobs();
     let config = node.config();
@@ -307,7 +307,7 @@ fn serve_node(
     };
     let state = ApiState {
         node: Arc::clone(node),
-        notifications: news.clone(),
+        notifications: notifications.clone(),
         console: ConsoleInService::default(),
         lab: Arc::new(Lab::new(config.lab.as_ref())),
         failures: AccessFailures::default(),
@@ -326,24 +326,27 @@ fn serve_node(
         let endpoints = router(state.clone());
         if let Some(api) = config.api {
             let endpoints = endpoints.clone();
-            listeners.serve_api(api, endpoints, state.failures.clone(), news.clone()).await?;
+            listeners
+                .serve_api(api, endpoints, state.failures.clone(), notifications.clone())
+                .await?;
         }
         let failures = state.failures.clone();
-        let reporting = tokio::spawn(failures.report(Arc::clone(node), news.clone()));
+        let reporting = tokio::spawn(failures.report(Arc::clone(node), notifications.clone()));
         if let Some(console) = config.console {
             let (in_service, endpoints) = (state.console.clone(), endpoints.clone());
             let page = move |console| console_router(console, state, endpoints);
-            listeners.serve_console(console, in_service, page, news.clone()).await?;
+            listeners.serve_console(console, in_service, page, notifications.clone()).await?;
         }
         tokio::spawn(heartbeat.clone().record());
         tokio::spawn(confinement::watch(confinement.clone(), Arc::clone(node)));
         #[cfg(feature = "jemalloc")]
         tokio::spawn(crate::free_memory::return_regularly());
         let listener = socket.listener().context("--socket")?;
-        let serving = tokio::spawn(serve(listener, endpoints, news.clone()));
+        let serving = tokio::spawn(serve(listener, endpoints, notifications.clone()));
         notify("READY=1");
         tracing::info!(socket = %arguments.socket.display(), "serving");
-        let result = signals.wait_for_end(arguments, &started, Arc::clone(node), news).await;
+        let result =
+            signals.wait_for_end(arguments, &started, Arc::clone(node), notifications).await;
         notify("STOPPING=1");
         // Streams deliver the last event before they end.
         let stopping = Arc::clone(node);
@@ -379,14 +382,14 @@ impl Signals {
         arguments: &Arguments,
         started: &Mutex<StartSettings>,
         node: Arc<Node>,
-        mut news: Notifications,
+        mut notifications: Notifications,
     ) -> Result<(), Stopped> {
         loop {
             tokio::select! {
                 _ = self.terminate.recv() => return Ok(()),
                 _ = self.interrupt.recv() => return Ok(()),
                 _ = self.hang_up.recv() => reload(arguments, &node, started).await,
-                () = news.wait_end() => {
+                () = notifications.wait_end() => {
                     let text = "the control thread panicked; restart the daemon";
                     return Err(Stopped::Host(anyhow::anyhow!(text)));
                 }

@@ -77,7 +77,7 @@ impl HostDisks {
         let confinement = confinement.clone();
         let on_client_start: ThreadStart =
             Arc::new(move || confinement.confine_thread(Role::NbdServer).map_err(Into::into));
-        let nbd = NbdHost::new(Arc::new(Exports::nothing()), threads.nbd);
+        let nbd = NbdHost::new(Arc::new(Exports::empty()), threads.nbd);
         Self { threads: threads.vhost_user, nbd, on_client_start }
     }
 }

@@ -50,8 +50,8 @@ impl HostFile {
         if errors.is_empty() {
             return Ok(());
         }
-        let shown = self.path.as_ref().map(|path| path.display().to_string());
-        locate_errors(text, shown.as_deref(), &mut errors);
+        let path_text = self.path.as_ref().map(|path| path.display().to_string());
+        locate_errors(text, path_text.as_deref(), &mut errors);
         Err(errors)
     }
 
@@ -116,9 +116,9 @@ fn parse(file: &Path) -> Result<Parsed, Vec<ApiError>> {
 /// Applies the file if its text is new, and blocks until it is applied.
 pub(crate) fn apply(node: &Node, path: &Path, options: ChangeOptions) -> Result<(), Vec<ApiError>> {
     let text = read(path)?;
-    let shown = path.display().to_string();
-    apply_text(node, &text, &shown, options).map_err(|mut errors| {
-        locate_errors(&text, Some(&shown), &mut errors);
+    let path_text = path.display().to_string();
+    apply_text(node, &text, &path_text, options).map_err(|mut errors| {
+        locate_errors(&text, Some(&path_text), &mut errors);
         errors
     })
 }
@@ -130,28 +130,28 @@ pub(crate) fn reload(node: &Node, path: Option<&Path>) -> Result<(), Vec<ApiErro
         apply(node, path, ChangeOptions::default())?;
     }
     let operation = node.submit(Edit::Reload)?;
-    ended(node, operation.id)
+    operation_result(node, operation.id)
 }
 
 fn apply_text(
     node: &Node,
     text: &str,
-    shown: &str,
+    path_text: &str,
     options: ChangeOptions,
 ) -> Result<(), Vec<ApiError>> {
-    let Some(operation) = node.submit_file(text, shown, options)? else {
-        tracing::info!(file = shown, "the host file is unchanged since it was last applied");
+    let Some(operation) = node.submit_file(text, path_text, options)? else {
+        tracing::info!(file = path_text, "the host file is unchanged since it was last applied");
         return Ok(());
     };
-    for old in old_names_of_file(text, Some(shown)) {
+    for old in old_names_of_file(text, Some(path_text)) {
         tracing::warn!("{old}");
     }
-    ended(node, operation.id)
+    operation_result(node, operation.id)
 }
 
 /// Blocks until an operation has ended, and returns its error. An operation that lasts longer than
 /// `APPLY_TIMEOUT` continues; the log says so.
-fn ended(node: &Node, operation: u64) -> Result<(), Vec<ApiError>> {
+fn operation_result(node: &Node, operation: u64) -> Result<(), Vec<ApiError>> {
     let Some(operation) = node.wait_operation(operation, APPLY_TIMEOUT) else {
         return Ok(());
     };

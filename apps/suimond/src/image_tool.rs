@@ -164,20 +164,20 @@ fn execute(verb: &ImageVerb) -> Result<u8> {
             Ok(check.verdict.exit_code())
         }
         ImageVerb::Repair { image, dry_run, undo } => {
-            let found = Found::new(image)?;
-            found.refuse_left_writes(&image.daemon)?;
+            let target_image = Found::new(image)?;
+            target_image.refuse_left_writes(&image.daemon)?;
             let changes = plain(match undo {
-                Some(backup) => inspect::undo(found.target(), &name_of(backup)?, *dry_run),
-                None => inspect::repair(found.target(), *dry_run, seeds),
+                Some(backup) => inspect::undo(target_image.target(), &name_of(backup)?, *dry_run),
+                None => inspect::repair(target_image.target(), *dry_run, seeds),
             })?;
             print(&changes)?;
             Ok(if undo.is_some() { 0 } else { changes.check.verdict.exit_code() })
         }
         ImageVerb::Relink { image, parent, dry_run } => {
-            let found = Found::new(image)?;
-            found.refuse_left_writes(&image.daemon)?;
+            let target_image = Found::new(image)?;
+            target_image.refuse_left_writes(&image.daemon)?;
             let parent = name_of(parent)?;
-            print(&plain(inspect::relink(found.target(), &parent, *dry_run, seeds))?)?;
+            print(&plain(inspect::relink(target_image.target(), &parent, *dry_run, seeds))?)?;
             Ok(0)
         }
     })
@@ -190,15 +190,20 @@ fn plain<T>(result: Result<T, DiskError>) -> Result<T> {
 
 /// Returns the path of a file relative to the root directory, with symbolic links resolved.
 fn name_of(path: &Path) -> Result<FileName> {
-    let found = path.canonicalize().with_context(|| path.display().to_string())?;
-    let text = found.to_str().with_context(|| format!("{}: not UTF-8", found.display()))?;
+    let canonical = path.canonicalize().with_context(|| path.display().to_string())?;
+    let text = canonical.to_str().with_context(|| format!("{}: not UTF-8", canonical.display()))?;
     FileName::new(text.trim_start_matches('/')).with_context(|| path.display().to_string())
 }
 
 fn with_seeds<T>(run: impl FnOnce(&mut HostInputs<'_>) -> T) -> T {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let left = RemainingRecords::Redo;
-    run(&mut HostInputs { random: &mut random, now_unix_s: now.as_secs(), records: None, left })
+    let remaining = RemainingRecords::Redo;
+    run(&mut HostInputs {
+        random: &mut random,
+        now_unix_s: now.as_secs(),
+        records: None,
+        left: remaining,
+    })
 }
 
 fn print<T: Serialize>(report: &T) -> Result<()> {

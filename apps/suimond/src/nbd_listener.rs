@@ -27,7 +27,7 @@ pub(crate) struct Listener(NbdServer);
 
 impl Listener {
     pub(crate) fn open(spec: &NbdServerSpec, host: NbdHost) -> Result<Self, DeviceError> {
-        let (server, field, place) = match spec {
+        let (server, field, address) = match spec {
             NbdServerSpec::Unix { socket, access } => {
                 let server = NbdServer::listen(socket, unix_access(access)?, host);
                 (server, "socket", socket.display().to_string())
@@ -37,7 +37,7 @@ impl Listener {
                 (server, "listen", address.to_string())
             }
         };
-        let server = server.map_err(|error| refused(field, &place, &error))?;
+        let server = server.map_err(|error| device_error(field, &address, &error))?;
         Ok(Self(server))
     }
 }
@@ -47,24 +47,25 @@ impl DiskListener for Listener {
         match spec {
             NbdServerSpec::Unix { access, socket } => {
                 let changed = self.0.set_unix_access(unix_access(access)?);
-                changed.map_err(|error| refused("socket", &socket.display().to_string(), &error))
+                changed
+                    .map_err(|error| device_error("socket", &socket.display().to_string(), &error))
             }
             NbdServerSpec::Tcp { access, address } => {
                 let changed = self.0.set_tcp_access(tcp_access(access)?);
-                changed.map_err(|error| refused("listen", &address.to_string(), &error))
+                changed.map_err(|error| device_error("listen", &address.to_string(), &error))
             }
         }
     }
 }
 
-fn refused(field: &'static str, place: &str, error: &std::io::Error) -> DeviceError {
+fn device_error(field: &'static str, address: &str, error: &std::io::Error) -> DeviceError {
     let kind = match error.kind() {
         ErrorKind::AddrInUse => DeviceErrorKind::Busy,
         ErrorKind::NotFound | ErrorKind::AddrNotAvailable => DeviceErrorKind::Missing,
         ErrorKind::PermissionDenied => DeviceErrorKind::Denied,
         _ => DeviceErrorKind::Host,
     };
-    DeviceError { kind, field, detail: format!("cannot listen at {place}: {error}") }
+    DeviceError { kind, field, detail: format!("cannot listen at {address}: {error}") }
 }
 
 fn unix_access(access: &NbdUnixAccess) -> Result<UnixAccess, DeviceError> {
@@ -117,7 +118,7 @@ impl Exports {
     }
 
     /// Returns an empty list of exports.
-    pub(crate) fn nothing() -> Self {
+    pub(crate) fn empty() -> Self {
         Self { disks: None, reported: Mutex::default() }
     }
 

@@ -12,9 +12,9 @@ pub(crate) fn notify(state: &str) {
         Some(name) => SocketAddr::from_abstract_name(name),
         None => SocketAddr::from_pathname(std::ffi::OsStr::from_bytes(path)),
     };
-    let sent = address
+    let result = address
         .and_then(|address| UnixDatagram::unbound()?.send_to_addr(state.as_bytes(), &address));
-    if let Err(error) = sent {
+    if let Err(error) = result {
         tracing::warn!(%error, state, "cannot notify systemd");
     }
 }

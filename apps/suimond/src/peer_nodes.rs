@@ -80,7 +80,7 @@ impl PeerNodes for HostPeerNodes {
             authority: config.ca_certificate.clone(),
             token_file: config.token_file.clone(),
         };
-        let refused = |code, field, text: String| {
+        let node_error = |code, field, text: String| {
             ApiError::new(code, text).about(format!("node/{}", config.name)).field(field)
         };
         let client = Client::tls(&reach).map_err(|error| {
@@ -89,11 +89,11 @@ impl PeerNodes for HostPeerNodes {
                 TlsError::Authority(_) => "authority",
                 TlsError::Token(_) => "token_file",
             };
-            refused(ErrorCode::DeviceMissing, field, error.to_string())
+            node_error(ErrorCode::DeviceMissing, field, error.to_string())
         })?;
         let runtime = self.lines.handle().map_err(|error| {
             let text = format!("cannot start a thread for the connection: {error}");
-            refused(ErrorCode::HostError, "address", text)
+            node_error(ErrorCode::HostError, "address", text)
         })?;
         let client = client
             .with_response_timeout(RESPONSE_TIMEOUT)
@@ -127,8 +127,8 @@ impl HostPeerNode {
                     self.config.token_file.display()
                 );
                 let error = ApiError::new(ErrorCode::Unauthorized, text);
-                let about = format!("node/{}", self.config.name);
-                PeerError::Rejected(vec![error.about(about).field("token_file")])
+                let subject = format!("node/{}", self.config.name);
+                PeerError::Rejected(vec![error.about(subject).field("token_file")])
             }
             ClientError::Refused { errors, .. } => {
                 PeerError::Rejected(errors.into_iter().take(TEXTS_MAX).map(limited_error).collect())
@@ -145,8 +145,8 @@ impl HostPeerNode {
 impl PeerNode for HostPeerNode {
     fn host(&self) -> Result<HostStatus, PeerError> {
         let client = self.client.clone().with_response_timeout(HOST_TIME);
-        let asked = async { tokio::time::timeout(HOST_TIME, client.host()).await };
-        match self.runtime.block_on(asked) {
+        let result = async { tokio::time::timeout(HOST_TIME, client.host()).await };
+        match self.runtime.block_on(result) {
             Ok(answer) => answer.map_err(|error| self.report(error)),
             Err(_) => Err(PeerError::Unreachable(format!(
                 "{} did not respond within {} s; check the address of its API, that the host \
@@ -178,29 +178,29 @@ impl PeerNode for HostPeerNode {
     }
 
     fn line(&self, id: &str, line: &PeerStream) -> Result<OwnedFd, PeerError> {
-        let wanted = match line {
+        let target = match line {
             PeerStream::Memory => ArrivalLine::Memory,
             PeerStream::Disk(disk) => ArrivalLine::Disk(disk),
         };
-        let far = self.request(self.client.arrival_line(id, wanted))?;
+        let far = self.request(self.client.arrival_line(id, target))?;
         let no_socket = |error: io::Error| {
             PeerError::Unreachable(format!("cannot create a socket for the connection: {error}"))
         };
-        let (ours, theirs) = UnixStream::pair().map_err(no_socket)?;
-        for end in [&ours, &theirs] {
+        let (local_end, remote_end) = UnixStream::pair().map_err(no_socket)?;
+        for end in [&local_end, &remote_end] {
             // Smaller buffers work too.
             let _ = sockopt::set_socket_send_buffer_size(end, SOCKET_BYTES);
             let _ = sockopt::set_socket_recv_buffer_size(end, SOCKET_BYTES);
         }
         let _context = self.runtime.enter();
-        let ours = local(ours.into()).map_err(no_socket)?;
+        let local_end = local(local_end.into()).map_err(no_socket)?;
         let node = self.config.name.clone();
         self.runtime.spawn(async move {
-            if let Err(error) = copy(far, ours).await {
+            if let Err(error) = copy(far, local_end).await {
                 tracing::debug!(%node, %error, "a connection of a migration ended early");
             }
         });
-        Ok(theirs.into())
+        Ok(remote_end.into())
     }
 
     fn activate_arrival(&self, id: &str) -> Result<IncomingMigration, PeerError> {
@@ -212,18 +212,18 @@ impl PeerNode for HostPeerNode {
     }
 
     fn check_drain(&self, request: &DrainRequest) -> Result<DrainPlan, PeerError> {
-        let own = self.host()?.name;
-        self.request(self.client.check_drain(&own, request))
+        let own_name = self.host()?.name;
+        self.request(self.client.check_drain(&own_name, request))
     }
 
     fn drain(&self, request: &DrainRequest) -> Result<Operation, PeerError> {
-        let own = self.host()?.name;
-        self.request(self.client.drain_node(&own, request)).map(limited_operation)
+        let own_name = self.host()?.name;
+        self.request(self.client.drain_node(&own_name, request)).map(limited_operation)
     }
 
     fn undrain(&self) -> Result<(), PeerError> {
-        let own = self.host()?.name;
-        self.request(self.client.undrain_node(&own))
+        let own_name = self.host()?.name;
+        self.request(self.client.undrain_node(&own_name))
     }
 }
 

@@ -26,15 +26,15 @@ pub(crate) fn restore(arguments: &Arguments) -> Result<()> {
         .context("no CPU setting was restored; if a daemon runs with this state directory, it restores them when it ends")?;
     let store: Arc<dyn StateStore> = Arc::new(store);
     let host: Arc<dyn PowerHost> = Arc::new(PowerFiles::new(&arguments.sysfs));
-    let done = restore_power(&store, &host, &boot_id())?;
-    println!("CPU settings restored: {}", done.restored);
-    for left in &done.left {
-        println!("left unchanged: {left}");
+    let restoration = restore_power(&store, &host, &boot_id())?;
+    println!("CPU settings restored: {}", restoration.restored);
+    for unchanged in &restoration.left {
+        println!("left unchanged: {unchanged}");
     }
-    if !done.failed.is_empty() {
+    if !restoration.failed.is_empty() {
         bail!(
             "CPU settings that could not be restored; the next daemon tries again: {}",
-            done.failed.join("; ")
+            restoration.failed.join("; ")
         );
     }
     Ok(())

@@ -45,12 +45,12 @@ impl RecordingFile {
     ///
     /// # Errors
     /// The file cannot be written, or no thread can be started.
-    pub(crate) fn begin(self, about: &RecordingSource) -> Result<Recorder> {
+    pub(crate) fn begin(self, source: &RecordingSource) -> Result<Recorder> {
         let context = || format!("--record {}", self.path.display());
-        let (into, bytes_max) = (BufWriter::new(self.file), self.bytes_max);
-        let mut out = OutputFile { into, bytes: 0, bytes_max };
+        let (file, bytes_max) = (BufWriter::new(self.file), self.bytes_max);
+        let mut out = OutputFile { into: file, bytes: 0, bytes_max };
         out.write(&file_header()).with_context(context)?;
-        out.write(&encode_block(&encode_about(about))).with_context(context)?;
+        out.write(&encode_block(&encode_about(source))).with_context(context)?;
         out.into.flush().with_context(context)?;
         let (sender, receiver) = channel();
         let inlet = Arc::new(RecordQueue {
@@ -60,10 +60,10 @@ impl RecordingFile {
             is_over: AtomicBool::new(false),
             behind: Mutex::default(),
         });
-        let (of, path) = (Arc::clone(&inlet), self.path.clone());
+        let (writer_inlet, path) = (Arc::clone(&inlet), self.path.clone());
         let write = move || {
-            let result = of.write_all(&receiver, &mut out);
-            of.is_over.store(true, Relaxed);
+            let result = writer_inlet.write_all(&receiver, &mut out);
+            writer_inlet.is_over.store(true, Relaxed);
             if let Err(error) = result.and_then(|()| out.into.flush()) {
                 tracing::error!(path = %path.display(), %error, "the recording has ended");
             }
@@ -115,8 +115,8 @@ struct RecordQueue {
 }
 
 impl RecordQueue {
-    fn send(&self, sent: Message) -> bool {
-        self.sender.lock().unwrap_or_else(PoisonError::into_inner).send(sent).is_ok()
+    fn send(&self, message: Message) -> bool {
+        self.sender.lock().unwrap_or_else(PoisonError::into_inner).send(message).is_ok()
     }
 
     fn write_all(&self, receiver: &Receiver<Message>, out: &mut OutputFile) -> io::Result<()> {
@@ -155,9 +155,9 @@ impl RecordQueue {
 
     /// Writes which streams lost records.
     fn write_overflows(&self, out: &mut OutputFile) -> io::Result<()> {
-        let behind =
+        let overflows =
             std::mem::take(&mut *self.behind.lock().unwrap_or_else(PoisonError::into_inner));
-        for stream in behind {
+        for stream in overflows {
             tracing::warn!(stream = stream.0, "the recording ended: the disk is too slow for it");
             out.write(&encode_block(&encode_lost(stream, Loss::Overload)))?;
         }

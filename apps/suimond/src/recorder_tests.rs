@@ -11,9 +11,9 @@ const DEADLINE: Duration = Duration::from_secs(60);
 
 fn begin(folder: &TempDir, bytes_max: u64) -> (PathBuf, Recorder) {
     let path = folder.path().join("recording");
-    let about =
+    let source =
         RecordingSource { version: "0".to_owned(), host: "test".to_owned(), began_unix_ms: 0 };
-    let recorder = RecordingFile::create(&path, bytes_max).unwrap().begin(&about).unwrap();
+    let recorder = RecordingFile::create(&path, bytes_max).unwrap().begin(&source).unwrap();
     (path, recorder)
 }
 
@@ -25,11 +25,11 @@ fn length(path: &Path) -> u64 {
 fn records_reach_the_file_although_they_arrive_without_a_pause() {
     let folder = TempDir::new().unwrap();
     let (path, recorder) = begin(&folder, u64::MAX);
-    let (sink, before, begun) = (recorder.sink(), length(&path), Instant::now());
+    let (sink, before, started) = (recorder.sink(), length(&path), Instant::now());
     let stream = sink.next_stream();
     // Far less than the buffer of the file, at intervals shorter than that of the flushes.
     while length(&path) == before {
-        assert!(begun.elapsed() < DEADLINE, "nothing was written to the file");
+        assert!(started.elapsed() < DEADLINE, "nothing was written to the file");
         assert!(sink.accept_block(stream, vec![1]));
         std::thread::sleep(Duration::from_millis(10));
     }

@@ -24,18 +24,18 @@ impl SocketFiles for HostSocketFiles {
         std::fs::symlink_metadata(path).ok().map(|metadata| identity(&metadata))
     }
 
-    fn remove_stale(&self, left: &StaleSocket) -> io::Result<bool> {
-        let metadata = match std::fs::symlink_metadata(&left.path) {
+    fn remove_stale(&self, socket: &StaleSocket) -> io::Result<bool> {
+        let metadata = match std::fs::symlink_metadata(&socket.path) {
             Ok(metadata) => metadata,
             Err(error) if is_absence(&error) => return Ok(false),
             Err(error) => return Err(error),
         };
-        if !metadata.file_type().is_socket() || !is_it(left, &metadata) {
+        if !metadata.file_type().is_socket() || !is_it(socket, &metadata) {
             return Ok(false);
         }
-        match listening(&left.path)? {
+        match listening(&socket.path)? {
             Listening::Active => Ok(false),
-            Listening::Stale => std::fs::remove_file(&left.path).map(|()| true),
+            Listening::Stale => std::fs::remove_file(&socket.path).map(|()| true),
         }
     }
 }
@@ -45,7 +45,7 @@ pub(crate) fn identity(metadata: &std::fs::Metadata) -> FileIdentity {
     FileIdentity {
         device: metadata.dev(),
         inode: metadata.ino(),
-        created_unix_ns: made_unix_ns(metadata),
+        created_unix_ns: created_unix_ns(metadata),
     }
 }
 
@@ -64,20 +64,20 @@ pub(crate) fn listening(path: &Path) -> io::Result<Listening> {
     }
 }
 
-fn is_it(left: &StaleSocket, metadata: &std::fs::Metadata) -> bool {
-    if let Some(known) = left.identity {
-        return known == identity(metadata);
+fn is_it(socket: &StaleSocket, metadata: &std::fs::Metadata) -> bool {
+    if let Some(recorded_identity) = socket.identity {
+        return recorded_identity == identity(metadata);
     }
-    let absent_ns = left.absent_unix_ms.saturating_mul(1_000_000);
+    let absent_ns = socket.absent_unix_ms.saturating_mul(1_000_000);
     // A file system may use the time of its last tick, at most 10 ms earlier.
-    let is_new =
-        made_unix_ns(metadata).is_some_and(|made| made.saturating_add(10_000_000) >= absent_ns);
+    let is_new = created_unix_ns(metadata)
+        .is_some_and(|created_ns| created_ns.saturating_add(10_000_000) >= absent_ns);
     is_new && metadata.uid() == rustix::process::geteuid().as_raw()
 }
 
-fn made_unix_ns(metadata: &std::fs::Metadata) -> Option<u64> {
-    let made = metadata.created().ok()?.duration_since(UNIX_EPOCH).ok()?;
-    u64::try_from(made.as_nanos()).ok()
+fn created_unix_ns(metadata: &std::fs::Metadata) -> Option<u64> {
+    let created = metadata.created().ok()?.duration_since(UNIX_EPOCH).ok()?;
+    u64::try_from(created.as_nanos()).ok()
 }
 
 /// Returns true if the file or its directory does not exist.
@@ -101,24 +101,25 @@ mod tests {
     fn only_the_very_file_is_removed_and_only_if_nobody_listens() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a.sock");
-        let mut left = StaleSocket { path: path.clone(), identity: None, absent_unix_ms: now_ms() };
-        assert!(!HostSocketFiles.remove_stale(&left).unwrap(), "nothing is there");
+        let mut socket =
+            StaleSocket { path: path.clone(), identity: None, absent_unix_ms: now_ms() };
+        assert!(!HostSocketFiles.remove_stale(&socket).unwrap(), "nothing is there");
         let listener = UnixListener::bind(&path).unwrap();
-        left.identity = HostSocketFiles.identity(&path);
-        assert!(!HostSocketFiles.remove_stale(&left).unwrap(), "somebody listens");
+        socket.identity = HostSocketFiles.identity(&path);
+        assert!(!HostSocketFiles.remove_stale(&socket).unwrap(), "somebody listens");
         drop(listener);
         // Replaced by a stale file of the same type and user.
         std::fs::remove_file(&path).unwrap();
         let others = directory.path().join("others.sock");
         drop(UnixListener::bind(&others).unwrap());
         std::fs::rename(&others, &path).unwrap();
-        assert!(!HostSocketFiles.remove_stale(&left).unwrap());
-        left.identity = HostSocketFiles.identity(&path);
-        assert!(HostSocketFiles.remove_stale(&left).unwrap());
+        assert!(!HostSocketFiles.remove_stale(&socket).unwrap());
+        socket.identity = HostSocketFiles.identity(&path);
+        assert!(HostSocketFiles.remove_stale(&socket).unwrap());
         assert!(!path.exists());
         std::fs::write(&path, "a file").unwrap();
-        left.identity = HostSocketFiles.identity(&path);
-        assert!(!HostSocketFiles.remove_stale(&left).unwrap(), "no socket");
+        socket.identity = HostSocketFiles.identity(&path);
+        assert!(!HostSocketFiles.remove_stale(&socket).unwrap(), "no socket");
     }
 
     #[test]
@@ -127,9 +128,10 @@ mod tests {
         let path = directory.path().join("a.sock");
         drop(UnixListener::bind(&path).unwrap());
         std::thread::sleep(Duration::from_millis(50));
-        let mut left = StaleSocket { path: path.clone(), identity: None, absent_unix_ms: now_ms() };
-        assert!(!HostSocketFiles.remove_stale(&left).unwrap());
-        left.absent_unix_ms -= 60_000;
-        assert!(HostSocketFiles.remove_stale(&left).unwrap());
+        let mut socket =
+            StaleSocket { path: path.clone(), identity: None, absent_unix_ms: now_ms() };
+        assert!(!HostSocketFiles.remove_stale(&socket).unwrap());
+        socket.absent_unix_ms -= 60_000;
+        assert!(HostSocketFiles.remove_stale(&socket).unwrap());
     }
 }

@@ -45,13 +45,13 @@ struct FileState {
 
 impl FileState {
     /// Returns the state of the file at a path; `None` if it does not exist or cannot be queried.
-    fn of(path: &Path) -> Option<Self> {
-        let found = std::fs::metadata(path).ok()?;
+    fn read(path: &Path) -> Option<Self> {
+        let metadata = std::fs::metadata(path).ok()?;
         Some(Self {
-            device: found.dev(),
-            inode: found.ino(),
-            len: found.len(),
-            modified: (found.mtime(), found.mtime_nsec()),
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            len: metadata.len(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
         })
     }
 }
@@ -113,7 +113,7 @@ impl StartSettings {
         let of_unchanged = self.files.iter().filter(|(file, state)| {
             is_read_once(&file.section)
                 && !changed.contains(&file.section)
-                && FileState::of(&file.path) != *state
+                && FileState::read(&file.path) != *state
         });
         texts.extend(of_unchanged.map(|(NamedFile { section, key, path }, _)| {
             format!(
@@ -161,7 +161,7 @@ pub(crate) fn lock_settings(started: &Mutex<StartSettings>) -> MutexGuard<'_, St
 /// Returns the files that the sections name, with their present state.
 fn read_files(config: &HostConfig) -> Vec<ReadFile> {
     let files = named_files(config).into_iter().map(|file| {
-        let state = FileState::of(&file.path);
+        let state = FileState::read(&file.path);
         (file, state)
     });
     files.collect()
@@ -220,8 +220,8 @@ mod tests {
         }
         let other = started.changes(&host(&api.replace("8443", "8444")));
         assert!(other.len() == 1 && other[0].starts_with("[api] has changed"), "{other:?}");
-        let without = started.changes(&HostConfig::default());
-        assert!(without.len() == 1 && without[0].starts_with("[api] has changed"), "{without:?}");
+        let changes = started.changes(&HostConfig::default());
+        assert!(changes.len() == 1 && changes[0].starts_with("[api] has changed"), "{changes:?}");
         let lab = host(&format!("{api}[lab]\nresults = \"/srv/lab\"\n"));
         let lab = started.changes(&lab);
         assert!(lab[0].starts_with("[lab] has changed") && lab.len() == 2, "{lab:?}");

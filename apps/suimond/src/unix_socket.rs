@@ -33,15 +33,15 @@ impl ApiSocket {
     pub(crate) fn bind(path: &Path) -> Result<Self> {
         if let Some(directory) = path.parent().filter(|d| !d.as_os_str().is_empty()) {
             std::fs::create_dir_all(directory)
-                .map_err(|error| refused("create", directory, &error))?;
+                .map_err(|error| socket_error("create", directory, &error))?;
         }
         remove_stale(path)?;
         let before = rustix::process::umask(Mode::from_bits_truncate(0o777 & !SOCKET_MODE));
         let bound = UnixListener::bind(path);
         rustix::process::umask(before);
-        let listener = bound.map_err(|error| refused("listen on", path, &error))?;
+        let listener = bound.map_err(|error| socket_error("listen on", path, &error))?;
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(SOCKET_MODE))
-            .map_err(|error| refused("set the mode of", path, &error))?;
+            .map_err(|error| socket_error("set the mode of", path, &error))?;
         listener.set_nonblocking(true)?;
         let identity = HostSocketFiles.identity(path);
         Ok(Self { path: path.to_owned(), identity, listener })
@@ -58,8 +58,8 @@ impl ApiSocket {
 
 impl Drop for ApiSocket {
     fn drop(&mut self) {
-        let found = HostSocketFiles.identity(&self.path);
-        if found.is_some() && found == self.identity {
+        let identity = HostSocketFiles.identity(&self.path);
+        if identity.is_some() && identity == self.identity {
             // If removal fails, the next daemon replaces the file.
             let _ = std::fs::remove_file(&self.path);
         }
@@ -67,29 +67,29 @@ impl Drop for ApiSocket {
 }
 
 /// Returns an error that states the action, the file, the cause and the remedy.
-fn refused(action: &str, path: &Path, error: &io::Error) -> anyhow::Error {
+fn socket_error(action: &str, path: &Path, error: &io::Error) -> anyhow::Error {
     let remedy = remedy::for_path(error, "--socket");
     anyhow!("--socket: cannot {action} {}: {error}; {remedy}", path.display())
 }
 
 fn remove_stale(path: &Path) -> Result<()> {
-    let shown = path.display();
+    let path_text = path.display();
     let metadata = match std::fs::symlink_metadata(path) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(refused("check", path, &error)),
+        Err(error) => return Err(socket_error("check", path, &error)),
     };
     if !metadata.file_type().is_socket() {
-        bail!("--socket: {shown} exists and is not a socket; remove it or choose another path");
+        bail!("--socket: {path_text} exists and is not a socket; remove it or choose another path");
     }
     match listening(path) {
         Ok(Listening::Active) => bail!(
-            "--socket: a daemon already listens on {shown}; stop it first or choose another path"
+            "--socket: a daemon already listens on {path_text}; stop it first or choose \
+             another path"
         ),
-        Ok(Listening::Stale) => {
-            std::fs::remove_file(path).map_err(|error| refused("replace the stale", path, &error))
-        }
-        Err(error) => Err(refused("connect to", path, &error)),
+        Ok(Listening::Stale) => std::fs::remove_file(path)
+            .map_err(|error| socket_error("replace the stale", path, &error)),
+        Err(error) => Err(socket_error("connect to", path, &error)),
     }
 }
 

@@ -58,8 +58,8 @@ impl FoundLauncher {
         let confinement = confinement.clone();
         let on_start: ThreadStart =
             Arc::new(move || confinement.confine_thread(Role::FrontEnd).map_err(Into::into));
-        let found = self.result.map_err(|error| format!("{error:#}"));
-        let connected = found
+        let vm_host = self.result.map_err(|error| format!("{error:#}"));
+        let connected = vm_host
             .and_then(|()| QemuHost::connect(&self.socket, on_start).map_err(|error| error.text));
         match connected {
             Ok(host) => VmDependencies { host: Arc::new(host), boot_id: self.boot_id },

@@ -69,7 +69,7 @@ fn watch(plane: DataPlane, heartbeat: Heartbeat) -> io::Result<()> {
             }
             let Some(limit) = limit else { continue };
             let proceeds = round < limit / 2 && heartbeat_at.elapsed() < limit / 2;
-            if proceeds && reported.is_none_or(|at| at.elapsed() >= limit / 4) {
+            if proceeds && reported.is_none_or(|reported_at| reported_at.elapsed() >= limit / 4) {
                 notify("WATCHDOG=1");
                 reported = Some(Instant::now());
             }

@@ -63,16 +63,16 @@ impl Sriov {
 /// # Errors
 /// No adapter matches.
 fn find(adapters: Vec<PfProperties>, pf: &PfConfig) -> Result<PfProperties, DeviceError> {
-    let known: Vec<String> = adapters.iter().map(label).collect();
+    let labels: Vec<String> = adapters.iter().map(label).collect();
     adapters.into_iter().find(|properties| refers_to(properties, &pf.device)).ok_or_else(|| {
-        let there = match known.as_slice() {
+        let available = match labels.as_slice() {
             [] => "the host has no SR-IOV adapter".to_owned(),
-            _ => format!("the SR-IOV adapters of the host are {}", known.join(", ")),
+            _ => format!("the SR-IOV adapters of the host are {}", labels.join(", ")),
         };
         DeviceError {
             kind: DeviceErrorKind::Missing,
             field: "device",
-            detail: format!("`{}` is not a network adapter with SR-IOV; {there}", pf.device),
+            detail: format!("`{}` is not a network adapter with SR-IOV; {available}", pf.device),
         }
     })
 }

@@ -79,7 +79,7 @@ struct HostChange<'c> {
     /// Ports of the state before the change.
     before: &'c RequiredPorts,
     /// Store changes that are committed together with the change.
-    with_it: Vec<StoreChange>,
+    store_changes: Vec<StoreChange>,
 }
 
 impl Controller {
@@ -93,14 +93,14 @@ impl Controller {
         self.apply_with(operation, edit, options, Vec::new())
     }
 
-    /// Like [`Controller::apply`]. The store changes `with_it` are committed together with the
-    /// change.
+    /// Like [`Controller::apply`]. The store changes `store_changes` are committed together with
+    /// the change.
     pub(crate) fn apply_with(
         &mut self,
         operation: &OperationHandle,
         edit: &Edit,
         options: ChangeOptions,
-        with_it: Vec<StoreChange>,
+        store_changes: Vec<StoreChange>,
     ) -> Result<(), ApiError> {
         let candidate = self.shared.check(edit, options).map_err(summarize)?;
         let from = self.shared.desired();
@@ -117,8 +117,14 @@ impl Controller {
         // One additional step for the commit.
         operation.set_plan(&candidate.plan, steps.len() + 1);
         self.shared.change_ids(|ids| ids.assign(&candidate.state.config, &candidate.required));
-        let mut change =
-            HostChange { controller: self, edit, from, to: &candidate, before: &before, with_it };
+        let mut change = HostChange {
+            controller: self,
+            edit,
+            from,
+            to: &candidate,
+            before: &before,
+            store_changes,
+        };
         match transaction::run(&mut change, operation, &steps) {
             Ok(()) => {
                 self.finish(candidate, edit, &before);
@@ -137,17 +143,17 @@ impl Controller {
 
     pub(crate) fn commit(
         &mut self,
-        to: &ValidatedChange,
+        change: &ValidatedChange,
         edit: &Edit,
-        with_it: Vec<StoreChange>,
+        store_changes: Vec<StoreChange>,
     ) -> Result<(), StateStoreError> {
-        let drafts = planned_events(to, edit);
-        let mut changes = vec![save_state(&to.state)?, clear_intent()];
-        changes.extend(with_it);
-        changes.extend(self.shared.disks.records_of_removed(&to.state.config));
-        let new_disks = self.present_new_disks(&to.disks);
+        let drafts = planned_events(change, edit);
+        let mut changes = vec![save_state(&change.state)?, clear_intent()];
+        changes.extend(store_changes);
+        changes.extend(self.shared.disks.records_of_removed(&change.state.config));
+        let new_disks = self.present_new_disks(&change.disks);
         changes.extend(self.new_disk_changes(&new_disks)?);
-        let created = self.shared.disks.created_images_in_service(&to.disks);
+        let created = self.shared.disks.created_images_in_service(&change.disks);
         changes.extend(Disks::created_image_changes(&created));
         self.shared.events.commit(drafts, changes)?;
         self.new_disks = new_disks;
@@ -157,22 +163,25 @@ impl Controller {
 
     /// Completes a committed change: closes devices, deletes files and notifies the other parts of
     /// the node. Failures are logged only.
-    pub(crate) fn finish(&mut self, to: ValidatedChange, edit: &Edit, before: &RequiredPorts) {
-        self.close_removed_ports(before, &to.required);
-        self.finish_disks(&required_disks(&self.shared.desired().config), &to);
-        self.shared.change_ids(|ids| ids.release(&to.state.config, &to.required));
-        self.devices.created.sweep(to.required.values(), &required_sockets(&to.disks));
+    pub(crate) fn finish(&mut self, change: ValidatedChange, edit: &Edit, before: &RequiredPorts) {
+        self.close_removed_ports(before, &change.required);
+        self.finish_disks(&required_disks(&self.shared.desired().config), &change);
+        self.shared.change_ids(|ids| ids.release(&change.state.config, &change.required));
+        self.devices.created.sweep(change.required.values(), &required_sockets(&change.disks));
         let before = self.shared.desired();
-        let gone =
-            before.config.vms.iter().filter(|vm| to.state.config.vm(vm.name.as_str()).is_none());
-        let gone: Vec<Name> = gone.map(|vm| vm.name.clone()).collect();
-        self.shared.set_desired(to.state);
+        let removed_vms = before
+            .config
+            .vms
+            .iter()
+            .filter(|vm| change.state.config.vm(vm.name.as_str()).is_none());
+        let removed_vms: Vec<Name> = removed_vms.map(|vm| vm.name.clone()).collect();
+        self.shared.set_desired(change.state);
         self.prune_bindings();
         self.shared.record_names();
         let after = self.shared.desired();
         self.shared.follow_cluster();
         self.change_power(edit, &before.config, &after.config);
-        self.delete_vms(&gone, &before.config);
+        self.delete_vms(&removed_vms, &before.config);
         self.notify_vms();
         // The adapters have the addresses of the new configuration before the operation succeeds.
         self.look_at_vfs_soon();
@@ -196,7 +205,7 @@ impl HostChange<'_> {
         let created = &mut self.controller.devices.created;
         created.record_sockets(required_sockets(&self.to.disks))?;
         created.record(steps.iter().filter_map(|step| match step {
-            Step::Port(step) => step.opened(),
+            Step::Port(step) => step.opened_spec(),
             _ => None,
         }))
     }
@@ -222,13 +231,13 @@ impl Participants for HostChange<'_> {
             }
             Step::Port(step) => {
                 let mut of_ports = Vec::new();
-                let taken = self.controller.take_port_step(step, &mut of_ports);
+                let result = self.controller.take_port_step(step, &mut of_ports);
                 undo.extend(of_ports.into_iter().map(Undo::Port));
-                taken
+                result
             }
             Step::Pf(step) => {
-                let (was, result) = self.controller.take_pf_step(step, to);
-                undo.extend(was.map(|was| Undo::Pf(Box::new(was))));
+                let (undo_state, result) = self.controller.take_pf_step(step, to);
+                undo.extend(undo_state.map(|undo_state| Undo::Pf(Box::new(undo_state))));
                 result
             }
             Step::Workers(WorkersStep::Change) => {
@@ -248,16 +257,19 @@ impl Participants for HostChange<'_> {
             Step::UplinkTables => self.controller.publish(to),
             Step::Disk(step) => {
                 let mut of_disks = Vec::new();
-                let taken = self.controller.execute_disk_step(step, self.to.options, &mut of_disks);
+                let result =
+                    self.controller.execute_disk_step(step, self.to.options, &mut of_disks);
                 undo.extend(of_disks.into_iter().map(|step| Undo::Disk(Box::new(step))));
-                taken
+                result
             }
         }
     }
 
     fn commit(&mut self) -> Result<(), ApiError> {
-        let with_it = std::mem::take(&mut self.with_it);
-        self.controller.commit(self.to, self.edit, with_it).map_err(|error| store_error(&error))
+        let store_changes = std::mem::take(&mut self.store_changes);
+        self.controller
+            .commit(self.to, self.edit, store_changes)
+            .map_err(|error| store_error(&error))
     }
 
     /// Undoes the steps of a failed change. Devices are reopened only after all conflicting devices
@@ -275,7 +287,7 @@ impl Participants for HostChange<'_> {
                 Undo::Port(step) => closed.extend(controller.take_back_port(step)),
                 Undo::Vm(VmUndo::Delete(names)) => made_vms = names,
                 Undo::Vm(VmUndo::Return) => has_released = true,
-                Undo::Pf(was) => controller.take_back_pf(&was),
+                Undo::Pf(undo_state) => controller.take_back_pf(&undo_state),
                 Undo::Workers => {
                     if let Err(error) = controller.restore_workers(from) {
                         tracing::error!(%error, "cannot restore the former workers");

@@ -91,8 +91,8 @@ impl Cluster {
     /// the desired state while the returned guard exists. Waits at most `limit` until another change
     /// is queued; returns `None` if it is not by then.
     pub(crate) fn begin_change(&self, limit: Duration) -> Option<ChangeGuard<'_>> {
-        let waited = self.changed.wait_timeout_while(self.changing(), limit, |other| *other);
-        let (mut is_changing, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let wait_result = self.changed.wait_timeout_while(self.changing(), limit, |other| *other);
+        let (mut is_changing, _) = wait_result.unwrap_or_else(PoisonError::into_inner);
         let is_free = !std::mem::replace(&mut *is_changing, true);
         is_free.then(|| ChangeGuard(self))
     }

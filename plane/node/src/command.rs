@@ -65,7 +65,7 @@ pub(crate) enum Command {
 }
 
 impl AnnounceNotices for SyncSender<Command> {
-    fn announce(&self, of: Arc<DeviceNotices>) -> bool {
-        !matches!(self.try_send(Command::DeviceNotices(of)), Err(TrySendError::Full(_)))
+    fn announce(&self, notices: Arc<DeviceNotices>) -> bool {
+        !matches!(self.try_send(Command::DeviceNotices(notices)), Err(TrySendError::Full(_)))
     }
 }

@@ -77,8 +77,8 @@ impl Controller {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => stop = true,
             }
-            for of in self.shared.late_notices.take() {
-                self.handle_notices_of(&of);
+            for notices in self.shared.late_notices.take() {
+                self.handle_notices_of(&notices);
             }
             self.follow_moves();
             self.poll_plane();
@@ -139,14 +139,14 @@ impl Controller {
     /// [`Command::Stop`].
     fn handle_all(&mut self, first: Command, commands: &Receiver<Command>) -> bool {
         let mut next = Some(first);
-        let mut left = NOTICES_PER_COMMIT;
+        let mut remaining = NOTICES_PER_COMMIT;
         while let Some(command) = next.take() {
             match command {
                 Command::Stop => return true,
                 Command::Wake => {}
                 Command::PublishLimits => self.follow_limits(),
                 Command::ResumeDiskJobs => self.resume_jobs(),
-                Command::DeviceNotices(of) => self.handle_notices_of(&of),
+                Command::DeviceNotices(notices) => self.handle_notices_of(&notices),
                 Command::NbdNotice(notice) => self.drafts.push(nbd_event(notice)),
                 Command::Change { operation, edit, options } => {
                     self.write_drafts();
@@ -174,17 +174,17 @@ impl Controller {
                         waiting.end(&Ok(()));
                     }
                 }
-                Command::MoveQueue { operation, queue, to } => {
+                Command::MoveQueue { operation, queue, to: target } => {
                     if operation.begin() {
-                        let result = self.move_queue(queue, to);
+                        let result = self.move_queue(queue, target);
                         self.write_drafts();
                         operation.end(&result);
                     }
                 }
             }
-            left -= 1;
+            remaining -= 1;
             // A received command must be handled, so none is received beyond the maximum.
-            if left > 0 {
+            if remaining > 0 {
                 next = commands.try_recv().ok();
             }
         }
@@ -233,7 +233,8 @@ impl Controller {
     /// Polls the notices of the planes and drives VMQ, at most once per [`PLANE_POLL`].
     fn poll_plane(&mut self) {
         let now = Instant::now();
-        if self.plane_polled_at.is_some_and(|at| now.duration_since(at) < PLANE_POLL) {
+        if self.plane_polled_at.is_some_and(|polled_at| now.duration_since(polled_at) < PLANE_POLL)
+        {
             return;
         }
         self.plane_polled_at = Some(now);

@@ -24,7 +24,7 @@ pub(crate) enum DeviceOwner {
 pub(crate) trait AnnounceNotices: Send + Sync {
     /// Queues a command for the notices of a device. Returns false if the control thread's queue is
     /// full.
-    fn announce(&self, of: Arc<DeviceNotices>) -> bool;
+    fn announce(&self, notices: Arc<DeviceNotices>) -> bool;
 }
 
 /// Notice queue of an open device.
@@ -78,8 +78,8 @@ impl DeviceNotices {
         let mut waiting = self.lock();
         waiting.notices.retain(|before| !is_superseded(before, &notice));
         if waiting.notices.len() == WAITING_MAX {
-            let is_event = |of: &DeviceNotice| {
-                !matches!(of, DeviceNotice::Lost { .. } | DeviceNotice::FeaturesCommitted(_))
+            let is_event = |other: &DeviceNotice| {
+                !matches!(other, DeviceNotice::Lost { .. } | DeviceNotice::FeaturesCommitted(_))
             };
             let oldest = waiting.notices.iter().position(is_event).unwrap_or(0);
             waiting.notices.remove(oldest);

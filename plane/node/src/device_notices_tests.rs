@@ -11,7 +11,7 @@ fn late() -> Arc<LateNotices> {
     Arc::default()
 }
 
-fn promised(queue_pairs: u16) -> DeviceNotice {
+fn features_committed(queue_pairs: u16) -> DeviceNotice {
     DeviceNotice::FeaturesCommitted(NegotiatedFeatures { features: 1, queue_pairs })
 }
 
@@ -26,13 +26,13 @@ fn however_many_notices_a_device_has_one_command_is_sent() {
     let (commands, receiver) = sync_channel::<Command>(2);
     let hostile = DeviceNotices::new(DeviceOwner::Port(PortId(1)), 1, commands.clone(), late());
     let other = DeviceNotices::new(DeviceOwner::Port(PortId(2)), 1, commands, late());
-    for turn in 0..10_000 {
-        hostile.put(promised(turn % 2 + 1));
-        hostile.put(negotiated(turn % 2 + 1));
+    for round in 0..10_000 {
+        hostile.put(features_committed(round % 2 + 1));
+        hostile.put(negotiated(round % 2 + 1));
     }
     other.put(DeviceNotice::LinkUp);
     assert_eq!(receiver.try_iter().count(), 2);
-    assert_eq!(hostile.take_queued(), [promised(2), negotiated(2)]);
+    assert_eq!(hostile.take_queued(), [features_committed(2), negotiated(2)]);
     assert_eq!(other.take_queued(), [DeviceNotice::LinkUp]);
     other.put(DeviceNotice::LinkUp);
     assert_eq!(receiver.try_iter().count(), 1);
@@ -43,37 +43,44 @@ fn the_newest_notices_and_those_that_are_no_events_are_kept() {
     let (commands, _receiver) = sync_channel::<Command>(1);
     let notices = DeviceNotices::new(DeviceOwner::Port(PortId(1)), 1, commands, late());
     let lost = DeviceNotice::Lost { reason: "gone".to_owned() };
-    notices.put(promised(1));
+    notices.put(features_committed(1));
     notices.put(lost.clone());
-    let down = |turn: usize| DeviceNotice::LinkDown { reason: turn.to_string() };
-    for turn in 0..1000 {
+    let down = |round: usize| DeviceNotice::LinkDown { reason: round.to_string() };
+    for round in 0..1000 {
         notices.put(DeviceNotice::LinkUp);
-        notices.put(down(turn));
+        notices.put(down(round));
     }
     notices.put(DeviceNotice::LinkUp);
-    let kept = Vec::from(notices.take());
-    assert_eq!(kept.len(), WAITING_MAX);
-    assert_eq!(kept[..2], [promised(1), lost]);
-    assert_eq!(kept[WAITING_MAX - 3..], [DeviceNotice::LinkUp, down(999), DeviceNotice::LinkUp]);
+    let kept_notices = Vec::from(notices.take());
+    assert_eq!(kept_notices.len(), WAITING_MAX);
+    assert_eq!(kept_notices[..2], [features_committed(1), lost]);
+    assert_eq!(
+        kept_notices[WAITING_MAX - 3..],
+        [DeviceNotice::LinkUp, down(999), DeviceNotice::LinkUp]
+    );
 }
 
 /// A lost device has no further notices that would send a command.
 #[test]
 fn notices_without_room_in_the_queue_are_polled() {
     let (commands, receiver) = sync_channel::<Command>(1);
-    let late = late();
-    let first = DeviceNotices::new(DeviceOwner::Port(PortId(1)), 1, commands.clone(), late.clone());
-    let lost = DeviceNotices::new(DeviceOwner::Port(PortId(2)), 1, commands, late.clone());
+    let late_notices = late();
+    let first =
+        DeviceNotices::new(DeviceOwner::Port(PortId(1)), 1, commands.clone(), late_notices.clone());
+    let lost = DeviceNotices::new(DeviceOwner::Port(PortId(2)), 1, commands, late_notices.clone());
     first.put(DeviceNotice::LinkUp);
     let reason = "it was removed".to_owned();
     lost.put(DeviceNotice::Lost { reason: reason.clone() });
     // The device is contained once, however many notices it has.
-    (0..1000).for_each(|_| lost.put(promised(1)));
+    (0..1000).for_each(|_| lost.put(features_committed(1)));
     assert_eq!(receiver.try_iter().count(), 1);
-    let found = late.take();
-    assert_eq!(found.len(), 1);
-    assert_eq!(found[0].take_queued(), [DeviceNotice::Lost { reason }, promised(1)]);
-    assert!(late.take().is_empty());
+    let late_devices = late_notices.take();
+    assert_eq!(late_devices.len(), 1);
+    assert_eq!(
+        late_devices[0].take_queued(),
+        [DeviceNotice::Lost { reason }, features_committed(1)]
+    );
+    assert!(late_notices.take().is_empty());
     lost.put(DeviceNotice::LinkUp);
     assert_eq!(receiver.try_iter().count(), 1, "the next one sends a command");
 }

@@ -146,30 +146,30 @@ struct DiskObjectNumbers {
 #[derive(Default)]
 struct NumberTable {
     by_name: BTreeMap<Name, u32>,
-    given: u32,
+    next_number: u32,
 }
 
 impl NumberTable {
     /// Returns the number of a name. Assigns the next number if the name has none.
-    fn of(&mut self, name: &Name) -> u32 {
+    fn number(&mut self, name: &Name) -> u32 {
         if let Some(number) = self.by_name.get(name) {
             return *number;
         }
-        let number = self.given;
-        self.given = number.saturating_add(1);
+        let number = self.next_number;
+        self.next_number = number.saturating_add(1);
         self.by_name.insert(name.clone(), number);
         number
     }
 
     fn name(&self, number: u32) -> Option<Name> {
-        let (name, _) = self.by_name.iter().find(|(_, of)| **of == number)?;
+        let (name, _) = self.by_name.iter().find(|(_, other_number)| **other_number == number)?;
         Some(name.clone())
     }
 
     /// Removes the numbers of all names that are neither in `names` nor in use.
     fn retain<'a>(&mut self, names: impl Iterator<Item = &'a Name>, is_used: impl Fn(u32) -> bool) {
-        let kept: BTreeSet<&Name> = names.collect();
-        self.by_name.retain(|name, number| kept.contains(name) || is_used(*number));
+        let names_in_use: BTreeSet<&Name> = names.collect();
+        self.by_name.retain(|name, number| names_in_use.contains(name) || is_used(*number));
     }
 }
 
@@ -207,9 +207,9 @@ impl Disks {
     pub(crate) fn query_store<T: Send + 'static>(
         &self,
         path: &Path,
-        ask: impl FnOnce(&dyn StoreFiles) -> T + Send + 'static,
+        query: impl FnOnce(&dyn StoreFiles) -> T + Send + 'static,
     ) -> Result<T, ApiError> {
-        self.query_store_within(STORE_TIMEOUT, path, ask)
+        self.query_store_within(STORE_TIMEOUT, path, query)
     }
 
     /// As [`Self::query_store`], with a time limit.
@@ -217,11 +217,11 @@ impl Disks {
         &self,
         limit: Duration,
         path: &Path,
-        ask: impl FnOnce(&dyn StoreFiles) -> T + Send + 'static,
+        query: impl FnOnce(&dyn StoreFiles) -> T + Send + 'static,
     ) -> Result<T, ApiError> {
         let (stores, store) = (self.stores.clone(), path.to_owned());
-        let asked = move || stores.files(&store).map(|files| ask(files.as_ref()));
-        let answer = self.threads.run(path, limit, asked, drop);
+        let query_files = move || stores.files(&store).map(|files| query(files.as_ref()));
+        let answer = self.threads.run(path, limit, query_files, drop);
         let answer = answer.map_err(NoResult::abandon)?;
         answer.map_err(|error| ApiError::new(ErrorCode::HostError, error.to_string()))
     }
@@ -232,8 +232,8 @@ impl Disks {
     }
 
     /// Sets the disks of the desired state, or of the change that begins.
-    pub(crate) fn set_required(&self, wanted: RequiredDisks) {
-        *self.required.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(wanted);
+    pub(crate) fn set_required(&self, required: RequiredDisks) {
+        *self.required.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(required);
     }
 
     fn required(&self) -> Arc<RequiredDisks> {
@@ -249,9 +249,9 @@ impl Disks {
     }
 
     /// Adds a disk that is not open yet.
-    pub(crate) fn insert(&self, name: Name, wanted: RequiredDisk) -> Arc<DiskEntry> {
+    pub(crate) fn insert(&self, name: Name, required: RequiredDisk) -> Arc<DiskEntry> {
         let id = self.disk_id(&name);
-        let entry = Arc::new(DiskEntry::new(name.clone(), id, wanted));
+        let entry = Arc::new(DiskEntry::new(name.clone(), id, required));
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
         entries.insert(name, entry.clone());
         entry
@@ -262,15 +262,15 @@ impl Disks {
     }
 
     pub(crate) fn disk_id(&self, name: &Name) -> DiskId {
-        DiskId(self.ids().disks.of(name))
+        DiskId(self.ids().disks.number(name))
     }
 
     pub(crate) fn store_id(&self, name: &Name) -> StoreId {
-        StoreId(self.ids().stores.of(name))
+        StoreId(self.ids().stores.number(name))
     }
 
     pub(crate) fn policy_id(&self, name: &Name) -> PolicyId {
-        PolicyId(self.ids().policies.of(name))
+        PolicyId(self.ids().policies.number(name))
     }
 
     /// Returns the name of the policy with this number.
@@ -290,8 +290,8 @@ impl Disks {
 
     /// Returns the names of disks and of stores by number.
     pub(crate) fn names(&self) -> (BTreeMap<u32, String>, BTreeMap<u32, String>) {
-        let names = |of: &NumberTable| {
-            of.by_name.iter().map(|(name, number)| (*number, name.to_string())).collect()
+        let names = |table: &NumberTable| {
+            table.by_name.iter().map(|(name, number)| (*number, name.to_string())).collect()
         };
         let ids = self.ids();
         (names(&ids.disks), names(&ids.stores))
@@ -301,7 +301,7 @@ impl Disks {
     #[cfg(test)]
     fn counts(&self) -> [usize; 3] {
         let ids = self.ids();
-        [&ids.disks, &ids.stores, &ids.policies].map(|of| of.by_name.len())
+        [&ids.disks, &ids.stores, &ids.policies].map(|table| table.by_name.len())
     }
 
     /// Removes the numbers and minimums of objects that neither the configuration nor the plane
@@ -339,8 +339,8 @@ impl Disks {
     }
 
     /// Closes stores that contain no wanted disk, so that their file systems can be unmounted.
-    pub(crate) fn release_stores(&self, wanted: &RequiredDisks) {
-        self.stores.retain(|path| wanted.values().any(|disk| disk.store.path == path));
+    pub(crate) fn release_stores(&self, required: &RequiredDisks) {
+        self.stores.retain(|path| required.values().any(|disk| disk.store.path == path));
     }
 }
 

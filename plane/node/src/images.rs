@@ -28,8 +28,8 @@ struct Running<'a> {
 
 impl ImageRequests {
     fn begin(&self, store: &Path) -> Result<Running<'_>, ApiError> {
-        let mut all = self.lock();
-        let running = all.entry(store.to_owned()).or_default();
+        let mut requests_by_store = self.lock();
+        let running = requests_by_store.entry(store.to_owned()).or_default();
         if *running >= REQUESTS_MAX {
             let text = format!(
                 "{REQUESTS_MAX} requests concerning images of this store are in progress, the most at one time; retry later"
@@ -47,11 +47,11 @@ impl ImageRequests {
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        let mut all = self.requests.lock();
-        let Some(running) = all.get_mut(&self.store) else { return };
+        let mut requests_by_store = self.requests.lock();
+        let Some(running) = requests_by_store.get_mut(&self.store) else { return };
         *running -= 1;
         if *running == 0 {
-            all.remove(&self.store);
+            requests_by_store.remove(&self.store);
         }
     }
 }

@@ -40,14 +40,19 @@ fn an_image_is_refused_in_service_and_repaired_out_of_it() {
     let dry = ImageRequest { dry_run: true, ..image.clone() };
     let planned = harness.node.image_repair(&store, &dry).unwrap();
     assert!(planned.backup.is_none() && planned.check.verdict == ImageVerdict::Sound);
-    let done = harness.node.image_repair(&store, &image).unwrap();
-    assert_eq!((done.actions, done.check.verdict), (planned.actions, ImageVerdict::Sound));
+    let changes = harness.node.image_repair(&store, &image).unwrap();
+    assert_eq!((changes.actions, changes.check.verdict), (planned.actions, ImageVerdict::Sound));
     harness.wait_events(EventKind::ImageRepaired.id(), 1);
-    let undo = ImageRequest { undo: done.backup.map(|of| of.parse().unwrap()), ..image.clone() };
+    let undo = ImageRequest {
+        undo: changes.backup.map(|backup| backup.parse().unwrap()),
+        ..image.clone()
+    };
     let undone = harness.node.image_repair(&store, &undo).unwrap();
     assert_eq!(undone.check.verdict, ImageVerdict::Damaged);
-    let again = harness.node.image_repair(&store, &image).unwrap();
-    assert!(again.backup.is_some() && again.backup != undo.undo.map(|of| of.to_string()));
+    let repeated = harness.node.image_repair(&store, &image).unwrap();
+    assert!(
+        repeated.backup.is_some() && repeated.backup != undo.undo.map(|backup| backup.to_string())
+    );
     harness.apply_ok(&host(&format!("{STORE}{DISK}")));
     assert_eq!(harness.node.disk("data").unwrap().state, StorageState::Ready);
 }
@@ -83,11 +88,11 @@ fn what_cannot_be_meant_is_refused() {
 #[test]
 fn so_many_requests_run_at_a_time() {
     let requests = ImageRequests::default();
-    let (hung, good) = (Path::new("/srv/hung"), Path::new("/srv/good"));
+    let (hung, responsive) = (Path::new("/srv/hung"), Path::new("/srv/good"));
     let mut running: Vec<_> = (0..REQUESTS_MAX).map(|_| requests.begin(hung).unwrap()).collect();
     assert_eq!(requests.begin(hung).err().unwrap().code, ErrorCode::InUse);
     // The requests about one store do not occupy the slots of another.
-    drop(requests.begin(good).unwrap());
+    drop(requests.begin(responsive).unwrap());
     running.pop();
     drop(requests.begin(hung).unwrap());
     drop(running);
@@ -100,10 +105,10 @@ fn an_image_that_is_handed_over_to_another_node_is_refused() {
     let harness = Harness::with_store();
     harness.apply_ok(&host(&format!("{STORE}{DISK}")));
     let (store, image) = (name("fast"), request("data.vhdx"));
-    let handed = OutgoingDisk::begin(harness.node.shared(), &name("data")).unwrap();
-    handed.release().unwrap();
+    let outgoing = OutgoingDisk::begin(harness.node.shared(), &name("data")).unwrap();
+    outgoing.release().unwrap();
     let error = harness.node.image_repair(&store, &image).unwrap_err();
     assert_eq!((error.code, error.resource.as_deref()), (ErrorCode::Conflict, Some("disk/data")));
     assert!(error.message.contains("has taken over the disk"), "{error}");
-    handed.reclaim().unwrap();
+    outgoing.reclaim().unwrap();
 }

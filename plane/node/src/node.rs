@@ -213,15 +213,15 @@ impl Node {
         }
         let id = operation.id();
         self.send(Command::Change { operation, edit: Box::new(edit), options })?;
-        self.operation(id).ok_or_else(|| vec![lost()])
+        self.operation(id).ok_or_else(|| vec![expired_operation()])
     }
 
     /// Waits until no other change of this node is in progress, [`CHANGES_TIMEOUT`] at most.
     fn begin_change_of_node(&self) -> Result<ChangeGuard<'_>, ApiError> {
         let until = Instant::now() + CHANGES_TIMEOUT;
         let changing = self.shared.cluster.begin_change(CHANGES_TIMEOUT);
-        let left = until.saturating_duration_since(Instant::now());
-        let is_idle = |_: &ChangeGuard<'_>| self.shared.operations.wait_idle(left);
+        let remaining = until.saturating_duration_since(Instant::now());
+        let is_idle = |_: &ChangeGuard<'_>| self.shared.operations.wait_idle(remaining);
         changing.filter(is_idle).ok_or_else(|| {
             let text = "another change is in progress; wait until it has ended";
             ApiError::new(ErrorCode::Conflict, text)
@@ -246,7 +246,7 @@ impl Node {
         self.submit_with(Edit::ApplyFile { config, text: text.to_owned() }, options).map(Some)
     }
 
-    /// Moves a queue to worker `to`. With dynamic VMQ, later decisions start from the new placement
+    /// Moves a queue to `worker`. With dynamic VMQ, later decisions start from the new placement
     /// and may move the queue again. With static VMQ, the queue stays until the configuration
     /// changes.
     ///
@@ -257,18 +257,19 @@ impl Node {
         port: &str,
         side: QueueSide,
         index: u16,
-        to: u16,
+        worker: u16,
     ) -> Result<Operation, ApiError> {
         let queue = self.find_queue(port, side, index)?;
-        if !self.shared.plane.workers().iter().any(|view| view.id.0 == to) {
-            let text = format!("there is no worker {to}; `suimon worker list` lists the workers");
+        if !self.shared.plane.workers().iter().any(|view| view.id.0 == worker) {
+            let text =
+                format!("there is no worker {worker}; `suimon worker list` lists the workers");
             return Err(ApiError::new(ErrorCode::NotFound, text).field("worker"));
         }
         let operation = self.shared.operations.add("queue move", &format!("queue/{port}"), true)?;
         let id = operation.id();
-        let command = Command::MoveQueue { operation, queue, to: WorkerId(to) };
+        let command = Command::MoveQueue { operation, queue, to: WorkerId(worker) };
         self.send(command).map_err(crate::errors::summarize)?;
-        self.operation(id).ok_or_else(lost)
+        self.operation(id).ok_or_else(expired_operation)
     }
 
     /// Resumes disk jobs that earlier daemon processes left unfinished. Their disks stay closed
@@ -289,7 +290,7 @@ impl Node {
         let id = operation.id();
         let command = Command::DiskWork { operation, disk: disk.clone(), work };
         self.send(command).map_err(crate::errors::summarize)?;
-        self.operation(id).ok_or_else(lost)
+        self.operation(id).ok_or_else(expired_operation)
     }
 
     /// Starts to copy a disk, including concurrent writes, to the NBD export of the same name at
@@ -327,7 +328,7 @@ impl Node {
         let id = operation.id();
         let command = Command::MeasureStore { operation, store: store.clone(), request };
         self.send(command).map_err(crate::errors::summarize)?;
-        self.operation(id).ok_or_else(lost)
+        self.operation(id).ok_or_else(expired_operation)
     }
 
     /// Returns the properties of an image file in a store.
@@ -407,7 +408,7 @@ impl Node {
 
     /// Returns an operation that the caller has just added.
     pub(crate) fn known_operation(&self, id: u64) -> Result<Operation, ApiError> {
-        self.operation(id).ok_or_else(lost)
+        self.operation(id).ok_or_else(expired_operation)
     }
 
     pub(crate) fn send(&self, command: Command) -> Result<(), Vec<ApiError>> {
@@ -441,7 +442,7 @@ impl Node {
         let operation = self.shared.operations.add(&kind, &format!("vm/{vm}"), false)?;
         let id = operation.id();
         self.shared.submit_vm_action(vm, work, operation);
-        self.operation(id).ok_or_else(lost)
+        self.operation(id).ok_or_else(expired_operation)
     }
 
     /// Opens a connection to a VM's serial console. A console has one client at a time.
@@ -471,8 +472,8 @@ impl Node {
     }
 
     /// Appends an event about a system call that seccomp denied to a thread of the daemon.
-    pub fn report_denied_call(&self, refused: &DeniedCall) {
-        self.shared.events.append(vec![confinement::denied_event(refused)]);
+    pub fn report_denied_call(&self, denied: &DeniedCall) {
+        self.shared.events.append(vec![confinement::denied_event(denied)]);
     }
 
     /// Appends an event about requests that were refused because of wrong credentials.
@@ -494,9 +495,9 @@ impl Node {
         self.shared.stop_draining();
         // A send error means that the control thread has ended.
         let _ = self.commands.send(Command::Stop);
-        let ended = thread.join();
+        let result = thread.join();
         self.shared.stop_cluster();
-        match ended {
+        match result {
             // Again, if the threads of the cluster have emitted events meanwhile.
             Ok(()) => self.shared.events.release(),
             Err(_) => tracing::error!("the control thread had died of a defect"),
@@ -529,18 +530,19 @@ fn run_controller(
 ) -> std::io::Result<JoinHandle<()>> {
     let ends = EndNotifier(controller.shared.clone());
     let waiting = Arc::new(Mutex::new(Some(controller)));
-    let take =
-        |of: &Mutex<Option<Controller>>| of.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let taken = waiting.clone();
+    let take_controller = |slot: &Mutex<Option<Controller>>| {
+        slot.lock().unwrap_or_else(PoisonError::into_inner).take()
+    };
+    let controller_slot = waiting.clone();
     let thread = std::thread::Builder::new().name("suimon-node".to_owned()).spawn(move || {
         let ends = ends;
-        if let Some(controller) = take(&taken) {
+        if let Some(controller) = take_controller(&controller_slot) {
             controller.run(&commands);
             ends.0.events.release();
         }
     });
     if thread.is_err() {
-        take(&waiting).into_iter().for_each(Controller::end);
+        take_controller(&waiting).into_iter().for_each(Controller::end);
     }
     thread
 }
@@ -553,6 +555,6 @@ impl Drop for EndNotifier {
     }
 }
 
-fn lost() -> ApiError {
+fn expired_operation() -> ApiError {
     ApiError::new(ErrorCode::Internal, "the operation expired before it could be shown")
 }

@@ -39,11 +39,12 @@ fn guest_offloads(
     offload: &OffloadConfig,
 ) -> Vec<OffloadStatus> {
     let switches = offload_switches(offload);
-    let mut all = Vec::new();
+    let mut statuses = Vec::new();
     for (side, supported) in [(Side::Ingress, device.ingress), (Side::Egress, device.egress)] {
         for finding in effective(supported, &switches, PortKind::Nic, side).findings {
-            let can = other_side_can(finding.capability, supported);
-            let (effective, by, reason) = nic_finding(side, &finding, can, device, backend);
+            let is_supported = other_side_can(finding.capability, supported);
+            let (effective, performer, reason) =
+                nic_finding(side, &finding, is_supported, device, backend);
             // Drivers are not offered disabled features, so their support is unknown.
             let is_unknown = finding.capability != OffloadCapability::IpChecksum
                 && match finding.reason {
@@ -52,17 +53,17 @@ fn guest_offloads(
                     }
                     _ => !is_connected(device) && backend != NicBackend::Legacy,
                 };
-            all.push(OffloadStatus {
+            statuses.push(OffloadStatus {
                 name: name(PortKind::Nic, side, finding.capability),
-                supported: (can || !is_unknown).then_some(can),
+                supported: (is_supported || !is_unknown).then_some(is_supported),
                 enabled: switches.is_on(PortKind::Nic.toggle_for(side, finding.capability)),
                 effective,
-                by,
+                by: performer,
                 reason,
             });
         }
     }
-    all
+    statuses
 }
 
 fn is_connected(device: &DeviceStatus) -> bool {
@@ -73,27 +74,33 @@ fn is_connected(device: &DeviceStatus) -> bool {
 fn nic_finding(
     side: Side,
     finding: &CapabilityStatus,
-    can: bool,
+    is_supported: bool,
     device: &DeviceStatus,
     backend: NicBackend,
 ) -> (bool, OffloadPerformer, String) {
     if finding.reason == OffloadReason::NotNegotiated && backend == NicBackend::Legacy {
-        let by = in_words(performer(PortKind::Nic, side, finding));
-        return (false, by, "the stream of a legacy NIC carries no offload metadata".to_owned());
+        let performer = offload_performer(performer(PortKind::Nic, side, finding));
+        return (
+            false,
+            performer,
+            "the stream of a legacy NIC carries no offload metadata".to_owned(),
+        );
     }
     if finding.reason == OffloadReason::NotNegotiated && !is_connected(device) {
         return (false, OffloadPerformer::None, "no VM is connected".to_owned());
     }
     // Offloads of frames to the guest change at once. A driver may use a negotiated offload of
     // frames from the guest until its next negotiation.
-    let lingers =
-        side == Side::Ingress && backend == NicBackend::VhostUser && can && !finding.is_on();
+    let lingers = side == Side::Ingress
+        && backend == NicBackend::VhostUser
+        && is_supported
+        && !finding.is_on();
     if lingers {
         let reason = format!("{}, but in use until the guest's driver is reset", finding.reason);
         return (true, OffloadPerformer::Egress, reason);
     }
-    let by = in_words(performer(PortKind::Nic, side, finding));
-    (finding.is_on(), by, finding.reason.to_string())
+    let performer = offload_performer(performer(PortKind::Nic, side, finding));
+    (finding.is_on(), performer, finding.reason.to_string())
 }
 
 /// Returns the offloads of an uplink, those of sent frames first. `device` is `None` while the
@@ -101,27 +108,27 @@ fn nic_finding(
 pub(crate) fn uplink_offloads(
     device: Option<&DeviceStatus>,
     uplink: &UplinkConfig,
-    asked: &DeviceFeatureResult,
+    feature_result: &DeviceFeatureResult,
 ) -> Vec<OffloadStatus> {
     let switches = offload_switches(&uplink.offload);
     let (ingress, egress) =
         device.map_or((Offloads::NONE, Offloads::NONE), |device| (device.ingress, device.egress));
-    let mut all = Vec::new();
-    for (side, carried) in [(Side::Egress, egress), (Side::Ingress, ingress)] {
-        for mut finding in effective(carried, &switches, PortKind::Uplink, side).findings {
+    let mut statuses = Vec::new();
+    for (side, supported) in [(Side::Egress, egress), (Side::Ingress, ingress)] {
+        for mut finding in effective(supported, &switches, PortKind::Uplink, side).findings {
             let capability = finding.capability;
             if capability == OffloadCapability::ReceiveCoalescing {
                 finding.reason = uplink_coalescing(&switches);
             }
-            let (by, reason) = match device {
+            let (performer, reason) = match device {
                 None => (OffloadPerformer::None, "the uplink is not open".to_owned()),
-                Some(_) => performer_and_reason(side, &finding, uplink, asked),
+                Some(_) => performer_and_reason(side, &finding, uplink, feature_result),
             };
-            all.push(OffloadStatus {
+            statuses.push(OffloadStatus {
                 name: name(PortKind::Uplink, side, capability),
-                supported: match asked {
+                supported: match feature_result {
                     Ok(Some(features)) => Some(is_supported(side, capability, features)),
-                    Ok(None) => device.map(|_| other_side_can(capability, carried)),
+                    Ok(None) => device.map(|_| other_side_can(capability, supported)),
                     // IP checksums and coalescing are independent of the device.
                     Err(_) if capability == OffloadCapability::IpChecksum => Some(false),
                     Err(_) if capability == OffloadCapability::ReceiveCoalescing => Some(true),
@@ -129,12 +136,12 @@ pub(crate) fn uplink_offloads(
                 },
                 enabled: switches.is_on(PortKind::Uplink.toggle_for(side, capability)),
                 effective: device.is_some() && finding.is_on(),
-                by,
+                by: performer,
                 reason,
             });
         }
     }
-    all
+    statuses
 }
 
 /// Returns the state of receive coalescing at an uplink. The switch coalesces segments in software,
@@ -145,12 +152,12 @@ pub(crate) fn uplink_coalescing(switches: &OffloadToggles) -> OffloadReason {
 }
 
 /// Converts the features of an uplink's device to the API's types.
-pub(crate) fn device_features(asked: &DeviceFeatureResult) -> DeviceFeaturesStatus {
+pub(crate) fn device_features(feature_result: &DeviceFeatureResult) -> DeviceFeaturesStatus {
     let in_words = |(feature, state): (DeviceFeature, FeatureState)| DeviceFeatureStatus {
         name: feature.name().to_owned(),
         state: state.ethtool_state().to_owned(),
     };
-    match asked {
+    match feature_result {
         Ok(features) => DeviceFeaturesStatus {
             unknown: None,
             features: features.iter().flat_map(DeviceFeatures::iter).map(in_words).collect(),
@@ -166,17 +173,17 @@ fn performer_and_reason(
     side: Side,
     finding: &CapabilityStatus,
     uplink: &UplinkConfig,
-    asked: &DeviceFeatureResult,
+    feature_result: &DeviceFeatureResult,
 ) -> (OffloadPerformer, String) {
     let unknown = DeviceFeatures::default();
-    let found = match asked {
+    let effective = match feature_result {
         Ok(None) => {
             PerformerChoice { performer: performer(PortKind::Uplink, side, finding), by: None }
         }
         Ok(Some(features)) => performer_at_device(side, finding, features),
         Err(_) => performer_at_device(side, finding, &unknown),
     };
-    let reason = match (finding.reason, found.by, asked) {
+    let reason = match (finding.reason, effective.by, feature_result) {
         (OffloadReason::NotNegotiated, ..) => {
             "this kernel does not support it on a packet socket".to_owned()
         }
@@ -196,10 +203,10 @@ fn performer_and_reason(
         }
         (reason, ..) => reason.to_string(),
     };
-    (in_words(found.performer), reason)
+    (offload_performer(effective.performer), reason)
 }
 
-const fn in_words(doer: Performer) -> OffloadPerformer {
+const fn offload_performer(doer: Performer) -> OffloadPerformer {
     match doer {
         Performer::Guest => OffloadPerformer::Guest,
         Performer::Nic => OffloadPerformer::Nic,

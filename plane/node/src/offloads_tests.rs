@@ -24,9 +24,9 @@ fn open() -> DeviceStatus {
 fn features(active: &[DeviceFeature]) -> DeviceFeatures {
     let mut features = DeviceFeatures::default();
     for feature in DeviceFeature::ALL {
-        let (is_wanted, is_active) = (active.contains(&feature), active.contains(&feature));
+        let (is_requested, is_active) = (active.contains(&feature), active.contains(&feature));
         *features.state_mut(feature) =
-            FeatureState { can_change: true, is_wanted, is_active, is_fixed: false };
+            FeatureState { can_change: true, is_wanted: is_requested, is_active, is_fixed: false };
     }
     features
 }
@@ -38,8 +38,8 @@ fn lines(offloads: &[OffloadStatus]) -> Vec<String> {
     let line = |offload: &OffloadStatus| {
         let supported = offload.supported.map_or('?', mark);
         let (enabled, effective) = (mark(offload.enabled), mark(offload.effective));
-        let OffloadStatus { name, by, reason, .. } = offload;
-        format!("{name} {supported}{enabled}{effective} {by}: {reason}")
+        let OffloadStatus { name, by: performer, reason, .. } = offload;
+        format!("{name} {supported}{enabled}{effective} {performer}: {reason}")
     };
     offloads.iter().map(line).collect()
 }
@@ -47,10 +47,10 @@ fn lines(offloads: &[OffloadStatus]) -> Vec<String> {
 #[test]
 fn an_uplinks_work_is_divided_between_device_kernel_and_software() {
     let active = [DeviceFeature::TxTcp4, DeviceFeature::TxChecksum, DeviceFeature::RxGro];
-    let asked = Ok(Some(features(&active)));
+    let result = Ok(Some(features(&active)));
     let uplink = uplink("receive_coalescing = false");
     assert_eq!(
-        lines(&uplink_offloads(Some(&open()), &uplink, &asked)),
+        lines(&uplink_offloads(Some(&open()), &uplink, &result)),
         [
             "tx_checksum +++ nic: tx-checksum-ip-generic of eth0 is on",
             "tx_ip_checksum -+- guest: virtio-net headers have no field for it: the checksum is \
@@ -74,16 +74,16 @@ fn an_uplinks_work_is_divided_between_device_kernel_and_software() {
 /// With AF_XDP, the uplink carries no large frames; received segments are coalesced nevertheless.
 #[test]
 fn segments_are_joined_whether_or_not_the_uplink_carries_large_frames() {
-    let asked = Ok(Some(features(&[])));
+    let result = Ok(Some(features(&[])));
     let small = DeviceStatus { ingress: Offloads::NONE, egress: Offloads::NONE, ..open() };
     let coalescing = |device: &DeviceStatus, offload: &str| {
-        let lines = lines(&uplink_offloads(Some(device), &uplink(offload), &asked));
+        let lines = lines(&uplink_offloads(Some(device), &uplink(offload), &result));
         lines.last().unwrap().clone()
     };
     for device in [small, open()] {
         assert_eq!(coalescing(&device, ""), "receive_coalescing +++ software: on");
-        let off = coalescing(&device, "receive_coalescing = false");
-        assert!(off.starts_with("receive_coalescing +-- nobody: switched off by"), "{off}");
+        let line = coalescing(&device, "receive_coalescing = false");
+        assert!(line.starts_with("receive_coalescing +-- nobody: switched off by"), "{line}");
         let needs = coalescing(&device, "segmentation = false");
         assert!(needs.starts_with("receive_coalescing ++- nobody: needs TCP/IPv4"), "{needs}");
     }
@@ -91,42 +91,46 @@ fn segments_are_joined_whether_or_not_the_uplink_carries_large_frames() {
 
 #[test]
 fn what_is_switched_off_at_an_uplink_is_softwares_whatever_the_device_can() {
-    let asked = Ok(Some(features(&DeviceFeature::ALL)));
-    let found = uplink_offloads(Some(&open()), &uplink("tx_checksum = false"), &asked);
-    let found = lines(&found);
-    assert_eq!(found[0], "tx_checksum +-- software: switched off by tx_checksum");
-    assert_eq!(found[2], "tx_tcp4_segmentation ++- software: needs checksum, which is not in use");
-    assert_eq!(found[6], "rx_checksum +++ nic: rx-checksum of eth0 is on");
-    let found = lines(&uplink_offloads(Some(&open()), &uplink("segmentation = false"), &asked));
-    assert_eq!(found[2], "tx_tcp4_segmentation +-- software: switched off by segmentation");
-    assert_eq!(found[8], "rx_tcp4_segmentation +-- software: switched off by segmentation");
+    let result = Ok(Some(features(&DeviceFeature::ALL)));
+    let offloads = uplink_offloads(Some(&open()), &uplink("tx_checksum = false"), &result);
+    let offloads = lines(&offloads);
+    assert_eq!(offloads[0], "tx_checksum +-- software: switched off by tx_checksum");
+    assert_eq!(
+        offloads[2],
+        "tx_tcp4_segmentation ++- software: needs checksum, which is not in use"
+    );
+    assert_eq!(offloads[6], "rx_checksum +++ nic: rx-checksum of eth0 is on");
+    let offloads = lines(&uplink_offloads(Some(&open()), &uplink("segmentation = false"), &result));
+    assert_eq!(offloads[2], "tx_tcp4_segmentation +-- software: switched off by segmentation");
+    assert_eq!(offloads[8], "rx_tcp4_segmentation +-- software: switched off by segmentation");
 }
 
 #[test]
 fn a_device_that_cannot_be_asked_is_said_to_be_unknown() {
     let detail = "this kernel cannot be asked".to_owned();
     let error = DeviceError { kind: DeviceErrorKind::Unsupported, field: "device", detail };
-    let asked = Err(error);
-    let found = lines(&uplink_offloads(Some(&open()), &uplink(""), &asked));
+    let result = Err(error);
+    let offloads = lines(&uplink_offloads(Some(&open()), &uplink(""), &result));
     let unknown = "the offload features of eth0 cannot be read: this kernel cannot be asked";
-    assert_eq!(found[2], format!("tx_tcp4_segmentation ?++ kernel: {unknown}"));
-    assert_eq!(found[12], "receive_coalescing +++ software: on");
-    let told = device_features(&asked);
-    assert_eq!(told.unknown.as_deref(), Some("this kernel cannot be asked"));
-    assert!(told.features.is_empty());
+    assert_eq!(offloads[2], format!("tx_tcp4_segmentation ?++ kernel: {unknown}"));
+    assert_eq!(offloads[12], "receive_coalescing +++ software: on");
+    let status = device_features(&result);
+    assert_eq!(status.unknown.as_deref(), Some("this kernel cannot be asked"));
+    assert!(status.features.is_empty());
 }
 
 #[test]
 fn an_uplink_that_is_a_tap_has_the_kernel_behind_it_and_a_closed_one_nobody() {
-    let found = lines(&uplink_offloads(Some(&open()), &uplink("rx_checksum = false"), &Ok(None)));
-    assert_eq!(found[0], "tx_checksum +++ kernel: on");
-    assert_eq!(found[6], "rx_checksum +-- kernel: switched off by rx_checksum");
+    let offloads =
+        lines(&uplink_offloads(Some(&open()), &uplink("rx_checksum = false"), &Ok(None)));
+    assert_eq!(offloads[0], "tx_checksum +++ kernel: on");
+    assert_eq!(offloads[6], "rx_checksum +-- kernel: switched off by rx_checksum");
     assert_eq!(device_features(&Ok(None)), DeviceFeaturesStatus::default());
-    let asked = Ok(Some(features(&[DeviceFeature::TxTcp4])));
-    for offload in uplink_offloads(None, &uplink(""), &asked) {
+    let result = Ok(Some(features(&[DeviceFeature::TxTcp4])));
+    for offload in uplink_offloads(None, &uplink(""), &result) {
         assert!(!offload.effective && offload.enabled, "{offload:?}");
-        let told = (offload.by, offload.reason.as_str());
-        assert_eq!(told, (OffloadPerformer::None, "the uplink is not open"));
+        let performer_and_reason = (offload.by, offload.reason.as_str());
+        assert_eq!(performer_and_reason, (OffloadPerformer::None, "the uplink is not open"));
     }
 }
 
@@ -141,26 +145,26 @@ fn a_driver_is_not_known_to_lack_what_it_was_not_asked_for() {
         virtio_features: features,
         ..DeviceStatus::default()
     };
-    let found = lines(&nic_offloads(&vm, &nic("vhost-user", offload)));
-    assert_eq!(found[0], "tx_checksum ?-- guest: switched off by tx_checksum");
-    assert_eq!(found[2], "tx_tcp4_segmentation ?+- guest: needs checksum, which is not in use");
-    assert_eq!(found[6], "rx_checksum +++ guest: on");
-    assert_eq!(found[11], "rx_udp_segmentation -+- software: not negotiated by the guest");
-    assert_eq!(found[12], "receive_coalescing +++ software: on");
+    let offloads = lines(&nic_offloads(&vm, &nic("vhost-user", offload)));
+    assert_eq!(offloads[0], "tx_checksum ?-- guest: switched off by tx_checksum");
+    assert_eq!(offloads[2], "tx_tcp4_segmentation ?+- guest: needs checksum, which is not in use");
+    assert_eq!(offloads[6], "rx_checksum +++ guest: on");
+    assert_eq!(offloads[11], "rx_udp_segmentation -+- software: not negotiated by the guest");
+    assert_eq!(offloads[12], "receive_coalescing +++ software: on");
 
     let negotiated = DeviceStatus { ingress: Offloads::TCP, ..vm };
-    let found = lines(&nic_offloads(&negotiated, &nic("vhost-user", offload)));
+    let offloads = lines(&nic_offloads(&negotiated, &nic("vhost-user", offload)));
     let lingers = "in use until the guest's driver is reset";
     assert_eq!(
-        found[0],
+        offloads[0],
         format!("tx_checksum +-+ egress: switched off by tx_checksum, but {lingers}")
     );
 
-    let found = lines(&nic_offloads(&open(), &nic("tap", offload)));
-    assert_eq!(found[0], "tx_checksum +-- guest: switched off by tx_checksum");
-    let found = lines(&nic_offloads(&DeviceStatus::default(), &nic("vhost-user", offload)));
-    assert_eq!(found[0], "tx_checksum ?-- guest: switched off by tx_checksum");
-    assert_eq!(found[6], "rx_checksum ?+- nobody: no VM is connected");
+    let offloads = lines(&nic_offloads(&open(), &nic("tap", offload)));
+    assert_eq!(offloads[0], "tx_checksum +-- guest: switched off by tx_checksum");
+    let offloads = lines(&nic_offloads(&DeviceStatus::default(), &nic("vhost-user", offload)));
+    assert_eq!(offloads[0], "tx_checksum ?-- guest: switched off by tx_checksum");
+    assert_eq!(offloads[6], "rx_checksum ?+- nobody: no VM is connected");
 }
 
 const HOST: &str = r#"
@@ -180,22 +184,22 @@ uplink = "wan"
 fn the_status_is_what_the_kernel_says_when_asked() {
     let harness = Harness::new();
     harness.apply_ok(&host(HOST));
-    let by = |uplink: &str| {
+    let performers = |uplink: &str| {
         let status = harness.node.uplink(uplink).unwrap();
         (status.offloads[2].by, status.device.features.len())
     };
-    let all = DeviceFeature::ALL.len();
+    let feature_count = DeviceFeature::ALL.len();
     harness.devices.set_features(Ok(features(&[DeviceFeature::TxTcp4])));
     assert_eq!(
-        (by("wan"), by("spare")),
-        ((OffloadPerformer::Nic, all), (OffloadPerformer::None, all))
+        (performers("wan"), performers("spare")),
+        ((OffloadPerformer::Nic, feature_count), (OffloadPerformer::None, feature_count))
     );
     harness.devices.set_features(Ok(features(&[])));
-    assert_eq!(by("wan"), (OffloadPerformer::Kernel, all));
+    assert_eq!(performers("wan"), (OffloadPerformer::Kernel, feature_count));
     let detail = "no".to_owned();
     let error = DeviceError { kind: DeviceErrorKind::Unsupported, field: "device", detail };
     harness.devices.set_features(Err(error));
-    assert_eq!(by("wan"), (OffloadPerformer::Kernel, 0));
+    assert_eq!(performers("wan"), (OffloadPerformer::Kernel, 0));
 }
 
 const INTERNAL: &str = r#"
@@ -211,21 +215,21 @@ kind = "private"
 fn a_host_nic_is_shown_as_a_light_guests_nic_is() {
     let harness = Harness::new();
     harness.apply_ok(&host(INTERNAL));
-    let all = OffloadConfig::default();
-    let found = harness.node.switch("lab").unwrap().host_nic_offloads;
-    assert_eq!(found, nic_offloads(&open(), &nic("tap", all)));
-    let shown = lines(&found);
-    assert_eq!(shown[0], "tx_checksum +++ egress: on");
-    assert_eq!(shown[6], "rx_checksum +++ guest: on");
-    assert_eq!(shown[11], "rx_udp_segmentation -+- software: not negotiated by the guest");
-    assert_eq!(shown[12], "receive_coalescing +++ software: on");
+    let defaults = OffloadConfig::default();
+    let offloads = harness.node.switch("lab").unwrap().host_nic_offloads;
+    assert_eq!(offloads, nic_offloads(&open(), &nic("tap", defaults)));
+    let offload_lines = lines(&offloads);
+    assert_eq!(offload_lines[0], "tx_checksum +++ egress: on");
+    assert_eq!(offload_lines[6], "rx_checksum +++ guest: on");
+    assert_eq!(offload_lines[11], "rx_udp_segmentation -+- software: not negotiated by the guest");
+    assert_eq!(offload_lines[12], "receive_coalescing +++ software: on");
     assert!(harness.node.switch("lan").unwrap().host_nic_offloads.is_empty());
 
     let switches = "kind = \"internal\"\nhost_offload.segmentation = false";
     harness.apply_ok(&host(&INTERNAL.replace("kind = \"internal\"", switches)));
-    let shown = lines(&harness.node.switch("lab").unwrap().host_nic_offloads);
-    assert_eq!(shown[2], "tx_tcp4_segmentation +-- guest: switched off by segmentation");
-    assert_eq!(shown[8], "rx_tcp4_segmentation +-- software: switched off by segmentation");
+    let offload_lines = lines(&harness.node.switch("lab").unwrap().host_nic_offloads);
+    assert_eq!(offload_lines[2], "tx_tcp4_segmentation +-- guest: switched off by segmentation");
+    assert_eq!(offload_lines[8], "rx_tcp4_segmentation +-- software: switched off by segmentation");
 }
 
 #[test]
@@ -237,8 +241,11 @@ fn a_host_nic_that_could_not_be_opened_is_shown_too() {
     let harness = Harness::start(store, devices);
     let lab = harness.node.switch("lab").unwrap();
     assert_eq!(lab.condition.health, suimon_contract::Health::Failed);
-    let shown = lines(&lab.host_nic_offloads);
-    assert_eq!((shown.len(), &*shown[6]), (13, "rx_checksum ?+- nobody: no VM is connected"));
+    let offload_lines = lines(&lab.host_nic_offloads);
+    assert_eq!(
+        (offload_lines.len(), &*offload_lines[6]),
+        (13, "rx_checksum ?+- nobody: no VM is connected")
+    );
 }
 
 #[test]
@@ -246,25 +253,25 @@ fn the_switches_of_a_host_nic_change_live_in_the_device_and_the_tables() {
     let harness = Harness::new();
     harness.apply_ok(&host(INTERNAL));
     let before = harness.ports();
-    let seen = || {
+    let offload_state = || {
         let port = harness.plane.topology().ports.remove(0);
         let (_, spec) = harness.devices.open_devices().remove(0);
         let suimon_ports::PortDeviceSpec::Tap(spec) = spec else { panic!("{spec:?}") };
         (port.receive_coalescing, spec.offload)
     };
-    let all = suimon_ports::OffloadToggles::default();
-    assert_eq!(seen(), (true, all));
+    let defaults = suimon_ports::OffloadToggles::default();
+    assert_eq!(offload_state(), (true, defaults));
     for (key, coalesces, switches) in [
-        ("tx_checksum", true, suimon_ports::OffloadToggles { tx_checksum: false, ..all }),
+        ("tx_checksum", true, suimon_ports::OffloadToggles { tx_checksum: false, ..defaults }),
         (
             "receive_coalescing",
             false,
-            suimon_ports::OffloadToggles { receive_coalescing: false, ..all },
+            suimon_ports::OffloadToggles { receive_coalescing: false, ..defaults },
         ),
     ] {
         let switches_off = format!("kind = \"internal\"\nhost_offload.{key} = false");
         harness.apply_ok(&host(&INTERNAL.replace("kind = \"internal\"", &switches_off)));
-        assert_eq!(seen(), (coalesces, switches), "{key}");
+        assert_eq!(offload_state(), (coalesces, switches), "{key}");
         assert_eq!(harness.ports(), before);
         harness.assert_consistent(&[]);
     }
@@ -275,27 +282,35 @@ fn the_switches_of_an_uplink_change_live_in_the_device_and_the_tables() {
     let harness = Harness::new();
     harness.apply_ok(&host(HOST));
     let before = harness.ports();
-    let seen = || {
+    let offload_state = || {
         let port = harness.plane.topology().ports.remove(0);
         let (_, spec) = harness.devices.open_devices().remove(0);
         let suimon_ports::PortDeviceSpec::Uplink(spec) = spec else { panic!("{spec:?}") };
         (port.receive_coalescing, spec.offload)
     };
-    let all = suimon_ports::OffloadToggles::default();
-    assert_eq!(seen(), (true, all));
+    let defaults = suimon_ports::OffloadToggles::default();
+    assert_eq!(offload_state(), (true, defaults));
     for (offload, coalesces, switches) in [
         (
             "receive_coalescing = false",
             false,
-            suimon_ports::OffloadToggles { receive_coalescing: false, ..all },
+            suimon_ports::OffloadToggles { receive_coalescing: false, ..defaults },
         ),
         // Coalesced frames are large and have a partial checksum.
-        ("rx_checksum = false", false, suimon_ports::OffloadToggles { rx_checksum: false, ..all }),
-        ("tx_checksum = false", true, suimon_ports::OffloadToggles { tx_checksum: false, ..all }),
+        (
+            "rx_checksum = false",
+            false,
+            suimon_ports::OffloadToggles { rx_checksum: false, ..defaults },
+        ),
+        (
+            "tx_checksum = false",
+            true,
+            suimon_ports::OffloadToggles { tx_checksum: false, ..defaults },
+        ),
     ] {
         let text = HOST.replacen("eth0\"", &format!("eth0\"\noffload.{offload}"), 1);
         harness.apply_ok(&host(&text));
-        assert_eq!(seen(), (coalesces, switches), "{offload}");
+        assert_eq!(offload_state(), (coalesces, switches), "{offload}");
         assert_eq!(harness.ports(), before);
         harness.assert_consistent(&[]);
     }

@@ -195,8 +195,8 @@ impl Shared {
         }
         keys()
             .map(|(key, id)| {
-                let alone = uses.get(key.name().as_str()) == Some(&1);
-                (id, if alone { key.name().to_string() } else { qualified(key) })
+                let is_unique = uses.get(key.name().as_str()) == Some(&1);
+                (id, if is_unique { key.name().to_string() } else { qualified(key) })
             })
             .collect()
     }

@@ -58,7 +58,7 @@ pub(crate) fn start_up(
         devices,
         workers: shared.plane.workers().into_iter().map(|view| view.placement).collect(),
         workers_retry: RetryState::default(),
-        drafts: vec![opened(&state, is_new)],
+        drafts: vec![store_opened(&state, is_new)],
         plane_polled_at: None,
         pfs_checked_at: Instant::now(),
         stores_queried_at: Instant::now(),
@@ -89,17 +89,17 @@ impl Controller {
     /// Brings the host to the stored desired state.
     fn restore(&mut self, state: &StoredState) -> Result<(), NodeError> {
         let shared = self.shared.clone();
-        let wanted = required_ports(&state.config);
+        let required = required_ports(&state.config);
         shared.bound_addresses.load(self.store.as_ref())?;
-        shared.change_ids(|ids| ids.assign(&state.config, &wanted));
+        shared.change_ids(|ids| ids.assign(&state.config, &required));
         if let Err(error) = self.restore_workers(&state.config) {
             let text = format!("{error}; workers run without CPU affinity, and this is retried");
             self.drafts.push(Draft::new(EventKind::ChangeRolledBack, "host", text));
         }
         let disks = required_disks(&state.config);
         let sockets = required_sockets(&disks);
-        self.devices.created.sweep(wanted.values(), &taken_over_sockets(&disks));
-        self.devices.created.record(wanted.values())?;
+        self.devices.created.sweep(required.values(), &taken_over_sockets(&disks));
+        self.devices.created.record(required.values())?;
         self.devices.created.record_sockets(sockets)?;
         // Before uplinks are opened, because their device may be a virtual function.
         self.check_adapters();
@@ -110,7 +110,7 @@ impl Controller {
         self.publish(&state.config).map_err(|error| NodeError::Tables(error.to_string()))?;
         self.start_power(&state.config)?;
         let ids = shared.ids();
-        for (key, spec) in wanted.clone() {
+        for (key, spec) in required.clone() {
             let Some(id) = ids.port(&key) else { continue };
             let port = Arc::new(Port::new(key, id, spec));
             shared.ports.insert(port.clone());
@@ -120,7 +120,7 @@ impl Controller {
                 self.devices.fail(&port, reason);
             }
         }
-        self.devices.created.note_opened(wanted.values())?;
+        self.devices.created.note_opened(required.values())?;
         self.open_stored(&state.config, disks, &disks_elsewhere(&vms))?;
         self.remove_doomed(&state.config)?;
         self.drive_stored_vms(&state.config, vms)?;
@@ -136,7 +136,7 @@ impl Controller {
     }
 }
 
-fn opened(state: &StoredState, is_new: bool) -> Draft {
+fn store_opened(state: &StoredState, is_new: bool) -> Draft {
     let text = if is_new {
         "The state store was created; the configuration is empty.".to_owned()
     } else {

@@ -35,8 +35,8 @@ fn a_node_starts_with_its_stored_state_although_it_cannot_be_written() {
     let status = harness.node.host_status().state_store;
     assert!(!status.writable && status.reason.unwrap().contains("the disk is full"));
     assert!(harness.wait_event(1006).text.contains("the disk is full"));
-    let refused = harness.apply(&host(""));
-    assert_eq!(refused.state, OperationState::Failed);
+    let operation = harness.apply(&host(""));
+    assert_eq!(operation.state, OperationState::Failed);
     assert_eq!(harness.node.nic("web").unwrap().condition.health, Health::Up);
     harness.store.set_full(false);
     harness.wait_event(1007);

@@ -20,15 +20,15 @@ pub(crate) struct Pending {
 
 impl Default for Pending {
     fn default() -> Self {
-        let (report, spent) = (LoanReport::default(), LoanReport::default());
-        Self { report, spent, due: Time::NEVER, to_wake: Vec::new() }
+        let (report, spent_report) = (LoanReport::default(), LoanReport::default());
+        Self { report, spent: spent_report, due: Time::NEVER, to_wake: Vec::new() }
     }
 }
 
 impl Pending {
     /// Adds the borrower's report to the one that was not handed over yet.
-    pub(crate) fn collect(&mut self, now: Time, own: &mut Borrower) {
-        match own.poll_report(now, core::mem::take(&mut self.spent)) {
+    pub(crate) fn collect(&mut self, now: Time, borrower: &mut Borrower) {
+        match borrower.poll_report(now, core::mem::take(&mut self.spent)) {
             Ok(mut report) if self.report.is_empty() => {
                 core::mem::swap(&mut self.report, &mut report);
                 self.spent = report;
@@ -37,7 +37,7 @@ impl Pending {
                 self.report.append(&mut report);
                 self.spent = report;
             }
-            Err(spent) => self.spent = spent,
+            Err(spent_report) => self.spent = spent_report,
         }
     }
 
@@ -47,11 +47,11 @@ impl Pending {
     pub(crate) fn take_last(
         &mut self,
         now: Time,
-        own: Option<&mut Borrower>,
+        borrower: Option<&mut Borrower>,
     ) -> (LoanReport, &mut Vec<Arc<dyn Waker>>) {
-        if let Some(own) = own {
-            own.set_settling(true);
-            self.collect(now, own);
+        if let Some(borrower) = borrower {
+            borrower.set_settling(true);
+            self.collect(now, borrower);
         }
         let mut last = core::mem::take(&mut self.report);
         last.loan_demand.clear();

@@ -40,7 +40,7 @@ struct Member<F> {
     /// worker's queued requests and requested loans.
     grants: Vec<(Time, WorkerGrant)>,
     /// Time of the last exchange.
-    seen: Time,
+    last_seen: Time,
 }
 
 impl<F: Flag> Member<F> {
@@ -62,7 +62,7 @@ impl<F: Flag> Member<F> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Observation {
     /// Time of the last sample.
-    pub(crate) at: Time,
+    pub(crate) time: Time,
     /// True if a request arrived since then.
     pub(crate) is_used: bool,
 }
@@ -100,67 +100,73 @@ impl<F: Flag> BudgetState<F> {
     /// Adds a worker. Ends its former membership, if any.
     pub(crate) fn join(
         &mut self,
-        me: WorkerId,
+        worker: WorkerId,
         waker: Option<Arc<dyn Waker>>,
         to_wake: &mut Vec<Arc<dyn Waker>>,
     ) -> Arc<MemberFlags<F>> {
-        self.remove(me, to_wake);
+        self.remove(worker, to_wake);
         let flags = Arc::<MemberFlags<F>>::default();
         // The first exchange arms the deadline of the budget.
         flags.has_news.set(true);
-        let (grants, seen) = (Vec::new(), self.now);
-        let member = Member { flags: Arc::clone(&flags), waker, grants, seen };
-        self.members.insert(me, member);
+        let (grants, last_seen) = (Vec::new(), self.now);
+        let member = Member { flags: Arc::clone(&flags), waker, grants, last_seen };
+        self.members.insert(worker, member);
         flags
     }
 
     /// Removes a worker without grants. Returns false if it has grants to fetch.
-    pub(crate) fn leave(&mut self, me: WorkerId, to_wake: &mut Vec<Arc<dyn Waker>>) -> bool {
-        if self.members.get(&me).is_some_and(|of| !of.grants.is_empty()) {
+    pub(crate) fn leave(&mut self, worker: WorkerId, to_wake: &mut Vec<Arc<dyn Waker>>) -> bool {
+        if self.members.get(&worker).is_some_and(|member| !member.grants.is_empty()) {
             return false;
         }
-        self.remove(me, to_wake);
+        self.remove(worker, to_wake);
         true
     }
 
     /// Removes a worker. Grants that it has not fetched are returned.
-    pub(crate) fn remove(&mut self, me: WorkerId, to_wake: &mut Vec<Arc<dyn Waker>>) {
-        self.remove_with(me, &LoanReport::default(), to_wake);
+    pub(crate) fn remove(&mut self, worker: WorkerId, to_wake: &mut Vec<Arc<dyn Waker>>) {
+        self.remove_with(worker, &LoanReport::default(), to_wake);
     }
 
     /// Removes a worker after its last report. If another worker is to arm the deadline of the
     /// budget, or can use what the removed one has returned, all others are notified.
-    fn remove_with(&mut self, me: WorkerId, last: &LoanReport, to_wake: &mut Vec<Arc<dyn Waker>>) {
-        let Some(member) = self.members.remove(&me) else { return };
-        let mut is_news = self.keeper == Some(me) || !last.is_empty() || !member.grants.is_empty();
-        self.keeper = self.keeper.filter(|keeper| *keeper != me);
+    fn remove_with(
+        &mut self,
+        worker: WorkerId,
+        last: &LoanReport,
+        to_wake: &mut Vec<Arc<dyn Waker>>,
+    ) {
+        let Some(member) = self.members.remove(&worker) else { return };
+        let mut is_news =
+            self.keeper == Some(worker) || !last.is_empty() || !member.grants.is_empty();
+        self.keeper = self.keeper.filter(|keeper| *keeper != worker);
         if let Some(budget) = &mut self.budget {
             if !last.is_empty() {
-                budget.handle_report(self.now, me, last);
+                budget.handle_report(self.now, worker, last);
             }
             for (_, grant) in &member.grants {
-                budget.handle_report(self.now, me, &returned(*grant));
+                budget.handle_report(self.now, worker, &returned(*grant));
             }
             let before = budget.in_flight();
-            budget.handle_ended(self.now, me);
+            budget.handle_ended(self.now, worker);
             is_news |= budget.in_flight() != before;
         }
         if is_news {
-            self.members.values().for_each(|of| of.notify(to_wake));
+            self.members.values().for_each(|member| member.notify(to_wake));
         }
     }
 
     /// Removes a worker that ends, unless it has joined again meanwhile, after its last report.
     pub(crate) fn end(
         &mut self,
-        me: WorkerId,
+        worker: WorkerId,
         flags: &Arc<MemberFlags<F>>,
-        own: Option<&mut Borrower>,
+        borrower: Option<&mut Borrower>,
         pending: &mut Pending,
     ) {
-        if self.members.get(&me).is_some_and(|of| Arc::ptr_eq(&of.flags, flags)) {
-            let (last, to_wake) = pending.take_last(self.now, own);
-            self.remove_with(me, &last, to_wake);
+        if self.members.get(&worker).is_some_and(|member| Arc::ptr_eq(&member.flags, flags)) {
+            let (last, to_wake) = pending.take_last(self.now, borrower);
+            self.remove_with(worker, &last, to_wake);
         }
     }
 
@@ -172,7 +178,7 @@ impl<F: Flag> BudgetState<F> {
             return false;
         }
         changes.iter().for_each(|change| pending_changes::add(&mut self.changes, *change));
-        self.members.values().for_each(|of| of.notify(to_wake));
+        self.members.values().for_each(|member| member.notify(to_wake));
         true
     }
 
@@ -181,64 +187,65 @@ impl<F: Flag> BudgetState<F> {
     pub(crate) fn exchange(
         &mut self,
         now: Time,
-        me: WorkerId,
-        own: &mut Borrower,
+        worker: WorkerId,
+        borrower: &mut Borrower,
         pending: &mut Pending,
     ) -> Vec<StoreEvent> {
-        let at = self.now.max(now);
-        self.now = at;
-        self.apply_changes(at);
-        self.fetch(now, me, own);
-        self.find_absent(me);
+        let latest = self.now.max(now);
+        self.now = latest;
+        self.apply_changes(latest);
+        self.fetch(now, worker, borrower);
+        self.find_absent(worker);
         loop {
-            pending.collect(now, own);
+            pending.collect(now, borrower);
             let Some(budget) = &mut self.budget else { return Vec::new() };
             if !pending.report.is_empty() {
-                budget.handle_report(at, me, &pending.report);
+                budget.handle_report(latest, worker, &pending.report);
                 pending.report.clear();
                 self.observation.is_used = true;
             }
-            if !self.grant(now, me, own, &mut pending.to_wake) {
+            if !self.grant(now, worker, borrower, &mut pending.to_wake) {
                 break;
             }
         }
         let events = self.observe();
         pending.due = self.due();
-        self.keep(me);
+        self.keep(worker);
         events
     }
 
-    fn apply_changes(&mut self, at: Time) {
+    fn apply_changes(&mut self, now: Time) {
         if let Some(budget) = &mut self.budget {
-            self.changes.drain(..).for_each(|change| budget.apply(at, change));
+            self.changes.drain(..).for_each(|change| budget.apply(now, change));
         }
     }
 
     /// Passes a worker's grants to its borrower. Each grant has its own age: the first one is as old
     /// as the time between two exchanges of the worker, however short the ages of the others are.
-    fn fetch(&mut self, now: Time, me: WorkerId, own: &mut Borrower) {
-        let Some(member) = self.members.get_mut(&me) else { return };
-        member.seen = self.now;
+    fn fetch(&mut self, now: Time, worker: WorkerId, borrower: &mut Borrower) {
+        let Some(member) = self.members.get_mut(&worker) else { return };
+        member.last_seen = self.now;
         member.flags.has_news.set(false);
         for (granted_at, grant) in member.grants.drain(..) {
             if self.now > granted_at + GRANT_AGE_MAX {
-                own.handle_late_grant(now, grant);
+                borrower.handle_late_grant(now, grant);
             } else {
-                own.handle_grant(now, grant);
+                borrower.handle_grant(now, grant);
             }
         }
     }
 
     /// Reports workers to the budget that have grants and do not proceed.
-    fn find_absent(&mut self, me: WorkerId) {
-        let at = self.now;
-        let Some(budget) = self.budget.as_mut().filter(|_| at >= self.checked + CHECK_EVERY) else {
+    fn find_absent(&mut self, caller: WorkerId) {
+        let latest = self.now;
+        let Some(budget) = self.budget.as_mut().filter(|_| latest >= self.checked + CHECK_EVERY)
+        else {
             return;
         };
-        self.checked = at;
-        for (&worker, member) in self.members.iter().filter(|(worker, _)| **worker != me) {
-            if at >= member.seen + ABSENT_AFTER && budget.has_grants(worker) {
-                budget.handle_absent(at, worker);
+        self.checked = latest;
+        for (&worker, member) in self.members.iter().filter(|(worker, _)| **worker != caller) {
+            if latest >= member.last_seen + ABSENT_AFTER && budget.has_grants(worker) {
+                budget.handle_absent(latest, worker);
             }
         }
     }
@@ -248,17 +255,17 @@ impl<F: Flag> BudgetState<F> {
     fn grant(
         &mut self,
         now: Time,
-        me: WorkerId,
-        own: &mut Borrower,
+        worker: WorkerId,
+        borrower: &mut Borrower,
         to_wake: &mut Vec<Arc<dyn Waker>>,
     ) -> bool {
         let mut has_own = false;
         let Some(budget) = &mut self.budget else { return false };
         while let Some(grant) = budget.poll_grant(self.now) {
-            if grant.worker == me {
+            if grant.worker == worker {
                 // A refused request is reported again in the next round.
                 has_own |= !matches!(grant.of, GrantKind::Refused(_));
-                own.handle_grant(now, grant);
+                borrower.handle_grant(now, grant);
             } else if let Some(member) = self.members.get_mut(&grant.worker) {
                 member.post(self.now, grant, to_wake);
             } else {
@@ -275,31 +282,31 @@ impl<F: Flag> BudgetState<F> {
 
     /// Samples the delivered operations if due.
     fn observe(&mut self) -> Vec<StoreEvent> {
-        let at = self.now;
-        if at < self.observation.at + SAMPLE || !self.is_busy() {
+        let latest = self.now;
+        if latest < self.observation.time + SAMPLE || !self.is_busy() {
             return Vec::new();
         }
-        self.observation = Observation { at, is_used: false };
-        self.budget.as_mut().map_or_else(Vec::new, |budget| budget.observe(at))
+        self.observation = Observation { time: latest, is_used: false };
+        self.budget.as_mut().map_or_else(Vec::new, |budget| budget.observe(latest))
     }
 
     /// Returns the time of the next grant or observation that is due by time alone.
     fn due(&self) -> Time {
         let grants = self.budget.as_ref().and_then(|budget| budget.next_deadline());
-        let observation = self.is_busy().then_some(self.observation.at + SAMPLE);
+        let observation = self.is_busy().then_some(self.observation.time + SAMPLE);
         grants.into_iter().chain(observation).min().unwrap_or(Time::NEVER)
     }
 
     /// Makes the worker with this exchange the one that arms the deadline.
-    fn keep(&mut self, me: WorkerId) {
-        let former = self.keeper.replace(me);
-        if former == Some(me) {
+    fn keep(&mut self, worker: WorkerId) {
+        let former = self.keeper.replace(worker);
+        if former == Some(worker) {
             return;
         }
         if let Some(former) = former.and_then(|former| self.members.get(&former)) {
             former.flags.is_keeper.set(false);
         }
-        if let Some(member) = self.members.get(&me) {
+        if let Some(member) = self.members.get(&worker) {
             member.flags.is_keeper.set(true);
         }
     }
@@ -308,14 +315,15 @@ impl<F: Flag> BudgetState<F> {
     /// state of its observation.
     pub(crate) fn take_settled(
         &mut self,
-        me: WorkerId,
-        own: &Borrower,
+        worker: WorkerId,
+        borrower: &Borrower,
         in_flight: u32,
     ) -> Option<(Box<Recorded<StoreBudget>>, Observation)> {
         let is_alone = self.members.len() == 1
-            && self.members.get(&me).is_some_and(|of| of.grants.is_empty())
+            && self.members.get(&worker).is_some_and(|member| member.grants.is_empty())
             && self.changes.is_empty();
-        let budget = self.budget.take_if(|budget| is_alone && budget.is_settled(own, in_flight));
+        let budget =
+            self.budget.take_if(|budget| is_alone && budget.is_settled(borrower, in_flight));
         budget.map(|budget| (budget, self.observation))
     }
 
@@ -333,15 +341,15 @@ impl<F: Flag> BudgetState<F> {
         flows: &mut Vec<DiskFlow>,
     ) -> bool {
         let Some(budget) = &self.budget else { return false };
-        let at = self.now.max(now);
-        flows.extend(slots.iter().filter_map(|slot| budget.view(at, *slot)));
+        let latest = self.now.max(now);
+        flows.extend(slots.iter().filter_map(|slot| budget.view(latest, *slot)));
         true
     }
 
     /// Returns the number of grants that a worker has not fetched.
     #[cfg(test)]
     pub(crate) fn unfetched(&self, worker: WorkerId) -> u32 {
-        let grants = self.members.get(&worker).into_iter().flat_map(|of| &of.grants);
+        let grants = self.members.get(&worker).into_iter().flat_map(|member| &member.grants);
         let count = |(_, grant): &(Time, WorkerGrant)| match grant.of {
             GrantKind::Waiting(requests) => requests,
             _ => 1,
@@ -364,8 +372,8 @@ fn returned(grant: WorkerGrant) -> LoanReport {
         GrantKind::Ahead(_) => 1,
         GrantKind::Nothing | GrantKind::Refused(_) => 0,
     };
-    let of = Return { disk: grant.disk, requests, cost: 0, bytes: 0 };
-    LoanReport { returns: vec![of], ..LoanReport::default() }
+    let grant_return = Return { disk: grant.disk, requests, cost: 0, bytes: 0 };
+    LoanReport { returns: vec![grant_return], ..LoanReport::default() }
 }
 
 #[cfg(test)]

@@ -54,14 +54,14 @@ struct Worker {
 }
 
 impl Worker {
-    fn join(state: &State, me: u16) -> Self {
+    fn join(state: &State, number: u16) -> Self {
         let waker = Arc::new(CountingWaker::default());
-        let client = BudgetClient::join(state, WorkerId(me), Some(Arc::clone(&waker) as _));
-        let mut own = Borrower::new(StoreSpec::default().normalization, 64);
-        let disk = DiskSlot(me.into());
-        own.add(disk);
-        own.set_settling(true);
-        Self { client, own, disk, waker }
+        let client = BudgetClient::join(state, WorkerId(number), Some(Arc::clone(&waker) as _));
+        let mut borrower = Borrower::new(StoreSpec::default().normalization, 64);
+        let disk = DiskSlot(number.into());
+        borrower.add(disk);
+        borrower.set_settling(true);
+        Self { client, own: borrower, disk, waker }
     }
 
     fn submit(&mut self, now: Time, requests: u32) {
@@ -91,7 +91,7 @@ impl Worker {
 /// Creates the budget of a device of this depth, with three disks that have this maximum.
 fn budget(max_iops: u64, depth: u32) -> State {
     let spec = StoreSpec { depth_min: depth, depth_max: depth, ..StoreSpec::default() };
-    let mut own = Borrower::new(spec.normalization, 64);
+    let mut borrower = Borrower::new(spec.normalization, 64);
     let mut scheduler = Recorded::scheduler(None, (NOW, "0"), spec);
     let mut store = Store::new(Capacity::Declared(1_000_000));
     let limits = Limits { max_iops: Iops::new(max_iops), ..Limits::default() };
@@ -99,19 +99,19 @@ fn budget(max_iops: u64, depth: u32) -> State {
     for change in store.propose(&[disk(0), disk(1), disk(2)], false).unwrap() {
         scheduler.apply(NOW, change);
     }
-    let budget = scheduler.share(NOW, WorkerId(0), &mut own);
-    let observation = Observation { at: NOW, is_used: false };
+    let budget = scheduler.share(NOW, WorkerId(0), &mut borrower);
+    let observation = Observation { time: NOW, is_used: false };
     Arc::new(Mutex::new(BudgetState::new(NOW, budget, observation)))
 }
 
 fn in_flight(state: &State) -> u32 {
-    state.with(|of| of.budget().map_or(0, |budget| budget.in_flight()))
+    state.with(|budget_state| budget_state.budget().map_or(0, |budget| budget.in_flight()))
 }
 
 #[test]
 fn the_worker_with_the_last_exchange_arms_the_deadline() {
     let state = budget(100, 64);
-    let mut workers = [0, 1].map(|me| Worker::join(&state, me));
+    let mut workers = [0, 1].map(|number| Worker::join(&state, number));
     workers.iter_mut().for_each(|worker| worker.submit(NOW, 8));
     for worker in &mut workers {
         assert!(worker.exchange(NOW) > 0);
@@ -127,9 +127,9 @@ fn the_worker_with_the_last_exchange_arms_the_deadline() {
     assert_eq!(workers[1].client.next_deadline(false), None);
     // The keeper ends. Others are woken, and the next one of them arms the deadline.
     let [first, mut second] = workers;
-    let woken = second.waker.0.load(Ordering::Relaxed);
+    let wakes = second.waker.0.load(Ordering::Relaxed);
     drop(first);
-    assert!(second.waker.0.load(Ordering::Relaxed) > woken);
+    assert!(second.waker.0.load(Ordering::Relaxed) > wakes);
     assert_eq!(second.client.next_deadline(false), Some(Time::ZERO), "an exchange is due");
     second.exchange(NOW + MS);
     assert_eq!(second.client.next_deadline(false), Some(due));
@@ -143,18 +143,22 @@ fn a_worker_that_joins_again_does_not_keep_its_former_deadline() {
     former.submit(NOW, 8);
     former.exchange(NOW);
     assert!(former.client.next_deadline(false).is_some());
-    let mut again = Worker::join(&state, 0);
+    let mut rejoined = Worker::join(&state, 0);
     assert_eq!(in_flight(&state), 0, "requests of the former membership are not counted");
-    again.exchange(NOW);
-    assert!(again.client.next_deadline(false).is_some(), "it arms the deadline");
+    rejoined.exchange(NOW);
+    assert!(rejoined.client.next_deadline(false).is_some(), "it arms the deadline");
     drop(former);
-    assert_eq!(state.with(|of| of.members.len()), 1, "the new membership remains");
+    assert_eq!(
+        state.with(|budget_state| budget_state.members.len()),
+        1,
+        "the new membership remains"
+    );
 }
 
 #[test]
 fn a_worker_that_ends_leaves_the_budget_with_its_grants() {
     let state = budget(0, 4);
-    let mut workers = [0, 1].map(|me| Worker::join(&state, me));
+    let mut workers = [0, 1].map(|number| Worker::join(&state, number));
     workers[0].submit(NOW, 4);
     assert_eq!(workers[0].exchange(NOW), 4);
     workers[1].submit(NOW, 8);
@@ -163,10 +167,13 @@ fn a_worker_that_ends_leaves_the_budget_with_its_grants() {
     // fetch.
     workers[0].complete(NOW, 4);
     workers[0].exchange(NOW);
-    assert_eq!((in_flight(&state), state.with(|of| of.unfetched(WorkerId(1)))), (4, 4));
+    assert_eq!(
+        (in_flight(&state), state.with(|budget_state| budget_state.unfetched(WorkerId(1)))),
+        (4, 4)
+    );
     let [mut first, second] = workers;
     drop(second);
-    assert_eq!(state.with(|of| of.members.len()), 1);
+    assert_eq!(state.with(|budget_state| budget_state.members.len()), 1);
     // Requests of the worker that are still queued are granted once, and returned.
     first.submit(NOW, 4);
     for _ in 0..4 {
@@ -184,7 +191,7 @@ fn changes_wake_a_worker_that_leaves_the_store() {
     let mut worker = Worker::join(&state, 0);
     worker.exchange(NOW);
     let mut to_wake = Vec::new();
-    assert!(state.with(|of| of.apply(&[Change::Cap(None)], &mut to_wake)));
+    assert!(state.with(|budget_state| budget_state.apply(&[Change::Cap(None)], &mut to_wake)));
     assert!(worker.client.is_pending());
     assert_eq!(to_wake.len(), 1, "it sleeps, and receives no command");
     worker.exchange(NOW);
@@ -210,7 +217,7 @@ fn a_worker_leaves_while_another_one_holds_the_lock() {
     release.send(()).unwrap();
     assert!(leaver.join().unwrap(), "no later event repeats the attempt");
     holder.join().unwrap();
-    assert_eq!(state.with(|of| of.members.len()), 0);
+    assert_eq!(state.with(|budget_state| budget_state.members.len()), 0);
 }
 
 #[test]
@@ -218,7 +225,7 @@ fn a_worker_yields_after_several_failed_attempts() {
     let state = budget(0, 4);
     let mut worker = Worker::join(&state, 0);
     worker.submit(NOW, 1);
-    let held = state.lock().unwrap();
+    let lock = state.lock().unwrap();
     let before = YIELDS.get();
     for _ in 0..20 {
         assert_eq!(worker.exchange(NOW), 0);
@@ -226,7 +233,7 @@ fn a_worker_yields_after_several_failed_attempts() {
     }
     let yields = YIELDS.get() - before;
     assert!((1..20).contains(&yields), "{yields} of 20: the first attempts do not yield");
-    drop(held);
+    drop(lock);
     assert_eq!(worker.exchange(NOW), 1);
     worker.complete(NOW, 1);
     worker.exchange(NOW);
@@ -234,23 +241,23 @@ fn a_worker_yields_after_several_failed_attempts() {
 }
 
 fn view(state: &State, disk: DiskSlot) -> DiskFlow {
-    state.with(|of| of.budget().unwrap().view(NOW, disk).unwrap())
+    state.with(|budget_state| budget_state.budget().unwrap().view(NOW, disk).unwrap())
 }
 
 #[test]
 fn a_worker_that_ends_frees_the_depth_of_the_device_and_notifies_others() {
     let state = budget(0, 4);
-    let mut workers = [0, 1].map(|me| Worker::join(&state, me));
+    let mut workers = [0, 1].map(|number| Worker::join(&state, number));
     workers[0].submit(NOW, 4);
     assert_eq!(workers[0].exchange(NOW), 4);
     workers[1].submit(NOW, 8);
     assert_eq!(workers[1].exchange(NOW), 0, "the device is full");
     // The ended worker is not the one that arms the deadline, and has no unfetched grants.
     let [first, mut second] = workers;
-    let woken = second.waker.0.load(Ordering::Relaxed);
+    let wakes = second.waker.0.load(Ordering::Relaxed);
     let disk = first.disk;
     drop(first);
-    assert_eq!(second.waker.0.load(Ordering::Relaxed), woken + 1);
+    assert_eq!(second.waker.0.load(Ordering::Relaxed), wakes + 1);
     assert!(second.client.is_pending(), "an exchange is due");
     assert_eq!(second.exchange(NOW), 4);
     assert_eq!((in_flight(&state), view(&state, disk).in_flight), (4, 0));
@@ -260,17 +267,17 @@ fn a_worker_that_ends_frees_the_depth_of_the_device_and_notifies_others() {
 #[test]
 fn the_last_report_of_a_worker_that_ends_is_not_lost() {
     let state = budget(0, 4);
-    let mut workers = [0, 1].map(|me| Worker::join(&state, me));
+    let mut workers = [0, 1].map(|number| Worker::join(&state, number));
     workers[0].submit(NOW, 3);
     assert_eq!(workers[0].exchange(NOW), 3);
     workers[1].exchange(NOW);
-    let held = state.lock().unwrap();
+    let lock = state.lock().unwrap();
     workers[0].complete(NOW, 2);
     workers[0].exchange(NOW);
     // Requests that are not reported yet are not granted to the ended worker.
     workers[0].submit(NOW, 1);
     workers[0].exchange(NOW);
-    drop(held);
+    drop(lock);
     let [first, mut second] = workers;
     let disk = first.disk;
     drop(first);
@@ -294,11 +301,11 @@ fn a_worker_that_ends_returns_its_loans() {
     worker.exchange(NOW);
     assert_eq!(in_flight(&state), 1, "a loan");
     let demanded = view(&state, worker.disk).done.demanded;
-    let (own, disk) = (&mut worker.own, worker.disk);
-    worker.client.end(own);
+    let (borrower, disk) = (&mut worker.own, worker.disk);
+    worker.client.end(borrower);
     let flow = view(&state, disk);
     assert_eq!((in_flight(&state), flow.done.demanded), (0, demanded - 1), "it is refunded");
-    let state_of = state.with(|of| of.members.len());
+    let state_of = state.with(|budget_state| budget_state.members.len());
     assert_eq!(state_of, 0);
     drop(worker);
     assert_eq!(view(&state, disk).done.demanded, demanded - 1, "once");
@@ -307,7 +314,7 @@ fn a_worker_that_ends_returns_its_loans() {
 #[test]
 fn a_worker_with_queued_requests_takes_the_place_of_one_that_does_not_arm_the_deadline() {
     let state = budget(100, 64);
-    let mut workers = [0, 1].map(|me| Worker::join(&state, me));
+    let mut workers = [0, 1].map(|number| Worker::join(&state, number));
     workers.iter_mut().for_each(|worker| worker.submit(NOW, 8));
     workers.iter_mut().for_each(|worker| assert!(worker.exchange(NOW) > 0));
     let due = workers[1].client.next_deadline(true).unwrap();
@@ -316,7 +323,7 @@ fn a_worker_with_queued_requests_takes_the_place_of_one_that_does_not_arm_the_de
     assert!(due < later && later <= due + 20 * MS, "{due:?} {later:?}");
     // Its exchange at that time grants the requests that are due.
     assert!(workers[0].exchange(later) > 0);
-    assert!(state.with(|of| of.unfetched(WorkerId(1))) > 0);
+    assert!(state.with(|budget_state| budget_state.unfetched(WorkerId(1))) > 0);
     let next = workers[0].client.next_deadline(true).unwrap();
     assert!(later < next && next <= later + 10 * MS, "it arms the next deadline: {next:?}");
 }

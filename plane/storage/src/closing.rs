@@ -12,10 +12,10 @@ impl StorageEngine {
     /// wait for the disk's maximum. Requests queued because the store is full are left to the
     /// client's next queue if possible, and fail otherwise.
     pub fn close_queue(&mut self, queue: usize) {
-        if let Some(of) = self.queues.get_mut(queue) {
-            of.is_closing = true;
-            if of.queued > 0 {
-                let (disk, is_mirror) = (of.disk, of.is_mirror());
+        if let Some(queue_state) = self.queues.get_mut(queue) {
+            queue_state.is_closing = true;
+            if queue_state.queued > 0 {
+                let (disk, is_mirror) = (queue_state.disk, queue_state.is_mirror());
                 self.bypass_scheduler(disk, is_mirror, true);
             }
         }
@@ -31,15 +31,19 @@ impl StorageEngine {
     /// Closes a disk's queues and commits the disk. [`StorageEngine::poll_closed_disk`] returns the
     /// disk when this has ended.
     pub fn close_disk(&mut self, disk: usize) {
-        let Some(of) = self.disks.get_mut(disk) else { return };
-        of.is_closing = true;
-        of.has_failed_commit = false;
-        let of_it = |queue: &usize| self.queues.get(*queue).is_some_and(|of| of.disk == disk);
-        let queues: Vec<usize> = self.queues.numbers().filter(of_it).collect();
+        let Some(disk_state) = self.disks.get_mut(disk) else { return };
+        disk_state.is_closing = true;
+        disk_state.has_failed_commit = false;
+        let is_queue_of_disk = |queue: &usize| {
+            self.queues.get(*queue).is_some_and(|queue_state| queue_state.disk == disk)
+        };
+        let queues: Vec<usize> = self.queues.numbers().filter(is_queue_of_disk).collect();
         for queue in queues {
             // A budget that another worker requested before is not passed on to that worker.
-            if let Some(of) = self.queues.get_mut(queue).filter(|of| !of.is_closing) {
-                of.is_moving = true;
+            if let Some(queue_state) =
+                self.queues.get_mut(queue).filter(|queue_state| !queue_state.is_closing)
+            {
+                queue_state.is_moving = true;
             }
             self.close_queue(queue);
         }
@@ -55,26 +59,25 @@ impl StorageEngine {
     /// Returns a closing queue to the caller when none of its requests is in flight and all
     /// completions are published.
     pub(crate) fn end_queue(&mut self, number: usize) {
-        let is_over = self
-            .queues
-            .get(number)
-            .is_some_and(|of| of.is_closing && of.in_flight == 0 && !of.has_answers);
-        if !is_over {
+        let is_ended = self.queues.get(number).is_some_and(|queue_state| {
+            queue_state.is_closing && queue_state.in_flight == 0 && !queue_state.has_answers
+        });
+        if !is_ended {
             return;
         }
         self.active.retain(|active| active != number);
-        self.paused.retain(|left| *left != number);
-        let Some(of) = self.queues.remove(number) else { return };
-        if of.is_moving && !of.found_full.is_empty() {
-            self.found_full.insert(number, of.found_full);
+        self.paused.retain(|paused_queue| *paused_queue != number);
+        let Some(queue_state) = self.queues.remove(number) else { return };
+        if queue_state.is_moving && !queue_state.found_full.is_empty() {
+            self.found_full.insert(number, queue_state.found_full);
         }
-        self.closed_queues.push((number, of.queue));
-        if let Some(disk) = self.disks.get_mut(of.disk) {
+        self.closed_queues.push((number, queue_state.queue));
+        if let Some(disk) = self.disks.get_mut(queue_state.disk) {
             disk.queues -= 1;
             if let Some(DiskIndex { store, .. }) = disk.index {
                 self.add_queues(store, -1);
             }
         }
-        self.end_disk(of.disk);
+        self.end_disk(queue_state.disk);
     }
 }

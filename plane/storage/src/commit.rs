@@ -44,10 +44,9 @@ impl StorageEngine {
         let bytes = self.uncommitted_bytes(disk_number);
         self.idle_look.is_pending |= bytes > 0;
         let now = self.now;
-        let is_deferred = self
-            .disks
-            .get(disk_number)
-            .is_some_and(|of| of.has_failed_flush || of.full.defers_commit(now));
+        let is_deferred = self.disks.get(disk_number).is_some_and(|disk_state| {
+            disk_state.has_failed_flush || disk_state.full.defers_commit(now)
+        });
         if bytes > UNCOMMITTED_BYTES_MAX && !is_deferred {
             self.begin_commit(disk_number);
         }
@@ -150,10 +149,10 @@ impl StorageEngine {
             disk.has_failed_commit = false;
             self.begin_zeroing(disk_number);
         }
-        let is_wanted = self.disks.get(disk_number).is_some_and(|disk| {
+        let is_needed = self.disks.get(disk_number).is_some_and(|disk| {
             !disk.waiters.is_empty() || disk.obstacle == Some(BlockedBy::Commit)
         });
-        if is_wanted {
+        if is_needed {
             self.begin_commit(disk_number);
         } else {
             self.end_disk(disk_number);

@@ -58,7 +58,8 @@ impl Image for ManyPages {
         if !std::mem::take(&mut self.is_changed) {
             return None;
         }
-        let page = |at| Step::Write { offset: SIZE + at * 4096, bytes: vec![9; 4096] };
+        let page =
+            |page_number| Step::Write { offset: SIZE + page_number * 4096, bytes: vec![9; 4096] };
         let mut steps = vec![Step::Flush];
         steps.extend((0..PAGES).map(page));
         steps.extend([Step::Flush, Step::DurableMarker]);
@@ -82,7 +83,7 @@ fn writes_of_a_commit_are_in_flight_together() {
         bench.trouble.lock().unwrap().is_at_once = true;
         assert_eq!(bench.run(WRITE, range(0, 4096), vec![1; 4096]), DiskOutcome::Done);
         let before = bench.trouble.lock().unwrap().submitted;
-        bench.ask(0, DiskOp::Flush, range(0, 0), Vec::new());
+        bench.submit(0, DiskOp::Flush, range(0, 0), Vec::new());
         let mut turns = 0;
         while bench.poll().is_empty() {
             turns += 1;

@@ -43,9 +43,9 @@ impl StoragePlane {
     /// Detaches queues of a disk. For the rings of a VM, blocks until their requests have
     /// completed, unless the disk is being taken out of service. Does not wait for clients of a
     /// stalled disk: their buffers belong to the daemon.
-    pub(crate) fn detach_queues(&self, disk: DiskId, which: Which) {
-        let Some(detaching) = self.request_back(disk, which) else { return };
-        let is_a_vms = !matches!(which, Which::Clients);
+    pub(crate) fn detach_queues(&self, disk: DiskId, selection: Which) {
+        let Some(detaching) = self.request_back(disk, selection) else { return };
+        let is_a_vms = !matches!(selection, Which::Clients);
         loop {
             let is_ending = detaching.record.is_ending.load(Ordering::Relaxed);
             match self.wait_for_disk(disk, &detaching.answer) {
@@ -59,20 +59,20 @@ impl StoragePlane {
     pub(crate) fn begin_detach_queues(
         &self,
         disk: DiskId,
-        which: Which,
+        selection: Which,
     ) -> Box<dyn DetachingQueue> {
-        match self.request_back(disk, which) {
+        match self.request_back(disk, selection) {
             Some(detaching) => Box::new(detaching),
             None => Box::new(AlreadyDetached),
         }
     }
 
-    fn request_back(&self, disk: DiskId, which: Which) -> Option<DetachState> {
+    fn request_back(&self, disk: DiskId, selection: Which) -> Option<DetachState> {
         let record = self.record(disk).ok()?;
         let owner = lock(&record.owner);
         let worker_channel = owner.and_then(|owner| self.channel(owner))?;
         let (reply, answer) = channel();
-        worker_channel.send(Command::Detach(disk, which, reply));
+        worker_channel.send(Command::Detach(disk, selection, reply));
         drop(owner);
         Some(DetachState { plane: self.clone(), disk, record, answer })
     }

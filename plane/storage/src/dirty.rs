@@ -30,11 +30,11 @@ impl DirtyMap {
         while size.div_ceil(region_bytes) > REGIONS_MAX {
             region_bytes *= 2;
         }
-        let words = size.div_ceil(region_bytes).div_ceil(WORD_BITS);
+        let word_count = size.div_ceil(region_bytes).div_ceil(WORD_BITS);
         Self {
             size,
             region_bytes,
-            words: (0..words).map(|_| AtomicU64::new(0)).collect(),
+            words: (0..word_count).map(|_| AtomicU64::new(0)).collect(),
             marks: AtomicI64::new(0),
         }
     }
@@ -63,28 +63,29 @@ impl DirtyMap {
         if range.offset() >= end {
             return;
         }
-        let (first, behind) = (range.offset() / self.region_bytes, end.div_ceil(self.region_bytes));
-        let mut at = first;
-        while at < behind {
-            let upto = (at / WORD_BITS + 1).saturating_mul(WORD_BITS).min(behind);
-            let bits = (u64::MAX >> (WORD_BITS - (upto - at))) << (at % WORD_BITS);
-            let Some(word) = self.words.get((at / WORD_BITS) as usize) else { return };
+        let (first, region_end) =
+            (range.offset() / self.region_bytes, end.div_ceil(self.region_bytes));
+        let mut region = first;
+        while region < region_end {
+            let upto = (region / WORD_BITS + 1).saturating_mul(WORD_BITS).min(region_end);
+            let bits = (u64::MAX >> (WORD_BITS - (upto - region))) << (region % WORD_BITS);
+            let Some(cell) = self.words.get((region / WORD_BITS) as usize) else { return };
             // The data is written before the mark is set, so a reader that finds the mark reads the
             // new data.
-            let before = word.fetch_or(bits, Ordering::AcqRel);
+            let before = cell.fetch_or(bits, Ordering::AcqRel);
             let new = (bits & !before).count_ones();
             if new > 0 {
                 self.marks.fetch_add(new.into(), Ordering::Relaxed);
             }
-            at = upto;
+            region = upto;
         }
     }
 
     /// Clears a region's mark. Returns true if it was set.
     pub fn clear(&self, region: u64) -> bool {
-        let Some(word) = self.words.get((region / WORD_BITS) as usize) else { return false };
+        let Some(bits) = self.words.get((region / WORD_BITS) as usize) else { return false };
         let bit = 1 << (region % WORD_BITS);
-        let was_marked = word.fetch_and(!bit, Ordering::AcqRel) & bit != 0;
+        let was_marked = bits.fetch_and(!bit, Ordering::AcqRel) & bit != 0;
         if was_marked {
             self.marks.fetch_sub(1, Ordering::Relaxed);
         }
@@ -94,18 +95,18 @@ impl DirtyMap {
     /// Returns true if a region is marked.
     #[must_use]
     pub fn is_marked(&self, region: u64) -> bool {
-        let word = self.words.get((region / WORD_BITS) as usize);
-        word.is_some_and(|word| word.load(Ordering::Acquire) >> (region % WORD_BITS) & 1 != 0)
+        let bits = self.words.get((region / WORD_BITS) as usize);
+        bits.is_some_and(|bits| bits.load(Ordering::Acquire) >> (region % WORD_BITS) & 1 != 0)
     }
 
     /// Returns the first marked region from `region` on.
     #[must_use]
     pub fn next(&self, region: u64) -> Option<u64> {
         let mut mask = u64::MAX << (region % WORD_BITS);
-        for (number, word) in self.words.iter().enumerate().skip((region / WORD_BITS) as usize) {
-            let found = word.load(Ordering::Acquire) & mask;
-            if found != 0 {
-                return Some(number as u64 * WORD_BITS + u64::from(found.trailing_zeros()));
+        for (number, bits) in self.words.iter().enumerate().skip((region / WORD_BITS) as usize) {
+            let found_bits = bits.load(Ordering::Acquire) & mask;
+            if found_bits != 0 {
+                return Some(number as u64 * WORD_BITS + u64::from(found_bits.trailing_zeros()));
             }
             mask = u64::MAX;
         }

@@ -103,13 +103,13 @@ pub(crate) struct DiskState {
 }
 
 impl DiskState {
-    pub(crate) fn new(layers: Vec<Layer>, place: Option<DiskIndex>) -> Self {
+    pub(crate) fn new(layers: Vec<Layer>, disk_index: Option<DiskIndex>) -> Self {
         Self {
-            one_piece: OnePiece::of(&layers),
+            one_piece: OnePiece::from_layers(&layers),
             has_failed_flush: has_failed_flush(&layers),
             is_reopening: false,
             layers,
-            index: place,
+            index: disk_index,
             queued: QueuedList::default(),
             mirror: MirrorUse::default(),
             service: Service::On,
@@ -136,7 +136,7 @@ impl DiskState {
 
     /// Sets other images and files.
     pub(crate) fn set_layers(&mut self, layers: Vec<Layer>) {
-        self.one_piece = OnePiece::of(&layers);
+        self.one_piece = OnePiece::from_layers(&layers);
         self.has_failed_flush = has_failed_flush(&layers);
         self.layers = layers;
     }
@@ -168,7 +168,7 @@ impl DiskState {
     /// flush reports.
     #[inline]
     pub(crate) fn writes_durably(&self) -> bool {
-        self.is_linear() && self.layers.first().is_some_and(|own| own.is_direct)
+        self.is_linear() && self.layers.first().is_some_and(|top_layer| top_layer.is_direct)
     }
 
     /// Returns true if no requests are taken from the disk's queues.
@@ -179,7 +179,8 @@ impl DiskState {
     /// Returns true if a new request for this range can be translated at once.
     #[inline]
     pub(crate) fn is_next(&self, range: ByteRange) -> bool {
-        self.parked.is_empty() && self.freeing.as_ref().is_none_or(|of| of.lets_pass(range))
+        self.parked.is_empty()
+            && self.freeing.as_ref().is_none_or(|disk_state| disk_state.lets_pass(range))
     }
 
     /// Returns true if a later operation of the disk waits for one that is in flight.

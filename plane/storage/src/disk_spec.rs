@@ -33,9 +33,11 @@ impl DiskSpec {
     /// Returns the operations that can free space. A disk without images has none.
     #[must_use]
     pub fn freeing(&self) -> Freeing {
-        let own = self.layers.first();
-        let can_zero_fast = own.is_some_and(|own| own.file.properties().can_punch);
-        let has_blocks = own.is_some_and(|own| own.image.linear_offset().is_none());
+        let top_layer = self.layers.first();
+        let can_zero_fast =
+            top_layer.is_some_and(|top_layer| top_layer.file.properties().can_punch);
+        let has_blocks =
+            top_layer.is_some_and(|top_layer| top_layer.image.linear_offset().is_none());
         Freeing { can_discard: can_zero_fast || has_blocks, can_zero_fast }
     }
 }

@@ -44,11 +44,11 @@ impl StorageEngine {
         }
         let mut numbers = core::mem::take(&mut self.arrived);
         match self.admit_together(&numbers) {
-            Some(of) => {
-                let begun = numbers.iter().take(of.dispatched);
+            Some(batch) => {
+                let dispatched = numbers.iter().take(batch.dispatched);
                 // No requests exceed the room: a queue is read only as far as its store has room.
-                let others = numbers.iter().skip(of.dispatched + of.waiting);
-                begun.chain(others).for_each(|&number| self.begin(number));
+                let others = numbers.iter().skip(batch.dispatched + batch.waiting);
+                dispatched.chain(others).for_each(|&number| self.begin(number));
             }
             None => numbers.iter().for_each(|&number| self.submit(number)),
         }
@@ -63,7 +63,7 @@ impl StorageEngine {
         let (disk_number, queue, is_mirror) = (first.disk, first.queue, first.is_mirror);
         let disk = self.disks.get_mut(disk_number)?;
         let DiskIndex { store, slot } = disk.qos_slot(is_mirror)?;
-        let of = self.stores.get_mut(store)?;
+        let worker_store = self.stores.get_mut(store)?;
         self.sizes.clear();
         for &number in numbers {
             let request = self.requests.get_mut(number)?;
@@ -73,22 +73,22 @@ impl StorageEngine {
             self.sizes.push(request.bytes);
         }
         let tag = tag_of(disk_number, is_mirror);
-        let of = of.submit_together(self.now, slot, &self.sizes, tag);
-        let dispatched = of.map_or(0, |of| of.dispatched);
+        let batch = worker_store.submit_together(self.now, slot, &self.sizes, tag);
+        let dispatched = batch.map_or(0, |batch| batch.dispatched);
         for &number in numbers.iter().skip(dispatched) {
             if let Some(request) = self.requests.get_mut(number) {
                 request.charged = None;
             }
         }
-        let of = of?;
-        for &number in numbers.iter().skip(of.dispatched).take(of.waiting) {
+        let batch = batch?;
+        for &number in numbers.iter().skip(batch.dispatched).take(batch.waiting) {
             disk.queued_list(is_mirror).push(&mut self.requests, number);
         }
-        self.queued += of.waiting;
+        self.queued += batch.waiting;
         if let Some(queue) = self.queues.get_mut(queue) {
-            queue.queued += u32::try_from(of.waiting).unwrap_or(u32::MAX);
+            queue.queued += u32::try_from(batch.waiting).unwrap_or(u32::MAX);
         }
-        Some(of)
+        Some(batch)
     }
 
     /// Submits a request to its store's scheduler. The request starts or is queued.
@@ -98,16 +98,16 @@ impl StorageEngine {
         let disk_number = request.disk;
         let Some(disk) = self.disks.get_mut(disk_number) else { return self.begin(number) };
         let is_mirror = request.is_mirror;
-        let place = disk.qos_slot(is_mirror);
-        let Some(DiskIndex { store, slot }) = place else { return self.begin(number) };
-        let Some(of) = self.stores.get_mut(store) else { return self.begin(number) };
+        let index = disk.qos_slot(is_mirror);
+        let Some(DiskIndex { store, slot }) = index else { return self.begin(number) };
+        let Some(worker_store) = self.stores.get_mut(store) else { return self.begin(number) };
         let bytes = counted_bytes(disk, request);
         request.bytes = bytes;
-        match of.submit(self.now, slot, bytes, tag_of(disk_number, is_mirror)) {
-            Ok(Submitted::Dispatch) => request.charged = place,
+        match worker_store.submit(self.now, slot, bytes, tag_of(disk_number, is_mirror)) {
+            Ok(Submitted::Dispatch) => request.charged = index,
             Ok(Submitted::Queued) => {
-                if let Some(of) = self.queues.get_mut(request.queue) {
-                    of.queued += 1;
+                if let Some(queue_state) = self.queues.get_mut(request.queue) {
+                    queue_state.queued += 1;
                 }
                 self.queued += 1;
                 return disk.queued_list(is_mirror).push(&mut self.requests, number);
@@ -121,63 +121,64 @@ impl StorageEngine {
 
     /// Starts the requests that their stores dispatch now. Returns true if there were any.
     pub(crate) fn dispatch_ready(&mut self) -> bool {
-        let mut any = false;
+        let mut has_dispatched = false;
         for store in self.stores.numbers() {
-            any |= self.dispatch_request(store);
+            has_dispatched |= self.dispatch_request(store);
         }
-        any
+        has_dispatched
     }
 
     /// Exchanges reports and grants with the budget of a store that other workers use, too.
     fn exchange(&mut self, store: usize) {
-        let Some(of) = self.stores.get_mut(store) else { return };
-        let (id, events) = (of.id, of.exchange(self.now));
+        let Some(worker_store) = self.stores.get_mut(store) else { return };
+        let (id, events) = (worker_store.id, worker_store.exchange(self.now));
         if !events.is_empty() {
             self.note_events(id, events);
         }
     }
 
     fn dispatch_request(&mut self, store: usize) -> bool {
-        let (now, mut any) = (self.now, false);
+        let (now, mut has_dispatched) = (self.now, false);
         self.exchange(store);
         while self.handle_begun() < REQUESTS_MAX {
-            let Some(of) = self.stores.get_mut(store) else { break };
+            let Some(worker_store) = self.stores.get_mut(store) else { break };
             // Completions are passed even without queued requests. Otherwise the next requests
             // would be queued because the scheduler has not received these completions.
-            of.report_completions(now);
-            if of.waiting == 0 {
+            worker_store.report_completions(now);
+            if worker_store.waiting == 0 {
                 break;
             }
-            let Next::Dispatch { disk: slot, tag } = of.poll(now) else { break };
-            any = true;
-            if !of.handle_dispatched(now, slot) {
+            let Next::Dispatch { disk: slot, tag } = worker_store.poll(now) else { break };
+            has_dispatched = true;
+            if !worker_store.handle_dispatched(now, slot) {
                 self.begin_first(tag);
-            } else if !of.has_uncharged(slot) {
+            } else if !worker_store.has_uncharged(slot) {
                 self.resume_queues_of_slot(DiskIndex { store, slot });
             }
         }
-        let Some(of) = self.stores.get_mut(store) else { return any };
-        let room = of.spec.waiting_max.saturating_sub(of.waiting) as usize;
-        let starved: Vec<usize> = of.starved.drain(..room.min(of.starved.len())).collect();
-        if any {
+        let Some(worker_store) = self.stores.get_mut(store) else { return has_dispatched };
+        let available = worker_store.spec.waiting_max.saturating_sub(worker_store.waiting) as usize;
+        let starved: Vec<usize> =
+            worker_store.starved.drain(..available.min(worker_store.starved.len())).collect();
+        if has_dispatched {
             self.exchange(store);
         }
         starved.into_iter().for_each(|queue| self.resume_queue(queue));
-        any
+        has_dispatched
     }
 
     /// Starts the first queued request of a disk. The tag is that of the scheduler.
     fn begin_first(&mut self, tag: u32) {
         let (disk, is_mirror) = ((tag & !MIRROR_TAG) as usize, tag & MIRROR_TAG != 0);
         let Some(disk) = self.disks.get_mut(disk) else { return };
-        let place = disk.qos_slot(is_mirror);
+        let index = disk.qos_slot(is_mirror);
         let Some(number) = disk.queued_list(is_mirror).pop(&self.requests) else { return };
         self.queued -= 1;
         let Some(request) = self.requests.get_mut(number) else { return };
-        request.charged = place;
+        request.charged = index;
         let queue = request.queue;
-        if let Some(of) = self.queues.get_mut(queue) {
-            of.queued -= 1;
+        if let Some(queue_state) = self.queues.get_mut(queue) {
+            queue_state.queued -= 1;
         }
         self.resume_queue(queue);
         self.begin(number);
@@ -188,28 +189,33 @@ impl StorageEngine {
     /// charged.
     pub(crate) fn bypass_scheduler(&mut self, disk_number: usize, is_mirror: bool, is_owed: bool) {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
-        let mut held = core::mem::take(disk.queued_list(is_mirror));
-        let through: Vec<usize> = core::iter::from_fn(|| held.pop(&self.requests)).collect();
-        if through.is_empty() {
+        let mut queued = core::mem::take(disk.queued_list(is_mirror));
+        let bypassing: Vec<usize> = core::iter::from_fn(|| queued.pop(&self.requests)).collect();
+        if bypassing.is_empty() {
             return;
         }
-        self.queued -= through.len();
+        self.queued -= bypassing.len();
         if let Some(DiskIndex { store, slot }) = disk.qos_slot(is_mirror) {
-            if let Some(of) = self.stores.get_mut(store) {
+            if let Some(worker_store) = self.stores.get_mut(store) {
                 if is_owed {
                     self.has_room = false;
-                    let bytes = |number: &usize| self.requests.get(*number).map(|of| of.bytes);
-                    of.uncharged.entry(slot).or_default().extend(through.iter().filter_map(bytes));
+                    let bytes =
+                        |number: &usize| self.requests.get(*number).map(|request| request.bytes);
+                    worker_store
+                        .uncharged
+                        .entry(slot)
+                        .or_default()
+                        .extend(bypassing.iter().filter_map(bytes));
                 } else {
-                    let count = u32::try_from(through.len()).unwrap_or(u32::MAX);
-                    of.waiting = of.waiting.saturating_sub(count);
+                    let count = u32::try_from(bypassing.len()).unwrap_or(u32::MAX);
+                    worker_store.waiting = worker_store.waiting.saturating_sub(count);
                 }
             }
         }
-        for number in through {
+        for number in bypassing {
             let queue = self.requests.get(number).map(|request| request.queue);
-            if let Some(of) = queue.and_then(|queue| self.queues.get_mut(queue)) {
-                of.queued -= 1;
+            if let Some(queue_state) = queue.and_then(|queue| self.queues.get_mut(queue)) {
+                queue_state.queued -= 1;
             }
             self.begin(number);
         }
@@ -225,25 +231,29 @@ impl StorageEngine {
     /// queue's limit.
     pub(crate) fn has_room(&self, requests: usize) -> bool {
         let mut stores = self.stores.numbers().filter_map(|store| self.stores.get(store));
-        self.handle_begun() + requests <= REQUESTS_MAX && stores.all(|of| of.has_room(requests))
+        self.handle_begun() + requests <= REQUESTS_MAX
+            && stores.all(|worker_store| worker_store.has_room(requests))
     }
 
     /// Returns the number of requests that may be taken from a queue. Called for each queue in each
     /// iteration. It therefore accesses no disk, and no store if [there is room](Self::has_room).
     #[inline]
     pub(crate) fn remaining(&self, number: usize) -> usize {
-        let Some(queue) = self.queues.get(number).filter(|of| !of.is_stopped) else { return 0 };
+        let Some(queue) = self.queues.get(number).filter(|queue_state| !queue_state.is_stopped)
+        else {
+            return 0;
+        };
         if self.has_room {
             return queue.held_max.saturating_sub(queue.queued) as usize;
         }
-        let room = REQUESTS_MAX - self.handle_begun().min(REQUESTS_MAX);
-        let Some(DiskIndex { store, slot }) = queue.index else { return room };
+        let available = REQUESTS_MAX - self.handle_begun().min(REQUESTS_MAX);
+        let Some(DiskIndex { store, slot }) = queue.index else { return available };
         match self.stores.get(store) {
-            Some(of) if of.has_uncharged(slot) => 0,
-            Some(of) => {
-                room.min(of.remaining()).min(queue.held_max.saturating_sub(queue.queued) as usize)
-            }
-            None => room,
+            Some(worker_store) if worker_store.has_uncharged(slot) => 0,
+            Some(worker_store) => available
+                .min(worker_store.remaining())
+                .min(queue.held_max.saturating_sub(queue.queued) as usize),
+            None => available,
         }
     }
 
@@ -254,19 +264,24 @@ impl StorageEngine {
         }
         let Some(queue) = self.queues.get_mut(number) else { return };
         queue.is_paused = true;
-        let store = queue.index.and_then(|place| self.stores.get_mut(place.store));
-        if let Some(of) = store.filter(|of| queue.queued == 0 && of.waiting >= of.spec.waiting_max)
-        {
-            of.starved.push_back(number);
+        let store = queue.index.and_then(|index| self.stores.get_mut(index.store));
+        if let Some(worker_store) = store.filter(|worker_store| {
+            queue.queued == 0 && worker_store.waiting >= worker_store.spec.waiting_max
+        }) {
+            worker_store.starved.push_back(number);
         }
     }
 
     /// Resumes a paused queue: it is read again.
     pub(crate) fn resume_queue(&mut self, number: usize) {
-        let Some(of) = self.queues.get_mut(number).filter(|of| of.is_paused) else { return };
-        of.is_paused = false;
-        of.empty_polls = 0;
-        if core::mem::take(&mut of.is_unwatched) {
+        let Some(queue_state) =
+            self.queues.get_mut(number).filter(|queue_state| queue_state.is_paused)
+        else {
+            return;
+        };
+        queue_state.is_paused = false;
+        queue_state.empty_polls = 0;
+        if core::mem::take(&mut queue_state.is_unwatched) {
             self.to_watch.push(number);
         }
         self.active.add(number);
@@ -275,16 +290,16 @@ impl StorageEngine {
     /// Resumes the paused queues of a disk.
     pub(crate) fn resume_queues(&mut self, disk: usize) {
         for number in self.queues.numbers() {
-            if self.queues.get(number).is_some_and(|of| of.disk == disk) {
+            if self.queues.get(number).is_some_and(|queue_state| queue_state.disk == disk) {
                 self.resume_queue(number);
             }
         }
     }
 
     /// Resumes the paused queues of one slot of a store.
-    pub(crate) fn resume_queues_of_slot(&mut self, place: DiskIndex) {
+    pub(crate) fn resume_queues_of_slot(&mut self, index: DiskIndex) {
         for number in self.queues.numbers() {
-            if self.queues.get(number).is_some_and(|of| of.index == Some(place)) {
+            if self.queues.get(number).is_some_and(|queue_state| queue_state.index == Some(index)) {
                 self.resume_queue(number);
             }
         }
@@ -293,14 +308,16 @@ impl StorageEngine {
     /// Adjusts the number of a store's queues, which determines the limit of queued requests per
     /// queue.
     pub(crate) fn add_queues(&mut self, store: usize, count: i32) {
-        let Some(of) = self.stores.get_mut(store) else { return };
-        let before = of.each;
-        of.add_queues(count);
-        let (each, has_changed) = (of.each, of.each != before);
+        let Some(worker_store) = self.stores.get_mut(store) else { return };
+        let before = worker_store.each;
+        worker_store.add_queues(count);
+        let (per_queue, has_changed) = (worker_store.each, worker_store.each != before);
         for number in self.queues.numbers().filter(|_| has_changed) {
             let queue = self.queues.get_mut(number);
-            if let Some(queue) = queue.filter(|of| of.index.is_some_and(|of| of.store == store)) {
-                queue.held_max = each;
+            if let Some(queue) = queue.filter(|queue_state| {
+                queue_state.index.is_some_and(|queue_state| queue_state.store == store)
+            }) {
+                queue.held_max = per_queue;
             }
         }
     }
@@ -309,18 +326,20 @@ impl StorageEngine {
     #[must_use]
     pub fn next_deadline(&self) -> Option<Time> {
         let stores = self.stores.numbers().filter_map(|number| self.stores.get(number));
-        let own = self.stalls_deadline().into_iter().chain(self.idle_deadline());
-        let own = own.chain(self.respites_deadline()).chain(self.full_deadline());
-        let own = own.chain(self.spares_deadline());
-        stores.filter_map(|of| of.next_deadline()).chain(own).min()
+        let deadlines = self.stalls_deadline().into_iter().chain(self.idle_deadline());
+        let deadlines = deadlines.chain(self.respites_deadline()).chain(self.full_deadline());
+        let deadlines = deadlines.chain(self.spares_deadline());
+        stores.filter_map(|deadline_store| deadline_store.next_deadline()).chain(deadlines).min()
     }
 
     /// Passes the remaining completions of this iteration to the schedulers. For a store with
     /// queued requests, the next iteration passes them and dispatches requests at once.
     pub(crate) fn report_completions(&mut self) {
         for number in self.stores.numbers() {
-            if let Some(of) = self.stores.get_mut(number).filter(|of| of.waiting == 0) {
-                of.report_completions(self.now);
+            if let Some(worker_store) =
+                self.stores.get_mut(number).filter(|worker_store| worker_store.waiting == 0)
+            {
+                worker_store.report_completions(self.now);
             }
         }
     }
@@ -328,8 +347,8 @@ impl StorageEngine {
     /// Samples the delivered operations of all stores, if due.
     pub(crate) fn observe(&mut self) {
         for number in self.stores.numbers() {
-            let Some(of) = self.stores.get_mut(number) else { continue };
-            let (id, events) = (of.id, of.observe(self.now));
+            let Some(worker_store) = self.stores.get_mut(number) else { continue };
+            let (id, events) = (worker_store.id, worker_store.observe(self.now));
             self.note_events(id, events);
         }
     }
@@ -340,20 +359,20 @@ impl StorageEngine {
 /// service.
 #[inline]
 pub(crate) fn report_to_store(
-    of: &mut WorkerStore,
+    worker_store: &mut WorkerStore,
     now: Time,
-    place: DiskIndex,
+    index: DiskIndex,
     request: &EngineRequest,
     (outcome, is_alone): (DiskOutcome, bool),
 ) {
     if outcome == DiskOutcome::NoSpace {
-        return of.handle_undone(now, place.slot, request.bytes);
+        return worker_store.handle_undone(now, index.slot, request.bytes);
     }
     let latency_ns = request.moved.ns_since(request.sent);
     let latency_ns = Some(latency_ns).filter(|ns| *ns > 0);
     let (operation, bytes) = (request.operation(), request.bytes);
-    let ended = Completed { operation, bytes, requests: 1, latency_ns };
-    of.handle_answered(now, place.slot, ended, is_alone);
+    let completed = Completed { operation, bytes, requests: 1, latency_ns };
+    worker_store.handle_answered(now, index.slot, completed, is_alone);
 }
 
 /// Returns the bytes that a request is charged for; 0 if it is charged as one operation.
@@ -362,7 +381,7 @@ fn counted_bytes(disk: &DiskState, request: &EngineRequest) -> u32 {
     let counts = match request.op {
         DiskOp::Read | DiskOp::Write { .. } => true,
         DiskOp::WriteZeroes { may_unmap: true, .. } => {
-            !disk.layers.first().is_some_and(|own| own.can_punch)
+            !disk.layers.first().is_some_and(|top_layer| top_layer.can_punch)
         }
         DiskOp::WriteZeroes { .. } => true,
         DiskOp::Flush | DiskOp::Discard | DiskOp::Status { .. } => false,

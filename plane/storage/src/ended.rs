@@ -16,8 +16,8 @@ pub(crate) struct CompletionBatch {
 impl Default for CompletionBatch {
     fn default() -> Self {
         let operation = IoKind::Read;
-        let of = Completed { operation, bytes: 0, requests: 0, latency_ns: None };
-        Self { slot: DiskSlot(0), of }
+        let completion = Completed { operation, bytes: 0, requests: 0, latency_ns: None };
+        Self { slot: DiskSlot(0), of: completion }
     }
 }
 
@@ -34,19 +34,19 @@ impl CompletionBatch {
         scheduler: &mut Recorded<StoreScheduler>,
         now: Time,
         slot: DiskSlot,
-        of: Completed,
+        completed: Completed,
     ) {
         let is_alike = self.slot == slot
-            && self.of.bytes == of.bytes
-            && self.of.operation == of.operation
-            && self.of.latency_ns.is_some() == of.latency_ns.is_some();
+            && self.of.bytes == completed.bytes
+            && self.of.operation == completed.operation
+            && self.of.latency_ns.is_some() == completed.latency_ns.is_some();
         if !is_alike || self.is_empty() {
             self.report(scheduler, now);
-            (self.slot, self.of) = (slot, of);
+            (self.slot, self.of) = (slot, completed);
             return;
         }
-        self.of.requests += of.requests;
-        if let (Some(sum), Some(ns)) = (&mut self.of.latency_ns, of.latency_ns) {
+        self.of.requests += completed.requests;
+        if let (Some(sum), Some(ns)) = (&mut self.of.latency_ns, completed.latency_ns) {
             *sum = sum.saturating_add(ns);
         }
     }
@@ -82,15 +82,15 @@ mod tests {
     /// Creates a store with a queue depth of 1, and returns the slots of two disks on it.
     fn store(now: Time) -> (WorkerStore, [DiskSlot; 2]) {
         let spec = StoreSpec { depth_min: 1, depth_max: 1, ..StoreSpec::default() };
-        let mut of = WorkerStore::new(Time::ZERO, StoreId(1), spec, None);
+        let mut worker_store = WorkerStore::new(Time::ZERO, StoreId(1), spec, None);
         let mut store = Store::new(Capacity::Declared(1000));
         for disk in [DiskId(0), DiskId(1)] {
             let proposal = Proposal::Disk(disk, LimitsSource::Own(Limits::default()));
             for change in store.propose(&[proposal], false).unwrap() {
-                of.apply(now, change, false);
+                worker_store.apply(now, change, false);
             }
         }
-        (of, [DiskId(0), DiskId(1)].map(|disk| store.slot(disk).unwrap()))
+        (worker_store, [DiskId(0), DiskId(1)].map(|disk| store.slot(disk).unwrap()))
     }
 
     /// A completion at the end of an iteration lets the next one dispatch queued requests. That
@@ -98,24 +98,24 @@ mod tests {
     #[test]
     fn who_waits_does_not_wait_for_being_told() {
         let now = Time::from_ns(1 << 40);
-        let (mut of, [first, second]) = store(now);
-        assert_eq!(of.submit(now, first, 4096, 0), Ok(Submitted::Dispatch));
-        assert_eq!(of.submit(now, second, 4096, 1), Ok(Submitted::Queued));
-        assert_eq!(of.poll(now), Next::Idle);
+        let (mut worker_store, [first, second]) = store(now);
+        assert_eq!(worker_store.submit(now, first, 4096, 0), Ok(Submitted::Dispatch));
+        assert_eq!(worker_store.submit(now, second, 4096, 1), Ok(Submitted::Queued));
+        assert_eq!(worker_store.poll(now), Next::Idle);
         let operation = IoKind::Read;
-        let ended = Completed { operation, bytes: 4096, requests: 1, latency_ns: Some(80_000) };
-        of.handle_answered(now, first, ended, false);
-        assert_eq!(of.next_deadline(), Some(Time::ZERO));
-        of.report_completions(now);
-        assert_eq!(of.poll(now), Next::Dispatch { disk: second, tag: 1 });
+        let completed = Completed { operation, bytes: 4096, requests: 1, latency_ns: Some(80_000) };
+        worker_store.handle_answered(now, first, completed, false);
+        assert_eq!(worker_store.next_deadline(), Some(Time::ZERO));
+        worker_store.report_completions(now);
+        assert_eq!(worker_store.poll(now), Next::Dispatch { disk: second, tag: 1 });
     }
 
     /// A completion that differs from earlier ones is not reported with their properties.
     #[test]
     fn each_is_told_as_what_it_was() {
         let now = Time::from_ns(1 << 40);
-        let (of, [first, second]) = store(now);
-        let spec = StoreSpec { depth_min: 64, depth_max: 64, ..of.spec };
+        let (worker_store, [first, second]) = store(now);
+        let spec = StoreSpec { depth_min: 64, depth_max: 64, ..worker_store.spec };
         let mut scheduler = Recorded::scheduler(None, (now, "0"), spec);
         let mut store = Store::new(Capacity::Declared(1000));
         for disk in [DiskId(0), DiskId(1)] {
@@ -125,24 +125,25 @@ mod tests {
             }
         }
         scheduler.observe(now);
-        let all = [(first, 8192, 5), (first, 8192, 3), (first, 65_536, 2), (second, 65_536, 4)];
-        let mut ended = CompletionBatch::default();
-        for (slot, bytes, count) in all {
+        let completions =
+            [(first, 8192, 5), (first, 8192, 3), (first, 65_536, 2), (second, 65_536, 4)];
+        let mut batch = CompletionBatch::default();
+        for (slot, bytes, count) in completions {
             for _ in 0..count {
                 assert_eq!(scheduler.submit(now, slot, bytes, 0), Ok(Submitted::Dispatch));
             }
         }
-        for (at, (slot, bytes, count)) in all.into_iter().enumerate() {
-            let latency_ns = (at != 1).then_some(100_000);
+        for (position, (slot, bytes, count)) in completions.into_iter().enumerate() {
+            let latency_ns = (position != 1).then_some(100_000);
             for _ in 0..count {
-                let operation = if at == 2 { IoKind::Write } else { IoKind::Read };
-                let of = Completed { operation, bytes, requests: 1, latency_ns };
-                ended.add(&mut scheduler, now, slot, of);
+                let operation = if position == 2 { IoKind::Write } else { IoKind::Read };
+                let completed = Completed { operation, bytes, requests: 1, latency_ns };
+                batch.add(&mut scheduler, now, slot, completed);
             }
         }
         assert_eq!(scheduler.in_flight(), 4, "the last are not told yet");
-        ended.report(&mut scheduler, now);
-        assert!(ended.is_empty());
+        batch.report(&mut scheduler, now);
+        assert!(batch.is_empty());
         assert_eq!(scheduler.in_flight(), 0);
         let later = now + Duration::from_secs(1);
         scheduler.observe(later);

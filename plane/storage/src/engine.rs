@@ -154,14 +154,16 @@ impl StorageEngine {
     pub fn add_disk(
         &mut self,
         spec: DiskSpec,
-        place: Option<DiskLocation>,
+        location: Option<DiskLocation>,
     ) -> Result<usize, NotAdded> {
-        let place = match place {
+        let index = match location {
             None => None,
             Some(DiskLocation { store, slot }) => {
                 let number = self.store_number(store);
-                let of = number.and_then(|number| self.stores.get(number));
-                if !of.is_some_and(|of| of.has(slot) && !of.is_leaving) {
+                let worker_store = number.and_then(|number| self.stores.get(number));
+                if !worker_store
+                    .is_some_and(|worker_store| worker_store.has(slot) && !worker_store.is_leaving)
+                {
                     return Err(NotAdded { error: std::io::ErrorKind::NotFound.into(), spec });
                 }
                 number.map(|store| DiskIndex { store, slot })
@@ -170,14 +172,14 @@ impl StorageEngine {
         // A disk without images is suspended until they are set.
         let is_waiting = spec.layers.is_empty();
         let layers = if is_waiting { Vec::new() } else { self.take_files(spec)? };
-        if let Some(DiskIndex { store, slot }) = place {
-            if let Some(of) = self.stores.get_mut(store) {
-                of.disks += 1;
-                of.expect(slot);
+        if let Some(DiskIndex { store, slot }) = index {
+            if let Some(worker_store) = self.stores.get_mut(store) {
+                worker_store.disks += 1;
+                worker_store.expect(slot);
             }
         }
         let service = if is_waiting { Service::Suspended } else { Service::On };
-        let number = self.disks.insert(DiskState { service, ..DiskState::new(layers, place) });
+        let number = self.disks.insert(DiskState { service, ..DiskState::new(layers, index) });
         // The disk's previous worker may have left freed space that must be zeroed.
         self.begin_zeroing(number);
         Ok(number)
@@ -198,12 +200,12 @@ impl StorageEngine {
         let is_mirror = kind == QueueKind::Mirror;
         let owner = self.disks.get_mut(disk).filter(|owner| !owner.is_closing)?;
         owner.queues += 1;
-        let (place, is_stopped) = (owner.qos_slot(is_mirror), owner.is_stopped());
+        let (index, is_stopped) = (owner.qos_slot(is_mirror), owner.is_stopped());
         if let Some(DiskIndex { store, .. }) = owner.index {
             self.add_queues(store, 1);
         }
-        let store = place.and_then(|place| self.stores.get(place.store));
-        let held_max = store.map_or(u32::MAX, |of| of.each);
+        let store = index.and_then(|index| self.stores.get(index.store));
+        let held_max = store.map_or(u32::MAX, |worker_store| worker_store.each);
         let number = self.queues.insert(QueueState {
             queue,
             disk,
@@ -219,7 +221,7 @@ impl StorageEngine {
             queued: 0,
             full_queued: 0,
             held_max,
-            index: place,
+            index,
             is_stopped,
             is_paused: false,
             is_unwatched: false,
@@ -233,8 +235,8 @@ impl StorageEngine {
 
     /// Sets the disk identity that is published while the queue is served.
     pub(crate) fn name_queue(&mut self, queue: usize, id: DiskId) {
-        if let Some(of) = self.queues.get_mut(queue) {
-            of.id = Some(id);
+        if let Some(queue_state) = self.queues.get_mut(queue) {
+            queue_state.id = Some(id);
         }
     }
 
@@ -252,7 +254,7 @@ impl StorageEngine {
     /// Returns the descriptor that signals requests of a queue.
     #[must_use]
     pub fn queue_fd(&self, queue: usize) -> Option<BorrowedFd<'_>> {
-        self.queues.get(queue).map(|of| of.queue.wake_fd())
+        self.queues.get(queue).map(|queue_state| queue_state.queue.wake_fd())
     }
 
     /// Returns the descriptor that signals completions of the I/O.

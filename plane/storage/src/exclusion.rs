@@ -27,8 +27,8 @@ pub(crate) trait Lock<T> {
 }
 
 /// Locks a mutex, also after a panic of another thread.
-pub(crate) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Flag that is changed only under a [`Lock`], and read without it.

@@ -177,9 +177,9 @@ impl DiskQueue for FakeQueue {
     fn payloads(&self) -> &dyn Any {
         &self.payloads
     }
-    fn zero_payload(&mut self, tag: u32, from: u64, len: u64) {
-        let (from, len) = (from as usize, len as usize);
-        self.payloads.lock().unwrap()[tag as usize][from..from + len].fill(0);
+    fn zero_payload(&mut self, tag: u32, start: u64, len: u64) {
+        let (start, len) = (start as usize, len as usize);
+        self.payloads.lock().unwrap()[tag as usize][start..start + len].fill(0);
     }
     fn complete(&mut self, tag: u32, outcome: DiskOutcome) {
         self.client.lock().unwrap().unseen.push((tag, outcome));
@@ -279,7 +279,7 @@ pub(crate) struct Trouble {
 
 impl Trouble {
     fn stalls(&self, pending: &Pending) -> bool {
-        let is_one = match &pending.effect {
+        let is_stalled = match &pending.effect {
             Effect::Flush => self.stalled_flushes,
             Effect::Change(Change::Zero { len, .. }) => self.stalled_zeroing && *len > PAGE,
             Effect::ReadInto { offset, .. } => {
@@ -287,7 +287,7 @@ impl Trouble {
             }
             _ => false,
         };
-        is_one || Some(pending.file) == self.stalled_file
+        is_stalled || Some(pending.file) == self.stalled_file
     }
 }
 
@@ -332,8 +332,8 @@ impl FakeIo {
             | Effect::Change(Change::Write { offset, bytes }) => (*offset, bytes.len() as u64),
             Effect::Change(Change::Zero { offset, len }) => {
                 let (file, end) = (pending.file, (offset + len) / PAGE);
-                self.pages.retain(|(of, page)| {
-                    *of != file || *page < offset.div_ceil(PAGE) || *page >= end
+                self.pages.retain(|(page_file, page)| {
+                    *page_file != file || *page < offset.div_ceil(PAGE) || *page >= end
                 });
                 return true;
             }
@@ -357,10 +357,10 @@ impl FakeIo {
         match &pending.effect {
             Effect::Nothing | Effect::Unsupported | Effect::Flush => Vec::new(),
             Effect::ReadBytes { offset, len } => memory.padded(*offset, *len),
-            Effect::ReadInto { offset, payloads, tag, from, len } => {
-                let found = memory.padded(*offset, *len);
-                payloads.lock().unwrap()[*tag as usize][*from..*from + *len]
-                    .copy_from_slice(&found);
+            Effect::ReadInto { offset, payloads, tag, from: start, len } => {
+                let content = memory.padded(*offset, *len);
+                payloads.lock().unwrap()[*tag as usize][*start..*start + *len]
+                    .copy_from_slice(&content);
                 Vec::new()
             }
             Effect::Write { offset, bytes, is_durable } => {
@@ -434,12 +434,12 @@ impl FileIo for FakeIo {
                 Effect::Change(Change::Write { offset, bytes })
             }
             FileRequest::Flush => {
-                let mut trouble = self.trouble.lock().unwrap();
-                trouble.flushes += 1;
-                if trouble.failing_flush.is_none() {
+                let mut fault_state = self.trouble.lock().unwrap();
+                fault_state.flushes += 1;
+                if fault_state.failing_flush.is_none() {
                     self.file(file).memory().flush().unwrap();
                 }
-                drop(trouble);
+                drop(fault_state);
                 Effect::Flush
             }
             FileRequest::Discard(_) if self.trouble.lock().unwrap().cannot_zero => Effect::Nothing,
@@ -449,11 +449,12 @@ impl FileIo for FakeIo {
                 Effect::Unsupported
             }
             FileRequest::Discard(range) | FileRequest::Zero { range, .. } => {
-                let mut trouble = self.trouble.lock().unwrap();
+                let mut fault_state = self.trouble.lock().unwrap();
                 if range.len() > PAGE {
-                    trouble.zeroed = (trouble.zeroed.0 + 1, trouble.zeroed.1.max(range.len()));
+                    fault_state.zeroed =
+                        (fault_state.zeroed.0 + 1, fault_state.zeroed.1.max(range.len()));
                 }
-                drop(trouble);
+                drop(fault_state);
                 Effect::Change(Change::Zero { offset: range.offset(), len: range.len() })
             }
             FileRequest::Extend { len, .. } => Effect::Change(Change::SetLen(len)),
@@ -465,39 +466,44 @@ impl FileIo for FakeIo {
     fn submit_queued(&mut self) -> io::Result<()> {
         Ok(())
     }
-    fn poll_done(&mut self, done: &mut Vec<FileCompletion>) -> usize {
+    fn poll_done(&mut self, completions: &mut Vec<FileCompletion>) -> usize {
         if self.trouble.lock().unwrap().is_stalled {
             return 0;
         }
         let pending = std::mem::take(&mut self.pending).into_iter();
-        let (stalled, free) = pending.partition(|of| self.trouble.lock().unwrap().stalls(of));
+        let (stalled, free) =
+            pending.partition(|pending_entry| self.trouble.lock().unwrap().stalls(pending_entry));
         let stalled: Vec<Pending> = stalled;
         self.pending = free;
-        let all = self.pending.len() as u64;
+        let count_all = self.pending.len() as u64;
         let is_at_once = self.trouble.lock().unwrap().is_at_once;
-        let count = if is_at_once { all } else { self.dice.below(all + 1) };
+        let count = if is_at_once { count_all } else { self.dice.below(count_all + 1) };
         for _ in 0..count {
-            let which = self.dice.below(self.pending.len() as u64) as usize;
-            let pending = self.pending.swap_remove(which);
-            let trouble = self.trouble.lock().unwrap();
-            let kind = trouble.kind.filter(|_| self.dice.below(trouble.one_in) == 0);
-            let is_full = trouble.is_full;
+            let index = self.dice.below(self.pending.len() as u64) as usize;
+            let pending = self.pending.swap_remove(index);
+            let fault_state = self.trouble.lock().unwrap();
+            let kind = fault_state.kind.filter(|_| self.dice.below(fault_state.one_in) == 0);
+            let is_full = fault_state.is_full;
             let kind = match &pending.effect {
-                Effect::Flush => trouble.failing_flush.or(kind.filter(|_| !trouble.spares_flushes)),
+                Effect::Flush => {
+                    fault_state.failing_flush.or(kind.filter(|_| !fault_state.spares_flushes))
+                }
                 Effect::Unsupported => Some(io::ErrorKind::Unsupported),
-                Effect::Write { is_durable: true, .. } => trouble.failing_durable_write.or(kind),
-                Effect::Change(Change::Zero { .. }) if trouble.failing_zeroing => {
+                Effect::Write { is_durable: true, .. } => {
+                    fault_state.failing_durable_write.or(kind)
+                }
+                Effect::Change(Change::Zero { .. }) if fault_state.failing_zeroing => {
                     Some(io::ErrorKind::Other)
                 }
                 _ => kind,
             };
-            drop(trouble);
+            drop(fault_state);
             let outcome = match kind {
                 Some(kind) => Err(kind.into()),
                 None if !self.allocate(&pending, is_full) => Err(io::ErrorKind::StorageFull.into()),
                 None => Ok(self.execute(&pending)),
             };
-            done.push(FileCompletion { token: pending.token, result: outcome });
+            completions.push(FileCompletion { token: pending.token, result: outcome });
         }
         self.pending.extend(stalled);
         count as usize

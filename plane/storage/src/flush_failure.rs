@@ -33,9 +33,9 @@ impl StorageEngine {
         if is_transient(error) {
             return false;
         }
-        let own = disk.own_image();
-        own.source.flush_failure().inspect(|failure| failure.record(error));
-        own.image.handle_flush_failure();
+        let top_layer = disk.own_image();
+        top_layer.source.flush_failure().inspect(|failure| failure.record(error));
+        top_layer.image.handle_flush_failure();
         disk.has_failed_flush = true;
         // Queued requests fail now instead of after their waiting time.
         disk.full.repeat_at_once(now);
@@ -76,7 +76,7 @@ impl StorageEngine {
 
     /// Returns the error of the failed flush that makes the disk's writes fail.
     pub(crate) fn failed_flush(&self, number: usize) -> Option<String> {
-        let own = self.disks.get(number)?.layers.first()?;
-        own.source.failed_flush().map(str::to_owned)
+        let top_layer = self.disks.get(number)?.layers.first()?;
+        top_layer.source.failed_flush().map(str::to_owned)
     }
 }

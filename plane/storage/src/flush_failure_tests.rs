@@ -53,7 +53,7 @@ fn failures(bench: &mut Bench) -> Vec<String> {
 }
 
 /// Returns a disk with a first block that was written, and with a failed flush.
-fn failed(kind: Kind) -> Bench {
+fn failed_flush_bench(kind: Kind) -> Bench {
     let mut bench = Bench::new(kind, 5, 64);
     assert_eq!(write(&mut bench, WRITE, 0, 7), DiskOutcome::Done);
     set_failing(&bench, Some(ErrorKind::Other));
@@ -65,7 +65,7 @@ fn failed(kind: Kind) -> Bench {
 #[test]
 fn a_failed_flush_is_not_repeated_and_changes_fail_while_reads_proceed() {
     for kind in kinds() {
-        let mut bench = failed(kind);
+        let mut bench = failed_flush_bench(kind);
         let before = flushes(&bench);
         assert_eq!(failures(&mut bench).len(), 1, "{}", kind.name);
         assert!(bench.work.failed_flush(bench.disk).is_some());
@@ -95,23 +95,23 @@ fn all_requests_that_wait_for_a_failed_flush_fail() {
         for seed in 0..20 {
             let mut bench = Bench::with_queue(kind, (kind.create)(), seed, 3, FakeQueue::new(64));
             set_failing(&bench, Some(ErrorKind::StorageFull));
-            let mut left: Vec<u32> = (0..60).collect();
-            for &tag in &left {
+            let mut remaining_tags: Vec<u32> = (0..60).collect();
+            for &tag in &remaining_tags {
                 let op = [DiskOp::Flush, DURABLE, WRITE, DiskOp::Discard, ZEROES][tag as usize % 5];
                 let (offset, len) = match op {
                     DiskOp::Flush => (0, 0),
                     _ => (BLOCK * u64::from(tag), BLOCK),
                 };
-                bench.ask(tag, op, range(offset, len), vec![1; len as usize]);
+                bench.submit(tag, op, range(offset, len), vec![1; len as usize]);
             }
             for _ in 0..20_000 {
                 for (tag, outcome) in bench.poll() {
-                    left.retain(|of| *of != tag);
+                    remaining_tags.retain(|remaining_tag| *remaining_tag != tag);
                     let is_durable = tag % 5 < 2;
                     assert!(outcome == DiskOutcome::Failed || !is_durable, "{}", kind.name);
                 }
             }
-            assert!(left.is_empty(), "{}, seed {seed}: {left:?}", kind.name);
+            assert!(remaining_tags.is_empty(), "{}, seed {seed}: {remaining_tags:?}", kind.name);
             assert_eq!(failures(&mut bench).len(), 1);
         }
     }
@@ -142,13 +142,13 @@ fn requests_that_wait_for_space_fail_when_a_flush_fails() {
         bench.trouble.lock().unwrap().is_full = true;
         for tag in 1..9 {
             let offset = SIZE - BLOCK * u64::from(tag);
-            bench.ask(tag, WRITE, range(offset, BLOCK), vec![1; BLOCK as usize]);
+            bench.submit(tag, WRITE, range(offset, BLOCK), vec![1; BLOCK as usize]);
         }
         for _ in 0..1000 {
             assert!(bench.poll().is_empty(), "{}: they wait for space", kind.name);
         }
         set_failing(&bench, Some(ErrorKind::QuotaExceeded));
-        bench.ask(0, DiskOp::Flush, range(0, 0), Vec::new());
+        bench.submit(0, DiskOp::Flush, range(0, 0), Vec::new());
         let mut answers = Vec::new();
         for _ in 0..1000 {
             answers.extend(bench.poll());
@@ -243,7 +243,7 @@ fn a_disk_whose_flush_failed_is_closed_as_it_is() {
 #[test]
 fn a_disk_is_suspended_only_to_be_reopened() {
     for kind in kinds() {
-        let mut bench = failed(kind);
+        let mut bench = failed_flush_bench(kind);
         bench.work.suspend_disk(bench.disk);
         bench.poll();
         let (_, spec) = bench.work.poll_suspended_disk().unwrap();
@@ -256,8 +256,8 @@ fn a_disk_is_suspended_only_to_be_reopened() {
         let memory = MemoryFile::new(bench.file.memory().content());
         let image = (kind.open)(&memory);
         bench.file = FakeFile::new(memory);
-        let own = DiskLayer { image, file: Arc::clone(&bench.file) as _ };
-        let layers = [own].into_iter().chain(parent).collect();
+        let layer = DiskLayer { image, file: Arc::clone(&bench.file) as _ };
+        let layers = [layer].into_iter().chain(parent).collect();
         bench.work.resume_disk(bench.disk, DiskSpec { layers }).unwrap();
         assert!(bench.work.failed_flush(bench.disk).is_none());
         assert_eq!(write(&mut bench, WRITE, 0, 8), DiskOutcome::Done, "{}", kind.name);
@@ -274,10 +274,10 @@ fn a_failed_flush_loses_no_flushed_write() {
             let mut bench = Bench::new(kind, seed, [3, 64][seed as usize % 2]);
             let before = bench.file.memory().content();
             let mut model = Model::new(kind, seed);
-            for turn in 0..200 {
-                set_failing(&bench, (turn > 100).then_some(ErrorKind::Other));
+            for round in 0..200 {
+                set_failing(&bench, (round > 100).then_some(ErrorKind::Other));
                 for _ in 0..model.dice.below(6) {
-                    model.ask(&bench);
+                    model.submit_random(&bench);
                 }
                 for (tag, outcome) in bench.poll() {
                     let op = model.under_way.get(&tag).map(|(op, ..)| *op);
@@ -299,11 +299,11 @@ fn a_failed_flush_loses_no_flushed_write() {
             let unsynced = crash.unsynced();
             let order: Vec<_> = (0..unsynced).collect();
             for _ in 0..8 {
-                let fate = |dice: &mut Dice| match dice.below(2) {
+                let outcome = |random: &mut Dice| match random.below(2) {
                     0 => WriteOutcome::Persisted,
                     _ => WriteOutcome::Lost,
                 };
-                let fates: Vec<_> = (0..unsynced).map(|_| fate(&mut model.dice)).collect();
+                let fates: Vec<_> = (0..unsynced).map(|_| outcome(&mut model.dice)).collect();
                 model.check_crash(kind, crash.file(&order, &fates));
             }
         }

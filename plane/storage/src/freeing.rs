@@ -60,14 +60,18 @@ impl StorageEngine {
         };
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
         let in_flight = self.requests.numbers().filter_map(|number| self.requests.get(number));
-        let in_flight = in_flight.filter(|of| of.disk == disk_number && of.parts > 0);
+        let in_flight = in_flight.filter(|in_flight_request| {
+            in_flight_request.disk == disk_number && in_flight_request.parts > 0
+        });
         // The search ends after the last request in flight of the disk.
         let in_flight = in_flight.take(disk.moving);
         disk.freeing = Some(PendingFree {
             number,
             range,
             is_discard: op == DiskOp::Discard,
-            overlapping: in_flight.filter(|of| of.range.overlaps(range)).count(),
+            overlapping: in_flight
+                .filter(|in_flight_request| in_flight_request.range.overlaps(range))
+                .count(),
             awaits_obstacle: false,
         });
     }
@@ -89,12 +93,12 @@ impl StorageEngine {
                 give_up(disk, pieces);
                 self.answer_refused(number, &error);
             }
-            Ok(Resolved::Not(obstacle)) => {
+            Ok(Resolved::Not(blocked)) => {
                 // The whole request will be translated again.
                 give_up(disk, pieces);
                 freeing.awaits_obstacle = true;
                 disk.freeing = Some(freeing);
-                self.meet(disk_number, obstacle);
+                self.meet(disk_number, blocked);
                 return false;
             }
             Ok(Resolved::Ready) => {
@@ -124,22 +128,22 @@ pub(crate) fn is_only_if_fast(op: DiskOp) -> bool {
 
 /// Returns the parts of a range that must be written with zeros, as few as possible. An image may
 /// have room for the metadata of one change of any size, but not of many changes at once.
-fn to_write(range: ByteRange, there: &[ImageExtent], may_unmap: bool) -> Vec<ByteRange> {
+fn to_write(range: ByteRange, existing: &[ImageExtent], may_unmap: bool) -> Vec<ByteRange> {
     let mut parts: Vec<ByteRange> = Vec::new();
-    let mut rest = range;
-    for ImageExtent { location: place, len } in there {
-        let (here, next) = rest.split_at(*len);
-        rest = next;
-        if *place == Location::Zero && may_unmap {
+    let mut remaining = range;
+    for ImageExtent { location, len } in existing {
+        let (part, next) = remaining.split_at(*len);
+        remaining = next;
+        if *location == Location::Zero && may_unmap {
             continue;
         }
-        let joined = parts.last().filter(|last| last.end() == here.offset());
-        match joined.and_then(|last| ByteRange::new(last.offset(), last.len() + here.len())) {
+        let joined = parts.last().filter(|last| last.end() == part.offset());
+        match joined.and_then(|last| ByteRange::new(last.offset(), last.len() + part.len())) {
             Some(joined) => {
                 parts.pop();
                 parts.push(joined);
             }
-            None => parts.push(here),
+            None => parts.push(part),
         }
     }
     parts
@@ -158,32 +162,31 @@ fn free(
     scratch.parts.clear();
     let file = disk.layers[0].file;
     let image = &mut disk.own_image().image;
-    let mut kept = Vec::new();
+    let mut zeroed = Vec::new();
     let may_unmap = matches!(op, DiskOp::Discard | DiskOp::WriteZeroes { may_unmap: true, .. });
     if may_unmap {
-        if let Some(obstacle) = obstacle(0, image.discard(range, &mut kept)?) {
-            return Ok(Resolved::Not(obstacle));
+        if let Some(blocked) = obstacle(0, image.discard(range, &mut zeroed)?) {
+            return Ok(Resolved::Not(blocked));
         }
     } else {
-        kept.push(range);
+        zeroed.push(range);
     }
     if op == DiskOp::Discard {
         return Ok(Resolved::Ready);
     }
-    for range in kept {
-        let mut there: Vec<ImageExtent> = Vec::new();
-        if let Some(obstacle) = obstacle(0, image.translate_read(range, &mut there)?) {
-            return Ok(Resolved::Not(obstacle));
+    for range in zeroed {
+        let mut existing: Vec<ImageExtent> = Vec::new();
+        if let Some(blocked) = obstacle(0, image.translate_read(range, &mut existing)?) {
+            return Ok(Resolved::Not(blocked));
         }
-        for here in to_write(range, &there, may_unmap) {
+        for part in to_write(range, &existing, may_unmap) {
             scratch.extents.clear();
-            if let Some(obstacle) = obstacle(0, image.translate_write(here, &mut scratch.extents)?)
-            {
-                return Ok(Resolved::Not(obstacle));
+            if let Some(blocked) = obstacle(0, image.translate_write(part, &mut scratch.extents)?) {
+                return Ok(Resolved::Not(blocked));
             }
-            pieces.push(here);
-            for &ImageExtent { location: place, len } in &scratch.extents {
-                if let Location::File(offset) = place {
+            pieces.push(part);
+            for &ImageExtent { location, len } in &scratch.extents {
+                if let Location::File(offset) = location {
                     let only_if_fast = is_only_if_fast(op);
                     let action = PartAction::Zero { may_unmap: false, only_if_fast };
                     scratch.parts.push(Part { request, file, offset, len, action });

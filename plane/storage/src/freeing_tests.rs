@@ -50,8 +50,8 @@ fn no_flush_waits_for_freed_space_to_be_zeroed() {
             assert_eq!(bench.run(WRITE, block(1), vec![7; BLOCK as usize]), DONE);
         }
         assert!(bench.read(block(1)).iter().all(|byte| *byte == 7), "{}", kind.name);
-        let (begun, _) = bench.trouble.lock().unwrap().zeroed;
-        assert_eq!(begun, before + 1, "{}: one at a time", kind.name);
+        let (started_count, _) = bench.trouble.lock().unwrap().zeroed;
+        assert_eq!(started_count, before + 1, "{}: one at a time", kind.name);
         // The disk keeps its file open until the operation has ended.
         bench.work.close_disk(bench.disk);
         (0..300).for_each(|_| drop(bench.poll()));
@@ -88,13 +88,13 @@ fn zeroing_that_fails_is_reported_and_repeated_after_the_next_commit() {
     assert_eq!(bench.run(FLUSH, range(0, 0), Vec::new()), DONE);
     assert!(settle(&mut bench).is_empty());
     assert_eq!(bench.notices().len(), 1);
-    let (begun, _) = bench.trouble.lock().unwrap().zeroed;
+    let (started_count, _) = bench.trouble.lock().unwrap().zeroed;
     bench.trouble.lock().unwrap().failing_zeroing = false;
     assert_eq!(bench.run(DiskOp::Discard, block(1), Vec::new()), DONE);
     assert_eq!(bench.run(FLUSH, range(0, 0), Vec::new()), DONE);
     assert!(settle(&mut bench).is_empty());
     // The adjacent block is zeroed with it.
-    assert_eq!(bench.trouble.lock().unwrap().zeroed, (begun + 1, 2 * BLOCK));
+    assert_eq!(bench.trouble.lock().unwrap().zeroed, (started_count + 1, 2 * BLOCK));
     assert!(bench.notices().is_empty());
 }
 
@@ -103,24 +103,27 @@ fn a_discard_waits_for_overlapping_requests_only_and_delays_only_these() {
     let mut bench = full_disk(VHDX);
     // Reads do not complete.
     bench.trouble.lock().unwrap().stalled_reads = Some((0, u64::MAX));
-    bench.ask(1, DiskOp::Read, block(0), vec![0; BLOCK as usize]);
+    bench.submit(1, DiskOp::Read, block(0), vec![0; BLOCK as usize]);
     assert!(settle(&mut bench).is_empty());
-    bench.ask(2, DiskOp::Discard, block(1), Vec::new());
-    bench.ask(3, WRITE, block(2), vec![3; BLOCK as usize]);
+    bench.submit(2, DiskOp::Discard, block(1), Vec::new());
+    bench.submit(3, WRITE, block(2), vec![3; BLOCK as usize]);
     assert_eq!(settle(&mut bench), [2, 3], "nothing of it is in flight");
     // This discards the block that is being read. The request behind it overlaps the block, too.
-    bench.ask(4, DiskOp::Discard, range(0, 2 * BLOCK), Vec::new());
+    bench.submit(4, DiskOp::Discard, range(0, 2 * BLOCK), Vec::new());
     assert!(settle(&mut bench).is_empty());
-    bench.ask(5, WRITE, block(3), vec![5; BLOCK as usize]);
+    bench.submit(5, WRITE, block(3), vec![5; BLOCK as usize]);
     assert_eq!(settle(&mut bench), [5], "it does not overlap the discard");
-    bench.ask(6, WRITE, block(1), vec![6; BLOCK as usize]);
-    bench.ask(7, DiskOp::Discard, block(3), Vec::new());
+    bench.submit(6, WRITE, block(1), vec![6; BLOCK as usize]);
+    bench.submit(7, DiskOp::Discard, block(3), Vec::new());
     assert!(settle(&mut bench).is_empty(), "in order of submission");
     bench.trouble.lock().unwrap().stalled_reads = None;
     assert_eq!(settle(&mut bench), [1, 4, 6, 7]);
     let byte_of = [0, 6, 3, 0];
     for (nth, byte) in (0..).zip(byte_of) {
-        assert!(bench.read(block(nth)).iter().all(|found| *found == byte), "block {nth}");
+        assert!(
+            bench.read(block(nth)).iter().all(|content_byte| *content_byte == byte),
+            "block {nth}"
+        );
     }
 }
 
@@ -131,10 +134,10 @@ fn zeros_that_are_written_do_not_delay_discards_of_other_ranges() {
         bench.trouble.lock().unwrap().stalled_zeroing = true;
         let zeros =
             DiskOp::WriteZeroes { may_unmap: false, is_durable: false, only_if_fast: false };
-        bench.ask(1, zeros, range(512, BLOCK), Vec::new());
+        bench.submit(1, zeros, range(512, BLOCK), Vec::new());
         assert!(settle(&mut bench).is_empty(), "{}", kind.name);
         if kind.name != "raw" {
-            bench.ask(2, DiskOp::Discard, block(2), Vec::new());
+            bench.submit(2, DiskOp::Discard, block(2), Vec::new());
             assert_eq!(settle(&mut bench), [2], "{}", kind.name);
         }
         bench.trouble.lock().unwrap().stalled_zeroing = false;

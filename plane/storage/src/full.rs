@@ -37,10 +37,10 @@ fn expiry(first: Time, wait: Option<Duration>) -> Option<Time> {
 impl StorageEngine {
     /// Sets the waiting times of a disk's requests while its store is full.
     pub(crate) fn set_full_policy(&mut self, disk: usize, policy: FullPolicy) {
-        let Some(of) = self.disks.get_mut(disk) else { return };
-        of.full.policy = policy;
-        if !of.full.queued.is_empty() {
-            of.full.expires = Some(self.now);
+        let Some(disk_state) = self.disks.get_mut(disk) else { return };
+        disk_state.full.policy = policy;
+        if !disk_state.full.queued.is_empty() {
+            disk_state.full.expires = Some(self.now);
             self.expire_full(disk);
         }
         self.look_at_full();
@@ -49,8 +49,8 @@ impl StorageEngine {
     /// Returns the state of a disk on a full store; `None` otherwise.
     pub(crate) fn full(&self, disk: usize) -> Option<FullView> {
         let full = &self.disks.get(disk)?.full;
-        let lasts = self.now.since(full.since?);
-        Some(FullView { queued: full.queued.len() + full.repeated, lasts })
+        let duration = self.now.since(full.since?);
+        Some(FullView { queued: full.queued.len() + full.repeated, lasts: duration })
     }
 
     /// Records that a commit or a request found no space.
@@ -62,9 +62,13 @@ impl StorageEngine {
         if disk.full.since.is_none() {
             disk.full.since = Some(now);
             self.full_disks.push(disk_number);
-            let lasted = Duration::ZERO;
+            let duration = Duration::ZERO;
             let change = FullChange::Full;
-            self.notices.push(StorageNotice::DiskFull { disk: disk_number, change, lasted });
+            self.notices.push(StorageNotice::DiskFull {
+                disk: disk_number,
+                change,
+                lasted: duration,
+            });
         }
         self.look_at_full();
     }
@@ -84,22 +88,24 @@ impl StorageEngine {
             return false;
         }
         self.note_full(disk_number);
-        let Some(kind) = self.queues.get(queue).map(|of| of.kind) else { return false };
+        let Some(kind) = self.queues.get(queue).map(|queue_kind| queue_kind.kind) else {
+            return false;
+        };
         let Some(disk) = self.disks.get(disk_number) else { return false };
         let first_found = first.unwrap_or(self.now);
         let expires = expiry(first_found, disk.full.policy.wait(kind));
         if expires.is_some_and(|expires| expires <= self.now) {
             return false;
         }
-        let is_closing = self.queues.get(queue).is_none_or(|of| of.is_closing);
+        let is_closing = self.queues.get(queue).is_none_or(|queue_state| queue_state.is_closing);
         if is_closing {
-            let is_left = self.leave(number, DiskRequest { tag, op, range }, first_found);
-            if is_left {
+            let is_to_leave = self.leave(number, DiskRequest { tag, op, range }, first_found);
+            if is_to_leave {
                 // The queue is empty after its last request, even if that request was not
                 // completed.
                 self.mark_answered(queue);
             }
-            return is_left;
+            return is_to_leave;
         }
         self.discharge(number);
         if let Some(request) = self.requests.get_mut(number) {
@@ -108,8 +114,8 @@ impl StorageEngine {
             request.parts = 0;
         }
         self.full_queued += 1;
-        if let Some(of) = self.queues.get_mut(queue) {
-            of.full_queued += 1;
+        if let Some(queue_state) = self.queues.get_mut(queue) {
+            queue_state.full_queued += 1;
         }
         let Some(disk) = self.disks.get_mut(disk_number) else { return true };
         let full = &mut disk.full;
@@ -124,13 +130,13 @@ impl StorageEngine {
 
     /// Ends the repetition of a request, if it is one. Returns the time at which the request first
     /// found no space.
-    pub(crate) fn end_repetition(&mut self, number: usize, is_done: bool) -> Option<Time> {
+    pub(crate) fn end_repetition(&mut self, number: usize, is_completed: bool) -> Option<Time> {
         let request = self.requests.get_mut(number)?;
         let Full::Repeated(first) = core::mem::take(&mut request.full) else { return None };
         let disk_number = request.disk;
         let full = &mut self.disks.get_mut(disk_number)?.full;
         full.repeated = full.repeated.saturating_sub(1);
-        if is_done {
+        if is_completed {
             full.has_space = true;
             full.window = full.window.saturating_mul(2).clamp(1, REPEATED_MAX);
             full.repeat_at = self.now;
@@ -142,9 +148,9 @@ impl StorageEngine {
     /// Removes a request from the accounting of its store.
     fn discharge(&mut self, number: usize) {
         let Some(request) = self.requests.get_mut(number) else { return };
-        let Some(place) = request.charged.take() else { return };
-        if let Some(of) = self.stores.get_mut(place.store) {
-            report_to_store(of, self.now, place, request, (DiskOutcome::NoSpace, false));
+        let Some(index) = request.charged.take() else { return };
+        if let Some(worker_store) = self.stores.get_mut(index.store) {
+            report_to_store(worker_store, self.now, index, request, (DiskOutcome::NoSpace, false));
         }
     }
 
@@ -180,18 +186,24 @@ impl StorageEngine {
     /// Releases the queued requests of a closing queue.
     pub(crate) fn release_full(&mut self, queue: usize) {
         let now = self.now;
-        let Some(disk_number) = self.queues.get(queue).map(|of| of.disk) else { return };
-        let of_it = |number: &usize| self.requests.get(*number).is_some_and(|of| of.queue == queue);
+        let Some(disk_number) = self.queues.get(queue).map(|request_queue| request_queue.disk)
+        else {
+            return;
+        };
+        let is_of_queue = |number: &usize| {
+            self.requests.get(*number).is_some_and(|request| request.queue == queue)
+        };
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
         if disk.full.queued.is_empty() {
             return;
         }
-        let (of_queue, others) =
-            core::mem::take(&mut disk.full.queued).into_iter().partition::<VecDeque<_>, _>(of_it);
+        let (of_queue, others) = core::mem::take(&mut disk.full.queued)
+            .into_iter()
+            .partition::<VecDeque<_>, _>(is_of_queue);
         disk.full.queued = others;
         self.full_queued -= of_queue.len();
-        if let Some(of) = self.queues.get_mut(queue) {
-            of.full_queued = 0;
+        if let Some(queue_state) = self.queues.get_mut(queue) {
+            queue_state.full_queued = 0;
         }
         for number in of_queue {
             let Some(request) = self.requests.get_mut(number) else { continue };
@@ -216,7 +228,7 @@ impl StorageEngine {
         let (mut kept, mut expired, mut next) = (VecDeque::new(), Vec::new(), None);
         for number in queued {
             let Some(request) = self.requests.get(number) else { continue };
-            let kind = self.queues.get(request.queue).map(|of| of.kind);
+            let kind = self.queues.get(request.queue).map(|queue| queue.kind);
             let first = request.full.first().unwrap_or(self.now);
             let expires =
                 expiry(first, kind.map_or(Some(Duration::ZERO), |kind| policy.wait(kind)));
@@ -269,8 +281,8 @@ impl StorageEngine {
 
     /// Removes a request from the count of its queue's requests that are queued for space.
     fn leave_full(&mut self, queue: usize) {
-        if let Some(of) = self.queues.get_mut(queue) {
-            of.full_queued = of.full_queued.saturating_sub(1);
+        if let Some(queue_state) = self.queues.get_mut(queue) {
+            queue_state.full_queued = queue_state.full_queued.saturating_sub(1);
         }
     }
 
@@ -282,8 +294,8 @@ impl StorageEngine {
             if !is_served || full.repeated >= full.window.max(1) || self.now < full.repeat_at {
                 return;
             }
-            let store = disk.index.and_then(|place| self.stores.get(place.store));
-            if store.is_some_and(|of| of.remaining() == 0) {
+            let store = disk.index.and_then(|index| self.stores.get(index.store));
+            if store.is_some_and(|worker_store| worker_store.remaining() == 0) {
                 // Without room in the scheduler, the request would start regardless of the limits.
                 full.repeat_at = self.now + ROOM_RETRY_EVERY;
                 return;
@@ -308,13 +320,13 @@ impl StorageEngine {
         let full = &mut disk.full;
         let Some(since) = full.since else { return true };
         let is_quiet = full.queued.is_empty() && full.repeated == 0;
-        if !is_quiet || !(full.has_space || self.now >= full.found + FULL_FOR) {
+        if !is_quiet || !(full.has_space || self.now >= full.found_at + FULL_FOR) {
             return false;
         }
         (full.since, full.expires) = (None, None);
         let change = if full.has_space { FullChange::HasSpace } else { FullChange::NotNeeded };
-        let lasted = self.now.since(since);
-        self.notices.push(StorageNotice::DiskFull { disk: disk_number, change, lasted });
+        let duration = self.now.since(since);
+        self.notices.push(StorageNotice::DiskFull { disk: disk_number, change, lasted: duration });
         true
     }
 
@@ -325,6 +337,12 @@ impl StorageEngine {
 
     fn next_full_due(&self) -> Option<Time> {
         let disks = self.full_disks.iter().filter_map(|disk| self.disks.get(*disk));
-        disks.filter_map(|of| of.full.deadline(of.service == Service::On && !of.is_closing)).min()
+        disks
+            .filter_map(|disk_state| {
+                disk_state
+                    .full
+                    .deadline(disk_state.service == Service::On && !disk_state.is_closing)
+            })
+            .min()
     }
 }

@@ -16,9 +16,9 @@ impl StorageEngine {
     }
 
     /// Sets the requests that the queue's previous worker returned by `take_found_full`.
-    pub(crate) fn set_found_full(&mut self, queue: usize, found: FoundFull) {
-        if let Some(of) = self.queues.get_mut(queue) {
-            of.found_full = found;
+    pub(crate) fn set_found_full(&mut self, queue: usize, found_full: FoundFull) {
+        if let Some(queue_state) = self.queues.get_mut(queue) {
+            queue_state.found_full = found_full;
         }
     }
 
@@ -29,12 +29,13 @@ impl StorageEngine {
         let now = self.now;
         let Some(request) = self.requests.get_mut(number) else { return };
         let Some(queue) = self.queues.get_mut(request.queue) else { return };
-        let Some(at) = queue.found_full.iter().position(|(tag, _)| *tag == request.tag) else {
+        let Some(position) = queue.found_full.iter().position(|(tag, _)| *tag == request.tag)
+        else {
             // A queue returns all requests that it has taken back before any other request.
             queue.found_full.clear();
             return;
         };
-        let (_, first) = queue.found_full.swap_remove(at);
+        let (_, first) = queue.found_full.swap_remove(position);
         request.full = Full::Repeated(first);
         let disk_number = request.disk;
         let Some(disk) = self.disks.get_mut(disk_number) else { return };

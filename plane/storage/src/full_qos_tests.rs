@@ -37,14 +37,14 @@ impl OnFullStore {
         bench.trouble.lock().unwrap().is_full = true;
         assert!(bench.work.add_store(bench.now, STORE, spec, None));
         let store = Store::new(Capacity::Declared(1_000_000));
-        let mut of = Self { bench, store, slot: DiskSlot(0) };
-        of.set_limits(Limits::default());
-        of.slot = of.store.slot(DiskId(0)).unwrap();
-        let number = of.bench.work.store_number(STORE).unwrap();
-        let place = Some(DiskIndex { store: number, slot: of.slot });
-        of.bench.work.disks.get_mut(of.bench.disk).unwrap().index = place;
-        of.bench.work.queues.get_mut(of.bench.queue).unwrap().index = place;
-        of
+        let mut full_store = Self { bench, store, slot: DiskSlot(0) };
+        full_store.set_limits(Limits::default());
+        full_store.slot = full_store.store.slot(DiskId(0)).unwrap();
+        let number = full_store.bench.work.store_number(STORE).unwrap();
+        let location = Some(DiskIndex { store: number, slot: full_store.slot });
+        full_store.bench.work.disks.get_mut(full_store.bench.disk).unwrap().index = location;
+        full_store.bench.work.queues.get_mut(full_store.bench.queue).unwrap().index = location;
+        full_store
     }
 
     fn set_limits(&mut self, limits: Limits) {
@@ -57,7 +57,7 @@ impl OnFullStore {
     /// Submits a write; blocks other than the first one need space.
     fn write(&self, tag: u32, block: u64) {
         let payload = vec![2; BLOCK as usize];
-        self.bench.ask(tag, WRITE, range(block * BLOCK, BLOCK), payload);
+        self.bench.submit(tag, WRITE, range(block * BLOCK, BLOCK), payload);
     }
 
     fn pass(&mut self, time: Duration) {
@@ -77,27 +77,27 @@ impl OnFullStore {
 
 #[test]
 fn attempts_that_find_no_space_are_not_counted_as_delivered() {
-    let mut of = OnFullStore::new(StoreSpec::default());
-    of.pass(Duration::from_secs(1));
+    let mut full_store = OnFullStore::new(StoreSpec::default());
+    full_store.pass(Duration::from_secs(1));
     for tag in 0..4 {
-        of.write(tag, SIZE / BLOCK - 1 - u64::from(tag));
+        full_store.write(tag, SIZE / BLOCK - 1 - u64::from(tag));
     }
-    of.pass(Duration::from_secs(10));
-    assert_eq!(of.bench.work.full(of.bench.disk).unwrap().queued, 4);
-    let view = of.view();
+    full_store.pass(Duration::from_secs(10));
+    assert_eq!(full_store.bench.work.full(full_store.bench.disk).unwrap().queued, 4);
+    let view = full_store.view();
     assert_eq!((view.short.delivered, view.short.time.requests), (0, 0));
-    let status = of.bench.work.store_status(STORE).unwrap();
+    let status = full_store.bench.work.store_status(STORE).unwrap();
     assert_eq!((status.in_flight_of_worker, status.in_flight, status.latency_ns), (0, 0, 0));
 }
 
 #[test]
 fn a_disk_that_waits_for_space_does_not_wait_for_its_worker() {
-    let mut of = OnFullStore::new(StoreSpec::default());
-    of.write(0, SIZE / BLOCK - 1);
-    of.pass(Duration::from_millis(500));
-    of.bench.work.handle_unscheduled(Duration::from_millis(50));
-    of.pass(Duration::from_millis(100));
-    let time = of.view().short.time;
+    let mut full_store = OnFullStore::new(StoreSpec::default());
+    full_store.write(0, SIZE / BLOCK - 1);
+    full_store.pass(Duration::from_millis(500));
+    full_store.bench.work.handle_unscheduled(Duration::from_millis(50));
+    full_store.pass(Duration::from_millis(100));
+    let time = full_store.view().short.time;
     assert_eq!((time.unscheduled_ns, time.unserviced_ns), (0, 0));
 }
 
@@ -105,24 +105,24 @@ fn a_disk_that_waits_for_space_does_not_wait_for_its_worker() {
 /// without being charged.
 #[test]
 fn a_repetition_waits_for_room_in_the_scheduler() {
-    let mut of = OnFullStore::new(StoreSpec { waiting_max: 1, ..StoreSpec::default() });
-    of.write(0, SIZE / BLOCK - 1);
-    of.pass(Duration::from_millis(200));
-    assert_eq!(of.bench.work.full(of.bench.disk).unwrap().queued, 1);
+    let mut full_store = OnFullStore::new(StoreSpec { waiting_max: 1, ..StoreSpec::default() });
+    full_store.write(0, SIZE / BLOCK - 1);
+    full_store.pass(Duration::from_millis(200));
+    assert_eq!(full_store.bench.work.full(full_store.bench.disk).unwrap().queued, 1);
     // Each of these writes is charged as 8 operations, so the maximum permits one in 8 s.
-    of.set_limits(limits(0, 1));
-    of.bench.trouble.lock().unwrap().is_stalled = true;
+    full_store.set_limits(limits(0, 1));
+    full_store.bench.trouble.lock().unwrap().is_stalled = true;
     for tag in 1..4 {
-        of.write(tag, 0);
+        full_store.write(tag, 0);
     }
-    of.pass(Duration::from_millis(300));
-    assert_eq!(of.bench.work.store_status(STORE).unwrap().waiting, 1, "there is no room");
-    of.pass(Duration::from_secs(3));
-    let requests = &of.bench.work.requests;
-    let begun = requests.numbers().filter_map(|number| requests.get(number)).any(|request| {
+    full_store.pass(Duration::from_millis(300));
+    assert_eq!(full_store.bench.work.store_status(STORE).unwrap().waiting, 1, "there is no room");
+    full_store.pass(Duration::from_secs(3));
+    let requests = &full_store.bench.work.requests;
+    let has_begun = requests.numbers().filter_map(|number| requests.get(number)).any(|request| {
         matches!(request.full, Full::Repeated(_)) && request.charged.is_none() && request.parts > 0
     });
-    assert!(!begun, "a repetition began regardless of the maximum");
+    assert!(!has_begun, "a repetition began regardless of the maximum");
 }
 
 /// A refused request has left its phase, even if other requests are in the device.
@@ -135,17 +135,17 @@ fn a_refused_discard_takes_no_further_time() {
     let image = Box::new(Linear::new(shape, 0, true));
     let file = std::sync::Arc::new(NullFile { number: 0, len: size });
     bench.add_of_spec(0, 0, DiskSpec { layers: vec![DiskLayer { image, file }] });
-    let seat = bench.add_seat(0, Load::reads(4096, 1));
+    let client = bench.add_seat(0, Load::reads(4096, 1));
     bench.run(SECOND / 10);
     let requests = [DiskRequest { tag: 0, op: DiskOp::Discard, range: range(0, 4096) }];
-    bench.seats[seat].client.lock().unwrap().asks.extend(requests);
+    bench.clients[client].client.lock().unwrap().asks.extend(requests);
     for _ in 0..20 {
         bench.device().now += SECOND / 10;
         let now = bench.time();
-        bench.works[0].wake_queue(bench.seats[seat].queue);
-        bench.works[0].poll(now);
+        bench.engines[0].wake_queue(bench.clients[client].queue);
+        bench.engines[0].poll(now);
     }
-    assert_eq!(bench.seats[seat].client.lock().unwrap().answers.len(), 1);
-    let view = bench.works[0].disk_view(bench.time(), STORE, bench.slot(0)).unwrap();
+    assert_eq!(bench.clients[client].client.lock().unwrap().answers.len(), 1);
+    let view = bench.engines[0].disk_view(bench.time(), STORE, bench.slot(0)).unwrap();
     assert_eq!(view.short.time.discard_ns, 0);
 }

@@ -64,7 +64,7 @@ pub(crate) struct FullStore {
     /// Time at which the store became full.
     pub(crate) since: Option<Time>,
     /// Time when a request or a commit last found no space.
-    pub(crate) found: Time,
+    pub(crate) found_at: Time,
     /// True if a repeated request has succeeded since `found`.
     pub(crate) has_space: bool,
     /// Time of the next repetition.
@@ -90,7 +90,7 @@ impl FullStore {
     }
 
     pub(crate) fn note_found(&mut self, now: Time) {
-        (self.found, self.has_space) = (now, false);
+        (self.found_at, self.has_space) = (now, false);
     }
 
     /// Records that a request for which another worker found the store full is executed here.
@@ -120,7 +120,7 @@ impl FullStore {
         let has_work = is_served && self.repeated == 0 && !self.queued.is_empty();
         let repeat = has_work.then_some(self.repeat_at);
         let ends = self.queued.is_empty() && self.repeated == 0;
-        let end = ends.then(|| self.found + FULL_FOR);
+        let end = ends.then(|| self.found_at + FULL_FOR);
         repeat.into_iter().chain(self.expires).chain(end).min()
     }
 }

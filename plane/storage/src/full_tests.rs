@@ -45,7 +45,7 @@ impl Second {
 }
 
 fn write(bench: &Bench, tag: u32, op: DiskOp, offset: u64, byte: u8) {
-    bench.ask(tag, op, range(offset, BLOCK), vec![byte; BLOCK as usize]);
+    bench.submit(tag, op, range(offset, BLOCK), vec![byte; BLOCK as usize]);
 }
 
 /// Polls for the given time. Returns the completions of the first queue.
@@ -114,7 +114,7 @@ fn failed_writes_fail_no_flush() {
                     let needs_space = offset > 0;
                     let is_flush = op == DiskOp::Flush;
                     let len = if is_flush { 0 } else { BLOCK };
-                    bench.ask(tag, op, range(offset, len), vec![2; len as usize]);
+                    bench.submit(tag, op, range(offset, len), vec![2; len as usize]);
                     let outcome =
                         if needs_space { DiskOutcome::NoSpace } else { DiskOutcome::Done };
                     expected.push((tag, outcome));
@@ -143,8 +143,8 @@ fn writes_are_queued_until_there_is_space_and_nothing_else_is() {
         // Writes to allocated space continue, and a flush covers them.
         write(&bench, 30, WRITE, 0, 2);
         assert_eq!(pass(&mut bench, STEP), [(30, DiskOutcome::Done)], "{}", kind.name);
-        bench.ask(31, DiskOp::Flush, range(0, 0), Vec::new());
-        bench.ask(32, DiskOp::Read, range(0, BLOCK), vec![0; BLOCK as usize]);
+        bench.submit(31, DiskOp::Flush, range(0, 0), Vec::new());
+        bench.submit(32, DiskOp::Read, range(0, BLOCK), vec![0; BLOCK as usize]);
         // A commit has many steps.
         let answers = pass(&mut bench, STEP * 30);
         assert!(answers.contains(&(31, DiskOutcome::Done)), "{}: {answers:?}", kind.name);
@@ -153,8 +153,8 @@ fn writes_are_queued_until_there_is_space_and_nothing_else_is() {
         // Queued requests continue at once after the first successful attempt.
         bench.trouble.lock().unwrap().is_full = false;
         let answers = pass(&mut bench, FULL_RETRY_EVERY * 2);
-        let all = (0..20).map(|tag| (tag, DiskOutcome::Done));
-        assert_eq!(answers, all.collect::<Vec<_>>(), "{}", kind.name);
+        let expected = (0..20).map(|tag| (tag, DiskOutcome::Done));
+        assert_eq!(answers, expected.collect::<Vec<_>>(), "{}", kind.name);
         assert_eq!(fullness(&mut bench), [FullChange::HasSpace], "{}", kind.name);
         assert_eq!(bench.work.full(bench.disk), None);
         for block in 0..10 {
@@ -224,12 +224,12 @@ fn a_queue_that_closes_leaves_its_requests_to_the_next_or_fails_them() {
         let answers = pass(&mut bench, STEP);
         let closed = bench.work.poll_closed_queue().map(|(number, _)| number);
         assert_eq!(closed, Some(bench.queue), "it was waited for");
-        let left = bench.client.lock().unwrap().asks.len();
+        let queued = bench.client.lock().unwrap().asks.len();
         let failed = [0, 1, 2].map(|tag| (tag, DiskOutcome::NoSpace));
         if outlives && takes_back {
-            assert_eq!((answers.as_slice(), left), (&[][..], 3));
+            assert_eq!((answers.as_slice(), queued), (&[][..], 3));
         } else {
-            assert_eq!((answers.as_slice(), left), (&failed[..], 0));
+            assert_eq!((answers.as_slice(), queued), (&failed[..], 0));
         }
         // The request of the other queue is unaffected.
         bench.trouble.lock().unwrap().is_full = false;
@@ -247,8 +247,9 @@ fn a_disk_that_moves_or_closes_gives_its_requests_back() {
     bench.work.close_disk(bench.disk);
     assert_eq!(pass(&mut bench, STEP), []);
     assert!(bench.work.poll_closed_queue().is_some() && bench.work.poll_closed_disk().is_some());
-    let asks: Vec<u32> = bench.client.lock().unwrap().asks.iter().map(|ask| ask.tag).collect();
-    assert_eq!(asks, [7]);
+    let tags: Vec<u32> =
+        bench.client.lock().unwrap().asks.iter().map(|ask_entry| ask_entry.tag).collect();
+    assert_eq!(tags, [7]);
     assert_eq!(bench.work.next_deadline(), None);
 }
 
@@ -276,8 +277,9 @@ fn a_queue_closed_during_its_last_request_ends_although_the_store_is_full() {
         let closed = bench.work.poll_closed_queue().map(|(number, _)| number);
         assert_eq!(closed, Some(bench.queue), "{}, moves: {moves}", kind.name);
         assert_eq!(bench.work.poll_closed_disk().is_some(), moves, "{}", kind.name);
-        let asks: Vec<u32> = bench.client.lock().unwrap().asks.iter().map(|ask| ask.tag).collect();
-        assert_eq!(asks, [7], "{}", kind.name);
+        let tags: Vec<u32> =
+            bench.client.lock().unwrap().asks.iter().map(|ask_entry| ask_entry.tag).collect();
+        assert_eq!(tags, [7], "{}", kind.name);
     }
 }
 
@@ -292,12 +294,14 @@ fn move_disk(bench: &mut Bench, policy: FullPolicy, kinds: [QueueKind; 2]) -> us
     let (_, spec) = work.poll_closed_disk().unwrap();
     bench.disk = work.add_disk(spec, None).unwrap();
     work.set_full_policy(bench.disk, policy);
-    let found = queues.iter().map(|(number, _)| work.take_found_full(*number)).collect::<Vec<_>>();
-    let queues = queues.into_iter().zip(found).zip(kinds).map(|(((_, queue), found), kind)| {
-        let number = work.insert_queue(bench.disk, queue, kind).unwrap();
-        work.set_found_full(number, found);
-        number
-    });
+    let found_full =
+        queues.iter().map(|(number, _)| work.take_found_full(*number)).collect::<Vec<_>>();
+    let queues =
+        queues.into_iter().zip(found_full).zip(kinds).map(|(((_, queue), found_full), kind)| {
+            let number = work.insert_queue(bench.disk, queue, kind).unwrap();
+            work.set_found_full(number, found_full);
+            number
+        });
     let queues: Vec<usize> = queues.collect();
     bench.queue = queues[0];
     queues[1]

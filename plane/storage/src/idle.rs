@@ -32,7 +32,7 @@ impl DiskState {
 
     /// Returns the number of bytes of uncommitted metadata, which exist only in this process.
     pub(crate) fn uncommitted_bytes(&self) -> u64 {
-        self.layers.first().map_or(0, |own| own.image.uncommitted_bytes())
+        self.layers.first().map_or(0, |top_layer| top_layer.image.uncommitted_bytes())
     }
 }
 

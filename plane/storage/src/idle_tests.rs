@@ -13,24 +13,25 @@ use crate::{IDLE_AFTER, StorageNotice};
 
 /// Runs the worker's own work until the given time. Returns the number of wake-ups.
 fn sleep(bench: &mut Bench, until: Time) -> usize {
-    let mut woken = 0;
+    let mut wake_count = 0;
     loop {
         // Runs until no operation is in flight.
         for _ in 0..200 {
             bench.poll();
         }
-        let Some(deadline) = bench.work.next_deadline().filter(|at| *at <= until) else {
+        let Some(deadline) = bench.work.next_deadline().filter(|deadline| *deadline <= until)
+        else {
             bench.now = bench.now.max(until);
-            return woken;
+            return wake_count;
         };
         bench.now = bench.now.max(deadline);
-        woken += 1;
+        wake_count += 1;
     }
 }
 
-fn write(bench: &mut Bench, at: u64) {
-    let done = bench.run(WRITE, range(at * SECTOR as u64, SECTOR as u64), vec![9; SECTOR]);
-    assert_eq!(done, DiskOutcome::Done);
+fn write(bench: &mut Bench, sector: u64) {
+    let outcome = bench.run(WRITE, range(sector * SECTOR as u64, SECTOR as u64), vec![9; SECTOR]);
+    assert_eq!(outcome, DiskOutcome::Done);
 }
 
 fn commits(bench: &Bench) -> u64 {
@@ -58,18 +59,19 @@ fn what_a_client_wrote_that_never_flushes_is_there_after_a_crash_when_it_was_idl
             // Some formats need a commit before they can continue.
             before = commits(&bench);
         }
-        let is_left = bench.work.uncommitted_bytes(bench.disk) > 0;
+        let has_uncommitted = bench.work.uncommitted_bytes(bench.disk) > 0;
         let until = bench.now + IDLE_AFTER + Duration::from_secs(2);
         sleep(&mut bench, until);
-        assert_eq!(commits(&bench), before + u64::from(is_left), "{}", kind.name);
+        assert_eq!(commits(&bench), before + u64::from(has_uncommitted), "{}", kind.name);
         assert_eq!(bench.work.uncommitted_bytes(bench.disk), 0);
         // No further wake-up is due.
         assert_eq!(bench.work.next_deadline(), None, "{}", kind.name);
         // A crash loses the memory of the process.
-        let left = bench.file.memory().bytes();
-        let mut again = Bench::on(kind, suimon_image::testing::MemoryFile::new(left), 6, 16);
-        let found = again.read(range(3 * SECTOR as u64, SECTOR as u64));
-        assert_eq!(found, vec![9; SECTOR], "{}", kind.name);
+        let remaining = bench.file.memory().bytes();
+        let mut reopened =
+            Bench::with_memory(kind, suimon_image::testing::MemoryFile::new(remaining), 6, 16);
+        let content = reopened.read(range(3 * SECTOR as u64, SECTOR as u64));
+        assert_eq!(content, vec![9; SECTOR], "{}", kind.name);
     }
     assert!(dynamic >= 2, "{dynamic} formats have metadata");
 }
@@ -85,8 +87,8 @@ fn a_device_that_fails_is_not_tried_all_the_time() {
     let until = bench.now + Duration::from_secs(50);
     sleep(&mut bench, until);
     assert_eq!(commits(&bench), 1);
-    let told = bench.notices();
-    assert!(matches!(&told[..], [StorageNotice::DiskFault { .. }]), "{told:?}");
+    let notices = bench.notices();
+    assert!(matches!(&notices[..], [StorageNotice::DiskFault { .. }]), "{notices:?}");
     *bench.trouble.lock().unwrap() = Trouble::default();
     let until = bench.now + Duration::from_secs(120);
     sleep(&mut bench, until);

@@ -32,7 +32,7 @@ impl LastView {
         }
         match self.outstanding.as_ref().map(Receiver::try_recv) {
             Some(Err(TryRecvError::Empty)) => return true,
-            Some(Ok(known)) => self.known = known,
+            Some(Ok(snapshot)) => self.known = snapshot,
             Some(Err(TryRecvError::Disconnected)) | None => {}
         }
         self.outstanding = None;
@@ -40,10 +40,10 @@ impl LastView {
     }
 
     /// Returns the last known state, marked as such.
-    pub(crate) fn known(&self) -> WorkerSnapshot {
-        let mut known = self.known.clone();
-        known.disks.iter_mut().for_each(|view| view.is_current = false);
-        known.stores.iter_mut().for_each(|view| view.is_current = false);
-        known
+    pub(crate) fn last_known(&self) -> WorkerSnapshot {
+        let mut snapshot = self.known.clone();
+        snapshot.disks.iter_mut().for_each(|view| view.is_current = false);
+        snapshot.stores.iter_mut().for_each(|view| view.is_current = false);
+        snapshot
     }
 }

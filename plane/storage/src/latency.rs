@@ -45,18 +45,18 @@ impl LatencyCounts {
     }
 
     pub(crate) fn latencies(&self) -> Latencies {
-        let all: u64 = self.counts.iter().sum();
-        let (p50_ns, p99_ns) = (self.quantile(all, 50), self.quantile(all, 99));
+        let total: u64 = self.counts.iter().sum();
+        let (p50_ns, p99_ns) = (self.quantile(total, 50), self.quantile(total, 99));
         Latencies { p50_ns, p99_ns, max_ns: self.max_ns }
     }
 
-    /// Returns the latency that `percent` of `all` requests did not exceed.
-    fn quantile(&self, all: u64, percent: u64) -> u64 {
-        let rank = (u128::from(all) * u128::from(percent)).div_ceil(100);
-        let mut below = 0u128;
+    /// Returns the latency that `percent` of `total` requests did not exceed.
+    fn quantile(&self, total: u64, percent: u64) -> u64 {
+        let rank = (u128::from(total) * u128::from(percent)).div_ceil(100);
+        let mut cumulative = 0u128;
         for (range, count) in self.counts.iter().enumerate() {
-            below += u128::from(*count);
-            if *count > 0 && below >= rank {
+            cumulative += u128::from(*count);
+            if *count > 0 && cumulative >= rank {
                 return end_of(range).min(self.max_ns);
             }
         }
@@ -69,8 +69,8 @@ impl LatencyCounts {
 fn range_of(ns: u64) -> usize {
     let units = ns >> UNIT_SHIFT;
     let doublings = (units | 1).ilog2().saturating_sub(PER_DOUBLING_SHIFT);
-    let within = units >> doublings;
-    let range = u64::from(doublings) * PER_DOUBLING + within;
+    let step = units >> doublings;
+    let range = u64::from(doublings) * PER_DOUBLING + step;
     usize::try_from(range).unwrap_or(usize::MAX).min(RANGES - 1)
 }
 
@@ -78,8 +78,8 @@ fn range_of(ns: u64) -> usize {
 fn end_of(range: usize) -> u64 {
     let range = range as u64;
     let doublings = (range / PER_DOUBLING).saturating_sub(1);
-    let within = range - doublings * PER_DOUBLING;
-    ((within + 1) << (doublings + u64::from(UNIT_SHIFT))) - 1
+    let step = range - doublings * PER_DOUBLING;
+    ((step + 1) << (doublings + u64::from(UNIT_SHIFT))) - 1
 }
 
 #[cfg(test)]
@@ -103,8 +103,8 @@ mod tests {
     fn quantiles_are_as_counted() {
         let mut counts = LatencyCounts::default();
         assert_eq!(counts.latencies(), Latencies::default());
-        for us in 1..=1000 {
-            counts.count(us * 1000);
+        for latency_us in 1..=1000 {
+            counts.count(latency_us * 1000);
         }
         let Latencies { p50_ns, p99_ns, max_ns } = counts.latencies();
         assert!((500_000..=500_000 * 17 / 16).contains(&p50_ns), "{p50_ns}");

@@ -27,13 +27,13 @@ pub(crate) struct OnePiece {
 }
 
 impl OnePiece {
-    pub(crate) fn of(layers: &[Layer]) -> Option<Self> {
-        let own = layers.first()?;
-        let start = own.image.linear_offset()?;
-        let shape = own.image.disk_geometry();
+    pub(crate) fn from_layers(layers: &[Layer]) -> Option<Self> {
+        let top_layer = layers.first()?;
+        let start = top_layer.image.linear_offset()?;
+        let shape = top_layer.image.disk_geometry();
         let sector = u64::from(shape.logical_sector);
         let within_sector = sector.checked_sub(1).filter(|_| sector.is_power_of_two())?;
-        Some(Self { file: own.file, start, size: shape.size, within_sector })
+        Some(Self { file: top_layer.file, start, size: shape.size, within_sector })
     }
 
     /// Returns the file offset of a range; `None` if the range is invalid, in which case the image
@@ -48,5 +48,5 @@ impl OnePiece {
 
 /// Returns true if a flush of the disk's own file has failed since it was opened.
 pub(crate) fn has_failed_flush(layers: &[Layer]) -> bool {
-    layers.first().is_some_and(|own| own.source.failed_flush().is_some())
+    layers.first().is_some_and(|top_layer| top_layer.source.failed_flush().is_some())
 }

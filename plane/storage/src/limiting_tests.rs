@@ -97,8 +97,8 @@ fn own_maximum() -> Bench {
 }
 
 fn own_bandwidth() -> Bench {
-    let of = Limits { max_bandwidth: ByteRate::new(4096 * 300), ..Limits::default() };
-    let mut bench = with_client(&deep(), 32, of, 16);
+    let limits = Limits { max_bandwidth: ByteRate::new(4096 * 300), ..Limits::default() };
+    let mut bench = with_client(&deep(), 32, limits, 16);
     bench.run(LONG);
     bench
 }
@@ -158,14 +158,14 @@ fn starved_worker() -> Bench {
 /// The client's next request is in its queue while the worker does not run.
 fn starved_worker_of_a_client_that_pauses() -> Bench {
     let mut bench = with_client(&deep(), 32, limits(0, 0), 1);
-    let load = bench.seats[0].load;
+    let load = bench.clients[0].load;
     bench.run(SECOND);
     for _ in 0..500 {
-        bench.seats[0].load = None;
+        bench.clients[0].load = None;
         bench.run(2 * MILLISECOND);
         bench.device().now += 12 * MILLISECOND;
-        bench.works[0].handle_unscheduled(Duration::from_millis(12));
-        bench.seats[0].load = load;
+        bench.engines[0].handle_unscheduled(Duration::from_millis(12));
+        bench.clients[0].load = load;
         bench.run(100_000);
     }
     bench
@@ -173,11 +173,11 @@ fn starved_worker_of_a_client_that_pauses() -> Bench {
 
 fn idle_client() -> Bench {
     let mut bench = with_client(&deep(), 32, limits(0, 1000), 4);
-    let load = bench.seats[0].load;
+    let load = bench.clients[0].load;
     for _ in 0..700 {
-        bench.seats[0].load = load;
+        bench.clients[0].load = load;
         bench.run(100_000);
-        bench.seats[0].load = None;
+        bench.clients[0].load = None;
         bench.run(10 * MILLISECOND);
     }
     bench
@@ -238,12 +238,12 @@ fn each_cause_is_the_first_limiting_factor() {
     ];
     for (make, factor) in cases {
         let bench = make();
-        let view = bench.works[0].disk_view(bench.time(), STORE, bench.slot(DISK)).unwrap();
+        let view = bench.engines[0].disk_view(bench.time(), STORE, bench.slot(DISK)).unwrap();
         let shares = view.short.time_shares();
         let TimeShare { factor: first, share_ppm } = shares[0];
         assert_eq!(first, factor, "{shares:?} {:?}", view.short);
         assert!(share_ppm >= LEAST_PPM, "{shares:?} {:?}", view.short);
-        assert_eq!(shares.iter().map(|of| of.share_ppm).sum::<u32>(), ALL_PPM);
+        assert_eq!(shares.iter().map(|share| share.share_ppm).sum::<u32>(), ALL_PPM);
     }
 }
 
@@ -256,7 +256,7 @@ fn a_starved_worker_is_known_where_the_budget_is() {
     bench.add_seat(DISK, Load::reads(4096, 4));
     bench.run(SECOND);
     bench.run_starved(LONG, 10 * MILLISECOND);
-    let view = bench.works[0].disk_view(bench.time(), STORE, bench.slot(DISK)).unwrap();
+    let view = bench.engines[0].disk_view(bench.time(), STORE, bench.slot(DISK)).unwrap();
     let shares = view.short.time_shares();
     assert_eq!(shares[0].factor, LimitingFactor::Worker, "{shares:?} {:?}", view.short);
 }
@@ -267,16 +267,16 @@ fn the_mean_queue_depth_is_the_clients() {
     for depth in [1, 7, 40] {
         let mut bench = with_client(&StoreSpec::default(), 4, limits(0, 900), depth);
         bench.run(LONG);
-        let view = bench.works[0].disk_view(bench.time(), STORE, bench.slot(DISK)).unwrap();
+        let view = bench.engines[0].disk_view(bench.time(), STORE, bench.slot(DISK)).unwrap();
         let expected = u64::from(depth) * 1000;
-        let found = view.short.queue_depth_milli();
-        assert!(found.abs_diff(expected) <= expected / 100, "{found} of {expected}");
+        let depth = view.short.queue_depth_milli();
+        assert!(depth.abs_diff(expected) <= expected / 100, "{depth} of {expected}");
     }
 }
 
 /// Returns the shares of the short window.
 fn shares_of(bench: &Bench) -> Vec<TimeShare> {
-    let view = bench.works[0].disk_view(bench.time(), STORE, bench.slot(DISK)).unwrap();
+    let view = bench.engines[0].disk_view(bench.time(), STORE, bench.slot(DISK)).unwrap();
     view.short.time_shares()
 }
 
@@ -289,9 +289,9 @@ fn a_device_with_a_write_cache_is_not_slow_when_the_mix_changes() {
     bench.device().service_ns = 5 * MILLISECOND;
     bench.device().write_ns = Some(50_000);
     let writes = Load { op: DiskOp::Write { is_durable: false }, bytes: 4096, depth: 2 };
-    let seat = bench.add_seat(DISK, writes);
+    let client = bench.add_seat(DISK, writes);
     bench.run(2 * SECOND);
-    bench.seats[seat].load = None;
+    bench.clients[client].load = None;
     bench.add_seat(DISK, Load::reads(4096, 2));
     bench.run(LONG);
     let shares = shares_of(&bench);
@@ -325,17 +325,17 @@ fn a_client_that_pauses_is_idle_also_where_requests_are_lent_ahead() {
     let mut bench = Bench::new(2, &deep(), 32, SERVICE_NS / 10);
     bench.add_disk(1, DISK, limits(0, 0));
     bench.add_seat(DISK, Load::reads(4096, 1));
-    let load = bench.seats[0].load;
+    let load = bench.clients[0].load;
     for _ in 0..7000 {
-        bench.seats[0].load = load;
+        bench.clients[0].load = load;
         bench.run(1000);
-        bench.seats[0].load = None;
+        bench.clients[0].load = None;
         bench.run(MILLISECOND * 9 / 10);
     }
-    let view = bench.works[0].disk_view(bench.time(), STORE, bench.slot(DISK)).unwrap();
+    let view = bench.engines[0].disk_view(bench.time(), STORE, bench.slot(DISK)).unwrap();
     let shares = view.short.time_shares();
     assert_eq!(shares[0].factor, LimitingFactor::ClientIdle, "{shares:?} {:?}", view.short);
     assert!(shares[0].share_ppm >= 700_000, "{shares:?} {:?}", view.short);
     assert_eq!(view.in_flight, 0, "{view:?}");
-    assert_eq!(bench.works[0].store_status(STORE).unwrap().in_flight, 0);
+    assert_eq!(bench.engines[0].store_status(STORE).unwrap().in_flight, 0);
 }

@@ -12,46 +12,46 @@ use crate::kinds::KINDS;
 use crate::work_tests::Bench;
 
 /// Returns how often the worker waits for a queue before it polls the queue again.
-fn waits_until_a_look(looking: &mut BusyPoll, now: Time) -> u32 {
-    let mut waits = 0;
-    while !looking.should_poll(now) {
-        waits += 1;
-        assert!(waits < 10_000, "it is never looked at again");
+fn waits_until_a_look(busy_poll: &mut BusyPoll, now: Time) -> u32 {
+    let mut wait_count = 0;
+    while !busy_poll.should_poll(now) {
+        wait_count += 1;
+        assert!(wait_count < 10_000, "it is never looked at again");
     }
-    waits
+    wait_count
 }
 
 #[test]
 fn looks_that_bring_something_go_on_and_those_in_vain_become_seldom() {
-    let mut looking = BusyPoll::default();
+    let mut busy_poll = BusyPoll::default();
     let mut now = Time::ZERO;
     for _ in 0..100 {
-        assert_eq!(waits_until_a_look(&mut looking, now), 0);
-        assert!(looking.should_poll(now + BUSY_POLL / 2));
-        looking.handle_found();
+        assert_eq!(waits_until_a_look(&mut busy_poll, now), 0);
+        assert!(busy_poll.should_poll(now + BUSY_POLL / 2));
+        busy_poll.handle_found();
         now = now + BUSY_POLL / 2;
     }
     let mut seldom = Vec::new();
     for _ in 0..14 {
-        seldom.push(waits_until_a_look(&mut looking, now));
+        seldom.push(waits_until_a_look(&mut busy_poll, now));
         now = now + BUSY_POLL;
-        assert!(!looking.should_poll(now), "a look ends");
+        assert!(!busy_poll.should_poll(now), "a look ends");
     }
     assert_eq!(seldom, [0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 1024, 1024]);
     // A poll that finds a request resets the effect of all earlier polls without one.
-    assert_eq!(waits_until_a_look(&mut looking, now), 1024);
-    looking.handle_found();
-    assert_eq!(waits_until_a_look(&mut looking, now), 0);
+    assert_eq!(waits_until_a_look(&mut busy_poll, now), 1024);
+    busy_poll.handle_found();
+    assert_eq!(waits_until_a_look(&mut busy_poll, now), 0);
 }
 
 #[test]
 fn what_comes_while_nobody_looks_says_nothing_of_looks() {
-    let mut looking = BusyPoll::default();
-    assert!(looking.should_poll(Time::ZERO));
-    looking.handle_end();
-    looking.handle_found();
-    looking.handle_end();
-    assert_eq!(waits_until_a_look(&mut looking, Time::ZERO), 1);
+    let mut busy_poll = BusyPoll::default();
+    assert!(busy_poll.should_poll(Time::ZERO));
+    busy_poll.handle_end();
+    busy_poll.handle_found();
+    busy_poll.handle_end();
+    assert_eq!(waits_until_a_look(&mut busy_poll, Time::ZERO), 1);
 }
 
 /// Creates a disk with a single queue that is polled by a system call.
@@ -65,7 +65,7 @@ fn bench() -> Bench {
 /// Submits a request that completes without file I/O.
 fn ask_and_wait(bench: &mut Bench) {
     let range = ByteRange::new(0, 512).unwrap();
-    bench.ask(0, DiskOp::Status { is_first_only: true }, range, Vec::new());
+    bench.submit(0, DiskOp::Status { is_first_only: true }, range, Vec::new());
     bench.work.wake_queue(bench.queue);
     assert_eq!(bench.wait(0), DiskOutcome::Done);
 }
@@ -98,7 +98,7 @@ fn a_queue_is_polled_on_behind_its_answers_and_not_while_it_waits_for_them() {
     assert!(polled_for(&mut bench) >= BUSY_POLL / 2);
     // The worker waits for a queue that has requests in flight.
     bench.trouble.lock().unwrap().is_stalled = true;
-    bench.ask(0, DiskOp::Read, ByteRange::new(0, 512).unwrap(), vec![0; 512]);
+    bench.submit(0, DiskOp::Read, ByteRange::new(0, 512).unwrap(), vec![0; 512]);
     bench.work.wake_queue(bench.queue);
     for _ in 0..3 {
         assert!(bench.poll().is_empty());

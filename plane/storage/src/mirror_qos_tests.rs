@@ -14,14 +14,14 @@ const COPYING: Load = Load { op: DiskOp::Read, bytes: 256 << 10, depth: 8 };
 
 /// Starts the load of a copy. Returns the number of its client.
 fn copy(bench: &mut Bench, disk: u32, load: Load) -> usize {
-    let of = copied(DiskId(disk));
+    let copied_disk = copied(DiskId(disk));
     let limits = Limits { weight: Weight::new(WEIGHT).unwrap(), ..Limits::default() };
-    bench.propose(&[Proposal::Disk(of, LimitsSource::Own(limits))]);
-    let place = DiskLocation { store: STORE, slot: bench.slot(of.0) };
-    let (at, number) = bench.disks[&disk];
-    bench.works[at].set_mirror(number, Some(place), None);
+    bench.propose(&[Proposal::Disk(copied_disk, LimitsSource::Own(limits))]);
+    let location = DiskLocation { store: STORE, slot: bench.slot(copied_disk.0) };
+    let (worker, number) = bench.disks[&disk];
+    bench.engines[worker].set_mirror(number, Some(location), None);
     let queue = FakeQueue::new(load.depth as usize);
-    bench.seat(disk, load, queue, true)
+    bench.add_queue(disk, load, queue, true)
 }
 
 #[test]
@@ -35,16 +35,16 @@ fn a_disk_is_known_by_another_number_for_its_being_copied() {
 fn a_guest_keeps_its_maximum_while_its_disk_is_copied() {
     for workers in [1, 2] {
         let mut bench = Bench::new(workers, &deep(), 32, 200_000);
-        let at = workers - 1;
+        let worker = workers - 1;
         bench.add_disk(0, 1, limits(0, 0));
-        bench.add_disk(at, 0, limits(0, 1000));
+        bench.add_disk(worker, 0, limits(0, 1000));
         let guest = bench.add_seat(0, Load::reads(4096, 32));
         let mirror = copy(&mut bench, 0, COPYING);
         bench.run(2 * SECOND);
-        let got = bench.seats[guest].answered;
-        assert!((1960..=2100).contains(&got), "{got} of 2000 with {workers}");
+        let delivered = bench.clients[guest].answer_count;
+        assert!((1960..=2100).contains(&delivered), "{delivered} of 2000 with {workers}");
         // 8 requests at a time with 200 us each, less the latency of messages.
-        let copied = bench.seats[mirror].answered;
+        let copied = bench.clients[mirror].answer_count;
         assert!(copied > 50_000, "{copied} with {workers}");
     }
 }
@@ -57,7 +57,7 @@ fn what_is_written_to_a_copy_is_not_held_by_its_maximum() {
     let load = Load { op: DiskOp::Write { is_durable: false }, ..COPYING };
     let mirror = copy(&mut bench, 0, load);
     bench.run(SECOND);
-    assert!(bench.seats[mirror].answered > 35_000, "{}", bench.seats[mirror].answered);
+    assert!(bench.clients[mirror].answer_count > 35_000, "{}", bench.clients[mirror].answer_count);
 }
 
 #[test]
@@ -73,12 +73,13 @@ fn a_minimum_is_met_beside_disks_that_are_copied() {
     }
     // Runs until the store has determined the queue depth of the device.
     bench.run(SECOND);
-    let before = bench.seats[guest].answered;
+    let before = bench.clients[guest].answer_count;
     bench.run(2 * SECOND);
-    let got = bench.seats[guest].answered - before;
-    assert!(got >= 2 * 9_800, "{got} of 20 000");
-    let copied: Vec<u64> = mirrors.iter().map(|seat| bench.seats[*seat].answered).collect();
-    assert!(copied.iter().all(|of| *of > 1000), "{copied:?}");
+    let delivered = bench.clients[guest].answer_count - before;
+    assert!(delivered >= 2 * 9_800, "{delivered} of 20 000");
+    let copied: Vec<u64> =
+        mirrors.iter().map(|client| bench.clients[*client].answer_count).collect();
+    assert!(copied.iter().all(|count| *count > 1000), "{copied:?}");
 }
 
 /// The connection of a copy ends while its requests are queued, and its slot is removed afterwards.
@@ -89,22 +90,22 @@ fn a_mirror_that_ends_leaves_nothing_behind() {
     let guest = bench.add_seat(0, Load::reads(4096, 8));
     let mirror = copy(&mut bench, 0, Load { depth: 64, ..COPYING });
     bench.run(SECOND / 10);
-    let queue = bench.seats[mirror].queue;
-    bench.seats[mirror].load = None;
-    bench.works[0].close_queue(queue);
+    let queue = bench.clients[mirror].queue;
+    bench.clients[mirror].load = None;
+    bench.engines[0].close_queue(queue);
     bench.run(SECOND / 10);
-    assert_eq!(bench.works[0].poll_closed_queue().map(|(number, _)| number), Some(queue));
+    assert_eq!(bench.engines[0].poll_closed_queue().map(|(number, _)| number), Some(queue));
     let (_, number) = bench.disks[&0];
-    bench.works[0].set_mirror(number, None, None);
+    bench.engines[0].set_mirror(number, None, None);
     bench.propose(&[Proposal::RemoveDisk(copied(DiskId(0)))]);
-    let before = bench.seats[guest].answered;
+    let before = bench.clients[guest].answer_count;
     bench.run(2 * SECOND);
-    let got = bench.seats[guest].answered - before;
-    assert!((980..=1020).contains(&got), "{got} of 1000");
-    bench.seats[guest].load = None;
+    let delivered = bench.clients[guest].answer_count - before;
+    assert!((980..=1020).contains(&delivered), "{delivered} of 1000");
+    bench.clients[guest].load = None;
     bench.run(SECOND);
     assert_eq!(bench.open(), 0);
-    let status = bench.works[0].store_status(STORE).unwrap();
+    let status = bench.engines[0].store_status(STORE).unwrap();
     assert_eq!((status.waiting, status.in_flight_of_worker), (0, 0));
 }
 
@@ -114,20 +115,23 @@ fn a_mirror_that_ends_leaves_nothing_behind() {
 fn requests_of_a_mirror_that_ended_during_a_stall_are_accounted_for() {
     for workers in [1, 2] {
         let mut bench = Bench::new(workers, &deep(), 32, 3 * SECOND);
-        let at = workers - 1;
-        bench.add_disk(at, 0, limits(0, 0));
+        let worker = workers - 1;
+        bench.add_disk(worker, 0, limits(0, 0));
         let mirror = copy(&mut bench, 0, COPYING);
         bench.run(SECOND / 10);
-        let queue = bench.seats[mirror].queue;
-        bench.seats[mirror].load = None;
-        bench.works[at].close_queue(queue);
+        let queue = bench.clients[mirror].queue;
+        bench.clients[mirror].load = None;
+        bench.engines[worker].close_queue(queue);
         let (_, number) = bench.disks[&0];
-        bench.works[at].set_mirror(number, None, None);
+        bench.engines[worker].set_mirror(number, None, None);
         bench.propose(&[Proposal::RemoveDisk(copied(DiskId(0)))]);
         bench.run(5 * SECOND);
-        assert_eq!(bench.works[at].poll_closed_queue().map(|(number, _)| number), Some(queue));
-        let own = bench.works[at].store_status(STORE).unwrap();
-        assert_eq!((own.waiting, own.in_flight_of_worker), (0, 0), "{workers}");
-        assert_eq!(bench.works[0].store_status(STORE).unwrap().in_flight, 0, "{workers}");
+        assert_eq!(
+            bench.engines[worker].poll_closed_queue().map(|(number, _)| number),
+            Some(queue)
+        );
+        let status = bench.engines[worker].store_status(STORE).unwrap();
+        assert_eq!((status.waiting, status.in_flight_of_worker), (0, 0), "{workers}");
+        assert_eq!(bench.engines[0].store_status(STORE).unwrap().in_flight, 0, "{workers}");
     }
 }

@@ -13,21 +13,21 @@ impl StorageEngine {
     pub(crate) fn set_mirror(
         &mut self,
         disk: usize,
-        place: Option<DiskLocation>,
+        location: Option<DiskLocation>,
         dirty: Option<Arc<DirtyMap>>,
     ) {
-        let place = place.and_then(|DiskLocation { store, slot }| {
+        let index = location.and_then(|DiskLocation { store, slot }| {
             let store = self.store_number(store)?;
             Some(DiskIndex { store, slot })
         });
-        if let Some(DiskIndex { store, slot }) = place {
-            if let Some(of) = self.stores.get_mut(store) {
-                of.expect(slot);
+        if let Some(DiskIndex { store, slot }) = index {
+            if let Some(worker_store) = self.stores.get_mut(store) {
+                worker_store.expect(slot);
             }
         }
-        if let Some(of) = self.disks.get_mut(disk) {
-            of.mirror.index = place;
-            of.mirror.dirty = dirty;
+        if let Some(disk_state) = self.disks.get_mut(disk) {
+            disk_state.mirror.index = index;
+            disk_state.mirror.dirty = dirty;
         }
     }
 

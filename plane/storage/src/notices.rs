@@ -97,7 +97,7 @@ pub(crate) struct FaultPace {
 impl FaultPace {
     /// Returns `None` if a notice is not due yet. Otherwise returns the number of faults since the
     /// previous notice that were not reported.
-    pub(crate) fn again(&mut self, now: Time) -> Option<u64> {
+    pub(crate) fn take_unreported(&mut self, now: Time) -> Option<u64> {
         if self.last.is_some_and(|last| now < last + FAULT_EVERY) {
             self.untold = self.untold.saturating_add(1);
             return None;
@@ -122,7 +122,7 @@ impl Notices {
     }
 
     pub(crate) fn push_io(&mut self, now: Time, error: &std::io::Error) {
-        if self.io.again(now).is_some() {
+        if self.io.take_unreported(now).is_some() {
             self.push(StorageNotice::IoFault { detail: error.to_string() });
         }
     }

@@ -21,11 +21,11 @@ fn all_kinds() -> impl Iterator<Item = Kind> {
 
 /// Creates a disk that records its changes in a redo record with this much room; without a record
 /// if there is no room.
-fn bench(kind: Kind, seed: u64, capacity: usize, room: usize) -> (Bench, MemoryRecords) {
-    let records = MemoryRecords::with_capacity(room);
+fn bench(kind: Kind, seed: u64, capacity: usize, record_capacity: usize) -> (Bench, MemoryRecords) {
+    let records = MemoryRecords::with_capacity(record_capacity);
     let memory = (kind.create)();
     let image = (kind.open)(&memory);
-    let image = if room > 0 {
+    let image = if record_capacity > 0 {
         let record = records.create(KEY, image.identity()).unwrap();
         RecordedImage::new(image, record)
     } else {
@@ -45,8 +45,8 @@ struct Counts {
 }
 
 /// Runs a client, and checks after each iteration the state that a new process would find.
-fn run(kind: Kind, seed: u64, capacity: usize, room: usize) -> Counts {
-    let (bench, records) = bench(kind, seed, capacity, room);
+fn run(kind: Kind, seed: u64, capacity: usize, record_capacity: usize) -> Counts {
+    let (bench, records) = bench(kind, seed, capacity, record_capacity);
     run_on(kind, seed, bench, &records)
 }
 
@@ -56,14 +56,14 @@ fn run_on(kind: Kind, seed: u64, mut bench: Bench, records: &MemoryRecords) -> C
     let mut commits_when_abandoned = None;
     for _ in 0..120 {
         for _ in 0..model.dice.below(6) {
-            model.ask(&bench);
+            model.submit_random(&bench);
         }
         for (tag, outcome) in bench.poll() {
             assert_eq!(outcome, DiskOutcome::Done, "{}: seed {seed}", kind.name);
-            let asked = model.under_way.get(&tag).copied();
-            durable += u64::from(asked.is_none_or(|(op, ..)| is_durable(op)));
+            let pending = model.under_way.get(&tag).copied();
+            durable += u64::from(pending.is_none_or(|(op, ..)| is_durable(op)));
             model.handle_answer(&bench, tag);
-            for sector in asked.map(|(_, range, _)| model.of(range)).into_iter().flatten() {
+            for sector in pending.map(|(_, range, _)| model.sectors(range)).into_iter().flatten() {
                 sector.handle_durable(sector.answered);
             }
         }
@@ -86,13 +86,13 @@ fn run_on(kind: Kind, seed: u64, mut bench: Bench, records: &MemoryRecords) -> C
             break;
         }
         for (tag, _) in bench.poll() {
-            let asked = model.under_way.get(&tag);
-            durable += u64::from(asked.is_none_or(|(op, ..)| is_durable(*op)));
+            let pending = model.under_way.get(&tag);
+            durable += u64::from(pending.is_none_or(|(op, ..)| is_durable(*op)));
             model.handle_answer(&bench, tag);
         }
     }
-    let is_over = model.under_way.is_empty() && model.flush.is_none();
-    assert!(is_over, "{}: seed {seed}: requests do not end", kind.name);
+    let is_idle = model.under_way.is_empty() && model.flush.is_none();
+    assert!(is_idle, "{}: seed {seed}: requests do not end", kind.name);
     Counts { commits: bench.work.tally(bench.disk).unwrap().commits, durable }
 }
 
@@ -109,21 +109,30 @@ fn what_was_answered_is_there_for_the_next_process() {
 
 /// Runs a disk with a redo record that has room for one request, for few, and for all.
 fn run_with_room(kind: Kind, seed: u64) -> [Counts; 3] {
-    [24, 40, 1024].map(|room| run(kind, seed, 64, room))
+    [24, 40, 1024].map(|record_capacity| run(kind, seed, 64, record_capacity))
 }
 
 #[test]
 fn what_was_answered_is_there_for_the_next_process_with_a_record_of_any_room() {
     for kind in all_kinds().filter(|kind| kind.name != "raw") {
-        let without = run(kind, 1, 64, 0);
-        let [.., with] = run_with_room(kind, 1);
+        let without_record = run(kind, 1, 64, 0);
+        let [.., with_record] = run_with_room(kind, 1);
         // With room for all requests, commits are caused only by the client's flushes and durable
         // writes, and in a VHD by growth of the file.
         if kind.name.ends_with("VHDX") {
-            assert!(with.commits <= with.durable, "{}: {} commits", kind.name, with.commits);
+            assert!(
+                with_record.commits <= with_record.durable,
+                "{}: {} commits",
+                kind.name,
+                with_record.commits
+            );
         } else {
-            let (with, without) = (with.commits, without.commits);
-            assert!(with < without, "{}: {with} of {without}", kind.name);
+            let (commits_with, commits_without) = (with_record.commits, without_record.commits);
+            assert!(
+                commits_with < commits_without,
+                "{}: {commits_with} of {commits_without}",
+                kind.name
+            );
         }
     }
 }
@@ -148,14 +157,19 @@ fn zeros_over_many_parts_need_room_for_one_write_only() {
                 let range = ByteRange::new(sector * 512, 512).unwrap();
                 assert_eq!(bench.run(WRITE, range, vec![1; 512]), DiskOutcome::Done);
             }
-            let all = ByteRange::new(512, 63 * 1024).unwrap();
+            let full_range = ByteRange::new(512, 63 * 1024).unwrap();
             let zeros = DiskOp::WriteZeroes { may_unmap, is_durable: false, only_if_fast: false };
-            assert_eq!(bench.run(zeros, all, Vec::new()), DiskOutcome::Done, "{}", kind.name);
-            assert!(bench.read(all).iter().all(|byte| *byte == 0), "{}", kind.name);
+            assert_eq!(
+                bench.run(zeros, full_range, Vec::new()),
+                DiskOutcome::Done,
+                "{}",
+                kind.name
+            );
+            assert!(bench.read(full_range).iter().all(|byte| *byte == 0), "{}", kind.name);
             let file = MemoryFile::new(bench.file.memory().content());
             (kind.redo)(&file, &records.load(KEY).unwrap().unwrap_or_default());
-            let mut again = Bench::on(kind, file, 1, 64);
-            assert!(again.read(all).iter().all(|byte| *byte == 0), "{}", kind.name);
+            let mut reopened = Bench::with_memory(kind, file, 1, 64);
+            assert!(reopened.read(full_range).iter().all(|byte| *byte == 0), "{}", kind.name);
         }
     }
 }
@@ -174,11 +188,11 @@ fn an_image_that_frees_nothing_keeps_what_is_discarded() {
     assert!(image.linear_offset().is_none() && image.disk_geometry().block == 0);
     let record = MemoryRecords::with_capacity(24).create(KEY, image.identity()).unwrap();
     let mut image = RecordedImage::new(image, record);
-    let all = ByteRange::new(0, image.disk_geometry().size).unwrap();
-    let mut kept = Vec::new();
-    assert_eq!(image.discard(all, &mut kept).unwrap(), Translation::Ready);
-    assert_eq!(kept, [all]);
-    assert_eq!(image.translate_write(all, &mut Vec::new()).unwrap(), Translation::Ready);
+    let full_range = ByteRange::new(0, image.disk_geometry().size).unwrap();
+    let mut kept_ranges = Vec::new();
+    assert_eq!(image.discard(full_range, &mut kept_ranges).unwrap(), Translation::Ready);
+    assert_eq!(kept_ranges, [full_range]);
+    assert_eq!(image.translate_write(full_range, &mut Vec::new()).unwrap(), Translation::Ready);
 }
 
 /// Without a record, only writes to blocks with uncommitted changes wait for a commit.
@@ -196,17 +210,17 @@ fn without_a_record_a_write_waits_for_changes_of_its_own_blocks_only() {
         let commits = |bench: &Bench| bench.work.tally(bench.disk).unwrap().commits;
         // The metadata of a further block cannot become durable, because flushes do not end.
         bench.trouble.lock().unwrap().stalled_flushes = true;
-        bench.ask(3, WRITE, sector(2), vec![3; 4096]);
+        bench.submit(3, WRITE, sector(2), vec![3; 4096]);
         (0..200).for_each(|_| assert!(bench.poll().is_empty()));
         let before = commits(&bench);
         for (tag, nth) in (5..).zip(0..2) {
-            bench.ask(tag, WRITE, sector(nth), vec![2; 4096]);
+            bench.submit(tag, WRITE, sector(nth), vec![2; 4096]);
             let answers: Vec<_> = (0..200).flat_map(|_| bench.poll()).collect();
             assert_eq!(answers, [(tag, DiskOutcome::Done)], "{}: block {nth}", kind.name);
         }
         assert_eq!(commits(&bench), before);
         // A write to a block waits while the block's allocation is in flight.
-        bench.ask(4, WRITE, ByteRange::new(sector(2).end(), 4096).unwrap(), vec![3; 4096]);
+        bench.submit(4, WRITE, ByteRange::new(sector(2).end(), 4096).unwrap(), vec![3; 4096]);
         (0..200).for_each(|_| assert!(bench.poll().is_empty()));
         bench.trouble.lock().unwrap().stalled_flushes = false;
         let mut answers = Vec::new();
@@ -231,7 +245,7 @@ mod full {
     #[test]
     fn a_record_that_cannot_be_written_is_used_no_more() {
         for (kind, writes) in
-            all_kinds().skip(1).flat_map(|kind| [0, 1, 2, 5, 9].map(|at| (kind, at)))
+            all_kinds().skip(1).flat_map(|kind| [0, 1, 2, 5, 9].map(|position| (kind, position)))
         {
             let (bench, records) = bench(kind, writes, 64, 40);
             records.fail_after_writes(writes);

@@ -57,11 +57,11 @@ impl StorageEngine {
 
     /// Starts the operation that a request waits for, unless a discard waits for a commit already.
     /// In that case the request is translated again after the commit.
-    pub(crate) fn meet(&mut self, disk_number: usize, obstacle: BlockedBy) {
+    pub(crate) fn meet(&mut self, disk_number: usize, blocked: BlockedBy) {
         let disk = self.disks.get_mut(disk_number).filter(|disk| disk.obstacle.is_none());
         let Some(disk) = disk else { return };
-        disk.obstacle = Some(obstacle);
-        match obstacle {
+        disk.obstacle = Some(blocked);
+        match blocked {
             BlockedBy::Metadata(layer, range) => {
                 self.metadata_to_read.push((disk_number, layer, range));
                 self.read_waiting_metadata();
@@ -95,7 +95,7 @@ impl StorageEngine {
         disk.metadata_submitted_at = None;
         let Some(BlockedBy::Metadata(layer, range)) = disk.obstacle.take() else { return };
         let image = &mut disk.layers[layer].image;
-        let taken = match bytes {
+        let applied = match bytes {
             Ok(bytes) => image
                 .handle_metadata(range, &bytes)
                 .map_err(|error| (error.offset, error.to_string())),
@@ -104,7 +104,7 @@ impl StorageEngine {
                 Err((range.offset(), error.to_string()))
             }
         };
-        if let Err((offset, detail)) = taken {
+        if let Err((offset, detail)) = applied {
             self.emit(disk_number, Some(offset), detail);
             self.give_up_first(disk_number, DiskOutcome::Failed);
         }

@@ -19,7 +19,7 @@ fn replaces(later: &Change, earlier: &Change) -> bool {
         (Change::Cap(_), Change::Cap(_))
         | (Change::Capacity(_), Change::Capacity(_))
         | (Change::Latency(_), Change::Latency(_)) => true,
-        (Change::Part(of, _), Change::Part(other, _)) => of == other,
+        (Change::Part(policy, _), Change::Part(other, _)) => policy == other,
         _ => false,
     }
 }
@@ -63,8 +63,8 @@ mod tests {
         let pending = PendingMaximums::default();
         assert!(pending.add(cap(1)));
         let steps = [DiskSlot(3), DiskSlot(4), DiskSlot(3)].map(Change::RemoveDisk);
-        for at in 0..1000 {
-            assert!(!pending.add(cap(at)) && !pending.add(part(at as u32 % 2, at)));
+        for value in 0..1000 {
+            assert!(!pending.add(cap(value)) && !pending.add(part(value as u32 % 2, value)));
         }
         steps.into_iter().for_each(|step| assert!(!pending.add(step)));
         let mut expected = vec![part(0, 998), cap(999), part(1, 999)];

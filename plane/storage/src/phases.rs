@@ -18,10 +18,10 @@ impl StorageEngine {
     #[inline(never)]
     fn change_phase(&mut self, number: usize, phase: RequestPhase) {
         let Some(request) = self.requests.get_mut(number) else { return };
-        let from = core::mem::replace(&mut request.phase, phase);
-        let Some(place) = request.charged else { return };
-        if let Some(store) = self.stores.get_mut(place.store) {
-            store.handle_phase(self.now, place.slot, from, phase);
+        let previous = core::mem::replace(&mut request.phase, phase);
+        let Some(index) = request.charged else { return };
+        if let Some(store) = self.stores.get_mut(index.store) {
+            store.handle_phase(self.now, index.slot, previous, phase);
         }
     }
 }

@@ -97,7 +97,7 @@ impl StoragePlane {
         spec: DiskSpec,
         store: Option<StoreId>,
     ) -> Result<(), PlaneError> {
-        let place = match store {
+        let slot = match store {
             None => None,
             Some(store) => {
                 let slot = self.slot(store, disk).ok_or(PlaneError::NoSuchStore)?;
@@ -114,24 +114,24 @@ impl StoragePlane {
         let mut owner = lock(&record.owner);
         match lock(&self.0.disks).entry(disk) {
             std::collections::btree_map::Entry::Occupied(_) => return Err(PlaneError::InService),
-            std::collections::btree_map::Entry::Vacant(place) => {
-                place.insert(Arc::clone(&record));
+            std::collections::btree_map::Entry::Vacant(slot) => {
+                slot.insert(Arc::clone(&record));
             }
         }
-        let added = self.calmest(&[]).ok_or(PlaneError::NoWorker).and_then(|to| {
+        let added = self.calmest(&[]).ok_or(PlaneError::NoWorker).and_then(|worker| {
             let mirror = Mirrored::default();
             let full = FullPolicy::default();
             self.send_disk(
-                to,
+                worker,
                 disk,
-                DetachedDisk { spec, full, index: place, mirror, queues: Vec::new() },
+                DetachedDisk { spec, full, index: slot, mirror, queues: Vec::new() },
             )
             .map_err(|(error, _)| error)?;
-            Ok(to)
+            Ok(worker)
         });
         match added {
-            Ok(to) => {
-                *owner = Some(to);
+            Ok(worker) => {
+                *owner = Some(worker);
                 Ok(())
             }
             Err(error) => {
@@ -151,9 +151,9 @@ impl StoragePlane {
     pub fn take_disk(&self, disk: DiskId) -> Result<DiskSpec, PlaneError> {
         let record = self.record(disk)?;
         let mut owner = lock(&record.owner);
-        let from = owner.take().ok_or(PlaneError::NoSuchDisk)?;
+        let owner_worker = owner.take().ok_or(PlaneError::NoSuchDisk)?;
         lock(&self.0.disks).remove(&disk);
-        self.take(from, disk).map(|taken| taken.spec)
+        self.take(owner_worker, disk).map(|detached| detached.spec)
     }
 
     /// Announces that the disk will be taken out of service. From now on, detaching its queues does
@@ -245,7 +245,7 @@ impl StoragePlane {
                 *count += 1;
             }
         }
-        let is_late = |id: WorkerId| self.channel(id).is_some_and(|of| of.is_late());
+        let is_late = |id: WorkerId| self.channel(id).is_some_and(|channel| channel.is_late());
         disks.into_iter().min_by_key(|(id, count)| (is_late(*id), *count, *id)).map(|(id, _)| id)
     }
 

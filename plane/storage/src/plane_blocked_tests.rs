@@ -17,7 +17,7 @@ use crate::plane_retire_tests::{self, disk};
 use crate::plane_stalled_tests::{
     Ends, LIMIT, STORE, Worker, patient_plane, two_disks, wait_until,
 };
-use crate::plane_suspend_tests::{Source, answer, ask, close};
+use crate::plane_suspend_tests::{Source, answer, close, submit};
 use crate::queue_key::QueueKey;
 use crate::waits::SHARE_WAIT_MAX;
 use crate::work_tests::WRITE;
@@ -87,7 +87,7 @@ fn other_stores_do_not_wait_while_a_further_worker_waits_for_a_blocked_only_user
         plane.begin_mirror(DiskId(2), None).unwrap();
         plane.end_mirror(DiskId(2)).unwrap();
         let client = attach(plane, DiskId(2));
-        ask(&client, 1, WRITE, 0);
+        submit(&client, 1, WRITE, 0);
         drop((plane.disks(), plane.stores()));
         answer(&client)
     });
@@ -107,8 +107,8 @@ fn a_further_worker_waits_once_for_a_blocked_only_user() {
     workers.0[0].set_stalled(true);
     propose(&plane, STORE, DiskId(1));
     plane.0.waits.take_expired();
-    let refused = end(&begin(&plane, |plane| add(plane, 1, STORE)));
-    assert!(matches!(refused, Err(PlaneError::WorkerBlocked(WorkerId(0)))), "{refused:?}");
+    let result = end(&begin(&plane, |plane| add(plane, 1, STORE)));
+    assert!(matches!(result, Err(PlaneError::WorkerBlocked(WorkerId(0)))), "{result:?}");
     assert_eq!(plane.0.waits.take_expired(), [SHARE_WAIT_MAX]);
     // A maximum does not wait for the worker then.
     end(&begin(&plane, |plane| {
@@ -118,8 +118,8 @@ fn a_further_worker_waits_once_for_a_blocked_only_user() {
     // Further attempts request nothing of the worker.
     let wakes = workers.0[0].wakes();
     for _ in 0..20 {
-        let refused = end(&begin(&plane, |plane| add(plane, 1, STORE)));
-        assert!(matches!(refused, Err(PlaneError::WorkerBlocked(_))));
+        let result = end(&begin(&plane, |plane| add(plane, 1, STORE)));
+        assert!(matches!(result, Err(PlaneError::WorkerBlocked(_))));
     }
     assert_eq!(workers.0[0].wakes(), wakes);
     assert_eq!(plane.0.waits.take_expired(), []);
@@ -127,15 +127,15 @@ fn a_further_worker_waits_once_for_a_blocked_only_user() {
     workers.0[0].set_stalled(false);
     let is_sole = |plane: &StoragePlane| {
         let views = plane.stores();
-        views
-            .iter()
-            .any(|of| of.store == STORE && of.is_current && of.status.role == StoreRole::Sole)
+        views.iter().any(|view| {
+            view.store == STORE && view.is_current && view.status.role == StoreRole::Sole
+        })
     };
     wait_until(|| is_sole(&plane));
     wait_until(|| add(&plane, 1, STORE).is_ok());
     for id in [DiskId(0), DiskId(1)] {
         let client = attach(&plane, id);
-        ask(&client, 7, WRITE, 0);
+        submit(&client, 7, WRITE, 0);
         assert_eq!(answer(&client).0, 7);
     }
     (0..2).for_each(|id| close(plane.take_disk(DiskId(id)).unwrap()));
@@ -152,8 +152,8 @@ fn waits_for_a_blocked_worker_do_not_add_up_over_its_stores() {
     workers.0[0].set_stalled(true);
     plane.0.waits.take_expired();
     for (disk, store) in [(1, STORE), (3, OTHER_STORE)] {
-        let refused = end(&begin(&plane, move |plane| add(plane, disk, store)));
-        assert!(matches!(refused, Err(PlaneError::WorkerBlocked(WorkerId(0)))), "{refused:?}");
+        let result = end(&begin(&plane, move |plane| add(plane, disk, store)));
+        assert!(matches!(result, Err(PlaneError::WorkerBlocked(WorkerId(0)))), "{result:?}");
         end(&begin(&plane, move |plane| plane.set_cap(store, Some(STOPPED))));
     }
     assert_eq!(plane.0.waits.take_expired(), [SHARE_WAIT_MAX]);
@@ -178,8 +178,9 @@ fn a_disk_moves_while_another_user_of_its_store_is_blocked() {
             propose(&plane, STORE, DiskId(id));
             wait_until(|| add(&plane, id, STORE).is_ok());
         }
-        let served = || plane.disks().iter().map(|view| view.worker.0).collect::<Vec<_>>();
-        wait_until(|| served() == [0, 1]);
+        let workers_of_disks =
+            || plane.disks().iter().map(|view| view.worker.0).collect::<Vec<_>>();
+        wait_until(|| workers_of_disks() == [0, 1]);
         workers.0[1].set_stalled(true);
         end(&begin(&plane, move |plane| match retires {
             true => plane.retire(&[WorkerId(0)]),
@@ -188,9 +189,9 @@ fn a_disk_moves_while_another_user_of_its_store_is_blocked() {
         let mut notices = std::iter::from_fn(|| plane.poll_notice());
         assert!(notices.all(|notice| !matches!(notice, PlaneNotice::DiskLost { .. })));
         let client = attach(&plane, DiskId(0));
-        ask(&client, 5, WRITE, 0);
+        submit(&client, 5, WRITE, 0);
         assert_eq!(answer(&client).0, 5);
-        wait_until(|| served() == [2, 1]);
+        wait_until(|| workers_of_disks() == [2, 1]);
         workers.0[1].set_stalled(false);
         (0..2).for_each(|id| close(plane.take_disk(DiskId(id)).unwrap()));
     }
@@ -200,10 +201,10 @@ fn a_disk_moves_while_another_user_of_its_store_is_blocked() {
 fn the_counters_of_a_disk_remain_when_it_moves_from_the_only_user() {
     let (plane, _workers) = one_disk_on(patient_plane());
     let client = attach(&plane, DiskId(0));
-    for to in [1, 0] {
-        ask(&client, 0, WRITE, 0);
+    for target in [1, 0] {
+        submit(&client, 0, WRITE, 0);
         answer(&client);
-        plane.move_disk(DiskId(0), WorkerId(to)).unwrap();
+        plane.move_disk(DiskId(0), WorkerId(target)).unwrap();
     }
     let is_sole = || {
         let views = plane.stores();
@@ -244,12 +245,15 @@ fn a_maximum_does_not_wait_for_a_blocked_only_user_and_applies_when_it_proceeds(
         };
         let client = attach(&plane, DiskId(0));
         workers.0[0].set_stalled(true);
-        ask(&client, 3, WRITE, 0);
+        submit(&client, 3, WRITE, 0);
         // The first change waits for a bounded time, and the others not at all.
         plane.0.waits.take_expired();
         end(&begin(&plane, move |plane| set(plane, Some(9000))));
-        let waits = plane.0.waits.take_expired();
-        assert!(!waits.is_empty() && waits.iter().sum::<Duration>() <= VIEW_WAIT_MAX, "{waits:?}");
+        let expired_waits = plane.0.waits.take_expired();
+        assert!(
+            !expired_waits.is_empty() && expired_waits.iter().sum::<Duration>() <= VIEW_WAIT_MAX,
+            "{expired_waits:?}"
+        );
         let wakes = workers.0[0].wakes();
         let changing = begin(&plane, move |plane| {
             (1..500).rev().for_each(|iops| set(plane, Some(iops)));
@@ -286,12 +290,17 @@ fn the_state_of_disks_is_current_while_a_member_of_the_store_is_blocked() {
         let (plane, workers) = two_disks();
         let other = DiskId(1 - stalled as u32);
         let clients = [DiskId(0), DiskId(1)].map(|id| attach(&plane, id));
-        wait_until(|| delivered(&plane).is_some_and(|of| of.len() == 2));
+        wait_until(|| {
+            delivered(&plane).is_some_and(|delivered_counts| delivered_counts.len() == 2)
+        });
         workers.0[stalled].set_stalled(true);
         for count in 1..4 {
-            ask(&clients[1 - stalled], 0, WRITE, 0);
+            submit(&clients[1 - stalled], 0, WRITE, 0);
             answer(&clients[1 - stalled]);
-            wait_until(|| delivered(&plane).is_some_and(|of| of.get(&other) == Some(&count)));
+            wait_until(|| {
+                delivered(&plane)
+                    .is_some_and(|delivered_counts| delivered_counts.get(&other) == Some(&count))
+            });
         }
         // The state is current, too, when the other worker is the only one left.
         workers.0[stalled].set_stalled(false);
@@ -301,9 +310,12 @@ fn the_state_of_disks_is_current_while_a_member_of_the_store_is_blocked() {
             views.len() == 1 && views[0].is_current && views[0].status.role == StoreRole::Sole
         };
         wait_until(is_sole);
-        ask(&clients[1 - stalled], 0, WRITE, 0);
+        submit(&clients[1 - stalled], 0, WRITE, 0);
         answer(&clients[1 - stalled]);
-        wait_until(|| delivered(&plane).is_some_and(|of| of.get(&other) == Some(&4)));
+        wait_until(|| {
+            delivered(&plane)
+                .is_some_and(|delivered_counts| delivered_counts.get(&other) == Some(&4))
+        });
         close(plane.take_disk(other).unwrap());
     }
 }

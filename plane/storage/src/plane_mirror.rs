@@ -104,22 +104,23 @@ impl StoragePlane {
         };
         let owner = lock(&record.owner);
         let worker_channel = owner.and_then(|owner| self.channel(owner));
-        let ended =
+        let result =
             worker_channel.map_or(Ok(()), |worker_channel| self.end_on(&worker_channel, disk));
         self.remove_flow(&record, disk);
         lock(&record.mirror).is_on = false;
-        ended
+        result
     }
 
-    fn end_on(&self, way: &WorkerChannel, disk: DiskId) -> Result<(), PlaneError> {
+    fn end_on(&self, worker_channel: &WorkerChannel, disk: DiskId) -> Result<(), PlaneError> {
         let (reply, answer) = channel();
-        way.send(Command::Detach(disk, Which::One(QueueKey::Mirror), reply));
-        let waited = self.wait_for_disk(disk, &answer);
-        let told = way.call(|reply| Command::Mirror(disk, Mirrored::default(), reply));
-        if let Err(error) = told {
+        worker_channel.send(Command::Detach(disk, Which::One(QueueKey::Mirror), reply));
+        let detach_result = self.wait_for_disk(disk, &answer);
+        let unset_result =
+            worker_channel.call(|reply| Command::Mirror(disk, Mirrored::default(), reply));
+        if let Err(error) = unset_result {
             tracing::debug!(?disk, %error, "the disk of an ending copy does not exist any more");
         }
-        match waited {
+        match detach_result {
             Err(PlaneError::Stalled) => Err(PlaneError::Stalled),
             _ => Ok(()),
         }

@@ -18,9 +18,9 @@ struct Scarce(AtomicUsize);
 
 impl FileIoSource for Scarce {
     fn open(&self) -> io::Result<Box<dyn FileIo>> {
-        let left = |count: usize| count.checked_sub(1);
-        let taken = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left);
-        taken.map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        let decrement = |count: usize| count.checked_sub(1);
+        let decrement_result = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, decrement);
+        decrement_result.map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
         Ok(Box::new(FakeIo::new(7, 16)))
     }
 }

@@ -11,7 +11,7 @@ use suimon_storage_qos::{Capacity, Limits, LimitsSource, Proposal, StoreSpec};
 
 use crate::fakes::FakeQueue;
 use crate::plane_retire_tests::disk;
-use crate::plane_suspend_tests::{Sleepless, Source, answer, ask, close};
+use crate::plane_suspend_tests::{Sleepless, Source, answer, close, submit};
 use crate::queue_key::QueueKey;
 use crate::work_tests::WRITE;
 use crate::{StoragePlane, StoreRole, StoreView, VIEW_WAIT_MAX};
@@ -44,10 +44,10 @@ pub(crate) struct Worker {
 
 impl Worker {
     pub(crate) fn start(plane: &StoragePlane, id: u16) -> Arc<Self> {
-        let [ended, is_to_stall, is_stalled] = [(); 3].map(|()| AtomicBool::new(false));
+        let [is_stopped, is_to_stall, is_stalled] = [(); 3].map(|()| AtomicBool::new(false));
         let waker = Arc::<CountingWaker>::default();
         let mut task = plane.create(WorkerId(id), Arc::clone(&waker) as _);
-        let worker = Arc::new(Self { ended, is_to_stall, is_stalled, waker });
+        let worker = Arc::new(Self { ended: is_stopped, is_to_stall, is_stalled, waker });
         let of_thread = Arc::clone(&worker);
         std::thread::spawn(move || {
             let mut wait = Sleepless::new(Arc::new(AtomicUsize::new(usize::MAX)));
@@ -102,8 +102,8 @@ fn changes_and_the_removal_of_a_disk_do_not_wait_for_a_stalled_worker() {
             plane.propose(STORE, &[Proposal::Disk(id, assigned)], false).unwrap();
             plane.add_disk(id, disk().0, Some(STORE)).unwrap();
         }
-        let served = || plane.disks().iter().map(|view| view.worker).collect::<Vec<_>>();
-        wait_until(|| served() == [WorkerId(0), WorkerId(1)]);
+        let workers_of_disks = || plane.disks().iter().map(|view| view.worker).collect::<Vec<_>>();
+        wait_until(|| workers_of_disks() == [WorkerId(0), WorkerId(1)]);
         workers.0[stalled].set_stalled(true);
         let other = DiskId(1 - stalled as u32);
         let (report, reports) = channel();
@@ -116,20 +116,20 @@ fn changes_and_the_removal_of_a_disk_do_not_wait_for_a_stalled_worker() {
             queue.payloads.lock().unwrap().iter_mut().for_each(|payload| *payload = vec![9; 512]);
             let client = Arc::clone(&queue.client);
             of_thread.attach_queue(other, QueueKey::Ring(0), Box::new(queue)).unwrap();
-            ask(&client, 1, WRITE, 0);
-            let done = answer(&client);
+            submit(&client, 1, WRITE, 0);
+            let outcome = answer(&client);
             close(of_thread.take_disk(other).unwrap());
-            report.send(done).unwrap();
+            report.send(outcome).unwrap();
         });
-        let done = reports.recv_timeout(LIMIT).expect("no operation waits for the worker");
-        assert_eq!(done.0, 1);
+        let outcome = reports.recv_timeout(LIMIT).expect("no operation waits for the worker");
+        assert_eq!(outcome.0, 1);
         workers.0[stalled].set_stalled(false);
         // The worker proceeds, and becomes the only user of the store.
-        let stays = DiskId(stalled as u32);
-        wait_until(|| plane.disks().iter().map(|view| view.disk).eq([stays]));
+        let remaining_disk = DiskId(stalled as u32);
+        wait_until(|| plane.disks().iter().map(|view| view.disk).eq([remaining_disk]));
         // The state may be the last known one, and the worker not have replied yet.
         wait_until(|| plane.add_disk(other, disk().0, Some(STORE)).is_ok());
-        for id in [stays, other] {
+        for id in [remaining_disk, other] {
             close(plane.take_disk(id).unwrap());
         }
     }
@@ -178,7 +178,7 @@ fn a_status_query_returns_the_last_known_state_of_a_stalled_worker() {
         (0..200).for_each(|_| drop((plane.disks(), plane.stores())));
         assert_eq!(worker.wakes(), wakes);
         wait_until(|| {
-            let expected: Vec<bool> = (0..2).map(|at| at != stalled).collect();
+            let expected: Vec<bool> = (0..2).map(|worker| worker != stalled).collect();
             are_current(&plane) == (expected.clone(), expected)
         });
         assert_eq!(plane.stores()[stalled].worker, WorkerId(stalled as u16));
@@ -194,8 +194,11 @@ fn a_status_query_waits_for_all_blocked_workers_together() {
     workers.0.iter().for_each(|worker| worker.set_stalled(true));
     plane.0.waits.take_expired();
     drop((plane.disks(), plane.stores()));
-    let waits = plane.0.waits.take_expired();
-    assert!(!waits.is_empty() && waits.iter().sum::<Duration>() <= VIEW_WAIT_MAX, "{waits:?}");
+    let expired_waits = plane.0.waits.take_expired();
+    assert!(
+        !expired_waits.is_empty() && expired_waits.iter().sum::<Duration>() <= VIEW_WAIT_MAX,
+        "{expired_waits:?}"
+    );
     (0..20).for_each(|_| drop((plane.disks(), plane.stores())));
     assert_eq!(plane.0.waits.take_expired(), []);
     workers.0.iter().for_each(|worker| worker.set_stalled(false));
@@ -213,7 +216,7 @@ fn a_worker_that_retires_with_placeholders_leaves_the_store() {
     queue.payloads.lock().unwrap().iter_mut().for_each(|payload| *payload = vec![9; 512]);
     let client = Arc::clone(&queue.client);
     plane.attach_queue(DiskId(0), QueueKey::Ring(0), Box::new(queue)).unwrap();
-    (0..8).for_each(|tag| ask(&client, tag, WRITE, 0));
+    (0..8).for_each(|tag| submit(&client, tag, WRITE, 0));
     let is_queued = |view: &StoreView| view.worker == WorkerId(0) && view.status.waiting > 0;
     wait_until(|| plane.stores().iter().any(is_queued));
     // The worker ends when it has retired, as the runtime does it.
@@ -245,7 +248,7 @@ fn a_disk_that_is_removed_with_queued_requests_leaves_nothing_to_its_worker() {
         client
     };
     let client = attach(DiskId(0));
-    (0..60).for_each(|tag| ask(&client, tag, WRITE, 0));
+    (0..60).for_each(|tag| submit(&client, tag, WRITE, 0));
     let is_queued = |view: &StoreView| view.worker == WorkerId(0) && view.status.waiting > 0;
     wait_until(|| plane.stores().iter().any(is_queued));
     close(plane.take_disk(DiskId(0)).unwrap());
@@ -257,7 +260,7 @@ fn a_disk_that_is_removed_with_queued_requests_leaves_nothing_to_its_worker() {
     plane.propose(STORE, &[Proposal::Disk(DiskId(2), assigned)], false).unwrap();
     wait_until(|| plane.add_disk(DiskId(2), disk().0, Some(STORE)).is_ok());
     let client = attach(DiskId(2));
-    ask(&client, 0, WRITE, 0);
+    submit(&client, 0, WRITE, 0);
     answer(&client);
     [DiskId(1), DiskId(2)].into_iter().for_each(|id| close(plane.take_disk(id).unwrap()));
 }

@@ -59,7 +59,8 @@ impl StoragePlane {
     fn suspend(&self, disk: DiskId, suspension: Suspension) -> Result<DiskSpec, PlaneError> {
         let record = self.record(disk)?;
         let owner = lock(&record.owner);
-        let way = owner.and_then(|owner| self.channel(owner)).ok_or(PlaneError::NoSuchDisk)?;
+        let worker_channel =
+            owner.and_then(|owner| self.channel(owner)).ok_or(PlaneError::NoSuchDisk)?;
         if record.is_suspended.load(Ordering::Relaxed) {
             return Err(PlaneError::Suspended);
         }
@@ -67,11 +68,11 @@ impl StoragePlane {
             return Err(PlaneError::Mirrored);
         }
         let (reply, answer) = channel();
-        way.send(Command::Suspend(disk, suspension, reply));
+        worker_channel.send(Command::Suspend(disk, suspension, reply));
         let spec = match self.wait_for_disk(disk, &answer) {
             Ok(spec) => spec?,
             Err(error) => {
-                resume_later(disk, way, answer);
+                resume_later(disk, worker_channel, answer);
                 return Err(error);
             }
         };
@@ -110,13 +111,13 @@ impl StoragePlane {
 /// Resumes a disk after its suspension has timed out, when its store completes requests again.
 fn resume_later(
     disk: DiskId,
-    way: Arc<WorkerChannel>,
+    channel: Arc<WorkerChannel>,
     answer: Receiver<Result<DiskSpec, PlaneError>>,
 ) {
     let name = format!("late-disk-{}", disk.0);
     let waiting = std::thread::Builder::new().name(name).spawn(move || {
         let Ok(Ok(spec)) = answer.recv() else { return };
-        match way.call(|reply| Command::Resume(disk, spec, reply)) {
+        match channel.call(|reply| Command::Resume(disk, spec, reply)) {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::error!(?disk, ?error, "a disk stays suspended"),
             Err(error) => tracing::error!(?disk, %error, "a disk stays suspended"),

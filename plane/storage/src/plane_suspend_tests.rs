@@ -34,17 +34,18 @@ pub(crate) struct Sleepless {
 }
 
 impl Sleepless {
-    pub(crate) const fn new(left: Arc<AtomicUsize>) -> Self {
-        Self { left, now: Time::ZERO }
+    pub(crate) const fn new(remaining: Arc<AtomicUsize>) -> Self {
+        Self { left: remaining, now: Time::ZERO }
     }
 }
 
 impl Wait for Sleepless {
     fn watch(&mut self, _: BorrowedFd<'_>, _: u64) -> io::Result<()> {
         let ordering = Ordering::Relaxed;
-        let taken = self.left.fetch_update(ordering, ordering, |left| left.checked_sub(1));
+        let result =
+            self.left.fetch_update(ordering, ordering, |remaining| remaining.checked_sub(1));
         // ENOSPC, as returned for `fs.epoll.max_user_watches`.
-        taken.map(|_| ()).map_err(|_| io::Error::from_raw_os_error(28))
+        result.map(|_| ()).map_err(|_| io::Error::from_raw_os_error(28))
     }
     fn unwatch(&mut self, _: BorrowedFd<'_>) {}
     fn wait(&mut self, _: Option<Time>, _: &mut Vec<u64>) -> io::Result<()> {
@@ -77,14 +78,18 @@ impl Workers {
     }
 
     /// Starts workers on a system with a limited number of watched descriptors.
-    pub(crate) fn start_with(plane: &StoragePlane, count: u16, left: &Arc<AtomicUsize>) -> Self {
-        let ended = Arc::new(AtomicBool::new(false));
+    pub(crate) fn start_with(
+        plane: &StoragePlane,
+        count: u16,
+        remaining: &Arc<AtomicUsize>,
+    ) -> Self {
+        let is_stopped = Arc::new(AtomicBool::new(false));
         let threads = (0..count).map(|number| {
             let mut work = plane.create(WorkerId(number), Arc::new(NoWaker));
-            let (ended, left) = (Arc::clone(&ended), Arc::clone(left));
+            let (is_stopped, remaining) = (Arc::clone(&is_stopped), Arc::clone(remaining));
             std::thread::spawn(move || {
-                let mut wait = Sleepless::new(left);
-                while !ended.load(Ordering::Relaxed) {
+                let mut wait = Sleepless::new(remaining);
+                while !is_stopped.load(Ordering::Relaxed) {
                     let now = wait.now + Duration::from_micros(20);
                     wait.now = now;
                     // Simulates a wake-up of each queue in each iteration.
@@ -93,7 +98,7 @@ impl Workers {
                 }
             })
         });
-        Self { threads: threads.collect(), ended }
+        Self { threads: threads.collect(), ended: is_stopped }
     }
 }
 
@@ -108,7 +113,7 @@ impl Drop for Workers {
 
 pub(crate) const DISK: DiskId = DiskId(3);
 
-pub(crate) fn ask(client: &Mutex<Client>, tag: u32, op: DiskOp, offset: u64) {
+pub(crate) fn submit(client: &Mutex<Client>, tag: u32, op: DiskOp, offset: u64) {
     client.lock().unwrap().asks.push_back(DiskRequest { tag, op, range: range(offset, 512) });
 }
 
@@ -145,7 +150,7 @@ fn a_disk_pauses_becomes_larger_and_goes_on_with_its_queues() {
         *payload = vec![9; 512];
     }
     plane.attach_client(DISK, Box::new(queue)).unwrap();
-    ask(&client, 0, WRITE, 0);
+    submit(&client, 0, WRITE, 0);
     assert_eq!(answer(&client), (0, DiskOutcome::Done));
 
     let spec = plane.suspend_disk(DISK).unwrap();
@@ -154,12 +159,12 @@ fn a_disk_pauses_becomes_larger_and_goes_on_with_its_queues() {
         // One of the workers already serves the disk. Moving the disk there has no effect.
         assert!(!matches!(plane.move_disk(DISK, other), Err(PlaneError::Lost(_))));
     }
-    let late = FakeQueue::new(4);
-    let late_client = Arc::clone(&late.client);
-    late.payloads.lock().unwrap().iter_mut().for_each(|payload| *payload = vec![8; 512]);
-    plane.attach_client(DISK, Box::new(late)).unwrap();
-    ask(&client, 1, WRITE, SIZE);
-    ask(&late_client, 2, WRITE, 512);
+    let late_queue = FakeQueue::new(4);
+    let late_client = Arc::clone(&late_queue.client);
+    late_queue.payloads.lock().unwrap().iter_mut().for_each(|payload| *payload = vec![8; 512]);
+    plane.attach_client(DISK, Box::new(late_queue)).unwrap();
+    submit(&client, 1, WRITE, SIZE);
+    submit(&late_client, 2, WRITE, 512);
     take_turns(&plane);
     assert_eq!(client.lock().unwrap().asks.len(), 1, "it is not read");
     close(spec);
@@ -195,11 +200,11 @@ fn what_cannot_go_on_stays_suspended_until_it_is_taken_out_of_service() {
     let memory = (raw.create)();
     let layer = DiskLayer { image: (raw.open)(&memory), file: FakeFile::new(memory) };
     plane.add_disk(DISK, DiskSpec { layers: vec![layer] }, None).unwrap();
-    let refused = plane.resume_disk(DISK, DiskSpec { layers: Vec::new() }).unwrap_err();
-    assert!(refused.spec.is_some(), "it is in service");
+    let error = plane.resume_disk(DISK, DiskSpec { layers: Vec::new() }).unwrap_err();
+    assert!(error.spec.is_some(), "it is in service");
     let spec = plane.suspend_disk(DISK).unwrap();
-    let refused = plane.resume_disk(DISK, DiskSpec { layers: Vec::new() }).unwrap_err();
-    assert!(refused.spec.is_some());
+    let error = plane.resume_disk(DISK, DiskSpec { layers: Vec::new() }).unwrap_err();
+    assert!(error.spec.is_some());
     close(spec);
     assert!(plane.take_disk(DISK).unwrap().layers.is_empty());
     assert!(plane.disks().is_empty());
@@ -216,7 +221,7 @@ fn a_disk_that_comes_without_images_waits_for_them_and_asks_nothing_of_its_store
     let (client, payloads) = (Arc::clone(&queue.client), Arc::clone(&queue.payloads));
     payloads.lock().unwrap().iter_mut().for_each(|payload| *payload = vec![9; 512]);
     plane.attach_client(DISK, Box::new(queue)).unwrap();
-    ask(&client, 0, WRITE, 0);
+    submit(&client, 0, WRITE, 0);
     assert!(matches!(plane.suspend_disk(DISK), Err(PlaneError::Suspended)));
     assert!(matches!(plane.begin_mirror(DISK, None), Err(PlaneError::Suspended)));
     take_turns(&plane);

@@ -38,33 +38,35 @@ pub(crate) struct Device {
     /// Time at which each server becomes free.
     servers: BinaryHeap<Reverse<u64>>,
     /// Start times and operations of the requests, by disk.
-    pub(crate) begun: BTreeMap<u32, Vec<(u64, u64)>>,
+    pub(crate) started: BTreeMap<u32, Vec<(u64, u64)>>,
     /// Started requests in order: address of the queue's payloads, and tag.
     order: Vec<(usize, u32)>,
 }
 
 impl Device {
     /// Returns the number of operations of a disk that started in a time window.
-    pub(crate) fn count(&self, disk: u32, from: u64, until: u64) -> u64 {
-        let within = |(at, _): &&(u64, u64)| (from..until).contains(at);
-        self.begun.get(&disk).map_or(0, |of| of.iter().filter(within).map(|of| of.1).sum())
+    pub(crate) fn count(&self, disk: u32, start: u64, until: u64) -> u64 {
+        let is_within = |(time, _): &&(u64, u64)| (start..until).contains(time);
+        self.started.get(&disk).map_or(0, |starts| {
+            starts.iter().filter(is_within).map(|start_entry| start_entry.1).sum()
+        })
     }
 
     /// Returns the largest excess, over any time window, of the operations started by these disks
     /// together over the rate.
     pub(crate) fn excess(&self, disks: &[u32], rate: u64, since: u64) -> f64 {
-        let mut all: Vec<(u64, u64)> =
-            disks.iter().filter_map(|disk| self.begun.get(disk)).flatten().copied().collect();
-        all.retain(|(at, _)| *at >= since);
-        all.sort_unstable();
-        let (mut sum, mut least, mut most) = (0.0f64, f64::MAX, 0.0f64);
-        for (at, cost) in all {
-            let carried = rate as f64 * at as f64 / SECOND as f64;
-            least = least.min(sum - carried);
+        let mut starts: Vec<(u64, u64)> =
+            disks.iter().filter_map(|disk| self.started.get(disk)).flatten().copied().collect();
+        starts.retain(|(time, _)| *time >= since);
+        starts.sort_unstable();
+        let (mut sum, mut lowest, mut highest) = (0.0f64, f64::MAX, 0.0f64);
+        for (time, cost) in starts {
+            let allowed = rate as f64 * time as f64 / SECOND as f64;
+            lowest = lowest.min(sum - allowed);
             sum += cost as f64;
-            most = most.max(sum - carried - least);
+            highest = highest.max(sum - allowed - lowest);
         }
-        most
+        highest
     }
 }
 
@@ -90,8 +92,8 @@ impl FileIo for DeviceIo {
         let is_write = matches!(op, FileRequest::Write { .. });
         let bytes = match op {
             FileRequest::Read { to: part, .. } | FileRequest::Write { from: part, .. } => {
-                let of = part.payloads.downcast_ref::<Payloads>().unwrap();
-                device.order.push((Arc::as_ptr(of) as usize, part.tag));
+                let payloads = part.payloads.downcast_ref::<Payloads>().unwrap();
+                device.order.push((Arc::as_ptr(payloads) as usize, part.tag));
                 part.len
             }
             _ => 0,
@@ -99,25 +101,25 @@ impl FileIo for DeviceIo {
         let cost = Normalization::default().cost(bytes as u32);
         let now = device.now;
         let disk = self.files[file.0 as usize];
-        device.begun.entry(disk).or_default().push((now, cost.into()));
+        device.started.entry(disk).or_default().push((now, cost.into()));
         let Reverse(free) = device.servers.pop().unwrap();
         let service_ns = device.write_ns.filter(|_| is_write).unwrap_or(device.service_ns);
-        let done = free.max(now) + service_ns;
-        device.servers.push(Reverse(done));
-        self.pending.insert((done, self.next), token);
+        let completed_at = free.max(now) + service_ns;
+        device.servers.push(Reverse(completed_at));
+        self.pending.insert((completed_at, self.next), token);
         self.next += 1;
         true
     }
     fn submit_queued(&mut self) -> io::Result<()> {
         Ok(())
     }
-    fn poll_done(&mut self, done: &mut Vec<FileCompletion>) -> usize {
+    fn poll_done(&mut self, completions: &mut Vec<FileCompletion>) -> usize {
         let now = self.device.lock().unwrap().now;
-        let before = done.len();
+        let before = completions.len();
         while let Some(first) = self.pending.first_entry().filter(|first| first.key().0 <= now) {
-            done.push(FileCompletion { token: first.remove(), result: Ok(Vec::new()) });
+            completions.push(FileCompletion { token: first.remove(), result: Ok(Vec::new()) });
         }
-        done.len() - before
+        completions.len() - before
     }
     fn in_flight(&self) -> usize {
         self.pending.len()
@@ -146,26 +148,26 @@ impl Load {
 
 /// Queue together with its client.
 pub(crate) struct TestClient {
-    pub(crate) at: usize,
+    pub(crate) worker: usize,
     pub(crate) queue: usize,
     pub(crate) client: Arc<Mutex<Client>>,
     pub(crate) load: Option<Load>,
     free: Vec<u32>,
     /// Tags of requests that were submitted and have not completed.
-    asked: Vec<u32>,
+    submitted_tags: Vec<u32>,
     /// Address of the queue's payloads.
     payloads: usize,
     /// Reads and writes that were submitted and have not started, in order.
     to_begin: VecDeque<u32>,
-    pub(crate) answered: u64,
+    pub(crate) answer_count: u64,
 }
 
 /// Test bench: workers that share one modelled device.
 pub(crate) struct Bench {
-    pub(crate) works: Vec<StorageEngine>,
+    pub(crate) engines: Vec<StorageEngine>,
     pub(crate) device: Arc<Mutex<Device>>,
     pub(crate) store: Store,
-    pub(crate) seats: Vec<TestClient>,
+    pub(crate) clients: Vec<TestClient>,
     pub(crate) disks: BTreeMap<u32, (usize, usize)>,
     /// Budget that the workers share.
     pub(crate) shared: Option<SharedBudget>,
@@ -188,10 +190,10 @@ impl Bench {
             service_ns,
             write_ns: None,
             servers: (0..servers).map(|_| Reverse(0)).collect(),
-            begun: BTreeMap::new(),
+            started: BTreeMap::new(),
             order: Vec::new(),
         }));
-        let work = |at: usize| {
+        let work = |worker: usize| {
             let io = DeviceIo {
                 device: Arc::clone(&device),
                 files: Vec::new(),
@@ -200,26 +202,26 @@ impl Bench {
                 fd: File::open("/dev/null").unwrap(),
             };
             let mut work = StorageEngine::new(Box::new(io));
-            work.set_worker(WorkerId(at as u16));
+            work.set_worker(WorkerId(worker as u16));
             work
         };
         let now = Time::from_ns(SECOND);
-        let mut works: Vec<StorageEngine> = (0..workers).map(work).collect();
+        let mut engines: Vec<StorageEngine> = (0..workers).map(work).collect();
         let mut shared = None;
-        for work in &mut works {
+        for work in &mut engines {
             assert!(work.add_store(now, STORE, spec.clone(), shared.as_ref()));
             if workers > 1 && shared.is_none() {
                 shared = work.share_store(now, STORE);
             }
         }
         Self {
-            works,
+            engines,
             shared,
             rounds: vec![0; workers],
             stalled: vec![false; workers],
             store: Store::new(Capacity::Declared(10_000_000)),
             device,
-            seats: Vec::new(),
+            clients: Vec::new(),
             disks: BTreeMap::new(),
             dice: Dice(7),
             polls: 0,
@@ -237,8 +239,8 @@ impl Bench {
     pub(crate) fn propose(&mut self, proposals: &[Proposal]) {
         let now = self.time();
         for change in self.store.propose(proposals, true).unwrap() {
-            let is_in_budget = self.shared.as_ref().is_some_and(|of| of.apply(&[change]));
-            for work in &mut self.works {
+            let is_in_budget = self.shared.as_ref().is_some_and(|budget| budget.apply(&[change]));
+            for work in &mut self.engines {
                 if is_in_budget {
                     work.follow(now, STORE, change);
                 } else {
@@ -257,55 +259,64 @@ impl Bench {
     }
 
     /// Adds a disk that has a slot in the store.
-    pub(crate) fn add_known(&mut self, at: usize, disk: u32) {
-        self.add_of_spec(at, disk, spec(disk));
+    pub(crate) fn add_known(&mut self, worker: usize, disk: u32) {
+        self.add_of_spec(worker, disk, spec(disk));
     }
 
     /// Adds a disk that has a slot in the store, with these images.
-    pub(crate) fn add_of_spec(&mut self, at: usize, disk: u32, spec: DiskSpec) {
-        let place = DiskLocation { store: STORE, slot: self.slot(disk) };
-        let number = self.works[at].add_disk(spec, Some(place)).unwrap();
-        self.disks.insert(disk, (at, number));
+    pub(crate) fn add_of_spec(&mut self, worker: usize, disk: u32, spec: DiskSpec) {
+        let location = DiskLocation { store: STORE, slot: self.slot(disk) };
+        let number = self.engines[worker].add_disk(spec, Some(location)).unwrap();
+        self.disks.insert(disk, (worker, number));
     }
 
-    pub(crate) fn add_disk(&mut self, at: usize, disk: u32, limits: Limits) {
+    pub(crate) fn add_disk(&mut self, worker: usize, disk: u32, limits: Limits) {
         self.set_limits(disk, limits);
-        self.add_known(at, disk);
+        self.add_known(worker, disk);
     }
 
     /// Adds a queue with a client to a disk.
     pub(crate) fn add_seat(&mut self, disk: u32, load: Load) -> usize {
-        self.seat(disk, load, FakeQueue::new(load.depth as usize), false)
+        self.add_queue(disk, load, FakeQueue::new(load.depth as usize), false)
     }
 
     /// Adds this queue, which may be the queue of a copy, to a disk.
-    pub(crate) fn seat(
+    pub(crate) fn add_queue(
         &mut self,
         disk: u32,
         load: Load,
         queue: FakeQueue,
         is_mirror: bool,
     ) -> usize {
-        let (at, number) = self.disks[&disk];
+        let (worker, number) = self.disks[&disk];
         let client = Arc::clone(&queue.client);
         let payloads = Arc::as_ptr(&queue.payloads) as usize;
         let kind = if is_mirror { QueueKind::Mirror } else { QueueKind::Ring };
-        let queue = self.works[at].insert_queue(number, Box::new(queue), kind).unwrap();
+        let queue = self.engines[worker].insert_queue(number, Box::new(queue), kind).unwrap();
         let free = (0..load.depth).collect();
-        let (asked, answered) = (Vec::new(), 0);
+        let (asked_tags, answered) = (Vec::new(), 0);
         let load = Some(load);
         let to_begin = VecDeque::new();
-        let seat =
-            TestClient { at, queue, client, load, free, asked, payloads, to_begin, answered };
-        self.seats.push(seat);
-        self.seats.len() - 1
+        let client = TestClient {
+            worker,
+            queue,
+            client,
+            load,
+            free,
+            submitted_tags: asked_tags,
+            payloads,
+            to_begin,
+            answer_count: answered,
+        };
+        self.clients.push(client);
+        self.clients.len() - 1
     }
 
     /// Advances the simulated time by `span_ns`, with all events in it.
     pub(crate) fn run(&mut self, span_ns: u64) {
         let until = self.device().now + span_ns;
         loop {
-            self.turn();
+            self.run_now();
             let next = self.next_event();
             let now = self.device().now;
             if next > until {
@@ -322,21 +333,21 @@ impl Bench {
         let until = self.device().now + span_ns;
         while self.device().now < until {
             self.device().now += gap_ns;
-            for work in &mut self.works {
+            for work in &mut self.engines {
                 work.handle_unscheduled(Duration::from_nanos(gap_ns));
             }
-            self.turn();
+            self.run_now();
         }
     }
 
     /// Stops a worker, or lets it proceed.
-    pub(crate) fn set_stalled(&mut self, at: usize, is_stalled: bool) {
-        self.stalled[at] = is_stalled;
+    pub(crate) fn set_stalled(&mut self, worker: usize, is_stalled: bool) {
+        self.stalled[worker] = is_stalled;
     }
 
     fn next_event(&self) -> u64 {
         let now = self.device().now;
-        let workers = self.works.iter().zip(&self.rounds).zip(&self.stalled);
+        let workers = self.engines.iter().zip(&self.rounds).zip(&self.stalled);
         let deadlines =
             workers.filter(|(_, is_stalled)| !**is_stalled).flat_map(|((work, end), _)| {
                 let deadline = work.next_deadline().map(|time| time.as_ns().max(*end));
@@ -349,21 +360,21 @@ impl Bench {
     }
 
     /// Runs all clients and workers until none has an action at the current time.
-    fn turn(&mut self) {
+    fn run_now(&mut self) {
         let now = self.device().now;
         for _ in 0..1000 {
             self.clients();
             let mut has_worked = false;
-            let are_several = self.works.len() > 1;
-            for (at, work) in self.works.iter_mut().enumerate() {
-                if self.stalled[at] || self.rounds[at] > now {
+            let are_several = self.engines.len() > 1;
+            for (worker, work) in self.engines.iter_mut().enumerate() {
+                if self.stalled[worker] || self.rounds[worker] > now {
                     continue;
                 }
                 self.polls += 1;
                 if work.poll(Time::from_ns(now)) {
                     has_worked = true;
                     if are_several {
-                        self.rounds[at] = now + self.dice.below(DELAY_MAX_NS);
+                        self.rounds[worker] = now + self.dice.below(DELAY_MAX_NS);
                     }
                 }
             }
@@ -375,44 +386,45 @@ impl Bench {
     }
 
     fn clients(&mut self) {
-        let begun = std::mem::take(&mut self.device().order);
-        for (payloads, tag) in begun {
+        let started_requests = std::mem::take(&mut self.device().order);
+        for (payloads, tag) in started_requests {
             // The order of completions is not known for a queue that was removed.
-            let of = self.seats.iter_mut().find(|seat| seat.payloads == payloads);
-            if let Some(seat) = of {
-                assert_eq!(seat.to_begin.pop_front(), Some(tag), "out of order");
+            let client = self.clients.iter_mut().find(|client| client.payloads == payloads);
+            if let Some(client) = client {
+                assert_eq!(client.to_begin.pop_front(), Some(tag), "out of order");
             }
         }
-        for seat in &mut self.seats {
-            let mut client = seat.client.lock().unwrap();
+        for test_client in &mut self.clients {
+            let mut client = test_client.client.lock().unwrap();
             for (tag, outcome) in client.answers.drain(..) {
                 assert_eq!(outcome, suimon_ports::DiskOutcome::Done);
-                let asked = seat.asked.iter().position(|asked| *asked == tag);
-                seat.asked.remove(asked.expect("it is answered once"));
-                seat.free.push(tag);
-                seat.answered += 1;
+                let position =
+                    test_client.submitted_tags.iter().position(|tag_asked| *tag_asked == tag);
+                test_client.submitted_tags.remove(position.expect("it is answered once"));
+                test_client.free.push(tag);
+                test_client.answer_count += 1;
             }
-            let Some(load) = seat.load else { continue };
+            let Some(load) = test_client.load else { continue };
             let was_idle = client.asks.is_empty();
-            while let Some(tag) = seat.free.pop() {
+            while let Some(tag) = test_client.free.pop() {
                 let len = if load.op == DiskOp::Flush { 0 } else { load.bytes };
                 let range = ByteRange::new(0, len).unwrap();
                 client.asks.push_back(DiskRequest { tag, op: load.op, range });
-                seat.asked.push(tag);
+                test_client.submitted_tags.push(tag);
                 if matches!(load.op, DiskOp::Read | DiskOp::Write { .. }) {
-                    seat.to_begin.push_back(tag);
+                    test_client.to_begin.push_back(tag);
                 }
             }
             drop(client);
             if was_idle {
-                self.works[seat.at].wake_queue(seat.queue);
+                self.engines[test_client.worker].wake_queue(test_client.queue);
             }
         }
     }
 
     /// Returns the number of submitted requests of all clients that have not completed.
     pub(crate) fn open(&self) -> usize {
-        self.seats.iter().map(|seat| seat.asked.len()).sum()
+        self.clients.iter().map(|client| client.submitted_tags.len()).sum()
     }
 
     /// Returns the tolerance at this rate: the burst amount and one request.

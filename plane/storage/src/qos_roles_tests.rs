@@ -48,13 +48,14 @@ fn the_sum_over_workers_is_exact() {
     for workers in [2, 4] {
         for (max, bytes) in [(1000, 4096), (4000, 65_536), (20_000, 8192)] {
             let (mut bench, disks) = shared(workers, max, bytes);
-            let from = bench.device().now;
+            let start = bench.device().now;
             bench.run(3 * SECOND);
             let device = bench.device();
-            let got: u64 = disks.iter().map(|disk| device.count(*disk, from, u64::MAX)).sum();
+            let delivered: u64 =
+                disks.iter().map(|disk| device.count(*disk, start, u64::MAX)).sum();
             let excess = device.excess(&disks, max, 0);
             assert!(excess <= late(max, bytes.div_ceil(8192)), "{workers}, {max}: {excess}");
-            assert!(got * 100 >= 3 * max * 98, "{workers}: {got} of {max}");
+            assert!(delivered * 100 >= 3 * max * 98, "{workers}: {delivered} of {max}");
         }
     }
 }
@@ -70,12 +71,12 @@ fn a_minimum_is_met_whichever_worker_the_disk_is_on() {
             bench.add_seat(disk, Load::reads(4096, 32));
         }
         bench.run(SECOND);
-        let from = bench.device().now;
+        let start = bench.device().now;
         bench.run(2 * SECOND);
-        let got = bench.device().count(1, from, u64::MAX);
-        assert!(got >= 2 * 7840, "{workers}: {got}");
-        let all: u64 = (0..16).map(|disk| bench.device().count(disk, from, u64::MAX)).sum();
-        assert!(all > 2 * 36_000, "{workers}: {all} of 80 000");
+        let delivered = bench.device().count(1, start, u64::MAX);
+        assert!(delivered >= 2 * 7840, "{workers}: {delivered}");
+        let total: u64 = (0..16).map(|disk| bench.device().count(disk, start, u64::MAX)).sum();
+        assert!(total > 2 * 36_000, "{workers}: {total} of 80 000");
     }
 }
 
@@ -131,30 +132,31 @@ fn a_worker_whose_disks_have_gone_lets_go_of_the_store() {
     bench.run(100 * MILLISECOND);
     // The first worker's disks are removed. The other worker is then the only user.
     for disk in disks.iter().filter(|disk| *disk % 2 == 0) {
-        bench.seats[*disk as usize].load = None;
-        let (at, number) = bench.disks[disk];
-        bench.works[at].close_disk(number);
+        bench.clients[*disk as usize].load = None;
+        let (worker, number) = bench.disks[disk];
+        bench.engines[worker].close_disk(number);
     }
     bench.run(100 * MILLISECOND);
-    assert!(bench.works[0].remove_store(STORE));
+    assert!(bench.engines[0].remove_store(STORE));
     bench.run(200 * MILLISECOND);
-    assert_eq!(bench.works[0].store_status(STORE), None);
+    assert_eq!(bench.engines[0].store_status(STORE), None);
     let now = bench.time();
-    assert!(bench.works[1].end_sharing(now, STORE));
+    assert!(bench.engines[1].end_sharing(now, STORE));
     bench.run(20 * MILLISECOND);
-    assert_eq!(bench.works[1].store_status(STORE).unwrap().role, StoreRole::Sole);
-    let from = bench.device().now;
+    assert_eq!(bench.engines[1].store_status(STORE).unwrap().role, StoreRole::Sole);
+    let start = bench.device().now;
     bench.run(SECOND);
-    let got: u64 = disks.iter().map(|disk| bench.device().count(*disk, from, u64::MAX)).sum();
-    assert!((1960..=2041).contains(&got), "{got}");
+    let delivered: u64 =
+        disks.iter().map(|disk| bench.device().count(*disk, start, u64::MAX)).sum();
+    assert!((1960..=2041).contains(&delivered), "{delivered}");
 }
 
 /// Closes a disk, and waits until it is returned.
 fn close_disk(bench: &mut Bench, disk: u32) {
-    bench.seats[disk as usize].load = None;
-    let (at, number) = bench.disks[&disk];
-    bench.works[at].close_disk(number);
-    while bench.works[at].poll_closed_disk().is_none() {
+    bench.clients[disk as usize].load = None;
+    let (worker, number) = bench.disks[&disk];
+    bench.engines[worker].close_disk(number);
+    while bench.engines[worker].poll_closed_disk().is_none() {
         bench.run(10_000);
     }
 }
@@ -176,23 +178,23 @@ fn closed_at(workers: u32, closed: u32, seed: u64) -> Bench {
 
 /// One worker removes the store under load of the other one.
 fn one_worker_leaves(seeds: Range<u64>) {
-    for (seed, leaves) in seeds.flat_map(|seed| [(seed, 0), (seed, 1)]) {
-        let mut bench = closed_at(2, leaves, seed);
-        let (leaves, stays) = (leaves as usize, 1 - leaves as usize);
-        assert!(bench.works[leaves].remove_store(STORE));
+    for (seed, leaving) in seeds.flat_map(|seed| [(seed, 0), (seed, 1)]) {
+        let mut bench = closed_at(2, leaving, seed);
+        let (leaving, remaining) = (leaving as usize, 1 - leaving as usize);
+        assert!(bench.engines[leaving].remove_store(STORE));
         bench.run(10 * MILLISECOND);
-        assert_eq!(bench.works[leaves].store_status(STORE), None);
-        let before = bench.seats[stays].answered;
+        assert_eq!(bench.engines[leaving].store_status(STORE), None);
+        let before = bench.clients[remaining].answer_count;
         bench.run(100 * MILLISECOND);
         assert!(
-            bench.seats[stays].answered > before + 200,
+            bench.clients[remaining].answer_count > before + 200,
             "seed {seed}: the client waits for ever"
         );
         // All loans were returned, so the worker can become the only user of the store.
         let now = bench.time();
-        assert!(bench.works[stays].end_sharing(now, STORE));
+        assert!(bench.engines[remaining].end_sharing(now, STORE));
         bench.run(100 * MILLISECOND);
-        let status = bench.works[stays].store_status(STORE).unwrap();
+        let status = bench.engines[remaining].store_status(STORE).unwrap();
         assert_eq!(status.role, StoreRole::Sole, "seed {seed}: {status:?}");
     }
 }
@@ -207,17 +209,23 @@ fn a_worker_that_leaves_a_store_keeps_no_grants() {
 fn a_worker_that_leaves_a_store_may_return_at_once() {
     for seed in 0..20 {
         let mut bench = closed_at(2, 0, seed);
-        assert!(bench.works[0].remove_store(STORE));
+        assert!(bench.engines[0].remove_store(STORE));
         bench.run(seed % 7 * 10_000);
         let (now, shared) = (bench.time(), bench.shared.clone());
-        assert!(bench.works[0].add_store(now, STORE, deep(), shared.as_ref()), "seed {seed}");
+        assert!(bench.engines[0].add_store(now, STORE, deep(), shared.as_ref()), "seed {seed}");
         bench.add_disk(0, 2, limits(0, 1000));
-        let seat = bench.add_seat(2, Load::reads(4096, 8));
-        let from = bench.device().now;
+        let client_index = bench.add_seat(2, Load::reads(4096, 8));
+        let start = bench.device().now;
         bench.run(SECOND);
-        let got = bench.device().count(2, from, u64::MAX);
-        assert!((980..=1000 + late(1000, 1) as u64).contains(&got), "seed {seed}: {got}");
-        assert!(bench.seats[seat].answered > 0 && bench.seats[1].answered > 2000, "seed {seed}");
+        let delivered = bench.device().count(2, start, u64::MAX);
+        assert!(
+            (980..=1000 + late(1000, 1) as u64).contains(&delivered),
+            "seed {seed}: {delivered}"
+        );
+        assert!(
+            bench.clients[client_index].answer_count > 0 && bench.clients[1].answer_count > 2000,
+            "seed {seed}"
+        );
     }
 }
 
@@ -226,18 +234,21 @@ fn use_after_all_workers_left(seeds: Range<u64>) {
     for seed in seeds {
         let mut bench = closed_at(2, 0, seed);
         close_disk(&mut bench, 1);
-        assert!(bench.works[1].remove_store(STORE) && bench.works[0].remove_store(STORE));
+        assert!(bench.engines[1].remove_store(STORE) && bench.engines[0].remove_store(STORE));
         bench.run(seed % 7 * 10_000);
         let now = bench.time();
         bench.shared = None;
-        assert!(bench.works[1].add_store(now, STORE, deep(), None), "seed {seed}");
+        assert!(bench.engines[1].add_store(now, STORE, deep(), None), "seed {seed}");
         bench.add_disk(1, 2, limits(0, 0));
-        let seat = bench.add_seat(2, Load::reads(4096, 1));
+        let client_index = bench.add_seat(2, Load::reads(4096, 1));
         bench.run(100 * MILLISECOND);
-        assert!(bench.seats[seat].answered > 200, "seed {seed}: the client waits for ever");
-        let status = bench.works[1].store_status(STORE).unwrap();
+        assert!(
+            bench.clients[client_index].answer_count > 200,
+            "seed {seed}: the client waits for ever"
+        );
+        let status = bench.engines[1].store_status(STORE).unwrap();
         assert_eq!(status.role, StoreRole::Sole, "seed {seed}");
-        assert_eq!(bench.works[0].store_status(STORE), None);
+        assert_eq!(bench.engines[0].store_status(STORE), None);
     }
 }
 
@@ -258,20 +269,20 @@ fn placeholders_of_a_former_budget_are_not_counted_in_another_one() {
     bench.run(100 * MILLISECOND);
     close_disk(&mut bench, 0);
     close_disk(&mut bench, 1);
-    assert!(bench.works[0].remove_store(STORE) && bench.works[1].remove_store(STORE));
-    let waiting = bench.works[1].store_status(STORE).unwrap().waiting;
+    assert!(bench.engines[0].remove_store(STORE) && bench.engines[1].remove_store(STORE));
+    let waiting = bench.engines[1].store_status(STORE).unwrap().waiting;
     assert!(waiting >= 14, "{waiting} placeholders");
     let now = bench.time();
     bench.shared = None;
-    assert!(bench.works[1].add_store(now, STORE, deep(), None));
+    assert!(bench.engines[1].add_store(now, STORE, deep(), None));
     // The new scheduler has disks in the same slots.
     for change in bench.store.changes() {
-        bench.works[1].apply(now, STORE, change);
+        bench.engines[1].apply(now, STORE, change);
     }
     bench.run(100 * MILLISECOND);
-    let status = bench.works[1].store_status(STORE).unwrap();
+    let status = bench.engines[1].store_status(STORE).unwrap();
     assert_eq!((status.waiting, status.in_flight), (0, 0));
-    let view = bench.works[1].disk_view(bench.time(), STORE, bench.slot(1)).unwrap();
+    let view = bench.engines[1].disk_view(bench.time(), STORE, bench.slot(1)).unwrap();
     assert_eq!((view.done.demanded, view.done.delivered), (0, 0), "{view:?}");
 }
 
@@ -282,15 +293,15 @@ fn sharing_a_store_causes_no_sample() {
     bench.add_disk(0, 0, limits(0, 0));
     bench.add_seat(0, Load::reads(4096, 4));
     bench.run(SECOND);
-    let sampled = |bench: &Bench| bench.works[0].stores.get(0).unwrap().observation.at;
+    let sampled = |bench: &Bench| bench.engines[0].stores.get(0).unwrap().observation.time;
     let before = sampled(&bench);
     let now = bench.time();
-    assert!(bench.works[0].share_store(now, STORE).is_some());
+    assert!(bench.engines[0].share_store(now, STORE).is_some());
     bench.run(20 * MILLISECOND);
     let now = bench.time();
-    assert!(bench.works[0].end_sharing(now, STORE));
+    assert!(bench.engines[0].end_sharing(now, STORE));
     bench.run(20 * MILLISECOND);
-    assert_eq!(bench.works[0].store_status(STORE).unwrap().role, StoreRole::Sole);
+    assert_eq!(bench.engines[0].store_status(STORE).unwrap().role, StoreRole::Sole);
     assert_eq!(sampled(&bench), before);
     bench.run(SECOND);
     assert!(sampled(&bench) > before);
@@ -301,42 +312,43 @@ fn sharing_a_store_causes_no_sample() {
 fn a_worker_that_ends_does_not_keep_the_store_shared() {
     let (mut bench, disks) = shared(2, 2000, 4096);
     bench.run(100 * MILLISECOND);
-    let ended = bench.works.remove(0);
-    drop(ended);
+    let stopped_engine = bench.engines.remove(0);
+    drop(stopped_engine);
     // The other worker is now the first one.
-    bench.seats.retain(|seat| seat.at == 1);
-    bench.seats.iter_mut().for_each(|seat| seat.at = 0);
+    bench.clients.retain(|client| client.worker == 1);
+    bench.clients.iter_mut().for_each(|client| client.worker = 0);
     let now = bench.time();
-    assert!(bench.works[0].end_sharing(now, STORE));
+    assert!(bench.engines[0].end_sharing(now, STORE));
     bench.run(300 * MILLISECOND);
-    assert_eq!(bench.works[0].store_status(STORE).unwrap().role, StoreRole::Sole);
-    let from = bench.device().now;
+    assert_eq!(bench.engines[0].store_status(STORE).unwrap().role, StoreRole::Sole);
+    let start = bench.device().now;
     bench.run(SECOND);
-    let got: u64 = disks.iter().map(|disk| bench.device().count(*disk, from, u64::MAX)).sum();
-    assert!((1960..=2041).contains(&got), "{got}");
+    let delivered: u64 =
+        disks.iter().map(|disk| bench.device().count(*disk, start, u64::MAX)).sum();
+    assert!((1960..=2041).contains(&delivered), "{delivered}");
 }
 
 #[test]
 fn a_disk_of_another_worker_that_is_closed_pays_too() {
     let (mut bench, _) = shared(2, 20, 4096);
     bench.run(500 * MILLISECOND);
-    let from = bench.device().now;
-    let before: u64 = bench.seats.iter().map(|seat| seat.answered).sum();
+    let start = bench.device().now;
+    let before: u64 = bench.clients.iter().map(|client| client.answer_count).sum();
     // A queue with 16 queued requests.
-    bench.seats[1].load = None;
-    let queue = bench.seats[1].queue;
-    bench.works[1].close_queue(queue);
+    bench.clients[1].load = None;
+    let queue = bench.clients[1].queue;
+    bench.engines[1].close_queue(queue);
     bench.run(10 * MILLISECOND);
-    assert_eq!(bench.works[1].poll_closed_queue().unwrap().0, queue);
+    assert_eq!(bench.engines[1].poll_closed_queue().unwrap().0, queue);
     bench.run(10 * SECOND);
-    let after: u64 = bench.seats.iter().map(|seat| seat.answered).sum();
+    let after: u64 = bench.clients.iter().map(|client| client.answer_count).sum();
     assert!((200..=218).contains(&(after - before)), "{} in 10 s of 20", after - before);
-    assert!(bench.device().count(1, from, u64::MAX) <= 18, "it went ahead of the others once");
+    assert!(bench.device().count(1, start, u64::MAX) <= 18, "it went ahead of the others once");
     // The store is removed from that worker only when its requests are charged.
-    bench.seats.iter_mut().for_each(|seat| seat.load = None);
+    bench.clients.iter_mut().for_each(|client| client.load = None);
     bench.run(10 * SECOND);
     assert_eq!(bench.open(), 0);
-    assert_eq!(bench.works[0].store_status(STORE).unwrap().in_flight, 0);
+    assert_eq!(bench.engines[0].store_status(STORE).unwrap().in_flight, 0);
 }
 
 mod full {

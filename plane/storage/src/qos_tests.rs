@@ -77,23 +77,27 @@ fn each_queue_has_its_part_of_the_room() {
     let mut bench = Bench::new(1, &store, 32, 200_000);
     bench.add_disk(0, 0, limits(0, 1));
     bench.add_disk(0, 1, limits(0, 1));
-    let has = |bench: &Bench, each: u32| {
-        let work = &bench.works[0];
-        let queues: Vec<_> = work.queues.numbers().filter_map(|at| work.queues.get(at)).collect();
-        assert!(queues.iter().all(|of| of.held_max == each && of.queued <= each), "{each}");
-        (queues.len(), queues.iter().filter(|of| of.queued == each).count())
+    let has_queues = |bench: &Bench, per_queue: u32| {
+        let work = &bench.engines[0];
+        let queues: Vec<_> =
+            work.queues.numbers().filter_map(|number| work.queues.get(number)).collect();
+        assert!(
+            queues.iter().all(|queue| queue.held_max == per_queue && queue.queued <= per_queue),
+            "{per_queue}"
+        );
+        (queues.len(), queues.iter().filter(|queue| queue.queued == per_queue).count())
     };
-    for seat in 0..200 {
-        bench.add_seat(seat % 2, Load::reads(4096, 100));
+    for client_index in 0..200 {
+        bench.add_seat(client_index % 2, Load::reads(4096, 100));
     }
     bench.run(20 * MILLISECOND);
-    let (all, full) = has(&bench, 32);
-    assert!(all == 200 && full >= 198, "{full}");
+    let (queue_count, full) = has_queues(&bench, 32);
+    assert!(queue_count == 200 && full >= 198, "{full}");
     for queue in 0..150 {
-        bench.works[0].close_queue(queue);
+        bench.engines[0].close_queue(queue);
     }
     bench.run(SECOND);
-    assert_eq!(has(&bench, 64).0, 50);
+    assert_eq!(has_queues(&bench, 64).0, 50);
 }
 
 /// The limit also applies to requests for which there was room at the begin of the iteration.
@@ -102,11 +106,11 @@ fn nothing_is_taken_from_a_disk_that_owes_from_the_moment_on() {
     let mut bench = Bench::new(1, &deep(), 32, 200_000);
     bench.add_disk(0, 0, limits(0, 10));
     let [first, second] = [32, 4].map(|depth| {
-        let seat = bench.add_seat(0, Load::reads(4096, depth));
-        bench.seats[seat].queue
+        let client_index = bench.add_seat(0, Load::reads(4096, depth));
+        bench.clients[client_index].queue
     });
     bench.run(10 * MILLISECOND);
-    let work = &mut bench.works[0];
+    let work = &mut bench.engines[0];
     work.has_room = true;
     assert!(work.remaining(second) > 0);
     work.close_queue(first);
@@ -124,16 +128,16 @@ fn a_minimum_is_met_beside_disks_that_take_all_they_can_get() {
         bench.add_seat(disk, Load::reads(8192, 64));
     }
     bench.run(SECOND);
-    let from = bench.device().now;
+    let start = bench.device().now;
     bench.run(3 * SECOND);
-    let got = bench.device().count(0, from, from + 3 * SECOND);
-    assert!(got >= 29_400, "{got}");
-    let view = bench.works[0].disk_view(bench.time(), STORE, bench.slot(0)).unwrap();
+    let delivered = bench.device().count(0, start, start + 3 * SECOND);
+    assert!(delivered >= 29_400, "{delivered}");
+    let view = bench.engines[0].disk_view(bench.time(), STORE, bench.slot(0)).unwrap();
     let rate = view.short.per_second(view.short.delivered);
     assert!(rate.abs_diff(10_000) < 1500, "{rate}");
-    let all: u64 = (0..9).map(|disk| bench.device().count(disk, from, from + 3 * SECOND)).sum();
-    assert!(all > 3 * 38_000, "{all}: nobody else has what is left");
-    let status = bench.works[0].store_status(STORE).unwrap();
+    let total: u64 = (0..9).map(|disk| bench.device().count(disk, start, start + 3 * SECOND)).sum();
+    assert!(total > 3 * 38_000, "{total}: nobody else has what is left");
+    let status = bench.engines[0].store_status(STORE).unwrap();
     assert_eq!(status.role, StoreRole::Sole);
     assert!(status.depth >= 8 && status.latency_ns >= 200_000, "{status:?}");
 }
@@ -143,13 +147,14 @@ fn nothing_bypasses_a_maximum_by_moving_no_payload() {
     let zeros =
         |may_unmap| DiskOp::WriteZeroes { may_unmap, is_durable: false, only_if_fast: false };
     // List of operations and their cost.
-    let all = [(DiskOp::Flush, 1), (DiskOp::Discard, 1), (zeros(true), 1), (zeros(false), 16)];
-    for (op, cost) in all {
+    let operations =
+        [(DiskOp::Flush, 1), (DiskOp::Discard, 1), (zeros(true), 1), (zeros(false), 16)];
+    for (op, cost) in operations {
         let mut bench = Bench::new(1, &deep(), 32, 200_000);
         bench.add_disk(0, 0, limits(0, 800));
-        let seat = bench.add_seat(0, Load { op, bytes: 128 << 10, depth: 32 });
+        let client_index = bench.add_seat(0, Load { op, bytes: 128 << 10, depth: 32 });
         bench.run(2 * SECOND);
-        let counted = bench.seats[seat].answered * cost;
+        let counted = bench.clients[client_index].answer_count * cost;
         assert!((1568..=1632 + cost).contains(&counted), "{op:?}: {counted}");
     }
 }
@@ -159,19 +164,22 @@ fn a_change_is_in_effect_at_once() {
     let mut bench = Bench::new(1, &deep(), 32, 200_000);
     bench.add_disk(0, 0, limits(0, 100));
     bench.add_seat(0, Load::reads(4096, 32));
-    for (max, most) in [(100, 100), (5000, 5000), (10, 10), (2000, 2000)] {
+    for (max, max_count) in [(100, 100), (5000, 5000), (10, 10), (2000, 2000)] {
         bench.set_limits(0, limits(0, max));
-        let from = bench.device().now;
+        let start = bench.device().now;
         bench.run(SECOND);
-        let got = bench.device().count(0, from, from + SECOND);
+        let delivered = bench.device().count(0, start, start + SECOND);
         let tolerance = Bench::tolerance(max, 2) as u64;
-        assert!((most * 97 / 100 - 2..=most + tolerance).contains(&got), "{got} of {max}");
+        assert!(
+            (max_count * 97 / 100 - 2..=max_count + tolerance).contains(&delivered),
+            "{delivered} of {max}"
+        );
     }
     // Requests queued for a removed maximum are dispatched.
     bench.set_limits(0, limits(0, 0));
-    let from = bench.device().now;
+    let start = bench.device().now;
     bench.run(MILLISECOND);
-    assert!(bench.device().count(0, from, u64::MAX) > 32);
+    assert!(bench.device().count(0, start, u64::MAX) > 32);
 }
 
 #[test]
@@ -184,12 +192,12 @@ fn who_waits_for_a_maximum_costs_nothing_meanwhile() {
     bench.run(SECOND);
     // Ten requests are dispatched, ten complete, and there are two observations.
     assert!(bench.polls < 100, "{}", bench.polls);
-    assert!(bench.works[0].arm(), "it may sleep");
-    let queue = bench.seats[0].queue;
-    assert!(!bench.works[0].wake_queue(queue), "it is not to be watched");
-    assert_eq!(bench.works[0].poll_watch(), None);
+    assert!(bench.engines[0].arm(), "it may sleep");
+    let queue = bench.clients[0].queue;
+    assert!(!bench.engines[0].wake_queue(queue), "it is not to be watched");
+    assert_eq!(bench.engines[0].poll_watch(), None);
     bench.run(SECOND);
-    assert_eq!(bench.works[0].poll_watch(), Some(queue));
+    assert_eq!(bench.engines[0].poll_watch(), Some(queue));
 }
 
 #[test]
@@ -199,31 +207,31 @@ fn what_is_closed_does_not_wait_for_its_maximum_but_pays_for_it() {
     let first = bench.add_seat(0, Load::reads(4096, 128));
     bench.add_seat(0, Load::reads(4096, 128));
     bench.run(SECOND);
-    let from = bench.device().now;
+    let start = bench.device().now;
     for _ in 0..20 {
         // Repeatedly, a client connects, submits many requests, and disconnects.
-        let (at, queue) = (bench.seats[first].at, bench.seats[first].queue);
-        bench.seats[first].load = None;
-        bench.works[at].close_queue(queue);
+        let (worker, queue) = (bench.clients[first].worker, bench.clients[first].queue);
+        bench.clients[first].load = None;
+        bench.engines[worker].close_queue(queue);
         bench.run(2 * MILLISECOND);
-        assert_eq!(bench.works[at].poll_closed_queue().unwrap().0, queue);
-        bench.seats.remove(first);
+        assert_eq!(bench.engines[worker].poll_closed_queue().unwrap().0, queue);
+        bench.clients.remove(first);
         bench.add_seat(0, Load::reads(4096, 128));
         bench.run(10 * MILLISECOND);
     }
-    let through = bench.device().count(0, from, u64::MAX);
-    assert!((128..=130).contains(&through), "{through}: what waited once, and no more");
+    let bypassed = bench.device().count(0, start, u64::MAX);
+    assert!((128..=130).contains(&bypassed), "{bypassed}: what waited once, and no more");
     // The excess is charged, so the total does not exceed the maximum.
     bench.run(30 * SECOND);
-    let got = bench.device().count(0, from, u64::MAX);
-    assert!((300..=304).contains(&got), "{got} of 10 per second");
+    let delivered = bench.device().count(0, start, u64::MAX);
+    assert!((300..=304).contains(&delivered), "{delivered} of 10 per second");
     // The same holds for the disk.
-    let (at, number) = bench.disks[&0];
-    bench.seats.iter_mut().for_each(|seat| seat.load = None);
-    bench.works[at].close_disk(number);
+    let (worker, number) = bench.disks[&0];
+    bench.clients.iter_mut().for_each(|client| client.load = None);
+    bench.engines[worker].close_disk(number);
     bench.run(10 * MILLISECOND);
-    assert_eq!(bench.works[at].poll_closed_disk().unwrap().0, number);
-    assert_eq!(bench.works[at].store_status(STORE).unwrap().in_flight_of_worker, 0);
+    assert_eq!(bench.engines[worker].poll_closed_disk().unwrap().0, number);
+    assert_eq!(bench.engines[worker].store_status(STORE).unwrap().in_flight_of_worker, 0);
 }
 
 #[test]
@@ -233,17 +241,17 @@ fn a_disk_that_its_store_gives_up_waits_for_nothing() {
     bench.add_seat(0, Load::reads(4096, 64));
     bench.run(SECOND);
     bench.propose(&[Proposal::RemoveDisk(DiskId(0))]);
-    let before = bench.seats[0].answered;
+    let before = bench.clients[0].answer_count;
     bench.run(100 * MILLISECOND);
-    assert!(bench.seats[0].answered > before + 10_000);
-    assert!(!bench.works[0].remove_store(STORE), "it has a disk here");
-    let (at, number) = bench.disks[&0];
-    bench.seats[0].load = None;
-    bench.works[at].close_disk(number);
+    assert!(bench.clients[0].answer_count > before + 10_000);
+    assert!(!bench.engines[0].remove_store(STORE), "it has a disk here");
+    let (worker, number) = bench.disks[&0];
+    bench.clients[0].load = None;
+    bench.engines[worker].close_disk(number);
     bench.run(100 * MILLISECOND);
     assert_eq!(bench.open(), 0);
-    assert!(bench.works[0].remove_store(STORE));
-    assert_eq!(bench.works[0].store_status(STORE), None);
+    assert!(bench.engines[0].remove_store(STORE));
+    assert_eq!(bench.engines[0].store_status(STORE), None);
 }
 
 #[test]
@@ -255,14 +263,15 @@ fn an_unmet_minimum_is_told() {
         bench.add_seat(disk, Load::reads(4096, 8));
     }
     bench.run(70 * SECOND);
-    let told: Vec<StorageNotice> = std::iter::from_fn(|| bench.works[0].poll_notice()).collect();
+    let notices: Vec<StorageNotice> =
+        std::iter::from_fn(|| bench.engines[0].poll_notice()).collect();
     // One event for the store, and one for each disk.
     let is_of_store = |notice: &StorageNotice| {
         matches!(notice, StorageNotice::Qos { event: StoreEvent::CapacityLow(_), .. })
     };
-    let (of_store, told): (Vec<_>, Vec<_>) = told.into_iter().partition(is_of_store);
-    assert_eq!((of_store.len(), told.len()), (1, 2), "{of_store:?} {told:?}");
-    for notice in told {
+    let (of_store, notices): (Vec<_>, Vec<_>) = notices.into_iter().partition(is_of_store);
+    assert_eq!((of_store.len(), notices.len()), (1, 2), "{of_store:?} {notices:?}");
+    for notice in notices {
         let StorageNotice::Qos { store: STORE, event: StoreEvent::MinimumUnmet(unmet) } = notice
         else {
             panic!("{notice:?}");
@@ -270,9 +279,9 @@ fn an_unmet_minimum_is_told() {
         assert!(unmet.delivered_iops < 600 && unmet.guaranteed_iops > 900, "{unmet:?}");
     }
     // An unused store is not observed.
-    bench.seats.iter_mut().for_each(|seat| seat.load = None);
+    bench.clients.iter_mut().for_each(|client| client.load = None);
     bench.run(2 * SECOND);
-    assert_eq!(bench.works[0].next_deadline(), None);
+    assert_eq!(bench.engines[0].next_deadline(), None);
 }
 
 #[test]
@@ -280,10 +289,10 @@ fn a_disk_has_a_place_that_its_store_knows_or_none() {
     let mut bench = Bench::new(1, &deep(), 1, 200_000);
     bench.add_disk(0, 0, limits(0, 0));
     let slot = bench.slot(0);
-    let elsewhere = DiskLocation { store: StoreId(1), slot };
-    assert!(bench.works[0].add_disk(spec(1), Some(elsewhere)).is_err());
+    let other_location = DiskLocation { store: StoreId(1), slot };
+    assert!(bench.engines[0].add_disk(spec(1), Some(other_location)).is_err());
     let unknown = DiskLocation { store: STORE, slot: suimon_storage_qos::DiskSlot(9) };
-    assert!(bench.works[0].add_disk(spec(1), Some(unknown)).is_err());
-    assert!(bench.works[0].add_disk(spec(1), None).is_ok());
-    assert!(!bench.works[0].add_store(Time::ZERO, STORE, deep(), None));
+    assert!(bench.engines[0].add_disk(spec(1), Some(unknown)).is_err());
+    assert!(bench.engines[0].add_disk(spec(1), None).is_ok());
+    assert!(!bench.engines[0].add_store(Time::ZERO, STORE, deep(), None));
 }

@@ -24,7 +24,7 @@ pub(crate) enum Which {
 impl Which {
     pub(crate) fn has(self, key: QueueKey) -> bool {
         match self {
-            Self::One(one) => one == key,
+            Self::One(wanted_key) => wanted_key == key,
             Self::Rings => matches!(key, QueueKey::Ring(_)),
             Self::Clients => matches!(key, QueueKey::Client(_) | QueueKey::EmulatedDisk(_)),
         }

@@ -99,12 +99,12 @@ impl QueueState {
         is_polled
     }
 
-    /// Accounts for a poll of the queue that returned `requests` requests. `is_all`: the queue is
-    /// empty now. `is_busy`: the worker did other work in the iteration.
-    pub(crate) fn handle_looked(
+    /// Accounts for a poll of the queue that returned `requests` requests. `is_all_read`: the queue
+    /// is empty now. `is_busy`: the worker did other work in the iteration.
+    pub(crate) fn handle_poll(
         &mut self,
         now: Time,
-        (requests, is_all): (usize, bool),
+        (requests, is_all_read): (usize, bool),
         is_busy: bool,
     ) {
         let is_all_answered = self.in_flight == 0;
@@ -118,7 +118,7 @@ impl QueueState {
         self.busy_poll.handle_found();
         if self.queue.is_polled_by_fd() && is_all_answered {
             let has_answers = || self.queue.has_unconsumed_completions();
-            self.paused = self.poll_pause.handle_found(now, requests, is_all, has_answers);
+            self.paused = self.poll_pause.handle_found(now, requests, is_all_read, has_answers);
         }
     }
 }

@@ -31,15 +31,15 @@ impl QueuedList {
     #[inline]
     pub(crate) fn push(&mut self, requests: &mut Slab<EngineRequest>, number: usize) {
         // The number of requests is bounded by a few thousand and the room of the stores.
-        let at = u32::try_from(number).unwrap_or(NOBODY);
-        let Some(request) = requests.get_mut(number).filter(|_| at != NOBODY) else { return };
+        let index = u32::try_from(number).unwrap_or(NOBODY);
+        let Some(request) = requests.get_mut(number).filter(|_| index != NOBODY) else { return };
         request.behind = NOBODY;
         if self.is_empty() {
-            self.first = at;
+            self.first = index;
         } else if let Some(last) = requests.get_mut(self.last as usize) {
-            last.behind = at;
+            last.behind = index;
         }
-        self.last = at;
+        self.last = index;
     }
 
     /// Removes and returns the first request.
@@ -93,10 +93,10 @@ mod tests {
         }
         assert_eq!((even.pop(&requests), even.pop(&requests)), (Some(4), Some(2)));
         even.push(&mut requests, 2);
-        let rest: Vec<usize> = core::iter::from_fn(|| even.pop(&requests)).collect();
-        assert_eq!((rest, even.is_empty()), (vec![0, 2], true));
+        let taken_even: Vec<usize> = core::iter::from_fn(|| even.pop(&requests)).collect();
+        assert_eq!((taken_even, even.is_empty()), (vec![0, 2], true));
         odd.push(&mut requests, 4);
-        let rest: Vec<usize> = core::iter::from_fn(|| odd.pop(&requests)).collect();
-        assert_eq!(rest, [5, 3, 1, 4]);
+        let taken_odd: Vec<usize> = core::iter::from_fn(|| odd.pop(&requests)).collect();
+        assert_eq!(taken_odd, [5, 3, 1, 4]);
     }
 }

@@ -87,14 +87,14 @@ impl StorageWorker {
     pub(crate) fn new(
         processor: WorkerId,
         commands: Receiver<Command>,
-        told: Arc<NoticeSender>,
+        notice_sender: Arc<NoticeSender>,
         waker: Arc<dyn Waker>,
         recording: Option<Arc<dyn Sink>>,
     ) -> Self {
         Self {
             worker: processor,
             commands,
-            notices: told,
+            notices: notice_sender,
             work: None,
             disks: BTreeMap::new(),
             queues: BTreeMap::new(),
@@ -108,7 +108,7 @@ impl StorageWorker {
     }
 
     fn number(&self, disk: DiskId) -> Option<usize> {
-        self.disks.iter().find(|(_, served)| served.id == disk).map(|(number, _)| *number)
+        self.disks.iter().find(|(_, worker_disk)| worker_disk.id == disk).map(|(number, _)| *number)
     }
 
     /// Watches the descriptor of a queue; closes the queue if that fails.
@@ -117,9 +117,11 @@ impl StorageWorker {
         let token = u32::try_from(number).unwrap_or(IO_TOKEN);
         let watched = work.queue_fd(number).map_or(Ok(()), |fd| watches.watch(fd, token));
         let Err(error) = watched else { return };
-        let held = self.queues.get(&number);
-        if let Some((held, of)) = held.and_then(|held| Some((held, self.disks.get(&held.disk)?))) {
-            self.notices.emit(unwatched(of.id, held.key, &error));
+        let worker_queue = self.queues.get(&number);
+        if let Some((worker_queue, worker_disk)) = worker_queue
+            .and_then(|worker_queue| Some((worker_queue, self.disks.get(&worker_queue.disk)?)))
+        {
+            self.notices.emit(unwatched(worker_disk.id, worker_queue.key, &error));
         }
         work.close_queue(number);
     }
@@ -130,23 +132,30 @@ impl StorageWorker {
         while let Some((number, queue)) = work.poll_closed_queue() {
             let found_full = work.take_found_full(number);
             watches.unwatch(queue.wake_fd());
-            let Some(held) = self.queues.remove(&number) else { continue };
-            let Some(served) = self.disks.get_mut(&held.disk) else { continue };
+            let Some(worker_queue) = self.queues.remove(&number) else { continue };
+            let Some(worker_disk) = self.disks.get_mut(&worker_queue.disk) else { continue };
             // Another queue that was added under the same key meanwhile remains.
-            if served.queues.get(&held.key) == Some(&number) {
-                served.queues.remove(&held.key);
+            if worker_disk.queues.get(&worker_queue.key) == Some(&number) {
+                worker_disk.queues.remove(&worker_queue.key);
             }
-            match &mut served.taker {
-                Some(taker) if held.waiters.is_empty() => {
-                    taker.queues.push(DetachedQueueState { key: held.key, queue, found_full });
+            match &mut worker_disk.taker {
+                Some(taker) if worker_queue.waiters.is_empty() => {
+                    taker.queues.push(DetachedQueueState {
+                        key: worker_queue.key,
+                        queue,
+                        found_full,
+                    });
                 }
                 _ => drop(queue),
             }
-            drop(held.waiters);
+            drop(worker_queue.waiters);
         }
         while let Some((number, spec)) = work.poll_suspended_disk() {
-            let served = self.disks.get_mut(&number);
-            let Some(reply) = served.and_then(|served| served.suspender.take()) else { continue };
+            let worker_disk = self.disks.get_mut(&number);
+            let Some(reply) = worker_disk.and_then(|worker_disk| worker_disk.suspender.take())
+            else {
+                continue;
+            };
             let failed = || match work.failed_flush(number) {
                 Some(error) => PlaneError::FlushFailed(error),
                 None => PlaneError::NotDurable,
@@ -154,33 +163,38 @@ impl StorageWorker {
             let _ = reply.send(spec.ok_or_else(failed));
         }
         while let Some((number, spec)) = work.poll_closed_disk() {
-            let Some(served) = self.disks.remove(&number) else { continue };
-            let WorkerDisk { taker: Some(taker), full, index: place, mirror, .. } = served else {
+            let Some(worker_disk) = self.disks.remove(&number) else { continue };
+            let WorkerDisk { taker: Some(taker), full, index: location, mirror, .. } = worker_disk
+            else {
                 continue;
             };
             let queues = taker.queues;
-            let _ = taker.reply.send(Ok(DetachedDisk { spec, full, index: place, mirror, queues }));
+            let _ =
+                taker.reply.send(Ok(DetachedDisk { spec, full, index: location, mirror, queues }));
         }
     }
 
     fn emit(&mut self) {
         let Some(work) = &mut self.work else { return };
         while let Some(notice) = work.poll_notice() {
-            let id = |disk: usize| self.disks.get(&disk).map(|served| served.id);
-            let told = match notice {
+            let id = |disk: usize| self.disks.get(&disk).map(|worker_disk| worker_disk.id);
+            let plane_notice = match notice {
                 StorageNotice::QueueFault { queue, fault } => self
                     .queues
                     .get(&queue)
-                    .and_then(|held| Some((id(held.disk)?, held.key)))
+                    .and_then(|worker_queue| Some((id(worker_queue.disk)?, worker_queue.key)))
                     .map(|(disk, queue)| PlaneNotice::QueueFault { disk, queue, fault }),
-                StorageNotice::DiskFault { disk, offset, detail, untold } => {
-                    id(disk).map(|disk| PlaneNotice::DiskFault { disk, offset, detail, untold })
-                }
-                StorageNotice::DiskStall { disk, stalls, waited } => {
-                    id(disk).map(|disk| PlaneNotice::DiskStall { disk, stalls, waited })
-                }
-                StorageNotice::DiskFull { disk, change, lasted } => {
-                    id(disk).map(|disk| PlaneNotice::DiskFull { disk, change, lasted })
+                StorageNotice::DiskFault { disk, offset, detail, untold: suppressed } => id(disk)
+                    .map(|disk| PlaneNotice::DiskFault {
+                        disk,
+                        offset,
+                        detail,
+                        untold: suppressed,
+                    }),
+                StorageNotice::DiskStall { disk, stalls, waited: stalled_for } => id(disk)
+                    .map(|disk| PlaneNotice::DiskStall { disk, stalls, waited: stalled_for }),
+                StorageNotice::DiskFull { disk, change, lasted: duration } => {
+                    id(disk).map(|disk| PlaneNotice::DiskFull { disk, change, lasted: duration })
                 }
                 StorageNotice::FlushFailed { disk, detail } => {
                     id(disk).map(|disk| PlaneNotice::FlushFailed { disk, detail })
@@ -190,8 +204,8 @@ impl StorageWorker {
                     Some(PlaneNotice::IoFault { worker: self.worker, detail })
                 }
             };
-            if let Some(told) = told {
-                self.notices.emit(told);
+            if let Some(plane_notice) = plane_notice {
+                self.notices.emit(plane_notice);
             }
         }
     }

@@ -37,7 +37,7 @@ impl Scratch {
 pub(crate) fn obstacle(layer: usize, located: Translation) -> Option<BlockedBy> {
     match located {
         Translation::Ready => None,
-        Translation::NeedsMetadata(wanted) => Some(BlockedBy::Metadata(layer, wanted)),
+        Translation::NeedsMetadata(needed) => Some(BlockedBy::Metadata(layer, needed)),
         Translation::NeedsCommit => Some(BlockedBy::Commit),
     }
 }
@@ -51,10 +51,16 @@ pub(crate) fn resolve_read(
     scratch: &mut Scratch,
 ) -> Result<Resolved, ImageError> {
     scratch.clear();
-    if let Some(one) = &disk.one_piece {
-        if let Some(offset) = one.locate(range) {
+    if let Some(piece) = &disk.one_piece {
+        if let Some(offset) = piece.locate(range) {
             let action = PartAction::Read { to: 0 };
-            scratch.parts.push(Part { request, file: one.file, offset, len: range.len(), action });
+            scratch.parts.push(Part {
+                request,
+                file: piece.file,
+                offset,
+                len: range.len(),
+                action,
+            });
             return Ok(Resolved::Ready);
         }
     }
@@ -65,34 +71,34 @@ pub(crate) fn resolve_read(
         };
         // A parent reads as zeros beyond its end.
         let size = layer.image.disk_geometry().size.max(range.offset());
-        let (range, behind) = range.split_at(size - range.offset());
-        if !behind.is_empty() {
-            scratch.zeros.push((payload + range.len(), behind.len()));
+        let (range, after) = range.split_at(size - range.offset());
+        if !after.is_empty() {
+            scratch.zeros.push((payload + range.len(), after.len()));
         }
         scratch.extents.clear();
         if range.is_empty() {
             continue;
         }
         let located = layer.image.translate_read(range, &mut scratch.extents)?;
-        if let Some(obstacle) = obstacle(number, located) {
-            return Ok(Resolved::Not(obstacle));
+        if let Some(blocked) = obstacle(number, located) {
+            return Ok(Resolved::Not(blocked));
         }
-        let (mut rest, mut to) = (range, payload);
-        for &ImageExtent { location: place, len } in &scratch.extents {
-            let (here, next) = rest.split_at(len);
-            match place {
-                Location::Zero => scratch.zeros.push((to, here.len())),
-                Location::Parent => scratch.open.push((number + 1, here, to)),
+        let (mut remaining, mut payload_offset) = (range, payload);
+        for &ImageExtent { location, len } in &scratch.extents {
+            let (current, next) = remaining.split_at(len);
+            match location {
+                Location::Zero => scratch.zeros.push((payload_offset, current.len())),
+                Location::Parent => scratch.open.push((number + 1, current, payload_offset)),
                 Location::File(offset) => scratch.parts.push(Part {
                     request,
                     file: layer.file,
                     offset,
-                    len: here.len(),
-                    action: PartAction::Read { to },
+                    len: current.len(),
+                    action: PartAction::Read { to: payload_offset },
                 }),
             }
-            to += here.len();
-            rest = next;
+            payload_offset += current.len();
+            remaining = next;
         }
     }
     Ok(Resolved::Ready)
@@ -109,17 +115,17 @@ pub(crate) fn resolve_write(
     scratch.clear();
     let layer = disk.own_image();
     let located = layer.image.translate_write(range, &mut scratch.extents)?;
-    if let Some(obstacle) = obstacle(0, located) {
-        return Ok(Resolved::Not(obstacle));
+    if let Some(blocked) = obstacle(0, located) {
+        return Ok(Resolved::Not(blocked));
     }
-    let mut from = 0;
-    for &ImageExtent { location: place, len } in &scratch.extents {
-        let Location::File(offset) = place else {
+    let mut source_offset = 0;
+    for &ImageExtent { location, len } in &scratch.extents {
+        let Location::File(offset) = location else {
             return Err(ImageError::new("payload", range.offset(), ImageFault::MissingStructure));
         };
-        let action = PartAction::Write { from, is_durable };
+        let action = PartAction::Write { from: source_offset, is_durable };
         scratch.parts.push(Part { request, file: layer.file, offset, len, action });
-        from += len;
+        source_offset += len;
     }
     Ok(Resolved::Ready)
 }

@@ -46,14 +46,14 @@ impl Default for PollPause {
 }
 
 impl PollPause {
-    /// Accounts for a poll that returned `requests` requests. `is_all`: the queue is empty now.
-    /// `has_answers` returns true if the client has unprocessed completions. Returns the end of the
-    /// pause; `None` if the queue is polled without a pause.
+    /// Accounts for a poll that returned `requests` requests. `has_read_all`: the queue is empty
+    /// now. `has_answers` returns true if the client has unprocessed completions. Returns the end
+    /// of the pause; `None` if the queue is polled without a pause.
     pub(crate) fn handle_found(
         &mut self,
         now: Time,
         requests: usize,
-        is_all: bool,
+        has_read_all: bool,
         has_answers: impl FnOnce() -> bool,
     ) -> Option<Time> {
         let was_left_alone = core::mem::take(&mut self.is_over);
@@ -64,7 +64,7 @@ impl PollPause {
         if was_left_alone {
             self.adjust(has_answers);
         }
-        if !has_answers || !is_all {
+        if !has_answers || !has_read_all {
             return None;
         }
         if self.passes > 0 {

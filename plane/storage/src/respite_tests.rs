@@ -24,9 +24,10 @@ impl Client {
     }
 
     /// Returns the length of the pause after a poll, and how long the client is idle in it.
-    fn turn(&mut self, asked: u32) -> [Duration; 2] {
-        let has_answers = asked < self.depth;
-        let until = self.respite.handle_found(self.now, asked as usize, true, || has_answers);
+    fn run_iteration(&mut self, request_count: u32) -> [Duration; 2] {
+        let has_answers = request_count < self.depth;
+        let until =
+            self.respite.handle_found(self.now, request_count as usize, true, || has_answers);
         let left_alone = until.map_or(Duration::ZERO, |until| until.since(self.now));
         self.now = self.now + left_alone.max(self.pace);
         [left_alone, left_alone.saturating_sub(self.pace * self.depth)]
@@ -34,14 +35,14 @@ impl Client {
 
     /// Sums up the given number of iterations, each with the requests submitted since the previous
     /// one.
-    fn turns(&mut self, turns: u32) -> [Duration; 2] {
+    fn run_iterations(&mut self, turns: u32) -> [Duration; 2] {
         let mut sums = [Duration::ZERO; 2];
-        let mut asked = self.depth.min(REQUESTS_MIN as u32);
+        let mut request_count = self.depth.min(REQUESTS_MIN as u32);
         for _ in 0..turns {
-            let told = self.turn(asked);
-            sums = [sums[0] + told[0], sums[1] + told[1]];
-            let asks = told[0].as_nanos() / self.pace.as_nanos();
-            asked = self.depth.min((asks as u32).max(REQUESTS_MIN as u32));
+            let durations = self.run_iteration(request_count);
+            sums = [sums[0] + durations[0], sums[1] + durations[1]];
+            let arrivals = durations[0].as_nanos() / self.pace.as_nanos();
+            request_count = self.depth.min((arrivals as u32).max(REQUESTS_MIN as u32));
         }
         sums
     }
@@ -50,15 +51,15 @@ impl Client {
 #[test]
 fn a_client_with_enough_answers_at_hand_is_left_alone_as_long_as_is_allowed() {
     let mut client = Client::new(64, Duration::from_micros(5));
-    client.turns(100);
-    assert_eq!(client.turns(100), [LONGEST * 100, Duration::ZERO]);
+    client.run_iterations(100);
+    assert_eq!(client.run_iterations(100), [LONGEST * 100, Duration::ZERO]);
 }
 
 #[test]
 fn one_with_few_is_left_alone_for_about_as_long_as_they_last() {
     let mut client = Client::new(16, Duration::from_micros(5));
-    client.turns(100);
-    let [left_alone, idle] = client.turns(1000);
+    client.run_iterations(100);
+    let [left_alone, idle] = client.run_iterations(1000);
     assert!(left_alone > client.pace * 16 * 1000 / 2, "{left_alone:?}");
     assert!(idle < left_alone / 20, "{idle:?} of {left_alone:?}");
 }
@@ -69,21 +70,21 @@ fn one_that_waits_for_all_its_answers_is_hardly_ever_left_alone() {
     for depth in [1, 2, 32] {
         let mut client = Client::new(depth, Duration::from_micros(1));
         for _ in 0..1000 {
-            assert_eq!(client.turn(depth)[0], Duration::ZERO);
+            assert_eq!(client.run_iteration(depth)[0], Duration::ZERO);
         }
     }
     // The client submits each request at once, so that polls find only a part of its requests, and
     // then waits.
     let mut client = Client::new(4, Duration::from_micros(1));
-    let [left_alone, _] = client.turns(100_000);
+    let [left_alone, _] = client.run_iterations(100_000);
     assert!(left_alone < SHORTEST * 150, "{left_alone:?}");
 }
 
 #[test]
 fn where_one_request_comes_at_a_time_nobody_is_asked() {
     let mut respite = PollPause::default();
-    for turn in 0..10 {
-        let now = Time::ZERO + LONGEST * turn;
+    for round in 0..10 {
+        let now = Time::ZERO + LONGEST * round;
         assert_eq!(respite.handle_found(now, 1, true, || panic!("it was asked")), None);
     }
     // After a pause, a single request is evaluated, too.
@@ -115,7 +116,7 @@ fn bench() -> Bench {
 fn ask_two(bench: &mut Bench) {
     let range = ByteRange::new(0, 512).unwrap();
     for tag in [0, 1] {
-        bench.ask(tag, DiskOp::Status { is_first_only: true }, range, Vec::new());
+        bench.submit(tag, DiskOp::Status { is_first_only: true }, range, Vec::new());
     }
 }
 

@@ -13,7 +13,7 @@ pub(crate) const QUEUES_PER_TURN: usize = 64;
 pub(crate) struct Rotation {
     queues: Vec<usize>,
     /// Position of the last poll. The queues before it are polled next.
-    at: usize,
+    position: usize,
     /// Number of consecutive polls without requests.
     fruitless: usize,
 }
@@ -45,10 +45,10 @@ impl Rotation {
 
     /// Returns the next queue to poll.
     pub(crate) fn next(&mut self) -> Option<usize> {
-        let all = self.queues.len();
-        let end = if self.at == 0 { all } else { self.at.min(all) };
-        self.at = end.checked_sub(1)?;
-        self.queues.get(self.at).copied()
+        let len = self.queues.len();
+        let end = if self.position == 0 { len } else { self.position.min(len) };
+        self.position = end.checked_sub(1)?;
+        self.queues.get(self.position).copied()
     }
 
     /// Records whether the poll of the last queue returned requests.
@@ -57,10 +57,10 @@ impl Rotation {
     }
 
     /// Removes a queue that was polled last, because the worker waits for its descriptor now.
-    pub(crate) fn rest(&mut self, queue: usize) {
+    pub(crate) fn remove_waiting(&mut self, queue: usize) {
         // The queue may have been closed meanwhile.
-        if self.queues.get(self.at) == Some(&queue) {
-            self.queues.swap_remove(self.at);
+        if self.queues.get(self.position) == Some(&queue) {
+            self.queues.swap_remove(self.position);
         }
     }
 
@@ -82,35 +82,35 @@ mod tests {
     #[test]
     fn each_has_its_turn_in_time() {
         for seed in 1..200 {
-            let mut dice = Dice(seed);
+            let mut random = Dice(seed);
             let mut rotation = Rotation::default();
             // Iteration of the last poll of each queue.
             let mut polled = BTreeMap::new();
-            let (count, rests) = (1 + dice.below(400) as usize, dice.below(4));
-            for turn in 0..200 {
+            let (count, removal_share) = (1 + random.below(400) as usize, random.below(4));
+            for round in 0..200 {
                 while polled.len() < count {
-                    let number = dice.below(1000) as usize;
-                    if polled.insert(number, turn).is_none() {
+                    let number = random.below(1000) as usize;
+                    if polled.insert(number, round).is_none() {
                         rotation.add(number);
                     }
                 }
                 for _ in 0..rotation.per_round() {
                     let Some(queue) = rotation.next() else { break };
-                    polled.insert(queue, turn);
-                    if dice.below(8) < rests {
-                        rotation.rest(queue);
+                    polled.insert(queue, round);
+                    if random.below(8) < removal_share {
+                        rotation.remove_waiting(queue);
                         polled.remove(&queue);
                     }
-                    if dice.below(50) == 0 {
+                    if random.below(50) == 0 {
                         let closed = polled.keys().next().copied();
                         rotation.retain(|queue| Some(queue) != closed);
                         closed.and_then(|closed| polled.remove(&closed));
                     }
                 }
                 assert_eq!(rotation.len(), polled.len());
-                let oldest = polled.values().min().copied().unwrap_or(turn);
+                let oldest = polled.values().min().copied().unwrap_or(round);
                 let bound = 2 * (count / QUEUES_PER_TURN + 1);
-                assert!(turn - oldest <= bound, "seed {seed}: {} turns", turn - oldest);
+                assert!(round - oldest <= bound, "seed {seed}: {} turns", round - oldest);
             }
         }
     }

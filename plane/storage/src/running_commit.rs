@@ -15,7 +15,7 @@ pub(crate) struct RunningCommit {
     /// Steps that were not started yet.
     steps: VecDeque<Step>,
     /// Number of steps that were started.
-    begun: usize,
+    started_count: usize,
     in_flight: Vec<StepInFlight>,
     /// True if the next step may be in flight concurrently with those that were started.
     may_overlap: bool,
@@ -70,7 +70,7 @@ impl RunningCommit {
         Self {
             is_of_image: steps.is_some(),
             steps: steps.unwrap_or_else(|| vec![Step::Flush, Step::DurableMarker]).into(),
-            begun: 0,
+            started_count: 0,
             in_flight: Vec::new(),
             may_overlap: false,
             failed: None,
@@ -83,17 +83,17 @@ impl RunningCommit {
     /// Returns the commit's next action.
     pub(crate) fn next_step(&mut self) -> NextStep {
         if !self.in_flight.is_empty() {
-            let begins = self.may_overlap
+            let begins_next = self.may_overlap
                 && self.failed.is_none()
                 && self.in_flight.len() < STEPS_IN_FLIGHT_MAX;
-            return if begins { NextStep::Begin } else { NextStep::Wait };
+            return if begins_next { NextStep::Begin } else { NextStep::Wait };
         }
         match self.steps.front() {
             _ if self.failed.is_some() => NextStep::End,
             None => NextStep::End,
             Some(Step::DurableMarker) => {
                 self.steps.pop_front();
-                self.begun += 1;
+                self.started_count += 1;
                 NextStep::Durable
             }
             Some(_) => NextStep::Begin,
@@ -104,8 +104,8 @@ impl RunningCommit {
     pub(crate) fn begin_step(&mut self) -> Option<(usize, FileRequest<'static>)> {
         let step = self.steps.pop_front()?;
         self.may_overlap = self.steps.front().is_some_and(|next| step.may_overlap(next));
-        let number = self.begun;
-        self.begun += 1;
+        let number = self.started_count;
+        self.started_count += 1;
         let (offset, op) = match step {
             Step::DurableMarker => return None,
             Step::Write { offset, bytes } => {
@@ -125,10 +125,10 @@ impl RunningCommit {
 
     /// Handles the end of a step. Returns true if other steps are in flight.
     pub(crate) fn handle_step(&mut self, number: usize, outcome: io::Result<()>) -> bool {
-        let Some(at) = self.in_flight.iter().position(|of| of.number == number) else {
+        let Some(position) = self.in_flight.iter().position(|step| step.number == number) else {
             return !self.in_flight.is_empty();
         };
-        let StepInFlight { offset, is_flush, .. } = self.in_flight.swap_remove(at);
+        let StepInFlight { offset, is_flush, .. } = self.in_flight.swap_remove(position);
         if let Err(error) = outcome {
             if self.failed.as_ref().is_none_or(|failed| number < failed.number) {
                 self.failed = Some(FailedStep { number, offset, is_flush, error });
@@ -160,11 +160,11 @@ mod tests {
 
     /// Starts as many steps as possible; returns their numbers.
     fn begin_all(commit: &mut RunningCommit) -> Vec<usize> {
-        let mut begun = Vec::new();
+        let mut started = Vec::new();
         while commit.next_step() == NextStep::Begin {
-            begun.extend(commit.begin_step().map(|(number, _)| number));
+            started.extend(commit.begin_step().map(|(number, _)| number));
         }
-        begun
+        started
     }
 
     fn end_all(commit: &mut RunningCommit, numbers: &[usize]) {
@@ -190,10 +190,10 @@ mod tests {
         ];
         let mut commit = RunningCommit::new(Some(steps), Vec::new(), false);
         for expected in [&[0, 1][..], &[2], &[3], &[4, 5], &[6], &[7]] {
-            let begun = begin_all(&mut commit);
-            assert_eq!(begun, expected);
+            let started = begin_all(&mut commit);
+            assert_eq!(started, expected);
             assert_eq!(commit.next_step(), NextStep::Wait);
-            end_all(&mut commit, &begun);
+            end_all(&mut commit, &started);
         }
         assert_eq!(commit.next_step(), NextStep::Durable);
         assert_eq!(begin_all(&mut commit), [9]);
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn few_steps_of_a_commit_are_in_flight() {
-        let steps = (0..100).map(|at| write(at * 512)).collect();
+        let steps = (0..100).map(|number| write(number * 512)).collect();
         let mut commit = RunningCommit::new(Some(steps), Vec::new(), false);
         assert_eq!(begin_all(&mut commit).len(), STEPS_IN_FLIGHT_MAX);
         commit.handle_step(3, Ok(()));

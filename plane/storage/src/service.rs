@@ -24,11 +24,13 @@ impl StorageEngine {
     }
 
     fn suspend(&mut self, disk: usize, is_reopening: bool) {
-        let is_on = |of: &&mut DiskState| of.service == Service::On && !of.is_closing;
-        let Some(of) = self.disks.get_mut(disk).filter(is_on) else { return };
-        of.service = Service::Suspending;
-        of.is_reopening = is_reopening;
-        of.has_failed_commit = false;
+        let is_on = |disk_state: &&mut DiskState| {
+            disk_state.service == Service::On && !disk_state.is_closing
+        };
+        let Some(disk_state) = self.disks.get_mut(disk).filter(is_on) else { return };
+        disk_state.service = Service::Suspending;
+        disk_state.is_reopening = is_reopening;
+        disk_state.has_failed_commit = false;
         self.update_queues(disk);
         self.bypass_scheduler(disk, false, true);
         self.bypass_scheduler(disk, true, true);
@@ -47,20 +49,22 @@ impl StorageEngine {
     /// # Errors
     /// The files cannot be used, the disk does not exist, or it is in service. Nothing was changed.
     pub fn resume_disk(&mut self, disk: usize, spec: DiskSpec) -> Result<(), NotAdded> {
-        let is_suspended = |of: &DiskState| of.service == Service::Suspended && !of.is_closing;
+        let is_suspended = |disk_state: &DiskState| {
+            disk_state.service == Service::Suspended && !disk_state.is_closing
+        };
         if !self.disks.get(disk).is_some_and(is_suspended) {
             return Err(NotAdded { error: io::ErrorKind::NotFound.into(), spec });
         }
         let layers = self.take_files(spec)?;
-        let Some(of) = self.disks.get_mut(disk) else { return Ok(()) };
-        of.set_layers(layers);
+        let Some(disk_state) = self.disks.get_mut(disk) else { return Ok(()) };
+        disk_state.set_layers(layers);
         self.put_in_service(disk);
         Ok(())
     }
 
     fn put_in_service(&mut self, disk: usize) {
-        if let Some(of) = self.disks.get_mut(disk) {
-            of.service = Service::On;
+        if let Some(disk_state) = self.disks.get_mut(disk) {
+            disk_state.service = Service::On;
         }
         self.begin_zeroing(disk);
         self.update_queues(disk);
@@ -70,8 +74,10 @@ impl StorageEngine {
     pub(crate) fn update_queues(&mut self, disk: usize) {
         let is_stopped = self.disks.get(disk).is_none_or(DiskState::is_stopped);
         for queue in self.queues.numbers() {
-            if let Some(of) = self.queues.get_mut(queue).filter(|of| of.disk == disk) {
-                of.is_stopped = is_stopped;
+            if let Some(queue_state) =
+                self.queues.get_mut(queue).filter(|queue_state| queue_state.disk == disk)
+            {
+                queue_state.is_stopped = is_stopped;
             }
         }
         if !is_stopped {
@@ -98,8 +104,8 @@ impl StorageEngine {
         // The disk may have uncommitted changes from another worker.
         self.idle_look.is_pending = true;
         let layers = spec.layers.into_iter().zip(slots).map(|(layer, file)| {
-            let facts = layer.file.properties();
-            let (can_punch, is_direct) = (facts.can_punch, facts.is_direct);
+            let properties = layer.file.properties();
+            let (can_punch, is_direct) = (properties.can_punch, properties.is_direct);
             Layer { image: layer.image, source: layer.file, file, can_punch, is_direct }
         });
         Ok(layers.collect())
@@ -123,7 +129,8 @@ impl StorageEngine {
         if !is_free || !disk.is_quiet() {
             return;
         }
-        let is_durable = disk.layers.first().is_none_or(|own| own.image.uncommitted_bytes() == 0);
+        let is_durable =
+            disk.layers.first().is_none_or(|top_layer| top_layer.image.uncommitted_bytes() == 0);
         if !is_durable && !disk.has_failed_commit && !disk.has_failed_flush {
             return self.begin_commit(disk_number);
         }
@@ -131,9 +138,9 @@ impl StorageEngine {
             let is_released = if disk.has_failed_flush { disk.is_reopening } else { is_durable };
             self.end_suspending(disk_number, is_released);
         } else if let Some(disk) = self.disks.remove(disk_number) {
-            let place = disk.index.and_then(|place| self.stores.get_mut(place.store));
-            if let Some(of) = place {
-                of.disks -= 1;
+            let index = disk.index.and_then(|store| self.stores.get_mut(store.store));
+            if let Some(store) = index {
+                store.disks -= 1;
             }
             if let Some(notice) = disk.full.end(disk_number, self.now) {
                 self.notices.push(notice);

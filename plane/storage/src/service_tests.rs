@@ -15,13 +15,13 @@ use crate::{DiskLayer, DiskSpec, FAULT_EVERY, NOTICES_MAX, StorageNotice};
 /// Polls until the disk is suspended, while requests are submitted to its queue.
 fn suspend(bench: &mut Bench, model: &mut Model) -> DiskSpec {
     bench.work.suspend_disk(bench.disk);
-    for turn in 0..10_000 {
+    for round in 0..10_000 {
         for (tag, outcome) in bench.poll() {
             assert_eq!(outcome, DiskOutcome::Done);
             model.handle_answer(bench, tag);
         }
-        if turn < 5 {
-            model.ask(bench);
+        if round < 5 {
+            model.submit_random(bench);
         }
         if let Some((disk, spec)) = bench.work.poll_suspended_disk() {
             assert_eq!(disk, bench.disk);
@@ -34,15 +34,15 @@ fn suspend(bench: &mut Bench, model: &mut Model) -> DiskSpec {
 fn run(kind: Kind, seed: u64, capacity: usize) {
     let mut bench = Bench::new(kind, seed, capacity);
     let mut model = Model::new(kind, seed);
-    for turn in 0..500 {
+    for round in 0..500 {
         for _ in 0..model.dice.below(6) {
-            model.ask(&bench);
+            model.submit_random(&bench);
         }
         for (tag, outcome) in bench.poll() {
             assert_eq!(outcome, DiskOutcome::Done, "{}: seed {seed}", kind.name);
             model.handle_answer(&bench, tag);
         }
-        if turn % 50 != 49 {
+        if round % 50 != 49 {
             continue;
         }
         let spec = suspend(&mut bench, &mut model);
@@ -71,9 +71,9 @@ fn run(kind: Kind, seed: u64, capacity: usize) {
         }
     }
     assert!(model.under_way.is_empty() && model.flush.is_none(), "{}: seed {seed}", kind.name);
-    let found = bench.read(range(0, SIZE));
-    for (found, of) in found.chunks(SECTOR).zip(&model.sectors) {
-        assert!(found[0] == of.now || matches!(of.may_be.last(), Some(None)));
+    let content = bench.read(range(0, SIZE));
+    for (content, sector) in content.chunks(SECTOR).zip(&model.sectors) {
+        assert!(content[0] == sector.now || matches!(sector.may_be.last(), Some(None)));
     }
     close(&mut bench);
 }
@@ -99,13 +99,13 @@ fn a_disk_may_come_back_larger() {
     assert_eq!(bench.run(WRITE, range(0, 512), vec![3; 512]), DiskOutcome::Done);
     bench.work.suspend_disk(bench.disk);
     bench.poll();
-    let (_, given) = bench.work.poll_suspended_disk().unwrap();
-    let file = Arc::clone(&given.unwrap().layers[0].file);
+    let (_, suspended) = bench.work.poll_suspended_disk().unwrap();
+    let file = Arc::clone(&suspended.unwrap().layers[0].file);
     file.set_len(2 * SIZE).unwrap();
     let layers = vec![DiskLayer { image: raw(2 * SIZE), file: Arc::clone(&file) }];
     bench.work.resume_disk(bench.disk, DiskSpec { layers }).unwrap();
-    let again = DiskSpec { layers: vec![DiskLayer { image: raw(SIZE), file }] };
-    assert!(bench.work.resume_disk(bench.disk, again).is_err(), "it is in service");
+    let second_spec = DiskSpec { layers: vec![DiskLayer { image: raw(SIZE), file }] };
+    assert!(bench.work.resume_disk(bench.disk, second_spec).is_err(), "it is in service");
     assert_eq!(bench.run(WRITE, range(SIZE, 512), vec![4; 512]), DiskOutcome::Done);
     assert_eq!(bench.read(range(SIZE, 512)), [4; 512]);
     assert_eq!(bench.read(range(0, 512)), [3; 512]);
@@ -120,21 +120,21 @@ fn a_disk_that_cannot_be_made_durable_stays_in_service() {
         bench.trouble.lock().unwrap().one_in = 1;
         bench.trouble.lock().unwrap().kind = Some(io::ErrorKind::Other);
         bench.work.suspend_disk(bench.disk);
-        let told = (0..100).find_map(|_| {
+        let suspended = (0..100).find_map(|_| {
             bench.poll();
             bench.work.poll_suspended_disk()
         });
-        assert!(matches!(told, Some((_, None))), "{}", kind.name);
+        assert!(matches!(suspended, Some((_, None))), "{}", kind.name);
         assert_eq!(bench.notices().len(), 1);
         bench.trouble.lock().unwrap().kind = None;
         assert_eq!(bench.read(range(0, 4096)), [3; 4096]);
         // The commit succeeds now, and a suspended disk can be closed.
         bench.work.suspend_disk(bench.disk);
-        let given = (0..1000).find_map(|_| {
+        let suspended = (0..1000).find_map(|_| {
             bench.poll();
             bench.work.poll_suspended_disk()
         });
-        assert!(given.unwrap().1.is_some());
+        assert!(suspended.unwrap().1.is_some());
         bench.work.close_disk(bench.disk);
         bench.poll();
         let (_, closed) = bench.work.poll_closed_disk().unwrap();
@@ -149,23 +149,23 @@ fn a_disk_that_is_suspended_does_not_wait_for_its_maximum_but_pays_for_it() {
     bench.add_disk(0, 0, limits(0, 20));
     bench.add_seat(0, Load::reads(4096, 128));
     bench.run(NS);
-    let (from, (at, disk)) = (bench.device().now, bench.disks[&0]);
+    let (start, (worker, disk)) = (bench.device().now, bench.disks[&0]);
     for _ in 0..10 {
-        bench.works[at].suspend_disk(disk);
+        bench.engines[worker].suspend_disk(disk);
         bench.run(2 * MILLISECOND);
-        let (_, given) = bench.works[at].poll_suspended_disk().unwrap();
-        assert_eq!(given.unwrap().layers.len(), 1);
-        let before = bench.seats[0].answered;
+        let (_, suspended) = bench.engines[worker].poll_suspended_disk().unwrap();
+        assert_eq!(suspended.unwrap().layers.len(), 1);
+        let before = bench.clients[0].answer_count;
         bench.run(50 * MILLISECOND);
-        assert_eq!(bench.seats[0].answered, before);
-        bench.works[at].resume_disk(disk, spec(0)).unwrap();
+        assert_eq!(bench.clients[0].answer_count, before);
+        bench.engines[worker].resume_disk(disk, spec(0)).unwrap();
         bench.run(2 * MILLISECOND);
     }
-    let through = bench.device().count(0, from, u64::MAX);
-    assert!((64..=66).contains(&through), "{through}: what waited once, and no more");
+    let bypassed = bench.device().count(0, start, u64::MAX);
+    assert!((64..=66).contains(&bypassed), "{bypassed}: what waited once, and no more");
     bench.run(20 * NS);
-    let got = bench.device().count(0, from, u64::MAX);
-    assert!(got.abs_diff((bench.device().now - from) * 20 / NS) <= 3, "{got}");
+    let delivered = bench.device().count(0, start, u64::MAX);
+    assert!(delivered.abs_diff((bench.device().now - start) * 20 / NS) <= 3, "{delivered}");
 }
 
 #[test]
@@ -176,16 +176,17 @@ fn faults_are_told_now_and_then_and_say_where() {
     for _ in 0..50 {
         assert_eq!(bench.run(DiskOp::Read, range(8192, 512), vec![0; 512]), DiskOutcome::Failed);
     }
-    let told = bench.notices();
-    let [StorageNotice::DiskFault { disk, offset: Some(8192), untold: 0, .. }] = &told[..] else {
-        panic!("{told:?}");
+    let notices = bench.notices();
+    let [StorageNotice::DiskFault { disk, offset: Some(8192), untold: 0, .. }] = &notices[..]
+    else {
+        panic!("{notices:?}");
     };
     assert_eq!(*disk, bench.disk);
     bench.now = bench.now + FAULT_EVERY;
     bench.run(DiskOp::Read, range(12_288 + 512, 512), vec![0; 512]);
-    let told = bench.notices();
-    let [StorageNotice::DiskFault { offset: Some(12_288), untold: 49, .. }] = &told[..] else {
-        panic!("{told:?}");
+    let notices = bench.notices();
+    let [StorageNotice::DiskFault { offset: Some(12_288), untold: 49, .. }] = &notices[..] else {
+        panic!("{notices:?}");
     };
     // The notices are not fetched for a year.
     for _ in 0..2 * NOTICES_MAX {
@@ -199,22 +200,23 @@ fn faults_are_told_now_and_then_and_say_where() {
 fn len_after_failures(kind: Kind, failures: u64) -> u64 {
     let mut bench = Bench::new(kind, 1, 64);
     let block = if kind.name == "dynamic VHDX" { 1 << 20 } else { 64 << 10 };
-    let write =
-        |bench: &mut Bench, at: u64| bench.run(WRITE, range(at * block, 4096), vec![1; 4096]);
+    let write = |bench: &mut Bench, block_number: u64| {
+        bench.run(WRITE, range(block_number * block, 4096), vec![1; 4096])
+    };
     let flush = |bench: &mut Bench| {
         let outcome = bench.run(DiskOp::Flush, range(0, 0), Vec::new());
         // Freed space reads as zeros after the completion of the flush.
         (0..100).for_each(|_| drop(bench.poll()));
         outcome
     };
-    for at in 0..failures {
+    for block_number in 0..failures {
         *bench.trouble.lock().unwrap() = crate::fakes::Trouble {
             one_in: 1,
             kind: Some(io::ErrorKind::Other),
             is_stalled: false,
             ..crate::fakes::Trouble::default()
         };
-        assert_eq!(write(&mut bench, at), DiskOutcome::Failed);
+        assert_eq!(write(&mut bench, block_number), DiskOutcome::Failed);
         bench.trouble.lock().unwrap().kind = None;
         assert_eq!(flush(&mut bench), DiskOutcome::Done);
     }
@@ -239,10 +241,10 @@ fn latencies_are_told_by_kind() {
     bench.add_disk(0, 0, limits(0, 0));
     bench.add_seat(0, Load::reads(4096, 1));
     bench.run(NS);
-    let tally = bench.works[0].tally(bench.disks[&0].1).unwrap();
-    assert!(tally.reads.requests > 900);
-    for ns in [tally.reads.latencies.p50_ns, tally.reads.latencies.max_ns] {
+    let counters = bench.engines[0].tally(bench.disks[&0].1).unwrap();
+    assert!(counters.reads.requests > 900);
+    for ns in [counters.reads.latencies.p50_ns, counters.reads.latencies.max_ns] {
         assert!((1_000_000..1_070_000).contains(&ns), "{ns}");
     }
-    assert_eq!((tally.writes, bench.time() > Time::ZERO), (Default::default(), true));
+    assert_eq!((counters.writes, bench.time() > Time::ZERO), (Default::default(), true));
 }

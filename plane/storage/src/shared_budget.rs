@@ -63,8 +63,8 @@ impl SharedBudget {
         is_applied
     }
 
-    pub(crate) fn is(&self, of: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &of.0)
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// Calls `f` with the budget; `None` without a budget.
@@ -96,10 +96,10 @@ impl SharedBudget {
     /// Adds a worker to the users of the budget.
     pub(crate) fn join(
         &self,
-        me: WorkerId,
+        worker: WorkerId,
         waker: Option<Arc<dyn Waker>>,
     ) -> BudgetClient<StdPrimitives> {
-        BudgetClient::join(&self.0, me, waker)
+        BudgetClient::join(&self.0, worker, waker)
     }
 }
 
@@ -149,11 +149,11 @@ pub(crate) struct BudgetClient<P: Primitives> {
 }
 
 impl<P: Primitives> BudgetClient<P> {
-    pub(crate) fn join(state: &Locked<P>, me: WorkerId, waker: Option<Arc<dyn Waker>>) -> Self {
+    pub(crate) fn join(state: &Locked<P>, worker: WorkerId, waker: Option<Arc<dyn Waker>>) -> Self {
         let mut pending = Pending::default();
-        let flags = state.with(|of| of.join(me, waker, &mut pending.to_wake));
+        let flags = state.with(|state| state.join(worker, waker, &mut pending.to_wake));
         let state = Arc::clone(state);
-        let mut client = Self { state, flags, me, pending, misses: 0, has_left: false };
+        let mut client = Self { state, flags, me: worker, pending, misses: 0, has_left: false };
         client.wake_others();
         client
     }
@@ -161,13 +161,13 @@ impl<P: Primitives> BudgetClient<P> {
     /// Hands over the borrower's report and fetches its grants, if there is anything to exchange
     /// and no other worker uses the budget. Returns events of the scheduler.
     #[inline]
-    pub(crate) fn exchange(&mut self, now: Time, own: &mut Borrower) -> Vec<StoreEvent> {
-        self.pending.collect(now, own);
+    pub(crate) fn exchange(&mut self, now: Time, borrower: &mut Borrower) -> Vec<StoreEvent> {
+        self.pending.collect(now, borrower);
         if !self.is_pending() && now < self.pending.due {
             return Vec::new();
         }
-        let (me, pending) = (self.me, &mut self.pending);
-        let events = self.state.try_with(|state| state.exchange(now, me, own, pending));
+        let (worker, pending) = (self.me, &mut self.pending);
+        let events = self.state.try_with(|state| state.exchange(now, worker, borrower, pending));
         self.wake_others();
         match events {
             Some(events) => {
@@ -182,16 +182,16 @@ impl<P: Primitives> BudgetClient<P> {
     }
 
     /// Ends the membership regardless of grants, after a last report of the borrower.
-    pub(crate) fn end(&mut self, own: &mut Borrower) {
-        self.end_with(Some(own));
+    pub(crate) fn end(&mut self, borrower: &mut Borrower) {
+        self.end_with(Some(borrower));
     }
 
-    fn end_with(&mut self, own: Option<&mut Borrower>) {
+    fn end_with(&mut self, borrower: Option<&mut Borrower>) {
         if self.has_left {
             return;
         }
-        let (me, flags, pending) = (self.me, &self.flags, &mut self.pending);
-        self.state.with(|state| state.end(me, flags, own, pending));
+        let (worker, flags, pending) = (self.me, &self.flags, &mut self.pending);
+        self.state.with(|state| state.end(worker, flags, borrower, pending));
         self.has_left = true;
         self.wake_others();
     }
@@ -228,20 +228,20 @@ impl<P: Primitives> BudgetClient<P> {
     /// borrower has returned all grants.
     pub(crate) fn take_settled(
         &mut self,
-        own: &Borrower,
+        borrower: &Borrower,
         in_flight: u32,
     ) -> Option<(Box<Recorded<StoreBudget>>, Observation)> {
         if self.is_pending() {
             return None;
         }
-        self.state.try_with(|state| state.take_settled(self.me, own, in_flight)).flatten()
+        self.state.try_with(|state| state.take_settled(self.me, borrower, in_flight)).flatten()
     }
 
     /// Ends the membership if the worker has nothing to exchange. Returns true if it has ended.
     /// Blocks until the lock is free: no other event would repeat the call.
     pub(crate) fn leave(&mut self) -> bool {
-        let (me, to_wake) = (self.me, &mut self.pending.to_wake);
-        self.has_left = self.state.with(|state| state.leave(me, to_wake));
+        let (worker, to_wake) = (self.me, &mut self.pending.to_wake);
+        self.has_left = self.state.with(|state| state.leave(worker, to_wake));
         self.wake_others();
         self.has_left
     }

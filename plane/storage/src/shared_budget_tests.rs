@@ -72,48 +72,48 @@ impl Sleeper {
 }
 
 const NOW: Time = Time::from_ns(1 << 40);
-const UNUSED: Observation = Observation { at: NOW, is_used: false };
+const UNUSED: Observation = Observation { time: NOW, is_used: false };
 
 /// Creates the budget of a device that serves one request at a time, with a disk for each worker.
 fn budget(workers: u32) -> Locked<ModelPrimitives> {
     let spec = StoreSpec { depth_min: 1, depth_max: 1, waiting_max: 16, ..StoreSpec::default() };
-    let mut own = Borrower::new(spec.normalization, 16);
+    let mut borrower = Borrower::new(spec.normalization, 16);
     let mut scheduler = Recorded::scheduler(None, (NOW, "0"), spec);
     let mut store = Store::new(Capacity::Declared(1000));
     let disk = |disk| Proposal::Disk(DiskId(disk), LimitsSource::Own(Limits::default()));
     for change in store.propose(&(0..workers).map(disk).collect::<Vec<_>>(), false).unwrap() {
         scheduler.apply(NOW, change);
     }
-    let budget = scheduler.share(NOW, WorkerId(0), &mut own);
+    let budget = scheduler.share(NOW, WorkerId(0), &mut borrower);
     Arc::new(Mutex::new(State::<ModelPrimitives>::new(NOW, budget, UNUSED)))
 }
 
 /// Runs a worker with a number of requests. It sleeps when it has nothing to do and `may_sleep`
 /// permits that. No deadline wakes it, so a lost wake-up is a deadlock.
-fn work(
+fn run_worker(
     state: &Locked<ModelPrimitives>,
-    me: u16,
+    number: u16,
     requests: u32,
     may_sleep: impl Fn(&BudgetClient<ModelPrimitives>) -> bool,
 ) {
     let sleeper = Arc::new(Sleeper::default());
     let waker: Arc<dyn Waker> = Arc::clone(&sleeper) as _;
-    let mut client = BudgetClient::<ModelPrimitives>::join(state, WorkerId(me), Some(waker));
-    let disk = DiskSlot(me.into());
-    let mut own = Borrower::new(StoreSpec::default().normalization, 16);
-    own.add(disk);
+    let mut client = BudgetClient::<ModelPrimitives>::join(state, WorkerId(number), Some(waker));
+    let disk = DiskSlot(number.into());
+    let mut borrower = Borrower::new(StoreSpec::default().normalization, 16);
+    borrower.add(disk);
     // Loans would be returned by time only.
-    own.set_settling(true);
+    borrower.set_settling(true);
     for tag in 0..requests {
-        assert_eq!(own.submit(NOW, disk, 4096, tag).unwrap(), Submitted::Queued);
+        assert_eq!(borrower.submit(NOW, disk, 4096, tag).unwrap(), Submitted::Queued);
     }
     let mut completed = 0;
     while completed < requests {
-        client.exchange(NOW, &mut own);
+        client.exchange(NOW, &mut borrower);
         let mut has_worked = false;
-        while let Next::Dispatch { .. } = own.poll(NOW) {
+        while let Next::Dispatch { .. } = borrower.poll(NOW) {
             let (operation, latency) = (IoKind::Read, None);
-            own.handle_completion(NOW, Completion { disk, operation, bytes: 4096, latency });
+            borrower.handle_completion(NOW, Completion { disk, operation, bytes: 4096, latency });
             completed += 1;
             has_worked = true;
         }
@@ -126,8 +126,8 @@ fn work(
             shuttle::thread::yield_now();
         }
     }
-    while !own.is_settled() || client.is_pending() {
-        client.exchange(NOW, &mut own);
+    while !borrower.is_settled() || client.is_pending() {
+        client.exchange(NOW, &mut borrower);
         shuttle::thread::yield_now();
     }
     // The attempt is not repeated, so it must succeed even if another worker holds the lock.
@@ -141,9 +141,9 @@ fn run(
 ) {
     let state = budget(workers.into());
     let threads: Vec<_> = (0..workers)
-        .map(|me| {
+        .map(|number| {
             let state = Arc::clone(&state);
-            shuttle::thread::spawn(move || work(&state, me, requests, may_sleep))
+            shuttle::thread::spawn(move || run_worker(&state, number, requests, may_sleep))
         })
         .collect();
     threads.into_iter().for_each(|thread| thread.join().unwrap());

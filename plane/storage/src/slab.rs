@@ -16,39 +16,39 @@ impl<T> Default for Slab<T> {
 impl<T> Slab<T> {
     #[inline]
     pub(crate) fn insert(&mut self, value: T) -> usize {
-        if let Some(at) = self.free.pop() {
-            if let Some(place) = self.slots.get_mut(at) {
-                *place = Some(value);
+        if let Some(slot) = self.free.pop() {
+            if let Some(entry) = self.slots.get_mut(slot) {
+                *entry = Some(value);
             }
-            return at;
+            return slot;
         }
         self.slots.push(Some(value));
         self.slots.len() - 1
     }
 
     #[inline]
-    pub(crate) fn get(&self, at: usize) -> Option<&T> {
-        self.slots.get(at)?.as_ref()
+    pub(crate) fn get(&self, slot: usize) -> Option<&T> {
+        self.slots.get(slot)?.as_ref()
     }
 
     #[inline]
-    pub(crate) fn get_mut(&mut self, at: usize) -> Option<&mut T> {
-        self.slots.get_mut(at)?.as_mut()
+    pub(crate) fn get_mut(&mut self, slot: usize) -> Option<&mut T> {
+        self.slots.get_mut(slot)?.as_mut()
     }
 
     #[inline]
-    pub(crate) fn remove(&mut self, at: usize) -> Option<T> {
-        let value = self.slots.get_mut(at)?.take()?;
-        self.free.push(at);
+    pub(crate) fn remove(&mut self, slot: usize) -> Option<T> {
+        let value = self.slots.get_mut(slot)?.take()?;
+        self.free.push(slot);
         Some(value)
     }
 
     /// Removes and drops a value.
     #[inline]
-    pub(crate) fn free(&mut self, at: usize) {
-        if let Some(place) = self.slots.get_mut(at).filter(|place| place.is_some()) {
-            *place = None;
-            self.free.push(at);
+    pub(crate) fn free(&mut self, slot: usize) {
+        if let Some(entry) = self.slots.get_mut(slot).filter(|entry| entry.is_some()) {
+            *entry = None;
+            self.free.push(slot);
         }
     }
 

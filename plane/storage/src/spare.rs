@@ -20,13 +20,17 @@ impl StorageEngine {
         if !self.spare_look.is_pending || self.now < self.spare_look.since + CHECK_INTERVAL {
             return;
         }
-        let mut is_wanted = false;
+        let mut has_unreleased = false;
         for number in self.queues.numbers() {
-            if let Some(of) = self.queues.get_mut(number).filter(|of| of.kind != QueueKind::Ring) {
-                is_wanted |= of.queue.release_unused();
+            if let Some(queue_state) = self
+                .queues
+                .get_mut(number)
+                .filter(|queue_state| queue_state.kind != QueueKind::Ring)
+            {
+                has_unreleased |= queue_state.queue.release_unused();
             }
         }
-        self.spare_look = BufferReclaim { is_pending: is_wanted, since: self.now };
+        self.spare_look = BufferReclaim { is_pending: has_unreleased, since: self.now };
     }
 
     /// Returns the time of the next check for unused buffers.

@@ -32,20 +32,24 @@ const LAST_PATIENCE: Duration = Duration::from_secs(1);
 impl StorageEngine {
     /// Returns the start of the oldest operation in flight of each disk.
     fn oldest(&self) -> BTreeMap<usize, Time> {
-        let moving = self.requests.numbers().filter_map(|number| self.requests.get(number));
-        let moving = moving.filter(|request| request.parts > 0);
-        let moving = moving.map(|request| (request.disk, request.sent));
-        let disks = self.disks.numbers().filter_map(|at| Some((at, self.disks.get(at)?)));
-        let own = disks.flat_map(|(at, disk)| {
+        let active_requests =
+            self.requests.numbers().filter_map(|number| self.requests.get(number));
+        let active_requests = active_requests.filter(|request| request.parts > 0);
+        let active_requests = active_requests.map(|request| (request.disk, request.sent));
+        let disks = self
+            .disks
+            .numbers()
+            .filter_map(|disk_number| Some((disk_number, self.disks.get(disk_number)?)));
+        let internal = disks.flat_map(|(disk_number, disk)| {
             [disk.metadata_submitted_at, disk.step_submitted_at, disk.zeroing_submitted_at]
                 .into_iter()
                 .flatten()
-                .map(move |since| (at, since))
+                .map(move |since| (disk_number, since))
         });
         let mut oldest = BTreeMap::new();
-        for (disk, since) in moving.chain(own) {
-            let of = oldest.entry(disk).or_insert(since);
-            *of = since.min(*of);
+        for (disk, since) in active_requests.chain(internal) {
+            let oldest_time = oldest.entry(disk).or_insert(since);
+            *oldest_time = since.min(*oldest_time);
         }
         oldest
     }
@@ -58,24 +62,24 @@ impl StorageEngine {
         self.stalls_looked = self.now;
         let oldest = self.oldest();
         for disk in self.disks.numbers() {
-            let Some(of) = self.disks.get_mut(disk) else { continue };
-            let waited = oldest.get(&disk).map_or(Duration::ZERO, |since| self.now.since(*since));
-            let stalls = waited >= STALLED_AFTER;
-            if stalls != of.stalled.is_some() {
-                let told = of.stalled.unwrap_or(waited);
-                self.notices.push(StorageNotice::DiskStall { disk, stalls, waited: told });
+            let Some(disk_state) = self.disks.get_mut(disk) else { continue };
+            let stalled_for =
+                oldest.get(&disk).map_or(Duration::ZERO, |since| self.now.since(*since));
+            let stalls = stalled_for >= STALLED_AFTER;
+            if stalls != disk_state.stalled.is_some() {
+                let stalled_for = disk_state.stalled.unwrap_or(stalled_for);
+                self.notices.push(StorageNotice::DiskStall { disk, stalls, waited: stalled_for });
             }
-            of.stalled = stalls.then_some(waited);
+            disk_state.stalled = stalls.then_some(stalled_for);
         }
     }
 
     /// Returns the time of the next check for stalled disks.
     pub(crate) fn stalls_deadline(&self) -> Option<Time> {
         let is_due = self.io.in_flight() > 0
-            || self
-                .disks
-                .numbers()
-                .any(|at| self.disks.get(at).is_some_and(|of| of.stalled.is_some()));
+            || self.disks.numbers().any(|disk_number| {
+                self.disks.get(disk_number).is_some_and(|disk_state| disk_state.stalled.is_some())
+            });
         is_due.then(|| self.stalls_looked + CHECK_INTERVAL)
     }
 
@@ -124,18 +128,18 @@ impl StoragePlane {
     pub(crate) fn close_later(
         &self,
         disk: DiskId,
-        from: WorkerId,
+        worker: WorkerId,
         answer: Receiver<Result<DetachedDisk, PlaneError>>,
     ) {
         let plane = self.clone();
         let name = format!("late-disk-{}", disk.0);
         let waiting = std::thread::Builder::new().name(name).spawn(move || {
-            let Ok(Ok(taken)) = answer.recv() else { return };
-            if let Some(place) = taken.index {
-                plane.leave(place.store, from);
+            let Ok(Ok(detached)) = answer.recv() else { return };
+            if let Some(location) = detached.index {
+                plane.leave(location.store, worker);
             }
-            drop(taken.queues);
-            close_images(disk, taken.spec);
+            drop(detached.queues);
+            close_images(disk, detached.spec);
         });
         if let Err(error) = waiting {
             tracing::warn!(?disk, %error, "the state of a stalled disk is as after a crash");

@@ -10,7 +10,7 @@ use suimon_quantity::{DiskId, WorkerId};
 use crate::fakes::{Client, FakeFile, FakeIo, FakeQueue, Trouble};
 use crate::kinds::KINDS;
 use crate::plane_stalled_tests::wait_until;
-use crate::plane_suspend_tests::{DISK, Workers, answer, ask, close};
+use crate::plane_suspend_tests::{DISK, Workers, answer, close, submit};
 use crate::work_tests::WRITE;
 use crate::{DiskLayer, DiskSpec, PlaneError, PlaneNotice, STALLED_AFTER, StoragePlane};
 
@@ -54,8 +54,10 @@ fn stall(plane: &StoragePlane) -> (DiskId, bool, Duration) {
     let deadline = Instant::now() + Duration::from_secs(90);
     loop {
         assert!(Instant::now() < deadline, "nobody is told");
-        if let Some(PlaneNotice::DiskStall { disk, stalls, waited }) = plane.poll_notice() {
-            return (disk, stalls, waited);
+        if let Some(PlaneNotice::DiskStall { disk, stalls, waited: stalled_for }) =
+            plane.poll_notice()
+        {
+            return (disk, stalls, stalled_for);
         }
         std::thread::yield_now();
     }
@@ -68,10 +70,10 @@ fn a_stall_is_told_and_its_end_while_others_go_on() {
     let workers = Workers::start(&plane, 1);
     let ((_, client), (_, other)) = (add(&plane, DISK), add(&plane, OTHER));
     source.stall(true);
-    ask(&client, 0, WRITE, 0);
-    let (disk, stalls, waited) = stall(&plane);
-    assert!((disk, stalls) == (DISK, true) && waited >= STALLED_AFTER, "{waited:?}");
-    ask(&other, 1, WRITE, 0);
+    submit(&client, 0, WRITE, 0);
+    let (disk, stalls, stalled_for) = stall(&plane);
+    assert!((disk, stalls) == (DISK, true) && stalled_for >= STALLED_AFTER, "{stalled_for:?}");
+    submit(&other, 1, WRITE, 0);
     assert_eq!(answer(&other), (1, DiskOutcome::Done));
     let stalled = || plane.disks().into_iter().map(|view| view.stalled.is_some());
     wait_until(|| stalled().eq([true, false]));
@@ -95,14 +97,14 @@ fn a_disk_that_stalls_is_not_waited_for_and_is_closed_when_its_store_answers() {
     let workers = Workers::start(&plane, 1);
     let ((file, client), (_, other)) = (add(&plane, DISK), add(&plane, OTHER));
     source.stall(true);
-    ask(&client, 0, WRITE, 0);
+    submit(&client, 0, WRITE, 0);
     assert!(stall(&plane).1);
     plane.begin_end(DISK);
     plane.detach_disk(DISK);
     assert!(matches!(plane.take_disk(DISK), Err(PlaneError::Stalled)));
     assert!(Arc::strong_count(&file) > 1, "the system still works on it");
     assert!(matches!(plane.take_disk(DISK), Err(PlaneError::NoSuchDisk)));
-    ask(&other, 1, WRITE, 0);
+    submit(&other, 1, WRITE, 0);
     assert_eq!(answer(&other), (1, DiskOutcome::Done));
 
     source.stall(false);
@@ -120,7 +122,7 @@ fn with_ring_requested_back(
     plane: &StoragePlane,
     client: &Mutex<Client>,
 ) -> Box<dyn DetachingQueue> {
-    ask(client, 0, WRITE, 0);
+    submit(client, 0, WRITE, 0);
     assert!(stall(plane).1);
     let mut detaching = plane.begin_detach(DISK, 0);
     assert!(!detaching.wait(Duration::from_millis(10)), "its request is not answered");
@@ -156,7 +158,7 @@ fn a_ring_that_a_stalled_disk_has_not_given_back_keeps_nobody_from_the_disk() {
     assert!(detaching.wait(Duration::from_secs(90)));
     waiting.join().unwrap();
     assert_eq!(answer(&client), (0, DiskOutcome::Done));
-    ask(&connected, 1, WRITE, 0);
+    submit(&connected, 1, WRITE, 0);
     assert_eq!(answer(&connected), (1, DiskOutcome::Done));
     close(plane.take_disk(DISK).unwrap());
     drop(workers);
@@ -189,7 +191,7 @@ fn a_ring_that_was_requested_back_does_not_move_with_its_disk() {
     let from = plane.disks().first().unwrap().worker;
     let to = WorkerId(1 - from.0);
     source.stall(true);
-    ask(&client, 0, WRITE, 0);
+    submit(&client, 0, WRITE, 0);
     let deadline = Instant::now() + Duration::from_secs(90);
     while !client.lock().unwrap().asks.is_empty() {
         assert!(Instant::now() < deadline, "its request is not taken");

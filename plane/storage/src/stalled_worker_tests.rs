@@ -23,16 +23,16 @@ fn one_disk_each(workers: usize, spec: &StoreSpec, max: u64, depth: u32) -> Benc
 }
 
 fn set_stalled(bench: &mut Bench, workers: &[usize], is_stalled: bool) {
-    workers.iter().for_each(|at| bench.set_stalled(*at, is_stalled));
+    workers.iter().for_each(|worker| bench.set_stalled(*worker, is_stalled));
 }
 
-fn answered(bench: &Bench) -> Vec<u64> {
-    bench.seats.iter().map(|seat| seat.answered).collect()
+fn answer_counts(bench: &Bench) -> Vec<u64> {
+    bench.clients.iter().map(|client| client.answer_count).collect()
 }
 
 /// Checks that no request and no grant is left after the load has ended.
 fn check_end(bench: &mut Bench) {
-    bench.seats.iter_mut().for_each(|seat| seat.load = None);
+    bench.clients.iter_mut().for_each(|client| client.load = None);
     // Longer than a maximum of 300 IOPS needs for the queued requests of all workers.
     for _ in 0..20 {
         bench.run(SECOND);
@@ -42,19 +42,23 @@ fn check_end(bench: &mut Bench) {
     }
     assert_eq!(bench.open(), 0);
     bench.run(SECOND);
-    let status = bench.works[0].store_status(STORE).unwrap();
+    let status = bench.engines[0].store_status(STORE).unwrap();
     assert_eq!((status.waiting, status.in_flight_of_worker, status.in_flight), (0, 0, 0));
     let now = bench.time();
-    for at in 1..bench.works.len() {
-        let disks: Vec<u32> =
-            bench.disks.iter().filter(|(_, of)| of.0 == at).map(|(disk, _)| *disk).collect();
-        disks.iter().for_each(|disk| bench.works[at].close_disk(bench.disks[disk].1));
+    for worker in 1..bench.engines.len() {
+        let disks: Vec<u32> = bench
+            .disks
+            .iter()
+            .filter(|(_, disk_location)| disk_location.0 == worker)
+            .map(|(disk, _)| *disk)
+            .collect();
+        disks.iter().for_each(|disk| bench.engines[worker].close_disk(bench.disks[disk].1));
         bench.run(10 * MILLISECOND);
-        assert!(bench.works[at].remove_store(STORE));
+        assert!(bench.engines[worker].remove_store(STORE));
     }
-    assert!(bench.works[0].end_sharing(now, STORE));
+    assert!(bench.engines[0].end_sharing(now, STORE));
     bench.run(SECOND);
-    let role = bench.works[0].store_status(STORE).unwrap().role;
+    let role = bench.engines[0].store_status(STORE).unwrap().role;
     assert_eq!(role, crate::StoreRole::Sole, "a grant was not returned");
 }
 
@@ -74,19 +78,24 @@ fn disks_on_other_workers_continue_whichever_worker_is_stalled() {
                 bench.run(20 * MILLISECOND + step * 313_000);
                 bench.set_stalled(stalled, true);
                 bench.run(PAUSE_MAX);
-                let before = answered(&bench);
+                let before = answer_counts(&bench);
                 bench.run(SECOND);
-                let after = answered(&bench);
-                for at in 0..workers {
-                    let got = after[at] - before[at];
-                    let case = format!("{max}, {workers} workers, {stalled}, {step}: {at} {got}");
-                    assert_eq!(got >= 285, at != stalled, "{case}");
-                    assert!(max == 0 || got < 301 + late(max, 1) as u64, "{case}");
+                let after = answer_counts(&bench);
+                for worker in 0..workers {
+                    let delivered = after[worker] - before[worker];
+                    let case = format!(
+                        "{max}, {workers} workers, {stalled}, {step}: {worker} {delivered}"
+                    );
+                    assert_eq!(delivered >= 285, worker != stalled, "{case}");
+                    assert!(max == 0 || delivered < 301 + late(max, 1) as u64, "{case}");
                 }
                 bench.set_stalled(stalled, false);
                 bench.run(SECOND);
-                let got = answered(&bench)[stalled] - after[stalled];
-                assert!(got >= 270, "{max}, {workers} workers, {stalled}, {step}: {got} later");
+                let delivered = answer_counts(&bench)[stalled] - after[stalled];
+                assert!(
+                    delivered >= 270,
+                    "{max}, {workers} workers, {stalled}, {step}: {delivered} later"
+                );
                 if step % 4 == 0 {
                     check_end(&mut bench);
                 }
@@ -104,12 +113,14 @@ fn the_next_report_replaces_the_deadline_of_a_stalled_worker() {
             bench.dice.0 = step;
             bench.run(100 * MILLISECOND + step * 170_000);
             bench.set_stalled(stalled, true);
-            let mut last = answered(&bench);
+            let mut last = answer_counts(&bench);
             for _ in 0..5 {
                 bench.run(150 * MILLISECOND);
-                let now = answered(&bench);
-                let others = (0..3).filter(|at| *at != stalled);
-                others.for_each(|at| assert!(now[at] > last[at] + 20, "{stalled}, {step}: {at}"));
+                let now = answer_counts(&bench);
+                let others = (0..3).filter(|worker| *worker != stalled);
+                others.for_each(|worker| {
+                    assert!(now[worker] > last[worker] + 20, "{stalled}, {step}: {worker}")
+                });
                 last = now;
             }
         }
@@ -124,18 +135,21 @@ fn several_or_all_workers_are_stalled() {
             bench.run(30 * MILLISECOND);
             set_stalled(&mut bench, &stalled, true);
             bench.run(PAUSE_MAX);
-            let before = answered(&bench);
+            let before = answer_counts(&bench);
             bench.run(SECOND);
-            let after = answered(&bench);
-            for at in 0..workers {
-                let goes_on = after[at] - before[at] >= 190;
-                assert_eq!(goes_on, !stalled.contains(&at), "{stalled:?}: {at}");
+            let after = answer_counts(&bench);
+            for worker in 0..workers {
+                let has_proceeded = after[worker] - before[worker] >= 190;
+                assert_eq!(has_proceeded, !stalled.contains(&worker), "{stalled:?}: {worker}");
             }
             // The workers return one after the other.
-            for at in &stalled {
-                bench.set_stalled(*at, false);
+            for worker in &stalled {
+                bench.set_stalled(*worker, false);
                 bench.run(SECOND);
-                assert!(answered(&bench)[*at] > after[*at] + 150, "{stalled:?}: {at}");
+                assert!(
+                    answer_counts(&bench)[*worker] > after[*worker] + 150,
+                    "{stalled:?}: {worker}"
+                );
             }
             check_end(&mut bench);
         }
@@ -154,14 +168,14 @@ fn a_minimum_is_met_while_another_worker_is_stalled() {
         bench.run(SECOND);
         bench.set_stalled(0, true);
         bench.run(PAUSE_MAX);
-        let before = answered(&bench);
+        let before = answer_counts(&bench);
         bench.run(2 * SECOND);
-        let after = answered(&bench);
+        let after = answer_counts(&bench);
         assert!(after[1] - before[1] >= 2 * 7840, "{}", after[1] - before[1]);
         assert!(after[2] > before[2] + 100, "other disks continue beyond the minimum");
         bench.set_stalled(0, false);
         bench.run(SECOND);
-        assert!(answered(&bench)[0] > after[0]);
+        assert!(answer_counts(&bench)[0] > after[0]);
         check_end(&mut bench);
     }
 }
@@ -178,10 +192,10 @@ fn a_change_takes_effect_while_a_worker_is_stalled() {
         let changes = bench.store.propose(&changes.collect::<Vec<_>>(), true).unwrap();
         assert!(bench.shared.as_ref().unwrap().apply(&changes));
         bench.run(PAUSE_MAX);
-        let before = answered(&bench);
+        let before = answer_counts(&bench);
         bench.run(SECOND);
-        let got = answered(&bench)[2] - before[2];
-        assert!((195..=201 + late(200, 1) as u64).contains(&got), "{stalled}: {got}");
+        let delivered = answer_counts(&bench)[2] - before[2];
+        assert!((195..=201 + late(200, 1) as u64).contains(&delivered), "{stalled}: {delivered}");
     }
 }
 
@@ -194,7 +208,7 @@ fn grants_of_a_stalled_worker_are_bounded_by_its_requests() {
     bench.set_stalled(0, true);
     for _ in 0..20 {
         bench.run(SECOND / 2);
-        let waiting = bench.works[0].store_status(STORE).unwrap().waiting;
+        let waiting = bench.engines[0].store_status(STORE).unwrap().waiting;
         let unfetched = bench.shared.as_ref().unwrap().unfetched(WorkerId(0));
         assert!(waiting > 0 && unfetched <= waiting + 2 * 16, "{unfetched} of {waiting}");
     }
@@ -225,16 +239,19 @@ fn a_worker_with_long_rounds_gets_the_maximum_of_its_disk() {
     for max in [20, 100, 300, 500] {
         let mut bench = one_disk_each(2, &deep(), max, 16);
         run_with_stalls(&mut bench, 0, 25, 20);
-        let before = answered(&bench);
+        let before = answer_counts(&bench);
         run_with_stalls(&mut bench, 0, 25, 200);
-        let after = answered(&bench);
-        let most = max * 26 * 200 / 1000;
-        for at in 0..2 {
-            let got = after[at] - before[at];
-            let least = if at == 0 { most * 9 / 10 } else { most * 97 / 100 };
-            assert!((least..=most + 1 + late(max, 1) as u64).contains(&got), "{max}: {at} {got}");
-            let excess = bench.device().excess(&[at as u32], max, 0);
-            assert!(excess <= excess_max(max, 1, 1), "{max}: {at} {excess}");
+        let after = answer_counts(&bench);
+        let max_count = max * 26 * 200 / 1000;
+        for worker in 0..2 {
+            let delivered = after[worker] - before[worker];
+            let min_count = if worker == 0 { max_count * 9 / 10 } else { max_count * 97 / 100 };
+            assert!(
+                (min_count..=max_count + 1 + late(max, 1) as u64).contains(&delivered),
+                "{max}: {worker} {delivered}"
+            );
+            let excess = bench.device().excess(&[worker as u32], max, 0);
+            assert!(excess <= excess_max(max, 1, 1), "{max}: {worker} {excess}");
         }
         check_end(&mut bench);
     }
@@ -245,24 +262,24 @@ fn a_worker_with_long_rounds_gets_its_share_of_a_common_maximum() {
     for (max, stall_ms) in [(300, 25), (1000, 25)] {
         let (mut bench, disks) = shared(2, max, 4096);
         run_with_stalls(&mut bench, 0, stall_ms, 20);
-        let from = bench.device().now;
-        let before = answered(&bench);
+        let start = bench.device().now;
+        let before = answer_counts(&bench);
         run_with_stalls(&mut bench, 0, stall_ms, 200);
-        let after = answered(&bench);
-        let span = bench.device().now - from;
-        let most = max * span / SECOND;
-        let got: Vec<u64> =
+        let after = answer_counts(&bench);
+        let span = bench.device().now - start;
+        let max_count = max * span / SECOND;
+        let delivered: Vec<u64> =
             after.iter().zip(before).map(|(after, before)| after - before).collect();
-        let sum: u64 = got.iter().sum();
-        let case = format!("{max}, {stall_ms} ms: {got:?} of {most}");
+        let sum: u64 = delivered.iter().sum();
+        let case = format!("{max}, {stall_ms} ms: {delivered:?} of {max_count}");
         // While the stalled worker is to arm the next grant, the other one may be idle for longer
         // than the catch-up time.
-        assert!(sum * 100 >= most * 90, "{case}");
+        assert!(sum * 100 >= max_count * 90, "{case}");
         let excess = bench.device().excess(&disks, max, 0);
         assert!(excess <= excess_max(max, 2, disks.len()), "{case}: {excess}");
         // Disks 0 and 2 are on the stalled worker, with 16 requests each per round at most.
-        let share = (most / 2).min(2 * 16 * 200);
-        assert!((got[0] + got[2]) * 100 >= share * 70, "{case}");
+        let share = (max_count / 2).min(2 * 16 * 200);
+        assert!((delivered[0] + delivered[2]) * 100 >= share * 70, "{case}");
         check_end(&mut bench);
     }
 }
@@ -273,11 +290,12 @@ fn a_worker_with_long_rounds_gets_its_share_of_a_common_maximum() {
 fn a_worker_that_is_stalled_again_and_again_does_not_delay_a_common_maximum() {
     let (mut bench, disks) = shared(2, 300, 4096);
     run_with_stalls(&mut bench, 0, 100, 20);
-    let from = bench.device().now;
+    let start = bench.device().now;
     run_with_stalls(&mut bench, 0, 100, 100);
-    let most = 300 * (bench.device().now - from) / SECOND;
-    let got: u64 = disks.iter().map(|disk| bench.device().count(*disk, from, u64::MAX)).sum();
-    assert!(got * 100 >= most * 85, "{got} of {most}");
+    let max_count = 300 * (bench.device().now - start) / SECOND;
+    let delivered: u64 =
+        disks.iter().map(|disk| bench.device().count(*disk, start, u64::MAX)).sum();
+    assert!(delivered * 100 >= max_count * 85, "{delivered} of {max_count}");
     let excess = bench.device().excess(&disks, 300, 0);
     assert!(excess <= excess_max(300, 2, disks.len()), "{excess}");
     check_end(&mut bench);
@@ -290,13 +308,13 @@ fn each_disk_of_a_worker_with_very_long_rounds_proceeds() {
     for max in [100, 300] {
         let (mut bench, disks) = shared_by(2, 4, max, Load::reads(4096, 16));
         run_with_stalls(&mut bench, 0, 200, 5);
-        let before = answered(&bench);
+        let before = answer_counts(&bench);
         run_with_stalls(&mut bench, 0, 200, 20);
-        let after = answered(&bench);
+        let after = answer_counts(&bench);
         // The disks of the worker have even numbers.
         for disk in disks.iter().map(|disk| *disk as usize).filter(|disk| disk % 2 == 0) {
-            let got = after[disk] - before[disk];
-            assert!(got >= 19, "{max}: disk {disk}: {got} in 20 rounds");
+            let delivered = after[disk] - before[disk];
+            assert!(delivered >= 19, "{max}: disk {disk}: {delivered} in 20 rounds");
         }
         let excess = bench.device().excess(&disks, max, 0);
         assert!(excess <= excess_max(max, 2, disks.len()), "{max}: {excess}");
@@ -309,30 +327,37 @@ fn a_cap_of_the_store_limits_all_workers_together() {
     for stalled in [None, Some(0), Some(1)] {
         let mut bench = one_disk_each(2, &deep(), 0, 16);
         bench.run(100 * MILLISECOND);
-        if let Some(at) = stalled {
-            bench.set_stalled(at, true);
+        if let Some(worker) = stalled {
+            bench.set_stalled(worker, true);
         }
         let cap = |iops| TimedRateLimit { reserved_iops: iops, ..TimedRateLimit::default() };
         for iops in [400, 0, 200] {
             let change = [Change::Cap(Some(cap(iops)))];
             assert!(bench.shared.as_ref().unwrap().apply(&change));
             bench.run(PAUSE_MAX);
-            let from = bench.device().now;
+            let start = bench.device().now;
             bench.run(SECOND);
-            let count = |disk| bench.device().count(disk, from, u64::MAX);
-            let got = count(0) + count(1);
+            let count = |disk| bench.device().count(disk, start, u64::MAX);
+            let delivered = count(0) + count(1);
             // The grants of a stalled worker count until it declines them.
-            let least = if stalled.is_some() { iops * 9 / 10 } else { iops * 97 / 100 };
-            let most = iops + late(iops, 1) as u64;
-            assert!((least..=most).contains(&got), "{stalled:?}, {iops}: {got}");
+            let min_count = if stalled.is_some() { iops * 9 / 10 } else { iops * 97 / 100 };
+            let max_count = iops + late(iops, 1) as u64;
+            assert!(
+                (min_count..=max_count).contains(&delivered),
+                "{stalled:?}, {iops}: {delivered}"
+            );
         }
-        (0..2).for_each(|at| bench.set_stalled(at, false));
+        (0..2).for_each(|worker| bench.set_stalled(worker, false));
         assert!(bench.shared.as_ref().unwrap().apply(&[Change::Cap(None)]));
         bench.run(PAUSE_MAX);
-        let before = answered(&bench);
+        let before = answer_counts(&bench);
         bench.run(SECOND);
-        let got: u64 = answered(&bench).iter().zip(before).map(|(of, before)| of - before).sum();
-        assert!(got > 1900, "{stalled:?}: {got} of 2000 without a cap");
+        let delivered: u64 = answer_counts(&bench)
+            .iter()
+            .zip(before)
+            .map(|(answered_count, before)| answered_count - before)
+            .sum();
+        assert!(delivered > 1900, "{stalled:?}: {delivered} of 2000 without a cap");
     }
 }
 

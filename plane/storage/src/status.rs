@@ -31,26 +31,26 @@ impl StorageEngine {
         let Some(disk) = self.disks.get_mut(disk_number) else { return true };
         let mut found =
             Found { extents: Vec::new(), max: if is_first_only { 1 } else { EXTENTS_MAX } };
-        let met = if disk.is_linear() {
+        let blocked = if disk.is_linear() {
             query_file(disk, range, &mut found).map(|()| None)
         } else {
             query_images(disk, range, &mut found)
         };
         // A partial result is a valid reply. A client therefore makes progress even if the image
         // keeps less metadata in memory than the range has.
-        match met {
+        match blocked {
             Err(error) if found.extents.is_empty() => {
                 self.answer_refused(number, &error);
             }
-            Ok(Some(obstacle)) if found.extents.is_empty() => {
+            Ok(Some(blocked)) if found.extents.is_empty() => {
                 disk.parked.push_front(number);
                 self.enter_phase(number, RequestPhase::Metadata);
-                self.meet(disk_number, obstacle);
+                self.meet(disk_number, blocked);
                 return false;
             }
             _ => {
-                if let Some(of) = self.queues.get_mut(queue) {
-                    of.queue.set_allocation(tag, &found.extents);
+                if let Some(queue_state) = self.queues.get_mut(queue) {
+                    queue_state.queue.set_allocation(tag, &found.extents);
                 }
                 self.answer(number, DiskOutcome::Done);
             }
@@ -89,20 +89,22 @@ pub(crate) fn query_file(
     // The image checks whether the range is valid.
     layer.image.translate_read(range, &mut Vec::new())?;
     let start = layer.image.linear_offset().unwrap_or(0);
-    let mut rest = range;
+    let mut remaining = range;
     for _ in 0..found.max.saturating_mul(2) {
-        let Some(of_file) = ByteRange::new(start.saturating_add(rest.offset()), rest.len()) else {
+        let Some(of_file) =
+            ByteRange::new(start.saturating_add(remaining.offset()), remaining.len())
+        else {
             break;
         };
         // Unknown allocation is reported as data, which the protocol always permits.
-        let all = AllocationExtent { allocation: Allocation::Data, len: rest.len() };
-        let AllocationExtent { allocation, len } = layer.source.allocation(of_file).unwrap_or(all);
-        let len = len.clamp(1, rest.len());
+        let data = AllocationExtent { allocation: Allocation::Data, len: remaining.len() };
+        let AllocationExtent { allocation, len } = layer.source.allocation(of_file).unwrap_or(data);
+        let len = len.clamp(1, remaining.len());
         if !found.push(allocation, len) {
             break;
         }
-        rest = rest.split_at(len).1;
-        if rest.is_empty() {
+        remaining = remaining.split_at(len).1;
+        if remaining.is_empty() {
             break;
         }
     }
@@ -116,9 +118,9 @@ pub(crate) fn query_images(
     range: ByteRange,
     found: &mut Found,
 ) -> Result<Option<BlockedBy>, ImageError> {
-    let mut rest = range;
+    let mut remaining = range;
     for _ in 0..STEPS_MAX {
-        let (step, behind) = rest.split_at(STEP_BYTES);
+        let (step, after) = remaining.split_at(STEP_BYTES);
         if step.is_empty() {
             break;
         }
@@ -129,12 +131,12 @@ pub(crate) fn query_images(
                 Open::Known(..) => return Ok(None),
                 Open::Query(number, range) => (number, range),
             };
-            let met = query_image(disk, number, range, &mut open)?;
-            if met.is_some() {
-                return Ok(met);
+            let blocked = query_image(disk, number, range, &mut open)?;
+            if blocked.is_some() {
+                return Ok(blocked);
             }
         }
-        rest = behind;
+        remaining = after;
     }
     Ok(None)
 }
@@ -160,24 +162,24 @@ fn query_image(
     };
     // A parent reads as zeros beyond its end.
     let size = layer.image.disk_geometry().size.max(range.offset());
-    let (range, behind) = range.split_at(size - range.offset());
+    let (range, after) = range.split_at(size - range.offset());
     let mut extents: Vec<ImageExtent> = Vec::new();
     if !range.is_empty() {
         let located = layer.image.translate_read(range, &mut extents)?;
-        if let Some(obstacle) = obstacle(number, located) {
-            return Ok(Some(obstacle));
+        if let Some(blocked) = obstacle(number, located) {
+            return Ok(Some(blocked));
         }
     }
-    open.push(Open::Known(Allocation::Hole, behind.len()));
+    open.push(Open::Known(Allocation::Hole, after.len()));
     let first = open.len();
-    let mut rest = range;
-    for ImageExtent { location: place, len } in extents {
-        let (here, next) = rest.split_at(len);
-        rest = next;
-        open.push(match place {
-            Location::File(_) => Open::Known(Allocation::Data, here.len()),
-            Location::Zero => Open::Known(Allocation::Hole, here.len()),
-            Location::Parent => Open::Query(number + 1, here),
+    let mut remaining = range;
+    for ImageExtent { location, len } in extents {
+        let (part, next) = remaining.split_at(len);
+        remaining = next;
+        open.push(match location {
+            Location::File(_) => Open::Known(Allocation::Data, part.len()),
+            Location::Zero => Open::Known(Allocation::Hole, part.len()),
+            Location::Parent => Open::Query(number + 1, part),
         });
     }
     if let Some(of_layer) = open.get_mut(first..) {

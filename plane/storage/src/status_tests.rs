@@ -82,36 +82,36 @@ fn range(offset: u64, len: u64) -> ByteRange {
     ByteRange::new(offset, len).unwrap()
 }
 
-fn found(max: usize) -> Found {
+fn new_found(max: usize) -> Found {
     Found { extents: Vec::new(), max }
 }
 
 /// Returns the reported state of each sector.
-fn told(found: &Found) -> Vec<Allocation> {
-    let each = |of: &suimon_ports::AllocationExtent| {
-        vec![of.allocation; usize::try_from(of.len / SECTOR).unwrap()]
+fn sector_states(found_extents: &Found) -> Vec<Allocation> {
+    let sectors_of = |extent: &suimon_ports::AllocationExtent| {
+        vec![extent.allocation; usize::try_from(extent.len / SECTOR).unwrap()]
     };
-    found.extents.iter().flat_map(each).collect()
+    found_extents.extents.iter().flat_map(sectors_of).collect()
 }
 
 #[test]
 fn what_any_layer_has_is_data_and_what_is_behind_a_parent_is_none() {
     for seed in 0..200 {
-        let mut dice = Dice(seed);
-        let layers: Vec<Vec<Location>> = (0..1 + dice.below(3))
+        let mut random = Dice(seed);
+        let layers: Vec<Vec<Location>> = (0..1 + random.below(3))
             .map(|_| {
-                let sectors = 1 + dice.below(60);
-                let mut place = |_| match dice.below(3) {
+                let sectors = 1 + random.below(60);
+                let mut draw_location = |_| match random.below(3) {
                     0 => Location::File(4096),
                     1 => Location::Zero,
                     _ => Location::Parent,
                 };
-                (0..sectors).map(&mut place).collect()
+                (0..sectors).map(&mut draw_location).collect()
             })
             .collect();
         let count = layers[0].len() as u64;
-        let from = dice.below(count);
-        let len = 1 + dice.below(count - from);
+        let first_sector = random.below(count);
+        let len = 1 + random.below(count - first_sector);
         let truth = |sector: u64| {
             for layer in &layers {
                 match layer.get(sector as usize) {
@@ -123,21 +123,23 @@ fn what_any_layer_has_is_data_and_what_is_behind_a_parent_is_none() {
             // A parent is missing.
             Allocation::Data
         };
-        let images = layers.iter().map(|places| {
-            Box::new(Sectors { places: places.clone(), known: usize::MAX }) as Box<dyn Image>
+        let images = layers.iter().map(|layer_locations| {
+            Box::new(Sectors { places: layer_locations.clone(), known: usize::MAX })
+                as Box<dyn Image>
         });
         let mut disk = disk(images.collect());
-        let max = 1 + dice.below(12) as usize;
-        let mut found = found(max);
-        let wanted = range(from * SECTOR, len * SECTOR);
-        assert_eq!(query_images(&mut disk, wanted, &mut found).unwrap(), None);
-        let expected: Vec<Allocation> = (from..from + len).map(truth).collect();
-        let told = told(&found);
-        assert_eq!(told[..], expected[..told.len()], "seed {seed}");
-        assert!(found.extents.len() <= max);
-        let is_whole = told.len() == expected.len();
-        assert!(is_whole || found.extents.len() == max, "seed {seed}: it stopped early");
-        let are_apart = found.extents.windows(2).all(|two| two[0].allocation != two[1].allocation);
+        let max = 1 + random.below(12) as usize;
+        let mut found_extents = new_found(max);
+        let queried = range(first_sector * SECTOR, len * SECTOR);
+        assert_eq!(query_images(&mut disk, queried, &mut found_extents).unwrap(), None);
+        let expected: Vec<Allocation> = (first_sector..first_sector + len).map(truth).collect();
+        let allocations = sector_states(&found_extents);
+        assert_eq!(allocations[..], expected[..allocations.len()], "seed {seed}");
+        assert!(found_extents.extents.len() <= max);
+        let is_whole = allocations.len() == expected.len();
+        assert!(is_whole || found_extents.extents.len() == max, "seed {seed}: it stopped early");
+        let are_apart =
+            found_extents.extents.windows(2).all(|pair| pair[0].allocation != pair[1].allocation);
         assert!(are_apart);
     }
 }
@@ -145,23 +147,25 @@ fn what_any_layer_has_is_data_and_what_is_behind_a_parent_is_none() {
 #[test]
 fn what_was_found_before_metadata_is_missing_is_told_and_only_then_it_is_read() {
     let step = (16 << 20) / SECTOR as usize;
-    let image = |known| Box::new(Sectors { places: vec![Location::Zero; 2 * step], known });
-    let all = range(0, 2 * step as u64 * SECTOR);
-    let mut some = found(EXTENTS_MAX);
-    let met = query_images(&mut disk(vec![image(step)]), all, &mut some).unwrap();
-    assert!(matches!(met, Some(BlockedBy::Metadata(0, _))));
-    assert_eq!(told(&some).len(), step);
-    let mut none = found(EXTENTS_MAX);
-    let met = query_images(&mut disk(vec![image(5)]), all, &mut none).unwrap();
-    assert!(matches!(met, Some(BlockedBy::Metadata(0, _))) && none.extents.is_empty());
+    let image = |known_sectors| {
+        Box::new(Sectors { places: vec![Location::Zero; 2 * step], known: known_sectors })
+    };
+    let full_range = range(0, 2 * step as u64 * SECTOR);
+    let mut partial = new_found(EXTENTS_MAX);
+    let blocked = query_images(&mut disk(vec![image(step)]), full_range, &mut partial).unwrap();
+    assert!(matches!(blocked, Some(BlockedBy::Metadata(0, _))));
+    assert_eq!(sector_states(&partial).len(), step);
+    let mut empty = new_found(EXTENTS_MAX);
+    let blocked = query_images(&mut disk(vec![image(5)]), full_range, &mut empty).unwrap();
+    assert!(matches!(blocked, Some(BlockedBy::Metadata(0, _))) && empty.extents.is_empty());
 }
 
 #[test]
 fn a_file_that_tells_nothing_is_data_and_a_range_beyond_the_disk_is_refused() {
     let shape = DiskGeometry { size: 4096, logical_sector: 512, physical_sector: 512, block: 0 };
     let mut disk = disk(vec![Box::new(Linear::new(shape, 0, false))]);
-    let mut some = found(EXTENTS_MAX);
-    query_file(&mut disk, range(512, 1024), &mut some).unwrap();
-    assert_eq!(told(&some), [Allocation::Data; 2]);
-    assert!(query_file(&mut disk, range(0, 8192), &mut found(1)).is_err());
+    let mut partial = new_found(EXTENTS_MAX);
+    query_file(&mut disk, range(512, 1024), &mut partial).unwrap();
+    assert_eq!(sector_states(&partial), [Allocation::Data; 2]);
+    assert!(query_file(&mut disk, range(0, 8192), &mut new_found(1)).is_err());
 }

@@ -43,7 +43,7 @@ impl Mode {
     #[inline(never)]
     fn borrower(&mut self) -> Option<&mut Borrower> {
         match self {
-            Self::Shared(of) => Some(&mut of.own),
+            Self::Shared(sharing) => Some(&mut sharing.own),
             Self::Sole(_) | Self::Between => None,
         }
     }
@@ -106,7 +106,7 @@ impl WorkerStore {
             ended: CompletionBatch::default(),
             uncharged: BTreeMap::new(),
             starved: VecDeque::new(),
-            observation: Observation { at: Time::ZERO, is_used: false },
+            observation: Observation { time: Time::ZERO, is_used: false },
         }
     }
 
@@ -136,8 +136,8 @@ impl WorkerStore {
         self.observation.is_used = true;
         let submitted = match &mut self.mode {
             Mode::Sole(scheduler) => scheduler.submit(now, slot, bytes, tag),
-            of => match of.borrower() {
-                Some(own) => own.submit(now, slot, bytes, tag),
+            mode => match mode.borrower() {
+                Some(borrower) => borrower.submit(now, slot, bytes, tag),
                 None => Err(SubmitError::NoDisk(slot)),
             },
         };
@@ -159,11 +159,11 @@ impl WorkerStore {
         tag: u32,
     ) -> Option<BatchSubmitted> {
         let Mode::Sole(scheduler) = &mut self.mode else { return None };
-        let of = scheduler.submit_together(now, slot, sizes, tag).ok()?;
+        let batch = scheduler.submit_together(now, slot, sizes, tag).ok()?;
         self.observation.is_used = true;
-        self.in_flight += u32::try_from(of.dispatched).unwrap_or(u32::MAX);
-        self.waiting += u32::try_from(of.waiting).unwrap_or(u32::MAX);
-        Some(of)
+        self.in_flight += u32::try_from(batch.dispatched).unwrap_or(u32::MAX);
+        self.waiting += u32::try_from(batch.waiting).unwrap_or(u32::MAX);
+        Some(batch)
     }
 
     /// Returns the next action of the scheduler or borrower.
@@ -171,7 +171,7 @@ impl WorkerStore {
     pub(crate) fn poll(&mut self, now: Time) -> Next {
         match &mut self.mode {
             Mode::Sole(scheduler) => scheduler.poll(now),
-            of => of.borrower().map_or(Next::Idle, |own| own.poll(now)),
+            mode => mode.borrower().map_or(Next::Idle, |borrower| borrower.poll(now)),
         }
     }
 
@@ -182,16 +182,16 @@ impl WorkerStore {
         &mut self,
         now: Time,
         slot: DiskSlot,
-        of: Completed,
+        completed: Completed,
         is_alone: bool,
     ) {
         self.in_flight = self.in_flight.saturating_sub(1);
         match &mut self.mode {
             Mode::Sole(scheduler) if is_alone && self.ended.is_empty() => {
-                scheduler.handle_completed(now, slot, of);
+                scheduler.handle_completed(now, slot, completed);
             }
-            Mode::Sole(scheduler) => self.ended.add(scheduler, now, slot, of),
-            _ => self.complete(now, slot, of),
+            Mode::Sole(scheduler) => self.ended.add(scheduler, now, slot, completed),
+            _ => self.complete(now, slot, completed),
         }
     }
 
@@ -201,8 +201,8 @@ impl WorkerStore {
         match &mut self.mode {
             Mode::Sole(scheduler) => scheduler.handle_undone(now, slot, bytes),
             mode => {
-                if let Some(own) = mode.borrower() {
-                    own.handle_undone(now, slot, bytes);
+                if let Some(borrower) = mode.borrower() {
+                    borrower.handle_undone(now, slot, bytes);
                 }
             }
         }
@@ -217,12 +217,12 @@ impl WorkerStore {
     }
 
     /// Adds time in which this worker was runnable but not running while a disk had requests.
-    pub(crate) fn handle_unscheduled(&mut self, now: Time, of: Unscheduled) {
+    pub(crate) fn handle_unscheduled(&mut self, now: Time, unscheduled: Unscheduled) {
         match &mut self.mode {
-            Mode::Sole(scheduler) => scheduler.handle_unscheduled(of),
+            Mode::Sole(scheduler) => scheduler.handle_unscheduled(unscheduled),
             mode => {
-                if let Some(own) = mode.borrower() {
-                    own.handle_unscheduled(now, of);
+                if let Some(borrower) = mode.borrower() {
+                    borrower.handle_unscheduled(now, unscheduled);
                 }
             }
         }
@@ -239,18 +239,18 @@ impl WorkerStore {
         match &mut self.mode {
             Mode::Sole(scheduler) => scheduler.handle_phase(now, slot, from, to),
             mode => {
-                if let Some(own) = mode.borrower() {
-                    own.handle_phase(now, slot, from, to);
+                if let Some(borrower) = mode.borrower() {
+                    borrower.handle_phase(now, slot, from, to);
                 }
             }
         }
     }
 
-    fn complete(&mut self, now: Time, slot: DiskSlot, of: Completed) {
+    fn complete(&mut self, now: Time, slot: DiskSlot, completed: Completed) {
         match &mut self.mode {
-            Mode::Sole(scheduler) => scheduler.handle_completed(now, slot, of),
+            Mode::Sole(scheduler) => scheduler.handle_completed(now, slot, completed),
             Mode::Shared(sharing) => {
-                let Completed { operation, bytes, latency_ns, .. } = of;
+                let Completed { operation, bytes, latency_ns, .. } = completed;
                 let latency = latency_ns.map(Duration::from_nanos);
                 sharing
                     .own
@@ -271,8 +271,8 @@ impl WorkerStore {
             return false;
         };
         let operation = IoKind::Other;
-        let of = Completed { operation, bytes, requests: 1, latency_ns: None };
-        self.complete(now, slot, of);
+        let completed = Completed { operation, bytes, requests: 1, latency_ns: None };
+        self.complete(now, slot, completed);
         if self.uncharged.get(&slot).is_some_and(VecDeque::is_empty) {
             self.uncharged.remove(&slot);
         }
@@ -282,8 +282,8 @@ impl WorkerStore {
     /// Adjusts the number of disk queues by `count`.
     pub(crate) fn add_queues(&mut self, count: i32) {
         self.queues = self.queues.saturating_add_signed(count);
-        let each = self.spec.waiting_max / self.queues.max(1);
-        self.each = each.clamp(1, WAITING_PER_QUEUE_MAX);
+        let per_queue = self.spec.waiting_max / self.queues.max(1);
+        self.each = per_queue.clamp(1, WAITING_PER_QUEUE_MAX);
     }
 
     /// Returns true if the slot's disk has requests that started without being charged.
@@ -310,12 +310,12 @@ impl WorkerStore {
             Mode::Sole(_) if self.waiting > 0 && !self.ended.is_empty() => Some(Time::ZERO),
             Mode::Sole(scheduler) if self.waiting > 0 => scheduler.next_deadline(),
             Mode::Sole(_) | Mode::Between => None,
-            Mode::Shared(of) => {
-                let of_client = of.client.next_deadline(self.waiting > 0);
-                of_client.into_iter().chain(of.own.next_deadline()).min()
+            Mode::Shared(sharing) => {
+                let of_client = sharing.client.next_deadline(self.waiting > 0);
+                of_client.into_iter().chain(sharing.own.next_deadline()).min()
             }
         };
-        let observes = self.is_busy().then(|| self.observation.at + SAMPLE);
+        let observes = self.is_busy().then(|| self.observation.time + SAMPLE);
         lets_go.into_iter().chain(observes).min()
     }
 
@@ -326,23 +326,24 @@ impl WorkerStore {
             Mode::Sole(scheduler) if !is_in_budget => {
                 scheduler.apply(now, change);
             }
-            Mode::Shared(of) => {
+            Mode::Shared(sharing) => {
                 if !is_in_budget {
-                    let _ = of.budget.apply(&[change]);
+                    let _ = sharing.budget.apply(&[change]);
                 }
-                follow(&mut of.own, change);
+                follow(&mut sharing.own, change);
             }
             Mode::Sole(_) | Mode::Between => {}
         }
         let Change::RemoveDisk(slot) = change else { return };
-        let owed = self.uncharged.remove(&slot).map_or(0, |owed| owed.len());
-        self.waiting = self.waiting.saturating_sub(u32::try_from(owed).unwrap_or(u32::MAX));
+        let uncharged = self.uncharged.remove(&slot).map_or(0, |uncharged| uncharged.len());
+        self.waiting = self.waiting.saturating_sub(u32::try_from(uncharged).unwrap_or(u32::MAX));
     }
 
     /// Removes the placeholders of requests that started without being charged.
     pub(crate) fn clear_placeholders(&mut self) {
-        let owed: usize = core::mem::take(&mut self.uncharged).values().map(VecDeque::len).sum();
-        self.waiting = self.waiting.saturating_sub(u32::try_from(owed).unwrap_or(u32::MAX));
+        let uncharged: usize =
+            core::mem::take(&mut self.uncharged).values().map(VecDeque::len).sum();
+        self.waiting = self.waiting.saturating_sub(u32::try_from(uncharged).unwrap_or(u32::MAX));
         self.ended = CompletionBatch::default();
     }
 
@@ -357,8 +358,8 @@ impl WorkerStore {
 
     /// Prepares for requests of a disk on this worker.
     pub(crate) fn expect(&mut self, slot: DiskSlot) {
-        if let Some(own) = self.mode.borrower() {
-            own.add(slot);
+        if let Some(borrower) = self.mode.borrower() {
+            borrower.add(slot);
         }
     }
 }
@@ -367,8 +368,8 @@ impl Mode {
     /// Flushes the recording of the scheduler.
     pub(crate) fn flush(&mut self) {
         match self {
-            Self::Sole(of) => of.flush(),
-            Self::Shared(of) => of.budget.flush(),
+            Self::Sole(scheduler) => scheduler.flush(),
+            Self::Shared(sharing) => sharing.budget.flush(),
             Self::Between => {}
         }
     }
@@ -391,10 +392,10 @@ fn scheduler(
 }
 
 /// Applies a change to the borrower.
-fn follow(own: &mut Borrower, change: Change) {
+fn follow(borrower: &mut Borrower, change: Change) {
     match change {
-        Change::Disk { slot, .. } => own.add(slot),
-        Change::RemoveDisk(slot) => while own.withdraw(slot).is_some() {},
+        Change::Disk { slot, .. } => borrower.add(slot),
+        Change::RemoveDisk(slot) => while borrower.withdraw(slot).is_some() {},
         _ => {}
     }
 }

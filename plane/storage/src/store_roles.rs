@@ -17,8 +17,8 @@ impl WorkerStore {
     /// Reports this worker's requests to the budget, and applies the grants of the budget. Returns
     /// events of the scheduler.
     pub(crate) fn exchange(&mut self, now: Time) -> Vec<StoreEvent> {
-        let Mode::Shared(of) = &mut self.mode else { return Vec::new() };
-        let events = of.client.exchange(now, &mut of.own);
+        let Mode::Shared(sharing) = &mut self.mode else { return Vec::new() };
+        let events = sharing.client.exchange(now, &mut sharing.own);
         if self.is_to_be_sole {
             self.settle(now);
         }
@@ -27,57 +27,59 @@ impl WorkerStore {
 
     /// Ends the sharing of the store if no other worker has requests or grants.
     fn settle(&mut self, now: Time) {
-        let Mode::Shared(of) = &mut self.mode else { return };
-        let Some((budget, observation)) = of.client.take_settled(&of.own, self.in_flight) else {
+        let Mode::Shared(sharing) = &mut self.mode else { return };
+        let Some((budget, observation)) = sharing.client.take_settled(&sharing.own, self.in_flight)
+        else {
             return;
         };
-        let own = core::mem::replace(&mut of.own, Borrower::new(self.spec.normalization, 0));
-        self.mode = Mode::Sole(Box::new(budget.unshare(now, own)));
+        let borrower =
+            core::mem::replace(&mut sharing.own, Borrower::new(self.spec.normalization, 0));
+        self.mode = Mode::Sole(Box::new(budget.unshare(now, borrower)));
         self.observation = observation;
         self.is_to_be_sole = false;
     }
 
     /// Ends the sharing as soon as all grants are returned.
     pub(crate) fn end_sharing(&mut self, now: Time) -> Vec<StoreEvent> {
-        if let Mode::Shared(of) = &mut self.mode {
+        if let Mode::Shared(sharing) = &mut self.mode {
             self.is_to_be_sole = true;
-            of.own.set_settling(true);
+            sharing.own.set_settling(true);
         }
         self.exchange(now)
     }
 
     /// Returns the budget that other workers can use. Converts the worker's own scheduler to a
     /// budget if there is none.
-    pub(crate) fn share(&mut self, now: Time, me: User<'_>) -> Option<SharedBudget> {
+    pub(crate) fn share(&mut self, now: Time, user: User<'_>) -> Option<SharedBudget> {
         self.is_to_be_sole = false;
         self.report_completions(now);
         self.mode = match core::mem::replace(&mut self.mode, Mode::Between) {
             Mode::Sole(scheduler) => {
-                let mut own = self.borrower();
-                let budget = scheduler.share(now, me.0, &mut own);
+                let mut borrower = self.borrower();
+                let budget = scheduler.share(now, user.0, &mut borrower);
                 let budget = SharedBudget::new(now, budget, self.observation);
-                Mode::Shared(Box::new(sharing(budget, me, own)))
+                Mode::Shared(Box::new(sharing(budget, user, borrower)))
             }
-            Mode::Shared(mut of) => {
-                of.own.set_settling(self.is_leaving);
-                Mode::Shared(of)
+            Mode::Shared(mut sharing) => {
+                sharing.own.set_settling(self.is_leaving);
+                Mode::Shared(sharing)
             }
             Mode::Between => Mode::Between,
         };
-        if let Mode::Shared(of) = &self.mode { Some(of.budget.clone()) } else { None }
+        if let Mode::Shared(sharing) = &self.mode { Some(sharing.budget.clone()) } else { None }
     }
 
     /// Uses a budget of other workers.
-    pub(crate) fn join(&mut self, me: User<'_>, budget: &SharedBudget) {
+    pub(crate) fn join(&mut self, user: User<'_>, budget: &SharedBudget) {
         self.is_to_be_sole = false;
-        if let Mode::Shared(of) = &mut self.mode {
-            if of.budget.is(budget) {
-                of.own.set_settling(false);
+        if let Mode::Shared(sharing) = &mut self.mode {
+            if sharing.budget.is_same(budget) {
+                sharing.own.set_settling(false);
                 return;
             }
         }
         self.forget_former();
-        self.mode = Mode::Shared(Box::new(sharing(budget.clone(), me, self.borrower())));
+        self.mode = Mode::Shared(Box::new(sharing(budget.clone(), user, self.borrower())));
     }
 
     /// Uses a new scheduler after the last other worker has left the store, while this worker was
@@ -101,8 +103,8 @@ impl WorkerStore {
     /// Prepares the removal of the store from this worker.
     pub(crate) fn leave(&mut self) {
         self.is_leaving = true;
-        if let Mode::Shared(of) = &mut self.mode {
-            of.own.set_settling(true);
+        if let Mode::Shared(sharing) = &mut self.mode {
+            sharing.own.set_settling(true);
         }
     }
 
@@ -113,7 +115,9 @@ impl WorkerStore {
             return false;
         }
         match &mut self.mode {
-            Mode::Shared(of) => of.own.is_settled() && !of.client.is_pending() && of.client.leave(),
+            Mode::Shared(sharing) => {
+                sharing.own.is_settled() && !sharing.client.is_pending() && sharing.client.leave()
+            }
             Mode::Sole(_) | Mode::Between => true,
         }
     }
@@ -126,7 +130,7 @@ impl Drop for Sharing {
     }
 }
 
-fn sharing(budget: SharedBudget, (me, waker): User<'_>, own: Borrower) -> Sharing {
-    let client = budget.join(me, waker.cloned());
-    Sharing { budget, client, own }
+fn sharing(budget: SharedBudget, (worker, waker): User<'_>, borrower: Borrower) -> Sharing {
+    let client = budget.join(worker, waker.cloned());
+    Sharing { budget, client, own: borrower }
 }

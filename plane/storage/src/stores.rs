@@ -43,36 +43,39 @@ impl StorageEngine {
         shared: Option<&SharedBudget>,
     ) -> bool {
         if let Some(number) = self.store_number(store) {
-            let left = self.stores.get_mut(number).filter(|of| of.is_leaving);
-            let Some(of) = left else { return false };
-            of.is_leaving = false;
+            let leaving_store =
+                self.stores.get_mut(number).filter(|worker_store| worker_store.is_leaving);
+            let Some(worker_store) = leaving_store else { return false };
+            worker_store.is_leaving = false;
             match shared {
-                Some(budget) => of.join((self.worker, self.waker.as_ref()), budget),
-                None => of.begin_again(now, self.recording.as_ref()),
+                Some(budget) => worker_store.join((self.worker, self.waker.as_ref()), budget),
+                None => worker_store.begin_again(now, self.recording.as_ref()),
             }
             return true;
         }
-        let mut of = WorkerStore::new(now, store, spec, self.recording.as_ref());
+        let mut worker_store = WorkerStore::new(now, store, spec, self.recording.as_ref());
         if let Some(budget) = shared {
-            of.join((self.worker, self.waker.as_ref()), budget);
+            worker_store.join((self.worker, self.waker.as_ref()), budget);
         }
-        self.stores.insert(of);
+        self.stores.insert(worker_store);
         true
     }
 
     /// Returns the store's budget, for [`StorageEngine::add_store`] of other workers. Charges are
     /// preserved, and queued requests remain queued. `None` if the store is not on this worker.
     pub fn share_store(&mut self, now: Time, store: StoreId) -> Option<SharedBudget> {
-        let of = self.stores.get_mut(self.store_number(store)?)?;
-        of.share(now, (self.worker, self.waker.as_ref()))
+        let worker_store = self.stores.get_mut(self.store_number(store)?)?;
+        worker_store.share(now, (self.worker, self.waker.as_ref()))
     }
 
     /// Makes this worker the only user of the store as soon as all other workers have removed it
     /// and all grants have been returned. Returns false if the store is not on this worker.
     pub fn end_sharing(&mut self, now: Time, store: StoreId) -> bool {
         let number = self.store_number(store);
-        let Some(of) = number.and_then(|number| self.stores.get_mut(number)) else { return false };
-        let events = of.end_sharing(now);
+        let Some(worker_store) = number.and_then(|number| self.stores.get_mut(number)) else {
+            return false;
+        };
+        let events = worker_store.end_sharing(now);
         self.note_events(store, events);
         true
     }
@@ -88,11 +91,13 @@ impl StorageEngine {
     /// worker, or is not on it.
     pub fn remove_store(&mut self, store: StoreId) -> bool {
         let number = self.store_number(store);
-        let Some(of) = number.and_then(|number| self.stores.get_mut(number)) else { return false };
-        if of.disks > 0 {
+        let Some(worker_store) = number.and_then(|number| self.stores.get_mut(number)) else {
+            return false;
+        };
+        if worker_store.disks > 0 {
             return false;
         }
-        of.leave();
+        worker_store.leave();
         self.end_stores();
         true
     }
@@ -112,19 +117,20 @@ impl StorageEngine {
     fn change(&mut self, now: Time, store: StoreId, change: Change, is_in_budget: bool) {
         self.now = self.now.max(now);
         let Some(number) = self.store_number(store) else { return };
-        let Some(of) = self.stores.get_mut(number) else { return };
-        of.apply(self.now, change, is_in_budget);
+        let Some(worker_store) = self.stores.get_mut(number) else { return };
+        worker_store.apply(self.now, change, is_in_budget);
         let Change::RemoveDisk(slot) = change else { return };
-        let place = DiskIndex { store: number, slot };
+        let index = DiskIndex { store: number, slot };
         for disk in self.disks.numbers() {
             for is_mirror in [false, true] {
-                let is_it = |of: &DiskState| of.qos_slot(is_mirror) == Some(place);
-                if self.disks.get(disk).is_some_and(is_it) {
+                let has_index =
+                    |disk_state: &DiskState| disk_state.qos_slot(is_mirror) == Some(index);
+                if self.disks.get(disk).is_some_and(has_index) {
                     self.bypass_scheduler(disk, is_mirror, false);
                 }
             }
         }
-        self.resume_queues_of_slot(place);
+        self.resume_queues_of_slot(index);
     }
 
     /// Returns the status of a store on this worker.
@@ -143,14 +149,16 @@ impl StorageEngine {
         slots: &[DiskSlot],
     ) -> Option<(WorkerStoreStatus, Vec<DiskFlow>)> {
         let number = self.store_number(store)?;
-        self.stores.get(number).map(|of| of.status(now, slots))
+        self.stores.get(number).map(|worker_store| worker_store.status(now, slots))
     }
 
     /// Returns true if this worker is or becomes the only user of the store, and reports the state
     /// of its disks.
     pub(crate) fn reports_disks(&self, store: StoreId) -> bool {
-        let of = self.store_number(store).and_then(|number| self.stores.get(number));
-        of.is_some_and(|of| matches!(of.mode, Mode::Sole(_)) || of.is_to_be_sole)
+        let worker_store = self.store_number(store).and_then(|number| self.stores.get(number));
+        worker_store.is_some_and(|worker_store| {
+            matches!(worker_store.mode, Mode::Sole(_)) || worker_store.is_to_be_sole
+        })
     }
 
     /// Returns the state of a store's disk, on any worker.
@@ -160,14 +168,20 @@ impl StorageEngine {
     }
 
     pub(crate) fn store_number(&self, store: StoreId) -> Option<usize> {
-        let is_it = |number: &usize| self.stores.get(*number).is_some_and(|of| of.id == store);
-        self.stores.numbers().find(is_it)
+        let is_store = |number: &usize| {
+            self.stores.get(*number).is_some_and(|worker_store| worker_store.id == store)
+        };
+        self.stores.numbers().find(is_store)
     }
 
     /// Removes leaving stores that have no disks, requests or grants on this worker any more.
     pub(crate) fn end_stores(&mut self) {
         for number in self.stores.numbers() {
-            if self.stores.get_mut(number).is_some_and(|of| of.is_leaving && of.try_end()) {
+            if self
+                .stores
+                .get_mut(number)
+                .is_some_and(|worker_store| worker_store.is_leaving && worker_store.try_end())
+            {
                 self.stores.remove(number);
             }
         }

@@ -42,8 +42,8 @@ impl DiskCounterCells {
     /// discards, in nanoseconds.
     #[must_use]
     pub const fn latency_ns(&self) -> u64 {
-        let own = self.reads.latency_ns.saturating_add(self.writes.latency_ns);
-        own.saturating_add(self.flushes.latency_ns).saturating_add(self.discards.latency_ns)
+        let total_ns = self.reads.latency_ns.saturating_add(self.writes.latency_ns);
+        total_ns.saturating_add(self.flushes.latency_ns).saturating_add(self.discards.latency_ns)
     }
 
     /// Returns the number of failed requests of any kind.
@@ -103,7 +103,7 @@ impl DiskCounts {
         op: DiskOp,
         bytes: u64,
         outcome: DiskOutcome,
-        (taken, now): (Time, Time),
+        (received_at, now): (Time, Time),
     ) {
         let counts = match op {
             DiskOp::Read => &mut self.reads,
@@ -112,12 +112,12 @@ impl DiskCounts {
             DiskOp::Discard | DiskOp::WriteZeroes { .. } => &mut self.discards,
             DiskOp::Status { .. } => &mut self.statuses,
         };
-        let latency_ns = now.as_ns().saturating_sub(taken.as_ns());
+        let latency_ns = now.as_ns().saturating_sub(received_at.as_ns());
         counts.latencies.count(latency_ns);
-        let tally = &mut counts.tally;
-        tally.requests += 1;
-        tally.bytes = tally.bytes.saturating_add(bytes);
-        tally.latency_ns = tally.latency_ns.saturating_add(latency_ns);
-        tally.failed += u64::from(outcome != DiskOutcome::Done);
+        let op_counts = &mut counts.tally;
+        op_counts.requests += 1;
+        op_counts.bytes = op_counts.bytes.saturating_add(bytes);
+        op_counts.latency_ns = op_counts.latency_ns.saturating_add(latency_ns);
+        op_counts.failed += u64::from(outcome != DiskOutcome::Done);
     }
 }

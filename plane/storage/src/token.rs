@@ -40,7 +40,7 @@ impl Purpose {
         kind << Self::KIND_SHIFT | page << Self::PAGE | number as u64
     }
 
-    pub(crate) fn of(token: u64) -> Self {
+    pub(crate) fn from_token(token: u64) -> Self {
         // The number has 24 bits.
         let number = (token & ((1 << Self::PAGE) - 1)) as usize;
         let page = token >> Self::PAGE & Self::PAGE_MAX;
@@ -60,10 +60,11 @@ mod tests {
     #[test]
     fn a_token_says_what_it_was_made_of() {
         let parts = [Purpose::part(0, 0), Purpose::part(9, 4095), Purpose::part(3, u64::MAX)];
-        let most = (1 << 24) - 1;
-        let others = [Purpose::Metadata(7), Purpose::Commit(most, 9), Purpose::Zeroing(most)];
+        let max_number = (1 << 24) - 1;
+        let others =
+            [Purpose::Metadata(7), Purpose::Commit(max_number, 9), Purpose::Zeroing(max_number)];
         for purpose in parts.into_iter().chain(others) {
-            assert_eq!(Purpose::of(purpose.token()), purpose);
+            assert_eq!(Purpose::from_token(purpose.token()), purpose);
         }
         assert_eq!(Purpose::part(3, 1 << 49), Purpose::Part(3, 1 << 37));
     }

@@ -78,16 +78,16 @@ impl StorageEngine {
             Err(error) => {
                 self.answer_refused(number, &error);
             }
-            Ok(Resolved::Not(obstacle)) => {
+            Ok(Resolved::Not(blocked)) => {
                 disk.parked.push_front(number);
                 self.enter_phase(number, RequestPhase::Metadata);
-                self.meet(disk_number, obstacle);
+                self.meet(disk_number, blocked);
                 return false;
             }
             Ok(Resolved::Ready) => {
-                if let Some(of) = self.queues.get_mut(queue) {
-                    for &(from, len) in &self.scratch.zeros {
-                        of.queue.zero_payload(tag, from, len);
+                if let Some(queue_state) = self.queues.get_mut(queue) {
+                    for &(payload_offset, len) in &self.scratch.zeros {
+                        queue_state.queue.zero_payload(tag, payload_offset, len);
                     }
                 }
                 disk.moving += 1;
@@ -111,14 +111,14 @@ impl StorageEngine {
         if parts.is_empty() {
             return self.handle_moved(number);
         }
-        let mut begun = 0;
+        let mut begun_parts = 0;
         // Parts that were queued before are submitted first.
         if self.outgoing.is_empty() {
             let submits = |part: &&Part| submit(&mut *self.io, &self.queues, request, part);
-            begun = parts.iter().take_while(submits).count();
+            begun_parts = parts.iter().take_while(submits).count();
         }
-        if begun < parts.len() {
-            self.outgoing.extend(parts.drain(begun..));
+        if begun_parts < parts.len() {
+            self.outgoing.extend(parts.drain(begun_parts..));
         }
         parts.clear();
     }
@@ -181,9 +181,9 @@ impl StorageEngine {
             freeing.handle_ended(range);
         }
         if matches!(op, DiskOp::Read | DiskOp::Status { .. }) {
-            let is_all = disk.is_linear() && !disk.is_awaited();
+            let completes = disk.is_linear() && !disk.is_awaited();
             self.answer(number, outcome);
-            if is_all {
+            if completes {
                 return;
             }
         } else {
@@ -211,8 +211,8 @@ impl StorageEngine {
             }
         }
         // Before a commit, only this process has the new mapping, unless a redo record contains it.
-        let is_kept = disk.own_image().image.has_redo_record(range);
-        let is_to_commit = is_to_commit || (!is_kept && disk.has_uncommitted());
+        let has_record = disk.own_image().image.has_redo_record(range);
+        let is_to_commit = is_to_commit || (!has_record && disk.has_uncommitted());
         if outcome == DiskOutcome::Done && is_to_commit {
             disk.waiters.push(number);
             let phase = if is_durable { RequestPhase::Flush } else { RequestPhase::Metadata };
@@ -239,7 +239,8 @@ impl StorageEngine {
     #[inline]
     pub(crate) fn answer_now(&mut self, number: usize, outcome: DiskOutcome) {
         let Some(request) = self.requests.get(number) else { return };
-        let is_alone = self.queues.get(request.queue).is_some_and(|of| of.in_flight == 1);
+        let is_alone =
+            self.queues.get(request.queue).is_some_and(|queue_state| queue_state.in_flight == 1);
         if let Some(disk) = self.disks.get_mut(request.disk) {
             let times = (request.taken, self.now);
             if !request.is_mirror {
@@ -252,16 +253,16 @@ impl StorageEngine {
                 }
             }
         }
-        if let Some((of, place)) =
-            request.charged.and_then(|place| Some((self.stores.get_mut(place.store)?, place)))
+        if let Some((worker_store, index)) =
+            request.charged.and_then(|index| Some((self.stores.get_mut(index.store)?, index)))
         {
-            report_to_store(of, self.now, place, request, (outcome, is_alone));
+            report_to_store(worker_store, self.now, index, request, (outcome, is_alone));
         }
         let queue = request.queue;
-        if let Some(of) = self.queues.get_mut(queue) {
-            of.queue.complete(request.tag, outcome);
-            of.in_flight -= 1;
-            if of.is_polled_behind_answer() {
+        if let Some(queue_state) = self.queues.get_mut(queue) {
+            queue_state.queue.complete(request.tag, outcome);
+            queue_state.in_flight -= 1;
+            if queue_state.is_polled_behind_answer() {
                 self.active.add(queue);
             }
         }
@@ -293,8 +294,13 @@ impl StorageEngine {
 
     pub(crate) fn emit(&mut self, number: usize, offset: Option<u64>, detail: String) {
         let Some(disk) = self.disks.get_mut(number) else { return };
-        if let Some(untold) = disk.fault_limit.again(self.now) {
-            self.notices.push(StorageNotice::DiskFault { disk: number, offset, detail, untold });
+        if let Some(suppressed) = disk.fault_limit.take_unreported(self.now) {
+            self.notices.push(StorageNotice::DiskFault {
+                disk: number,
+                offset,
+                detail,
+                untold: suppressed,
+            });
         }
     }
 }
@@ -307,9 +313,13 @@ fn submit(
     request: &EngineRequest,
     part: &Part,
 ) -> bool {
-    let Some(of) = queues.get(request.queue) else { return true };
-    let payload =
-        |from| PayloadPart { payloads: of.queue.payloads(), tag: request.tag, from, len: part.len };
+    let Some(queue_state) = queues.get(request.queue) else { return true };
+    let payload = |from| PayloadPart {
+        payloads: queue_state.queue.payloads(),
+        tag: request.tag,
+        from,
+        len: part.len,
+    };
     let offset = part.offset;
     let op = match part.action {
         PartAction::Read { to } => FileRequest::Read { offset, to: payload(to) },

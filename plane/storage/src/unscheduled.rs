@@ -27,16 +27,17 @@ impl StorageEngine {
         }
         let Self { lost_time: LostTime { ns, busy }, queues, stores, now, .. } = self;
         busy.clear();
-        for of in queues.numbers().filter_map(|number| queues.get(number)) {
-            let Some(place) = of.index else { continue };
-            if of.in_progress() == 0 {
+        for queue_state in queues.numbers().filter_map(|number| queues.get(number)) {
+            let Some(index) = queue_state.index else { continue };
+            if queue_state.in_progress() == 0 {
                 continue;
             }
-            busy.push(place);
-            let in_flight = of.in_progress().saturating_sub(of.queued as usize) as u64;
+            busy.push(index);
+            let in_flight =
+                queue_state.in_progress().saturating_sub(queue_state.queued as usize) as u64;
             let in_flight_ns = ns.saturating_mul(in_flight);
-            if let Some(store) = stores.get_mut(place.store).filter(|_| in_flight > 0) {
-                let disk = place.slot;
+            if let Some(store) = stores.get_mut(index.store).filter(|_| in_flight > 0) {
+                let disk = index.slot;
                 store
                     .handle_unscheduled(*now, Unscheduled { disk, in_flight_ns, unserviced_ns: 0 });
             }
@@ -53,16 +54,19 @@ impl StorageEngine {
             return;
         }
         let Self { lost_time: LostTime { busy, .. }, queues, stores, now, .. } = self;
-        let known = busy.len();
-        for of in queues.numbers().filter_map(|number| queues.get(number)) {
-            let Some(place) = of.index.filter(|_| of.in_progress() > 0) else { continue };
-            let was_busy = busy.get(..known).is_some_and(|of| of.binary_search(&place).is_ok());
+        let known_len = busy.len();
+        for queue_state in queues.numbers().filter_map(|number| queues.get(number)) {
+            let Some(index) = queue_state.index.filter(|_| queue_state.in_progress() > 0) else {
+                continue;
+            };
+            let was_busy =
+                busy.get(..known_len).is_some_and(|indices| indices.binary_search(&index).is_ok());
             if !was_busy {
-                busy.push(place);
+                busy.push(index);
             }
         }
         // Each disk counts once, regardless of how many of its queues have requests.
-        let mut untaken: Vec<DiskIndex> = busy.split_off(known);
+        let mut untaken: Vec<DiskIndex> = busy.split_off(known_len);
         untaken.sort_unstable();
         untaken.dedup();
         for DiskIndex { store, slot: disk } in untaken {

@@ -8,7 +8,7 @@ use suimon_ports::{DiskOutcome, FaultKind};
 use crate::fakes::{Client, FakeFile, FakeQueue};
 use crate::kinds::KINDS;
 use crate::plane_stalled_tests::wait_until;
-use crate::plane_suspend_tests::{DISK, Source, Workers, answer, ask, close};
+use crate::plane_suspend_tests::{DISK, Source, Workers, answer, close, submit};
 use crate::work_tests::WRITE;
 use crate::{DiskLayer, DiskSpec, PlaneNotice, QueueKey, StoragePlane};
 
@@ -23,32 +23,32 @@ fn client(plane: &StoragePlane) -> (u64, Arc<Mutex<Client>>) {
 fn a_queue_that_cannot_be_watched_is_given_up_and_others_go_on() {
     let plane = StoragePlane::new(Arc::new(Source));
     // Two descriptors: that of the I/O and that of one queue.
-    let left = Arc::new(AtomicUsize::new(2));
-    let workers = Workers::start_with(&plane, 1, &left);
+    let remaining_watches = Arc::new(AtomicUsize::new(2));
+    let workers = Workers::start_with(&plane, 1, &remaining_watches);
     let memory = (KINDS[0].create)();
     let image = (KINDS[0].open)(&memory);
     let layer = DiskLayer { image, file: FakeFile::new(memory) };
     plane.add_disk(DISK, DiskSpec { layers: vec![layer] }, None).unwrap();
-    let (_, good) = client(&plane);
+    let (_, watched_client) = client(&plane);
     let (number, _) = client(&plane);
-    let told = loop {
-        if let Some(told) = plane.poll_notice() {
-            break told;
+    let notice = loop {
+        if let Some(notice) = plane.poll_notice() {
+            break notice;
         }
         std::thread::yield_now();
     };
-    let PlaneNotice::QueueFault { disk: DISK, queue, fault } = told else { panic!("{told:?}") };
+    let PlaneNotice::QueueFault { disk: DISK, queue, fault } = notice else { panic!("{notice:?}") };
     assert_eq!((queue, fault.kind), (QueueKey::Client(number), FaultKind::Host));
     assert!(fault.detail.contains("os error 28"), "{fault}");
     wait_until(|| plane.disks().iter().map(|view| (view.is_current, view.clients)).eq([(true, 1)]));
-    ask(&good, 0, WRITE, 0);
-    assert_eq!(answer(&good), (0, DiskOutcome::Done));
+    submit(&watched_client, 0, WRITE, 0);
+    assert_eq!(answer(&watched_client), (0, DiskOutcome::Done));
 
     // A queue that is added when the system permits further watches is served.
-    left.store(1, Ordering::Relaxed);
-    let (_, late) = client(&plane);
-    ask(&late, 1, WRITE, 512);
-    assert_eq!(answer(&late), (1, DiskOutcome::Done));
+    remaining_watches.store(1, Ordering::Relaxed);
+    let (_, late_client) = client(&plane);
+    submit(&late_client, 1, WRITE, 512);
+    assert_eq!(answer(&late_client), (1, DiskOutcome::Done));
     close(plane.take_disk(DISK).unwrap());
     drop(workers);
 }

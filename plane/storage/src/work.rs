@@ -54,14 +54,14 @@ impl StorageEngine {
     /// accepted now. The caller must then not watch the descriptor until
     /// [`StorageEngine::poll_watch`] returns the queue.
     pub fn wake_queue(&mut self, queue: usize) -> bool {
-        let Some(of) = self.queues.get_mut(queue) else { return true };
-        of.is_unwatched = of.is_paused;
-        if !of.is_waiting {
-            return !of.is_paused;
+        let Some(queue_state) = self.queues.get_mut(queue) else { return true };
+        queue_state.is_unwatched = queue_state.is_paused;
+        if !queue_state.is_waiting {
+            return !queue_state.is_paused;
         }
-        of.is_waiting = false;
-        of.empty_polls = 0;
-        of.queue.disarm();
+        queue_state.is_waiting = false;
+        queue_state.empty_polls = 0;
+        queue_state.queue.disarm();
         self.active.add(queue);
         true
     }
@@ -129,20 +129,20 @@ impl StorageEngine {
     /// Takes requests from the queues that are due in round-robin order. Returns true if there may
     /// be more: false only if each polled queue was read and was empty.
     fn look_at_queues(&mut self) -> bool {
-        let mut any = false;
-        let looks = self.active.per_round();
-        self.has_room = self.has_room(looks * REQUESTS_PER_TURN);
-        for _ in 0..looks {
+        let mut has_work = false;
+        let rounds = self.active.per_round();
+        self.has_room = self.has_room(rounds * REQUESTS_PER_TURN);
+        for _ in 0..rounds {
             let Some(queue) = self.active.next() else { break };
             let has_brought = self.serve(queue);
             self.active.note(has_brought);
-            any |= has_brought;
+            has_work |= has_brought;
             let may_rest = if has_brought { self.has_respite(queue) } else { self.may_rest(queue) };
             if may_rest {
-                self.active.rest(queue);
+                self.active.remove_waiting(queue);
             }
         }
-        any || self.active.may_have_more()
+        has_work || self.active.may_have_more()
     }
 
     /// Requests wake-ups. Returns true if the worker may sleep until a queue's descriptor or
@@ -151,10 +151,11 @@ impl StorageEngine {
     pub fn arm(&mut self) -> bool {
         let queues = &mut self.queues;
         self.active.retain(|number| {
-            let Some(of) = queues.get_mut(number) else { return false };
-            of.is_waiting = of.is_closing || of.queue.arm() == ArmResult::Armed;
-            of.busy_poll.handle_end();
-            !of.is_waiting
+            let Some(queue_state) = queues.get_mut(number) else { return false };
+            queue_state.is_waiting =
+                queue_state.is_closing || queue_state.queue.arm() == ArmResult::Armed;
+            queue_state.busy_poll.handle_end();
+            !queue_state.is_waiting
         });
         let is_quiet = self.active.is_empty() && self.outgoing.is_empty();
         is_quiet && self.io.arm() == ArmResult::Armed
@@ -162,11 +163,11 @@ impl StorageEngine {
 
     /// Processes completions of the I/O. Returns true if there were any.
     pub(crate) fn take_in(&mut self) -> bool {
-        let mut done = std::mem::take(&mut self.done);
-        self.io.poll_done(&mut done);
-        let any = !done.is_empty();
-        for FileCompletion { token, result: outcome } in done.drain(..) {
-            match Purpose::of(token) {
+        let mut completions = std::mem::take(&mut self.done);
+        self.io.poll_done(&mut completions);
+        let has_completions = !completions.is_empty();
+        for FileCompletion { token, result: outcome } in completions.drain(..) {
+            match Purpose::from_token(token) {
                 Purpose::Part(request, page) => {
                     self.handle_part(request, page, outcome.map(|_| ()));
                 }
@@ -177,32 +178,38 @@ impl StorageEngine {
                 Purpose::Zeroing(disk) => self.handle_zeroing(disk, outcome.map(|_| ())),
             }
         }
-        self.done = done;
-        any
+        self.done = completions;
+        has_completions
     }
 
     /// Takes requests from one queue and submits them. Returns true if there were any.
     fn serve(&mut self, number: usize) -> bool {
-        let room = self.remaining(number);
-        if room == 0 {
+        let available = self.remaining(number);
+        if available == 0 {
             self.pause_queue(number);
             return false;
         }
-        let Some(of) = self.queues.get_mut(number).filter(|of| !of.is_closing) else {
+        let Some(queue_state) =
+            self.queues.get_mut(number).filter(|queue_state| !queue_state.is_closing)
+        else {
             return false;
         };
-        let (disk, is_mirror) = (of.disk, of.is_mirror());
-        let mut taken = std::mem::take(&mut self.taken);
-        let room = room.min(REQUESTS_PER_TURN);
-        note_serving(self.serving.as_ref(), of.id);
-        self.spare_look.handle_served(of.kind, self.now);
-        let received = of.queue.receive(room, &mut taken);
-        let has_found_full = !of.found_full.is_empty();
-        of.handle_looked(self.now, (taken.len(), taken.len() < room), self.is_busy);
+        let (disk, is_mirror) = (queue_state.disk, queue_state.is_mirror());
+        let mut requests = std::mem::take(&mut self.taken);
+        let available = available.min(REQUESTS_PER_TURN);
+        note_serving(self.serving.as_ref(), queue_state.id);
+        self.spare_look.handle_served(queue_state.kind, self.now);
+        let received = queue_state.queue.receive(available, &mut requests);
+        let has_found_full = !queue_state.found_full.is_empty();
+        queue_state.handle_poll(
+            self.now,
+            (requests.len(), requests.len() < available),
+            self.is_busy,
+        );
         // The queue itself may have completed some requests.
         self.mark_answered(number);
-        let count = taken.len();
-        for DiskRequest { tag, op, range } in taken.drain(..) {
+        let count = requests.len();
+        for DiskRequest { tag, op, range } in requests.drain(..) {
             let request = self.requests.insert(EngineRequest {
                 disk,
                 queue: number,
@@ -230,7 +237,7 @@ impl StorageEngine {
                 self.arrived.push(request);
             }
         }
-        self.taken = taken;
+        self.taken = requests;
         self.admit_arrived();
         if let Err(fault) = received {
             self.notices.push(StorageNotice::QueueFault { queue: number, fault });
@@ -241,25 +248,26 @@ impl StorageEngine {
 
     /// Returns true if a queue with requests pauses before its next poll.
     fn has_respite(&mut self, number: usize) -> bool {
-        let of = self.queues.get(number);
-        let is_left = of.is_some_and(|of| of.paused.is_some() && !of.is_closing);
-        if is_left {
+        let queue_state = self.queues.get(number);
+        let is_paused = queue_state
+            .is_some_and(|queue_state| queue_state.paused.is_some() && !queue_state.is_closing);
+        if is_paused {
             self.paused.push(number);
         }
-        is_left
+        is_paused
     }
 
     /// Resumes polling of queues at the end of their pauses.
     fn end_respites(&mut self) {
         let Self { paused: left_alone, queues, active, now, .. } = self;
         left_alone.retain(|&number| {
-            let Some(of) = queues.get_mut(number) else { return false };
-            let is_over = of.paused.is_none_or(|until| until <= *now);
-            if is_over {
-                of.paused = None;
+            let Some(queue_state) = queues.get_mut(number) else { return false };
+            let is_ended = queue_state.paused.is_none_or(|until| until <= *now);
+            if is_ended {
+                queue_state.paused = None;
                 active.add(number);
             }
-            !is_over
+            !is_ended
         });
     }
 
@@ -272,45 +280,53 @@ impl StorageEngine {
     /// Returns true if an empty queue is not polled any more. Its descriptor then signals the next
     /// request.
     fn may_rest(&mut self, number: usize) -> bool {
-        let begun = self.handle_begun();
-        let Some(of) = self.queues.get_mut(number) else { return true };
-        let is_due = if of.queue.is_polled_by_fd() {
-            let may_look = of.in_flight == 0 && self.active.len() <= LOOKED_AT_MAX;
-            !(may_look && of.busy_poll.should_poll(self.now))
+        let begun_requests = self.handle_begun();
+        let Some(queue_state) = self.queues.get_mut(number) else { return true };
+        let is_due = if queue_state.queue.is_polled_by_fd() {
+            let may_look = queue_state.in_flight == 0 && self.active.len() <= LOOKED_AT_MAX;
+            !(may_look && queue_state.busy_poll.should_poll(self.now))
         } else {
-            of.empty_polls >= EMPTY_POLLS_MAX
+            queue_state.empty_polls >= EMPTY_POLLS_MAX
         };
         // The queue was not read because the store has no room.
-        let has_room = begun < REQUESTS_MAX;
-        if of.is_paused {
+        let has_room = begun_requests < REQUESTS_MAX;
+        if queue_state.is_paused {
             return true;
         }
-        of.is_waiting = of.is_closing || (is_due && has_room && of.queue.arm() == ArmResult::Armed);
-        of.is_waiting
+        queue_state.is_waiting = queue_state.is_closing
+            || (is_due && has_room && queue_state.queue.arm() == ArmResult::Armed);
+        queue_state.is_waiting
     }
 
     pub(crate) fn mark_answered(&mut self, number: usize) {
-        let Some(of) = self.queues.get_mut(number).filter(|of| !of.has_answers) else { return };
-        of.has_answers = true;
+        let Some(queue_state) =
+            self.queues.get_mut(number).filter(|queue_state| !queue_state.has_answers)
+        else {
+            return;
+        };
+        queue_state.has_answers = true;
         self.to_publish.push(number);
     }
 
     fn show_answers(&mut self) {
         while let Some(number) = self.to_publish.pop() {
-            let Some(of) = self.queues.get_mut(number) else { continue };
-            of.has_answers = false;
-            note_serving(self.serving.as_ref(), of.id);
-            if let Err(fault) = of.queue.flush() {
-                if !of.is_closing {
+            let Some(queue_state) = self.queues.get_mut(number) else { continue };
+            queue_state.has_answers = false;
+            note_serving(self.serving.as_ref(), queue_state.id);
+            if let Err(fault) = queue_state.queue.flush() {
+                if !queue_state.is_closing {
                     self.notices.push(StorageNotice::QueueFault { queue: number, fault });
                     self.close_queue(number);
                     continue;
                 }
             }
             // The queue may have freed room for requests that it would otherwise not signal.
-            if of.is_waiting && !of.is_closing && of.queue.arm() == ArmResult::Pending {
-                of.is_waiting = false;
-                of.empty_polls = 0;
+            if queue_state.is_waiting
+                && !queue_state.is_closing
+                && queue_state.queue.arm() == ArmResult::Pending
+            {
+                queue_state.is_waiting = false;
+                queue_state.empty_polls = 0;
                 self.active.add(number);
             }
             self.end_queue(number);

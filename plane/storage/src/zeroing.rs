@@ -21,13 +21,13 @@ impl StorageEngine {
         if self.io.in_flight() >= self.io.capacity() {
             return self.zeroing_to_begin.push(disk_number);
         }
-        let Some(own) = disk.layers.first_mut() else { return };
-        let Some(range) = own.image.poll_zeroing() else { return };
+        let Some(top_layer) = disk.layers.first_mut() else { return };
+        let Some(range) = top_layer.image.poll_zeroing() else { return };
         let op = FileRequest::Zero { range, may_unmap: true, only_if_fast: false };
-        if self.io.submit(own.file, op, Purpose::Zeroing(disk_number).token()) {
+        if self.io.submit(top_layer.file, op, Purpose::Zeroing(disk_number).token()) {
             disk.zeroing_submitted_at = Some(self.now);
         } else {
-            own.image.handle_zeroed(false);
+            top_layer.image.handle_zeroed(false);
         }
     }
 

@@ -18,7 +18,7 @@ const LINKS: usize = 2;
 
 /// Measures `pairs` pairs. Each start of a switch serves all frame lengths.
 pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
-    let mut works = BYTES.map(|bytes| {
+    let mut benchmarks = BYTES.map(|bytes| {
         let title = format!(
             "From a VM out by two wires (veth, AF_XDP on both sides) with LACP, {bytes}-byte \
              frames, {FLOWS} flows, one switching CPU; Suimon: a team, `transport-ports`"
@@ -27,19 +27,21 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
         Work::new(&format!("bond-{bytes}-byte"), &title, peer, "Mpps").with_bar(Bar::Ratio(1.5))
     });
     if !ovs::is_installed() {
-        for work in &mut works {
+        for work in &mut benchmarks {
             work.missing = Some("openvswitch-switch-dpdk is not installed".to_owned());
         }
-        return Ok(works.into());
+        return Ok(benchmarks.into());
     }
     for _ in 0..pairs {
-        let theirs = through_open_vswitch().context("through Open vSwitch")?;
-        let ours = through_suimon().context("through Suimon")?;
-        for (work, (peer, suimon)) in works.iter_mut().zip(theirs.into_iter().zip(ours)) {
+        let peer_samples = through_open_vswitch().context("through Open vSwitch")?;
+        let suimon_samples = through_suimon().context("through Suimon")?;
+        for (work, (peer, suimon)) in
+            benchmarks.iter_mut().zip(peer_samples.into_iter().zip(suimon_samples))
+        {
             work.push(Pair { peer, suimon });
         }
     }
-    Ok(works.into())
+    Ok(benchmarks.into())
 }
 
 fn through_open_vswitch() -> Result<Vec<Sample>> {

@@ -33,13 +33,13 @@ pub(crate) fn compile(rig: &Rig, name: &str, source: &str, needs: Needs) -> Resu
         Needs::DpdkHeaders => (options("--cflags")?, String::new()),
         Needs::Dpdk => (options("--cflags")?, options("--libs")?),
     };
-    let mut words = vec!["gcc", "-O3"];
-    words.extend(flags.split_whitespace());
+    let mut arguments = vec!["gcc", "-O3"];
+    arguments.extend(flags.split_whitespace());
     // DPDK's headers require options that select an old CPU; this option comes last and overrides
     // them.
-    words.extend(["-march=native", "-o", &program, &file]);
-    words.extend(libraries.split_whitespace());
-    let output = run_any(&words, LIMIT)?;
+    arguments.extend(["-march=native", "-o", &program, &file]);
+    arguments.extend(libraries.split_whitespace());
+    let output = run_any(&arguments, LIMIT)?;
     ensure!(output.is_ok(), "gcc: {}", output.stderr.trim());
     Ok(program)
 }

@@ -24,7 +24,7 @@ const ROUNDS: u32 = 1000;
 pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     let rig = Rig::new()?;
     let program = compile(&rig, "checksum", SOURCE, Needs::DpdkHeaders);
-    let mut works = Vec::new();
+    let mut benchmarks = Vec::new();
     for (peer, peer_title, bar) in PEERS {
         for length in LENGTHS {
             let name = format!("checksum-{length}-{peer}");
@@ -33,40 +33,40 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
             match &program {
                 Ok(program) => {
                     for _ in 0..pairs {
-                        let theirs = theirs(program, peer, length)?;
+                        let peer_rate = measure_peer(program, peer, length)?;
                         let pair = Pair {
-                            peer: Sample::alone(theirs),
-                            suimon: Sample::alone(ours(length)),
+                            peer: Sample::without_distance(peer_rate),
+                            suimon: Sample::without_distance(measure_suimon(length)),
                         };
                         work.push(pair);
                     }
                 }
                 Err(error) => work.missing = Some(format!("{error:#}")),
             }
-            works.push(work);
+            benchmarks.push(work);
         }
     }
-    Ok(works)
+    Ok(benchmarks)
 }
 
-fn theirs(program: &str, peer: &str, length: usize) -> Result<f64> {
+fn measure_peer(program: &str, peer: &str, length: usize) -> Result<f64> {
     let seconds = WINDOW.as_secs_f64().to_string();
-    let said = run(&[program, peer, &length.to_string(), &seconds])?;
-    said.split_whitespace().next().and_then(|rate| rate.parse().ok()).context("no rate")
+    let output = run(&[program, peer, &length.to_string(), &seconds])?;
+    output.split_whitespace().next().and_then(|rate| rate.parse().ok()).context("no rate")
 }
 
-fn ours(length: usize) -> f64 {
-    let bytes: Vec<u8> = (0..length).map(|at| (at * 7) as u8).collect();
-    let began = Instant::now();
+fn measure_suimon(length: usize) -> f64 {
+    let bytes: Vec<u8> = (0..length).map(|index| (index * 7) as u8).collect();
+    let started = Instant::now();
     let mut rounds = 0_u32;
     loop {
         for _ in 0..ROUNDS {
             black_box(Sum::from_bytes(black_box(&bytes)));
         }
         rounds += ROUNDS;
-        let took = began.elapsed();
-        if took >= WINDOW {
-            return f64::from(rounds) * length as f64 / took.as_secs_f64() / 1e9;
+        let elapsed = started.elapsed();
+        if elapsed >= WINDOW {
+            return f64::from(rounds) * length as f64 / elapsed.as_secs_f64() / 1e9;
         }
     }
 }

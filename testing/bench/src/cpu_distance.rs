@@ -34,7 +34,7 @@ pub(crate) enum Distance {
 
 impl Distance {
     /// Classifies a transfer time in nanoseconds.
-    pub(crate) fn of(handover_ns: f64) -> Self {
+    pub(crate) fn classify(handover_ns: f64) -> Self {
         if handover_ns < NEAR_NS_MAX { Self::Near } else { Self::Far }
     }
 }
@@ -51,21 +51,21 @@ pub(crate) fn handover_ns(cpus: [u16; 2]) -> Result<f64> {
 
 fn handover_within(cpus: [u16; 2], limit: Duration) -> Result<f64> {
     anyhow::ensure!(cpus[0] != cpus[1], "a line is handed over between two CPUs");
-    let word = AtomicU32::new(0);
+    let cell = AtomicU32::new(0);
     thread::scope(|scope| {
         let answering = scope.spawn(|| {
             pin(cpus[1])?;
-            answer(&word);
+            answer(&cell);
             anyhow::Ok(())
         });
         let asking = scope.spawn(|| {
-            let asked = pin(cpus[0]).and_then(|()| ask(&word, limit));
-            word.store(STOP, Ordering::Release);
-            asked
+            let result = pin(cpus[0]).and_then(|()| measure_round_trips(&cell, limit));
+            cell.store(STOP, Ordering::Release);
+            result
         });
-        let asked = asking.join().ok().context("the asking thread panicked")?;
+        let result = asking.join().ok().context("the asking thread panicked")?;
         answering.join().ok().context("the answering thread panicked")??;
-        asked
+        result
     })
 }
 
@@ -73,33 +73,33 @@ fn handover_within(cpus: [u16; 2], limit: Duration) -> Result<f64> {
 /// and odd when the replying one does.
 const STOP: u32 = u32::MAX;
 
-fn answer(word: &AtomicU32) {
+fn answer(cell: &AtomicU32) {
     loop {
-        match word.load(Ordering::Acquire) {
+        match cell.load(Ordering::Acquire) {
             STOP => return,
-            seen if seen % 2 == 1 => word.store(seen + 1, Ordering::Release),
+            value if value % 2 == 1 => cell.store(value + 1, Ordering::Release),
             _ => {}
         }
     }
 }
 
-fn ask(word: &AtomicU32, limit: Duration) -> Result<f64> {
+fn measure_round_trips(cell: &AtomicU32, limit: Duration) -> Result<f64> {
     let deadline = Instant::now() + limit;
     let mut windows = Vec::with_capacity(TIMES);
     'windows: for _ in 0..TIMES {
-        let began = Instant::now();
+        let started = Instant::now();
         for _ in 0..ROUNDS {
-            let mine = word.load(Ordering::Acquire);
-            word.store(mine + 1, Ordering::Release);
+            let sent_value = cell.load(Ordering::Acquire);
+            cell.store(sent_value + 1, Ordering::Release);
             let mut spins: u32 = 0;
-            while word.load(Ordering::Acquire) != mine + 2 {
+            while cell.load(Ordering::Acquire) != sent_value + 2 {
                 spins += 1;
                 if spins % 65_536 == 0 && Instant::now() >= deadline {
                     break 'windows;
                 }
             }
         }
-        windows.push(began.elapsed());
+        windows.push(started.elapsed());
     }
     windows.sort();
     let median =

@@ -14,13 +14,13 @@ impl CpuTimes {
     ///
     /// # Errors
     /// The process no longer runs, or the kernel does not report the times.
-    pub(crate) fn of(process: u32) -> Result<Self> {
+    pub(crate) fn read(process: u32) -> Result<Self> {
         let mut times = BTreeMap::new();
         for task in fs::read_dir(format!("/proc/{process}/task"))? {
             let path = task?.path();
             // A thread may end meanwhile.
-            let told = fs::read_to_string(path.join("schedstat")).unwrap_or_default();
-            if let Some(ns) = told.split(' ').next().and_then(|ns| ns.parse().ok()) {
+            let schedstat = fs::read_to_string(path.join("schedstat")).unwrap_or_default();
+            if let Some(ns) = schedstat.split(' ').next().and_then(|ns| ns.parse().ok()) {
                 times.insert(path.to_string_lossy().into_owned(), ns);
             }
         }

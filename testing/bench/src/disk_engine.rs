@@ -57,12 +57,12 @@ pub(crate) fn rates(
     serve_client(CPU, disk, limits, client, |answers| {
         thread::sleep(WARM_UP);
         let process = std::process::id();
-        let (cpu, done, began) = (CpuTimes::of(process)?, answers.done(), Instant::now());
+        let (cpu, completed, started) = (CpuTimes::read(process)?, answers.done(), Instant::now());
         thread::sleep(window);
-        let (used, done) = (CpuTimes::of(process)?.since(&cpu), answers.done() - done);
+        let (used, completed) = (CpuTimes::read(process)?.since(&cpu), answers.done() - completed);
         Ok(Rates {
-            per_second: done as f64 / began.elapsed().as_secs_f64(),
-            per_cpu_second: done as f64 / (used as f64 / 1e9),
+            per_second: completed as f64 / started.elapsed().as_secs_f64(),
+            per_cpu_second: completed as f64 / (used as f64 / 1e9),
         })
     })
 }
@@ -70,7 +70,7 @@ pub(crate) fn rates(
 /// Creates a file with `bytes` non-zero bytes and flushes it to its device.
 pub(crate) fn write_file(path: &Path, bytes: u64) -> Result<()> {
     let mut file = File::create_new(path)?;
-    let piece: Vec<u8> = (0..FILL_BYTES).map(|at| (at * 7 + 1) as u8).collect();
+    let piece: Vec<u8> = (0..FILL_BYTES).map(|index| (index * 7 + 1) as u8).collect();
     for _ in 0..bytes / u64::from(FILL_BYTES) {
         file.write_all(&piece)?;
     }

@@ -21,27 +21,30 @@ const WINDOW: Duration = Duration::from_secs(4);
 
 /// Measures `pairs` pairs at each depth.
 pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
-    let mut works = DEPTHS.map(|depth| {
+    let mut benchmarks = DEPTHS.map(|depth| {
         let name = format!("disk-file-depth-{depth}");
         let title = format!("4 KB random reads from a file, past the page cache, depth {depth}");
         Work::new(&name, &title, "fio, io_uring with registered files and buffers", "thousand/s")
             .with_bar(Bar::Ratio(0.95))
     });
-    if let Some(why) = missing()? {
-        works.iter_mut().for_each(|work| work.missing = Some(why.clone()));
-        return Ok(works.into());
+    if let Some(missing_reason) = missing()? {
+        benchmarks.iter_mut().for_each(|work| work.missing = Some(missing_reason.clone()));
+        return Ok(benchmarks.into());
     }
     let rig = Rig::new_in(Path::new(ON_DISK))?;
     let plan = new_disk(DiskFormat::Raw, DiskKind::Fixed, None);
     let file = rig.file(&plan.label());
     write_file(&file, FILE_BYTES)?;
     for _ in 0..pairs {
-        for (work, depth) in works.iter_mut().zip(DEPTHS) {
-            let peer = Sample::alone(by_fio(&file, depth)?);
-            work.push(Pair { peer, suimon: Sample::alone(by_suimon(&rig, &plan, depth)?) });
+        for (work, depth) in benchmarks.iter_mut().zip(DEPTHS) {
+            let peer = Sample::without_distance(by_fio(&file, depth)?);
+            work.push(Pair {
+                peer,
+                suimon: Sample::without_distance(by_suimon(&rig, &plan, depth)?),
+            });
         }
     }
-    Ok(works.into())
+    Ok(benchmarks.into())
 }
 
 fn missing() -> Result<Option<String>> {
@@ -61,14 +64,14 @@ fn by_fio(file: &Path, depth: u32) -> Result<f64> {
     );
     let folder = file.parent().context("a file is in a directory")?;
     let path = file.to_str().context("its path is text")?;
-    let told = fio::run_on(folder, fio::FioTarget::File(path), &job)?;
-    ensure!(told.errors == 0, "fio: {} requests failed", told.errors);
-    Ok(told.read_iops / 1e3)
+    let fio_result = fio::run_on(folder, fio::FioTarget::File(path), &job)?;
+    ensure!(fio_result.errors == 0, "fio: {} requests failed", fio_result.errors);
+    Ok(fio_result.read_iops / 1e3)
 }
 
 fn by_suimon(rig: &Rig, plan: &DiskPlan, depth: u32) -> Result<f64> {
     let disk = StoreFolder::open(rig.folder())?.disk(plan)?;
-    let (asks, bytes) = (Asks::RandomReads, REQUEST_BYTES);
-    let client = ClientSpec { asks, depth, bytes, disk_bytes: FILE_BYTES };
+    let (pattern, bytes) = (Asks::RandomReads, REQUEST_BYTES);
+    let client = ClientSpec { asks: pattern, depth, bytes, disk_bytes: FILE_BYTES };
     Ok(rates(disk, None, client, WINDOW)?.per_second / 1e3)
 }

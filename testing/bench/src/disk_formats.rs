@@ -53,51 +53,57 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     let mut comparisons = comparisons();
     for _ in 0..pairs {
         let samples = round(&store)?;
-        for Comparison { work, asks, suimon, peer } in &mut comparisons {
-            let of = |image: &Image| samples.get(&(*asks, words(*image))).copied();
-            let (suimon, peer) = of(suimon).zip(of(peer)).context("it was measured")?;
+        for Comparison { work, asks: pattern, suimon, peer } in &mut comparisons {
+            let sample_of = |image: &Image| samples.get(&(*pattern, names(*image))).copied();
+            let (suimon, peer) =
+                sample_of(suimon).zip(sample_of(peer)).context("it was measured")?;
             work.push(Pair { peer, suimon });
         }
     }
-    Ok(comparisons.into_iter().map(|of| of.work).collect())
+    Ok(comparisons.into_iter().map(|comparison| comparison.work).collect())
 }
 
 fn comparisons() -> Vec<Comparison> {
-    let mut all = Vec::new();
+    let mut comparisons_all = Vec::new();
     for format in [DiskFormat::Vhdx, DiskFormat::Vhd] {
-        for (_, asks) in WAYS {
+        for (_, pattern) in WAYS {
             for peer in [(format, DiskKind::Fixed), RAW] {
                 let suimon = (format, DiskKind::Dynamic);
-                let [word, kind] = words(peer);
-                let name = format!("disk-formats-{}-{asks}-{word}", format.word());
+                let [format_name, kind] = names(peer);
+                let name = format!("disk-formats-{}-{pattern}-{format_name}", format.word());
                 let title = format!(
-                    "4 KB random {asks}, dynamic {}, all of it allocated, in memory, depth \
+                    "4 KB random {pattern}, dynamic {}, all of it allocated, in memory, depth \
                      {DEPTH}, for each second of CPU time",
                     format.word()
                 );
-                let beside = format!("Suimon, {kind} {word}");
-                let work = Work::new(&name, &title, &beside, "thousand").with_bar(Bar::Ratio(0.95));
-                all.push(Comparison { work, asks, suimon, peer });
+                let peer_label = format!("Suimon, {kind} {format_name}");
+                let work =
+                    Work::new(&name, &title, &peer_label, "thousand").with_bar(Bar::Ratio(0.95));
+                comparisons_all.push(Comparison { work, asks: pattern, suimon, peer });
             }
         }
     }
-    all
+    comparisons_all
 }
 
-const fn words((format, kind): Image) -> [&'static str; 2] {
+const fn names((format, kind): Image) -> [&'static str; 2] {
     [format.word(), kind.word()]
 }
 
 /// Measures each image with each kind of request, in thousand requests per second of CPU time.
 fn round(store: &StoreFolder) -> Result<BTreeMap<(&'static str, [&'static str; 2]), Sample>> {
     let mut samples = BTreeMap::new();
-    for (asks, name) in WAYS {
+    for (pattern, name) in WAYS {
         for image in IMAGES {
             let disk = store.disk(&new_disk(image.0, image.1, None))?;
-            let client =
-                ClientSpec { asks, depth: DEPTH, bytes: REQUEST_BYTES, disk_bytes: DISK_BYTES };
+            let client = ClientSpec {
+                asks: pattern,
+                depth: DEPTH,
+                bytes: REQUEST_BYTES,
+                disk_bytes: DISK_BYTES,
+            };
             let rate = rates(disk, None, client, WINDOW)?.per_cpu_second / 1e3;
-            samples.insert((name, words(image)), Sample::alone(rate));
+            samples.insert((name, names(image)), Sample::without_distance(rate));
         }
     }
     Ok(samples)

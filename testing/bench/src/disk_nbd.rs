@@ -34,19 +34,19 @@ enum Asker {
 #[derive(Clone, Copy)]
 struct Job {
     /// `read` or `write`.
-    way: &'static str,
+    pattern: &'static str,
     depth: u32,
     asker: Asker,
 }
 
 /// At depth 1 wake-ups dominate a client's time, of which both clients have equally many.
 const JOBS: [Job; 6] = [
-    Job { way: "read", depth: 64, asker: Asker::Sparing },
-    Job { way: "write", depth: 64, asker: Asker::Sparing },
-    Job { way: "read", depth: 64, asker: Asker::Fio },
-    Job { way: "write", depth: 64, asker: Asker::Fio },
-    Job { way: "read", depth: 1, asker: Asker::Fio },
-    Job { way: "write", depth: 1, asker: Asker::Fio },
+    Job { pattern: "read", depth: 64, asker: Asker::Sparing },
+    Job { pattern: "write", depth: 64, asker: Asker::Sparing },
+    Job { pattern: "read", depth: 64, asker: Asker::Fio },
+    Job { pattern: "write", depth: 64, asker: Asker::Fio },
+    Job { pattern: "read", depth: 1, asker: Asker::Fio },
+    Job { pattern: "write", depth: 1, asker: Asker::Fio },
 ];
 
 /// Server that Suimon is compared with.
@@ -126,16 +126,19 @@ enum Program {
 /// servers run at once, and each job is run on one after the other, so that the placement of CPUs
 /// is as equal as possible.
 pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
-    let mut works: Vec<Vec<[Work; 2]>> = PEERS
+    let mut benchmarks: Vec<Vec<[Work; 2]>> = PEERS
         .iter()
-        .map(|peer| JOBS.iter().map(|job| FIGURES.map(|figure| work(peer, *job, figure))).collect())
+        .map(|peer| {
+            JOBS.iter().map(|job| FIGURES.map(|figure| new_work(peer, *job, figure))).collect()
+        })
         .collect();
-    let is_there = |works: &[[Work; 2]]| works.iter().flatten().all(|work| work.missing.is_none());
-    if !works.iter().any(|works| is_there(works)) {
-        return Ok(works.into_iter().flatten().flatten().collect());
+    let has_no_missing =
+        |benchmarks: &[[Work; 2]]| benchmarks.iter().flatten().all(|work| work.missing.is_none());
+    if !benchmarks.iter().any(|benchmarks| has_no_missing(benchmarks)) {
+        return Ok(benchmarks.into_iter().flatten().flatten().collect());
     }
-    let servers = PEERS.iter().zip(&works).map(|(peer, works)| {
-        let server = is_there(works).then(|| Server::of_peer(peer));
+    let servers = PEERS.iter().zip(&benchmarks).map(|(peer, benchmarks)| {
+        let server = has_no_missing(benchmarks).then(|| Server::of_peer(peer));
         server.transpose()
     });
     let mut servers = servers.collect::<Result<Vec<_>>>()?;
@@ -144,44 +147,45 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     let client = compile(&rig, "nbd_client", CLIENT, Needs::Nothing)?;
     for _ in 0..pairs {
         for (nth, job) in JOBS.iter().enumerate() {
-            let theirs = servers.iter_mut().map(|server| {
+            let peer_samples = servers.iter_mut().map(|server| {
                 server.as_mut().map(|server| server.samples(&client, *job)).transpose()
             });
-            let theirs = theirs.collect::<Result<Vec<_>>>()?;
-            let ours = suimon.samples(&client, *job)?;
-            for (works, theirs) in works.iter_mut().zip(theirs) {
-                let Some(theirs) = theirs else { continue };
+            let peer_samples = peer_samples.collect::<Result<Vec<_>>>()?;
+            let suimon_samples = suimon.samples(&client, *job)?;
+            for (benchmarks, peer_samples) in benchmarks.iter_mut().zip(peer_samples) {
+                let Some(peer_samples) = peer_samples else { continue };
                 for (work, (peer, suimon)) in
-                    works[nth].iter_mut().zip(theirs.into_iter().zip(ours))
+                    benchmarks[nth].iter_mut().zip(peer_samples.into_iter().zip(suimon_samples))
                 {
                     work.push(Pair { peer, suimon });
                 }
             }
         }
     }
-    Ok(works.into_iter().flatten().flatten().collect())
+    Ok(benchmarks.into_iter().flatten().flatten().collect())
 }
 
-fn work(peer: &Peer, Job { way, depth, asker }: Job, figure: Figure) -> Work {
+fn new_work(peer: &Peer, Job { pattern, depth, asker }: Job, figure: Figure) -> Work {
     let Peer { name, title, program, source, .. } = peer;
     // This program is not a usable server, so there is no bar.
     let has_bar = source.is_none();
-    let (by, from) = match asker {
+    let (suffix, origin) = match asker {
         Asker::Fio => ("", ""),
         Asker::Sparing => ("-sparing", ", a client that takes little of a CPU"),
     };
-    let of = format!("4 KB random {way}s over NBD, a disk in memory, depth {depth}{from}");
-    let (kind, of, unit, bar) = match figure {
-        Figure::Rate => ("", of, "thousand/s", Some(Bar::Ratio(1.5))),
+    let description =
+        format!("4 KB random {pattern}s over NBD, a disk in memory, depth {depth}{origin}");
+    let (kind, description, unit, bar) = match figure {
+        Figure::Rate => ("", description, "thousand/s", Some(Bar::Ratio(1.5))),
         // At depth 1, wake-ups or polling dominate.
         Figure::Thrift => {
             let bar = (depth > 1).then_some(Bar::Ratio(1.5));
-            let of = format!("{of}, for each second of the server's CPU time");
-            ("-cpu", of, "thousand", bar)
+            let description = format!("{description}, for each second of the server's CPU time");
+            ("-cpu", description, "thousand", bar)
         }
     };
-    let name = format!("disk-nbd{kind}-rand{way}-{depth}{by}-{name}");
-    let mut work = Work::new(&name, &of, title, unit);
+    let name = format!("disk-nbd{kind}-rand{pattern}-{depth}{suffix}-{name}");
+    let mut work = Work::new(&name, &description, title, unit);
     work.bar = bar.filter(|_| has_bar);
     work.missing = ["fio", program]
         .iter()
@@ -200,8 +204,8 @@ impl Server {
             let program = compile(&rig, "nbd_nothing", source, Needs::Nothing)?;
             command = format!("{program} {command}");
         }
-        let words: Vec<&str> = command.split_whitespace().collect();
-        let mut server = Process::start(&rig, peer.name, &words)?;
+        let arguments: Vec<&str> = command.split_whitespace().collect();
+        let mut server = Process::start(&rig, peer.name, &arguments)?;
         wait_until(&format!("socket of {}", peer.name), START_LIMIT, || {
             server.check_running()?;
             Ok(is_listening(&socket))
@@ -235,12 +239,12 @@ impl Server {
         let before = self.process().cpu_time()?;
         let mut requests = 0;
         let rate = Sample::take(CPUS, || {
-            let told = match job.asker {
-                Asker::Fio => self.asked_by_fio(job),
-                Asker::Sparing => self.asked_sparingly(client, job),
+            let result = match job.asker {
+                Asker::Fio => self.measure_with_fio(job),
+                Asker::Sparing => self.measure_sparingly(client, job),
             };
             let rate;
-            (requests, rate) = told?;
+            (requests, rate) = result?;
             Ok(rate / 1e3)
         })?;
         let used = self.process().cpu_time()?.saturating_sub(before);
@@ -249,18 +253,22 @@ impl Server {
     }
 
     /// Returns the number of requests and their rate per second.
-    fn asked_by_fio(&self, Job { way, depth, .. }: Job) -> Result<(u64, f64)> {
-        let told = self.job(&format!(
-            "--rw=rand{way} --bs=4k --iodepth={depth} --norandommap --time_based \
+    fn measure_with_fio(&self, Job { pattern, depth, .. }: Job) -> Result<(u64, f64)> {
+        let fio_result = self.job(&format!(
+            "--rw=rand{pattern} --bs=4k --iodepth={depth} --norandommap --time_based \
              --runtime={SECONDS}"
         ))?;
-        Ok((told.requests, told.read_iops + told.write_iops))
+        Ok((fio_result.requests, fio_result.read_iops + fio_result.write_iops))
     }
 
-    fn asked_sparingly(&self, client: &str, Job { way, depth, .. }: Job) -> Result<(u64, f64)> {
+    fn measure_sparingly(
+        &self,
+        client: &str,
+        Job { pattern, depth, .. }: Job,
+    ) -> Result<(u64, f64)> {
         let [depth, mib, seconds] = [depth, MIB, SECONDS].map(|number| number.to_string());
-        let told = run(&[client, &self.socket, DISK, way, &depth, "4096", &mib, &seconds])?;
-        let (requests, rate) = told.trim().split_once(' ').context("its figures are missing")?;
+        let output = run(&[client, &self.socket, DISK, pattern, &depth, "4096", &mib, &seconds])?;
+        let (requests, rate) = output.trim().split_once(' ').context("its figures are missing")?;
         Ok((requests.parse()?, rate.parse()?))
     }
 
@@ -272,9 +280,9 @@ impl Server {
     }
 
     fn job(&self, job: &str) -> Result<fio::FioResult> {
-        let told =
+        let result =
             fio::run(self.rig.folder(), &self.socket, DISK, &format!("{job} --size={MIB}m"))?;
-        ensure!(told.errors == 0, "fio {job}: {} requests failed", told.errors);
-        Ok(told)
+        ensure!(result.errors == 0, "fio {job}: {} requests failed", result.errors);
+        Ok(result)
     }
 }

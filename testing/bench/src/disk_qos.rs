@@ -70,18 +70,18 @@ const SHARED_CASES: [SharedCase; 4] = [
 
 /// Measures `pairs` pairs of each case. The peer is Suimon without Storage QoS, or one worker.
 pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
-    let works: Result<Vec<Work>> =
+    let benchmarks: Result<Vec<Work>> =
         CASES.into_iter().map(|case| in_the_engine(case, pairs)).collect();
-    let mut works = works?;
+    let mut benchmarks = benchmarks?;
     let shared: Result<Vec<Work>> =
         SHARED_CASES.into_iter().map(|case| of_two_workers(case, pairs)).collect();
-    works.extend(shared?);
-    works.extend(on_files(pairs)?);
-    Ok(works)
+    benchmarks.extend(shared?);
+    benchmarks.extend(on_files(pairs)?);
+    Ok(benchmarks)
 }
 
-fn in_the_engine(([disks, busy], held_to, name, words): Case, pairs: usize) -> Result<Work> {
-    let title = format!("A request's way through the engine: {words}");
+fn in_the_engine(([disks, busy], held_to, name, description): Case, pairs: usize) -> Result<Work> {
+    let title = format!("A request's way through the engine: {description}");
     let name = format!("disk-qos-engine-{name}");
     let mut work = Work::new(&name, &title, "Suimon without Storage QoS", "ns")
         .less_is_better()
@@ -95,14 +95,17 @@ fn in_the_engine(([disks, busy], held_to, name, words): Case, pairs: usize) -> R
 
 /// Measures the requests of two workers that share a store. The peer is one worker with the same
 /// limits.
-fn of_two_workers((limits, in_threads, name, words): SharedCase, pairs: usize) -> Result<Work> {
-    let title = format!("A request's way through the engine: {words}");
+fn of_two_workers(
+    (limits, in_threads, name, description): SharedCase,
+    pairs: usize,
+) -> Result<Work> {
+    let title = format!("A request's way through the engine: {description}");
     let name = format!("disk-qos-engine-{name}");
     let mut work = Work::new(&name, &title, "Suimon with one worker", "ns").less_is_better();
     let load = EngineLoad { disks: 1, busy: 1, ends: ENDS, limits };
     for _ in 0..pairs {
-        let two = || shared_request_cost_ns(&load, in_threads);
-        work.push(alternating_pair(&[&|| request_cost_ns(&load), &two])?);
+        let shared_cost = || shared_request_cost_ns(&load, in_threads);
+        work.push(alternating_pair(&[&|| request_cost_ns(&load), &shared_cost])?);
     }
     Ok(work)
 }
@@ -117,29 +120,30 @@ pub(crate) fn engine_pair(peer: &EngineLoad, suimon: &EngineLoad) -> Result<Pair
 fn alternating_pair(measures: &[&dyn Fn() -> Result<f64>; 2]) -> Result<Pair> {
     let mut measured = [Vec::new(), Vec::new()];
     for round in 0..=MEASUREMENTS {
-        for (of, measure) in measured.iter_mut().zip(measures) {
+        for (costs, measure) in measured.iter_mut().zip(measures) {
             let cost = measure()?;
             // The first measurement of each load uses fresh memory and is discarded.
             if round > 0 {
-                of.push(cost);
+                costs.push(cost);
             }
         }
     }
-    let sample = |of: Vec<f64>| Sample::alone(median(of.into_iter()).unwrap_or(f64::NAN));
+    let sample =
+        |costs: Vec<f64>| Sample::without_distance(median(costs.into_iter()).unwrap_or(f64::NAN));
     let [peer, suimon] = measured.map(sample);
     Ok(Pair { peer, suimon })
 }
 
 /// Measures whole requests, on a file in memory and on a device.
 fn on_files(pairs: usize) -> Result<Vec<Work>> {
-    let title = |from| {
+    let title = |condition| {
         format!(
-            "4 KB random reads from a file {from}, depth {DEPTH}, a minimum that is met and maximums that are never \
-             reached, for each second of CPU time"
+            "4 KB random reads from a file {condition}, depth {DEPTH}, a minimum that is met and \
+             maximums that are never reached, for each second of CPU time"
         )
     };
-    let work = |name, from| {
-        Work::new(name, &title(from), "Suimon without Storage QoS", "thousand")
+    let work = |name, condition| {
+        Work::new(name, &title(condition), "Suimon without Storage QoS", "thousand")
             .with_bar(Bar::Ratio(0.98))
     };
     let mut in_memory = work("disk-qos-memory", "in memory");
@@ -163,20 +167,20 @@ fn raw(size: Option<u64>) -> DiskPlan {
 }
 
 /// Returns a minimum that any device delivers, and maximums that none reaches.
-fn kept() -> Limits {
+fn loose_limits() -> Limits {
     Limits { min_iops: Iops::new(1000), ..QosLimits::AllLimits.limits(1) }
 }
 
 fn push_pairs(work: &mut Work, pairs: usize, store: &StoreFolder, disk_bytes: u64) -> Result<()> {
     let rate = |limits: Option<Limits>| -> Result<Sample> {
-        let (asks, bytes) = (Asks::RandomReads, REQUEST_BYTES);
-        let client = ClientSpec { asks, depth: DEPTH, bytes, disk_bytes };
+        let (pattern, bytes) = (Asks::RandomReads, REQUEST_BYTES);
+        let client = ClientSpec { asks: pattern, depth: DEPTH, bytes, disk_bytes };
         let rates = rates(store.disk(&raw(None))?, limits, client, WINDOW)?;
-        Ok(Sample::alone(rates.per_cpu_second / 1e3))
+        Ok(Sample::without_distance(rates.per_cpu_second / 1e3))
     };
     for _ in 0..pairs {
         let peer = rate(None)?;
-        work.push(Pair { peer, suimon: rate(Some(kept()))? });
+        work.push(Pair { peer, suimon: rate(Some(loose_limits()))? });
     }
     Ok(())
 }

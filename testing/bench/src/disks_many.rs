@@ -19,7 +19,7 @@ struct Kind {
     name: &'static str,
     held_to: QosLimits,
     ends: usize,
-    words: &'static str,
+    label: &'static str,
 }
 
 const KINDS: [Kind; 3] = [
@@ -27,39 +27,39 @@ const KINDS: [Kind; 3] = [
         name: "all-end",
         held_to: QosLimits::NoStore,
         ends: usize::MAX,
-        words: "all requests end in a turn",
+        label: "all requests end in a turn",
     },
     Kind {
         name: "16-end",
         held_to: QosLimits::NoStore,
         ends: ENDS,
-        words: "16 requests end in a turn",
+        label: "16 requests end in a turn",
     },
     Kind {
         name: "limits-16-end",
         held_to: QosLimits::AllLimits,
         ends: ENDS,
-        words: "limits, 16 requests end in a turn",
+        label: "limits, 16 requests end in a turn",
     },
 ];
 
 /// Measures `pairs` pairs of each load. The peer is Suimon with one disk.
 pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
-    let mut works = Vec::new();
-    for Kind { name, held_to, ends, words } in KINDS {
+    let mut benchmarks = Vec::new();
+    for Kind { name, held_to, ends, label: description } in KINDS {
         for [disks, busy] in SIZES {
             let load = |[disks, busy]: [u32; 2]| EngineLoad { disks, busy, ends, limits: held_to };
             let name = format!("disks-many-{name}-{disks}-{busy}");
             let title = format!(
                 "A request's way through the engine, {disks} disks on one processor, {busy} of \
-                 them busy, {words}"
+                 them busy, {description}"
             );
             let mut work = Work::new(&name, &title, "Suimon, one disk", "ns").less_is_better();
             for _ in 0..pairs {
                 work.push(engine_pair(&load([1, 1]), &load([disks, busy]))?);
             }
-            works.push(work);
+            benchmarks.push(work);
         }
     }
-    Ok(works)
+    Ok(benchmarks)
 }

@@ -47,7 +47,7 @@ const FLAT: Bar = Bar::Ratio(0.83);
 
 /// Measures `pairs` pairs of each size. The peer is the same switch with few ports and addresses.
 pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
-    let works = [
+    let benchmarks = [
         ("ports", "A 64-byte frame's way through the engine, 256 ports", MANY_PORTS),
         ("addresses", "The same, 100 000 learned addresses", MANY_ADDRESSES),
     ];
@@ -56,15 +56,15 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
         let mut work =
             Work::new(&format!("engine-{name}"), title, peer, "ns").less_is_better().with_bar(FLAT);
         for _ in 0..pairs {
-            let peer = Sample::alone(ns_per_frame(SMALL)?);
-            work.push(Pair { peer, suimon: Sample::alone(ns_per_frame(size)?) });
+            let peer = Sample::without_distance(ns_per_frame(SMALL)?);
+            work.push(Pair { peer, suimon: Sample::without_distance(ns_per_frame(size)?) });
         }
         Ok(work)
     };
-    let mut works = works.into_iter().map(measure).collect::<Result<Vec<_>>>()?;
-    works.push(measure_workers(pairs)?);
-    works.push(measure_full_mailbox(pairs)?);
-    Ok(works)
+    let mut benchmarks = benchmarks.into_iter().map(measure).collect::<Result<Vec<_>>>()?;
+    benchmarks.push(measure_workers(pairs)?);
+    benchmarks.push(measure_full_mailbox(pairs)?);
+    Ok(benchmarks)
 }
 
 /// Measures whether busy workers delay each other by the tables that they share.
@@ -74,8 +74,8 @@ fn measure_workers(pairs: usize) -> Result<Work> {
         .less_is_better()
         .with_bar(FLAT);
     for _ in 0..pairs {
-        let peer = Sample::alone(ns_per_frame_of_workers(1, 1, NEIGHBOUR_WINDOW)?);
-        let suimon = Sample::alone(ns_per_frame_of_workers(2, 1, NEIGHBOUR_WINDOW)?);
+        let peer = Sample::without_distance(ns_per_frame_of_workers(1, 1, NEIGHBOUR_WINDOW)?);
+        let suimon = Sample::without_distance(ns_per_frame_of_workers(2, 1, NEIGHBOUR_WINDOW)?);
         work.push(Pair { peer, suimon });
     }
     Ok(work)
@@ -88,8 +88,9 @@ fn measure_full_mailbox(pairs: usize) -> Result<Work> {
     let mut work =
         Work::new("engine-full-mailbox", title, peer, "ns").less_is_better().with_bar(FLAT);
     for _ in 0..pairs {
-        let peer = Sample::alone(ns_per_frame_beside_full_mailbox(3, NEIGHBOUR_WINDOW)?);
-        let suimon = Sample::alone(ns_per_frame_beside_full_mailbox(15, NEIGHBOUR_WINDOW)?);
+        let peer = Sample::without_distance(ns_per_frame_beside_full_mailbox(3, NEIGHBOUR_WINDOW)?);
+        let suimon =
+            Sample::without_distance(ns_per_frame_beside_full_mailbox(15, NEIGHBOUR_WINDOW)?);
         work.push(Pair { peer, suimon });
     }
     Ok(work)
@@ -131,10 +132,10 @@ fn ns_per_frame(size: Size) -> Result<f64> {
     let delivered =
         || (1..size.ports).map(|id| plane.port_counters(PortId(id)).tx_frames).sum::<u64>();
     let before = [plane.workers()[0].frames, delivered()];
-    let began = Instant::now();
+    let started = Instant::now();
     thread::sleep(WINDOW);
     let frames = plane.workers()[0].frames - before[0];
-    let ns = began.elapsed().as_nanos() as f64 / frames as f64;
+    let ns = started.elapsed().as_nanos() as f64 / frames as f64;
     let copies = (delivered() - before[1]) as f64 / frames as f64;
     plane.stop();
     ensure!(copies < 1.01, "frames were flooded: an address was forgotten");
@@ -163,8 +164,8 @@ impl Order {
                 *next += *step;
                 Some([u32::MAX, *next - *step])
             }
-            Self::Endless { next, of } => {
-                *next = (*next + STRIDE) % *of;
+            Self::Endless { next, of: modulus } => {
+                *next = (*next + STRIDE) % *modulus;
                 Some([*next, u32::MAX])
             }
         }
@@ -177,9 +178,9 @@ impl Supply for Order {
         while let Some(frame) = batch.spare() {
             let Some(ends) = self.next() else { break };
             let bytes = frame.space_mut();
-            for (at, end) in ends.into_iter().enumerate() {
-                bytes[6 * at..][..2].copy_from_slice(&[2, 0]);
-                bytes[6 * at + 2..][..4].copy_from_slice(&end.to_be_bytes());
+            for (index, end) in ends.into_iter().enumerate() {
+                bytes[6 * index..][..2].copy_from_slice(&[2, 0]);
+                bytes[6 * index + 2..][..4].copy_from_slice(&end.to_be_bytes());
             }
             bytes[12..14].copy_from_slice(&[0x88, 0xb5]);
             frame.set_len(64);

@@ -26,8 +26,8 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
         return Ok(vec![work]);
     }
     for _ in 0..pairs {
-        let peer = Sample::alone(open_vswitch()?);
-        work.push(Pair { peer, suimon: Sample::alone(suimon()?) });
+        let peer = Sample::without_distance(open_vswitch()?);
+        work.push(Pair { peer, suimon: Sample::without_distance(suimon()?) });
     }
     Ok(vec![work])
 }
@@ -62,8 +62,8 @@ fn vms(rig: &Rig, sockets: &[String]) -> Result<Vec<Testpmd>> {
 /// Measures the CPU usage of a process in percent of a CPU.
 fn used(process: &Process) -> Result<f64> {
     thread::sleep(SETTLE);
-    let before = CpuTimes::of(process.id())?;
+    let before = CpuTimes::read(process.id())?;
     thread::sleep(WINDOW);
-    let used = CpuTimes::of(process.id())?.since(&before);
+    let used = CpuTimes::read(process.id())?.since(&before);
     Ok(used as f64 / WINDOW.as_nanos() as f64 * 100.0)
 }

@@ -39,13 +39,13 @@ impl Inward {
     ///
     /// # Errors
     /// A component did not start, or there is no compiler.
-    pub(crate) fn start(of: Outgoing) -> Result<Self> {
-        let mut outward = Outward::start(of)?;
+    pub(crate) fn start(outgoing: Outgoing) -> Result<Self> {
+        let mut outward = Outward::start(outgoing)?;
         let program = compile(&outward.rig, "flood", SOURCE, Needs::Nothing)?;
         // The switch learns the VM's address.
         outward.ns_per_frame()?;
         outward.testpmd.ask("set fwd rxonly")?;
-        Ok(Self { outward, flows: of.flows.to_string(), program })
+        Ok(Self { outward, flows: outgoing.flows.to_string(), program })
     }
 
     /// Measures the worker's time per frame that arrives over all wires of this path, in
@@ -53,19 +53,20 @@ impl Inward {
     ///
     /// # Errors
     /// No frame arrives, or a component has stopped.
-    pub(crate) fn ns_per_frame(&mut self, way: WayOut) -> Result<Sample> {
-        self.outward.leave_by(way)?;
+    pub(crate) fn ns_per_frame(&mut self, way_out: WayOut) -> Result<Sample> {
+        self.outward.leave_by(way_out)?;
         let Outward { testpmd, daemon, wires, rig } = &mut self.outward;
         let cpu = GUESTS.to_string();
-        let mut words = vec!["taskset", "-c", &cpu, &self.program, VM_MAC, FAR_MAC, &self.flows];
-        words.extend(wires.ends()[way.wires()].iter().map(String::as_str));
+        let mut arguments =
+            vec!["taskset", "-c", &cpu, &self.program, VM_MAC, FAR_MAC, &self.flows];
+        arguments.extend(wires.ends()[way_out.wires()].iter().map(String::as_str));
         Sample::take([SWITCHING, GUESTS], || {
             testpmd.ask("start")?;
-            let mut flood = wires.far().start(rig, "flood", &words)?;
+            let mut flood = wires.far().start(rig, "flood", &arguments)?;
             thread::sleep(WARM_UP);
-            let before = Worked::of(daemon)?;
+            let before = Worked::query(daemon)?;
             thread::sleep(WINDOW);
-            let after = Worked::of(daemon)?;
+            let after = Worked::query(daemon)?;
             flood.check_running()?;
             drop(flood);
             testpmd.stop()?;
@@ -76,18 +77,18 @@ impl Inward {
 }
 
 impl Worked {
-    fn of(daemon: &Daemon) -> Result<Self> {
+    fn query(daemon: &Daemon) -> Result<Self> {
         let top = daemon.http("GET", "/1.0/top", None)?.json;
-        Self::told(&top).with_context(|| format!("no stages or no counters: {top}"))
+        Self::parse(&top).with_context(|| format!("no stages or no counters: {top}"))
     }
 
-    fn told(top: &Value) -> Option<Self> {
+    fn parse(top: &Value) -> Option<Self> {
         let stages = top["workers"][0]["stages"].as_object()?;
         let in_vain = ["poll_ns", "idle_ns"];
-        let worked = stages.iter().filter(|(name, _)| !in_vain.contains(&name.as_str()));
+        let working = stages.iter().filter(|(name, _)| !in_vain.contains(&name.as_str()));
         let nics = top["nics"].as_array()?;
         Some(Self {
-            ns: worked.map(|(_, ns)| ns.as_u64()).sum::<Option<u64>>()?,
+            ns: working.map(|(_, ns)| ns.as_u64()).sum::<Option<u64>>()?,
             frames: nics.iter().find(|nic| nic["name"] == "vm")?["tx_frames"].as_u64()?,
         })
     }

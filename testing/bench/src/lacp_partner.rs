@@ -31,7 +31,7 @@ const AGREEMENT_LIMIT: Duration = Duration::from_secs(20);
 
 /// Running partner; dropping it stops it.
 pub(crate) struct LacpPartner {
-    told: Arc<Told>,
+    state: Arc<Told>,
     links: usize,
     thread: Option<JoinHandle<()>>,
 }
@@ -50,16 +50,16 @@ impl LacpPartner {
     /// Starts a partner at the far ends of these wires, aggregated to one group.
     pub(crate) fn start(wires: &Wires) -> Self {
         let (namespace, ends) = (wires.far().name().to_owned(), wires.ends().to_vec());
-        let (told, links) = (Arc::new(Told::default()), ends.len());
+        let (state, links) = (Arc::new(Told::default()), ends.len());
         let thread = {
-            let told = Arc::clone(&told);
+            let state = Arc::clone(&state);
             thread::spawn(move || {
-                let played = enter_namespace(&namespace).and_then(|()| play(&ends, &told));
-                *told.failure.lock().unwrap_or_else(PoisonError::into_inner) =
+                let played = enter_namespace(&namespace).and_then(|()| play(&ends, &state));
+                *state.failure.lock().unwrap_or_else(PoisonError::into_inner) =
                     played.err().map(|error| format!("{error:#}"));
             })
         };
-        Self { told, links, thread: Some(thread) }
+        Self { state, links, thread: Some(thread) }
     }
 
     /// Waits until both ends use all links.
@@ -69,33 +69,33 @@ impl LacpPartner {
     pub(crate) fn wait_in_use(&self) -> Result<()> {
         wait_until("use of all links", AGREEMENT_LIMIT, || {
             if let Some(failure) =
-                self.told.failure.lock().unwrap_or_else(PoisonError::into_inner).as_ref()
+                self.state.failure.lock().unwrap_or_else(PoisonError::into_inner).as_ref()
             {
                 bail!("the partner failed: {failure}");
             }
-            Ok(self.told.in_use.load(Ordering::Relaxed) == self.links)
+            Ok(self.state.in_use.load(Ordering::Relaxed) == self.links)
         })
     }
 }
 
 impl Drop for LacpPartner {
     fn drop(&mut self) {
-        self.told.stop.store(true, Ordering::Relaxed);
+        self.state.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
 }
 
-fn play(devices: &[String], told: &Told) -> Result<()> {
+fn play(devices: &[String], state: &Told) -> Result<()> {
     let host = NetDevices::new()?;
     let sockets = devices.iter().map(|device| host.open_control(device));
     let mut sockets = sockets.collect::<Result<Vec<_>, _>>()?;
-    let began = Instant::now();
-    let now = || Time::ZERO + began.elapsed();
+    let started = Instant::now();
+    let now = || Time::ZERO + started.elapsed();
     let mut lacp = group(devices.len(), now())?;
     let mut in_use = BTreeSet::new();
-    while !told.stop.load(Ordering::Relaxed) {
+    while !state.stop.load(Ordering::Relaxed) {
         let mut actions = Vec::new();
         lacp.poll(now(), &mut actions);
         for action in actions {
@@ -114,7 +114,7 @@ fn play(devices: &[String], told: &Told) -> Result<()> {
                 LacpAction::Churn { .. } | LacpAction::Loopback { .. } => {}
             }
         }
-        told.in_use.store(in_use.len(), Ordering::Relaxed);
+        state.in_use.store(in_use.len(), Ordering::Relaxed);
         let due = lacp.next_deadline().map_or(LOOK_EVERY, |deadline| deadline.since(now()));
         wait(&sockets, due.min(LOOK_EVERY))?;
         for (member, socket) in (0..).map(MemberId).zip(&mut sockets) {

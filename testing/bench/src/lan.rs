@@ -50,12 +50,12 @@ pub(crate) struct Lan {
 
 impl Lan {
     /// Creates `guests` namespaces, at most four.
-    pub(crate) fn new(through: Through, guests: usize) -> Result<Self> {
+    pub(crate) fn new(network: Through, guests: usize) -> Result<Self> {
         let rig = Rig::new()?;
         let names = &NAMES[..guests];
-        let (between, guests) = match through {
+        let (connection, guests) = match network {
             Through::Suimon | Through::KernelPath => {
-                let keys = if through == Through::KernelPath { "kernel_path = true" } else { "" };
+                let keys = if network == Through::KernelPath { "kernel_path = true" } else { "" };
                 let nics: Vec<_> = names.iter().map(|name| (*name, keys)).collect();
                 let (daemon, guests) = private_lan(&rig, &nics)?;
                 let guests = guests.into_iter().map(|guest| guest.namespace).collect();
@@ -76,11 +76,11 @@ impl Lan {
                 (Between::OpenVSwitch { _switch: switch }, guests)
             }
         };
-        let lan = Self { between, guests, rig };
+        let lan = Self { between: connection, guests, rig };
         for guest in &lan.guests[1..] {
             ensure!(guest.reaches(&address(0)), "the namespaces do not reach each other");
         }
-        if through == Through::KernelPath {
+        if network == Through::KernelPath {
             lan.wait_kernel_path(names)?;
         }
         Ok(lan)

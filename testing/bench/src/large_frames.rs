@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use suimon_rig::{Daemon, Hugepages, Process, Rig, ovs, wait_until};
 
 use crate::c_program::{Needs, compile};
-use crate::report::{Bar, Pair, Sample, Work, is_wanted};
+use crate::report::{Bar, Pair, Sample, Work, needs_measurement};
 use crate::vhost_user::{GUESTS, MACS, SWITCHING, host_file};
 
 const SOURCE: &str = include_str!("large_frames.c");
@@ -33,23 +33,23 @@ const GBITS_PER_GB: f64 = 8.0;
 pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     let rig = Rig::new()?;
     let program = compile(&rig, "large_frames", SOURCE, Needs::Dpdk);
-    let mut works = Vec::new();
+    let mut benchmarks = Vec::new();
     for under_way in UNDER_WAY {
         let [mut copying, mut switching] = new_works(under_way);
         match &program {
             Ok(program) => {
-                while is_wanted(&copying, pairs) || is_wanted(&switching, pairs) {
+                while needs_measurement(&copying, pairs) || needs_measurement(&switching, pairs) {
                     measure_pair(program, under_way, &mut copying, &mut switching)?;
                 }
             }
             Err(error) => {
-                let why = Some(format!("{error:#}"));
-                (copying.missing, switching.missing) = (why.clone(), why);
+                let reason = Some(format!("{error:#}"));
+                (copying.missing, switching.missing) = (reason.clone(), reason);
             }
         }
-        works.extend([copying, switching]);
+        benchmarks.extend([copying, switching]);
     }
-    Ok(works)
+    Ok(benchmarks)
 }
 
 /// Creates the comparisons with copying and with Open vSwitch.
@@ -114,7 +114,8 @@ fn through_open_vswitch(program: &str, under_way: u32) -> Result<Sample> {
     let large = ["other_config:userspace-tso-enable=true"];
     let switch = ovs::OvsDpdk::start_with(&rig, SWITCHING, GUESTS, &large)?;
     // The thread never releases the CPU, so nothing can be copied on it.
-    let run = run_vms(&rig, &words(program, &switch.sockets(), under_way, Duration::ZERO))?;
+    let run =
+        run_vms(&rig, &testpmd_arguments(program, &switch.sockets(), under_way, Duration::ZERO))?;
     Ok(run.switched)
 }
 
@@ -122,14 +123,14 @@ fn through_suimon(program: &str, under_way: u32) -> Result<Run> {
     let rig = Rig::new()?;
     let sockets = [rig.path("vh0.sock"), rig.path("vh1.sock")];
     let _daemon = Daemon::start(&rig, &host_file(&sockets))?;
-    run_vms(&rig, &words(program, &sockets, under_way, COPY_WINDOW))
+    run_vms(&rig, &testpmd_arguments(program, &sockets, under_way, COPY_WINDOW))
 }
 
 /// Runs the VMs. The distance of the CPUs is measured while the VMs are idle, and after they have
 /// ended.
-fn run_vms(rig: &Rig, words: &[String]) -> Result<Run> {
+fn run_vms(rig: &Rig, arguments: &[String]) -> Result<Run> {
     let _memory = Hugepages::reserve(PAGES)?;
-    let mut vms = Process::start(rig, "vms", words)?;
+    let mut vms = Process::start(rig, "vms", arguments)?;
     let mut input = vms.take_stdin().context("the VMs have no input")?;
     wait_until("links of both VMs", SLACK, || {
         vms.check_running()?;
@@ -152,25 +153,30 @@ fn run_vms(rig: &Rig, words: &[String]) -> Result<Run> {
     Ok(Run { switched, copied })
 }
 
-fn words(program: &str, sockets: &[String; 2], under_way: u32, copy: Duration) -> Vec<String> {
-    let mut words = vec![program.to_owned(), "-l".to_owned(), format!("{SWITCHING},{GUESTS}")];
-    words.extend(["--main-lcore".to_owned(), SWITCHING.to_string()]);
-    words.extend(["--no-pci", "--in-memory", "--single-file-segments"].map(str::to_owned));
-    words.extend(["--socket-mem".to_owned(), (PAGES * 2).to_string()]);
+fn testpmd_arguments(
+    program: &str,
+    sockets: &[String; 2],
+    under_way: u32,
+    copy: Duration,
+) -> Vec<String> {
+    let mut arguments = vec![program.to_owned(), "-l".to_owned(), format!("{SWITCHING},{GUESTS}")];
+    arguments.extend(["--main-lcore".to_owned(), SWITCHING.to_string()]);
+    arguments.extend(["--no-pci", "--in-memory", "--single-file-segments"].map(str::to_owned));
+    arguments.extend(["--socket-mem".to_owned(), (PAGES * 2).to_string()]);
     for (nth, (socket, mac)) in sockets.iter().zip(MACS).enumerate() {
-        words.push("--vdev".to_owned());
-        words.push(format!(
+        arguments.push("--vdev".to_owned());
+        arguments.push(format!(
             "net_virtio_user{nth},mac={mac},path={socket},queues=1,queue_size={RING},server=1"
         ));
     }
-    words.extend(["--".to_owned(), under_way.to_string()]);
-    words.extend([WARM_UP, WINDOW, copy].map(|time| time.as_secs_f64().to_string()));
-    words
+    arguments.extend(["--".to_owned(), under_way.to_string()]);
+    arguments.extend([WARM_UP, WINDOW, copy].map(|time| time.as_secs_f64().to_string()));
+    arguments
 }
 
 /// Returns the numbers on the line that begins with this word.
-fn figures<const N: usize>(log: &str, word: &str) -> Option<[f64; N]> {
-    let line = log.lines().find_map(|line| line.strip_prefix(word)?.strip_prefix(' '))?;
+fn figures<const N: usize>(log: &str, keyword: &str) -> Option<[f64; N]> {
+    let line = log.lines().find_map(|line| line.strip_prefix(keyword)?.strip_prefix(' '))?;
     let figures: Result<Vec<f64>, _> = line.split(' ').map(str::parse).collect();
     figures.ok()?.try_into().ok()
 }

@@ -9,7 +9,7 @@ use suimon_rig::{Namespace, iperf, ovs, wait_until};
 
 use crate::lan::{Lan, Through, address};
 use crate::network_tcp::{CPUS, KERNEL_PATH, LINUX_DEFAULT};
-use crate::report::{Pair, Sample, Work, is_wanted};
+use crate::report::{Pair, Sample, Work, needs_measurement};
 use crate::wake_up::{self, Pings};
 
 /// A worker polls for 50 µs after a frame, then it sleeps.
@@ -55,16 +55,16 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     ];
     let title = "Ping after 20 ms of idleness";
     let suimon = || after_idle(Through::Suimon);
-    let mut works = measure_beside("ping-after-idle", title, pairs, &peers, suimon)?;
+    let mut benchmarks = measure_beside("ping-after-idle", title, pairs, &peers, suimon)?;
     let peers = [
-        bridge(|| beside_a_stream(Through::Bridge)),
-        open_vswitch(|| beside_a_stream(Through::OpenVSwitch)),
+        bridge(|| latency_during_stream(Through::Bridge)),
+        open_vswitch(|| latency_during_stream(Through::OpenVSwitch)),
     ];
     let title = format!("Ping of two others beside a TCP stream, {LINUX_DEFAULT}");
-    let suimon = || beside_a_stream(Through::Suimon);
-    works.extend(measure_beside("ping-beside-a-stream", &title, pairs, &peers, suimon)?);
-    works.extend(on_the_kernels_path(pairs)?);
-    Ok(works)
+    let suimon = || latency_during_stream(Through::Suimon);
+    benchmarks.extend(measure_beside("ping-beside-a-stream", &title, pairs, &peers, suimon)?);
+    benchmarks.extend(on_the_kernels_path(pairs)?);
+    Ok(benchmarks)
 }
 
 fn bridge(measure: fn() -> Result<Quantiles>) -> Peer {
@@ -77,13 +77,13 @@ fn on_the_kernels_path(pairs: usize) -> Result<Vec<Work>> {
     let title = format!("Ping after 20 ms of idleness{KERNEL_PATH}");
     let suimon = || after_idle(Through::KernelPath);
     let name = "ping-after-idle-kernel-path";
-    let mut works = measure_beside(name, &title, pairs, &[idle], suimon)?;
-    let busy = bridge(|| beside_a_stream(Through::Bridge));
+    let mut benchmarks = measure_beside(name, &title, pairs, &[idle], suimon)?;
+    let busy = bridge(|| latency_during_stream(Through::Bridge));
     let title = format!("Ping of two others beside a TCP stream, {LINUX_DEFAULT}{KERNEL_PATH}");
-    let suimon = || beside_a_stream(Through::KernelPath);
+    let suimon = || latency_during_stream(Through::KernelPath);
     let name = "ping-beside-a-stream-kernel-path";
-    works.extend(measure_beside(name, &title, pairs, &[busy], suimon)?);
-    Ok(works)
+    benchmarks.extend(measure_beside(name, &title, pairs, &[busy], suimon)?);
+    Ok(benchmarks)
 }
 
 /// Compares each measurement of Suimon with all peers, at both quantiles.
@@ -103,24 +103,26 @@ fn measure_beside(
             work
         })
     };
-    let mut works: Vec<[Work; 2]> = peers.iter().map(works_of).collect();
-    while works.iter().any(|of_peer| is_wanted(&of_peer[0], pairs)) {
-        let mut theirs = Vec::new();
+    let mut benchmarks: Vec<[Work; 2]> = peers.iter().map(works_of).collect();
+    while benchmarks.iter().any(|of_peer| needs_measurement(&of_peer[0], pairs)) {
+        let mut peer_samples = Vec::new();
         for peer in peers {
-            theirs.push(match peer.missing {
+            peer_samples.push(match peer.missing {
                 None => Some(samples(peer.measure)?),
                 Some(_) => None,
             });
         }
-        let ours = samples(suimon)?;
-        for (works, theirs) in works.iter_mut().zip(theirs) {
-            let Some(theirs) = theirs else { continue };
-            for (work, (peer, suimon)) in works.iter_mut().zip(theirs.into_iter().zip(ours)) {
+        let suimon_samples = samples(suimon)?;
+        for (benchmarks, peer_samples) in benchmarks.iter_mut().zip(peer_samples) {
+            let Some(peer_samples) = peer_samples else { continue };
+            for (work, (peer, suimon)) in
+                benchmarks.iter_mut().zip(peer_samples.into_iter().zip(suimon_samples))
+            {
                 work.push(Pair { peer, suimon });
             }
         }
     }
-    Ok(works.into_iter().flatten().collect())
+    Ok(benchmarks.into_iter().flatten().collect())
 }
 
 fn samples(measure: impl FnOnce() -> Result<Quantiles>) -> Result<[Sample; 2]> {
@@ -133,13 +135,13 @@ fn samples(measure: impl FnOnce() -> Result<Quantiles>) -> Result<[Sample; 2]> {
     Ok([sample, Sample { rate: p99, ..sample }])
 }
 
-fn after_idle(through: Through) -> Result<Quantiles> {
-    let lan = Lan::new(through, 2)?;
+fn after_idle(network: Through) -> Result<Quantiles> {
+    let lan = Lan::new(network, 2)?;
     ping(&lan, 0, 1, &AFTER_IDLE)
 }
 
-fn beside_a_stream(through: Through) -> Result<Quantiles> {
-    let lan = Lan::new(through, 4)?;
+fn latency_during_stream(network: Through) -> Result<Quantiles> {
+    let lan = Lan::new(network, 4)?;
     lan.use_congestion_control(LINUX_DEFAULT)?;
     let _server = iperf::serve(&lan.rig, lan.guest(1))?;
     thread::scope(|scope| {
@@ -159,29 +161,29 @@ fn beside_a_stream(through: Through) -> Result<Quantiles> {
 
 /// Returns the bytes that a namespace has received. Its TAP device does not count bytes forwarded
 /// by the kernel.
-fn received_bytes(of: &Namespace) -> Result<u64> {
-    of.snmp("IpExt", "InOctets")
+fn received_bytes(namespace: &Namespace) -> Result<u64> {
+    namespace.snmp("IpExt", "InOctets")
 }
 
 fn ping(lan: &Lan, from: usize, to: usize, pings: &Pings) -> Result<Quantiles> {
     let count = pings.count.to_string();
-    let between = pings.between.as_secs_f64().to_string();
-    let words = ["ping", "-n", "-i", &between, "-c", &count, &address(to)];
-    let said = lan.guest(from).run_any(&words, Duration::from_secs(30))?;
-    quantiles(told_times(&said.stdout))
+    let interval = pings.between.as_secs_f64().to_string();
+    let arguments = ["ping", "-n", "-i", &interval, "-c", &count, &address(to)];
+    let output = lan.guest(from).run_any(&arguments, Duration::from_secs(30))?;
+    quantiles(parse_times(&output.stdout))
 }
 
 /// Parses `time=0.042 ms` of each line to microseconds. The first ping includes address resolution
 /// and is skipped.
-fn told_times(said: &str) -> Vec<f64> {
-    let times = said.lines().filter_map(|line| line.split("time=").nth(1)?.split(' ').next());
+fn parse_times(output: &str) -> Vec<f64> {
+    let times = output.lines().filter_map(|line| line.split("time=").nth(1)?.split(' ').next());
     times.skip(1).filter_map(|time| time.parse::<f64>().ok()).map(|ms| ms * 1e3).collect()
 }
 
 fn quantiles(mut times: Vec<f64>) -> Result<Quantiles> {
     times.sort_by(f64::total_cmp);
-    let at = |hundredths: usize| times.get(times.len() * hundredths / 100).copied();
-    at(50).zip(at(99)).map(|(p50, p99)| [p50, p99]).context("ping told no time")
+    let quantile = |hundredths: usize| times.get(times.len() * hundredths / 100).copied();
+    quantile(50).zip(quantile(99)).map(|(p50, p99)| [p50, p99]).context("ping told no time")
 }
 
 #[cfg(test)]
@@ -192,8 +194,8 @@ mod tests {
     fn quantiles_are_those_of_the_times_that_ping_told() {
         let line =
             |time: u32| format!("64 bytes from 10.0.0.1: icmp_seq=1 ttl=64 time=0.{time:03} ms\n");
-        let said: String = (0..=100).map(line).collect();
-        assert_eq!(quantiles(told_times(&said)).unwrap(), [51.0, 100.0]);
-        assert!(quantiles(told_times("no answer")).is_err());
+        let output: String = (0..=100).map(line).collect();
+        assert_eq!(quantiles(parse_times(&output)).unwrap(), [51.0, 100.0]);
+        assert!(quantiles(parse_times("no answer")).is_err());
     }
 }

@@ -13,8 +13,11 @@ pub(crate) fn describe() -> Vec<String> {
         .map_or("unknown CPU", |rest| rest.trim_start_matches([' ', '\t', ':']));
     let cpus = cpuinfo.lines().filter(|line| line.starts_with("processor")).count();
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let first_line = |words: &[&str]| {
-        run(words).ok().and_then(|text| text.lines().next().map(str::to_owned)).unwrap_or_default()
+    let first_line = |arguments: &[&str]| {
+        run(arguments)
+            .ok()
+            .and_then(|text| text.lines().next().map(str::to_owned))
+            .unwrap_or_default()
     };
     let commit =
         first_line(&["git", "-C", env!("CARGO_MANIFEST_DIR"), "rev-parse", "--short", "HEAD"]);

@@ -86,30 +86,31 @@ fn measure_all() -> Result<()> {
         Ok(text) => text.parse::<usize>().context("BENCH_PAIRS is a number")?.max(1),
         Err(_) => 5,
     };
-    let only = env::args().nth(1);
-    let only = only.as_deref();
-    let names = || Group::ALL.map(Group::word).into_iter().chain(PARTS.map(|(_, name, _)| name));
+    let selection = env::args().nth(1);
+    let selection = selection.as_deref();
+    let names = || Group::ALL.map(Group::name).into_iter().chain(PARTS.map(|(_, name, _)| name));
     ensure!(
-        only.is_none_or(|only| names().any(|name| name == only)),
+        selection.is_none_or(|selected| names().any(|name| name == selected)),
         "there is no part {}; choose one of {}",
-        only.unwrap_or_default(),
+        selection.unwrap_or_default(),
         names().collect::<Vec<_>>().join(", ")
     );
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut sections = Vec::new();
     for group in Group::ALL {
-        let is_whole = only.is_none_or(|only| only == group.word());
-        let parts =
-            PARTS.iter().filter(|(of, name, _)| *of == group && (is_whole || only == Some(name)));
-        let mut works: Vec<Work> = Vec::new();
+        let is_whole = selection.is_none_or(|is_whole_group| is_whole_group == group.name());
+        let parts = PARTS.iter().filter(|(part_group, name, _)| {
+            *part_group == group && (is_whole || selection == Some(name))
+        });
+        let mut benchmarks: Vec<Work> = Vec::new();
         for (_, _, measure) in parts {
-            works.extend(measure(pairs)?);
+            benchmarks.extend(measure(pairs)?);
         }
-        if works.is_empty() {
+        if benchmarks.is_empty() {
             continue;
         }
-        report::write_samples(&root.join("target/bench"), &works)?;
-        let table = report::render(&works, &machine::describe());
+        report::write_samples(&root.join("target/bench"), &benchmarks)?;
+        let table = report::render(&benchmarks, &machine::describe());
         println!("{table}");
         sections.extend(is_whole.then_some((group, table)));
     }

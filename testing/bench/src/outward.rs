@@ -78,12 +78,12 @@ impl Outward {
     ///
     /// # Errors
     /// A component did not start.
-    pub(crate) fn start(of: Outgoing) -> Result<Self> {
+    pub(crate) fn start(outgoing: Outgoing) -> Result<Self> {
         let rig = Rig::new()?;
         let wires = Wires::new(&rig, 3, None)?;
         let sockets = [rig.path("vh0.sock"), rig.path("vh1.sock")];
-        let daemon = Daemon::start(&rig, &host_file(of, wires.near(), &sockets))?;
-        let testpmd = generator(&rig, sockets, of.flows, of.queues)?;
+        let daemon = Daemon::start(&rig, &host_file(outgoing, wires.near(), &sockets))?;
+        let testpmd = generator(&rig, sockets, outgoing.flows, outgoing.queues)?;
         let outward = Self { testpmd, daemon, wires, rig };
         outward.leave_by(WayOut::Uplink)?;
         Ok(outward)
@@ -93,17 +93,17 @@ impl Outward {
     ///
     /// # Errors
     /// The daemon rejected the change, or the far end's address was not learned there.
-    pub(crate) fn leave_by(&self, way: WayOut) -> Result<()> {
-        let name = match way {
+    pub(crate) fn leave_by(&self, way_out: WayOut) -> Result<()> {
+        let name = match way_out {
             WayOut::Uplink => SINGLE,
             WayOut::Team(mode, algorithm) => {
-                let words = ["team", "set", TEAM, "--mode", mode, "--algorithm", algorithm];
-                self.daemon.ok(&words)?;
+                let arguments = ["team", "set", TEAM, "--mode", mode, "--algorithm", algorithm];
+                self.daemon.ok(&arguments)?;
                 TEAM
             }
         };
         self.daemon.ok(&["switch", "set", "wan", "--uplink", name])?;
-        wait_learned(&self.daemon, &self.wires, name, way.wires().start)
+        wait_learned(&self.daemon, &self.wires, name, way_out.wires().start)
     }
 
     /// Changes a VMQ setting of the only uplink, such as `enabled=off`.
@@ -122,10 +122,10 @@ impl Outward {
         let Self { testpmd, daemon, wires, .. } = self;
         let process = daemon.process().id();
         sending(testpmd, || {
-            let (frames, used) = (wires.arrived()?, CpuTimes::of(process)?);
+            let (frames, used) = (wires.arrived()?, CpuTimes::read(process)?);
             thread::sleep(WINDOW);
             let frames = wires.arrived()? - frames;
-            let used = CpuTimes::of(process)?.since(&used);
+            let used = CpuTimes::read(process)?.since(&used);
             ensure!(frames > 0, "no frame arrived");
             Ok(used as f64 / frames as f64)
         })
@@ -140,9 +140,11 @@ impl Outward {
 pub(crate) fn wait_learned(daemon: &Daemon, wires: &Wires, port: &str, wire: usize) -> Result<()> {
     wait_until("address of the far end", LEARN_LIMIT, || {
         wires.announce(wire)?;
-        let known = daemon.json(&["switch", "addresses", "wan"])?;
-        let is_far = |of: &Value| of["mac"] == FAR_MAC && of["port"] == port;
-        Ok(known.as_array().is_some_and(|known| known.iter().any(is_far)))
+        let addresses = daemon.json(&["switch", "addresses", "wan"])?;
+        let is_far = |address_entry: &Value| {
+            address_entry["mac"] == FAR_MAC && address_entry["port"] == port
+        };
+        Ok(addresses.as_array().is_some_and(|addresses| addresses.iter().any(is_far)))
     })
 }
 
@@ -152,11 +154,11 @@ pub(crate) fn wait_learned(daemon: &Daemon, wires: &Wires, port: &str, wire: usi
 /// No frame arrives, or a component has stopped.
 pub(crate) fn arriving(testpmd: &mut Testpmd, wires: &Wires) -> Result<Sample> {
     sending(testpmd, || {
-        let (frames, began) = (wires.arrived()?, Instant::now());
+        let (frames, started) = (wires.arrived()?, Instant::now());
         thread::sleep(WINDOW);
         let frames = wires.arrived()? - frames;
         ensure!(frames > 0, "no frame arrived");
-        Ok(frames as f64 / began.elapsed().as_secs_f64() / 1e6)
+        Ok(frames as f64 / started.elapsed().as_secs_f64() / 1e6)
     })
 }
 
@@ -201,8 +203,8 @@ pub(crate) fn set_bytes(testpmd: &mut Testpmd, bytes: u16) -> Result<()> {
 }
 
 /// Returns the configuration of a switch with an uplink, a team to change to, and the VM.
-fn host_file(of: Outgoing, devices: &[String], sockets: &[String; 2]) -> String {
-    let Outgoing { driver, queues, .. } = of;
+fn host_file(outgoing: Outgoing, devices: &[String], sockets: &[String; 2]) -> String {
+    let Outgoing { driver, queues, .. } = outgoing;
     let mut host = format!(
         "[host]\nworker_cpus = [{SWITCHING}]\n\
          [[switch]]\nname = \"wan\"\nkind = \"external\"\nuplink = \"{SINGLE}\"\n\

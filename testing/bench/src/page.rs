@@ -27,7 +27,7 @@ impl Group {
     pub(crate) const ALL: [Self; 2] = [Self::Network, Self::Disks];
 
     /// Returns the group's name on the command line.
-    pub(crate) const fn word(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Network => "network",
             Self::Disks => "disks",
@@ -48,17 +48,20 @@ const TARGETS: &str = "## Targets";
 /// Returns the page with the given sections replaced. Other sections and the section of targets,
 /// which comes first, are kept.
 pub(crate) fn with_sections(page: &str, new: &[(Group, String)]) -> String {
-    let mut whole = PREAMBLE.to_owned();
+    let mut new_page = PREAMBLE.to_owned();
     if let Some(text) = section(page, TARGETS) {
-        whole += &format!("\n{TARGETS}\n\n{}\n", text.trim());
+        new_page += &format!("\n{TARGETS}\n\n{}\n", text.trim());
     }
     for group in Group::ALL {
-        let written = new.iter().find(|(of, _)| *of == group).map(|(_, text)| text.as_str());
+        let written = new
+            .iter()
+            .find(|(section_group, _)| *section_group == group)
+            .map(|(_, text)| text.as_str());
         if let Some(text) = written.or_else(|| section(page, group.heading())) {
-            whole += &format!("\n{}\n\n{}\n", group.heading(), text.trim());
+            new_page += &format!("\n{}\n\n{}\n", group.heading(), text.trim());
         }
     }
-    whole
+    new_page
 }
 
 fn section<'a>(page: &'a str, heading: &str) -> Option<&'a str> {
@@ -75,14 +78,14 @@ mod tests {
         let network = (Group::Network, "| a |\n- machine 1".to_owned());
         let first = with_sections("", &[network]);
         assert!(first.starts_with("# Benchmarks\n"), "{first}");
-        let both = with_sections(&first, &[(Group::Disks, "| b |".to_owned())]);
+        let merged_page = with_sections(&first, &[(Group::Disks, "| b |".to_owned())]);
         assert!(
-            both.ends_with("\n## Network\n\n| a |\n- machine 1\n\n## Disks\n\n| b |\n"),
-            "{both}"
+            merged_page.ends_with("\n## Network\n\n| a |\n- machine 1\n\n## Disks\n\n| b |\n"),
+            "{merged_page}"
         );
-        assert_eq!(with_sections(&both, &[]), both);
-        let again = with_sections(&both, &[(Group::Network, "| c |".to_owned())]);
-        assert!(again.ends_with("\n## Network\n\n| c |\n\n## Disks\n\n| b |\n"), "{again}");
+        assert_eq!(with_sections(&merged_page, &[]), merged_page);
+        let unchanged = with_sections(&merged_page, &[(Group::Network, "| c |".to_owned())]);
+        assert!(unchanged.ends_with("\n## Network\n\n| c |\n\n## Disks\n\n| b |\n"), "{unchanged}");
     }
 
     #[test]

@@ -28,13 +28,13 @@ impl Sample {
     }
 
     /// Creates a sample that does not depend on the CPUs' distance.
-    pub(crate) fn alone(rate: f64) -> Self {
+    pub(crate) fn without_distance(rate: f64) -> Self {
         Self { rate, handover_ns: None }
     }
 
     /// Returns the distance; `None` if it changed meanwhile, or is irrelevant.
     fn distance(&self) -> Option<Distance> {
-        let [before, after] = self.handover_ns?.map(Distance::of);
+        let [before, after] = self.handover_ns?.map(Distance::classify);
         (before == after).then_some(before)
     }
 }
@@ -127,7 +127,7 @@ pub(crate) struct Summary {
 
 impl Summary {
     /// Summarises pairs; `None` if there are none.
-    fn of(pairs: &[Pair], better: Better) -> Option<Self> {
+    fn from_pairs(pairs: &[Pair], better: Better) -> Option<Self> {
         let ratios: Vec<f64> = pairs.iter().map(|pair| pair.ratio(better)).collect();
         Some(Self {
             pairs: pairs.len(),
@@ -170,24 +170,27 @@ impl Work {
     pub(crate) fn push(&mut self, pair: Pair) {
         self.pairs.push(pair);
         let Self { name, peer, unit, .. } = self;
-        let Pair { peer: theirs, suimon } = pair;
-        eprintln!("{name}, pair {}: {peer} {theirs}, Suimon {suimon} {unit}", self.pairs.len());
+        let Pair { peer: peer_sample, suimon } = pair;
+        eprintln!(
+            "{name}, pair {}: {peer} {peer_sample}, Suimon {suimon} {unit}",
+            self.pairs.len()
+        );
     }
 
     /// Returns the pairs measured with the CPUs at this distance.
-    fn at(&self, distance: Distance) -> Vec<Pair> {
+    fn pairs_at(&self, distance: Distance) -> Vec<Pair> {
         self.pairs.iter().filter(|pair| pair.distance() == Some(distance)).copied().collect()
     }
 
     /// Returns the number of pairs whose two measurements had the same distance of CPUs.
     pub(crate) fn like_pairs(&self) -> usize {
-        self.at(Distance::Near).len() + self.at(Distance::Far).len()
+        self.pairs_at(Distance::Near).len() + self.pairs_at(Distance::Far).len()
     }
 }
 
 /// Returns true if one more pair is needed: until `pairs` of them have equal distances, but at most
 /// three times as many in total, because the placement of CPUs may change continuously.
-pub(crate) fn is_wanted(work: &Work, pairs: usize) -> bool {
+pub(crate) fn needs_measurement(work: &Work, pairs: usize) -> bool {
     work.missing.is_none() && work.like_pairs() < pairs && work.pairs.len() < 3 * pairs
 }
 
@@ -204,9 +207,9 @@ pub(crate) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
 }
 
 /// Writes the samples of each comparison as JSON.
-pub(crate) fn write_samples(folder: &Path, works: &[Work]) -> Result<()> {
+pub(crate) fn write_samples(folder: &Path, benchmarks: &[Work]) -> Result<()> {
     fs::create_dir_all(folder)?;
-    for work in works {
+    for work in benchmarks {
         let text = serde_json::to_string_pretty(work)? + "\n";
         fs::write(folder.join(format!("{}.json", work.name)), text)?;
     }
@@ -214,19 +217,19 @@ pub(crate) fn write_samples(folder: &Path, works: &[Work]) -> Result<()> {
 }
 
 /// Returns the table of comparisons, and the description of the machine.
-pub(crate) fn render(works: &[Work], machine: &[String]) -> String {
+pub(crate) fn render(benchmarks: &[Work], machine: &[String]) -> String {
     let mut page = String::new();
     page.push_str(
         "| work | peer | CPUs | peer's median | Suimon's median | ratio | lowest – highest | bar | \
          pairs |\n",
     );
     page.push_str("|---|---|---|---:|---:|---:|---:|---:|---:|\n");
-    for work in works {
+    for work in benchmarks {
         render_work(&mut page, work);
     }
     page.push_str("\nMachine and versions\n\n");
-    for fact in machine {
-        let _ = writeln!(page, "- {fact}");
+    for detail in machine {
+        let _ = writeln!(page, "- {detail}");
     }
     page
 }
@@ -235,28 +238,29 @@ fn render_work(page: &mut String, work: &Work) {
     let Work { title, peer, unit, .. } = work;
     let lines = [
         ("all", work.pairs.clone()),
-        ("near", work.at(Distance::Near)),
-        ("far", work.at(Distance::Far)),
+        ("near", work.pairs_at(Distance::Near)),
+        ("far", work.pairs_at(Distance::Far)),
     ];
     let mut names = (title.as_str(), peer.as_str());
     for (cpus, pairs) in lines {
-        let Some(summary) = Summary::of(&pairs, work.better) else { continue };
-        let Summary { peer: theirs, suimon, ratio, ratio_min, ratio_max, pairs, added } = summary;
+        let Some(summary) = Summary::from_pairs(&pairs, work.better) else { continue };
+        let Summary { peer: peer_sample, suimon, ratio, ratio_min, ratio_max, pairs, added } =
+            summary;
         let bar = match work.bar {
-            Some(Bar::Ratio(least)) => format!("{least}"),
-            Some(Bar::AddedMax(most)) => format!("{most} {unit} more; {added:.2}"),
+            Some(Bar::Ratio(min_ratio)) => format!("{min_ratio}"),
+            Some(Bar::AddedMax(max_added)) => format!("{max_added} {unit} more; {added:.2}"),
             None => String::new(),
         };
         let (title, peer) = std::mem::take(&mut names);
         let _ = writeln!(
             page,
-            "| {title} | {peer} | {cpus} | {theirs:.2} {unit} | {suimon:.2} {unit} | \
+            "| {title} | {peer} | {cpus} | {peer_sample:.2} {unit} | {suimon:.2} {unit} | \
              **{ratio:.2}** | {ratio_min:.2} – {ratio_max:.2} | {bar} | {pairs} |",
         );
     }
     if work.pairs.is_empty() {
-        let why = work.missing.as_deref().unwrap_or("no pair");
-        let _ = writeln!(page, "| {title} | {peer} | | not measured: {why} | | | | | 0 |");
+        let reason = work.missing.as_deref().unwrap_or("no pair");
+        let _ = writeln!(page, "| {title} | {peer} | | not measured: {reason} | | | | | 0 |");
     }
 }
 
@@ -265,7 +269,7 @@ mod tests {
     use super::*;
 
     /// Creates a comparison from tuples of the peer's value and transfer time, then Suimon's.
-    fn work(pairs: &[[f64; 4]]) -> Work {
+    fn new_work(pairs: &[[f64; 4]]) -> Work {
         let sample = |rate, ns| Sample { rate, handover_ns: Some([ns, ns]) };
         Work {
             name: "w".to_owned(),
@@ -285,22 +289,23 @@ mod tests {
     #[test]
     fn the_ratio_is_the_median_of_the_pairs_ratios() {
         // The ratio of the medians would be 3 / 2.
-        let work = work(&[[1.0, 30.0, 3.0, 30.0], [2.0, 30.0, 2.0, 30.0], [4.0, 30.0, 4.0, 30.0]]);
-        let summary = Summary::of(&work.pairs, Better::More).unwrap();
+        let work =
+            new_work(&[[1.0, 30.0, 3.0, 30.0], [2.0, 30.0, 2.0, 30.0], [4.0, 30.0, 4.0, 30.0]]);
+        let summary = Summary::from_pairs(&work.pairs, Better::More).unwrap();
         assert_eq!((summary.ratio, summary.ratio_min, summary.ratio_max), (1.0, 1.0, 3.0));
         assert_eq!((summary.peer, summary.suimon), (2.0, 3.0));
     }
 
     #[test]
     fn where_less_is_better_the_ratio_is_turned_over() {
-        let work = work(&[[4.0, 30.0, 2.0, 30.0]]).less_is_better();
-        assert_eq!(Summary::of(&work.pairs, work.better).unwrap().ratio, 2.0);
+        let work = new_work(&[[4.0, 30.0, 2.0, 30.0]]).less_is_better();
+        assert_eq!(Summary::from_pairs(&work.pairs, work.better).unwrap().ratio, 2.0);
     }
 
     #[test]
     fn pairs_of_unlike_halves_are_only_in_the_first_line() {
         let work =
-            work(&[[1.0, 30.0, 3.0, 170.0], [2.0, 30.0, 2.0, 30.0], [4.0, 170.0, 8.0, 170.0]]);
+            new_work(&[[1.0, 30.0, 3.0, 170.0], [2.0, 30.0, 2.0, 30.0], [4.0, 170.0, 8.0, 170.0]]);
         assert_eq!(work.like_pairs(), 2);
         let page = render(&[work], &[]);
         assert!(
@@ -313,7 +318,7 @@ mod tests {
 
     #[test]
     fn a_sample_during_which_the_cpus_moved_is_unlike_any_other() {
-        let mut work = work(&[[1.0, 30.0, 1.0, 30.0]]);
+        let mut work = new_work(&[[1.0, 30.0, 1.0, 30.0]]);
         work.pairs[0].peer.handover_ns = Some([30.0, 170.0]);
         assert_eq!(work.like_pairs(), 0);
     }
@@ -321,15 +326,15 @@ mod tests {
     #[test]
     fn the_bar_stands_beside_what_was_measured() {
         let pairs = [[100.0, 30.0, 140.0, 30.0]];
-        let page = render(&[work(&pairs).with_bar(Bar::Ratio(1.5))], &[]);
+        let page = render(&[new_work(&pairs).with_bar(Bar::Ratio(1.5))], &[]);
         assert!(page.contains("| **1.40** | 1.40 – 1.40 | 1.5 | 1 |"), "{page}");
-        let page = render(&[work(&pairs).with_bar(Bar::AddedMax(50.0))], &[]);
+        let page = render(&[new_work(&pairs).with_bar(Bar::AddedMax(50.0))], &[]);
         assert!(page.contains("| 1.40 – 1.40 | 50 Mpps more; 40.00 | 1 |"), "{page}");
     }
 
     #[test]
     fn what_was_not_measured_says_so() {
-        let page = render(&[work(&[])], &[]);
+        let page = render(&[new_work(&[])], &[]);
         assert!(page.contains("not measured: not installed"), "{page}");
     }
 }

@@ -60,12 +60,12 @@ impl Payload {
 pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     let rig = Rig::new()?;
     let program = compile(&rig, "segmentation", SOURCE, Needs::Nothing);
-    let works = [
+    let benchmarks = [
         ("copied", "Segmentation of a 64 KB TCP frame in cache, segments copied", Payload::Copied),
         ("in-place", "The same, segments not copied", Payload::InPlace),
     ];
     let mut measured = Vec::new();
-    for (name, title, payload) in works {
+    for (name, title, payload) in benchmarks {
         let peer = "Linux' software GSO";
         let mut work = Work::new(&format!("segmentation-{name}"), title, peer, "µs")
             .less_is_better()
@@ -89,39 +89,46 @@ fn measure_pairs(
     let (mut sent_whole, mut sent_cut) = (Vec::new(), Vec::new());
     for _ in 0..pairs {
         let namespace = Namespace::new(rig, "segmentation")?;
-        let whole = theirs(&namespace, program, "whole", 1)?;
-        let cut = theirs(&namespace, program, payload.mode(), SEGMENTS)?;
-        ensure!(cut > whole, "cutting takes the kernel no time: {cut} µs, without {whole} µs");
-        let peer = Sample::alone(cut - whole);
-        work.push(Pair { peer, suimon: Sample::alone(ours(payload)?) });
-        sent_whole.push(whole);
+        let whole_time = measure_kernel(&namespace, program, "whole", 1)?;
+        let cut = measure_kernel(&namespace, program, payload.mode(), SEGMENTS)?;
+        ensure!(
+            cut > whole_time,
+            "cutting takes the kernel no time: {cut} µs, without {whole_time} µs"
+        );
+        let peer = Sample::without_distance(cut - whole_time);
+        work.push(Pair { peer, suimon: Sample::without_distance(measure_suimon(payload)?) });
+        sent_whole.push(whole_time);
         sent_cut.push(cut);
     }
-    let of = |times: Vec<f64>| median(times.into_iter()).unwrap_or_default();
-    let (cut, whole) = (of(sent_cut), of(sent_whole));
-    work.peer = format!("{}: {cut:.1} µs less {whole:.1} µs for a frame sent whole", work.peer);
+    let median_of = |times: Vec<f64>| median(times.into_iter()).unwrap_or_default();
+    let (cut, whole_time) = (median_of(sent_cut), median_of(sent_whole));
+    work.peer =
+        format!("{}: {cut:.1} µs less {whole_time:.1} µs for a frame sent whole", work.peer);
     Ok(())
 }
 
 /// Measures the kernel, in microseconds per frame. Checks that the device receives the expected
 /// number of pieces.
-fn theirs(namespace: &Namespace, program: &str, mode: &str, pieces: usize) -> Result<f64> {
+fn measure_kernel(namespace: &Namespace, program: &str, mode: &str, pieces: usize) -> Result<f64> {
     let seconds = WINDOW.as_secs_f64().to_string();
-    let said = namespace.run(&[program, DEVICE, &seconds, mode])?;
-    let mut figures = said.split_whitespace().map(str::parse::<f64>);
-    let (Some(Ok(ns)), Some(Ok(given))) = (figures.next(), figures.next()) else {
-        anyhow::bail!("the kernel's time is not told: {said}");
+    let output = namespace.run(&[program, DEVICE, &seconds, mode])?;
+    let mut figures = output.split_whitespace().map(str::parse::<f64>);
+    let (Some(Ok(ns)), Some(Ok(piece_count))) = (figures.next(), figures.next()) else {
+        anyhow::bail!("the kernel's time is not told: {output}");
     };
     // The device also receives one or two other frames.
-    ensure!((given - pieces as f64).abs() < 0.1, "the device was given {given} pieces of a frame");
+    ensure!(
+        (piece_count - pieces as f64).abs() < 0.1,
+        "the device was given {piece_count} pieces of a frame"
+    );
     Ok(ns / 1e3)
 }
 
 /// Measures Suimon, in microseconds per frame.
-fn ours(payload: Payload) -> Result<f64> {
+fn measure_suimon(payload: Payload) -> Result<f64> {
     let mut frame = large_frame()?;
     let mut slots = vec![[0; SLOT_BYTES]; SEGMENTS];
-    let began = Instant::now();
+    let started = Instant::now();
     let mut rounds = 0_u32;
     loop {
         for _ in 0..ROUNDS {
@@ -129,9 +136,9 @@ fn ours(payload: Payload) -> Result<f64> {
             black_box(&slots);
         }
         rounds += ROUNDS;
-        let took = began.elapsed();
-        if took >= WINDOW {
-            return Ok(took.as_secs_f64() * 1e6 / f64::from(rounds));
+        let elapsed = started.elapsed();
+        if elapsed >= WINDOW {
+            return Ok(elapsed.as_secs_f64() * 1e6 / f64::from(rounds));
         }
     }
 }
@@ -159,20 +166,21 @@ fn cut(frame: &mut Frame, payload: Payload, slots: &mut [[u8; SLOT_BYTES]]) -> R
 /// Returns the frame that the kernel gets too: TCP over IPv4 with timestamps.
 fn large_frame() -> Result<Frame> {
     let len = HEADER_BYTES + SEGMENTS * SEGMENT_BYTES;
-    let mut bytes: Vec<u8> = (0..len).map(|at| (at * 7) as u8).collect();
+    let mut bytes: Vec<u8> = (0..len).map(|index| (index * 7) as u8).collect();
     bytes[..HEADER_BYTES].fill(0);
-    let mut put = |at: usize, what: &[u8]| bytes[at..][..what.len()].copy_from_slice(what);
+    let mut copy_in =
+        |offset: usize, content: &[u8]| bytes[offset..][..content.len()].copy_from_slice(content);
     let (source, destination) = ([10, 0, 0, 1], [10, 0, 0, 2]);
-    put(0, &[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0, 0x45]);
-    put(IP_AT + 2, &((len - IP_AT) as u16).to_be_bytes());
-    put(IP_AT + 8, &[64, 6]);
-    put(IP_AT + 12, &source);
-    put(IP_AT + 16, &destination);
-    put(TCP_AT, &[1000_u16.to_be_bytes(), 2000_u16.to_be_bytes()].concat());
-    put(TCP_AT + 12, &[8 << 4, 0x10, 0xff, 0xff]);
+    copy_in(0, &[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0, 0x45]);
+    copy_in(IP_AT + 2, &((len - IP_AT) as u16).to_be_bytes());
+    copy_in(IP_AT + 8, &[64, 6]);
+    copy_in(IP_AT + 12, &source);
+    copy_in(IP_AT + 16, &destination);
+    copy_in(TCP_AT, &[1000_u16.to_be_bytes(), 2000_u16.to_be_bytes()].concat());
+    copy_in(TCP_AT + 12, &[8 << 4, 0x10, 0xff, 0xff]);
     let pseudo = Sum::pseudo_ipv4(source, destination, 6, (len - TCP_AT) as u16);
-    put(TCP_AT + 16, &pseudo.word().to_be_bytes());
-    put(TCP_AT + 20, &[1, 1, 8, 10]);
+    copy_in(TCP_AT + 16, &pseudo.word().to_be_bytes());
+    copy_in(TCP_AT + 20, &[1, 1, 8, 10]);
     let header = VnetHeader {
         flags: VnetHeader::NEEDS_CSUM,
         gso_type: VnetHeader::GSO_TCPV4,
@@ -195,13 +203,13 @@ mod tests {
     #[test]
     fn each_segment_is_full_sums_up_and_lies_in_a_slot_of_its_own() {
         let mut frame = large_frame().unwrap();
-        let whole = frame.bytes().to_vec();
+        let original = frame.bytes().to_vec();
         let mut slots = vec![[0; SLOT_BYTES]; SEGMENTS];
         assert_eq!(cut(&mut frame, Payload::InPlace, &mut slots).unwrap(), SEGMENTS);
         assert!(slots.iter().flatten().all(|byte| *byte == 0));
         assert_eq!(cut(&mut frame, Payload::Copied, &mut slots).unwrap(), SEGMENTS);
-        assert_eq!(frame.bytes(), whole);
-        let payloads = whole[HEADER_BYTES..].chunks_exact(SEGMENT_BYTES);
+        assert_eq!(frame.bytes(), original);
+        let payloads = original[HEADER_BYTES..].chunks_exact(SEGMENT_BYTES);
         assert_eq!(payloads.len(), SEGMENTS);
         for (slot, payload) in slots.iter().zip(payloads) {
             let segment = &slot[..HEADER_BYTES + SEGMENT_BYTES];
@@ -209,7 +217,7 @@ mod tests {
             // The sum over a correct checksum and its data is all ones.
             assert_eq!(Sum::from_bytes(&segment[IP_AT..TCP_AT]).word(), 0xffff);
             let addresses =
-                [IP_AT + 12, IP_AT + 16].map(|at| segment[at..][..4].try_into().unwrap());
+                [IP_AT + 12, IP_AT + 16].map(|index| segment[index..][..4].try_into().unwrap());
             let bytes = (segment.len() - TCP_AT) as u16;
             let pseudo = Sum::pseudo_ipv4(addresses[0], addresses[1], 6, bytes);
             assert_eq!(pseudo.concat(Sum::from_bytes(&segment[TCP_AT..])).word(), 0xffff);

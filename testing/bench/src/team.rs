@@ -20,28 +20,29 @@ const RECEIVED: Outgoing = Outgoing { driver: "af_xdp", flows: 64, queues: 1 };
 
 /// Measures `pairs` pairs of each comparison.
 pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
-    let mut works = Vec::new();
-    for of in SENT {
-        let what = "The daemon's CPU time for a 64-byte frame from a VM to a wire's far end";
-        let works_out = works_of("out", what, of);
-        let mut outward = Outward::start(of)?;
-        works.extend(compare(works_out, pairs, |way| {
-            outward.leave_by(way)?;
+    let mut benchmarks = Vec::new();
+    for outgoing in SENT {
+        let description = "The daemon's CPU time for a 64-byte frame from a VM to a wire's far end";
+        let works_out = works_of("out", description, outgoing);
+        let mut outward = Outward::start(outgoing)?;
+        benchmarks.extend(compare(works_out, pairs, |way_out| {
+            outward.leave_by(way_out)?;
             outward.ns_per_frame()
         })?);
     }
-    let what = "The processor's work for a 64-byte frame from a wire's far end to a VM";
-    let works_in = works_of("in", what, RECEIVED);
+    let description = "The processor's work for a 64-byte frame from a wire's far end to a VM";
+    let works_in = works_of("in", description, RECEIVED);
     let mut inward = Inward::start(RECEIVED)?;
-    works.extend(compare(works_in, pairs, |way| inward.ns_per_frame(way))?);
-    Ok(works)
+    benchmarks.extend(compare(works_in, pairs, |way_out| inward.ns_per_frame(way_out))?);
+    Ok(benchmarks)
 }
 
-fn works_of(direction: &str, what: &str, of: Outgoing) -> [Work; 3] {
-    let Outgoing { driver, flows, .. } = of;
+fn works_of(direction: &str, description: &str, outgoing: Outgoing) -> [Work; 3] {
+    let Outgoing { driver, flows, .. } = outgoing;
     ALGORITHMS.map(|algorithm| {
         let name = format!("team-{direction}-{driver}-{flows}-{algorithm}");
-        let title = format!("{what} ({of}), by a team of two, `{MODE}`, `{algorithm}`");
+        let title =
+            format!("{description} ({outgoing}), by a team of two, `{MODE}`, `{algorithm}`");
         Work::new(&name, &title, "Suimon, one uplink", "ns")
             .less_is_better()
             .with_bar(Bar::Ratio(0.95))
@@ -50,15 +51,15 @@ fn works_of(direction: &str, what: &str, of: Outgoing) -> [Work; 3] {
 
 /// Compares the measurement of one uplink with each of the teams.
 fn compare(
-    mut works: [Work; 3],
+    mut benchmarks: [Work; 3],
     pairs: usize,
     mut sample: impl FnMut(WayOut) -> Result<Sample>,
 ) -> Result<[Work; 3]> {
     for _ in 0..pairs {
         let peer = sample(WayOut::Uplink)?;
-        for (work, algorithm) in works.iter_mut().zip(ALGORITHMS) {
+        for (work, algorithm) in benchmarks.iter_mut().zip(ALGORITHMS) {
             work.push(Pair { peer, suimon: sample(WayOut::Team(MODE, algorithm))? });
         }
     }
-    Ok(works)
+    Ok(benchmarks)
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use suimon_rig::{Daemon, Rig, Testpmd, TestpmdSpec, ovs};
 
-use crate::report::{Bar, Pair, Sample, Work, is_wanted};
+use crate::report::{Bar, Pair, Sample, Work, needs_measurement};
 
 /// CPU of the switch and CPU of the VMs.
 pub(crate) const SWITCHING: u16 = 0;
@@ -53,7 +53,7 @@ fn measure_with(frames: Frames, pairs: usize) -> Result<Work> {
     if !ovs::is_installed() {
         work.missing = Some("openvswitch-switch-dpdk is not installed".to_owned());
     }
-    while is_wanted(&work, pairs) {
+    while needs_measurement(&work, pairs) {
         let peer = through_open_vswitch(frames)?;
         work.push(Pair { peer, suimon: through_suimon(frames)? });
     }

@@ -27,24 +27,24 @@ const PACK_PROMISE_S: f64 = 10.0;
 
 /// Measures `pairs` pairs of each comparison.
 pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
-    let mut works = Vec::new();
-    for of in SENT {
-        works.push(cost(of, pairs)?);
+    let mut benchmarks = Vec::new();
+    for outgoing in SENT {
+        benchmarks.push(cost(outgoing, pairs)?);
     }
-    works.extend(reactions(pairs.max(ROUNDS_MIN))?);
-    Ok(works)
+    benchmarks.extend(reactions(pairs.max(ROUNDS_MIN))?);
+    Ok(benchmarks)
 }
 
 /// Measures the cost of VMQ. Queue time is accounted with VMQ and without, so it favours neither.
-fn cost(of: Outgoing, pairs: usize) -> Result<Work> {
-    let Outgoing { flows, queues, .. } = of;
+fn cost(outgoing: Outgoing, pairs: usize) -> Result<Work> {
+    let Outgoing { flows, queues, .. } = outgoing;
     let title = format!(
         "The daemon's CPU time for a 64-byte frame from a VM with {queues} queues to a wire's far \
-         end ({of}), with dynamic VMQ"
+         end ({outgoing}), with dynamic VMQ"
     );
     let peer = "Suimon, `vmq.enabled = false`";
     let mut work = Work::new(&format!("vmq-cost-{flows}"), &title, peer, "ns").less_is_better();
-    let mut outward = Outward::start(of)?;
+    let mut outward = Outward::start(outgoing)?;
     let mut sample = |enabled: &str| {
         outward.set_vmq(enabled)?;
         outward.ns_per_frame()
@@ -77,9 +77,12 @@ fn reactions(rounds: usize) -> Result<[Work; 2]> {
         let load = host.load(&rig, None)?;
         let spread_s = host.spread(&load)?.as_secs_f64();
         thread::sleep(LOADED);
-        let ended = host.end(load)?;
-        let pack_s = host.pack(ended)?.as_secs_f64();
-        let pair = |peer, suimon| Pair { peer: Sample::alone(peer), suimon: Sample::alone(suimon) };
+        let last = host.end(load)?;
+        let pack_s = host.pack(last)?.as_secs_f64();
+        let pair = |peer, suimon| Pair {
+            peer: Sample::without_distance(peer),
+            suimon: Sample::without_distance(suimon),
+        };
         spread.push(pair(OVS_SPREAD_S, spread_s));
         pack.push(pair(PACK_PROMISE_S, pack_s));
     }
@@ -89,7 +92,7 @@ fn reactions(rounds: usize) -> Result<[Work; 2]> {
 /// Adds the range of the times to the title; the table contains the range of the ratios only.
 fn with_range(mut work: Work) -> Work {
     let times = || work.pairs.iter().map(|pair| pair.suimon.rate);
-    let (least, most) = (times().fold(f64::MAX, f64::min), times().fold(0.0, f64::max));
-    work.title = format!("{} ({least:.2} to {most:.2} s)", work.title);
+    let (min, max) = (times().fold(f64::MAX, f64::min), times().fold(0.0, f64::max));
+    work.title = format!("{} ({min:.2} to {max:.2} s)", work.title);
     work
 }

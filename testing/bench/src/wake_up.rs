@@ -22,7 +22,7 @@ pub(crate) fn round_trips(cpus: [u16; 2], pings: &Pings) -> Result<Vec<f64>> {
     let (ping, pong) = (new()?, new()?);
     thread::scope(|scope| {
         let answering = scope.spawn(|| answer(cpus[1], pings.count, &ping, &pong));
-        let asking = scope.spawn(|| ask(cpus[0], pings, &ping, &pong));
+        let asking = scope.spawn(|| measure_pings(cpus[0], pings, &ping, &pong));
         let times = asking.join().ok().context("the asking thread panicked")?;
         answering.join().ok().context("the answering thread panicked")??;
         times
@@ -38,15 +38,15 @@ fn answer(cpu: u16, count: u32, ping: &OwnedFd, pong: &OwnedFd) -> Result<()> {
     Ok(())
 }
 
-fn ask(cpu: u16, pings: &Pings, ping: &OwnedFd, pong: &OwnedFd) -> Result<Vec<f64>> {
+fn measure_pings(cpu: u16, pings: &Pings, ping: &OwnedFd, pong: &OwnedFd) -> Result<Vec<f64>> {
     pin(cpu)?;
     let mut times = Vec::new();
     for _ in 0..pings.count {
         thread::sleep(pings.between);
-        let began = Instant::now();
+        let started = Instant::now();
         write(ping, &1_u64.to_ne_bytes())?;
         read(pong, &mut [0; 8])?;
-        times.push(began.elapsed().as_secs_f64() * 1e6);
+        times.push(started.elapsed().as_secs_f64() * 1e6);
     }
     Ok(times)
 }

@@ -16,10 +16,10 @@ pub(crate) const FAR_MAC: &str = "00:01:02:03:04:01";
 const ANNOUNCEMENT: [u8; 60] = {
     let mut frame = [0; 60];
     let head = [255, 255, 255, 255, 255, 255, 0, 1, 2, 3, 4, 1, 0x88, 0xb5];
-    let mut at = 0;
-    while at < head.len() {
-        frame[at] = head[at];
-        at += 1;
+    let mut offset = 0;
+    while offset < head.len() {
+        frame[offset] = head[offset];
+        offset += 1;
     }
     frame
 };
@@ -39,8 +39,8 @@ impl Wires {
     pub(crate) fn new(rig: &Rig, count: usize, namespace: Option<&Namespace>) -> Result<Self> {
         let far = Namespace::new(rig, "far")?;
         let mut wires = Self { near: Vec::new(), ends: Vec::new(), far };
-        let here = process::id().to_string();
-        let owner = namespace.map_or(here.as_str(), Namespace::name);
+        let own_process = process::id().to_string();
+        let owner = namespace.map_or(own_process.as_str(), Namespace::name);
         for _ in 0..count {
             let (near, end) = (rig.device("n"), rig.device("f"));
             let add = ["ip", "link", "add", &end, "type", "veth", "peer", "name", &near];

@@ -94,7 +94,7 @@ pub struct Client {
     outstanding: u32,
     payloads: PayloadTable,
     /// Number of requests issued.
-    asked: u64,
+    requested: u64,
     dice: u64,
     answers: Arc<Answers>,
     done: u64,
@@ -130,7 +130,7 @@ impl Client {
             free_readers: (first_reader..tags).collect(),
             outstanding: 0,
             payloads: PayloadTable::with_memory(tags, spec.bytes as usize, usage),
-            asked: 0,
+            requested: 0,
             dice: 0x2545_f491_4f6c_dd1d,
             answers: Arc::default(),
             done: 0,
@@ -151,7 +151,7 @@ impl Client {
     }
 
     fn has_more(&self) -> bool {
-        self.spec.asks != Asks::Filling || self.asked < self.places()
+        self.spec.asks != Asks::Filling || self.requested < self.places()
     }
 
     /// Returns the next pseudorandom number (xorshift64, Marsaglia).
@@ -164,7 +164,7 @@ impl Client {
 
     /// Returns the index of the next request's location on the disk.
     fn next_place(&mut self) -> u64 {
-        let number = if self.spec.asks.is_random() { self.throw() } else { self.asked };
+        let number = if self.spec.asks.is_random() { self.throw() } else { self.requested };
         number % self.places()
     }
 
@@ -196,7 +196,7 @@ impl DiskQueue for Client {
             let range = ByteRange::new(self.next_place() * bytes, bytes);
             let range = range.expect("places are within the disk");
             requests.push(DiskRequest { tag, op, range });
-            self.asked += 1;
+            self.requested += 1;
             self.outstanding += 1;
             count += 1;
         }
@@ -207,8 +207,8 @@ impl DiskQueue for Client {
         &self.payloads
     }
 
-    fn zero_payload(&mut self, tag: u32, from: u64, len: u64) {
-        self.payloads.zero(tag, from, len);
+    fn zero_payload(&mut self, tag: u32, start: u64, len: u64) {
+        self.payloads.zero(tag, start, len);
     }
 
     fn complete(&mut self, tag: u32, outcome: DiskOutcome) {
@@ -231,8 +231,8 @@ impl DiskQueue for Client {
     }
 
     fn arm(&mut self) -> ArmResult {
-        let is_done = self.outstanding == self.spec.depth || !self.has_more();
-        if is_done { ArmResult::Armed } else { ArmResult::Pending }
+        let is_complete = self.outstanding == self.spec.depth || !self.has_more();
+        if is_complete { ArmResult::Armed } else { ArmResult::Pending }
     }
 
     fn disarm(&mut self) {}

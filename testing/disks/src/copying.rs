@@ -48,9 +48,9 @@ fn serve(exports: &DiskExports, disk: OpenedDisk, stream: UnixStream) -> Result<
 /// The disk does not exist, or the process has no descriptor left.
 pub fn used(exports: &Arc<DiskExports>, disk: OpenedDisk) -> Result<NbdConnection> {
     let export = exports.export_of(disk).context("there is no such disk")?;
-    let (inside, ours) = UnixStream::pair()?;
-    serve_stream(inside.into(), "a test", &exports.nbd());
-    Ok(NbdConnection::connect(ours.into(), export.name(), true, &start())?)
+    let (server_end, client_end) = UnixStream::pair()?;
+    serve_stream(server_end.into(), "a test", &exports.nbd());
+    Ok(NbdConnection::connect(client_end.into(), export.name(), true, &start())?)
 }
 
 fn start() -> ThreadStart {
@@ -110,11 +110,11 @@ impl CopiedDisk {
         let dirty = Arc::new(DirtyMap::new(size));
         exports.worker().storage().begin_mirror(disk.id(), Some(Arc::clone(&dirty)))?;
         let mut copied = Self { mirror: None, exports: Arc::clone(exports), disk };
-        let (inside, ours) = UnixStream::pair()?;
-        let own = serve(exports, disk, inside)?;
-        let own = NbdConnection::connect(ours.into(), &own, false, &start())?;
+        let (server_end, client_end) = UnixStream::pair()?;
+        let disk_name = serve(exports, disk, server_end)?;
+        let connection = NbdConnection::connect(client_end.into(), &disk_name, false, &start())?;
         let copy = NbdConnection::connect(stream.into(), name, true, &start())?;
-        copied.mirror = Some(Mirror::start(Box::new(own), Box::new(copy), dirty)?);
+        copied.mirror = Some(Mirror::start(Box::new(connection), Box::new(copy), dirty)?);
         Ok(copied)
     }
 

@@ -84,8 +84,8 @@ pub fn hollow_disk() -> DiskSpec {
 /// Returns a client of such a disk that reads 4 KiB with `depth` outstanding requests.
 #[must_use]
 pub fn hollow_client(depth: u32, wake: &Arc<OwnedFd>) -> Client {
-    let asks = Asks::RandomReads;
-    let spec = ClientSpec { asks, depth, bytes: REQUEST_BYTES, disk_bytes: DISK_BYTES };
+    let pattern = Asks::RandomReads;
+    let spec = ClientSpec { asks: pattern, depth, bytes: REQUEST_BYTES, disk_bytes: DISK_BYTES };
     Client::new(spec, Arc::clone(wake))
 }
 
@@ -130,18 +130,18 @@ fn cost_of(mut workers: Vec<StorageEngine>, mut now: Time, load: &EngineLoad) ->
     };
     let under_way = u64::from(REQUESTS.max(load.busy));
     let count = MEASURED / under_way.min(load.ends as u64).max(1);
-    let done = |workers: &[StorageEngine]| -> u64 {
-        let of = |work: &StorageEngine| -> u64 {
+    let completed = |workers: &[StorageEngine]| -> u64 {
+        let requests_of = |work: &StorageEngine| -> u64 {
             let disks = (0..load.busy).filter_map(|disk| work.tally(disk as usize));
-            disks.map(|of| of.reads.requests).sum()
+            disks.map(|counters| counters.reads.requests).sum()
         };
-        workers.iter().map(of).sum()
+        workers.iter().map(requests_of).sum()
     };
     turns(&mut workers, count / 10);
-    let (before, began) = (done(&workers), cpu_ns());
+    let (before, started) = (completed(&workers), cpu_ns());
     turns(&mut workers, count);
-    let spent = cpu_ns() - began;
-    spent as f64 / (done(&workers) - before) as f64
+    let cpu_time = cpu_ns() - started;
+    cpu_time as f64 / (completed(&workers) - before) as f64
 }
 
 fn worker(now: Time, load: &EngineLoad) -> Result<StorageEngine> {
@@ -155,13 +155,13 @@ fn workers(now: Time, load: &EngineLoad, count: u32) -> Result<Vec<StorageEngine
     let spec = StoreSpec { depth_min, depth_max, ..StoreSpec::default() };
     let mut store = Store::new(Capacity::Declared(10_000_000));
     let limits = LimitsSource::Own(held_to.limits(disks * count));
-    let all = (0..disks * count).map(|disk| Proposal::Disk(DiskId(disk), limits));
-    let changes = store.propose(&all.collect::<Vec<_>>(), false)?;
+    let proposals = (0..disks * count).map(|disk| Proposal::Disk(DiskId(disk), limits));
+    let changes = store.propose(&proposals.collect::<Vec<_>>(), false)?;
     let mut workers: Vec<StorageEngine> = Vec::new();
     let mut shared = None;
-    for at in 0..count {
+    for number in 0..count {
         let mut work = StorageEngine::new(Box::new(NullIo::ending(ends)?));
-        work.set_worker(WorkerId(u16::try_from(at)?));
+        work.set_worker(WorkerId(u16::try_from(number)?));
         work.add_store(now, STORE, spec.clone(), shared.as_ref());
         for change in &changes {
             if shared.is_some() {
@@ -173,7 +173,7 @@ fn workers(now: Time, load: &EngineLoad, count: u32) -> Result<Vec<StorageEngine
         if count > 1 && shared.is_none() {
             shared = work.share_store(now, STORE);
         }
-        add_disks(&mut work, load, (&store, at * disks))?;
+        add_disks(&mut work, load, (&store, number * disks))?;
         workers.push(work);
     }
     Ok(workers)
@@ -189,8 +189,9 @@ fn add_disks(
     let wake = Arc::new(never_readable()?);
     for number in 0..disks {
         let slot = store.slot(DiskId(first + number)).context("it was proposed")?;
-        let place = (held_to != QosLimits::NoStore).then_some(DiskLocation { store: STORE, slot });
-        let added = work.add_disk(hollow_disk(), place).ok().context("the disk is refused")?;
+        let location =
+            (held_to != QosLimits::NoStore).then_some(DiskLocation { store: STORE, slot });
+        let added = work.add_disk(hollow_disk(), location).ok().context("the disk is refused")?;
         if number < busy {
             let client = hollow_client((REQUESTS / busy).max(1), &wake);
             work.add_queue(added, Box::new(client)).context("the disk is not there")?;

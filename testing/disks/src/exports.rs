@@ -66,13 +66,16 @@ impl DiskExports {
     /// Returns the shape of a disk; `None` if it does not exist.
     #[must_use]
     pub fn shape(&self, disk: OpenedDisk) -> Option<DiskGeometry> {
-        self.disks().iter().find(|of| of.disk == disk).map(|of| of.shape)
+        self.disks().iter().find(|exported| exported.disk == disk).map(|exported| exported.shape)
     }
 
     /// Returns the NBD export of a disk; `None` if it does not exist.
     #[must_use]
     pub fn export_of(&self, disk: OpenedDisk) -> Option<Export> {
-        self.disks().iter().find(|of| of.disk == disk).map(|of| of.export.clone())
+        self.disks()
+            .iter()
+            .find(|exported| exported.disk == disk)
+            .map(|exported| exported.export.clone())
     }
 
     /// Exports a raw file as a disk of the file's size with sectors of 512 bytes.
@@ -183,10 +186,10 @@ impl DiskExports {
     /// The export does not exist, or its file could not be written.
     pub fn remove(&self, name: &str) -> Result<()> {
         let mut disks = self.disks();
-        let at = disks.iter().position(|of| of.export.name() == name);
-        let of = disks.remove(at.with_context(|| format!("there is no export {name}"))?);
+        let index = disks.iter().position(|exported| exported.export.name() == name);
+        let exported = disks.remove(index.with_context(|| format!("there is no export {name}"))?);
         drop(disks);
-        self.worker.close_disk(of.disk)
+        self.worker.close_disk(exported.disk)
     }
 
     fn disks(&self) -> std::sync::MutexGuard<'_, Vec<Exported>> {
@@ -196,13 +199,13 @@ impl DiskExports {
 
 impl NbdExports for DiskExports {
     fn exports(&self) -> Vec<Export> {
-        self.disks().iter().map(|of| of.export.clone()).collect()
+        self.disks().iter().map(|exported| exported.export.clone()).collect()
     }
 
     fn attach(&self, name: &str, queue: NbdQueue) -> Result<(), String> {
         let disks = self.disks();
-        let found = disks.iter().find(|of| of.export.name() == name);
-        let disk = found.context("it is gone").map_err(|error| error.to_string())?.disk;
+        let export = disks.iter().find(|exported| exported.export.name() == name);
+        let disk = export.context("it is gone").map_err(|error| error.to_string())?.disk;
         drop(disks);
         self.worker.add_queue(disk, Box::new(queue)).map_err(|error| error.to_string())
     }

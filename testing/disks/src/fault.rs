@@ -25,11 +25,11 @@ impl FromStr for Fault {
     type Err = anyhow::Error;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (kind, every) = text.split_once(':').context("a fault is KIND:N")?;
-        let every = every.parse::<u64>()?.max(1);
+        let (kind, interval) = text.split_once(':').context("a fault is KIND:N")?;
+        let interval = interval.parse::<u64>()?.max(1);
         match kind {
-            "lose" => Ok(Self::Lose(every)),
-            "double" => Ok(Self::Double(every)),
+            "lose" => Ok(Self::Lose(interval)),
+            "double" => Ok(Self::Double(interval)),
             _ => bail!("{kind} is no fault; `lose` and `double` are"),
         }
     }
@@ -70,11 +70,11 @@ impl FaultyIo {
     }
 
     fn file(&self, slot: FileSlot) -> Option<&Arc<dyn DiskFile>> {
-        self.files.iter().find(|(of, _)| *of == slot).map(|(_, file)| file)
+        self.files.iter().find(|(open_slot, _)| *open_slot == slot).map(|(_, file)| file)
     }
 
     fn double_what_is_due(&mut self) {
-        while self.later.front().is_some_and(|(at, ..)| *at <= self.writes) {
+        while self.later.front().is_some_and(|(write_number, ..)| *write_number <= self.writes) {
             let Some((_, slot, offset, bytes)) = self.later.pop_front() else { return };
             if let Some(file) = self.file(slot) {
                 let _ = file.write_at(offset, &bytes);
@@ -108,17 +108,17 @@ impl FileIo for FaultyIo {
     }
 
     fn remove_file(&mut self, slot: FileSlot) {
-        self.files.retain(|(of, _)| *of != slot);
+        self.files.retain(|(open_slot, _)| *open_slot != slot);
         self.io.remove_file(slot);
     }
 
     fn submit(&mut self, file: FileSlot, op: FileRequest<'_>, token: u64) -> bool {
-        let FileRequest::Write { offset, ref from, is_durable } = op else {
+        let FileRequest::Write { offset, from: ref bytes, is_durable } = op else {
             return self.io.submit(file, op, token);
         };
-        let (number, len) = (self.writes + 1, from.len);
+        let (number, len) = (self.writes + 1, bytes.len);
         let op = match self.fault {
-            Some(Fault::Lose(every)) if number % every == 0 => FileRequest::Flush,
+            Some(Fault::Lose(interval)) if number % interval == 0 => FileRequest::Flush,
             _ => op,
         };
         if !self.io.submit(file, op, token) {
@@ -127,7 +127,7 @@ impl FileIo for FaultyIo {
         self.writes = number;
         self.durable_writes.fetch_add(is_durable.into(), Ordering::Relaxed);
         match self.fault {
-            Some(Fault::Double(every)) if number % every == 0 && self.chosen.is_none() => {
+            Some(Fault::Double(interval)) if number % interval == 0 && self.chosen.is_none() => {
                 self.chosen = Some((token, file, offset, len));
             }
             _ => {}
@@ -139,10 +139,10 @@ impl FileIo for FaultyIo {
         self.io.submit_queued()
     }
 
-    fn poll_done(&mut self, done: &mut Vec<FileCompletion>) -> usize {
-        let before = done.len();
-        let count = self.io.poll_done(done);
-        for FileCompletion { token, .. } in done.iter().skip(before) {
+    fn poll_done(&mut self, completions: &mut Vec<FileCompletion>) -> usize {
+        let before = completions.len();
+        let count = self.io.poll_done(completions);
+        for FileCompletion { token, .. } in completions.iter().skip(before) {
             self.handle_done(*token);
         }
         self.double_what_is_due();

@@ -69,9 +69,9 @@ impl FileIo for NullIo {
         Ok(())
     }
 
-    fn poll_done(&mut self, done: &mut Vec<FileCompletion>) -> usize {
+    fn poll_done(&mut self, completions: &mut Vec<FileCompletion>) -> usize {
         let count = self.ended.len().min(self.told_at_once);
-        done.extend(self.ended.drain(..count));
+        completions.extend(self.ended.drain(..count));
         count
     }
 

@@ -37,9 +37,9 @@ impl NegotiatedFeaturesFile {
     /// Replaces the file atomically, so that it is complete if the process dies.
     fn write(&self, promise: NegotiatedFeatures) -> std::io::Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
-        let aside = file.with_extension("new");
-        std::fs::write(&aside, format!("{} {}\n", promise.features, promise.queue_pairs))?;
-        std::fs::rename(aside, file)
+        let new_file = file.with_extension("new");
+        std::fs::write(&new_file, format!("{} {}\n", promise.features, promise.queue_pairs))?;
+        std::fs::rename(new_file, file)
     }
 }
 

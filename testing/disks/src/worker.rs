@@ -65,8 +65,8 @@ impl DiskWorker {
 
     fn start_with(placements: &[CpuAffinity], io: Arc<dyn FileIoSource>) -> Result<Self> {
         let storage = StoragePlane::new(io);
-        let works = Arc::new(storage.clone());
-        let plane = DataPlane::start_with(placements, Arc::new(WorkerThreads), works)?;
+        let storage_tasks = Arc::new(storage.clone());
+        let plane = DataPlane::start_with(placements, Arc::new(WorkerThreads), storage_tasks)?;
         storage.add_store(STORE, StoreSpec::default())?;
         Ok(Self { plane, storage, disks: AtomicU32::new(1) })
     }

@@ -43,9 +43,9 @@ impl Places {
         ];
         let mut load = Vec::new();
         for (disk, job, seconds, pause) in jobs {
-            let words =
-                fio_words(rig.folder(), &self.nbd, disk, &format!("{job} --runtime={seconds}"));
-            let round = format!("while {words} >/dev/null; do sleep {pause}; done");
+            let arguments =
+                fio_command(rig.folder(), &self.nbd, disk, &format!("{job} --runtime={seconds}"));
+            let round = format!("while {arguments} >/dev/null; do sleep {pause}; done");
             let name = format!("fio-{disk}");
             load.push(Process::start(rig, &name, &["sh", "-c", &round])?);
         }
@@ -57,13 +57,13 @@ impl Places {
     }
 }
 
-fn fio_words(folder: &Path, socket: &str, disk: &str, job: &str) -> String {
+fn fio_command(folder: &Path, socket: &str, disk: &str, job: &str) -> String {
     let command = fio::command(folder, socket, disk, job);
-    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let command_words = std::iter::once(command.get_program()).chain(command.get_args());
     // The time limit of a test's job does not apply to a demonstration.
-    let words: Vec<String> =
-        words.skip(2).map(|word| format!("'{}'", word.to_string_lossy())).collect();
-    words.join(" ")
+    let arguments: Vec<String> =
+        command_words.skip(2).map(|argument| format!("'{}'", argument.to_string_lossy())).collect();
+    arguments.join(" ")
 }
 
 /// Returns the programs that the VM needs for its load and to list its devices.

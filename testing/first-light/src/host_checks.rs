@@ -39,8 +39,8 @@ pub(crate) fn check_host(temporary: &Path) -> Result<()> {
     );
     if let Err(error) = File::options().read(true).write(true).open(TUN) {
         bail!(
-            "{TUN} cannot be opened ({error}), and the guests' TAP devices need it; load the module \
-             with `modprobe tun`, or start this container with --device {TUN}"
+            "{TUN} cannot be opened ({error}), and the guests' TAP devices need it; load the \
+             module with `modprobe tun`, or start this container with --device {TUN}"
         );
     }
     for program in PROGRAMS {
@@ -49,15 +49,15 @@ pub(crate) fn check_host(temporary: &Path) -> Result<()> {
             "{program} is not installed, and the demonstration starts it; run `scripts/setup run`"
         );
     }
-    let shown = temporary.display();
+    let path_text = temporary.display();
     let Ok(space) = rustix::fs::statvfs(temporary) else {
-        bail!("{shown} cannot hold temporary files; set TMPDIR to a directory that exists");
+        bail!("{path_text} cannot hold temporary files; set TMPDIR to a directory that exists");
     };
     let free_mib = space.f_bavail.saturating_mul(space.f_frsize) >> 20;
     ensure!(
         free_mib >= SPACE_MIB,
-        "disk full: {shown} has {free_mib} MiB free, and the demonstration needs {SPACE_MIB} MiB; \
-         delete files there, or set TMPDIR to a directory with more room"
+        "disk full: {path_text} has {free_mib} MiB free, and the demonstration needs {SPACE_MIB} \
+         MiB; delete files there, or set TMPDIR to a directory with more room"
     );
     Ok(())
 }

@@ -53,8 +53,8 @@ fn run() -> Result<()> {
     let stop = StopSignal::new()?;
     let rig = Rig::new()?;
     let folder = rig.folder().to_owned();
-    let scene = Scene::set(&rig, &stop);
-    let result = scene.and_then(|(mut scene, mut vm)| {
+    let result = Scene::set(&rig, &stop);
+    let result = result.and_then(|(mut scene, mut vm)| {
         scene.look_inside(&mut vm)?;
         vm.leave_a_shell()?;
         scene.explain()?;
@@ -125,9 +125,9 @@ impl Scene {
             "starting suimon lab work: it runs the experiments that the console's page Lab asks for",
         );
         let lab = program("suimon-lab")?;
-        let words = [lab.as_str(), "work", "--results", &results];
+        let arguments = [lab.as_str(), "work", "--results", &results];
         let mut scene = Self {
-            _lab: Process::start(rig, "lab", &words)?,
+            _lab: Process::start(rig, "lab", &arguments)?,
             traffic: Vec::new(),
             _vms: vms,
             daemon,
@@ -148,9 +148,9 @@ impl Scene {
              http://{WORLD}/file; do :; done"
         );
         self.traffic.push(self.guests[0].start(rig, "download", &["sh", "-c", &download])?);
-        let streams = |to: &str| {
+        let streams = |address: &str| {
             format!(
-                "while :; do iperf3 --client {to} --parallel 4 --time {HIGH_S}; sleep {LOW_S}; done"
+                "while :; do iperf3 --client {address} --parallel 4 --time {HIGH_S}; sleep {LOW_S}; done"
             )
         };
         self.traffic.push(self.guests[1].start(rig, "stream", &["sh", "-c", &streams(WORLD)])?);
@@ -236,10 +236,10 @@ impl Scene {
     /// Prints one line per second, and the placement of queues on each change, until a stop is
     /// requested.
     fn show_rates(&mut self, stop: &StopSignal, seconds: Option<u64>) -> Result<()> {
-        let began = Instant::now();
+        let started = Instant::now();
         let mut map = String::new();
         let mut last = self.bytes()?;
-        let mut next = began + Duration::from_secs(1);
+        let mut next = started + Duration::from_secs(1);
         while !stop.is_asked() {
             thread::sleep(
                 next.saturating_duration_since(Instant::now()).min(Duration::from_millis(50)),
@@ -249,7 +249,7 @@ impl Scene {
             }
             self.daemon.process().check_running()?;
             let now = self.bytes()?;
-            let mut line = format!("{:>4} s ", began.elapsed().as_secs());
+            let mut line = format!("{:>4} s ", started.elapsed().as_secs());
             let period = now.time.duration_since(last.time).as_secs_f64();
             for port in &now.ports {
                 // Counters of a port that was added or recreated begin at zero.
@@ -266,7 +266,7 @@ impl Scene {
                 );
             }
             println!("{line}");
-            if began.elapsed().as_secs() % 5 == 0 {
+            if started.elapsed().as_secs() % 5 == 0 {
                 println!("{}", disks::line(&self.daemon)?);
             }
             let new_map = self.queue_map()?;
@@ -277,7 +277,7 @@ impl Scene {
             std::io::stdout().flush()?;
             last = now;
             next += Duration::from_secs(1);
-            if seconds.is_some_and(|seconds| began.elapsed() >= Duration::from_secs(seconds)) {
+            if seconds.is_some_and(|seconds| started.elapsed() >= Duration::from_secs(seconds)) {
                 return Ok(());
             }
         }
@@ -291,8 +291,9 @@ impl Scene {
         for worker in vmq["workers"].as_array().context("no list of processors")? {
             let number = &worker["worker"];
             let queues = vmq["queues"].as_array().context("no list of queues")?;
-            let here = queues.iter().filter(|queue| queue["worker"] == *number);
-            let names: Vec<&str> = here.filter_map(|queue| queue["queue"].as_str()).collect();
+            let queues_here = queues.iter().filter(|queue| queue["worker"] == *number);
+            let names: Vec<&str> =
+                queues_here.filter_map(|queue| queue["queue"].as_str()).collect();
             let names = if names.is_empty() { "none, parked".to_owned() } else { names.join(" ") };
             let _ = write!(text, "  processor {number}: {names}");
         }

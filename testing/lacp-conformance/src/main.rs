@@ -57,8 +57,8 @@ fn judge(options: Options) -> Result<u8> {
     let cases = options.cases()?;
     if options.list {
         for case in cases {
-            let long = if case.is_long { " (long)" } else { "" };
-            writeln!(out, "{:<32} {}{long} [{}]", case.id, case.title, case.clause)?;
+            let suffix = if case.is_long { " (long)" } else { "" };
+            writeln!(out, "{:<32} {}{suffix} [{}]", case.id, case.title, case.clause)?;
         }
         return Ok(0);
     }

@@ -90,10 +90,11 @@ impl Options {
                 bail!("no case begins with {name:?}: see --list");
             }
         }
-        let named = |names: &[String], id: &str| names.iter().any(|n| id.starts_with(n.as_str()));
+        let matches_any =
+            |names: &[String], id: &str| names.iter().any(|n| id.starts_with(n.as_str()));
         Ok(cases::all()
-            .filter(|case| self.only.is_empty() || named(&self.only, case.id))
-            .filter(|case| !named(&self.skip, case.id))
+            .filter(|case| self.only.is_empty() || matches_any(&self.only, case.id))
+            .filter(|case| !matches_any(&self.skip, case.id))
             .collect())
     }
 }
@@ -102,9 +103,9 @@ impl Options {
 mod tests {
     use super::*;
 
-    fn chosen(words: &[&str]) -> Vec<&'static str> {
-        let words = ["lacp-conformance", "eth0"].iter().chain(words);
-        let options = Options::try_parse_from(words).unwrap();
+    fn chosen(arguments: &[&str]) -> Vec<&'static str> {
+        let arguments = ["lacp-conformance", "eth0"].iter().chain(arguments);
+        let options = Options::try_parse_from(arguments).unwrap();
         options.cases().unwrap().into_iter().map(|case| case.id).collect()
     }
 
@@ -120,8 +121,8 @@ mod tests {
 
     #[test]
     fn a_name_that_is_nobodys_is_refused() {
-        let words = ["lacp-conformance", "eth0", "--only", "tea."];
-        let error = Options::try_parse_from(words).unwrap().cases().unwrap_err();
+        let arguments = ["lacp-conformance", "eth0", "--only", "tea."];
+        let error = Options::try_parse_from(arguments).unwrap().cases().unwrap_err();
         assert!(error.to_string().contains("tea."));
     }
 

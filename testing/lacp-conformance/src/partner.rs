@@ -58,8 +58,8 @@ impl Partner {
         let device = device.copied().unwrap_or_default();
         let mut actor = self.info;
         if !self.state_is_fixed {
-            let both = State::SYNCHRONIZATION;
-            let flows = device.state.has(both) && actor.state.has(both);
+            let synchronization = State::SYNCHRONIZATION;
+            let flows = device.state.has(synchronization) && actor.state.has(synchronization);
             actor.state =
                 actor.state.put(State(State::COLLECTING.0 | State::DISTRIBUTING.0), flows);
         }

@@ -20,7 +20,7 @@ pub(crate) struct Probe {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sight {
     /// Destination address of the reply, which is the source address of the request.
-    pub(crate) asked: Mac,
+    pub(crate) source: Mac,
 }
 
 impl Probe {
@@ -44,7 +44,7 @@ impl Probe {
         let from: [u8; 4] = read(frame, 28)?;
         let to: [u8; 4] = read(frame, 38)?;
         (is_reply && from == self.target.octets() && to == self.sender.octets())
-            .then(|| read(frame, 0).map(|asked| Sight { asked }))
+            .then(|| read(frame, 0).map(|source| Sight { source }))
             .flatten()
     }
 }
@@ -56,16 +56,16 @@ mod tests {
     #[test]
     fn an_answer_is_told_from_a_request_and_from_others_answers() {
         let probe = Probe { target: [10, 0, 0, 1].into(), sender: [10, 0, 0, 9].into() };
-        let asks = [2, 0, 0, 0, 0, 9];
-        let request = probe.request(asks);
+        let source = [2, 0, 0, 0, 0, 9];
+        let request = probe.request(source);
         assert_eq!((request.len(), probe.sight(&request)), (60, None));
         // A reply as specified by RFC 826: sender and target exchanged, operation 2.
         let mut answer = request.clone();
-        answer[..6].copy_from_slice(&asks);
+        answer[..6].copy_from_slice(&source);
         answer[21] = 2;
         answer[28..32].copy_from_slice(&[10, 0, 0, 1]);
         answer[38..42].copy_from_slice(&[10, 0, 0, 9]);
-        assert_eq!(probe.sight(&answer), Some(Sight { asked: asks }));
+        assert_eq!(probe.sight(&answer), Some(Sight { source }));
         answer[31] = 2;
         assert_eq!(probe.sight(&answer), None);
         assert_eq!(probe.sight(&answer[..30]), None);

@@ -7,7 +7,7 @@ use crate::pdu::{Kind, Lacpdu};
 /// A received frame of any protocol.
 #[derive(Clone, Debug)]
 pub(crate) struct Heard {
-    pub(crate) at: Duration,
+    pub(crate) time: Duration,
     pub(crate) frame: Vec<u8>,
     pub(crate) kind: Kind,
 }
@@ -23,21 +23,21 @@ impl Heard {
 }
 
 /// Returns the LACPDUs among the received frames, with their times.
-pub(crate) fn lacpdus(heard: &[Heard]) -> impl DoubleEndedIterator<Item = (Duration, &Lacpdu)> {
-    heard.iter().filter_map(|one| Some((one.at, one.lacpdu()?)))
+pub(crate) fn lacpdus(received: &[Heard]) -> impl DoubleEndedIterator<Item = (Duration, &Lacpdu)> {
+    received.iter().filter_map(|received| Some((received.time, received.lacpdu()?)))
 }
 
 /// Returns the maximum number of times in one interval shorter than `window`.
 pub(crate) fn most_within(times: &[Duration], window: Duration) -> usize {
-    let mut most = 0;
+    let mut max_count = 0;
     let mut first = 0;
-    for (last, at) in times.iter().enumerate() {
-        while *at - times[first] >= window {
+    for (last, time) in times.iter().enumerate() {
+        while *time - times[first] >= window {
             first += 1;
         }
-        most = most.max(last + 1 - first);
+        max_count = max_count.max(last + 1 - first);
     }
-    most
+    max_count
 }
 
 /// Returns the intervals between consecutive times.
@@ -54,7 +54,7 @@ pub(crate) fn seconds(time: Duration) -> String {
 mod tests {
     use super::*;
 
-    fn at(times: &[u64]) -> Vec<Duration> {
+    fn durations(times: &[u64]) -> Vec<Duration> {
         times.iter().map(|ms| Duration::from_millis(*ms)).collect()
     }
 
@@ -62,15 +62,15 @@ mod tests {
     fn the_fullest_interval_is_found_wherever_it_is() {
         let second = Duration::from_secs(1);
         assert_eq!(most_within(&[], second), 0);
-        assert_eq!(most_within(&at(&[5]), second), 1);
-        assert_eq!(most_within(&at(&[0, 300, 600, 999, 5000]), second), 4);
-        assert_eq!(most_within(&at(&[0, 300, 600, 1000, 1300]), second), 3);
-        assert_eq!(most_within(&at(&[0, 4000, 4001, 4002]), second), 3);
+        assert_eq!(most_within(&durations(&[5]), second), 1);
+        assert_eq!(most_within(&durations(&[0, 300, 600, 999, 5000]), second), 4);
+        assert_eq!(most_within(&durations(&[0, 300, 600, 1000, 1300]), second), 3);
+        assert_eq!(most_within(&durations(&[0, 4000, 4001, 4002]), second), 3);
     }
 
     #[test]
     fn gaps_are_between_neighbours() {
-        assert_eq!(gaps(&at(&[10, 15, 40])), at(&[5, 25]));
-        assert!(gaps(&at(&[10])).is_empty());
+        assert_eq!(gaps(&durations(&[10, 15, 40])), durations(&[5, 25]));
+        assert!(gaps(&durations(&[10])).is_empty());
     }
 }

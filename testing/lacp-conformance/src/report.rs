@@ -52,7 +52,9 @@ pub(crate) struct Report {
 impl Report {
     /// Creates the report of these results.
     pub(crate) fn new(device: String, interfaces: Vec<String>, cases: Vec<Finding>) -> Self {
-        let count = |is: fn(&Outcome) -> bool| cases.iter().filter(|one| is(&one.outcome)).count();
+        let count = |is_outcome: fn(&Outcome) -> bool| {
+            cases.iter().filter(|finding| is_outcome(&finding.outcome)).count()
+        };
         Self {
             passed: count(|outcome| matches!(outcome, Outcome::Pass { .. })),
             failed: count(|outcome| matches!(outcome, Outcome::Fail { .. })),
@@ -78,13 +80,16 @@ impl Report {
     ///
     /// # Errors
     /// Writing fails.
-    pub(crate) fn write_totals(&self, to: &mut impl Write) -> io::Result<()> {
+    pub(crate) fn write_totals(&self, output: &mut impl Write) -> io::Result<()> {
         let Self { device, passed, failed, not_applicable, broken, .. } = self;
-        write!(to, "{device}: {passed} passed, {failed} failed, {not_applicable} not applicable")?;
+        write!(
+            output,
+            "{device}: {passed} passed, {failed} failed, {not_applicable} not applicable"
+        )?;
         if *broken > 0 {
-            write!(to, ", {broken} could not be run")?;
+            write!(output, ", {broken} could not be run")?;
         }
-        writeln!(to)
+        writeln!(output)
     }
 }
 
@@ -93,18 +98,19 @@ impl Finding {
     ///
     /// # Errors
     /// Writing fails.
-    pub(crate) fn write(&self, to: &mut impl Write) -> io::Result<()> {
+    pub(crate) fn write(&self, output: &mut impl Write) -> io::Result<()> {
         let Self { id, title, clause, seconds, outcome } = self;
-        let line = |word: &str, rest: &str| format!("{word:<5} {id:<32} {seconds:>6.2} s  {rest}");
+        let line =
+            |label: &str, detail: &str| format!("{label:<5} {id:<32} {seconds:>6.2} s  {detail}");
         match outcome {
-            Outcome::Pass { observed } => writeln!(to, "{}", line("pass", observed)),
-            Outcome::NotApplicable { reason } => writeln!(to, "{}", line("n/a", reason)),
-            Outcome::Broken { reason } => writeln!(to, "{}", line("ERROR", reason)),
+            Outcome::Pass { observed } => writeln!(output, "{}", line("pass", observed)),
+            Outcome::NotApplicable { reason } => writeln!(output, "{}", line("n/a", reason)),
+            Outcome::Broken { reason } => writeln!(output, "{}", line("ERROR", reason)),
             Outcome::Fail { expected, observed } => {
-                writeln!(to, "{}", line("FAIL", title))?;
-                writeln!(to, "      clause   {clause}")?;
-                writeln!(to, "      expected {expected}")?;
-                writeln!(to, "      observed {observed}")
+                writeln!(output, "{}", line("FAIL", title))?;
+                writeln!(output, "      clause   {clause}")?;
+                writeln!(output, "      expected {expected}")?;
+                writeln!(output, "      observed {observed}")
             }
         }
     }

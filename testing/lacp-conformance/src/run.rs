@@ -17,10 +17,10 @@ fn objection(case: &Case, session: &Session<'_>) -> Option<String> {
 
 /// Runs one case.
 pub(crate) fn run(case: &Case, session: &mut Session<'_>) -> Finding {
-    let began = session.now();
+    let started = session.now();
     session.begin_case();
     let outcome = match objection(case, session) {
-        Some(why) => Outcome::NotApplicable { reason: why },
+        Some(reason) => Outcome::NotApplicable { reason },
         None => match (case.judge)(session) {
             Ok(observed) => Outcome::Pass { observed },
             Err(Stop::Fail { expected, observed }) => Outcome::Fail { expected, observed },
@@ -32,7 +32,7 @@ pub(crate) fn run(case: &Case, session: &mut Session<'_>) -> Finding {
         id: case.id,
         title: case.title,
         clause: case.clause,
-        seconds: rounded(session.now() - began),
+        seconds: rounded(session.now() - started),
         outcome,
     }
 }

@@ -31,7 +31,7 @@ pub(crate) struct Seat {
     pub(crate) device: Option<PortInfo>,
     /// All frames received since the case began.
     pub(crate) heard: Vec<Heard>,
-    said: Option<(Duration, Lacpdu)>,
+    last_sent: Option<(Duration, Lacpdu)>,
 }
 
 /// The links, and the access to the interfaces and the clock.
@@ -46,7 +46,7 @@ pub(crate) struct Session<'w> {
 impl Seat {
     fn new(interface: usize) -> Self {
         let partner = Partner { voice: Behaviour::Mute, ..Partner::baseline(interface) };
-        Self { partner, device: None, heard: Vec::new(), said: None }
+        Self { partner, device: None, heard: Vec::new(), last_sent: None }
     }
 
     /// Returns the last LACPDU of the device in this case.
@@ -55,8 +55,11 @@ impl Seat {
     }
 
     /// Returns the LACPDUs since `since` with their times.
-    pub(crate) fn since(&self, since: Duration) -> Vec<(Duration, Lacpdu)> {
-        lacpdus(&self.heard).filter(|(at, _)| *at >= since).map(|(at, pdu)| (at, *pdu)).collect()
+    pub(crate) fn lacpdus_since(&self, since: Duration) -> Vec<(Duration, Lacpdu)> {
+        lacpdus(&self.heard)
+            .filter(|(time, _)| *time >= since)
+            .map(|(time, pdu)| (time, *pdu))
+            .collect()
     }
 
     /// Returns whether the last LACPDU of the device reports that frames pass and that the partner
@@ -74,9 +77,9 @@ impl Seat {
         if self.partner.voice != Behaviour::Answer {
             return None;
         }
-        let Some((at, said)) = &self.said else { return Some(Duration::ZERO) };
-        let news = self.partner.compose(self.device.as_ref()) != *said;
-        Some(*at + if news { APART } else { EVERY })
+        let Some((sent_at, sent_pdu)) = &self.last_sent else { return Some(Duration::ZERO) };
+        let has_changed = self.partner.compose(self.device.as_ref()) != *sent_pdu;
+        Some(*sent_at + if has_changed { APART } else { EVERY })
     }
 }
 
@@ -100,25 +103,25 @@ impl<'w> Session<'w> {
         self.sights.clear();
     }
 
-    /// Runs the partners until `done` returns true, for at most `limit`; returns whether it did.
+    /// Runs the partners until `is_done` returns true, for at most `limit`; returns whether it did.
     pub(crate) fn run_until(
         &mut self,
         limit: Duration,
-        mut done: impl FnMut(&Self) -> bool,
+        mut is_done: impl FnMut(&Self) -> bool,
     ) -> Result<bool> {
         let deadline = self.now() + limit;
         loop {
-            if done(self) {
+            if is_done(self) {
                 return Ok(true);
             }
             if self.now() >= deadline {
                 return Ok(false);
             }
-            self.speak()?;
+            self.send_due()?;
             let due = self.seats.iter().filter_map(Seat::due).min();
             let until = due.map_or(deadline, |due| due.min(deadline));
             if let Some(arrival) = self.world.receive(until)? {
-                self.hear(arrival.interface, arrival.at, arrival.frame)?;
+                self.hear(arrival.interface, arrival.time, arrival.frame)?;
             }
         }
     }
@@ -132,13 +135,13 @@ impl<'w> Session<'w> {
     pub(crate) fn say(&mut self, interface: usize) -> Result<()> {
         let seat = &mut self.seats[interface];
         let pdu = seat.partner.compose(seat.device.as_ref());
-        seat.said = Some((self.world.now(), pdu));
+        seat.last_sent = Some((self.world.now(), pdu));
         self.send(interface, &pdu.encode())
     }
 
     /// Sends a frame unchanged.
     pub(crate) fn send(&mut self, interface: usize, frame: &[u8]) -> Result<()> {
-        self.trace('>', interface, &Kind::of(frame));
+        self.trace('>', interface, &Kind::decode(frame));
         self.world.send(interface, frame)
     }
 
@@ -151,22 +154,22 @@ impl<'w> Session<'w> {
         frames: &[Vec<u8>],
     ) -> Result<u64> {
         let deadline = self.now() + time;
-        let mut sent = 0;
+        let mut sent_count = 0;
         let mut next = frames.iter().cycle();
         while self.now() < deadline {
             for frame in next.by_ref().take(BURST) {
                 self.world.send(interface, frame)?;
-                sent += 1;
+                sent_count += 1;
             }
-            self.speak()?;
+            self.send_due()?;
             // Receives at most as many frames as were sent, so that a device that sends more cannot
             // prolong the flood.
             for _ in 0..BURST {
                 let Some(arrival) = self.world.receive(Duration::ZERO)? else { break };
-                self.hear(arrival.interface, arrival.at, arrival.frame)?;
+                self.hear(arrival.interface, arrival.time, arrival.frame)?;
             }
         }
-        Ok(sent)
+        Ok(sent_count)
     }
 
     /// Sets a link down or up.
@@ -188,18 +191,18 @@ impl<'w> Session<'w> {
     /// [`Stop::NotApplicable`] if a link does not come into use. One case reports this as its
     /// failure; the other cases cannot be judged.
     pub(crate) fn establish(&mut self) -> Result<Duration, Stop> {
-        let began = self.now();
+        let started = self.now();
         for (interface, seat) in self.seats.iter_mut().enumerate() {
             seat.partner = Partner::baseline(interface);
         }
         let limit = self.setup.establish_limit;
         let everywhere = |session: &Self| session.seats.iter().all(Seat::is_in_use);
-        while self.now() < began + limit {
-            let asked = self.now();
+        while self.now() < started + limit {
+            let nudged_at = self.now();
             if self.run_until(PATIENCE, everywhere)? {
-                return Ok(self.now() - began);
+                return Ok(self.now() - started);
             }
-            self.nudge(asked)?;
+            self.nudge(nudged_at)?;
         }
         not_applicable(format!("a member did not come into use within {} s", limit.as_secs()))
     }
@@ -211,7 +214,7 @@ impl<'w> Session<'w> {
     fn nudge(&mut self, since: Duration) -> Result<()> {
         for interface in 0..self.seats.len() {
             let seat = &self.seats[interface];
-            if seat.since(since).is_empty() {
+            if seat.lacpdus_since(since).is_empty() {
                 let mut pdu = seat.partner.compose(seat.device.as_ref());
                 pdu.partner.state.0 ^= State::ACTIVITY.0;
                 self.send(interface, &pdu.encode())?;
@@ -220,14 +223,17 @@ impl<'w> Session<'w> {
         Ok(())
     }
 
-    fn trace(&self, way: char, interface: usize, kind: &Kind) {
+    fn trace(&self, direction: char, interface: usize, kind: &Kind) {
         if let (true, Kind::Lacp(pdu)) = (self.setup.trace, kind) {
-            let at = self.now().as_secs_f64();
-            eprintln!("{at:9.3} {interface} {way} actor: {}; partner: {}", pdu.actor, pdu.partner);
+            let time_s = self.now().as_secs_f64();
+            eprintln!(
+                "{time_s:9.3} {interface} {direction} actor: {}; partner: {}",
+                pdu.actor, pdu.partner
+            );
         }
     }
 
-    fn speak(&mut self) -> Result<()> {
+    fn send_due(&mut self) -> Result<()> {
         for interface in 0..self.seats.len() {
             if self.seats[interface].due().is_some_and(|due| due <= self.world.now()) {
                 self.say(interface)?;
@@ -236,14 +242,14 @@ impl<'w> Session<'w> {
         Ok(())
     }
 
-    fn hear(&mut self, interface: usize, at: Duration, frame: Vec<u8>) -> Result<()> {
-        if let Some(sight) = self.setup.probe.and_then(|probe| probe.sight(&frame)) {
-            self.sights.push((at, interface, sight));
+    fn hear(&mut self, interface: usize, time: Duration, frame: Vec<u8>) -> Result<()> {
+        if let Some(observation) = self.setup.probe.and_then(|probe| probe.sight(&frame)) {
+            self.sights.push((time, interface, observation));
         }
         if read_u16(&frame, 12) != Some(SLOW_PROTOCOLS_TYPE) {
             return Ok(());
         }
-        let kind = Kind::of(&frame);
+        let kind = Kind::decode(&frame);
         self.trace('<', interface, &kind);
         let seat = &mut self.seats[interface];
         if let Kind::Lacp(pdu) = &kind {
@@ -252,7 +258,7 @@ impl<'w> Session<'w> {
                 self.world.send(interface, &frame)?;
             }
         }
-        seat.heard.push(Heard { at, frame, kind });
+        seat.heard.push(Heard { time, frame, kind });
         Ok(())
     }
 }

@@ -36,7 +36,7 @@ pub(crate) struct Setup {
 impl Setup {
     /// Returns the maximum time of an immediate response: one Fast_Periodic_Time, because the
     /// transmission limit may delay the response, plus tolerances.
-    pub(crate) fn soon(&self) -> Duration {
+    pub(crate) fn immediate_limit(&self) -> Duration {
         FAST_PERIODIC + self.tolerance + self.jitter
     }
 }

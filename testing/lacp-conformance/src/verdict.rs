@@ -22,13 +22,13 @@ impl From<Error> for Stop {
     }
 }
 
-/// Fails the case unless `holds`.
+/// Fails the case unless `is_fulfilled`.
 pub(crate) fn require(
-    holds: bool,
+    is_fulfilled: bool,
     expected: impl Into<String>,
     observed: impl FnOnce() -> String,
 ) -> Result<(), Stop> {
-    if holds { Ok(()) } else { fail(expected, observed()) }
+    if is_fulfilled { Ok(()) } else { fail(expected, observed()) }
 }
 
 /// Fails the case.
@@ -37,6 +37,6 @@ pub(crate) fn fail<T>(expected: impl Into<String>, observed: impl Into<String>) 
 }
 
 /// Ends the case as not applicable to this device.
-pub(crate) fn not_applicable<T>(why: impl Into<String>) -> Result<T, Stop> {
-    Err(Stop::NotApplicable(why.into()))
+pub(crate) fn not_applicable<T>(reason: impl Into<String>) -> Result<T, Stop> {
+    Err(Stop::NotApplicable(reason.into()))
 }

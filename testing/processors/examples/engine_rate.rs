@@ -31,18 +31,22 @@ fn measure_all() -> Result<()> {
     let stream = |payload_bytes: u16| {
         move |id: u8| EndlessSource::stream([mac(1 - id), mac(id)], 32, payload_bytes)
     };
-    for takes in [Offloads::TCP.without_segmentation(), Offloads::TCP] {
-        println!("to an egress that takes {takes:?}:");
-        measure("64 bytes, no stream", no_stream, takes)?;
-        measure("64 bytes of a stream", stream(10), takes)?;
-        measure("1514 bytes of a stream", stream(1460), takes)?;
+    for offloads in [Offloads::TCP.without_segmentation(), Offloads::TCP] {
+        println!("to an egress that takes {offloads:?}:");
+        measure("64 bytes, no stream", no_stream, offloads)?;
+        measure("64 bytes of a stream", stream(10), offloads)?;
+        measure("1514 bytes of a stream", stream(1460), offloads)?;
     }
     Ok(())
 }
 
 /// Measures and prints the rate of ingress frames. Coalescing can make the number of egress frames
 /// smaller.
-fn measure(what: &str, source: impl Fn(u8) -> EndlessSource, takes: Offloads) -> Result<()> {
+fn measure(
+    description: &str,
+    source: impl Fn(u8) -> EndlessSource,
+    offloads: Offloads,
+) -> Result<()> {
     let runtime = Arc::new(WorkerThreads);
     let cpu = runtime.cpus()[0];
     let plane = DataPlane::start(&[cpu], runtime)?;
@@ -59,7 +63,7 @@ fn measure(what: &str, source: impl Fn(u8) -> EndlessSource, takes: Offloads) ->
         teams: Vec::new(),
     })?;
     for id in 0..2_u8 {
-        plane.attach_sink(queue(id.into(), Direction::Egress), Box::new(NullSink(takes)));
+        plane.attach_sink(queue(id.into(), Direction::Egress), Box::new(NullSink(offloads)));
         plane.attach_source(queue(id.into(), Direction::Ingress), source(id).source());
     }
     // Skips the first window, in which caches and branch predictors are cold.
@@ -67,7 +71,7 @@ fn measure(what: &str, source: impl Fn(u8) -> EndlessSource, takes: Offloads) ->
     windows.sort_by(f64::total_cmp);
     let (best, median) = (windows[0], windows[windows.len() / 2]);
     println!(
-        "  {what}: {:.2} million frames/s, {median:.2} ns a frame, {best:.2} at best",
+        "  {description}: {:.2} million frames/s, {median:.2} ns a frame, {best:.2} at best",
         1e3 / median
     );
     plane.stop();

@@ -40,15 +40,15 @@ struct Flows(Vec<Vec<u8>>);
 impl Flows {
     /// Returns a source of `flows` flows between the two addresses `macs`: destination, source.
     fn new(macs: [u8; 2], flows: u8) -> Self {
-        Self::of(|_| macs, flows)
+        Self::from_macs(|_| macs, flows)
     }
 
     /// Returns a source of one flow to the NIC from each of `stations` remote stations.
     fn of_stations(stations: u8) -> Self {
-        Self::of(|flow| [NIC, STATION + flow], stations)
+        Self::from_macs(|flow| [NIC, STATION + flow], stations)
     }
 
-    fn of(macs: impl Fn(u8) -> [u8; 2], flows: u8) -> Self {
+    fn from_macs(macs: impl Fn(u8) -> [u8; 2], flows: u8) -> Self {
         let flow = |flow: u8| {
             let mut bytes = macs(flow).map(mac).concat();
             bytes.extend([0x08, 0x00, 0x45, 0, 0, 50, 0, 1, 0x40, 0, 64, 17, 0, 0]);
@@ -138,15 +138,15 @@ fn main() -> ExitCode {
 }
 
 fn measure_all() -> Result<()> {
-    let words: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
     println!("ns a frame: uplink, team of two, their ratio; medians");
     for load in &LOADS {
         for mode in [TeamMode::Static, TeamMode::SwitchIndependent] {
             for algorithm in ALGORITHMS {
                 let line = format!("{}: {mode} {algorithm}", load.name);
-                if words.iter().all(|word| line.contains(word.as_str())) {
-                    let [bare, team, ratio] = measure(load, mode, algorithm)?;
-                    println!("{line}: {bare:.2} {team:.2} {ratio:.3}");
+                if arguments.iter().all(|argument| line.contains(argument.as_str())) {
+                    let [uplink, team, ratio] = measure(load, mode, algorithm)?;
+                    println!("{line}: {uplink:.2} {team:.2} {ratio:.3}");
                 }
             }
         }
@@ -157,9 +157,9 @@ fn measure_all() -> Result<()> {
 fn measure(load: &Load, mode: TeamMode, algorithm: Algorithm) -> Result<[f64; 3]> {
     let mut samples = [Vec::new(), Vec::new(), Vec::new()];
     for _ in 0..PAIRS {
-        let [bare, team] = [sample(None, load)?, sample(Some((mode, algorithm)), load)?];
-        for (of, value) in samples.iter_mut().zip([bare, team, team / bare]) {
-            of.push(value);
+        let [uplink, team] = [sample(None, load)?, sample(Some((mode, algorithm)), load)?];
+        for (values, value) in samples.iter_mut().zip([uplink, team, team / uplink]) {
+            values.push(value);
         }
     }
     Ok(samples.map(median))
@@ -212,8 +212,8 @@ fn sample(kind: Option<(TeamMode, Algorithm)>, load: &Load) -> Result<f64> {
     })?;
     let links = if kind.is_some() { &MEMBERS[..] } else { &[UPLINK] };
     for id in links.iter().chain(&[0]) {
-        let takes = Offloads::TCP.without_segmentation();
-        plane.attach_sink(queue(*id, Direction::Egress), Box::new(NullSink(takes)));
+        let offloads = Offloads::TCP.without_segmentation();
+        plane.attach_sink(queue(*id, Direction::Egress), Box::new(NullSink(offloads)));
     }
     if load.is_incoming {
         plane.attach_source(queue(links[0], Direction::Ingress), (load.source)());
@@ -228,8 +228,8 @@ fn sample(kind: Option<(TeamMode, Algorithm)>, load: &Load) -> Result<f64> {
         plane.attach_source(queue(0, Direction::Ingress), (load.source)());
     }
     let windows = (0..WINDOWS).map(|_| ns_per_frame(&plane)).skip(1).collect();
-    let from = if load.is_incoming { links[0] } else { 0 };
-    let lost = plane.port_counters(PortId(from)).rx_dropped;
+    let source_port = if load.is_incoming { links[0] } else { 0 };
+    let lost = plane.port_counters(PortId(source_port)).rx_dropped;
     if !lost.is_empty() {
         bail!("frames went nowhere: {lost:?}");
     }

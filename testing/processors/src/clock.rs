@@ -98,7 +98,9 @@ impl Wait for WaitOnClock {
     }
 
     fn wait(&mut self, until: Option<Time>, ready: &mut Vec<u64>) -> io::Result<()> {
-        if let (Some(pass), Some(until)) = (&self.pass, until.filter(|at| *at != Time::NEVER)) {
+        if let (Some(pass), Some(until)) =
+            (&self.pass, until.filter(|deadline| *deadline != Time::NEVER))
+        {
             pass(until);
             return self.wait.wait(None, ready);
         }

@@ -16,7 +16,7 @@ pub struct EndlessSource {
 impl EndlessSource {
     /// Returns a source of one frame.
     pub fn new(bytes: [u8; 64]) -> Self {
-        Self::of(vec![bytes.to_vec()], VnetHeader::default())
+        Self::from_frames(vec![bytes.to_vec()], VnetHeader::default())
     }
 
     /// Returns a source of batches of `segments` consecutive segments of a TCP/IPv4 stream with the
@@ -44,10 +44,10 @@ impl EndlessSource {
             csum_offset: 16,
             ..VnetHeader::default()
         };
-        Self::of((0..segments).map(segment).collect(), header)
+        Self::from_frames((0..segments).map(segment).collect(), header)
     }
 
-    fn of(frames: Vec<Vec<u8>>, header: VnetHeader) -> Self {
+    fn from_frames(frames: Vec<Vec<u8>>, header: VnetHeader) -> Self {
         Self { frames, header, batch_frames: BATCH_FRAMES_MAX }
     }
 

@@ -95,10 +95,11 @@ fn port_of(worker: u8, nth: u8) -> u8 {
 fn started(placements: &[CpuAffinity], ports: u8) -> io::Result<DataPlane> {
     let plane = DataPlane::start(placements, Arc::new(WorkerThreads))?;
     let workers = 0..placements.len() as u8;
-    let all = workers.flat_map(|worker| (0..ports).map(move |nth| (worker, port_of(worker, nth))));
-    let all: Vec<(u8, u8)> = all.collect();
+    let queues =
+        workers.flat_map(|worker| (0..ports).map(move |nth| (worker, port_of(worker, nth))));
+    let queues: Vec<(u8, u8)> = queues.collect();
     let home = |(worker, port): &(u8, u8)| (PortId((*port).into()), WorkerId((*worker).into()));
-    plane.set_initial_workers(all.iter().map(home).collect());
+    plane.set_initial_workers(queues.iter().map(home).collect());
     let port = |(_, port): &(u8, u8)| PortTopology {
         spec: ForwardingPortSpec {
             mac: Some(MacAddr::new(mac(*port))),
@@ -109,7 +110,8 @@ fn started(placements: &[CpuAffinity], ports: u8) -> io::Result<DataPlane> {
         receive_coalescing: true,
     };
     let switches = vec![SwitchSpec::new(SwitchId(1))];
-    let topology = Topology { switches, ports: all.iter().map(port).collect(), teams: Vec::new() };
+    let topology =
+        Topology { switches, ports: queues.iter().map(port).collect(), teams: Vec::new() };
     plane.publish(topology).map_err(io::Error::other)?;
     for worker in 0..placements.len() as u8 {
         let queue = queue(port_of(worker, 0).into(), Direction::Egress);

@@ -27,8 +27,8 @@ pub trait Supply: Send + Sized + 'static {
     /// # Panics
     /// The host has no eventfd left.
     fn source(self) -> Box<dyn FrameSource> {
-        let never = eventfd(0, EventfdFlags::CLOEXEC).expect("an eventfd");
-        Box::new(Supplied { supply: self, never })
+        let never_readable = eventfd(0, EventfdFlags::CLOEXEC).expect("an eventfd");
+        Box::new(Supplied { supply: self, never: never_readable })
     }
 }
 

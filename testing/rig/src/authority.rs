@@ -30,7 +30,7 @@ pub fn create_certificates(folder: &Path) -> PathBuf {
         ("client", &["client.example.org"], ExtendedKeyUsagePurpose::ClientAuth),
     ];
     for (name, hosts, usage) in uses {
-        let own = KeyPair::generate().unwrap();
+        let own_key = KeyPair::generate().unwrap();
         let mut params =
             CertificateParams::new(hosts.iter().map(|host| (*host).to_owned()).collect::<Vec<_>>())
                 .unwrap();
@@ -40,10 +40,10 @@ pub fn create_certificates(folder: &Path) -> PathBuf {
             params.not_after = rcgen::date_time_ymd(2001, 1, 1);
         }
         params.distinguished_name.push(rcgen::DnType::CommonName, name);
-        let made = params.signed_by(&own, &root, &key).unwrap();
-        write(folder.join(format!("{name}-cert.pem")), made.pem()).unwrap();
+        let certificate = params.signed_by(&own_key, &root, &key).unwrap();
+        write(folder.join(format!("{name}-cert.pem")), certificate.pem()).unwrap();
         let file = folder.join(format!("{name}-key.pem"));
-        write(&file, own.serialize_pem()).unwrap();
+        write(&file, own_key.serialize_pem()).unwrap();
         set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
     }
     folder.to_owned()

@@ -39,14 +39,14 @@ impl BlockDevice {
         );
         fs::File::create(&file)?.set_len(bytes)?;
         fs::File::create(&shown_at)?;
-        let words = ["qemu-nbd", "-f", "raw", "-t", "--cache=none", "-k", &socket, &file];
-        let medium = Process::start(rig, "qemu-nbd", &words)?;
+        let arguments = ["qemu-nbd", "-f", "raw", "-t", "--cache=none", "-k", &socket, &file];
+        let medium = Process::start(rig, "qemu-nbd", &arguments)?;
         wait_until("socket of qemu-nbd", START_LIMIT, || Ok(is_listening(&socket)))?;
-        let shown = Process::start(rig, "nbdfuse", &["nbdfuse", &shown_at, "--unix", &socket])?;
+        let nbdfuse = Process::start(rig, "nbdfuse", &["nbdfuse", &shown_at, "--unix", &socket])?;
         wait_until("file of nbdfuse", START_LIMIT, || Ok(fs::metadata(&shown_at)?.len() == bytes))?;
         let device = LoopDevice::attach_with(&[&shown_at])?;
         let path = device.path().to_owned();
-        Ok(Self { device: Some(device), path, shown, medium })
+        Ok(Self { device: Some(device), path, shown: nbdfuse, medium })
     }
 
     /// Returns the path of the device.

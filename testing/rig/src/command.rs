@@ -30,16 +30,16 @@ impl Output {
 ///
 /// # Errors
 /// The command could not be started.
-pub fn run_any<S: AsRef<str>>(words: &[S], limit: Duration) -> Result<Output> {
+pub fn run_any<S: AsRef<str>>(arguments: &[S], limit: Duration) -> Result<Output> {
     let mut command = Command::new("timeout");
     command.arg("--kill-after=1").arg(limit.as_secs().max(1).to_string());
-    for word in words {
-        command.arg(word.as_ref());
+    for argument in arguments {
+        command.arg(argument.as_ref());
     }
     let output = command
         .stdin(Stdio::null())
         .output()
-        .with_context(|| format!("cannot run {}", sentence(words)))?;
+        .with_context(|| format!("cannot run {}", sentence(arguments)))?;
     Ok(Output {
         code: output.status.code().unwrap_or(-1),
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
@@ -51,12 +51,12 @@ pub fn run_any<S: AsRef<str>>(words: &[S], limit: Duration) -> Result<Output> {
 ///
 /// # Errors
 /// The command failed, with its output; or it took longer than two minutes.
-pub fn run<S: AsRef<str>>(words: &[S]) -> Result<String> {
-    let output = run_any(words, COMMAND_LIMIT)?;
+pub fn run<S: AsRef<str>>(arguments: &[S]) -> Result<String> {
+    let output = run_any(arguments, COMMAND_LIMIT)?;
     if output.code != 0 {
         bail!(
             "`{}` failed with {}: {}{}",
-            sentence(words),
+            sentence(arguments),
             output.code,
             output.stderr.trim(),
             output.stdout.trim()
@@ -65,6 +65,6 @@ pub fn run<S: AsRef<str>>(words: &[S]) -> Result<String> {
     Ok(output.stdout)
 }
 
-fn sentence<S: AsRef<str>>(words: &[S]) -> String {
-    words.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(" ")
+fn sentence<S: AsRef<str>>(arguments: &[S]) -> String {
+    arguments.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(" ")
 }

@@ -48,7 +48,7 @@ pub struct HttpAnswer {
 #[derive(Debug)]
 pub struct Daemon {
     process: Process,
-    words: Vec<String>,
+    arguments: Vec<String>,
     environment: Vec<(&'static str, String)>,
     folder: String,
     file: String,
@@ -89,22 +89,22 @@ impl Daemon {
         let file = format!("{folder}/host.toml");
         let socket = format!("{folder}/api.sock");
         fs::write(&file, host_toml)?;
-        let mut words = vec![program("suimond")?];
+        let mut arguments = vec![program("suimond")?];
         if !options.without_file {
-            words.extend(["--config".to_owned(), file.clone()]);
+            arguments.extend(["--config".to_owned(), file.clone()]);
         }
-        words.extend([
+        arguments.extend([
             "--socket".to_owned(),
             socket.clone(),
             "--state-dir".to_owned(),
             format!("{folder}/state"),
         ]);
-        words.extend(options.arguments.iter().cloned());
+        arguments.extend(options.arguments.iter().cloned());
         let environment = options.environment.clone();
-        let process = Process::start_in(rig, "suimond", &words, &environment)?;
+        let process = Process::start_in(rig, "suimond", &arguments, &environment)?;
         let mut daemon = Self {
             process,
-            words,
+            arguments,
             environment,
             folder,
             file,
@@ -135,22 +135,23 @@ impl Daemon {
     ///
     /// # Errors
     /// The CLI could not be started.
-    pub fn cli(&self, words: &[&str]) -> Result<Output> {
-        let mut all = vec![program("suimon")?, "--socket".to_owned(), self.socket.clone()];
-        all.extend(words.iter().map(|word| (*word).to_owned()));
-        run_any(&all, COMMAND_LIMIT)
+    pub fn cli(&self, arguments: &[&str]) -> Result<Output> {
+        let mut all_arguments =
+            vec![program("suimon")?, "--socket".to_owned(), self.socket.clone()];
+        all_arguments.extend(arguments.iter().map(|argument| (*argument).to_owned()));
+        run_any(&all_arguments, COMMAND_LIMIT)
     }
 
     /// Runs the CLI, which must succeed, and returns its output.
     ///
     /// # Errors
     /// The CLI failed, with its error output.
-    pub fn ok(&self, words: &[&str]) -> Result<String> {
-        let output = self.cli(words)?;
+    pub fn ok(&self, arguments: &[&str]) -> Result<String> {
+        let output = self.cli(arguments)?;
         if !output.is_ok() {
             bail!(
                 "`suimon {}` failed with {}: {}",
-                words.join(" "),
+                arguments.join(" "),
                 output.code,
                 output.stderr.trim()
             );
@@ -162,10 +163,10 @@ impl Daemon {
     ///
     /// # Errors
     /// The CLI failed, or printed no JSON.
-    pub fn json(&self, words: &[&str]) -> Result<Value> {
-        let mut all = vec!["--json"];
-        all.extend(words);
-        let text = self.ok(&all)?;
+    pub fn json(&self, arguments: &[&str]) -> Result<Value> {
+        let mut json_arguments = vec!["--json"];
+        json_arguments.extend(arguments);
+        let text = self.ok(&json_arguments)?;
         serde_json::from_str(&text).with_context(|| format!("no JSON: {text}"))
     }
 
@@ -177,9 +178,9 @@ impl Daemon {
         self.count += 1;
         let file = self.path(&format!("applied-{}.toml", self.count));
         fs::write(&file, host_toml)?;
-        let mut words = vec!["apply", "-f", &file];
-        words.extend(extra);
-        self.cli(&words)
+        let mut arguments = vec!["apply", "-f", &file];
+        arguments.extend(extra);
+        self.cli(&arguments)
     }
 
     /// Applies a host file, which must succeed.
@@ -200,7 +201,7 @@ impl Daemon {
     /// curl failed.
     pub fn http(&self, method: &str, path: &str, body: Option<&str>) -> Result<HttpAnswer> {
         let address = format!("http://localhost{path}");
-        let mut words = vec![
+        let mut arguments = vec![
             "curl",
             "--silent",
             "--show-error",
@@ -215,9 +216,9 @@ impl Daemon {
             &address,
         ];
         if let Some(body) = body {
-            words.extend(["--header", "content-type: application/json", "--data-binary", body]);
+            arguments.extend(["--header", "content-type: application/json", "--data-binary", body]);
         }
-        let output = run_any(&words, COMMAND_LIMIT)?;
+        let output = run_any(&arguments, COMMAND_LIMIT)?;
         let (text, status) =
             output.stdout.rsplit_once('\n').with_context(|| output.stderr.clone())?;
         Ok(HttpAnswer {
@@ -286,7 +287,7 @@ impl Daemon {
     pub fn restart(&mut self, rig: &Rig) -> Result<()> {
         self.process.kill();
         self.check_refusals();
-        self.process = Process::start_in(rig, "suimond", &self.words, &self.environment)?;
+        self.process = Process::start_in(rig, "suimond", &self.arguments, &self.environment)?;
         self.wait_answering()
     }
 
@@ -297,7 +298,7 @@ impl Daemon {
     pub fn die_at_start(&mut self, rig: &Rig, after: Duration) -> Result<()> {
         self.process.kill();
         self.check_refusals();
-        self.process = Process::start_in(rig, "suimond", &self.words, &self.environment)?;
+        self.process = Process::start_in(rig, "suimond", &self.arguments, &self.environment)?;
         std::thread::sleep(after);
         self.process.kill();
         Ok(())

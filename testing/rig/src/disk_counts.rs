@@ -51,10 +51,10 @@ impl Sampling {
         let (socket, is_stopped) = (daemon.socket().to_owned(), Arc::clone(&stop));
         let paths: Vec<_> = disks.iter().map(|disk| format!("/1.0/disks/{disk}")).collect();
         let thread = std::thread::spawn(move || {
-            let mut all = vec![DiskCounts::default(); paths.len()];
+            let mut counts_all = vec![DiskCounts::default(); paths.len()];
             let mut last = vec![0; paths.len()];
             while !is_stopped.load(Ordering::Relaxed) {
-                for ((counts, last), path) in all.iter_mut().zip(&mut last).zip(&paths) {
+                for ((counts, last), path) in counts_all.iter_mut().zip(&mut last).zip(&paths) {
                     let before = Instant::now();
                     // A daemon that was killed does not respond.
                     let Ok(count) = get_at(&socket, path).and_then(|disk| requests(&disk)) else {
@@ -64,7 +64,7 @@ impl Sampling {
                 }
                 std::thread::sleep(SAMPLE_EVERY);
             }
-            all
+            counts_all
         });
         Self { stop, thread: Some(thread) }
     }
@@ -89,24 +89,25 @@ impl Drop for Sampling {
 }
 
 fn requests(disk: &Value) -> Result<u64> {
-    let of = |kind: &str| disk["counters"][kind]["requests"].as_u64().context("no counter");
-    Ok(of("reads")? + of("writes")?)
+    let requests_of =
+        |kind: &str| disk["counters"][kind]["requests"].as_u64().context("no counter");
+    Ok(requests_of("reads")? + requests_of("writes")?)
 }
 
 impl DiskCounts {
     fn push(&mut self, before: Instant, after: Instant, count: u64, last: &mut u64) {
         // The counters of a new daemon begin at zero.
-        let more = if count < *last { count } else { count - *last };
+        let increase = if count < *last { count } else { count - *last };
         *last = count;
-        let requests = self.samples.last().map_or(0, |sample| sample.requests + more);
+        let requests = self.samples.last().map_or(0, |sample| sample.requests + increase);
         self.samples.push(Sample { before, after, requests });
     }
 
     /// Returns a lower bound of the requests completed between two instants: those between the
     /// first and the last sample that are completely within the interval.
     #[must_use]
-    pub fn between(&self, from: Instant, until: Instant) -> u64 {
-        let first = self.samples.partition_point(|sample| sample.before < from);
+    pub fn between(&self, start: Instant, until: Instant) -> u64 {
+        let first = self.samples.partition_point(|sample| sample.before < start);
         let end = self.samples.partition_point(|sample| sample.after <= until);
         let within = self.samples.get(first..end).unwrap_or_default();
         match (within.first(), within.last()) {
@@ -119,18 +120,20 @@ impl DiskCounts {
     /// falsifies it.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "counts are small")]
-    pub fn rate(&self, from: Instant, until: Instant) -> f64 {
-        self.between(from, until) as f64 / (until - from).as_secs_f64()
+    pub fn rate(&self, start: Instant, until: Instant) -> f64 {
+        self.between(start, until) as f64 / (until - start).as_secs_f64()
     }
 
     /// Returns the largest number of requests that the disks together completed in any window of
     /// this length between two instants. Load on the machine cannot increase it.
     #[must_use]
-    pub fn most(all: &[Self], window: Duration, from: Instant, until: Instant) -> u64 {
-        let begins = all.iter().flat_map(|counts| &counts.samples).map(|sample| sample.before);
-        let within = begins.filter(|begin| *begin >= from && *begin + window <= until);
-        let sum = |begin| all.iter().map(|of| of.between(begin, begin + window)).sum();
-        within.map(sum).max().unwrap_or(0)
+    pub fn most(counts: &[Self], window: Duration, start: Instant, until: Instant) -> u64 {
+        let starts = counts.iter().flat_map(|counts| &counts.samples).map(|sample| sample.before);
+        let inside = starts.filter(|begin| *begin >= start && *begin + window <= until);
+        let sum = |begin| {
+            counts.iter().map(|disk_counts| disk_counts.between(begin, begin + window)).sum()
+        };
+        inside.map(sum).max().unwrap_or(0)
     }
 }
 
@@ -140,10 +143,10 @@ mod tests {
 
     /// Creates samples that took 10 ms each, from the milliseconds of their begin and the daemon's
     /// counter.
-    fn counts(began: Instant, all: &[(u64, u64)]) -> DiskCounts {
+    fn counts(started: Instant, totals: &[(u64, u64)]) -> DiskCounts {
         let (mut counts, mut last) = (DiskCounts::default(), 0);
-        for (at, count) in all {
-            let before = began + Duration::from_millis(*at);
+        for (at_ms, count) in totals {
+            let before = started + Duration::from_millis(*at_ms);
             counts.push(before, before + Duration::from_millis(10), *count, &mut last);
         }
         counts
@@ -151,24 +154,24 @@ mod tests {
 
     #[test]
     fn a_window_has_only_what_was_completed_within_it() {
-        let began = Instant::now();
-        let at = |ms| began + Duration::from_millis(ms);
-        let counts = counts(began, &[(0, 1000), (100, 1010), (200, 1030), (300, 1070)]);
-        assert_eq!(counts.between(at(0), at(310)), 70);
-        assert_eq!(counts.between(at(0), at(309)), 30, "the last sample ends after the window");
-        assert_eq!(counts.between(at(1), at(310)), 60, "the first begins before it");
-        assert_eq!(counts.between(at(120), at(180)), 0);
+        let started = Instant::now();
+        let time = |ms| started + Duration::from_millis(ms);
+        let counts = counts(started, &[(0, 1000), (100, 1010), (200, 1030), (300, 1070)]);
+        assert_eq!(counts.between(time(0), time(310)), 70);
+        assert_eq!(counts.between(time(0), time(309)), 30, "the last sample ends after the window");
+        assert_eq!(counts.between(time(1), time(310)), 60, "the first begins before it");
+        assert_eq!(counts.between(time(120), time(180)), 0);
         let window = Duration::from_millis(110);
-        let most = |from, until| {
-            DiskCounts::most(std::slice::from_ref(&counts), window, at(from), at(until))
+        let max_within = |start_ms, until| {
+            DiskCounts::most(std::slice::from_ref(&counts), window, time(start_ms), time(until))
         };
-        assert_eq!((most(0, 310), most(0, 309), most(0, 50)), (40, 20, 0));
+        assert_eq!((max_within(0, 310), max_within(0, 309), max_within(0, 50)), (40, 20, 0));
     }
 
     #[test]
     fn counts_go_on_over_a_restart_of_the_daemon() {
-        let began = Instant::now();
-        let counts = counts(began, &[(0, 500), (100, 600), (200, 5), (300, 25)]);
-        assert_eq!(counts.between(began, began + Duration::from_secs(1)), 125);
+        let started = Instant::now();
+        let counts = counts(started, &[(0, 500), (100, 600), (200, 5), (300, 25)]);
+        assert_eq!(counts.between(started, started + Duration::from_secs(1)), 125);
     }
 }

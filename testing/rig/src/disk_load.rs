@@ -80,7 +80,7 @@ impl From<NbdFailure> for LoadEnd {
     fn from(failure: NbdFailure) -> Self {
         match failure {
             NbdFailure::Gone(_) => Self::Gone,
-            refused @ NbdFailure::Refused(_) => Self::Wrong(refused.into()),
+            refusal @ NbdFailure::Refused(_) => Self::Wrong(refusal.into()),
         }
     }
 }
@@ -112,30 +112,30 @@ impl Block {
         sector
     }
 
-    fn whole(&self, version: u64) -> Vec<u8> {
+    fn block_content(&self, version: u64) -> Vec<u8> {
         (0..SECTORS).flat_map(|nth| self.content(version, nth)).collect()
     }
 
     /// Returns the version of a sector, from `oldest` on.
-    fn identify(&self, nth: usize, found: &[u8], oldest: u64) -> Result<u64> {
-        let has = |version: &u64| self.content(*version, nth) == found;
-        if let Some(version) = (oldest..=self.sent).find(has) {
+    fn identify(&self, nth: usize, content: &[u8], oldest: u64) -> Result<u64> {
+        let is_version = |version: &u64| self.content(*version, nth) == content;
+        if let Some(version) = (oldest..=self.sent).find(is_version) {
             return Ok(version);
         }
-        let (at, sent) = (self.offset + (nth * SECTOR) as u64, self.sent);
-        match (0..oldest).rev().find(has) {
-            Some(old) => bail!("byte {at}: version {old}, of {oldest} to {sent}"),
+        let (position, newest) = (self.offset + (nth * SECTOR) as u64, self.sent);
+        match (0..oldest).rev().find(is_version) {
+            Some(old) => bail!("byte {position}: version {old}, of {oldest} to {newest}"),
             None => bail!(
-                "byte {at}: none of the versions {oldest} to {sent}, but {:02x?} …",
-                &found[..16]
+                "byte {position}: none of the versions {oldest} to {newest}, but {:02x?} …",
+                &content[..16]
             ),
         }
     }
 
     /// Verifies a block after a death: each sector must have a permitted version. The found
     /// versions become the oldest permitted ones.
-    fn settle(&mut self, found: &[u8]) -> Result<()> {
-        for (nth, sector) in found.chunks_exact(SECTOR).enumerate() {
+    fn settle(&mut self, content: &[u8]) -> Result<()> {
+        for (nth, sector) in content.chunks_exact(SECTOR).enumerate() {
             self.known[nth] = self.identify(nth, sector, self.known[nth])?;
         }
         self.forget_zeros();
@@ -143,8 +143,8 @@ impl Block {
     }
 
     /// Verifies a block while the server runs: each sector must have its last acknowledged version.
-    fn compare(&self, found: &[u8]) -> Result<()> {
-        for (nth, sector) in found.chunks_exact(SECTOR).enumerate() {
+    fn compare(&self, content: &[u8]) -> Result<()> {
+        for (nth, sector) in content.chunks_exact(SECTOR).enumerate() {
             if self.content(self.known[nth], nth) != sector {
                 self.identify(nth, sector, self.sent + 1)?;
             }
@@ -180,7 +180,7 @@ impl DiskPart {
     pub fn new(first: u64, step: usize, bytes: u64, seed: u64) -> Self {
         let regions = (first..bytes / REGION_BYTES).step_by(step);
         let blocks = regions
-            .flat_map(|region| PLACES.map(|place| region * REGION_BYTES + place))
+            .flat_map(|region| PLACES.map(|offset| region * REGION_BYTES + offset))
             .map(|offset| Block { offset, ..Block::default() })
             .collect();
         Self { blocks, chance: Chance::new(seed ^ first << 32), done: LoadDone::default() }
@@ -189,12 +189,12 @@ impl DiskPart {
     /// Verifies everything, then writes, zeros, flushes and reads for as long as the server runs.
     /// Adds each completed request of the second phase to `steps`.
     pub fn run(&mut self, client: &mut NbdClient, steps: &AtomicU64) -> LoadEnd {
-        let mut ended = self.settle_all(client);
-        while ended.is_ok() {
-            ended = self.step(client);
+        let mut result = self.settle_all(client);
+        while result.is_ok() {
+            result = self.step(client);
             steps.fetch_add(1, Ordering::Relaxed);
         }
-        ended.err().unwrap_or(LoadEnd::Gone)
+        result.err().unwrap_or(LoadEnd::Gone)
     }
 
     /// Verifies all blocks after a death.
@@ -202,30 +202,35 @@ impl DiskPart {
     /// # Errors
     /// The contents are wrong, or the server has ended.
     pub fn settle_all(&mut self, client: &mut NbdClient) -> Result<(), LoadEnd> {
-        let mut found = [0; BLOCK];
+        let mut content = [0; BLOCK];
         for block in &mut self.blocks {
-            client.read(block.offset, &mut found)?;
-            block.settle(&found).map_err(LoadEnd::Wrong)?;
+            client.read(block.offset, &mut content)?;
+            block.settle(&content).map_err(LoadEnd::Wrong)?;
             self.done.verified += 1;
         }
         Ok(())
     }
 
     fn step(&mut self, client: &mut NbdClient) -> Result<(), LoadEnd> {
-        let at = self.chance.below(self.blocks.len() as u64) as usize;
+        let index = self.chance.below(self.blocks.len() as u64) as usize;
         match self.chance.below(32) {
             0 => self.flush(client),
-            1 => self.free(client, at / PLACES.len() * PLACES.len()),
-            2..=9 => self.verify(client, at),
-            dice => self.write(client, at, dice < 13),
+            1 => self.free(client, index / PLACES.len() * PLACES.len()),
+            2..=9 => self.verify(client, index),
+            choice => self.write(client, index, choice < 13),
         }
     }
 
-    fn write(&mut self, client: &mut NbdClient, at: usize, durable: bool) -> Result<(), LoadEnd> {
-        let block = &mut self.blocks[at];
+    fn write(
+        &mut self,
+        client: &mut NbdClient,
+        index: usize,
+        durable: bool,
+    ) -> Result<(), LoadEnd> {
+        let block = &mut self.blocks[index];
         block.sent += 1;
         let version = block.sent;
-        client.write(block.offset, &block.whole(version), durable)?;
+        client.write(block.offset, &block.block_content(version), durable)?;
         block.handle_answer();
         self.done.writes += 1;
         Ok(())
@@ -250,10 +255,10 @@ impl DiskPart {
         Ok(())
     }
 
-    fn verify(&mut self, client: &mut NbdClient, at: usize) -> Result<(), LoadEnd> {
-        let mut found = [0; BLOCK];
-        client.read(self.blocks[at].offset, &mut found)?;
-        self.blocks[at].compare(&found).map_err(LoadEnd::Wrong)?;
+    fn verify(&mut self, client: &mut NbdClient, index: usize) -> Result<(), LoadEnd> {
+        let mut content = [0; BLOCK];
+        client.read(self.blocks[index].offset, &mut content)?;
+        self.blocks[index].compare(&content).map_err(LoadEnd::Wrong)?;
         self.done.verified += 1;
         Ok(())
     }

@@ -75,21 +75,21 @@ impl EngineDisks {
     pub fn rate(
         &self,
         form: (DiskFormat, DiskKind),
-        asks: EngineAsks,
+        load: EngineAsks,
         warm_up: Duration,
         window: Duration,
     ) -> Result<f64> {
-        let EngineAsks { read_percent, is_random, depth, bytes } = asks;
-        let asks = Asks::Mixed { read_percent, is_random };
-        let client = ClientSpec { asks, depth, bytes, disk_bytes: self.disk_bytes };
+        let EngineAsks { read_percent, is_random, depth, bytes } = load;
+        let pattern = Asks::Mixed { read_percent, is_random };
+        let client = ClientSpec { asks: pattern, depth, bytes, disk_bytes: self.disk_bytes };
         self.with(form, |store, plan| {
             serve_client(self.cpu, store.disk(plan)?, None, client, |answers| {
                 thread::sleep(warm_up);
-                let (done, began) = (answers.done(), Instant::now());
+                let (completed, started) = (answers.done(), Instant::now());
                 thread::sleep(window);
                 #[allow(clippy::cast_precision_loss, reason = "few")]
-                let done = (answers.done() - done) as f64;
-                Ok(done / began.elapsed().as_secs_f64())
+                let completed = (answers.done() - completed) as f64;
+                Ok(completed / started.elapsed().as_secs_f64())
             })
         })
     }

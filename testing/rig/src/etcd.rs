@@ -105,32 +105,33 @@ impl Etcd {
             let file = folder.join(format!("{user}.password"));
             std::fs::write(&file, format!("{password}\n"))?;
             run(&["chmod", "600", &file.to_string_lossy()])?;
-            etcd.ask("user/add", &json!({"name": user, "password": password}))?;
+            etcd.post_auth("user/add", &json!({"name": user, "password": password}))?;
         }
         let end = format!("{}0", prefix.trim_end_matches('/'));
-        let all =
+        let permissions =
             json!({"permType": "READWRITE", "key": base64(prefix), "range_end": base64(&end)});
-        for (role, perm) in [("root", None), ("suimon", Some(all))] {
-            etcd.ask("role/add", &json!({"name": role}))?;
+        for (role, perm) in [("root", None), ("suimon", Some(permissions))] {
+            etcd.post_auth("role/add", &json!({"name": role}))?;
             if let Some(perm) = perm {
-                etcd.ask("role/grant", &json!({"name": role, "perm": perm}))?;
+                etcd.post_auth("role/grant", &json!({"name": role, "perm": perm}))?;
             }
-            etcd.ask("user/grant", &json!({"user": role, "role": role}))?;
+            etcd.post_auth("user/grant", &json!({"user": role, "role": role}))?;
         }
-        etcd.ask("enable", &json!({}))?;
+        etcd.post_auth("enable", &json!({}))?;
         Ok(etcd)
     }
 
     /// Sends a request about users to the first member, before passwords are enabled.
-    fn ask(&self, what: &str, words: &Value) -> Result<()> {
+    fn post_auth(&self, operation: &str, body: &Value) -> Result<()> {
         let folder = self.folder.as_ref().context("it has no TLS")?;
         let authority = folder.join("ca-cert.pem").to_string_lossy().into_owned();
         let port = self.ports.first().context("it has no member")?;
-        let url = format!("https://127.0.0.1:{port}/v3/auth/{what}");
-        let said = run(&["curl", "-sS", "--cacert", &authority, "-d", &words.to_string(), &url])?;
-        let said: Value = serde_json::from_str(&said).context("etcd's answer")?;
-        if said.get("error").is_some() {
-            bail!("{what}: {said}");
+        let url = format!("https://127.0.0.1:{port}/v3/auth/{operation}");
+        let response =
+            run(&["curl", "-sS", "--cacert", &authority, "-d", &body.to_string(), &url])?;
+        let response: Value = serde_json::from_str(&response).context("etcd's answer")?;
+        if response.get("error").is_some() {
+            bail!("{operation}: {response}");
         }
         Ok(())
     }
@@ -149,8 +150,8 @@ impl Etcd {
     /// # Errors
     /// etcd is not installed, or its members do not connect to each other.
     pub fn start_in(rig: &Rig, network: &EtcdNetwork) -> Result<Self> {
-        let own = network.wires.len() - 1;
-        Self::start_at(rig, &end(own, 2), Some(&network.namespace), None)
+        let index = network.wires.len() - 1;
+        Self::start_at(rig, &end(index, 2), Some(&network.namespace), None)
     }
 
     fn start_at(
@@ -159,7 +160,8 @@ impl Etcd {
         namespace: Option<&Namespace>,
         folder: Option<PathBuf>,
     ) -> Result<Self> {
-        let ports = |_| TcpListener::bind("127.0.0.1:0")?.local_addr().map(|of| of.port());
+        let ports =
+            |_| TcpListener::bind("127.0.0.1:0")?.local_addr().map(|address| address.port());
         let clients = (0..MEMBERS).map(ports).collect::<std::io::Result<Vec<u16>>>()?;
         let peers = (0..MEMBERS).map(ports).collect::<std::io::Result<Vec<u16>>>()?;
         let metrics = (0..MEMBERS).map(ports).collect::<std::io::Result<Vec<u16>>>()?;
@@ -172,35 +174,39 @@ impl Etcd {
             Some(_) => url.replace("http:", "https:"),
             None => url,
         };
-        let all: Vec<String> =
-            peers.iter().enumerate().map(|(at, port)| format!("m{at}={}", url(*port))).collect();
+        let cluster: Vec<String> = peers
+            .iter()
+            .enumerate()
+            .map(|(index, port)| format!("m{index}={}", url(*port)))
+            .collect();
         let mut members = Vec::new();
-        for (at, ((client, peer), metrics)) in clients.iter().zip(&peers).zip(&metrics).enumerate()
+        for (index, ((client, peer), metrics)) in
+            clients.iter().zip(&peers).zip(&metrics).enumerate()
         {
-            let mut words = vec![
+            let mut arguments = vec![
                 "etcd".to_owned(),
-                format!("--name=m{at}"),
-                format!("--data-dir={}", rig.path(&format!("etcd{at}"))),
+                format!("--name=m{index}"),
+                format!("--data-dir={}", rig.path(&format!("etcd{index}"))),
                 format!("--listen-client-urls={}", of_clients(everywhere(*client))),
                 format!("--advertise-client-urls={}", of_clients(url(*client))),
                 format!("--listen-metrics-urls={}", everywhere(*metrics)),
                 format!("--listen-peer-urls={}", url(*peer)),
                 format!("--initial-advertise-peer-urls={}", url(*peer)),
-                format!("--initial-cluster={}", all.join(",")),
+                format!("--initial-cluster={}", cluster.join(",")),
                 "--initial-cluster-state=new".to_owned(),
                 "--log-level=error".to_owned(),
             ];
             if let Some(folder) = &folder {
-                let of = |file: &str| folder.join(file).to_string_lossy().into_owned();
-                words.push(format!("--cert-file={}", of("server-cert.pem")));
-                words.push(format!("--key-file={}", of("server-key.pem")));
+                let file_path = |file: &str| folder.join(file).to_string_lossy().into_owned();
+                arguments.push(format!("--cert-file={}", file_path("server-cert.pem")));
+                arguments.push(format!("--key-file={}", file_path("server-key.pem")));
             }
             let member = match namespace {
                 Some(namespace) => {
-                    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-                    namespace.start(rig, "etcd", &words)
+                    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+                    namespace.start(rig, "etcd", &arguments)
                 }
-                None => Process::start(rig, "etcd", &words),
+                None => Process::start(rig, "etcd", &arguments),
             };
             members.push(Some(member?));
         }
@@ -233,12 +239,12 @@ impl Etcd {
     #[must_use]
     pub fn leader(&self) -> Option<usize> {
         let running = self.members.iter().enumerate().filter(|(_, member)| member.is_some());
-        let mut leads = running.filter(|(at, _)| self.leads(*at).unwrap_or(false));
-        leads.next().map(|(at, _)| at)
+        let mut leads = running.filter(|(leader, _)| self.leads(*leader).unwrap_or(false));
+        leads.next().map(|(index, _)| index)
     }
 
-    fn leads(&self, at: usize) -> Result<bool> {
-        let port = self.metrics.get(at).context("there is no such member")?;
+    fn leads(&self, index: usize) -> Result<bool> {
+        let port = self.metrics.get(index).context("there is no such member")?;
         let mut stream = TcpStream::connect((self.address.as_str(), *port))?;
         stream.set_read_timeout(Some(Duration::from_secs(20)))?;
         stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n")?;
@@ -251,8 +257,8 @@ impl Etcd {
     ///
     /// # Errors
     /// The member is not running.
-    pub fn kill(&mut self, at: usize) -> Result<()> {
-        let member = self.members.get_mut(at).and_then(Option::take);
+    pub fn kill(&mut self, index: usize) -> Result<()> {
+        let member = self.members.get_mut(index).and_then(Option::take);
         member.context("it is not running")?.kill();
         Ok(())
     }
@@ -266,8 +272,8 @@ fn base64(text: &str) -> String {
         let bits = three.iter().fold(0_usize, |bits, byte| bits << 8 | usize::from(*byte));
         let bits = bits << (8 * (3 - three.len()));
         for digit in 0..4 {
-            let at = bits >> (6 * (3 - digit)) & 63;
-            out.push(if digit <= three.len() { char::from(DIGITS[at]) } else { '=' });
+            let digit_index = bits >> (6 * (3 - digit)) & 63;
+            out.push(if digit <= three.len() { char::from(DIGITS[digit_index]) } else { '=' });
         }
     }
     out
@@ -279,7 +285,7 @@ mod tests {
 
     #[test]
     fn base64_is_as_in_rfc_4648() {
-        let all = ["", "f", "fo", "foo", "foob"].map(base64);
-        assert_eq!(all, ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg=="]);
+        let encoded = ["", "f", "fo", "foo", "foob"].map(base64);
+        assert_eq!(encoded, ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg=="]);
     }
 }

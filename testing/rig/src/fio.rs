@@ -66,10 +66,10 @@ fn command_on(folder: &Path, target: FioTarget<'_>, job: &str) -> Command {
 /// Returns fio with the arguments of a job.
 #[must_use]
 pub fn words(target: FioTarget<'_>, job: &str) -> Vec<String> {
-    let mut words = ["fio", "--name=job", "--output-format=json"].map(str::to_owned).to_vec();
-    words.extend(target.options().iter().map(|option| format!("--{option}")));
-    words.extend(job.split_whitespace().map(str::to_owned));
-    words
+    let mut arguments = ["fio", "--name=job", "--output-format=json"].map(str::to_owned).to_vec();
+    arguments.extend(target.options().iter().map(|option| format!("--{option}")));
+    arguments.extend(job.split_whitespace().map(str::to_owned));
+    arguments
 }
 
 /// Runs a job to its end.
@@ -86,24 +86,25 @@ pub fn run(folder: &Path, socket: &str, disk: &str, job: &str) -> Result<FioResu
 /// fio failed, or read other data than it had written.
 pub fn run_on(folder: &Path, target: FioTarget<'_>, job: &str) -> Result<FioResult> {
     let output = command_on(folder, target, job).output().context("fio")?;
-    let said = String::from_utf8_lossy(&output.stdout);
+    let stdout = String::from_utf8_lossy(&output.stdout);
     ensure!(
         output.status.success(),
-        "fio {job}: {said}{}",
+        "fio {job}: {stdout}{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    result(&said)
+    result(&stdout)
 }
 
 /// Parses fio's output, summed over all its jobs.
 ///
 /// # Errors
 /// The output cannot be parsed.
-pub fn result(said: &str) -> Result<FioResult> {
+pub fn result(output: &str) -> Result<FioResult> {
     // Messages may precede the JSON.
-    let told = said.find('{').map(|at| &said[at..]).context("fio tells nothing")?;
-    let told: Value = serde_json::from_str(told).context("fio's output")?;
-    let jobs = told["jobs"].as_array().context("fio tells of no jobs")?;
+    let json_text =
+        output.find('{').map(|json_start| &output[json_start..]).context("fio tells nothing")?;
+    let result: Value = serde_json::from_str(json_text).context("fio's output")?;
+    let jobs = result["jobs"].as_array().context("fio tells of no jobs")?;
     let sum = |kind: &str| jobs.iter().filter_map(|job| job[kind]["iops"].as_f64()).sum();
     let count =
         |kind: &str| jobs.iter().filter_map(|job| job[kind]["total_ios"].as_u64()).sum::<u64>();
@@ -121,25 +122,25 @@ pub fn result(said: &str) -> Result<FioResult> {
 #[must_use]
 pub fn job_file(targets: &[FioTarget<'_>], job: &str) -> String {
     let mut text = "[global]\nthread\nlog_avg_msec=1000\nlog_unix_epoch=1\n".to_owned();
-    for word in job.split_whitespace() {
-        let _ = writeln!(text, "{word}");
+    for option in job.split_whitespace() {
+        let _ = writeln!(text, "{option}");
     }
-    for (at, target) in targets.iter().enumerate() {
-        let _ = writeln!(text, "[job{at}]\nwrite_bw_log={LOG}\n{}", target.options().join("\n"));
+    for (index, target) in targets.iter().enumerate() {
+        let _ = writeln!(text, "[job{index}]\nwrite_bw_log={LOG}\n{}", target.options().join("\n"));
     }
     text
 }
 
 const LOG: &str = "seconds";
 
-/// Returns the throughput of target `at` of a job file in each second: the end of the second in
+/// Returns the throughput of target `index` of a job file in each second: the end of the second in
 /// milliseconds since 1970, and bytes per second. `folder` is the one in which fio ran, which must
 /// have ended.
 ///
 /// # Errors
 /// fio wrote no such log.
-pub fn seconds(folder: &Path, at: usize) -> Result<Vec<(u64, u64)>> {
-    let file = folder.join(format!("{LOG}_bw.{}.log", at + 1));
+pub fn seconds(folder: &Path, index: usize) -> Result<Vec<(u64, u64)>> {
+    let file = folder.join(format!("{LOG}_bw.{}.log", index + 1));
     let text = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
     text.lines().map(|line| second(line).with_context(|| format!("fio's log: {line}"))).collect()
 }
@@ -167,10 +168,10 @@ mod tests {
 
     #[test]
     fn results_of_all_jobs_are_one() {
-        let said = "fio: note\n{\"jobs\": [{\"read\": {\"iops\": 1.5, \"total_ios\": 9}, \"error\": 0},\
+        let output = "fio: note\n{\"jobs\": [{\"read\": {\"iops\": 1.5, \"total_ios\": 9}, \"error\": 0},\
                     {\"write\": {\"iops\": 2.0, \"total_ios\": 4}, \"read\": {\"iops\": 1.0}, \"error\": 5}]}";
         let expected = FioResult { read_iops: 2.5, write_iops: 2.0, requests: 13, errors: 5 };
-        assert_eq!(result(said).unwrap(), expected);
+        assert_eq!(result(output).unwrap(), expected);
         assert!(result("nothing").is_err() && result("{}").is_err());
     }
 

@@ -21,8 +21,8 @@ impl HostDevice {
     ///
     /// # Errors
     /// The device does not exist.
-    pub fn address(&self, own: &str, peer: &str) -> Result<()> {
-        run(&["ip", "address", "add", &format!("{own}/32"), "dev", &self.0])?;
+    pub fn address(&self, own_address: &str, peer: &str) -> Result<()> {
+        run(&["ip", "address", "add", &format!("{own_address}/32"), "dev", &self.0])?;
         run(&["ip", "route", "add", &format!("{peer}/32"), "dev", &self.0])?;
         Ok(())
     }

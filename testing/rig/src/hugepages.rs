@@ -45,23 +45,23 @@ impl Hugepages {
     /// The machine does not have that much contiguous memory.
     pub fn reserve(pages: u64) -> Result<Self> {
         let mut reservation = RESERVATION.lock().unwrap_or_else(PoisonError::into_inner);
-        let all = match reservation.take() {
-            Some(all) => reservation.insert(all),
+        let reserved = match reservation.take() {
+            Some(reserved) => reservation.insert(reserved),
             None => reservation.insert(begin()?),
         };
-        all.pages += pages;
-        let wanted = all.before + all.pages;
+        reserved.pages += pages;
+        let required = reserved.before + reserved.pages;
         drop(reservation);
         let reserved = Self { pages };
-        let begun = Instant::now();
+        let started = Instant::now();
         loop {
-            fs::write(COUNT, wanted.to_string()).context("cannot reserve huge pages")?;
-            let got = read()?;
-            if got >= wanted {
+            fs::write(COUNT, required.to_string()).context("cannot reserve huge pages")?;
+            let available = read()?;
+            if available >= required {
                 return Ok(reserved);
             }
-            if begun.elapsed() > PATIENCE {
-                bail!("only {got} of {wanted} huge pages are available; free some memory");
+            if started.elapsed() > PATIENCE {
+                bail!("only {available} of {required} huge pages are available; free some memory");
             }
             // Files in the page cache fragment memory, and other programs allocate meanwhile.
             let _ = fs::write(COMPACT, "1");
@@ -73,13 +73,13 @@ impl Hugepages {
 impl Drop for Hugepages {
     fn drop(&mut self) {
         let mut reservation = RESERVATION.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(all) = reservation.as_mut() else { return };
-        all.pages -= self.pages;
-        if all.pages == 0 {
+        let Some(reserved) = reservation.as_mut() else { return };
+        reserved.pages -= self.pages;
+        if reserved.pages == 0 {
             restore();
             *reservation = None;
         } else {
-            let _ = fs::write(COUNT, (all.before + all.pages).to_string());
+            let _ = fs::write(COUNT, (reserved.before + reserved.pages).to_string());
         }
     }
 }

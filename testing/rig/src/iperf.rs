@@ -38,7 +38,7 @@ impl Report {
     /// There are no intervals, or not all streams in each.
     pub fn least_at_end(&self, time: Duration) -> Result<u64> {
         let intervals = self.json["intervals"].as_array().context("no intervals")?;
-        let mut left = time.as_secs_f64();
+        let mut remaining_s = time.as_secs_f64();
         let mut sums: Vec<u64> = Vec::new();
         for interval in intervals.iter().rev() {
             let streams = interval["streams"].as_array().context("no streams")?;
@@ -47,8 +47,9 @@ impl Report {
             for (sum, stream) in sums.iter_mut().zip(streams) {
                 *sum += stream["bytes"].as_u64().context("a stream without bytes")?;
             }
-            left -= interval["sum"]["seconds"].as_f64().context("an interval without length")?;
-            if left <= 0.0 {
+            remaining_s -=
+                interval["sum"]["seconds"].as_f64().context("an interval without length")?;
+            if remaining_s <= 0.0 {
                 break;
             }
         }
@@ -70,9 +71,10 @@ impl Report {
         for stream in 0..streams {
             let mut pause = 0.0;
             for interval in intervals {
-                let told = &interval["streams"][stream];
-                let bytes = told["bytes"].as_u64().context("a stream is missing")?;
-                let seconds = told["seconds"].as_f64().context("an interval without length")?;
+                let stream_data = &interval["streams"][stream];
+                let bytes = stream_data["bytes"].as_u64().context("a stream is missing")?;
+                let seconds =
+                    stream_data["seconds"].as_f64().context("an interval without length")?;
                 pause = if bytes == 0 { pause + seconds } else { 0.0 };
                 longest = longest.max(pause);
             }
@@ -101,7 +103,7 @@ pub fn serve(rig: &Rig, namespace: &Namespace) -> Result<Process> {
 /// The client could not connect, or reported an error.
 pub fn measure(from: &Namespace, to: &str, seconds: u32, extra: &[&str]) -> Result<Report> {
     let seconds_text = seconds.to_string();
-    let mut words = vec![
+    let mut arguments = vec![
         "iperf3",
         "--client",
         to,
@@ -111,19 +113,19 @@ pub fn measure(from: &Namespace, to: &str, seconds: u32, extra: &[&str]) -> Resu
         "--connect-timeout",
         "30000",
     ];
-    words.extend(extra);
+    arguments.extend(extra);
     let limit = Duration::from_secs(seconds.into()) + 2 * LIMIT;
-    let what = format!("iperf3 to {to}");
+    let description = format!("iperf3 to {to}");
     // Between two runs a server is not ready for a moment, and reports that.
-    let text = wait_for_value(&what, LIMIT, || {
-        let output = from.run_any(&words, limit)?;
+    let text = wait_for_value(&description, LIMIT, || {
+        let output = from.run_any(&arguments, limit)?;
         let not_ready = ["Connection refused", "server is busy"];
-        if not_ready.iter().any(|words| output.stdout.contains(words)) {
+        if not_ready.iter().any(|message| output.stdout.contains(message)) {
             bail!("{}", output.stdout.trim());
         }
         Ok(Some(output.stdout))
     })?;
-    report(&text).context(what)
+    report(&text).context(description)
 }
 
 /// Waits until a client has opened `connections` connections: one per stream and direction, and a
@@ -132,9 +134,9 @@ pub fn measure(from: &Namespace, to: &str, seconds: u32, extra: &[&str]) -> Resu
 /// # Errors
 /// The connections are not open after a minute.
 pub fn wait_open(client: &Namespace, connections: usize) -> Result<()> {
-    let words = ["ss", "-Htn", "state", "established", "dport = :5201"];
+    let arguments = ["ss", "-Htn", "state", "established", "dport = :5201"];
     wait_until("iperf3's connections", LIMIT, || {
-        Ok(client.run(&words)?.lines().count() >= connections)
+        Ok(client.run(&arguments)?.lines().count() >= connections)
     })
 }
 
@@ -157,23 +159,28 @@ impl<'n> Client<'n> {
     pub fn begin(
         rig: &Rig,
         namespace: &'n Namespace,
-        to: &str,
+        target: &str,
         streams: usize,
         extra: &[&str],
     ) -> Result<Self> {
         let parallel = streams.to_string();
-        let words = ["iperf3", "--client", to, "--time", "0", "--json", "--parallel", &parallel];
-        let words = [&words[..], &["--connect-timeout", "30000"], extra].concat();
+        let arguments =
+            ["iperf3", "--client", target, "--time", "0", "--json", "--parallel", &parallel];
+        let arguments = [&arguments[..], &["--connect-timeout", "30000"], extra].concat();
         let streams = if extra.contains(&"--bidir") { 2 * streams } else { streams };
-        let server = if to.contains(':') { format!(" [{to}]:5201") } else { format!(" {to}:5201") };
-        let process = namespace.start(rig, "iperf3-client", &words)?;
+        let server = if target.contains(':') {
+            format!(" [{target}]:5201")
+        } else {
+            format!(" {target}:5201")
+        };
+        let process = namespace.start(rig, "iperf3-client", &arguments)?;
         let mut client = Self { process, namespace, server, streams };
         wait_until("open connections of iperf3", LIMIT, || {
             if !client.process.is_running() {
                 // Between two runs a server is not ready for a moment: it rejects the connection,
                 // reports that it is busy, or resets the connection.
                 let log = client.process.log();
-                client.process = namespace.start(rig, "iperf3-client", &words)?;
+                client.process = namespace.start(rig, "iperf3-client", &arguments)?;
                 bail!("{}", log.trim());
             }
             Ok(client.carried()?.len() > streams)
@@ -183,9 +190,9 @@ impl<'n> Client<'n> {
     }
 
     fn carried(&self) -> Result<BTreeMap<String, u64>> {
-        let mut all = carried(self.namespace)?;
-        all.retain(|ends, _| ends.ends_with(&self.server));
-        Ok(all)
+        let mut flows = carried(self.namespace)?;
+        flows.retain(|ends, _| ends.ends_with(&self.server));
+        Ok(flows)
     }
 
     /// Fails if the client has ended, for example because a connection failed.
@@ -201,13 +208,15 @@ impl<'n> Client<'n> {
     /// # Errors
     /// A stream has carried no further bytes within two minutes, with the bytes of each connection
     /// before and after; or the client has ended.
-    pub fn wait_flow(&mut self, what: &str) -> Result<()> {
+    pub fn wait_flow(&mut self, description: &str) -> Result<()> {
         let before = self.carried()?;
         let mut after = before.clone();
-        let flows = wait_until(what, 2 * LIMIT, || {
+        let flows = wait_until(description, 2 * LIMIT, || {
             self.process.check_running()?;
             after = self.carried()?;
-            let grown = |of: &(&String, &u64)| before.get(of.0).is_some_and(|was| of.1 > was);
+            let grown = |flow: &(&String, &u64)| {
+                before.get(flow.0).is_some_and(|previous| flow.1 > previous)
+            };
             // iperf3's control connection carries nothing meanwhile.
             Ok(after.iter().filter(grown).count() >= self.streams)
         });
@@ -233,16 +242,16 @@ impl<'n> Client<'n> {
 /// # Errors
 /// The kernel's list cannot be read.
 pub fn carried(namespace: &Namespace) -> Result<BTreeMap<String, u64>> {
-    let words = ["ss", "-HtinO", "state", "established", "( dport = :5201 or sport = :5201 )"];
-    let list = namespace.run(&words)?;
+    let arguments = ["ss", "-HtinO", "state", "established", "( dport = :5201 or sport = :5201 )"];
+    let list = namespace.run(&arguments)?;
     let connection = |line: &str| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let ends = [words.get(2)?, words.get(3)?].map(|end| (*end).to_owned()).join(" ");
-        let count = |word: &&str| {
-            let of = ["bytes_acked:", "bytes_received:"];
-            of.iter().find_map(|name| word.strip_prefix(name))?.parse::<u64>().ok()
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let ends = [fields.get(2)?, fields.get(3)?].map(|end| (*end).to_owned()).join(" ");
+        let count = |field: &&str| {
+            let names = ["bytes_acked:", "bytes_received:"];
+            names.iter().find_map(|name| field.strip_prefix(name))?.parse::<u64>().ok()
         };
-        Some((ends, words.iter().filter_map(count).sum()))
+        Some((ends, fields.iter().filter_map(count).sum()))
     };
     Ok(list.lines().filter_map(connection).collect())
 }
@@ -272,8 +281,8 @@ fn read(text: &str, expected: Option<&str>) -> Result<Report> {
     let end = &json["end"];
     let received = end["sum_received"]["bits_per_second"].as_f64();
     // A client that was ended has no report of the bytes that the server received.
-    let sent = end["sum_sent"]["bits_per_second"].as_f64();
-    let received = if expected.is_some() && received == Some(0.0) { sent } else { received };
+    let sent_rate = end["sum_sent"]["bits_per_second"].as_f64();
+    let received = if expected.is_some() && received == Some(0.0) { sent_rate } else { received };
     // A UDP report of this version has one sum for both ends.
     let bits_per_second =
         received.or_else(|| end["sum"]["bits_per_second"].as_f64()).context("no sum")?;
@@ -296,20 +305,20 @@ mod tests {
 
     #[test]
     fn a_pause_is_of_one_stream_and_as_long_as_its_empty_intervals_in_a_row() {
-        let none = report_of(&[[1, 1], [5, 1]]);
-        assert_eq!(none.longest_pause().unwrap(), Duration::ZERO);
+        let without_pause = report_of(&[[1, 1], [5, 1]]);
+        assert_eq!(without_pause.longest_pause().unwrap(), Duration::ZERO);
         // One stream has a pause of three intervals; the other one two pauses of two, one of them
         // at the end.
-        let some = report_of(&[[0, 0], [0, 0], [0, 9], [1, 0], [1, 0]]);
-        assert_eq!(some.longest_pause().unwrap(), Duration::from_millis(750));
+        let with_pause = report_of(&[[0, 0], [0, 0], [0, 9], [1, 0], [1, 0]]);
+        assert_eq!(with_pause.longest_pause().unwrap(), Duration::from_millis(750));
         assert!(report_of(&[]).longest_pause().is_err());
     }
 
     #[test]
     fn what_is_carried_at_the_end_is_the_least_of_any_stream() {
         let report = report_of(&[[9, 9], [0, 7], [1, 0], [2, 0]]);
-        let least = |ms| report.least_at_end(Duration::from_millis(ms)).unwrap();
-        assert_eq!((least(500), least(750), least(1000), least(9000)), (0, 3, 12, 12));
+        let lowest = |ms| report.least_at_end(Duration::from_millis(ms)).unwrap();
+        assert_eq!((lowest(500), lowest(750), lowest(1000), lowest(9000)), (0, 3, 12, 12));
         assert!(report_of(&[]).least_at_end(Duration::from_secs(1)).is_err());
     }
 }

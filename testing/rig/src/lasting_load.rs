@@ -73,7 +73,7 @@ impl LastingLoad {
     /// fio cannot be waited for.
     pub fn end(mut self) -> Result<Vec<Delivered>> {
         self.fio.wait()?;
-        Ok((0..self.disks).map(|at| Delivered::read(&self.folder, at)).collect())
+        Ok((0..self.disks).map(|index| Delivered::read(&self.folder, index)).collect())
     }
 }
 
@@ -90,11 +90,11 @@ impl Drop for LastingLoad {
 pub struct Delivered(Vec<(f64, f64)>);
 
 impl Delivered {
-    fn read(folder: &Path, at: usize) -> Self {
+    fn read(folder: &Path, index: usize) -> Self {
         let mut sum = 0.0;
         let mut points = Vec::new();
         let mut before = None;
-        for (end, bytes) in fio::seconds(folder, at).unwrap_or_default() {
+        for (end, bytes) in fio::seconds(folder, index).unwrap_or_default() {
             #[allow(clippy::cast_precision_loss, reason = "milliseconds and bytes are small")]
             let (end, rate) = (end as f64, bytes as f64 / OPERATION);
             let begin = before.unwrap_or(end - 1000.0);
@@ -106,11 +106,13 @@ impl Delivered {
         Self(points)
     }
 
-    /// Returns the operations delivered until `at`.
-    fn until(&self, at: f64) -> f64 {
-        let after = self.0.partition_point(|point| point.0 < at);
+    /// Returns the operations delivered until `time_ms`.
+    fn delivered_until(&self, time_ms: f64) -> f64 {
+        let after = self.0.partition_point(|point| point.0 < time_ms);
         match (after.checked_sub(1).map(|index| self.0[index]), self.0.get(after)) {
-            (Some((t0, s0)), Some((t1, s1))) => s0 + (s1 - s0) * (at - t0) / (t1 - t0).max(1e-9),
+            (Some((t0, s0)), Some((t1, s1))) => {
+                s0 + (s1 - s0) * (time_ms - t0) / (t1 - t0).max(1e-9)
+            }
             (Some((_, sum)), None) => sum,
             (None, _) => 0.0,
         }
@@ -119,8 +121,9 @@ impl Delivered {
     /// Returns the operations per second between two instants.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "milliseconds are small")]
-    pub fn rate(&self, from: u64, until: u64) -> f64 {
-        (self.until(until as f64) - self.until(from as f64)) * 1000.0 / (until - from) as f64
+    pub fn rate(&self, start_ms: u64, until: u64) -> f64 {
+        (self.delivered_until(until as f64) - self.delivered_until(start_ms as f64)) * 1000.0
+            / (until - start_ms) as f64
     }
 }
 
@@ -130,9 +133,9 @@ pub const WINDOW_MS: u64 = 5000;
 /// Returns the smallest and the largest rate of the disks together in any window between two
 /// instants, in operations per second.
 #[must_use]
-pub fn extremes(all: &[Delivered], from: u64, until: u64) -> (f64, f64) {
-    let begins = (from..until.saturating_sub(WINDOW_MS)).step_by(250);
-    let sums =
-        begins.map(|begin| all.iter().map(|of| of.rate(begin, begin + WINDOW_MS)).sum::<f64>());
-    sums.fold((f64::MAX, 0.0), |(least, most), sum| (least.min(sum), most.max(sum)))
+pub fn extremes(delivered: &[Delivered], start_ms: u64, until: u64) -> (f64, f64) {
+    let starts = (start_ms..until.saturating_sub(WINDOW_MS)).step_by(250);
+    let sums = starts
+        .map(|begin| delivered.iter().map(|disk| disk.rate(begin, begin + WINDOW_MS)).sum::<f64>());
+    sums.fold((f64::MAX, 0.0), |(min, max), sum| (min.min(sum), max.max(sum)))
 }

@@ -125,8 +125,8 @@ pub(crate) fn end_namespace(name: &str) {
     let _ = run(&["ip", "netns", "delete", name]);
 }
 
-fn owner_in(rest: &str) -> Option<u32> {
-    rest.split('-').next()?.parse().ok()
+fn owner_in(suffix: &str) -> Option<u32> {
+    suffix.split('-').next()?.parse().ok()
 }
 
 fn is_gone(owner: u32) -> bool {
@@ -136,8 +136,8 @@ fn is_gone(owner: u32) -> bool {
 fn end_listed(folder: &Path) {
     for line in fs::read_to_string(folder.join(LIST)).unwrap_or_default().lines() {
         if let Some((pid, started)) = line.split_once(' ') {
-            let same = pid.parse().ok().and_then(start_time).is_some_and(|now| now == started);
-            if same {
+            let is_same = pid.parse().ok().and_then(start_time).is_some_and(|now| now == started);
+            if is_same {
                 kill(pid);
             }
         }

@@ -67,7 +67,7 @@ pub struct Load {
 
 /// Counters of the daemon at a point in time.
 struct Look {
-    asked: UnixMs,
+    queried_at: UnixMs,
     frames: u64,
 }
 
@@ -96,12 +96,12 @@ impl LoadedHost {
         let mut servers = Vec::new();
         for (port, guest) in (PORT_FIRST..).zip(&guests) {
             guest.bring_up()?;
-            let words = ["iperf3", "--server", "--port", &port.to_string()];
-            servers.push(world.start(rig, "server", &words)?);
+            let arguments = ["iperf3", "--server", "--port", &port.to_string()];
+            servers.push(world.start(rig, "server", &arguments)?);
         }
-        let all = Self { daemon, guests, servers, world, _wire: wire };
-        all.wait_ready()?;
-        Ok(all)
+        let load_step = Self { daemon, guests, servers, world, _wire: wire };
+        load_step.wait_ready()?;
+        Ok(load_step)
     }
 
     /// Waits until guests reach the servers, and the queues are placed as without load.
@@ -111,9 +111,9 @@ impl LoadedHost {
             Ok(reach.all(|reaches| reaches.unwrap_or(false)))
         })?;
         wait_until("listening servers", LIMIT, || {
-            let listening = self.world.run(&["ss", "-Hltn"])?;
+            let sockets = self.world.run(&["ss", "-Hltn"])?;
             let mut ports = (PORT_FIRST..).take(self.servers.len());
-            Ok(ports.all(|port| listening.contains(&format!(":{port} "))))
+            Ok(ports.all(|port| sockets.contains(&format!(":{port} "))))
         })?;
         self.wait_packed()
     }
@@ -130,7 +130,7 @@ impl LoadedHost {
     pub fn workers_in_use(&self) -> Result<usize> {
         let vmq = self.daemon.get("/1.0/vmq/up")?;
         let workers = vmq["workers"].as_array().context("no processors")?;
-        Ok(workers.iter().filter(|of| of["queues"] != 0).count())
+        Ok(workers.iter().filter(|worker| worker["queues"] != 0).count())
     }
 
     /// Waits until all queues are on one worker.
@@ -147,27 +147,27 @@ impl LoadedHost {
     /// # Errors
     /// The counters do not show the load in time.
     pub fn load(&self, rig: &Rig, bits_per_second: Option<u64>) -> Result<Load> {
-        let mut last = self.look()?;
+        let mut last = self.take_sample()?;
         let mut clients = Vec::new();
         let rate = bits_per_second.unwrap_or(0).to_string();
         for (port, guest) in (PORT_FIRST..).zip(&self.guests) {
             let port = port.to_string();
-            let words = ["iperf3", "--client", WORLD, "--port", &port, "--time", "0"];
+            let arguments = ["iperf3", "--client", WORLD, "--port", &port, "--time", "0"];
             let sends = ["--udp", "--bitrate", &rate, "--length", "200"];
-            let words = [&words[..], &sends].concat();
-            clients.push(guest.namespace.start(rig, "client", &words)?);
+            let arguments = [&arguments[..], &sends].concat();
+            clients.push(guest.namespace.start(rig, "client", &arguments)?);
         }
-        let deadline = last.asked + LIMIT.as_millis() as u64;
-        while last.asked < deadline {
-            let look = self.look()?;
-            if look.frames >= last.frames + LOAD_FRAMES {
-                return Ok(Load { clients, began: last.asked });
+        let deadline = last.queried_at + LIMIT.as_millis() as u64;
+        while last.queried_at < deadline {
+            let sample = self.take_sample()?;
+            if sample.frames >= last.frames + LOAD_FRAMES {
+                return Ok(Load { clients, began: last.queried_at });
             }
-            last = look;
+            last = sample;
             thread::sleep(LOOK_EVERY);
         }
-        let mut said = clients.iter().map(Process::last_words);
-        bail!("no load within {LIMIT:?}: {}", said.next().unwrap_or_default())
+        let mut last_words = clients.iter().map(Process::last_words);
+        bail!("no load within {LIMIT:?}: {}", last_words.next().unwrap_or_default())
     }
 
     /// Ends a load, and returns the earliest time at which it can have ended.
@@ -178,21 +178,21 @@ impl LoadedHost {
         for client in &mut load.clients {
             client.check_running()?;
         }
-        let mut last = self.look()?;
+        let mut last = self.take_sample()?;
         for client in &mut load.clients {
             client.signal(Signal::TERM);
         }
-        let deadline = last.asked + LIMIT.as_millis() as u64;
-        let mut loaded = last.asked;
-        while last.asked < deadline {
+        let deadline = last.queried_at + LIMIT.as_millis() as u64;
+        let mut loaded = last.queried_at;
+        while last.queried_at < deadline {
             thread::sleep(LOOK_EVERY);
-            let look = self.look()?;
-            if look.frames >= last.frames + LOAD_FRAMES {
-                loaded = last.asked;
-            } else if look.asked >= loaded + QUIET.as_millis() as u64 {
+            let sample = self.take_sample()?;
+            if sample.frames >= last.frames + LOAD_FRAMES {
+                loaded = last.queried_at;
+            } else if sample.queried_at >= loaded + QUIET.as_millis() as u64 {
                 return Ok(loaded);
             }
-            last = look;
+            last = sample;
         }
         bail!("the load goes on")
     }
@@ -206,16 +206,16 @@ impl LoadedHost {
         let events = events.as_array().context("no list of events")?;
         let of_vmq =
             |event: &&Value| event["id"] == QUEUE_MOVED && event["fields"]["reason"] == "vmq";
-        let word = |event: &Value, field: &str| {
+        let text_of = |event: &Value, field: &str| {
             event["fields"][field].as_str().unwrap_or_default().to_owned()
         };
         let moves = events.iter().filter(of_vmq).map(|event| QueueMove {
             at: event["time_unix_ms"].as_u64().unwrap_or_default(),
-            queue: word(event, "queue"),
-            workers: ["from", "to"].map(|field| word(event, field)),
-            because: word(event, "because"),
+            queue: text_of(event, "queue"),
+            workers: ["from", "to"].map(|field| text_of(event, field)),
+            because: text_of(event, "because"),
         });
-        Ok(moves.filter(|of| of.at >= since).collect())
+        Ok(moves.filter(|queue_move| queue_move.at >= since).collect())
     }
 
     /// Waits for the first move after a load started, from the only worker in use. Returns an upper
@@ -226,7 +226,7 @@ impl LoadedHost {
     pub fn spread(&self, load: &Load) -> Result<Duration> {
         let mut first = None;
         wait_until("a queue that is moved", LIMIT, || {
-            first = self.moves_since(load.began)?.first().map(|of| of.at);
+            first = self.moves_since(load.began)?.first().map(|queue_move| queue_move.at);
             Ok(first.is_some())
         })?;
         Ok(Duration::from_millis(first.unwrap_or_default() - load.began))
@@ -237,21 +237,21 @@ impl LoadedHost {
     ///
     /// # Errors
     /// The queues are not on one worker in time, or were on one worker under load.
-    pub fn pack(&self, ended: UnixMs) -> Result<Duration> {
+    pub fn pack(&self, ended_at: UnixMs) -> Result<Duration> {
         self.wait_packed()?;
         // A queue is moved before its event is reported.
         let last = wait_for_value("an event of a queue that is packed", LIMIT, || {
-            Ok(self.moves_since(ended)?.pop())
+            Ok(self.moves_since(ended_at)?.pop())
         })?;
-        Ok(Duration::from_millis(last.at - ended))
+        Ok(Duration::from_millis(last.at - ended_at))
     }
 
-    fn look(&self) -> Result<Look> {
-        let asked = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis() as u64;
+    fn take_sample(&self) -> Result<Look> {
+        let queried_at = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis() as u64;
         let nics = self.daemon.get("/1.0/nics")?;
         let frames = |nic: &Value| nic["counters"]["rx_frames"].as_u64();
         let nics = nics.as_array().context("no list of NICs")?;
         let frames = nics.iter().map(frames).sum::<Option<u64>>().context("no counters")?;
-        Ok(Look { asked, frames })
+        Ok(Look { queried_at, frames })
     }
 }

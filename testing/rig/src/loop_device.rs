@@ -34,9 +34,9 @@ impl LoopDevice {
     ///
     /// # Errors
     /// As [`LoopDevice::attach`].
-    pub(crate) fn attach_with(words: &[&str]) -> Result<Self> {
-        let said = run(&[&["losetup", "--find", "--show"], words].concat())?;
-        let device = Self { path: said.trim().to_owned() };
+    pub(crate) fn attach_with(arguments: &[&str]) -> Result<Self> {
+        let output = run(&[&["losetup", "--find", "--show"], arguments].concat())?;
+        let device = Self { path: output.trim().to_owned() };
         device.record()?;
         Ok(device)
     }

@@ -45,24 +45,24 @@ impl Namespace {
     ///
     /// # Errors
     /// The command failed, with its output.
-    pub fn run(&self, words: &[&str]) -> Result<String> {
-        run(&self.prefixed(words))
+    pub fn run(&self, arguments: &[&str]) -> Result<String> {
+        run(&self.prefixed(arguments))
     }
 
     /// Runs a command in the namespace and returns its result.
     ///
     /// # Errors
     /// The command could not be started.
-    pub fn run_any(&self, words: &[&str], limit: Duration) -> Result<Output> {
-        run_any(&self.prefixed(words), limit)
+    pub fn run_any(&self, arguments: &[&str], limit: Duration) -> Result<Output> {
+        run_any(&self.prefixed(arguments), limit)
     }
 
     /// Starts a program in the namespace.
     ///
     /// # Errors
     /// The program could not be started.
-    pub fn start(&self, rig: &Rig, name: &str, words: &[&str]) -> Result<Process> {
-        Process::start(rig, name, &self.prefixed(words))
+    pub fn start(&self, rig: &Rig, name: &str, arguments: &[&str]) -> Result<Process> {
+        Process::start(rig, name, &self.prefixed(arguments))
     }
 
     /// Assigns an address like `10.0.0.1/24` to a device and sets it up.
@@ -91,9 +91,9 @@ impl Namespace {
     /// # Errors
     /// The device rejected them.
     pub fn ethtool(&self, device: &str, switches: &[&str]) -> Result<()> {
-        let mut words = vec!["ethtool", "-K", device];
-        words.extend(switches);
-        self.run(&words).map(|_| ())
+        let mut arguments = vec!["ethtool", "-K", device];
+        arguments.extend(switches);
+        self.run(&arguments).map(|_| ())
     }
 
     /// Returns true once `address` replies to a ping, false if it replies to none in a minute. Use
@@ -115,8 +115,8 @@ impl Namespace {
     /// # Errors
     /// The pings could not be sent.
     pub fn is_cut_from(&self, address: &str) -> Result<bool> {
-        let words = ["ping", "-n", "-c", "10", "-i", "0.05", "-W", "1", address];
-        Ok(self.run_any(&words, LIMIT)?.stdout.contains(" 0 received"))
+        let arguments = ["ping", "-n", "-c", "10", "-i", "0.05", "-W", "1", address];
+        Ok(self.run_any(&arguments, LIMIT)?.stdout.contains(" 0 received"))
     }
 
     /// Returns a counter of `/proc/net/snmp` or `netstat`, such as `("Tcp", "InCsumErrors")`.
@@ -149,11 +149,13 @@ impl Namespace {
         Ok(sum)
     }
 
-    fn prefixed(&self, words: &[&str]) -> Vec<String> {
-        let mut all: Vec<String> =
-            ["ip", "netns", "exec", &self.name].iter().map(|word| (*word).to_owned()).collect();
-        all.extend(words.iter().map(|word| (*word).to_owned()));
-        all
+    fn prefixed(&self, arguments: &[&str]) -> Vec<String> {
+        let mut command: Vec<String> = ["ip", "netns", "exec", &self.name]
+            .iter()
+            .map(|argument| (*argument).to_owned())
+            .collect();
+        command.extend(arguments.iter().map(|argument| (*argument).to_owned()));
+        command
     }
 }
 

@@ -77,21 +77,22 @@ impl NbdClient {
         let mut greeting = [0; 18];
         stream.read_exact(&mut greeting)?;
         ensure!(greeting[..8] == *b"NBDMAGIC" && greeting[8..16] == *OPTION_MAGIC, "no NBD server");
-        let mut words = CLIENT_FLAGS.to_be_bytes().to_vec();
-        words.extend(OPTION_MAGIC);
-        words.extend(OPTION_GO.to_be_bytes());
+        let mut request = CLIENT_FLAGS.to_be_bytes().to_vec();
+        request.extend(OPTION_MAGIC);
+        request.extend(OPTION_GO.to_be_bytes());
         let length = u32::try_from(name.len())?;
         // The name, and no information requests.
-        words.extend((length + 6).to_be_bytes());
-        words.extend(length.to_be_bytes());
-        words.extend(name.as_bytes());
-        words.extend([0, 0]);
-        stream.write_all(&words)?;
+        request.extend((length + 6).to_be_bytes());
+        request.extend(length.to_be_bytes());
+        request.extend(name.as_bytes());
+        request.extend([0, 0]);
+        stream.write_all(&request)?;
         loop {
             let mut head = [0; 20];
             stream.read_exact(&mut head)?;
-            let number =
-                |at: usize| u32::from_be_bytes(head[at..at + 4].try_into().unwrap_or([0; 4]));
+            let number = |offset: usize| {
+                u32::from_be_bytes(head[offset..offset + 4].try_into().unwrap_or([0; 4]))
+            };
             ensure!(head[..8] == OPTION_REPLY_MAGIC.to_be_bytes(), "no reply to an option");
             let (kind, length) = (number(12), number(16));
             ensure!(length <= OPTION_REPLY_MAX, "a reply of {length} bytes to an option");
@@ -119,18 +120,23 @@ impl NbdClient {
     ///
     /// # Errors
     /// See [`NbdFailure`].
-    pub fn read(&mut self, offset: u64, to: &mut [u8]) -> Result<(), NbdFailure> {
-        self.ask(COMMAND_READ, 0, offset, to.len() as u64, &[])?;
-        Ok(self.stream.read_exact(to)?)
+    pub fn read(&mut self, offset: u64, target: &mut [u8]) -> Result<(), NbdFailure> {
+        self.send_request(COMMAND_READ, 0, offset, target.len() as u64, &[])?;
+        Ok(self.stream.read_exact(target)?)
     }
 
-    /// Writes `from`; durably if `is_durable`.
+    /// Writes `payload`; durably if `is_durable`.
     ///
     /// # Errors
     /// See [`NbdFailure`].
-    pub fn write(&mut self, offset: u64, from: &[u8], is_durable: bool) -> Result<(), NbdFailure> {
+    pub fn write(
+        &mut self,
+        offset: u64,
+        payload: &[u8],
+        is_durable: bool,
+    ) -> Result<(), NbdFailure> {
         let flags = if is_durable { FLAG_FUA } else { 0 };
-        self.ask(COMMAND_WRITE, flags, offset, from.len() as u64, from)
+        self.send_request(COMMAND_WRITE, flags, offset, payload.len() as u64, payload)
     }
 
     /// Zeros a range, which may be deallocated.
@@ -138,7 +144,7 @@ impl NbdClient {
     /// # Errors
     /// See [`NbdFailure`].
     pub fn write_zeroes(&mut self, offset: u64, length: u64) -> Result<(), NbdFailure> {
-        self.ask(COMMAND_WRITE_ZEROES, 0, offset, length, &[])
+        self.send_request(COMMAND_WRITE_ZEROES, 0, offset, length, &[])
     }
 
     /// Makes all completed writes durable.
@@ -146,10 +152,10 @@ impl NbdClient {
     /// # Errors
     /// See [`NbdFailure`].
     pub fn flush(&mut self) -> Result<(), NbdFailure> {
-        self.ask(COMMAND_FLUSH, 0, 0, 0, &[])
+        self.send_request(COMMAND_FLUSH, 0, 0, 0, &[])
     }
 
-    fn ask(
+    fn send_request(
         &mut self,
         command: u16,
         flags: u16,
@@ -158,15 +164,15 @@ impl NbdClient {
         payload: &[u8],
     ) -> Result<(), NbdFailure> {
         self.requests += 1;
-        let mut words = REQUEST_MAGIC.to_be_bytes().to_vec();
-        words.extend(flags.to_be_bytes());
-        words.extend(command.to_be_bytes());
-        words.extend(self.requests.to_be_bytes());
-        words.extend(offset.to_be_bytes());
+        let mut request = REQUEST_MAGIC.to_be_bytes().to_vec();
+        request.extend(flags.to_be_bytes());
+        request.extend(command.to_be_bytes());
+        request.extend(self.requests.to_be_bytes());
+        request.extend(offset.to_be_bytes());
         let length = u32::try_from(length).map_err(io::Error::other)?;
-        words.extend(length.to_be_bytes());
-        words.extend(payload);
-        self.stream.write_all(&words)?;
+        request.extend(length.to_be_bytes());
+        request.extend(payload);
+        self.stream.write_all(&request)?;
         let mut head = [0; 16];
         self.stream.read_exact(&mut head)?;
         if head[..4] != SIMPLE_REPLY_MAGIC.to_be_bytes() || head[8..] != self.requests.to_be_bytes()

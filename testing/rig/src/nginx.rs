@@ -20,15 +20,15 @@ pub fn serve(rig: &Rig, namespace: &Namespace, bytes: u64) -> Result<Process> {
     fs::create_dir_all(folder.join("www"))?;
     File::create(folder.join("www/file"))?.set_len(bytes)?;
     fs::write(folder.join("www/index.html"), "Hello through the switch.\n")?;
-    let shown = folder.display();
+    let path_text = folder.display();
     let configuration = format!(
-        "daemon off; worker_processes 1; user root; pid {shown}/pid; error_log stderr;\n\
+        "daemon off; worker_processes 1; user root; pid {path_text}/pid; error_log stderr;\n\
          events {{ worker_connections 256; }}\n\
          http {{ access_log off; sendfile on; default_type application/octet-stream;\n\
-         client_body_temp_path {shown}/body; proxy_temp_path {shown}/proxy;\n\
-         fastcgi_temp_path {shown}/fastcgi; uwsgi_temp_path {shown}/uwsgi;\n\
-         scgi_temp_path {shown}/scgi;\n\
-         server {{ listen 80; listen [::]:80; root {shown}/www; }} }}\n"
+         client_body_temp_path {path_text}/body; proxy_temp_path {path_text}/proxy;\n\
+         fastcgi_temp_path {path_text}/fastcgi; uwsgi_temp_path {path_text}/uwsgi;\n\
+         scgi_temp_path {path_text}/scgi;\n\
+         server {{ listen 80; listen [::]:80; root {path_text}/www; }} }}\n"
     );
     let file = rig.path(&format!("{name}/nginx.conf"));
     fs::write(&file, configuration)?;

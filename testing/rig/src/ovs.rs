@@ -27,6 +27,10 @@ pub fn is_installed() -> bool {
 /// # Errors
 /// Open vSwitch is not installed.
 pub fn version() -> Result<String> {
-    let said = run(&["ovs-vsctl", "--version"])?;
-    Ok(said.lines().next().unwrap_or_default().replace("ovs-vsctl (Open vSwitch)", "Open vSwitch"))
+    let output = run(&["ovs-vsctl", "--version"])?;
+    Ok(output
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .replace("ovs-vsctl (Open vSwitch)", "Open vSwitch"))
 }

@@ -29,8 +29,8 @@ impl Process {
     ///
     /// # Errors
     /// The program could not be started.
-    pub fn start<S: AsRef<str>>(rig: &Rig, name: &str, words: &[S]) -> Result<Self> {
-        Self::start_in(rig, name, words, &[])
+    pub fn start<S: AsRef<str>>(rig: &Rig, name: &str, arguments: &[S]) -> Result<Self> {
+        Self::start_in(rig, name, arguments, &[])
     }
 
     /// Starts a program with environment variables.
@@ -40,10 +40,10 @@ impl Process {
     pub fn start_in<S: AsRef<str>>(
         rig: &Rig,
         name: &str,
-        words: &[S],
+        arguments: &[S],
         environment: &[(&str, String)],
     ) -> Result<Self> {
-        let Some((program, arguments)) = words.split_first() else { bail!("no program given") };
+        let Some((program, arguments)) = arguments.split_first() else { bail!("no program given") };
         let log = rig.file(&format!("{}.log", rig.unique(name)));
         let output =
             File::create(&log).with_context(|| format!("cannot make {}", log.display()))?;
@@ -107,8 +107,8 @@ impl Process {
     /// # Errors
     /// The process still runs after `limit`.
     pub fn wait(&mut self, limit: Duration) -> Result<ExitStatus> {
-        let what = format!("end of {}", self.name);
-        wait_for_value(&what, limit, || Ok(self.child.try_wait()?))
+        let description = format!("end of {}", self.name);
+        wait_for_value(&description, limit, || Ok(self.child.try_wait()?))
     }
 
     /// Kills it, as a crash would end it.

@@ -44,8 +44,8 @@ pub fn system_program(name: &str) -> Result<PathBuf> {
 fn built(name: &str) -> Result<Option<String>> {
     let mut folders: Vec<PathBuf> =
         env::var_os("SUIMON_BIN_DIR").map(PathBuf::from).into_iter().collect();
-    let here = env::current_exe()?;
-    folders.extend(here.ancestors().skip(1).take(2).map(PathBuf::from));
+    let current_program = env::current_exe()?;
+    folders.extend(current_program.ancestors().skip(1).take(2).map(PathBuf::from));
     for folder in &folders {
         let path = folder.join(name);
         if path.is_file() {

@@ -32,11 +32,11 @@ pub fn serve_client<T>(
     let client = Client::new(client, Arc::new(never_readable()?));
     let answers = client.answers();
     worker.add_queue(disk, Box::new(client))?;
-    let seen = look_on(&answers);
+    let result = look_on(&answers);
     worker.detach_clients(disk);
     worker.close_disk(disk)?;
     ensure!(answers.failed() == 0, "{} requests failed", answers.failed());
-    seen
+    result
 }
 
 /// Writes a disk completely, from its beginning to its end, with a worker on the CPU `cpu`.

@@ -77,7 +77,7 @@ impl ServiceHost {
         let groups = make_groups(&machine)?;
         let joined: Vec<String> =
             groups.iter().map(|group| group.join("cgroup.procs").display().to_string()).collect();
-        let mut words = vec![
+        let mut arguments = vec![
             "sh".to_owned(),
             "-c".to_owned(),
             "for group in $GROUPS_OF_IT; do echo $$ >$group || exit; done; exec \"$@\"".to_owned(),
@@ -88,7 +88,7 @@ impl ServiceHost {
             format!("--machine={machine}"),
         ];
         // The container gets all capabilities, and only its units restrict themselves.
-        let how = [
+        let options = [
             "--boot",
             "--register=no",
             "--keep-unit",
@@ -97,12 +97,12 @@ impl ServiceHost {
             "--capability=all",
             "--system-call-filter=@known",
         ];
-        words.extend(how.map(str::to_owned));
+        arguments.extend(options.map(str::to_owned));
         let environment = [
             ("GROUPS_OF_IT", joined.join(" ")),
             ("SYSTEMD_NSPAWN_UNIFIED_HIERARCHY", "1".to_owned()),
         ];
-        let process = Process::start_in(rig, "services", &words, &environment)?;
+        let process = Process::start_in(rig, "services", &arguments, &environment)?;
         let mut host = Self { root, leader: String::new(), process, groups };
         host.wait_booted()?;
         Ok(host)
@@ -116,9 +116,9 @@ impl ServiceHost {
             let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children"))?;
             let Some(leader) = children.split_whitespace().next() else { return Ok(None) };
             leader.clone_into(&mut self.leader);
-            let said = self.run_any(&["systemctl", "is-system-running"])?.stdout;
-            let said = said.trim().to_owned();
-            Ok(["running", "degraded"].contains(&said.as_str()).then_some(said))
+            let state = self.run_any(&["systemctl", "is-system-running"])?.stdout;
+            let state = state.trim().to_owned();
+            Ok(["running", "degraded"].contains(&state.as_str()).then_some(state))
         })?;
         if state != "running" {
             bail!("not all of it runs: {}", self.run(&["systemctl", "--failed"])?);
@@ -155,23 +155,23 @@ impl ServiceHost {
     ///
     /// # Errors
     /// The program could not be started.
-    pub fn run_any(&self, words: &[&str]) -> Result<Output> {
-        let inside = ["nsenter", "--target", &self.leader, "--all"];
-        run_any(&[&inside, words].concat(), COMMAND_LIMIT)
+    pub fn run_any(&self, arguments: &[&str]) -> Result<Output> {
+        let prefix = ["nsenter", "--target", &self.leader, "--all"];
+        run_any(&[&prefix, arguments].concat(), COMMAND_LIMIT)
     }
 
     /// Runs a program in the container, which must succeed.
     ///
     /// # Errors
     /// The program failed, with its output and the end of the journal.
-    pub fn run(&self, words: &[&str]) -> Result<String> {
-        let said = self.run_any(words)?;
-        if !said.is_ok() {
+    pub fn run(&self, arguments: &[&str]) -> Result<String> {
+        let output = self.run_any(arguments)?;
+        if !output.is_ok() {
             let journal = ["journalctl", "--no-pager", "--lines=20", "--output=cat"];
             let journal = self.run_any(&journal)?.stdout;
-            bail!("{words:?} failed with {}: {}\n{journal}", said.code, said.stderr.trim());
+            bail!("{arguments:?} failed with {}: {}\n{journal}", output.code, output.stderr.trim());
         }
-        Ok(said.stdout)
+        Ok(output.stdout)
     }
 
     /// Returns a property of a unit (`systemctl show --property`).
@@ -179,8 +179,8 @@ impl ServiceHost {
     /// # Errors
     /// systemd does not respond.
     pub fn property(&self, unit: &str, name: &str) -> Result<String> {
-        let said = self.run(&["systemctl", "show", "--value", "--property", name, unit])?;
-        Ok(said.trim().to_owned())
+        let output = self.run(&["systemctl", "show", "--value", "--property", name, unit])?;
+        Ok(output.trim().to_owned())
     }
 
     /// Returns the log of a unit, including systemd's messages about it.
@@ -257,9 +257,9 @@ fn make_groups(name: &str) -> Result<Vec<PathBuf>> {
     let mounts = fs::read_to_string("/proc/self/mountinfo")?;
     let mut groups = Vec::new();
     for line in mounts.lines() {
-        let Some((place, kind)) = line.split_once(" - ") else { continue };
+        let Some((mount_fields, kind)) = line.split_once(" - ") else { continue };
         if kind.starts_with("cgroup2 ") || kind.contains("name=systemd") {
-            let mount = place.split(' ').nth(4).context("a mount without a place")?;
+            let mount = mount_fields.split(' ').nth(4).context("a mount without a place")?;
             groups.push(Path::new(mount).join(name));
         }
     }
@@ -271,11 +271,11 @@ fn make_groups(name: &str) -> Result<Vec<PathBuf>> {
 
 /// Removes a group and its subgroups. Its processes end a moment after they were killed.
 fn remove_group(group: &Path) {
-    let words =
+    let arguments =
         ["find", &group.to_string_lossy(), "-depth", "-type", "d", "-exec", "rmdir", "{}", ";"]
             .map(str::to_owned);
     let _ = wait_for_value("end of the container", Duration::from_secs(60), || {
-        let _ = run(&words);
+        let _ = run(&arguments);
         Ok((!group.exists()).then_some(()))
     });
 }

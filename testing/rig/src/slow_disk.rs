@@ -48,11 +48,11 @@ impl SlowDisk {
         run(&["fallocate", "--length", &bytes.to_string(), &file])?;
         let socket = rig.path(&rig.unique("slow"));
         let monitor = rig.path(&rig.unique("slow-monitor"));
-        let words = words(&file, &socket, &monitor, bytes_per_s);
-        let server = Process::start(rig, "storage-daemon", &words)?;
-        let served = wait_until("storage daemon", READY_LIMIT, || Ok(is_listening(&socket)));
+        let arguments = qemu_arguments(&file, &socket, &monitor, bytes_per_s);
+        let server = Process::start(rig, "storage-daemon", &arguments)?;
+        let ready = wait_until("storage daemon", READY_LIMIT, || Ok(is_listening(&socket)));
         std::fs::remove_file(&file).with_context(|| file.clone())?;
-        served?;
+        ready?;
         let uri = format!("nbd+unix:///disk?socket={socket}");
         let files = NbdFolder::make(rig, &uri).context("the slow disk")?;
         Ok(Self { files, _server: server, monitor })
@@ -64,8 +64,8 @@ impl SlowDisk {
     /// The storage daemon rejects the change, or has ended.
     pub fn set_rate(&self, bytes_per_s: u64) -> Result<()> {
         let limits = json!({ "bps-total": bytes_per_s });
-        let of = json!({ "path": "/objects/rate", "property": "limits", "value": limits });
-        Monitor::connect(Path::new(&self.monitor))?.ask("qom-set", &of).map(drop)
+        let properties = json!({ "path": "/objects/rate", "property": "limits", "value": limits });
+        Monitor::connect(Path::new(&self.monitor))?.execute("qom-set", &properties).map(drop)
     }
 
     /// Returns the path of its file system.
@@ -74,7 +74,7 @@ impl SlowDisk {
     }
 }
 
-fn words(file: &str, socket: &str, monitor: &str, bytes_per_s: u64) -> Vec<String> {
+fn qemu_arguments(file: &str, socket: &str, monitor: &str, bytes_per_s: u64) -> Vec<String> {
     let limits = format!(
         "{{\"qom-type\":\"throttle-group\",\"id\":\"rate\",\"limits\":{{\"bps-total\":{bytes_per_s}}}}}"
     );

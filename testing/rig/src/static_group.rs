@@ -37,10 +37,10 @@ pub fn make_static_group(rig: &Rig, namespace: &Namespace, links: &[String]) -> 
     for link in links {
         redirect(namespace, link, &inner, "1", &ALL)?;
     }
-    let ways = links.len().next_power_of_two();
-    let mask = format!("{:#x}", ways - 1);
-    for (way, link) in (0..ways).zip(links.iter().cycle()).skip(1) {
-        let port = way.to_string();
+    let bucket_count = links.len().next_power_of_two();
+    let mask = format!("{:#x}", bucket_count - 1);
+    for (bucket, link) in (0..bucket_count).zip(links.iter().cycle()).skip(1) {
+        let port = bucket.to_string();
         let of_flow = ["ip", "u32", "match", "ip", "dport", &port, &mask];
         redirect(namespace, &inner, link, "1", &of_flow)?;
     }
@@ -58,7 +58,7 @@ fn redirect(
     priority: &str,
     matching: &[&str],
 ) -> Result<()> {
-    let place = ["tc", "filter", "add", "dev", from, "ingress", "prio", priority, "protocol"];
+    let filter = ["tc", "filter", "add", "dev", from, "ingress", "prio", priority, "protocol"];
     let action = ["action", "mirred", "egress", "redirect", "dev", to];
-    namespace.run(&[&place[..], matching, &action].concat()).map(|_| ())
+    namespace.run(&[&filter[..], matching, &action].concat()).map(|_| ())
 }

@@ -12,7 +12,7 @@ use tokio::signal::unix::{SignalKind, signal};
 /// terminal. Once it is created, these signals no longer end the program.
 #[derive(Clone, Debug)]
 pub struct StopSignal {
-    asked: Arc<AtomicBool>,
+    is_requested: Arc<AtomicBool>,
 }
 
 impl StopSignal {
@@ -21,8 +21,8 @@ impl StopSignal {
     /// # Errors
     /// The signals cannot be handled.
     pub fn new() -> Result<Self> {
-        let asked = Arc::new(AtomicBool::new(false));
-        let heard = Arc::clone(&asked);
+        let is_requested = Arc::new(AtomicBool::new(false));
+        let handler_flag = Arc::clone(&is_requested);
         let (ready, is_ready) = mpsc::channel();
         thread::Builder::new().name("signals".to_owned()).spawn(move || {
             let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
@@ -46,15 +46,15 @@ impl StopSignal {
                     _ = terminate.recv() => {}
                     _ = hangup.recv() => {}
                 }
-                heard.store(true, Ordering::Release);
+                handler_flag.store(true, Ordering::Release);
             });
         })?;
         is_ready.recv().context("cannot listen for signals")??;
-        Ok(Self { asked })
+        Ok(Self { is_requested })
     }
 
     /// Returns true if the program should stop.
     pub fn is_asked(&self) -> bool {
-        self.asked.load(Ordering::Acquire)
+        self.is_requested.load(Ordering::Acquire)
     }
 }

@@ -83,7 +83,7 @@ impl Testpmd {
         let side = if spec.listens { ",server=1" } else { "" };
         // The output of testpmd is read from a file, to which testpmd would otherwise write in
         // blocks.
-        let mut words: Vec<String> = vec![
+        let mut arguments: Vec<String> = vec![
             "stdbuf".into(),
             "--output=L".into(),
             "dpdk-testpmd".into(),
@@ -98,13 +98,13 @@ impl Testpmd {
             (PAGES * 2).to_string(),
         ];
         for (index, (socket, mac)) in spec.sockets.iter().zip(&spec.macs).enumerate() {
-            words.push("--vdev".into());
-            words.push(format!(
+            arguments.push("--vdev".into());
+            arguments.push(format!(
                 "net_virtio_user{index},mac={mac},path={socket},queues={},queue_size=1024{side}{}",
                 spec.queues, spec.device_extra
             ));
         }
-        words.extend(
+        arguments.extend(
             [
                 "--",
                 "--interactive",
@@ -120,10 +120,10 @@ impl Testpmd {
         );
         if spec.queues > 1 {
             let queues = spec.queues;
-            words.extend([format!("--rxq={queues}"), format!("--txq={queues}")]);
+            arguments.extend([format!("--rxq={queues}"), format!("--txq={queues}")]);
         }
-        words.extend(spec.extra.iter().cloned());
-        let mut process = Process::start(rig, "testpmd", &words)?;
+        arguments.extend(spec.extra.iter().cloned());
+        let mut process = Process::start(rig, "testpmd", &arguments)?;
         let input = process.take_stdin().context("testpmd has no input")?;
         let mut testpmd = Self { process, input, questions: 0, _memory: memory };
         wait_until("prompt of testpmd", LIMIT, || {
@@ -131,8 +131,11 @@ impl Testpmd {
             Ok(testpmd.process.log().contains("testpmd>"))
         })?;
         wait_until("link of both ports", LIMIT, || {
-            let said = testpmd.ask("show port summary all")?;
-            Ok(said.lines().filter(|line| line.split_whitespace().any(|word| word == "up")).count()
+            let output = testpmd.ask("show port summary all")?;
+            Ok(output
+                .lines()
+                .filter(|line| line.split_whitespace().any(|word| word == "up"))
+                .count()
                 == 2)
         })
         .with_context(|| testpmd.process.last_words())?;
@@ -164,11 +167,11 @@ impl Testpmd {
         wait_for_value("answer of testpmd", LIMIT, || {
             self.process.check_running()?;
             let log = self.process.log();
-            let said = log.get(before..).unwrap_or_default();
-            Ok(said
+            let output = log.get(before..).unwrap_or_default();
+            Ok(output
                 .find("Bad arguments")
-                .or_else(|| said.find("Command not found"))
-                .map(|end| said[..end].to_owned()))
+                .or_else(|| output.find("Command not found"))
+                .map(|end| output[..end].to_owned()))
         })
     }
 
@@ -201,15 +204,15 @@ impl Testpmd {
     /// # Errors
     /// The program does not respond.
     pub fn stats(&mut self) -> Result<[PortStats; 2]> {
-        let said = self.ask("show port stats all")?;
+        let output = self.ask("show port stats all")?;
         let mut ports: BTreeMap<usize, PortStats> = BTreeMap::new();
         let mut port = 0;
-        for line in said.lines() {
+        for line in output.lines() {
             if let Some(rest) = line.split("statistics for port ").nth(1) {
                 port = rest.split_whitespace().next().unwrap_or("0").parse()?;
             }
-            let words: Vec<&str> = line.split_whitespace().collect();
-            match words.as_slice() {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            match fields.as_slice() {
                 ["RX-packets:", count, ..] => {
                     ports.entry(port).or_default().rx_packets = count.parse()?;
                 }
@@ -241,11 +244,11 @@ impl Testpmd {
     /// The program does not respond.
     pub fn rate(&mut self, window: Duration) -> Result<f64> {
         let first = self.stats()?;
-        let began = Instant::now();
+        let started = Instant::now();
         // Duration of the measurement; this waits for nothing else.
         std::thread::sleep(window);
         let second = self.stats()?;
-        let seconds = began.elapsed().as_secs_f64();
+        let seconds = started.elapsed().as_secs_f64();
         let frames: u64 =
             first.iter().zip(&second).map(|(a, b)| b.rx_packets.saturating_sub(a.rx_packets)).sum();
         #[allow(clippy::cast_precision_loss, reason = "a rate for people")]

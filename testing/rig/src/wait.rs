@@ -15,48 +15,48 @@ const PAUSE_MAX: Duration = Duration::from_millis(500);
 /// under test.
 const PAUSE_PER_LOOK: u32 = 4;
 
-/// Waits until `look` returns a value.
+/// Waits until `query` returns a value.
 ///
-/// An error of `look` does not end the wait, except [`ProcessEnded`].
+/// An error of `query` does not end the wait, except [`ProcessEnded`].
 ///
 /// # Errors
-/// `limit` was exceeded, with `what` and the last error of `look`; or a process has ended.
+/// `limit` was exceeded, with `description` and the last error of `query`; or a process has ended.
 pub fn wait_for_value<T>(
-    what: &str,
+    description: &str,
     limit: Duration,
-    mut look: impl FnMut() -> Result<Option<T>>,
+    mut query: impl FnMut() -> Result<Option<T>>,
 ) -> Result<T> {
     let deadline = Instant::now() + limit;
     loop {
-        let began = Instant::now();
-        let last = match look() {
+        let started = Instant::now();
+        let last = match query() {
             Ok(Some(value)) => return Ok(value),
             Ok(None) => None,
             Err(error) if error.is::<ProcessEnded>() => {
-                return Err(error.context(format!("no {what}")));
+                return Err(error.context(format!("no {description}")));
             }
             Err(error) => Some(error),
         };
         if Instant::now() >= deadline {
             match last {
-                Some(error) => bail!("no {what} within {limit:?}: {error:#}"),
-                None => bail!("no {what} within {limit:?}"),
+                Some(error) => bail!("no {description} within {limit:?}: {error:#}"),
+                None => bail!("no {description} within {limit:?}"),
             }
         }
-        thread::sleep((began.elapsed() * PAUSE_PER_LOOK).clamp(PAUSE_MIN, PAUSE_MAX));
+        thread::sleep((started.elapsed() * PAUSE_PER_LOOK).clamp(PAUSE_MIN, PAUSE_MAX));
     }
 }
 
-/// Waits until `look` returns true.
+/// Waits until `query` returns true.
 ///
 /// # Errors
-/// `limit` was exceeded, with `what`.
+/// `limit` was exceeded, with `description`.
 pub fn wait_until(
-    what: &str,
+    description: &str,
     limit: Duration,
-    mut look: impl FnMut() -> Result<bool>,
+    mut query: impl FnMut() -> Result<bool>,
 ) -> Result<()> {
-    wait_for_value(what, limit, || Ok(look()?.then_some(())))
+    wait_for_value(description, limit, || Ok(query()?.then_some(())))
 }
 
 /// Error of a process that has ended unexpectedly. It ends a wait ([`wait_until`]).
@@ -93,8 +93,8 @@ mod tests {
     #[test]
     fn the_end_of_a_process_ends_the_wait() {
         let rig = Rig::new().unwrap();
-        let words = ["sh", "-c", "echo no luck today; exit 3"];
-        let mut process = Process::start(&rig, "tool", &words).unwrap();
+        let arguments = ["sh", "-c", "echo no luck today; exit 3"];
+        let mut process = Process::start(&rig, "tool", &arguments).unwrap();
         let limit = Duration::from_secs(600);
         let error = wait_until("answer", limit, || process.check_running().map(|()| false));
         let text = format!("{:#}", error.unwrap_err());

@@ -47,8 +47,8 @@ const KINDS: &[Kind] = &[
 /// The kind does not exist, a key is unknown, or a value is out of range.
 pub fn make(kind: &str, settings: toml::Table) -> Made {
     let Some((_, make)) = KINDS.iter().find(|(name, _)| *name == kind) else {
-        let known: Vec<&str> = KINDS.iter().map(|(name, _)| *name).collect();
-        bail!("kind: `{kind}` is not one of {}", known.join(", "));
+        let kinds: Vec<&str> = KINDS.iter().map(|(name, _)| *name).collect();
+        bail!("kind: `{kind}` is not one of {}", kinds.join(", "));
     };
     make(settings)
 }

@@ -92,12 +92,12 @@ impl Database {
             normal,
             "--skip-test-db",
         ];
-        let made = run_any(&install, START_LIMIT)?;
-        ensure!(made.is_ok(), "mariadb-install-db: {}{}", made.stdout, made.stderr);
+        let result = run_any(&install, START_LIMIT)?;
+        ensure!(result.is_ok(), "mariadb-install-db: {}{}", result.stdout, result.stderr);
         let socket = rig.path(&rig.unique("db"));
         let socket_flag = format!("--socket={socket}");
         let address_flag = format!("--bind-address={address}");
-        let words = [
+        let command = [
             "mariadbd",
             "--no-defaults",
             "--user=root",
@@ -114,33 +114,33 @@ impl Database {
             "--innodb-flush-log-at-trx-commit=1",
             "--performance-schema=OFF",
         ];
-        let mut server = guest.start(rig, "mariadb", &vcpus.bound(&words))?;
+        let mut server = guest.start(rig, "mariadb", &vcpus.bound(&command))?;
         let sql =
             "CREATE DATABASE sbtest; CREATE USER sbtest@'%'; GRANT ALL ON sbtest.* TO sbtest@'%'";
         wait_until("MariaDB that accepts connections", START_LIMIT, || {
             server.check_running()?;
-            let asked =
+            let query =
                 ["mariadb", "--no-defaults", "--user=root", &socket_flag, "--execute", "SELECT 1"];
-            Ok(run_any(&asked, Duration::from_secs(5))?.is_ok())
+            Ok(run_any(&query, Duration::from_secs(5))?.is_ok())
         })?;
-        let made = run_any(
+        let result = run_any(
             &["mariadb", "--no-defaults", "--user=root", &socket_flag, "--execute", sql],
             START_LIMIT,
         )?;
-        ensure!(made.is_ok(), "MariaDB: {}", made.stderr);
+        ensure!(result.is_ok(), "MariaDB: {}", result.stderr);
         Ok(Self { server, address: address.to_owned() })
     }
 
     /// Creates and fills the tables from the guest that later runs the load.
-    pub(crate) fn prepare(&mut self, from: &Namespace, of: Transactions) -> Result<()> {
-        let words = self.arguments(of, "prepare");
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let said = from.run_any(&words, PREPARE_LIMIT)?;
+    pub(crate) fn prepare(&mut self, source: &Namespace, transactions: Transactions) -> Result<()> {
+        let command = self.arguments(transactions, "prepare");
+        let command: Vec<&str> = command.iter().map(String::as_str).collect();
+        let output = source.run_any(&command, PREPARE_LIMIT)?;
         ensure!(
-            said.is_ok(),
+            output.is_ok(),
             "sysbench prepare: {}{}\n{}",
-            said.stdout,
-            said.stderr,
+            output.stdout,
+            output.stderr,
             self.server.last_words()
         );
         Ok(())
@@ -150,22 +150,23 @@ impl Database {
     pub(crate) fn start_load(
         &self,
         rig: &Rig,
-        from: &Namespace,
-        of: Transactions,
+        source: &Namespace,
+        transactions: Transactions,
     ) -> Result<Process> {
-        let words = self.arguments(of, "run");
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        from.start(rig, "sysbench", &words)
+        let command = self.arguments(transactions, "run");
+        let command: Vec<&str> = command.iter().map(String::as_str).collect();
+        source.start(rig, "sysbench", &command)
     }
 
     /// Waits for the end of the load and returns its result.
     pub(crate) fn finish(
         &mut self,
         asking: &mut Process,
-        of: Transactions,
+        transactions: Transactions,
         environment: &Environment<'_>,
     ) -> Result<TransactionResult> {
-        let limit = Duration::from_secs(of.warm_up_s + of.measure_s) + END_LIMIT;
+        let limit =
+            Duration::from_secs(transactions.warm_up_s + transactions.measure_s) + END_LIMIT;
         let status = environment.wait_for(asking, limit).context("sysbench")?;
         ensure!(
             status.success(),
@@ -173,12 +174,12 @@ impl Database {
             asking.last_words(),
             self.server.last_words()
         );
-        read(&asking.log(), of.warm_up_s)
+        read(&asking.log(), transactions.warm_up_s)
     }
 
-    fn arguments(&self, of: Transactions, verb: &str) -> Vec<String> {
-        let Transactions { threads, tables, rows, warm_up_s, measure_s } = of;
-        let mut words = vec!["sysbench".to_owned(), "oltp_read_write".to_owned()];
+    fn arguments(&self, transactions: Transactions, verb: &str) -> Vec<String> {
+        let Transactions { threads, tables, rows, warm_up_s, measure_s } = transactions;
+        let mut command = vec!["sysbench".to_owned(), "oltp_read_write".to_owned()];
         for (key, value) in [
             ("mysql-host", self.address.clone()),
             ("mysql-user", "sbtest".to_owned()),
@@ -194,23 +195,25 @@ impl Database {
             // Concurrent transactions may lock the same rows in different order.
             ("mysql-ignore-errors", "1213,1020,1205".to_owned()),
         ] {
-            words.push(format!("--{key}={value}"));
+            command.push(format!("--{key}={value}"));
         }
-        words.push(verb.to_owned());
-        words
+        command.push(verb.to_owned());
+        command
     }
 }
 
 /// Parses a line such as `[ 1s ] thds: 4 tps: 120.00 … lat (ms,95%): 47.47 …` for each second, and
 /// the summary. Seconds of the warm-up are omitted; the percentile is the median of the remaining
 /// seconds.
-fn read(said: &str, warm_up_s: u64) -> Result<TransactionResult> {
-    let number_after = |line: &str, word: &str| -> Option<f64> {
-        let rest = line.split_once(word)?.1.trim_start();
-        let end = rest.find(|of: char| !of.is_ascii_digit() && of != '.').unwrap_or(rest.len());
+fn read(output: &str, warm_up_s: u64) -> Result<TransactionResult> {
+    let number_after = |line: &str, keyword: &str| -> Option<f64> {
+        let rest = line.split_once(keyword)?.1.trim_start();
+        let end = rest
+            .find(|character: char| !character.is_ascii_digit() && character != '.')
+            .unwrap_or(rest.len());
         rest.get(..end)?.parse().ok()
     };
-    let told = |line: &str| -> Option<(f64, f64, f64)> {
+    let parse_second = |line: &str| -> Option<(f64, f64, f64)> {
         let line = line.trim_start().strip_prefix('[').map(|_| line)?;
         Some((
             number_after(line, "[")?,
@@ -218,16 +221,17 @@ fn read(said: &str, warm_up_s: u64) -> Result<TransactionResult> {
             number_after(line, "(ms,95%):")?,
         ))
     };
-    let after = |(at, _, _): &(f64, f64, f64)| *at > warm_up_s as f64;
-    let seconds: Vec<(f64, f64, f64)> = said.lines().filter_map(told).filter(after).collect();
+    let after = |(at_s, _, _): &(f64, f64, f64)| *at_s > warm_up_s as f64;
+    let seconds: Vec<(f64, f64, f64)> =
+        output.lines().filter_map(parse_second).filter(after).collect();
     let rates: Vec<f64> = seconds.iter().map(|(_, rate, _)| *rate).collect();
     let latencies: Vec<f64> = seconds.iter().map(|(_, _, latency)| *latency).collect();
     let rate = Statistics::from_samples(&rates);
-    let errors = said.lines().find_map(|line| number_after(line, "ignored errors:"));
+    let errors = output.lines().find_map(|line| number_after(line, "ignored errors:"));
     Ok(TransactionResult {
-        seconds: seconds.iter().map(|(at, rate, _)| (*at, *rate)).collect(),
-        per_s: rate.with_context(|| format!("sysbench reported no second: {said}"))?.mean,
-        p95_ms: Statistics::from_samples(&latencies).map_or(0.0, |of| of.median),
+        seconds: seconds.iter().map(|(at_s, rate, _)| (*at_s, *rate)).collect(),
+        per_s: rate.with_context(|| format!("sysbench reported no second: {output}"))?.mean,
+        p95_ms: Statistics::from_samples(&latencies).map_or(0.0, |statistics| statistics.median),
         errors: errors.unwrap_or(0.0),
     })
 }
@@ -238,16 +242,16 @@ mod tests {
 
     #[test]
     fn what_sysbench_prints_is_read() {
-        let said = "sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)\n\n\
+        let output = "sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)\n\n\
             [ 1s ] thds: 4 tps: 120.50 qps: 2475.04 (r/w/o: 1735.53/494.57/244.95) lat (ms,95%): 47.47 err/s: 0.00 reconn/s: 0.00\n\
             [ 2s ] thds: 4 tps: 131.00 qps: 2623.96 (r/w/o: 1836.97/524.99/262.00) lat (ms,95%): 44.17 err/s: 0.00 reconn/s: 0.00\n\
             SQL statistics:\n    transactions:                        252    (125.63 per sec.)\n\
             \u{20}   ignored errors:                      3      (0.10 per sec.)\n\
             Latency (ms):\n         95th percentile:                       45.79\n";
-        let answered = read(said, 0).unwrap();
+        let answered = read(output, 0).unwrap();
         assert_eq!(answered.seconds, [(1.0, 120.5), (2.0, 131.0)]);
         assert_eq!((answered.per_s, answered.p95_ms, answered.errors), (125.75, 45.82, 3.0));
-        assert_eq!(read(said, 1).unwrap().per_s, 131.0);
+        assert_eq!(read(output, 1).unwrap().per_s, 131.0);
         assert!(
             read("FATAL: unable to connect", 0)
                 .unwrap_err()

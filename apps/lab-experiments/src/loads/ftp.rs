@@ -108,10 +108,10 @@ fn url(host: &str, file: &str) -> String {
 }
 
 /// Returns a shell loop that ends with the first error.
-fn script(to: &str, client: usize, files: usize) -> String {
+fn script(server: &str, client: usize, files: usize) -> String {
     let order: Vec<String> =
         (0..files).map(|nth| format!("file{}", (client + nth) % files + 1)).collect();
-    let urls = url(to, &format!("{{{}}}", order.join(",")));
+    let urls = url(server, &format!("{{{}}}", order.join(",")));
     format!(
         "while curl -sS --connect-timeout 10 --speed-limit 1 --speed-time {STALL_S} \
          -o /dev/null '{urls}'; do :; done; exit 1"
@@ -124,7 +124,10 @@ mod tests {
 
     #[test]
     fn each_client_gets_every_file_and_begins_with_its_own() {
-        let words = script("10.77.0.10", 2, 4);
-        assert!(words.contains("'ftp://10.77.0.10/{file3,file4,file1,file2}'"), "{words}");
+        let script_text = script("10.77.0.10", 2, 4);
+        assert!(
+            script_text.contains("'ftp://10.77.0.10/{file3,file4,file1,file2}'"),
+            "{script_text}"
+        );
     }
 }

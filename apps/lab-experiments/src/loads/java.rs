@@ -74,9 +74,9 @@ impl OrderEntry {
 
     /// Starts the program. [`OrderEntry::finish`] returns its result.
     pub(crate) fn start(&self, rig: &Rig, vcpus: &Vcpus, load: OrderLoad) -> Result<Process> {
-        let words = self.arguments(load);
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        Process::start(rig, "order-entry", &vcpus.bound(&words))
+        let command = self.arguments(load);
+        let command: Vec<&str> = command.iter().map(String::as_str).collect();
+        Process::start(rig, "order-entry", &vcpus.bound(&command))
     }
 
     /// Starts the program in a guest.
@@ -87,9 +87,9 @@ impl OrderEntry {
         vcpus: &Vcpus,
         load: OrderLoad,
     ) -> Result<Process> {
-        let words = self.arguments(load);
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        guest.start(rig, "order-entry", &vcpus.bound(&words))
+        let command = self.arguments(load);
+        let command: Vec<&str> = command.iter().map(String::as_str).collect();
+        guest.start(rig, "order-entry", &vcpus.bound(&command))
     }
 
     fn arguments(&self, load: OrderLoad) -> Vec<String> {
@@ -122,12 +122,12 @@ impl OrderEntry {
     }
 }
 
-fn read(said: &str) -> Result<OrdersDone> {
+fn read(output: &str) -> Result<OrdersDone> {
     let lines: Vec<Line> =
-        said.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        output.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let seconds = lines.iter().filter_map(|line| Some((line.at_s?, line.per_s))).collect();
     let last = lines.iter().find(|line| line.seconds.is_some());
-    let last = last.with_context(|| format!("the Java load reported no result: {said}"))?;
+    let last = last.with_context(|| format!("the Java load reported no result: {output}"))?;
     let paused = last.pauses_ms.unwrap_or(0.0) / 10.0 / last.seconds.unwrap_or(1.0);
     Ok(OrdersDone { seconds, per_s: last.per_s, paused_percent: paused })
 }
@@ -138,12 +138,12 @@ mod tests {
 
     #[test]
     fn what_it_prints_is_read() {
-        let said = "OpenJDK 64-Bit Server VM warning: x\n{\"at_s\":1.001,\"per_s\":7185.5}\n\
+        let output = "OpenJDK 64-Bit Server VM warning: x\n{\"at_s\":1.001,\"per_s\":7185.5}\n\
                     {\"at_s\":2.002,\"per_s\":9271.2}\n\
                     {\"per_s\":8228.4,\"pauses_ms\":453,\"collections\":29,\"seconds\":2.000}\n";
-        let done = read(said).unwrap();
-        assert_eq!(done.seconds, [(1.001, 7185.5), (2.002, 9271.2)]);
-        assert_eq!((done.per_s, done.paused_percent), (8228.4, 22.65));
+        let result = read(output).unwrap();
+        assert_eq!(result.seconds, [(1.001, 7185.5), (2.002, 9271.2)]);
+        assert_eq!((result.per_s, result.paused_percent), (8228.4, 22.65));
         assert!(read("Error: no class").unwrap_err().to_string().contains("no class"));
     }
 }

@@ -65,7 +65,7 @@ impl Lan {
             }
         };
         let guests: Vec<NamespaceGuest> = (0..spec.guests)
-            .map(|at| NamespaceGuest::new(rig, &format!("vm{at}"), FIRST + at))
+            .map(|number| NamespaceGuest::new(rig, &format!("vm{number}"), FIRST + number))
             .collect::<Result<_>>()?;
         for guest in &guests {
             host += &guest.nic_toml(SWITCH, "");

@@ -13,16 +13,17 @@ impl Vcpus {
     pub(crate) fn new(guest: usize, count: usize, cpus: usize) -> Self {
         let cpus = cpus.max(1);
         let count = count.clamp(1, cpus);
-        let mut own: Vec<usize> = (0..count).map(|at| (guest * count + at) % cpus).collect();
-        own.sort_unstable();
-        let list: Vec<String> = own.iter().map(ToString::to_string).collect();
+        let mut own_vcpus: Vec<usize> =
+            (0..count).map(|number| (guest * count + number) % cpus).collect();
+        own_vcpus.sort_unstable();
+        let list: Vec<String> = own_vcpus.iter().map(ToString::to_string).collect();
         Self { list: list.join(",") }
     }
 
     /// Returns a command that runs on these CPUs: `taskset` sets the affinity, which child
     /// processes inherit.
-    pub(crate) fn bound<'a>(&'a self, words: &[&'a str]) -> Vec<&'a str> {
-        [&["taskset", "--cpu-list", &self.list][..], words].concat()
+    pub(crate) fn bound<'a>(&'a self, command: &[&'a str]) -> Vec<&'a str> {
+        [&["taskset", "--cpu-list", &self.list][..], command].concat()
     }
 }
 

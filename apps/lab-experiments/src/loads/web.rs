@@ -78,15 +78,15 @@ impl WebServer {
         let file = format!("{folder}/nginx.conf");
         fs::write(&file, configuration(&folder))?;
         let socket = format!("unix:{folder}/cgi.sock");
-        let words = vcpus.bound(&["fcgiwrap", "-c", CGI_WORKERS, "-s", &socket]);
-        let mut cgi = namespace.start(rig, "fcgiwrap", &words)?;
-        let words = vcpus.bound(&["nginx", "-c", &file, "-p", &folder]);
-        let mut nginx = namespace.start(rig, "nginx", &words)?;
+        let command = vcpus.bound(&["fcgiwrap", "-c", CGI_WORKERS, "-s", &socket]);
+        let mut cgi = namespace.start(rig, "fcgiwrap", &command)?;
+        let command = vcpus.bound(&["nginx", "-c", &file, "-p", &folder]);
+        let mut nginx = namespace.start(rig, "nginx", &command)?;
         wait_until("listening nginx", START_LIMIT, || {
             nginx.check_running()?;
             cgi.check_running()?;
-            let listening = namespace.run(&["ss", "-Hltn"])?;
-            Ok(listening.contains(":80 ") && listening.contains(":443 "))
+            let sockets = namespace.run(&["ss", "-Hltn"])?;
+            Ok(sockets.contains(":80 ") && sockets.contains(":443 "))
         })?;
         Ok(Self { _nginx: nginx, _cgi: cgi })
     }
@@ -152,10 +152,10 @@ impl WebClients {
             fs::write(&script, SCRIPT.replace("PERCENT", &cgi_percent.to_string()))?;
             let (url, time) = (format!("{scheme}://{to}/file"), format!("{seconds}s"));
             let count = connections.to_string();
-            let words =
+            let command =
                 ["wrk", "-t", "1", "-c", &count, "-d", &time, "--timeout", RESPONSE_TIMEOUT];
-            let words = [&words[..], &["--script", &script, &url]].concat();
-            from.start(rig, "wrk", &words)
+            let command = [&command[..], &["--script", &script, &url]].concat();
+            from.start(rig, "wrk", &command)
         };
         Ok(Self {
             http: begin("http", profile.http_cgi_percent, connections.http)?,
@@ -168,9 +168,9 @@ impl WebClients {
     /// # Errors
     /// A process does not exit, or printed no result.
     pub(crate) fn end(mut self) -> Result<Served> {
-        let [http, https] = [&mut self.http, &mut self.https].map(|of| {
-            of.wait(END_LIMIT)?;
-            parse_output(&of.log())
+        let [http, https] = [&mut self.http, &mut self.https].map(|wrk_run| {
+            wrk_run.wait(END_LIMIT)?;
+            parse_output(&wrk_run.log())
         });
         let (http, https) = (http.context("wrk by HTTP")?, https.context("wrk by HTTPS")?);
         Ok(Served::combine(&http, &https))
@@ -179,7 +179,8 @@ impl WebClients {
 
 impl Served {
     fn combine(http: &ScriptOutput, https: &ScriptOutput) -> Self {
-        let rate = |of: &ScriptOutput| of.requests * 1e6 / of.us.max(1.0);
+        let rate =
+            |script_output: &ScriptOutput| script_output.requests * 1e6 / script_output.us.max(1.0);
         Self {
             requests: http.requests + https.requests,
             requests_per_s: rate(http) + rate(https),
@@ -195,10 +196,10 @@ impl Served {
 fn parse_output(log: &str) -> Result<ScriptOutput> {
     let line = log.lines().rev().find(|line| line.starts_with('{'));
     let line = line.with_context(|| format!("wrk printed nothing: {}", log.trim()))?;
-    let told: ScriptOutput =
+    let script_output: ScriptOutput =
         serde_json::from_str(line).with_context(|| format!("wrk printed: {line}"))?;
-    ensure!(told.requests > 0.0, "wrk received no response: {}", log.trim());
-    Ok(told)
+    ensure!(script_output.requests > 0.0, "wrk received no response: {}", log.trim());
+    Ok(script_output)
 }
 
 /// Returns a shell script whose response has the size of the file.
@@ -210,15 +211,16 @@ fn cgi_program(bytes: usize) -> String {
 fn make_certificate(folder: &str) -> Result<()> {
     let openssl = system_program("openssl")?.display().to_string();
     let (key, certificate) = (format!("{folder}/key.pem"), format!("{folder}/certificate.pem"));
-    let words = [&openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"];
-    let words = [&words[..], &["-subj", "/CN=web", "-keyout", &key, "-out", &certificate]].concat();
-    run(&words).map(drop)
+    let command = [&openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"];
+    let command =
+        [&command[..], &["-subj", "/CN=web", "-keyout", &key, "-out", &certificate]].concat();
+    run(&command).map(drop)
 }
 
 fn configuration(folder: &str) -> String {
     let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
         .iter()
-        .map(|of| format!("{of}_temp_path {folder}/{of};\n"))
+        .map(|directory| format!("{directory}_temp_path {folder}/{directory};\n"))
         .collect();
     let program = format!(
         "location = /cgi {{ fastcgi_pass unix:{folder}/cgi.sock;\n\
@@ -271,10 +273,13 @@ mod tests {
         let http = parse_output(log).unwrap();
         let https =
             ScriptOutput { requests: 500.0, cgi: 10.0, us: 2.5e6, errors: 0.0, p99_us: 9000.0 };
-        let served = Served::combine(&http, &https);
-        assert!((served.requests_per_s - 5200.0).abs() < 1e-6, "{served:?}");
-        assert!((served.cgi_requests - 1610.0).abs() < 1e-6 && served.errors > 0.5, "{served:?}");
-        assert!((served.p99_ms - 9.0).abs() < 1e-9 && served.https_requests > 499.0);
+        let summary = Served::combine(&http, &https);
+        assert!((summary.requests_per_s - 5200.0).abs() < 1e-6, "{summary:?}");
+        assert!(
+            (summary.cgi_requests - 1610.0).abs() < 1e-6 && summary.errors > 0.5,
+            "{summary:?}"
+        );
+        assert!((summary.p99_ms - 9.0).abs() < 1e-9 && summary.https_requests > 499.0);
     }
 
     #[test]

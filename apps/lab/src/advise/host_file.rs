@@ -34,14 +34,13 @@ impl HostFile {
 }
 
 fn is_meant(table: &Table, target: &Target) -> bool {
-    target
-        .only
-        .as_ref()
-        .is_none_or(|(key, wanted)| table.get(key).and_then(Item::as_str) == Some(wanted.as_str()))
+    target.only.as_ref().is_none_or(|(key, expected)| {
+        table.get(key).and_then(Item::as_str) == Some(expected.as_str())
+    })
 }
 
 fn set_in(table: &mut Table, target: &Target) -> usize {
-    let wanted = match &target.value {
+    let new_value = match &target.value {
         Value::Text(text) => value(text.as_str()),
         Value::Number(number) => value(*number),
     };
@@ -50,18 +49,18 @@ fn set_in(table: &mut Table, target: &Target) -> usize {
     let mut inner: &mut dyn toml_edit::TableLike = table;
     for key in keys {
         let next = inner.entry(key).or_insert_with(|| {
-            let mut made = Table::new();
-            made.set_dotted(true);
-            Item::Table(made)
+            let mut new_table = Table::new();
+            new_table.set_dotted(true);
+            Item::Table(new_table)
         });
         let Some(next) = next.as_table_like_mut() else { return 0 };
         inner = next;
     }
     let is_same =
-        inner.get(last).is_some_and(|now| now.to_string().trim() == wanted.to_string().trim());
+        inner.get(last).is_some_and(|now| now.to_string().trim() == new_value.to_string().trim());
     if is_same {
         return 0;
     }
-    inner.insert(last, wanted);
+    inner.insert(last, new_value);
     1
 }

@@ -52,7 +52,7 @@ impl AdviseFlags {
         let mut file = HostFile::parse(&before)?;
         let changed: Vec<usize> = advice
             .iter()
-            .map(|of| of.target.as_ref().map_or(0, |target| file.set(target)))
+            .map(|advice| advice.target.as_ref().map_or(0, |target| file.set(target)))
             .collect();
         let after = file.text();
         let diff = TextDiff::from_lines(&before, &after)
@@ -74,8 +74,8 @@ impl AdviseFlags {
     fn text(&self, advice: &[Advice], changed: &[usize], diff: &str) -> String {
         let language = self.form.language;
         let mut text = String::new();
-        for (of, changed) in advice.iter().zip(changed) {
-            let done = match (&of.target, changed) {
+        for (advice, changed) in advice.iter().zip(changed) {
+            let action = match (&advice.target, changed) {
                 (None, _) => Words::default(),
                 (Some(target), 0) => Words::new(
                     format!(" No change: [{}] does not differ in {}.", target.table, target.key),
@@ -91,9 +91,9 @@ impl AdviseFlags {
             };
             text += &format!(
                 "- {}{} ({})\n",
-                of.reason.in_language(language),
-                done.in_language(language),
-                of.run
+                advice.reason.in_language(language),
+                action.in_language(language),
+                advice.run
             );
         }
         if diff.is_empty() {
@@ -112,8 +112,8 @@ impl AdviseFlags {
             return std::fs::read_to_string(path).with_context(|| path.display().to_string());
         }
         let output = Command::new(suimon_rig::program("suimon")?).arg("export").output()?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "{} (or name a host file with --host)", said.trim());
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "{} (or name a host file with --host)", stderr.trim());
         Ok(String::from_utf8(output.stdout)?)
     }
 }

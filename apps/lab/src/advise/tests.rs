@@ -10,27 +10,27 @@ fn set(target: &Target) -> (usize, String) {
     (changed, file.text())
 }
 
-fn target(only: Option<(&'static str, &str)>, key: &'static str, value: Value) -> Target {
-    Target { table: "team", only: only.map(|(key, value)| (key, value.to_owned())), key, value }
+fn target(selector: Option<(&'static str, &str)>, key: &'static str, value: Value) -> Target {
+    Target { table: "team", only: selector.map(|(key, value)| (key, value.to_owned())), key, value }
 }
 
 #[test]
 fn only_what_is_meant_is_changed_and_the_rest_stays_as_it_was_written() {
-    let wanted = Value::Text("hyper-v-port".to_owned());
-    let (changed, text) = set(&target(Some(("mode", "static")), "algorithm", wanted));
+    let algorithm = Value::Text("hyper-v-port".to_owned());
+    let (changed, text) = set(&target(Some(("mode", "static")), "algorithm", algorithm));
     assert_eq!(changed, 1);
     assert_eq!(text, HOST.replacen("mac-addresses", "hyper-v-port", 1));
     let (changed, text) = set(&target(None, "vmq.max_workers", Value::Number(2)));
     assert_eq!(changed, 2);
-    let back: toml::Table = text.parse().unwrap();
-    for team in back["team"].as_array().unwrap() {
+    let parsed: toml::Table = text.parse().unwrap();
+    for team in parsed["team"].as_array().unwrap() {
         assert_eq!(team["vmq"]["max_workers"].as_integer(), Some(2), "{text}");
     }
     assert!(text.starts_with("# mine\n") && text.contains("# first"), "{text}");
     // An equal value is not a change, and a missing table is not created.
     assert_eq!(set(&target(None, "mode", Value::Text("lacp".to_owned()))).0, 1);
-    let nowhere = Target { table: "nic", ..target(None, "x", Value::Number(1)) };
-    assert_eq!(set(&nowhere), (0, HOST.to_owned()));
+    let absent = Target { table: "nic", ..target(None, "x", Value::Number(1)) };
+    assert_eq!(set(&absent), (0, HOST.to_owned()));
 }
 
 #[test]
@@ -43,16 +43,16 @@ fn the_algorithm_that_carries_most_is_advised_for_teams_of_its_mode() {
     }
     let advice = rules::recommendations(&run);
     assert_eq!(advice.len(), 3);
-    for of in &advice {
-        let target = of.target.as_ref().unwrap();
+    for advice_item in &advice {
+        let target = advice_item.target.as_ref().unwrap();
         assert_eq!(target.value, Value::Text("ip-addresses".to_owned()));
     }
     // The spread exceeds the difference.
     let mut wide = run.clone();
     for part in &mut wide.parts {
         let is_odd = part.repetition % 2 == 1;
-        let carried = part.values["carried-4"];
-        part.value("carried-4", if is_odd { carried * 5.0 } else { carried });
+        let throughput = part.values["carried-4"];
+        part.value("carried-4", if is_odd { throughput * 5.0 } else { throughput });
     }
     assert_eq!(rules::recommendations(&wide), []);
     // Without a difference, nothing is recommended.
@@ -65,7 +65,7 @@ fn the_algorithm_that_carries_most_is_advised_for_teams_of_its_mode() {
 /// Returns the recommendations from a run with these values by case and measure.
 fn recommend(plan: &str, value: impl Fn(&str, &str) -> f64) -> Vec<Advice> {
     let mut run = full_run(plan);
-    let measures: Vec<String> = run.measures.iter().map(|of| of.id.clone()).collect();
+    let measures: Vec<String> = run.measures.iter().map(|measure| measure.id.clone()).collect();
     for part in &mut run.parts {
         let case = part.case.clone();
         for measure in &measures {
@@ -82,41 +82,44 @@ fn recommended(advice: &[Advice]) -> Option<(&'static str, &'static str, Value)>
 
 #[test]
 fn an_uplinks_driver_is_advised_by_throughput_then_by_cpu_time() {
-    let of = |xdp_sent: f64, xdp_cpu: f64| {
+    let advice_of = |xdp_sent: f64, xdp_cpu: f64| {
         recommend("offload-ftp", |case, measure| match (case, measure) {
             ("xdp+both", "sent") => xdp_sent,
             ("xdp+both", "cpu-byte") => xdp_cpu,
             _ => 1000.0,
         })
     };
-    let driver = |word: &str| Some(("uplink", "driver", Value::Text(word.to_owned())));
-    assert_eq!(recommended(&of(2000.0, 1500.0)), driver("af_xdp"));
-    assert_eq!(recommended(&of(500.0, 100.0)), driver("af_packet"));
-    assert_eq!(recommended(&of(990.0, 800.0)), driver("af_xdp"));
-    assert_eq!(recommended(&of(1010.0, 1200.0)), driver("af_packet"));
-    assert_eq!(of(1010.0, 990.0), []);
+    let driver = |name: &str| Some(("uplink", "driver", Value::Text(name.to_owned())));
+    assert_eq!(recommended(&advice_of(2000.0, 1500.0)), driver("af_xdp"));
+    assert_eq!(recommended(&advice_of(500.0, 100.0)), driver("af_packet"));
+    assert_eq!(recommended(&advice_of(990.0, 800.0)), driver("af_xdp"));
+    assert_eq!(recommended(&advice_of(1010.0, 1200.0)), driver("af_packet"));
+    assert_eq!(advice_of(1010.0, 990.0), []);
 }
 
 #[test]
 fn as_many_workers_as_surely_carry_more_than_fewer() {
-    let of = |two: f64, spread: f64| {
+    let advice_of = |rate_with_two: f64, spread: f64| {
         let mut run = full_run("vmq-max-processors");
         for part in &mut run.parts {
-            let off = f64::from(part.repetition) * spread;
-            part.value("carried-1", 1000.0 + off);
-            part.value("carried-2", two + off);
-            part.value("carried-3", 1000.0 + off);
+            let variation = f64::from(part.repetition) * spread;
+            part.value("carried-1", 1000.0 + variation);
+            part.value("carried-2", rate_with_two + variation);
+            part.value("carried-3", 1000.0 + variation);
         }
         rules::recommendations(&run)
     };
-    assert_eq!(recommended(&of(1900.0, 5.0)), Some(("team", "vmq.max_workers", Value::Number(2))));
-    assert_eq!(of(1010.0, 5.0), []);
-    assert_eq!(of(1900.0, 900.0), []);
+    assert_eq!(
+        recommended(&advice_of(1900.0, 5.0)),
+        Some(("team", "vmq.max_workers", Value::Number(2)))
+    );
+    assert_eq!(advice_of(1010.0, 5.0), []);
+    assert_eq!(advice_of(1900.0, 900.0), []);
 }
 
 #[test]
 fn a_power_plan_is_advised_where_it_surely_brings_something() {
-    let of = |saver: f64, watts: f64, high: f64| {
+    let advice_of = |saver: f64, watts: f64, high: f64| {
         recommend("power-plan", |case, measure| match (case, measure) {
             ("power-saver", "tcp-rate") => saver,
             ("power-saver", _) if measure.ends_with("-watts") => watts,
@@ -124,12 +127,12 @@ fn a_power_plan_is_advised_where_it_surely_brings_something() {
             _ => 1000.0,
         })
     };
-    let plan = |word: &str| Some(("power", "plan", Value::Text(word.to_owned())));
-    assert_eq!(recommended(&of(980.0, 700.0, 1300.0)), plan("power-saver"));
-    assert_eq!(recommended(&of(700.0, 700.0, 1300.0)), plan("high-performance"));
-    assert_eq!(of(700.0, 700.0, 1010.0), []);
+    let plan = |name: &str| Some(("power", "plan", Value::Text(name.to_owned())));
+    assert_eq!(recommended(&advice_of(980.0, 700.0, 1300.0)), plan("power-saver"));
+    assert_eq!(recommended(&advice_of(700.0, 700.0, 1300.0)), plan("high-performance"));
+    assert_eq!(advice_of(700.0, 700.0, 1010.0), []);
     // Machine that does not support the settings of power plans.
-    assert_eq!(of(1000.0, 1000.0, 1000.0), []);
+    assert_eq!(advice_of(1000.0, 1000.0, 1000.0), []);
 }
 
 #[test]
@@ -150,13 +153,13 @@ fn nothing_follows_from_what_the_spread_does_not_tell_apart() {
 
 #[test]
 fn what_formats_cost_and_how_many_tiles_fit_is_told_and_nothing_is_changed() {
-    let told =
+    let advice =
         recommend("disk-io", |case, _| if case.contains("dynamic") { 500.0 } else { 1000.0 });
-    let [advice] = told.as_slice() else { panic!("{told:?}") };
+    let [advice] = advice.as_slice() else { panic!("{advice:?}") };
     assert_eq!(advice.target, None);
     let text = &advice.reason.en;
     assert!(text.contains("vhdx-dynamic 50 %") && text.contains("vhdx-fixed 100 %"), "{text}");
-    let told = recommend("tiles", |case, _| if case == "tiles.2" { 3.0 } else { 2.0 });
-    let [advice] = told.as_slice() else { panic!("{told:?}") };
+    let advice = recommend("tiles", |case, _| if case == "tiles.2" { 3.0 } else { 2.0 });
+    let [advice] = advice.as_slice() else { panic!("{advice:?}") };
     assert!(advice.reason.en.contains("2 tiles"), "{advice:?}");
 }

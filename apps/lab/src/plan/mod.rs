@@ -121,10 +121,10 @@ impl Plan {
     pub(crate) fn find(name: &str) -> Result<Self> {
         if !name.contains('/') && !name.ends_with(".toml") {
             let text = shipped(name).with_context(|| {
-                let known: Vec<&str> = SHIPPED.iter().map(|(id, _)| *id).collect();
+                let ids: Vec<&str> = SHIPPED.iter().map(|(id, _)| *id).collect();
                 format!(
                     "there is no plan `{name}`; give the path of a plan file, or one of {}",
-                    known.join(", ")
+                    ids.join(", ")
                 )
             })?;
             return Self::parse(text).with_context(|| name.to_owned());
@@ -169,7 +169,7 @@ impl Plan {
     /// case may be missing.
     fn check_names(&self, experiment: &dyn Experiment) -> Result<()> {
         let measures = experiment.measures();
-        let is_measure = |id: &str| measures.iter().any(|of| of.id == id);
+        let is_measure = |id: &str| measures.iter().any(|measure| measure.id == id);
         for figure in &self.head.figures {
             for source in [figure.measured.as_ref(), figure.over.as_ref()].into_iter().flatten() {
                 ensure!(
@@ -189,7 +189,10 @@ impl Plan {
                 );
             }
         }
-        for id in measures.iter().map(|of| &of.id).chain(experiment.cases().iter().map(|of| &of.id))
+        for id in measures
+            .iter()
+            .map(|measure| &measure.id)
+            .chain(experiment.cases().iter().map(|case| &case.id))
         {
             check_id("case or measure", id)?;
         }
@@ -209,12 +212,9 @@ impl Head {
     fn check_repeats(&self) -> Result<()> {
         let changed = [self.quick.repeat, self.full.repeat].into_iter().flatten();
         for repeat in changed.chain([self.repeat]) {
-            let Repeat { min: least, max: most, precision_percent } = repeat;
-            ensure!((1..=1000).contains(&least), "repeat.least: {least} is outside of 1 to 1000");
-            ensure!(
-                (least..=1000).contains(&most),
-                "repeat.most: {most} is outside of {least} to 1000"
-            );
+            let Repeat { min, max, precision_percent } = repeat;
+            ensure!((1..=1000).contains(&min), "repeat.least: {min} is outside of 1 to 1000");
+            ensure!((min..=1000).contains(&max), "repeat.most: {max} is outside of {min} to 1000");
             ensure!(
                 precision_percent > 0.0 && precision_percent <= 100.0,
                 "repeat.narrow_percent must be above 0 and at most 100"
@@ -225,10 +225,12 @@ impl Head {
 }
 
 /// Merges a table into another one, recursively for tables inside it.
-fn change_all(table: &mut toml::Table, by: &toml::Table) {
-    for (key, value) in by {
+fn change_all(table: &mut toml::Table, overrides: &toml::Table) {
+    for (key, value) in overrides {
         match (table.get_mut(key), value) {
-            (Some(toml::Value::Table(inner)), toml::Value::Table(by)) => change_all(inner, by),
+            (Some(toml::Value::Table(inner)), toml::Value::Table(overrides)) => {
+                change_all(inner, overrides)
+            }
             _ => drop(table.insert(key.clone(), value.clone())),
         }
     }

@@ -1,12 +1,12 @@
 use super::*;
 
-/// Asserts that `good` is valid, and that each replacement in it results in an error with the
+/// Asserts that `valid` is valid, and that each replacement in it results in an error with the
 /// expected text.
-fn refuses(good: &str, cases: &[(&str, &str, &str)]) {
-    Plan::parse(good).unwrap();
+fn refuses(valid: &str, cases: &[(&str, &str, &str)]) {
+    Plan::parse(valid).unwrap();
     for (from, to, expected) in cases {
-        assert!(good.contains(from), "{from}");
-        let error = Plan::parse(&good.replacen(from, to, 1)).expect_err(to);
+        assert!(valid.contains(from), "{from}");
+        let error = Plan::parse(&valid.replacen(from, to, 1)).expect_err(to);
         let error = format!("{error:#}");
         assert!(error.contains(expected), "{to}: {error}");
     }
@@ -22,7 +22,7 @@ fn every_shipped_plan_is_read_and_bears_its_own_name() {
         let seconds = seconds * f64::from(plan.repeat(Scale::Quick).max);
         assert!(seconds <= 120.0, "{id} is not quick: {seconds} s");
         let ids: std::collections::BTreeSet<_> =
-            plan.head.figures.iter().map(|of| &of.id).collect();
+            plan.head.figures.iter().map(|figure| &figure.id).collect();
         assert_eq!(ids.len(), plan.head.figures.len(), "{id}: figures of the same id");
     }
 }

@@ -269,9 +269,9 @@ const KERNEL: &[(&str, &[&str])] = &[
 ///
 /// # Errors
 /// A line has an unexpected format.
-pub(super) fn sum_up(told: &str, sample_s: f64) -> Result<Vec<ProfiledModule>> {
+pub(super) fn sum_up(report: &str, sample_s: f64) -> Result<Vec<ProfiledModule>> {
     let mut samples: BTreeMap<String, u64> = BTreeMap::new();
-    for line in told.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#')) {
+    for line in report.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#')) {
         let mut fields = line.splitn(3, '|').map(str::trim);
         let count: Option<u64> = fields.next().and_then(|count| count.parse().ok());
         let (Some(count), Some(object), Some(symbol)) = (count, fields.next(), fields.next())
@@ -334,10 +334,10 @@ mod tests {
     #[test]
     fn samples_are_added_up_by_module() {
         let modules = sum_up(PERF_OUTPUT, 0.5).unwrap();
-        let told: Vec<(&str, f64)> =
-            modules.iter().map(|of| (of.name.as_str(), of.cpu_seconds)).collect();
+        let seconds_by_module: Vec<(&str, f64)> =
+            modules.iter().map(|module| (module.name.as_str(), module.cpu_seconds)).collect();
         assert_eq!(
-            told,
+            seconds_by_module,
             [
                 ("suimond", 7.5),
                 ("kernel: TCP", 2.5),

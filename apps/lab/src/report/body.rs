@@ -11,9 +11,9 @@ use crate::evaluation::{Agreement, EvaluatedFigure};
 use crate::number::number;
 
 /// Returns links to the sections of a report about several runs.
-pub(super) fn contents(all: &[EvaluatedRun]) -> String {
+pub(super) fn contents(runs: &[EvaluatedRun]) -> String {
     let mut html = String::from("<ul>");
-    for read in all {
+    for read in runs {
         html += &format!(
             "<li><a href=\"#{}\">{}</a> {}</li>",
             escaped(&read.run.id),
@@ -98,24 +98,26 @@ fn figures(read: &EvaluatedRun) -> String {
     format!("<h2>{heading}</h2>{}<p class=soft>{note}</p>", table("figures", &rows))
 }
 
-fn figure(of: &EvaluatedFigure) -> Vec<String> {
-    let measured = of.text().map_or_else(|| "–".to_owned(), |text| escaped(&text));
-    let measured = match of.measured {
+fn figure(figure: &EvaluatedFigure) -> Vec<String> {
+    let measured = figure.text().map_or_else(|| "–".to_owned(), |text| escaped(&text));
+    let measured = match figure.measured {
         Some(estimate) if estimate.samples > 1 => {
             format!("{measured} <span class=soft>n = {}</span>", estimate.samples)
         }
         _ => measured,
     };
-    let simulated =
-        of.simulated.as_ref().map_or_else(|| "–".to_owned(), |of| escaped(&of.simulated));
-    let class = match of.agreement {
+    let simulated = figure
+        .simulated
+        .as_ref()
+        .map_or_else(|| "–".to_owned(), |simulated| escaped(&simulated.simulated));
+    let class = match figure.agreement {
         Agreement::Agrees => "agrees",
         Agreement::Differs => "differs",
         Agreement::Open => "open",
         Agreement::NotMeasured | Agreement::Shown => "soft",
     };
-    let agreement = format!("<span class={class}>{}</span>", both(&of.finding()));
-    vec![both(&of.of), both(&of.published), measured, simulated, agreement]
+    let agreement = format!("<span class={class}>{}</span>", both(&figure.finding()));
+    vec![both(&figure.of), both(&figure.published), measured, simulated, agreement]
 }
 
 fn simulated_figures(read: &EvaluatedRun, heading: &str) -> String {
@@ -129,13 +131,13 @@ fn simulated_figures(read: &EvaluatedRun, heading: &str) -> String {
         ("simulated", "シミュレーション"),
         ("", ""),
     ])];
-    for of in &read.run.simulated {
-        let (class, finding) = match of.agrees {
+    for figure in &read.run.simulated {
+        let (class, finding) = match figure.agrees {
             true => ("agrees", Words::new("agrees", "一致")),
             false => ("differs", Words::new("differs", "相違")),
         };
-        let texts =
-            [&of.step, &of.quantity, &of.published, &of.simulated].map(|text| escaped(text));
+        let texts = [&figure.step, &figure.quantity, &figure.published, &figure.simulated]
+            .map(|text| escaped(text));
         let mut row = texts.to_vec();
         row.push(format!("<span class={class}>{}</span>", both(&finding)));
         rows.push(row);
@@ -183,27 +185,28 @@ fn values(read: &EvaluatedRun) -> String {
     ])];
     for case in &run.cases {
         for measure in &run.measures {
-            let Some(of) = Statistics::from_samples(&run.values(&case.id, &measure.id)) else {
+            let Some(statistics) = Statistics::from_samples(&run.values(&case.id, &measure.id))
+            else {
                 continue;
             };
-            let text = |value: f64| number(value, crate::number::digits(of.mean));
+            let text = |value: f64| number(value, crate::number::digits(statistics.mean));
             let unit = if measure.unit.is_empty() {
                 String::new()
             } else {
                 format!(" {}", escaped(&measure.unit))
             };
-            let interval = of.interval.map_or_else(
+            let interval = statistics.interval.map_or_else(
                 || "–".to_owned(),
                 |(low, high)| format!("{} – {}", text(low), text(high)),
             );
             rows.push(vec![
                 both(&case.words),
                 both(&measure.words),
-                format!("{}{unit}", text(of.mean)),
+                format!("{}{unit}", text(statistics.mean)),
                 interval,
-                text(of.min),
-                text(of.max),
-                of.samples.to_string(),
+                text(statistics.min),
+                text(statistics.max),
+                statistics.samples.to_string(),
             ]);
         }
     }
@@ -241,12 +244,12 @@ fn failures(read: &EvaluatedRun) -> String {
         html += "</ul>";
     }
     if !noted.is_empty() {
-        let mut seen: Vec<&Words> = Vec::new();
+        let mut noted_texts: Vec<&Words> = Vec::new();
         html += &format!("<h2>{}</h2><ul>", both(&Words::new("Notes", "注記")));
         for words in noted.iter().flat_map(|part| &part.notes) {
-            if !seen.contains(&words) {
+            if !noted_texts.contains(&words) {
                 html += &format!("<li>{}</li>", both(words));
-                seen.push(words);
+                noted_texts.push(words);
             }
         }
         html += "</ul>";

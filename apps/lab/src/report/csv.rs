@@ -9,7 +9,7 @@ pub(crate) fn values(run: &Run) -> String {
     let mut text = String::from("case,repetition,began_ms,measure,unit,value\r\n");
     for part in &run.parts {
         for (measure, value) in &part.values {
-            let unit = run.measure(measure).map_or("", |of| of.unit.as_str());
+            let unit = run.measure(measure).map_or("", |measure| measure.unit.as_str());
             let _ = write!(
                 text,
                 "{},{},{},{},{},{value}\r\n",
@@ -29,10 +29,10 @@ pub(crate) fn samples(run: &Run) -> String {
     let mut text = String::from("case,repetition,group,name,unit,at_s,value\r\n");
     for part in &run.parts {
         for series in &part.series {
-            for (at, value) in &series.points {
+            for (index, value) in &series.points {
                 let _ = write!(
                     text,
-                    "{},{},{},{},{},{at},{value}\r\n",
+                    "{},{},{},{},{},{index},{value}\r\n",
                     field(&part.case),
                     part.repetition,
                     field(&series.group),

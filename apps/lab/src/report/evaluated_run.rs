@@ -37,20 +37,23 @@ impl EvaluatedRun {
     pub(super) fn summary(&self, page: Option<&Path>, language: Language) -> String {
         let mut text = format!("{}\n{}\n", self.run.id, self.verdict.in_language(language));
         let is_simulated = self.run.origin != RunOrigin::Real;
-        for of in self.run.simulated.iter().filter(|_| is_simulated) {
-            let finding = if of.agrees { "agrees" } else { "differs" };
+        for simulated_figure in self.run.simulated.iter().filter(|_| is_simulated) {
+            let finding = if simulated_figure.agrees { "agrees" } else { "differs" };
             text += &format!(
                 "  {}, {}: {} ({}) {finding}\n",
-                of.step, of.quantity, of.simulated, of.published
+                simulated_figure.step,
+                simulated_figure.quantity,
+                simulated_figure.simulated,
+                simulated_figure.published
             );
         }
-        for of in self.judged.iter().filter(|_| !is_simulated) {
-            let measured = of.text().unwrap_or_else(|| "–".to_owned());
+        for figure in self.judged.iter().filter(|_| !is_simulated) {
+            let measured = figure.text().unwrap_or_else(|| "–".to_owned());
             text += &format!(
                 "  {}: {measured} ({}) {}\n",
-                of.of.in_language(language),
-                of.published.in_language(language),
-                of.finding().in_language(language)
+                figure.of.in_language(language),
+                figure.published.in_language(language),
+                figure.finding().in_language(language)
             );
         }
         if let Some(page) = page {

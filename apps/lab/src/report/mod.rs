@@ -63,22 +63,22 @@ impl ReportFlags {
         let results = self.results.folder();
         let folders: Vec<RunFolder> =
             self.runs.iter().map(|name| results.find(name)).collect::<Result<_>>()?;
-        let mut all = Vec::new();
+        let mut runs = Vec::new();
         for folder in &folders {
             let (read, path) = write(folder, self.language)?;
             if !self.json {
                 let path = self.output.is_none().then_some(path);
                 print(&read.summary(path.as_deref(), self.language))?;
             }
-            all.push(read);
+            runs.push(read);
         }
         if self.json {
-            print(&format!("{:#}\n", Value::Array(all.iter().map(EvaluatedRun::json).collect())))?;
+            print(&format!("{:#}\n", Value::Array(runs.iter().map(EvaluatedRun::json).collect())))?;
         }
         let Some(output) = &self.output else { return Ok(()) };
         let title = Words::new("Experiments", "実験");
-        let bodies: Vec<String> = all.iter().map(body::body).collect();
-        let contents = body::contents(&all);
+        let bodies: Vec<String> = runs.iter().map(body::body).collect();
+        let contents = body::contents(&runs);
         let text = page::page(&title, &format!("{contents}{}", bodies.concat()), self.language);
         std::fs::write(output, text).with_context(|| output.display().to_string())?;
         if !self.json {
@@ -89,7 +89,7 @@ impl ReportFlags {
 }
 
 /// Writes the report of a run that has just ended and returns its summary.
-pub(crate) fn after(results: &Results, id: &str) -> Result<String> {
+pub(crate) fn write_report(results: &Results, id: &str) -> Result<String> {
     let (read, path) = write(&results.find(id)?, Language::En)?;
     Ok(read.summary(Some(&path), Language::En))
 }

@@ -16,19 +16,21 @@ pub(super) fn modules(run: &Run) -> String {
     let rows: Vec<(&Case, BTreeMap<&str, f64>)> =
         run.cases.iter().map(|case| (case, percent(run, case))).collect();
     let mut sums: BTreeMap<&str, f64> = BTreeMap::new();
-    for (module, percent) in rows.iter().flat_map(|(_, of)| of) {
+    for (module, percent) in rows.iter().flat_map(|(_, percents)| percents) {
         *sums.entry(module).or_default() += percent;
     }
-    let mut most: Vec<(&str, f64)> = sums.into_iter().collect();
-    most.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let known = most.iter().map(|(module, _)| *module).filter(|module| *module != KERNEL_OTHER);
-    let named: Vec<&str> = known.take(NAMED).collect();
-    let mut names: Vec<Words> = named.iter().map(|name| Words::untranslated(*name)).collect();
+    let mut ranked: Vec<(&str, f64)> = sums.into_iter().collect();
+    ranked.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let ranked_modules =
+        ranked.iter().map(|(module, _)| *module).filter(|module| *module != KERNEL_OTHER);
+    let shown_modules: Vec<&str> = ranked_modules.take(NAMED).collect();
+    let mut names: Vec<Words> =
+        shown_modules.iter().map(|name| Words::untranslated(*name)).collect();
     names.push(Words::new("other", "その他"));
-    let bars = rows.iter().map(|(case, of)| {
+    let bars = rows.iter().map(|(case, percents)| {
         let mut parts: Vec<f64> =
-            named.iter().map(|name| of.get(name).copied().unwrap_or(0.0)).collect();
-        parts.push(of.values().sum::<f64>() - parts.iter().sum::<f64>());
+            shown_modules.iter().map(|name| percents.get(name).copied().unwrap_or(0.0)).collect();
+        parts.push(percents.values().sum::<f64>() - parts.iter().sum::<f64>());
         (&case.words, parts)
     });
     let title = Words::new("CPU time by module", "モジュール別の CPU 時間");
@@ -59,9 +61,9 @@ fn percent<'a>(run: &'a Run, case: &Case) -> BTreeMap<&'a str, f64> {
         let parts = run.parts.iter().filter(|part| part.case == case.id);
         parts.filter_map(|part| part.profile.as_ref())
     };
-    let seconds: f64 = profiles().map(|of| of.seconds).sum();
+    let seconds: f64 = profiles().map(|profile| profile.seconds).sum();
     let mut sums = BTreeMap::new();
-    for module in profiles().flat_map(|of| &of.modules) {
+    for module in profiles().flat_map(|profile| &profile.modules) {
         *sums.entry(module.name.as_str()).or_default() +=
             module.cpu_seconds / seconds.max(1e-9) * 100.0;
     }
@@ -93,8 +95,8 @@ mod tests {
             };
             run.parts.push(part);
         }
-        let of = percent(&run, &case);
-        assert!((of["module 7"] - 70.0).abs() < 1e-9, "{of:?}");
+        let percents = percent(&run, &case);
+        assert!((percents["module 7"] - 70.0).abs() < 1e-9, "{percents:?}");
         let html = modules(&run);
         assert!(html.contains("module 3") && !html.contains("module 2"), "{html}");
         // 1 s and 2 s of 28 s in ten.

@@ -14,17 +14,17 @@ const STEAL_PERCENT_MAX: f64 = 2.0;
 
 /// Returns true if there was external load during the run, and a sentence about it for the report.
 pub(super) fn noise(machine: &MachineInfo) -> (bool, Words) {
-    let of = &machine.noise;
-    let load = of.load_before / machine.cpus.max(1) as f64;
+    let noise = &machine.noise;
+    let load = noise.load_before / machine.cpus.max(1) as f64;
     let is_noisy = load > LOAD_MAX
-        || of.slowest_percent > SLOWDOWN_PERCENT_MAX
-        || of.steal_percent > STEAL_PERCENT_MAX;
+        || noise.slowest_percent > SLOWDOWN_PERCENT_MAX
+        || noise.steal_percent > STEAL_PERCENT_MAX;
     let text = |value: f64| number(value, None);
     let figures = (
-        text(of.load_before),
-        text(of.slowest_percent),
-        text(of.longest_gap_us),
-        text(of.steal_percent),
+        text(noise.load_before),
+        text(noise.slowest_percent),
+        text(noise.longest_gap_us),
+        text(noise.steal_percent),
     );
     let (load, slowest, gap, steal) = figures;
     let mut words = Words::new(

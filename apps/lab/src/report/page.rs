@@ -8,14 +8,14 @@ const SCRIPT: &str = include_str!("page.js");
 /// Escapes text for HTML.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
+    for character in text.chars() {
+        match character {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            _ => out.push(letter),
+            _ => out.push(character),
         }
     }
     out
@@ -23,15 +23,15 @@ pub(crate) fn escaped(text: &str) -> String {
 
 /// Returns HTML with both languages, of which the page shows one.
 pub(crate) fn both(words: &Words) -> String {
-    in_both(words, "span")
+    with_both_languages(words, "span")
 }
 
 /// Returns both languages for text inside an SVG.
 pub(crate) fn spans(words: &Words) -> String {
-    in_both(words, "tspan")
+    with_both_languages(words, "tspan")
 }
 
-fn in_both(words: &Words, tag: &str) -> String {
+fn with_both_languages(words: &Words, tag: &str) -> String {
     let (en, ja) = (escaped(&words.en), escaped(&words.ja));
     if en == ja {
         return en;
@@ -57,9 +57,9 @@ pub(crate) fn page(title: &Words, body: &str, language: Language) -> String {
 /// Returns a table whose first row is the header.
 pub(crate) fn table(class: &str, rows: &[Vec<String>]) -> String {
     let mut html = format!("<div class=wide><table class=\"{class}\">");
-    for (at, row) in rows.iter().enumerate() {
+    for (index, row) in rows.iter().enumerate() {
         let (cell, around) =
-            if at == 0 { ("th", ("<thead>", "</thead><tbody>")) } else { ("td", ("", "")) };
+            if index == 0 { ("th", ("<thead>", "</thead><tbody>")) } else { ("td", ("", "")) };
         html += around.0;
         html += "<tr>";
         for text in row {

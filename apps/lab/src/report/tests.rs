@@ -14,11 +14,14 @@ pub(crate) fn full_run(id: &str) -> Run {
     let groups: Vec<String> =
         plan.head.charts.iter().filter_map(|chart| chart.group.clone()).collect();
     for repetition in 0..3 {
-        for (at, case) in run.cases.iter().enumerate() {
+        for (case_index, case) in run.cases.iter().enumerate() {
             let mut part =
                 Repetition { case: case.id.clone(), repetition, ..Repetition::default() };
-            for (of, measure) in run.measures.iter().enumerate() {
-                part.value(&measure.id, (at * 7 + of * 3 + 1) as f64 + f64::from(repetition) * 0.1);
+            for (measure_index, measure) in run.measures.iter().enumerate() {
+                part.value(
+                    &measure.id,
+                    (case_index * 7 + measure_index * 3 + 1) as f64 + f64::from(repetition) * 0.1,
+                );
             }
             for group in &groups {
                 let points =
@@ -50,8 +53,8 @@ fn every_shipped_plan_has_a_report_with_all_its_charts_and_both_languages() {
         assert!(page.contains(&page::escaped(en)) && page.contains(&page::escaped(ja)), "{id}");
         assert!(!page.contains("NaN") && !page.contains("inf"), "{id}");
         // The page loads no external resources, and names are escaped.
-        for outside in ["http://", "https://", "src=", "@import", "url(", "<one>"] {
-            assert!(!page.contains(outside), "{id}: {outside}");
+        for external in ["http://", "https://", "src=", "@import", "url(", "<one>"] {
+            assert!(!page.contains(external), "{id}: {external}");
         }
         for judged in &read.judged {
             assert!(

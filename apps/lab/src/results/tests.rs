@@ -42,10 +42,10 @@ fn what_was_measured_is_there_though_the_run_never_ended() {
     let mut bytes = fs::read(&path).unwrap();
     bytes.extend(b"{\"case\":\"a\",\"repet");
     fs::write(&path, bytes).unwrap();
-    let found = results.find("web").unwrap();
-    assert_eq!(found.id(), folder.id());
-    assert!(!found.is_complete());
-    let read = found.load().unwrap();
+    let found_run = results.find("web").unwrap();
+    assert_eq!(found_run.id(), folder.id());
+    assert!(!found_run.is_complete());
+    let read = found_run.load().unwrap();
     assert_eq!((read.parts.len(), read.took_s), (2, 4.0));
     folder.finish(&read).unwrap();
     assert!(results.find(&folder.id()).unwrap().is_complete());
@@ -62,10 +62,10 @@ fn a_name_that_is_no_run_is_refused_with_what_to_do() {
         let error = format!("{:#}", results.find(name).unwrap_err());
         assert!(error.contains(expected), "{error}");
     }
-    let of = results.begin("web").unwrap();
-    let mut other = run(of.id());
+    let started = results.begin("web").unwrap();
+    let mut other = run(started.id());
     other.format = FORMAT + 1;
-    of.finish(&other).unwrap();
-    let error = format!("{:#}", of.load().unwrap_err());
+    started.finish(&other).unwrap();
+    let error = format!("{:#}", started.load().unwrap_err());
     assert!(error.contains("format 2, but this program reads 1"), "{error}");
 }

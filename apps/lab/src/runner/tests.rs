@@ -33,7 +33,7 @@ impl Experiment for Fake {
         self.order.borrow_mut().push(case.id.clone());
         ensure!(case.id != "c", "no such luck");
         let mut part = Repetition::default();
-        let count = self.order.borrow().iter().filter(|of| **of == case.id).count();
+        let count = self.order.borrow().iter().filter(|case_id| **case_id == case.id).count();
         let scatter = if case.id == "a" && count < 3 { 10.0 * count as f64 } else { 0.0 };
         part.value("x", 100.0 + scatter);
         Ok(part)
@@ -76,16 +76,16 @@ fn measure(
         work_folder: results.path(),
         stop: &stop,
     };
-    let done = runner.run(&mut run);
+    let result = runner.run(&mut run);
     let order = order.borrow().clone();
-    (run, order, done)
+    (run, order, result)
 }
 
 #[test]
 fn cases_take_turns_until_what_decides_is_narrow() {
     let repeat = Repeat { min: 2, max: 50, precision_percent: 5.0 };
-    let (run, order, done) = measure(&["a", "b"], repeat, Vec::new());
-    done.unwrap();
+    let (run, order, result) = measure(&["a", "b"], repeat, Vec::new());
+    result.unwrap();
     assert_eq!(order.get(..4).unwrap(), ["a", "b", "b", "a"]);
     // 110, 120 and then 100 repeatedly: the half width falls below 5 % of the mean after some
     // repetitions.
@@ -103,8 +103,8 @@ fn what_was_measured_before_is_not_measured_again() {
         ..Repetition::default()
     }];
     let repeat = Repeat { min: 1, max: 1, precision_percent: 5.0 };
-    let (run, order, done) = measure(&["a", "b"], repeat, before);
-    done.unwrap();
+    let (run, order, result) = measure(&["a", "b"], repeat, before);
+    result.unwrap();
     assert_eq!(order, ["b"]);
     assert_eq!(run.parts.len(), 2);
 }
@@ -112,12 +112,14 @@ fn what_was_measured_before_is_not_measured_again() {
 #[test]
 fn a_case_that_fails_is_given_up_and_the_others_go_on() {
     let repeat = Repeat { min: 4, max: 4, precision_percent: 5.0 };
-    let (run, order, done) = measure(&["c", "b"], repeat, Vec::new());
-    done.unwrap();
-    assert_eq!(order.iter().filter(|of| *of == "c").count(), FAILURES_MOST);
+    let (run, order, result) = measure(&["c", "b"], repeat, Vec::new());
+    result.unwrap();
+    assert_eq!(order.iter().filter(|case_id| *case_id == "c").count(), FAILURES_MOST);
     assert_eq!(run.values("b", "x").len(), 4);
     let failed = run.parts.iter().find(|part| part.case == "c").unwrap();
     assert!(failed.failure.as_deref().unwrap().contains("no such luck"));
-    let (_, _, done) = measure(&["c"], repeat, Vec::new());
-    assert!(format!("{:#}", done.unwrap_err()).contains("no measurement completed: no such luck"));
+    let (_, _, result) = measure(&["c"], repeat, Vec::new());
+    assert!(
+        format!("{:#}", result.unwrap_err()).contains("no measurement completed: no such luck")
+    );
 }

@@ -30,7 +30,7 @@ pub(super) struct Job {
     run: Option<String>,
     /// Output of the process. A file, so that the process never blocks on it.
     output: File,
-    ended: Option<ExitStatus>,
+    exit_status: Option<ExitStatus>,
     is_stopping: bool,
 }
 
@@ -78,14 +78,14 @@ impl Job {
             before,
             run: None,
             output,
-            ended: None,
+            exit_status: None,
             is_stopping: false,
         })
     }
 
     pub(super) fn has_ended(&mut self) -> Result<bool> {
-        self.ended = self.child.try_wait()?;
-        Ok(self.ended.is_some())
+        self.exit_status = self.child.try_wait()?;
+        Ok(self.exit_status.is_some())
     }
 
     /// Returns the id of the run, once its folder exists.
@@ -116,25 +116,25 @@ impl Job {
     }
 
     /// Returns the result, after writing a report about the completed parts.
-    pub(super) fn done(mut self) -> RequestResult {
-        let found = self.find_run();
-        let is_whole = self.ended.is_some_and(|of| of.success());
+    pub(super) fn finish(mut self) -> RequestResult {
+        let found_run = self.find_run();
+        let is_whole = self.exit_status.is_some_and(|status| status.success());
         let mut error = (!is_whole).then(|| self.last_output_line());
-        if let (None, Err(wrong)) = (&error, found) {
-            error = Some(format!("{wrong:#}"));
+        if let (None, Err(error_text)) = (&error, found_run) {
+            error = Some(format!("{error_text:#}"));
         }
         let reported =
             self.run.as_deref().map(|id| report::write(&self.results.find(id)?, Language::En));
-        if let (None, Some(Err(wrong))) = (&error, reported) {
-            error = Some(format!("the report cannot be written: {wrong:#}"));
+        if let (None, Some(Err(error_text))) = (&error, reported) {
+            error = Some(format!("the report cannot be written: {error_text:#}"));
         }
         RequestResult { run: self.run, error }
     }
 
     fn last_output_line(&mut self) -> String {
         let mut read = || -> std::io::Result<Vec<u8>> {
-            let from = self.output.metadata()?.len().saturating_sub(OUTPUT_BYTES_MAX);
-            self.output.seek(SeekFrom::Start(from))?;
+            let start = self.output.metadata()?.len().saturating_sub(OUTPUT_BYTES_MAX);
+            self.output.seek(SeekFrom::Start(start))?;
             let mut bytes = Vec::new();
             self.output.by_ref().take(OUTPUT_BYTES_MAX).read_to_end(&mut bytes)?;
             Ok(bytes)
@@ -143,7 +143,7 @@ impl Job {
         let output = String::from_utf8_lossy(&bytes);
         let last = output.lines().rev().find(|line| !line.trim().is_empty());
         let last = last.map(|line| line.strip_prefix("suimon lab: ").unwrap_or(line).to_owned());
-        last.unwrap_or_else(|| match self.ended {
+        last.unwrap_or_else(|| match self.exit_status {
             Some(status) => format!("the run ended without an error message: {status}"),
             None => "the run ended without an error message".to_owned(),
         })

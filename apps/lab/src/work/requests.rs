@@ -12,16 +12,16 @@ pub(super) const ENDED_REQUESTS_MAX: usize = 16;
 
 /// Writes the result of a request, then removes the request. Observers therefore always find at
 /// least one of them.
-pub(super) fn end(request: &Path, done: &RequestResult) -> Result<()> {
-    write(&request.with_extension("done"), done)?;
+pub(super) fn end(request: &Path, result: &RequestResult) -> Result<()> {
+    write(&request.with_extension("done"), result)?;
     remove(&request.with_extension("stop"))?;
     remove(request)
 }
 
 /// Removes the oldest ended requests.
 pub(super) fn forget_old(requests: &Path) -> Result<()> {
-    let ended = with_extension(requests, "done")?;
-    for path in ended.iter().take(ended.len().saturating_sub(ENDED_REQUESTS_MAX)) {
+    let ended_paths = with_extension(requests, "done")?;
+    for path in ended_paths.iter().take(ended_paths.len().saturating_sub(ENDED_REQUESTS_MAX)) {
         remove(path)?;
     }
     Ok(())
@@ -35,15 +35,15 @@ pub(super) fn next(requests: &Path) -> Result<Option<PathBuf>> {
 
 /// Returns the files with an extension, oldest first.
 pub(super) fn with_extension(requests: &Path, extension: &str) -> Result<Vec<PathBuf>> {
-    let mut found: Vec<PathBuf> = Vec::new();
+    let mut paths: Vec<PathBuf> = Vec::new();
     for entry in fs::read_dir(requests).with_context(|| requests.display().to_string())? {
         let path = entry?.path();
-        if path.extension().is_some_and(|of| of == extension) {
-            found.push(path);
+        if path.extension().is_some_and(|path_extension| path_extension == extension) {
+            paths.push(path);
         }
     }
-    found.sort();
-    Ok(found)
+    paths.sort();
+    Ok(paths)
 }
 
 /// Removes a file. A missing file is not an error.

@@ -27,7 +27,7 @@ impl StopFlags {
         let mut open =
             if requests.is_dir() { with_extension(&requests, "json")? } else { Vec::new() };
         open.retain(|path| {
-            self.request.as_deref().is_none_or(|id| path.file_stem().is_some_and(|of| of == id))
+            self.request.as_deref().is_none_or(|id| path.file_stem().is_some_and(|stem| stem == id))
         });
         match (&self.request, open.is_empty()) {
             (Some(id), true) => {

@@ -53,12 +53,12 @@ fn what_is_withdrawn_is_not_begun_and_what_ended_long_ago_is_forgotten() {
     worker.withdraw_all(Some(&requests.join("2.json"))).unwrap();
     let names = |extension: &str| -> Vec<String> {
         let paths = with_extension(&requests, extension).unwrap();
-        paths.iter().map(|of| of.file_stem().unwrap().to_string_lossy().into_owned()).collect()
+        paths.iter().map(|path| path.file_stem().unwrap().to_string_lossy().into_owned()).collect()
     };
     assert_eq!((names("json"), names("stop")), (vec!["2".into(), "3".into()], vec!["2".into()]));
-    let done: RequestResult =
+    let result: RequestResult =
         serde_json::from_slice(&fs::read(requests.join("1.done")).unwrap()).unwrap();
-    assert!(done.error.unwrap().contains("withdrawn"));
+    assert!(result.error.unwrap().contains("withdrawn"));
     for number in 10..10 + ENDED_REQUESTS_MAX {
         fs::write(requests.join(format!("{number}.done")), "{}").unwrap();
     }
@@ -69,9 +69,9 @@ fn what_is_withdrawn_is_not_begun_and_what_ended_long_ago_is_forgotten() {
 #[test]
 fn there_is_one_worker_for_a_folder() {
     let folder = tempfile::tempdir().unwrap();
-    let held = lock(folder.path()).unwrap();
-    assert!(held.is_some());
+    let lock_file = lock(folder.path()).unwrap();
+    assert!(lock_file.is_some());
     assert!(lock(folder.path()).unwrap().is_none());
-    drop(held);
+    drop(lock_file);
     assert!(lock(folder.path()).unwrap().is_some());
 }

@@ -23,16 +23,21 @@ pub(crate) fn checkers(plan: &Plan<'_>) -> Vec<Box<dyn Checker<Fact>>> {
 /// CPU is idle.
 pub(crate) struct Work {
     /// Worker that runs on each CPU.
-    at: Vec<Option<u32>>,
-    on: BTreeMap<u32, u16>,
+    worker_by_cpu: Vec<Option<u32>>,
+    cpu_by_worker: BTreeMap<u32, u16>,
     waits: BTreeSet<u32>,
     last: Time,
 }
 
 impl Work {
     pub(crate) fn new(logical_cpus: u16) -> Self {
-        let at = vec![None; logical_cpus.into()];
-        Self { at, on: BTreeMap::new(), waits: BTreeSet::new(), last: Time::ZERO }
+        let running = vec![None; logical_cpus.into()];
+        Self {
+            worker_by_cpu: running,
+            cpu_by_worker: BTreeMap::new(),
+            waits: BTreeSet::new(),
+            last: Time::ZERO,
+        }
     }
 }
 
@@ -40,9 +45,9 @@ impl Checker<Fact> for Work {
     fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Complaints) {
         if now > self.last {
             complaints.judged += 1;
-            if !self.waits.is_empty() && self.at.iter().any(Option::is_none) {
-                let what = format!("{:?} are queued while a CPU is idle", self.waits);
-                complaints.add(self.last, "work", what);
+            if !self.waits.is_empty() && self.worker_by_cpu.iter().any(Option::is_none) {
+                let complaint = format!("{:?} are queued while a CPU is idle", self.waits);
+                complaints.add(self.last, "work", complaint);
                 self.waits.clear();
             }
             self.last = now;
@@ -50,18 +55,20 @@ impl Checker<Fact> for Work {
         match *fact {
             Fact::Began { cpu, worker } => {
                 self.waits.remove(&worker);
-                if let Some(other) = self.at[usize::from(cpu)].replace(worker) {
-                    let what = format!("{other} and {worker} run on CPU {cpu} at the same time");
-                    complaints.add(now, "work", what);
+                if let Some(other) = self.worker_by_cpu[usize::from(cpu)].replace(worker) {
+                    let complaint =
+                        format!("{other} and {worker} run on CPU {cpu} at the same time");
+                    complaints.add(now, "work", complaint);
                 }
-                if let Some(other) = self.on.insert(worker, cpu) {
-                    let what = format!("{worker} runs on CPUs {other} and {cpu} at the same time");
-                    complaints.add(now, "work", what);
+                if let Some(other) = self.cpu_by_worker.insert(worker, cpu) {
+                    let complaint =
+                        format!("{worker} runs on CPUs {other} and {cpu} at the same time");
+                    complaints.add(now, "work", complaint);
                 }
             }
             Fact::Stopped { cpu, worker } => {
-                self.at[usize::from(cpu)] = None;
-                self.on.remove(&worker);
+                self.worker_by_cpu[usize::from(cpu)] = None;
+                self.cpu_by_worker.remove(&worker);
             }
             Fact::Waits { worker } => {
                 self.waits.insert(worker);
@@ -86,36 +93,41 @@ impl Checker<Fact> for RequestPaths {
         match *fact {
             Fact::RequestStarted { session, vm, legs } => {
                 let before = self.in_progress.insert(session, (vm, 0, legs));
-                let twice = before.map(|_| format!("session {session} has two requests in flight"));
-                twice.into_iter().for_each(|what| complaints.add(now, "ways", what));
+                let complaint =
+                    before.map(|_| format!("session {session} has two requests in flight"));
+                complaint.into_iter().for_each(|complaint| complaints.add(now, "ways", complaint));
             }
             Fact::Passed { session, leg, by_queue } => {
                 complaints.judged += 1;
                 let Some((vm, next, _)) = self.in_progress.get_mut(&session) else {
-                    let what = format!("session {session} received a response without a request");
-                    return complaints.add(now, "ways", what);
+                    let complaint =
+                        format!("session {session} received a response without a request");
+                    return complaints.add(now, "ways", complaint);
                 };
                 if leg != *next {
-                    let what = format!("session {session}: leg {leg} instead of {next}");
-                    complaints.add(now, "ways", what);
+                    let complaint = format!("session {session}: leg {leg} instead of {next}");
+                    complaints.add(now, "ways", complaint);
                 }
                 *next = leg + 1;
                 if by_queue && self.vfs.values().any(|owner| owner == vm) {
-                    let what = format!("VM {vm} has a VF but uses the queue");
-                    complaints.add(now, "ways", what);
+                    let complaint = format!("VM {vm} has a VF but uses the queue");
+                    complaints.add(now, "ways", complaint);
                 }
             }
             Fact::Done { session } => {
-                let whole = self.in_progress.remove(&session).is_some_and(|(_, leg, of)| leg == of);
-                if !whole {
-                    let what = format!("session {session}: not all requests completed");
-                    complaints.add(now, "ways", what);
+                let is_complete = self
+                    .in_progress
+                    .remove(&session)
+                    .is_some_and(|(_, leg, expected_leg)| leg == expected_leg);
+                if !is_complete {
+                    let complaint = format!("session {session}: not all requests completed");
+                    complaints.add(now, "ways", complaint);
                 }
             }
             Fact::Vf { vm, vf } => {
                 if let Some(other) = self.vfs.insert(vf, vm) {
-                    let what = format!("VMs {other} and {vm} have the same VF {vf}");
-                    complaints.add(now, "ways", what);
+                    let complaint = format!("VMs {other} and {vm} have the same VF {vf}");
+                    complaints.add(now, "ways", complaint);
                 }
             }
             _ => {}
@@ -137,16 +149,17 @@ impl Switching {
 
 impl Checker<Fact> for Switching {
     fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Complaints) {
-        let Fact::Forwarded { vm, to, receivers: came_to, out } = *fact else { return };
+        let Fact::Forwarded { vm, to: target, receivers, out } = *fact else { return };
         complaints.judged += 1;
-        if vm == to && came_to + 1 != self.vms {
-            let what =
-                format!("a broadcast of VM {vm} reached {came_to} of {} other VMs", self.vms - 1);
-            complaints.add(now, "switching", what);
+        if vm == target && receivers + 1 != self.vms {
+            let complaint =
+                format!("a broadcast of VM {vm} reached {receivers} of {} other VMs", self.vms - 1);
+            complaints.add(now, "switching", complaint);
         }
-        if vm != to && (came_to != to || out) {
-            let what = format!("VM {vm} sent to VM {to}: received by {came_to}, outside: {out}");
-            complaints.add(now, "switching", what);
+        if vm != target && (receivers != target || out) {
+            let complaint =
+                format!("VM {vm} sent to VM {target}: received by {receivers}, outside: {out}");
+            complaints.add(now, "switching", complaint);
         }
     }
 }
@@ -159,16 +172,16 @@ pub(crate) struct Clocks {
 
 impl Clocks {
     pub(crate) fn new(plan: &Plan<'_>) -> Self {
-        let of = plan.machine.energy.as_ref().zip(plan.case.power);
-        let allowed = of.map(|(spec, asked)| {
+        let energy = plan.machine.energy.as_ref().zip(plan.case.power);
+        let allowed = energy.map(|(spec, power)| {
             let nominal = spec.mhz.last().copied().unwrap_or_default();
             let lowest = spec.mhz.first().copied().unwrap_or_default();
             let turbo = spec.turbo_mhz.iter().copied().max().unwrap_or(nominal);
-            let is_high = asked.plan == PowerPlan::HighPerformance;
+            let is_high = power.plan == PowerPlan::HighPerformance;
             let usual = if is_high { 100 } else { 0 };
-            let percent = u64::from(asked.performance_percent_min.unwrap_or(usual));
-            let least = lowest.max(nominal * percent / 100);
-            (least, if is_high { turbo.max(nominal) } else { nominal })
+            let percent = u64::from(power.performance_percent_min.unwrap_or(usual));
+            let low_mhz = lowest.max(nominal * percent / 100);
+            (low_mhz, if is_high { turbo.max(nominal) } else { nominal })
         });
         Self { allowed }
     }
@@ -176,11 +189,13 @@ impl Clocks {
 
 impl Checker<Fact> for Clocks {
     fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Complaints) {
-        let (Fact::Clock { cpu, mhz }, Some((least, most))) = (fact, self.allowed) else { return };
+        let (Fact::Clock { cpu, mhz }, Some((low_mhz, high_mhz))) = (fact, self.allowed) else {
+            return;
+        };
         complaints.judged += 1;
-        if *mhz < least || *mhz > most {
-            let what = format!("CPU {cpu}: {mhz} MHz is outside of {least} to {most}");
-            complaints.add(now, "clocks", what);
+        if *mhz < low_mhz || *mhz > high_mhz {
+            let complaint = format!("CPU {cpu}: {mhz} MHz is outside of {low_mhz} to {high_mhz}");
+            complaints.add(now, "clocks", complaint);
         }
     }
 }

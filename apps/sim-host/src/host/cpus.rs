@@ -58,7 +58,7 @@ struct Worker {
 #[derive(Clone, Debug, Default)]
 struct Slot {
     worker: Option<u32>,
-    began: u64,
+    started_ns: u64,
     until: u64,
     /// Length of the current slice at the nominal clock, in ns.
     slice_ns: u64,
@@ -132,12 +132,12 @@ impl Cpus {
     pub(crate) fn assign_work(
         &mut self,
         now: Time,
-        to: u32,
+        worker: u32,
         piece: WorkItem,
         observer: &mut Observer<Fact>,
     ) {
-        self.workers[to as usize].work_item = Some(piece);
-        self.make_ready(now, to, observer);
+        self.workers[worker as usize].work_item = Some(piece);
+        self.make_ready(now, worker, observer);
     }
 
     fn make_ready(&mut self, now: Time, number: u32, observer: &mut Observer<Fact>) {
@@ -145,7 +145,7 @@ impl Cpus {
         worker.worked_ns = worker.worked_ns.max(self.floor_ns.saturating_sub(BEHIND_NS_MAX));
         if let Some(cpu) = worker.pinned {
             let runs = self.slots[usize::from(cpu)].worker;
-            let is_pinned = runs.is_some_and(|on| self.workers[on as usize].pinned.is_some());
+            let is_pinned = runs.is_some_and(|cpu| self.workers[cpu as usize].pinned.is_some());
             if is_pinned {
                 self.slots[usize::from(cpu)].pinned.push_back(number);
                 return;
@@ -186,23 +186,23 @@ impl Cpus {
         if self.is_core_free(last) {
             return Some(last);
         }
-        let all = || 0..self.sharing.logical_cpus;
-        let core = all().find(|cpu| self.is_core_free(*cpu));
+        let cpus = || 0..self.sharing.logical_cpus;
+        let core = cpus().find(|cpu| self.is_core_free(*cpu));
         core.or_else(|| Some(last).filter(|cpu| self.is_free(*cpu)))
-            .or_else(|| all().find(|cpu| self.is_free(*cpu)))
+            .or_else(|| cpus().find(|cpu| self.is_free(*cpu)))
     }
 
     fn start(&mut self, now: Time, cpu: u16, number: u32, observer: &mut Observer<Fact>) {
-        let wake_ns = self.energy.as_mut().map_or(0, |energy| energy.began(now, cpu));
+        let wake_ns = self.energy.as_mut().map_or(0, |energy| energy.mark_busy(now, cpu));
         let worker = &mut self.workers[number as usize];
         (worker.is_on, worker.last) = (Some(cpu), cpu);
-        let is_host = worker.work_item.as_ref().is_some_and(|of| of.is_host);
+        let is_host = worker.work_item.as_ref().is_some_and(|work_item| work_item.is_host);
         self.host_working += u64::from(is_host);
         self.floor_ns = self.floor_ns.max(worker.worked_ns.min(self.floor_ns + BEHIND_NS));
         let slot = &mut self.slots[usize::from(cpu)];
         slot.worker = Some(number);
-        let had = if is_host { None } else { slot.caches.replace(number) };
-        let is_cold = had.is_some_and(|had| had != number);
+        let previous = if is_host { None } else { slot.caches.replace(number) };
+        let is_cold = previous.is_some_and(|previous| previous != number);
         observer.record(now, &Fact::Began { cpu, worker: number });
         let refill_ns = if is_cold { self.spec.refill_us * 1000 } else { 0 };
         self.slice(now, cpu, wake_ns + refill_ns);
@@ -216,7 +216,7 @@ impl Cpus {
         let ns = wake_ns + self.takes_ns(cpu, piece, slice_ns);
         let slot = &mut self.slots[usize::from(cpu)];
         slot.number += 1;
-        (slot.began, slot.until, slot.slice_ns) = (now.as_ns(), now.as_ns() + ns, slice_ns);
+        (slot.started_ns, slot.until, slot.slice_ns) = (now.as_ns(), now.as_ns() + ns, slice_ns);
         self.planned.push((Time::from_ns(slot.until), SliceEnd { cpu, number: slot.number }));
     }
 
@@ -246,7 +246,7 @@ impl Cpus {
             self.host_working -= u64::from(piece.is_host);
         }
         if let Some(energy) = &mut self.energy {
-            energy.ended(now, cpu);
+            energy.mark_idle(now, cpu);
         }
         observer.record(now, &Fact::Stopped { cpu, worker: number });
         Some(number)
@@ -258,16 +258,19 @@ impl Cpus {
         let Some(number) = slot.worker else { return };
         let worker = &mut self.workers[number as usize];
         let Some(piece) = &mut worker.work_item else { return };
-        let took = now.as_ns() - slot.began.min(now.as_ns());
-        let planned = (slot.until - slot.began).max(1);
-        let done =
-            if now.as_ns() >= slot.until { slot.slice_ns } else { slot.slice_ns * took / planned };
-        slot.busy_ns += took;
-        slot.slice_ns -= done;
-        slot.began = now.as_ns();
-        piece.spent_ns += took;
-        piece.remaining_ns -= done;
-        worker.worked_ns += took;
+        let elapsed_ns = now.as_ns() - slot.started_ns.min(now.as_ns());
+        let planned = (slot.until - slot.started_ns).max(1);
+        let done_ns = if now.as_ns() >= slot.until {
+            slot.slice_ns
+        } else {
+            slot.slice_ns * elapsed_ns / planned
+        };
+        slot.busy_ns += elapsed_ns;
+        slot.slice_ns -= done_ns;
+        slot.started_ns = now.as_ns();
+        piece.spent_ns += elapsed_ns;
+        piece.remaining_ns -= done_ns;
+        worker.worked_ns += elapsed_ns;
     }
 
     /// Preempts the unpinned worker on a CPU.
@@ -282,18 +285,19 @@ impl Cpus {
     pub(crate) fn end(
         &mut self,
         now: Time,
-        of: SliceEnd,
+        slice_end: SliceEnd,
         observer: &mut Observer<Fact>,
     ) -> Option<(u32, WorkItem)> {
-        let slot = &self.slots[usize::from(of.cpu)];
-        let number = slot.worker.filter(|_| slot.number == of.number)?;
-        self.count(now, of.cpu);
+        let slot = &self.slots[usize::from(slice_end.cpu)];
+        let number = slot.worker.filter(|_| slot.number == slice_end.number)?;
+        self.count(now, slice_end.cpu);
         let worker = &mut self.workers[number as usize];
         if worker.work_item.as_ref().is_some_and(|piece| piece.remaining_ns > 0) {
-            self.go_on(now, of.cpu, number, observer);
+            self.go_on(now, slice_end.cpu, number, observer);
             return None;
         }
-        self.host_working -= u64::from(worker.work_item.as_ref().is_some_and(|of| of.is_host));
+        self.host_working -=
+            u64::from(worker.work_item.as_ref().is_some_and(|work_item| work_item.is_host));
         Some((number, worker.work_item.take()?))
     }
 
@@ -327,12 +331,12 @@ impl Cpus {
     /// Continues a worker's work, unless another worker is next or a better CPU is idle.
     fn go_on(&mut self, now: Time, cpu: u16, number: u32, observer: &mut Observer<Fact>) {
         let worker = &self.workers[number as usize];
-        let behind = self.ready.first().map(|(worked_ns, _)| worked_ns + BEHIND_NS);
-        let is_late = behind.is_some_and(|behind| behind < worker.worked_ns);
+        let limit_ns = self.ready.first().map(|(worked_ns, _)| worked_ns + BEHIND_NS);
+        let is_late = limit_ns.is_some_and(|limit_ns| limit_ns < worker.worked_ns);
         let shares = self.sharing.siblings(cpu).any(|other| !self.is_free(other));
         let is_better = || (0..self.sharing.logical_cpus).any(|other| self.is_core_free(other));
-        let leaves = worker.pinned.is_none() && (is_late || (shares && is_better()));
-        if !leaves {
+        let is_moved = worker.pinned.is_none() && (is_late || (shares && is_better()));
+        if !is_moved {
             return self.slice(now, cpu, 0);
         }
         self.stop(now, cpu, observer);
@@ -358,13 +362,13 @@ impl Cpus {
 
     /// Pins a worker to another CPU. Returns true if it takes effect now or when the worker is
     /// idle.
-    pub(crate) fn pin(&mut self, number: u32, to: u16) -> bool {
+    pub(crate) fn pin(&mut self, number: u32, cpu: u16) -> bool {
         let worker = &mut self.workers[number as usize];
         if worker.work_item.is_some() {
-            worker.moves_to = Some(to);
+            worker.moves_to = Some(cpu);
             return false;
         }
-        worker.pinned = Some(to);
+        worker.pinned = Some(cpu);
         true
     }
 

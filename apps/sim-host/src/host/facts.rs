@@ -82,8 +82,8 @@ impl TraceFact for Fact {
             }
             Self::Done { session } => vec![session.into()],
             Self::Vf { vm, vf } => vec![vm.into(), vf.into()],
-            Self::Forwarded { vm, to, receivers: came_to, out } => {
-                vec![vm.into(), to.into(), came_to.into(), out.into()]
+            Self::Forwarded { vm, to: target_vm, receivers, out } => {
+                vec![vm.into(), target_vm.into(), receivers.into(), out.into()]
             }
             Self::Clock { cpu, mhz } => vec![cpu.into(), mhz],
         }

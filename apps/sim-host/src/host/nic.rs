@@ -41,8 +41,8 @@ pub(crate) struct Nic {
 
 impl Nic {
     pub(crate) fn new(spec: &NicSpec) -> Self {
-        let left = VecDeque::with_capacity(spec.fifo_frames);
-        Self { spec: spec.clone(), engine_free: 0, out_free: 0, in_free: 0, sent_at: left }
+        let sent_at = VecDeque::with_capacity(spec.fifo_frames);
+        Self { spec: spec.clone(), engine_free: 0, out_free: 0, in_free: 0, sent_at }
     }
 
     fn wire_ns(&self) -> u64 {
@@ -50,8 +50,8 @@ impl Nic {
     }
 
     /// Returns the time at which the last frame has left.
-    pub(crate) fn send(&mut self, now: Time, parcel: Transfer) -> Time {
-        let Transfer { packets, frames, bytes } = parcel;
+    pub(crate) fn send(&mut self, now: Time, transfer: Transfer) -> Time {
+        let Transfer { packets, frames, bytes } = transfer;
         let wire_ns = self.wire_ns();
         let fetch_ns = bytes * self.spec.byte_ps / 1000 / frames.max(1);
         let frames_each = frames.div_ceil(packets.max(1));
@@ -61,8 +61,8 @@ impl Nic {
                 self.engine_free += self.spec.cut_ns;
             }
             if self.sent_at.len() >= self.spec.fifo_frames {
-                let room = self.sent_at.pop_front().unwrap_or_default();
-                self.engine_free = self.engine_free.max(room);
+                let previous_sent = self.sent_at.pop_front().unwrap_or_default();
+                self.engine_free = self.engine_free.max(previous_sent);
             }
             self.engine_free += self.spec.frame_ns + fetch_ns;
             self.out_free = self.out_free.max(self.engine_free) + wire_ns;
@@ -72,8 +72,8 @@ impl Nic {
     }
 
     /// Returns the time at which the last frame has arrived.
-    pub(crate) fn receive(&mut self, now: Time, parcel: Transfer) -> Time {
-        self.in_free = self.in_free.max(now.as_ns()) + parcel.frames * self.wire_ns();
+    pub(crate) fn receive(&mut self, now: Time, transfer: Transfer) -> Time {
+        self.in_free = self.in_free.max(now.as_ns()) + transfer.frames * self.wire_ns();
         Time::from_ns(self.in_free)
     }
 }
@@ -82,8 +82,8 @@ impl Nic {
 mod tests {
     use super::*;
 
-    fn nic(more: &str) -> Nic {
-        let text = format!("name = \"n\"\ngbit_s = 1\nmtu = 1500\n{more}");
+    fn nic(extra: &str) -> Nic {
+        let text = format!("name = \"n\"\ngbit_s = 1\nmtu = 1500\n{extra}");
         Nic::new(&toml::from_str(&text).unwrap())
     }
 

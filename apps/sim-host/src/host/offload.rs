@@ -22,13 +22,17 @@ pub(crate) struct ByNic {
 pub(crate) fn by_nic(nic: &NicSpec, switches: &OffloadToggles) -> ByNic {
     let mut device = DeviceFeatures::default();
     for feature in &nic.features {
-        let is = true;
-        *device.state_mut(*feature) =
-            FeatureState { can_change: is, is_wanted: is, is_active: is, is_fixed: false };
+        let is_set = true;
+        *device.state_mut(*feature) = FeatureState {
+            can_change: is_set,
+            is_wanted: is_set,
+            is_active: is_set,
+            is_fixed: false,
+        };
     }
     let is_nic = |side, capability| {
         let findings = effective(Offloads::TCP, switches, PortKind::Uplink, side).findings;
-        let finding = findings.iter().find(|of| of.capability == capability);
+        let finding = findings.iter().find(|finding| finding.capability == capability);
         finding.is_some_and(|finding| {
             performer_at_device(side, finding, &device).performer == Performer::Nic
         })

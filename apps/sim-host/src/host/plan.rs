@@ -36,12 +36,13 @@ const MTU: u64 = 1500;
 impl<'s> Plan<'s> {
     /// Returns the case. [`HostScenario::check`] has rejected unknown names.
     pub(crate) fn new(scenario: &'s HostScenario, case: &'s CaseSpec) -> Self {
-        let is_named = |name: &str, wanted: &Option<String>| {
-            wanted.as_ref().is_none_or(|wanted| wanted == name)
+        let is_named = |name: &str, expected: &Option<String>| {
+            expected.as_ref().is_none_or(|expected| expected == name)
         };
-        let machine = scenario.machine.iter().find(|of| is_named(&of.name, &case.machine));
+        let machine =
+            scenario.machine.iter().find(|machine| is_named(&machine.name, &case.machine));
         let machine = machine.unwrap_or(&scenario.machine[0]);
-        let nic = scenario.nic.iter().find(|of| is_named(&of.name, &case.nic));
+        let nic = scenario.nic.iter().find(|nic| is_named(&nic.name, &case.nic));
         let of_kind = |spec: &'s VmsSpec| {
             let count = case.vms.get(&spec.name).copied().unwrap_or(spec.count);
             std::iter::repeat_n(spec, count as usize)
@@ -55,28 +56,37 @@ impl<'s> Plan<'s> {
             let talks = case.talk.iter().filter(|(from, _)| *from == number);
             let peers: Vec<u32> = talks.map(|(_, to)| to - 1).collect();
             let is_heard = case.talk.is_empty() || !peers.is_empty();
-            let mut holds: BTreeSet<String> = case.with.iter().cloned().collect();
-            let by = nic.map(|nic| by_nic(nic, &case.offload));
-            let said = [
-                ("checksum-by-nic", by.is_some_and(|by| by.checksum)),
-                ("segmentation-by-nic", by.is_some_and(|by| by.segmentation)),
-                ("receive-checksum-by-nic", by.is_some_and(|by| by.receive_checksum)),
+            let mut conditions: BTreeSet<String> = case.with.iter().cloned().collect();
+            let nic_tasks = nic.map(|nic| by_nic(nic, &case.offload));
+            let flags = [
+                ("checksum-by-nic", nic_tasks.is_some_and(|nic_tasks| nic_tasks.checksum)),
+                ("segmentation-by-nic", nic_tasks.is_some_and(|nic_tasks| nic_tasks.segmentation)),
+                (
+                    "receive-checksum-by-nic",
+                    nic_tasks.is_some_and(|nic_tasks| nic_tasks.receive_checksum),
+                ),
                 ("vf", vf.is_some()),
                 ("local", !peers.is_empty()),
-                ("vmq", case.vmq.is_some_and(|of| of.enabled)),
+                ("vmq", case.vmq.is_some_and(|vmq| vmq.enabled)),
             ];
-            holds.extend(said.iter().filter(|(_, is)| *is).map(|(word, _)| (*word).to_owned()));
+            conditions.extend(
+                flags
+                    .iter()
+                    .filter(|(_, is_set)| *is_set)
+                    .map(|(condition, _)| (*condition).to_owned()),
+            );
             let circumstances = Circumstances {
-                conditions: &holds,
+                conditions: &conditions,
                 mtu: nic.map_or(MTU, |nic| nic.mtu),
                 block_bytes: case.block_bytes,
                 takes_percent: machine.takes_percent.get(&spec.name).copied().unwrap_or(100),
             };
-            let ways = spec.request.iter().map(|of| route(of, &circumstances, &mut modules));
-            let ways = ways.collect();
-            let is_asked = is_heard && !spec.request.is_empty();
-            let sessions = if is_asked { spec.sessions } else { 0 };
-            vms.push(Vm { spec, vf, peers, sessions, paths: ways });
+            let paths =
+                spec.request.iter().map(|request| route(request, &circumstances, &mut modules));
+            let paths = paths.collect();
+            let sends_requests = is_heard && !spec.request.is_empty();
+            let sessions = if sends_requests { spec.sessions } else { 0 };
+            vms.push(Vm { spec, vf, peers, sessions, paths });
         }
         Self { scenario, case, machine, nic, vms, modules }
     }

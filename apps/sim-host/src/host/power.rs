@@ -58,7 +58,7 @@ pub(crate) struct Energy {
     clocks: Vec<Clock>,
     cores: Vec<Core>,
     /// Energy in mW · ns.
-    taken: u128,
+    energy: u128,
     now_mw: u64,
     taken_until: u64,
     ticks: u64,
@@ -75,7 +75,7 @@ impl Energy {
             machine: offered(spec, sharing),
             clocks: vec![clock; sharing.logical_cpus.into()],
             cores: vec![Core::default(); sharing.cores().into()],
-            taken: 0,
+            energy: 0,
             now_mw: 0,
             taken_until: 0,
             ticks: 0,
@@ -93,11 +93,11 @@ impl Energy {
     }
 
     /// Returns the total energy until now in mW · ns.
-    pub(crate) fn taken(&mut self, now: Time) -> u128 {
+    pub(crate) fn total_energy(&mut self, now: Time) -> u128 {
         let now = now.as_ns();
-        self.taken += u128::from(self.now_mw) * u128::from(now - self.taken_until);
+        self.energy += u128::from(self.now_mw) * u128::from(now - self.taken_until);
         self.taken_until = now;
-        self.taken
+        self.energy
     }
 
     /// Returns the clock of a busy CPU.
@@ -107,17 +107,17 @@ impl Energy {
         let working = (0..self.sharing.logical_cpus).filter(is_of).filter(|other| {
             *other == cpu || self.clocks[usize::from(*other)].works_since.is_some()
         });
-        let asked = working.map(|other| self.clocks[usize::from(other)].requested_mhz);
-        let asked = asked.max().unwrap_or_default();
+        let requested = working.map(|other| self.clocks[usize::from(other)].requested_mhz);
+        let requested = requested.max().unwrap_or_default();
         let nominal = self.spec.mhz.last().copied().unwrap_or(1);
-        if asked < nominal || !self.has_turbo() {
-            return asked.min(nominal);
+        if requested < nominal || !self.has_turbo() {
+            return requested.min(nominal);
         }
-        let is_there = |core: &u16| self.sharing.numa_node(*core) == node;
-        let cores = (0..self.sharing.cores()).filter(is_there);
+        let is_on_node = |core: &u16| self.sharing.numa_node(*core) == node;
+        let cores = (0..self.sharing.cores()).filter(is_on_node);
         let count = cores.filter(|core| self.cores[usize::from(*core)].working > 0).count();
-        let at = count.clamp(1, self.spec.turbo_mhz.len().max(1)) - 1;
-        self.spec.turbo_mhz.get(at).copied().unwrap_or(nominal)
+        let index = count.clamp(1, self.spec.turbo_mhz.len().max(1)) - 1;
+        self.spec.turbo_mhz.get(index).copied().unwrap_or(nominal)
     }
 
     /// Returns the nominal clock in MHz.
@@ -130,8 +130,8 @@ impl Energy {
     }
 
     /// Marks a CPU as busy. Returns its wake-up latency in ns.
-    pub(crate) fn began(&mut self, now: Time, cpu: u16) -> u64 {
-        self.taken(now);
+    pub(crate) fn mark_busy(&mut self, now: Time, cpu: u16) -> u64 {
+        self.total_energy(now);
         let now = now.as_ns();
         self.clocks[usize::from(cpu)].works_since = Some(now);
         let core = &mut self.cores[usize::from(self.sharing.core(cpu))];
@@ -139,22 +139,23 @@ impl Energy {
         let mut latency_ns = 0;
         if core.working == 1 && now > core.idle_since {
             core.idle_last = now - core.idle_since;
-            latency_ns = self.spec.idle.get(core.idle_state).map_or(0, |of| of.latency_us * 1000);
+            latency_ns =
+                self.spec.idle.get(core.idle_state).map_or(0, |idle| idle.latency_us * 1000);
         }
         self.now_mw = self.takes_mw();
         latency_ns
     }
 
     /// Marks a CPU as idle.
-    pub(crate) fn ended(&mut self, now: Time, cpu: u16) {
-        self.taken(now);
+    pub(crate) fn mark_idle(&mut self, now: Time, cpu: u16) {
+        self.total_energy(now);
         self.count(now.as_ns(), cpu);
         self.clocks[usize::from(cpu)].works_since = None;
         let core = &mut self.cores[usize::from(self.sharing.core(cpu))];
         core.working -= 1;
         if core.working == 0 {
             core.idle_since = now.as_ns();
-            let fits = |of: &IdleSpec| of.residency_us * 1000 <= core.idle_last;
+            let fits = |idle_spec: &IdleSpec| idle_spec.residency_us * 1000 <= core.idle_last;
             core.idle_state = self.spec.idle.iter().rposition(fits).unwrap_or_default();
         }
         self.now_mw = self.takes_mw();
@@ -173,14 +174,14 @@ impl Energy {
 
     /// Processes the end of a tick of 1 ms.
     pub(crate) fn tick(&mut self, now: Time) {
-        self.taken(now);
+        self.total_energy(now);
         self.ticks += 1;
         for cpu in 0..self.sharing.logical_cpus {
             self.count(now.as_ns(), cpu);
             let clock = &mut self.clocks[usize::from(cpu)];
-            let worked = std::mem::take(&mut clock.worked).min(2 * TICK_NS);
+            let worked_ns = std::mem::take(&mut clock.worked).min(2 * TICK_NS);
             clock.utilisation = (clock.utilisation * DECAY_PER_MS
-                + worked * (1_000_000 - DECAY_PER_MS))
+                + worked_ns * (1_000_000 - DECAY_PER_MS))
                 / 1_000_000;
             if self.ticks % TICKS_A_CLOCK == 0 {
                 self.request_clock(cpu);
@@ -193,46 +194,51 @@ impl Energy {
     fn request_clock(&mut self, cpu: u16) {
         let highest = self.nominal_mhz();
         let Some(policy) = self.machine.policy(cpu) else { return };
-        let mhz = |khz: Option<u32>, without| khz.map_or(without, |khz| u64::from(khz) / 1000);
-        let (least, most) = (mhz(policy.khz_min, 0), mhz(policy.khz_max, highest));
+        let mhz = |khz: Option<u32>, default| khz.map_or(default, |khz| u64::from(khz) / 1000);
+        let (min_mhz, max_mhz) = (mhz(policy.khz_min, 0), mhz(policy.khz_max, highest));
         let clock = &mut self.clocks[usize::from(cpu)];
-        let wanted = match policy.governor.as_deref() {
-            Some("performance") => most,
-            Some("powersave") => least,
+        let required_mhz = match policy.governor.as_deref() {
+            Some("performance") => max_mhz,
+            Some("powersave") => min_mhz,
             // Utilisation in millionths equals busy time in ns per ms.
             _ => highest * clock.utilisation * 5 / 4 / TICK_NS,
         };
-        let wanted = wanted.clamp(least, most.max(least));
-        let rounded = self.spec.mhz.iter().copied().find(|there| *there >= wanted);
+        let required_mhz = required_mhz.clamp(min_mhz, max_mhz.max(min_mhz));
+        let rounded =
+            self.spec.mhz.iter().copied().find(|offered_mhz| *offered_mhz >= required_mhz);
         clock.requested_mhz = rounded.unwrap_or(highest);
     }
 
     fn takes_mw(&self) -> u64 {
-        let of = |core: u16| {
+        let core_mw = |core: u16| {
             let state = &self.cores[usize::from(core)];
             if state.working == 0 {
-                return self.spec.idle.get(state.idle_state).map_or(0, |of| of.core_mw);
+                return self
+                    .spec
+                    .idle
+                    .get(state.idle_state)
+                    .map_or(0, |idle_state| idle_state.core_mw);
             }
             let mut threads = (core..self.sharing.logical_cpus).step_by(self.cores.len());
-            let works = |cpu: &u16| self.clocks[usize::from(*cpu)].works_since.is_some();
-            let mhz = threads.find(works).map_or(0, |cpu| self.mhz(cpu));
+            let is_working = |cpu: &u16| self.clocks[usize::from(*cpu)].works_since.is_some();
+            let mhz = threads.find(is_working).map_or(0, |cpu| self.mhz(cpu));
             let (volts, nominal) = (self.millivolts(mhz), self.spec.millivolts[1]);
             self.spec.core_mw * mhz / self.nominal_mhz() * volts * volts / (nominal * nominal)
         };
-        self.spec.rest_mw + (0..self.sharing.cores()).map(of).sum::<u64>()
+        self.spec.rest_mw + (0..self.sharing.cores()).map(core_mw).sum::<u64>()
     }
 
     fn millivolts(&self, mhz: u64) -> u64 {
         let [low, middle, high] = self.spec.millivolts;
-        let (least, nominal) = (self.spec.mhz.first().copied().unwrap_or(1), self.nominal_mhz());
-        let most = self.spec.turbo_mhz.iter().copied().max().unwrap_or(nominal);
-        let between = |mhz: u64, (x0, y0): (u64, u64), (x1, y1): (u64, u64)| {
+        let (min_mhz, nominal) = (self.spec.mhz.first().copied().unwrap_or(1), self.nominal_mhz());
+        let max_mhz = self.spec.turbo_mhz.iter().copied().max().unwrap_or(nominal);
+        let interpolate = |mhz: u64, (x0, y0): (u64, u64), (x1, y1): (u64, u64)| {
             y0 + (y1.max(y0) - y0) * (mhz.clamp(x0, x1.max(x0)) - x0) / (x1.max(x0 + 1) - x0)
         };
         if mhz <= nominal {
-            between(mhz, (least, low), (nominal, middle))
+            interpolate(mhz, (min_mhz, low), (nominal, middle))
         } else {
-            between(mhz, (nominal, middle), (most, high))
+            interpolate(mhz, (nominal, middle), (max_mhz, high))
         }
     }
 }
@@ -241,14 +247,14 @@ impl Energy {
 /// enabled.
 fn offered(spec: &EnergySpec, sharing: Sharing) -> HostPowerSettings {
     let khz = |mhz: Option<&u64>| mhz.map_or(1, |mhz| *mhz as u32 * 1000);
-    let (least, most) = (khz(spec.mhz.first()), khz(spec.mhz.last()));
-    let idle = |(number, of): (u8, &IdleSpec)| IdleState {
+    let (min, max) = (khz(spec.mhz.first()), khz(spec.mhz.last()));
+    let idle = |(number, idle_spec): (u8, &IdleSpec)| IdleState {
         number,
-        name: of.name.clone(),
-        latency_us: of.latency_us as u32,
+        name: idle_spec.name.clone(),
+        latency_us: idle_spec.latency_us as u32,
         disabled: false,
     };
-    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+    let strings = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     let cpu = |number| Cpu {
         number,
         online: true,
@@ -258,11 +264,11 @@ fn offered(spec: &EnergySpec, sharing: Sharing) -> HostPowerSettings {
         number,
         cpus: vec![number],
         driver: "acpi-cpufreq".to_owned(),
-        governors: words(&["schedutil", "performance", "powersave"]),
+        governors: strings(&["schedutil", "performance", "powersave"]),
         governor: Some("schedutil".to_owned()),
-        khz_range: Some((least, most)),
-        khz_min: Some(least),
-        khz_max: Some(most),
+        khz_range: Some((min, max)),
+        khz_min: Some(min),
+        khz_max: Some(max),
         ..FrequencyPolicy::default()
     };
     HostPowerSettings {
@@ -277,15 +283,15 @@ fn offered(spec: &EnergySpec, sharing: Sharing) -> HostPowerSettings {
 fn settle(spec: &PowerSpec, machine: &mut HostPowerSettings) {
     let mut records = Records::new();
     for _ in 0..3 {
-        let wanted: Vec<_> =
+        let required: Vec<_> =
             decide(spec, machine).into_iter().flat_map(|target| target.settings).collect();
-        let todo = reconcile(&wanted, machine, &records, &Overwrite::All);
+        let todo = reconcile(&required, machine, &records, &Overwrite::All);
         let is_turbo = |id: SettingId| matches!(id, SettingId::Turbo(_) | SettingId::Boost(_));
-        let has_turbo = todo.writes.iter().any(|of| is_turbo(of.id));
-        for of in todo.writes.iter().filter(|of| !has_turbo || is_turbo(of.id)) {
-            write(machine, of.id, &of.value);
-            if let Some(record) = todo.records.get(&of.id) {
-                records.insert(of.id, record.clone());
+        let has_turbo = todo.writes.iter().any(|write| is_turbo(write.id));
+        for setting in todo.writes.iter().filter(|write| !has_turbo || is_turbo(write.id)) {
+            write(machine, setting.id, &setting.value);
+            if let Some(record) = todo.records.get(&setting.id) {
+                records.insert(setting.id, record.clone());
             }
         }
     }

@@ -43,41 +43,43 @@ pub(crate) fn report(plan: &Plan<'_>, sum: &Sum) -> Report {
     let seconds = plan.scenario.measure_ms as f64 / 1e3;
     let busy = sum.busy_ns.iter().sum::<u64>() as f64;
     let all_ns = seconds * 1e9 * f64::from(plan.machine.logical_cpus);
-    let done = sum.vms.iter().map(|of| of.done).sum::<u64>().max(1) as f64;
+    let requests = sum.vms.iter().map(|vm_sum| vm_sum.done).sum::<u64>().max(1) as f64;
     let (mut score, mut scored) = (0.0, 0.0);
     let mut vms = Vec::new();
     for spec in &plan.scenario.vms {
-        let of = plan.vms.iter().zip(&sum.vms).filter(|(vm, _)| vm.spec.name == spec.name);
-        let of: Vec<&VmSum> = of.map(|(_, sum)| sum).collect();
-        let total = |of_vm: fn(&VmSum) -> u64| of.iter().map(|vm| of_vm(vm)).sum::<u64>() as f64;
-        let count = total(|of| of.done);
-        let each = |ns: f64| ns / 1e3 / count.max(1.0);
+        let kind_sums = plan.vms.iter().zip(&sum.vms).filter(|(vm, _)| vm.spec.name == spec.name);
+        let kind_sums: Vec<&VmSum> = kind_sums.map(|(_, sum)| sum).collect();
+        let total =
+            |of_vm: fn(&VmSum) -> u64| kind_sums.iter().map(|vm| of_vm(vm)).sum::<u64>() as f64;
+        let count = total(|vm_sum| vm_sum.done);
+        let us_per_request = |ns: f64| ns / 1e3 / count.max(1.0);
         let rate = count / seconds;
         if let Some(reference) = spec.reference {
             score += rate / reference;
             scored += 1.0;
         }
         let module = |(number, name): (usize, &String)| {
-            let ns = of.iter().map(|vm| vm.module_ns[number]).sum::<u64>();
-            (name.clone(), each(ns as f64))
+            let ns = kind_sums.iter().map(|vm| vm.module_ns[number]).sum::<u64>();
+            (name.clone(), us_per_request(ns as f64))
         };
-        let modules = plan.modules.0.iter().enumerate().map(module).filter(|(_, us)| *us > 0.0);
+        let modules =
+            plan.modules.0.iter().enumerate().map(module).filter(|(_, module_us)| *module_us > 0.0);
         vms.push(VmsReport {
             name: spec.name.clone(),
-            count: of.len(),
+            count: kind_sums.len(),
             rate,
-            mbit_s: total(|of| of.bytes) * 8.0 / 1e6 / seconds,
-            vm_us: each(total(|of| of.vm_ns)),
-            host_us: each(total(|of| of.host_ns)),
+            mbit_s: total(|vm_sum| vm_sum.bytes) * 8.0 / 1e6 / seconds,
+            vm_us: us_per_request(total(|vm_sum| vm_sum.vm_ns)),
+            host_us: us_per_request(total(|vm_sum| vm_sum.host_ns)),
             modules_us: modules.collect(),
         });
     }
     Report {
         case: plan.case.name.clone(),
-        vms: vms.into_iter().filter(|of| of.count > 0).collect(),
+        vms: vms.into_iter().filter(|vms_report| vms_report.count > 0).collect(),
         cpu_percent: busy * 100.0 / all_ns,
-        cpu_us: busy / 1e3 / done,
-        watts: sum.taken as f64 / 1e12 / seconds,
+        cpu_us: busy / 1e3 / requests,
+        watts: sum.energy as f64 / 1e12 / seconds,
         score: if scored > 0.0 { score / scored } else { 0.0 },
         left: sum.frames_out as f64 / seconds,
         left_broadcasts: sum.broadcasts_out as f64 / seconds,
@@ -85,13 +87,14 @@ pub(crate) fn report(plan: &Plan<'_>, sum: &Sum) -> Report {
 }
 
 impl Report {
-    fn measure(&self, of: Measure, what: &str) -> f64 {
-        let vms = || self.vms.iter().filter(|vms| what.is_empty() || vms.name == what);
-        let mean = |of: fn(&VmsReport) -> f64| {
+    fn measure(&self, measure: Measure, name: &str) -> f64 {
+        let vms = || self.vms.iter().filter(|vms| name.is_empty() || vms.name == name);
+        let mean = |weighted_mean: fn(&VmsReport) -> f64| {
             let rate = vms().map(|vms| vms.rate).sum::<f64>();
-            vms().map(|vms| of(vms) * vms.rate).sum::<f64>() / rate.max(f64::MIN_POSITIVE)
+            vms().map(|vms| weighted_mean(vms) * vms.rate).sum::<f64>()
+                / rate.max(f64::MIN_POSITIVE)
         };
-        match of {
+        match measure {
             Measure::Mbit => vms().map(|vms| vms.mbit_s).sum(),
             Measure::Rate => vms().map(|vms| vms.rate).sum(),
             Measure::Cpu => self.cpu_percent,
@@ -99,10 +102,10 @@ impl Report {
             Measure::HostEach => mean(|vms| vms.host_us),
             Measure::VmEach => mean(|vms| vms.vm_us),
             Measure::Module => {
-                let of =
-                    self.vms.iter().map(|vms| vms.modules_us.get(what).unwrap_or(&0.0) * vms.rate);
+                let rates =
+                    self.vms.iter().map(|vms| vms.modules_us.get(name).unwrap_or(&0.0) * vms.rate);
                 let rate = self.vms.iter().map(|vms| vms.rate).sum::<f64>();
-                of.sum::<f64>() / rate.max(f64::MIN_POSITIVE)
+                rates.sum::<f64>() / rate.max(f64::MIN_POSITIVE)
             }
             Measure::Watts => self.watts,
             Measure::Score => self.score,
@@ -118,17 +121,18 @@ pub(crate) fn figures(scenario: &HostScenario, reports: &[Report]) -> Vec<Figure
     for (case, report) in scenario.case.iter().zip(reports) {
         for figure in &case.figure {
             let expect = &figure.expect;
-            let against = expect.against.as_ref();
-            let other = against.and_then(|name| reports.iter().find(|of| of.case == *name));
-            let (ours, value) = match against.filter(|_| expect.by == By::Best) {
-                Some(names) => best(expect, report, names, reports),
+            let reference = expect.against.as_ref();
+            let other = reference
+                .and_then(|name| reports.iter().find(|other_report| other_report.case == *name));
+            let (text, value) = match reference.filter(|_| expect.by == By::Best) {
+                Some(names) => best_case(expect, report, names, reports),
                 None => compare(expect, report, other),
             };
             figures.push(Figure {
                 step: case.name.clone(),
                 of: expectation_text(expect),
                 published: figure.published.clone(),
-                ours,
+                ours: text,
                 agrees: value >= expect.from && value <= expect.to,
                 used: figure.used,
             });
@@ -140,9 +144,9 @@ pub(crate) fn figures(scenario: &HostScenario, reports: &[Report]) -> Vec<Figure
 fn expectation_text(expect: &Expect) -> String {
     match (expect.against.as_ref().filter(|_| expect.by != By::Best), expect.what.as_str()) {
         (None, "") => "all".to_owned(),
-        (None, what) => what.to_owned(),
-        (Some(against), "") => format!("relative to {against}"),
-        (Some(against), what) => format!("{what}, relative to {against}"),
+        (None, subject) => subject.to_owned(),
+        (Some(reference), "") => format!("relative to {reference}"),
+        (Some(reference), subject) => format!("{subject}, relative to {reference}"),
     }
 }
 
@@ -168,24 +172,25 @@ fn compare(expect: &Expect, report: &Report, other: Option<&Report>) -> (String,
         return (format!("{value:.digits$} {unit}"), value);
     };
     let percent = (value / other.max(f64::MIN_POSITIVE) - 1.0) * 100.0;
-    let beside = format!("{value:.digits$} and {other:.digits$} {unit}");
+    let values = format!("{value:.digits$} and {other:.digits$} {unit}");
     match expect.by {
-        By::Times => (format!("{:.2} times: {beside}", value / other), value / other),
+        By::Times => (format!("{:.2} times: {values}", value / other), value / other),
         By::TimesLess if value > 0.0 => {
-            (format!("{:.0} times less: {beside}", other / value), other / value)
+            (format!("{:.0} times less: {values}", other / value), other / value)
         }
-        By::TimesLess => (format!("nothing: {beside}"), f64::INFINITY),
-        By::PercentMore => (format!("{percent:.1} % more: {beside}"), percent),
-        By::PercentLess => (format!("{:.1} % less: {beside}", positive(-percent)), -percent),
+        By::TimesLess => (format!("nothing: {values}"), f64::INFINITY),
+        By::PercentMore => (format!("{percent:.1} % more: {values}"), percent),
+        By::PercentLess => (format!("{:.1} % less: {values}", positive(-percent)), -percent),
         By::More | By::Best => (format!("{:.1} {unit} more", value - other), value - other),
     }
 }
 
 /// Returns the best case among those with this prefix, and the relative deficit of this case.
-fn best(expect: &Expect, report: &Report, names: &str, reports: &[Report]) -> (String, f64) {
-    let value = |of: &Report| of.measure(expect.of, &expect.what);
-    let of_name = reports.iter().filter(|of| of.case.starts_with(names));
-    let best = of_name.max_by(|one, two| value(one).total_cmp(&value(two))).unwrap_or(report);
+fn best_case(expect: &Expect, report: &Report, names: &str, reports: &[Report]) -> (String, f64) {
+    let value = |candidate: &Report| candidate.measure(expect.of, &expect.what);
+    let of_name = reports.iter().filter(|report| report.case.starts_with(names));
+    let best =
+        of_name.max_by(|first, second| value(first).total_cmp(&value(second))).unwrap_or(report);
     let text = format!("best: {:.2} with {}", value(best), best.case);
     (text, value(report) / value(best).max(f64::MIN_POSITIVE) - 1.0)
 }

@@ -55,8 +55,8 @@ pub(crate) struct Modules(pub(crate) Vec<String>);
 
 impl Modules {
     fn number(&mut self, name: &str) -> u16 {
-        let found = self.0.iter().position(|known| known == name);
-        let number = found.unwrap_or_else(|| {
+        let index = self.0.iter().position(|known_name| known_name == name);
+        let number = index.unwrap_or_else(|| {
             self.0.push(name.to_owned());
             self.0.len() - 1
         });
@@ -70,40 +70,40 @@ pub(crate) fn route(
     circumstances: &Circumstances<'_>,
     modules: &mut Modules,
 ) -> Vec<Leg> {
-    let Circumstances { conditions: holds, mtu, block_bytes, takes_percent } = *circumstances;
+    let Circumstances { conditions, mtu, block_bytes, takes_percent } = *circumstances;
     let bytes = request.bytes;
     let frames = bytes.div_ceil(mtu - HEADERS);
-    let is_cut = holds.contains("segmentation-by-nic");
+    let is_cut = conditions.contains("segmentation-by-nic");
     let packets = if is_cut { bytes.div_ceil(PACKET_BYTES) } else { frames };
     let blocks = bytes.div_ceil(block_bytes.unwrap_or(request.block_bytes).max(1));
-    let parcel = Transfer { packets, frames, bytes };
+    let transfer = Transfer { packets, frames, bytes };
     let mut legs: Vec<Leg> = Vec::new();
-    let is_there = |of: &&StageSpec| {
-        of.when.iter().all(|word| holds.contains(word))
-            && !of.unless.iter().any(|word| holds.contains(word))
+    let is_used = |stage: &&StageSpec| {
+        stage.when.iter().all(|condition| conditions.contains(condition))
+            && !stage.unless.iter().any(|condition| conditions.contains(condition))
     };
-    for of in request.stage.iter().filter(is_there) {
-        let counted = of.request_ns
-            + blocks * of.block_ns
-            + packets * of.packet_ns
-            + frames * of.frame_ns
-            + frames.div_ceil(2) * of.ack_ns
-            + bytes * of.byte_ps / 1000;
-        let is_work = !matches!(of.at, Executor::Nic | Executor::Wire | Executor::Wait);
+    for stage in request.stage.iter().filter(is_used) {
+        let counted = stage.request_ns
+            + blocks * stage.block_ns
+            + packets * stage.packet_ns
+            + frames * stage.frame_ns
+            + frames.div_ceil(2) * stage.ack_ns
+            + bytes * stage.byte_ps / 1000;
+        let is_work = !matches!(stage.at, Executor::Nic | Executor::Wire | Executor::Wait);
         let ns = if is_work { counted * takes_percent / 100 } else { counted };
-        let module = (modules.number(&of.module), ns);
+        let module = (modules.number(&stage.module), ns);
         match legs.last_mut() {
-            Some(last) if last.executor == of.at && is_work => {
-                let memory = last.ns * last.memory_permille + ns * of.memory_percent * 10;
+            Some(last) if last.executor == stage.at && is_work => {
+                let memory = last.ns * last.memory_permille + ns * stage.memory_percent * 10;
                 last.ns += ns;
                 last.memory_permille = memory / last.ns.max(1);
                 last.modules.push(module);
             }
             _ => legs.push(Leg {
-                executor: of.at,
+                executor: stage.at,
                 ns,
-                memory_permille: of.memory_percent * 10,
-                transfer: parcel,
+                memory_permille: stage.memory_percent * 10,
+                transfer,
                 modules: vec![module],
             }),
         }
@@ -139,10 +139,14 @@ frame_ns = 1
 ack_ns = 100
 "#;
 
-    fn legs(holds: &[&str]) -> Vec<Leg> {
-        let holds = holds.iter().map(|word| (*word).to_owned()).collect();
-        let circumstances =
-            Circumstances { conditions: &holds, mtu: 1500, block_bytes: None, takes_percent: 200 };
+    fn legs(conditions: &[&str]) -> Vec<Leg> {
+        let conditions = conditions.iter().map(|condition| (*condition).to_owned()).collect();
+        let circumstances = Circumstances {
+            conditions: &conditions,
+            mtu: 1500,
+            block_bytes: None,
+            takes_percent: 200,
+        };
         let request = toml::from_str(REQUEST).unwrap();
         route(&request, &circumstances, &mut Modules::default())
     }
@@ -157,8 +161,8 @@ ack_ns = 100
         // 65 536 bytes are at most 45 frames of 1460 bytes.
         let checksum = legs(&["checksum-by-nic"]);
         assert_eq!((checksum.len(), checksum[1].ns), (2, 2 * (45 * 1000 + 45 + 23 * 100)));
-        let all = legs(&["checksum-by-nic", "segmentation-by-nic"]);
-        assert_eq!(all[1].ns, 2 * (1000 + 45 + 23 * 100));
-        assert_eq!(all[1].transfer, Transfer { packets: 1, frames: 45, bytes: 65_536 });
+        let all_legs = legs(&["checksum-by-nic", "segmentation-by-nic"]);
+        assert_eq!(all_legs[1].ns, 2 * (1000 + 45 + 23 * 100));
+        assert_eq!(all_legs[1].transfer, Transfer { packets: 1, frames: 45, bytes: 65_536 });
     }
 }

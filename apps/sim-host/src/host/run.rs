@@ -66,23 +66,24 @@ pub(crate) fn run(scenario: &HostScenario, options: Options) -> Result<ScenarioR
 }
 
 fn table(reports: &[Report]) -> Vec<Vec<String>> {
-    let has = |of: fn(&Report) -> f64| reports.iter().any(|report| of(report) > 0.0);
-    let (has_watts, has_score) = (has(|of| of.watts), has(|of| of.score));
+    let has_any =
+        |value_of: fn(&Report) -> f64| reports.iter().any(|report| value_of(report) > 0.0);
+    let (has_watts, has_score) = (has_any(|report| report.watts), has_any(|report| report.score));
     let mut head = vec!["CASE", "VMS", "REQUESTS/S", "MBIT/S", "CPU %", "µS VM", "µS HOST"];
     head.extend(has_watts.then_some("WATTS"));
     head.extend(has_score.then_some("SCORE"));
     let mut rows = vec![head.into_iter().map(str::to_owned).collect::<Vec<_>>()];
     for report in reports {
-        for (number, of) in report.vms.iter().enumerate() {
+        for (number, vms_report) in report.vms.iter().enumerate() {
             let first = |text: String| if number == 0 { text } else { String::new() };
             let mut row = vec![
                 first(report.case.clone()),
-                format!("{} {}", of.count, of.name),
-                format!("{:.0}", of.rate),
-                format!("{:.0}", of.mbit_s),
+                format!("{} {}", vms_report.count, vms_report.name),
+                format!("{:.0}", vms_report.rate),
+                format!("{:.0}", vms_report.mbit_s),
                 first(format!("{:.1}", report.cpu_percent)),
-                format!("{:.2}", of.vm_us),
-                format!("{:.2}", of.host_us),
+                format!("{:.2}", vms_report.vm_us),
+                format!("{:.2}", vms_report.host_us),
             ];
             row.extend(has_watts.then(|| first(format!("{:.1}", report.watts))));
             row.extend(has_score.then(|| first(format!("{:.2}", report.score))));

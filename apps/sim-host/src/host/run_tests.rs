@@ -20,14 +20,14 @@ fn read(text: &str) -> HostScenario {
     suimon_sim_kernel::read(text).unwrap()
 }
 
-fn once(text: &str, seed: u64) -> ScenarioResult {
+fn run_once(text: &str, seed: u64) -> ScenarioResult {
     run(&read(text), Options { seed, is_swarm: false, records_lines: false }).unwrap()
 }
 
 /// Runs a scenario with one text replaced.
 fn changed(text: &str, from: &str, to: &str) -> ScenarioResult {
     assert!(text.contains(from), "{from}");
-    once(&text.replace(from, to), 1)
+    run_once(&text.replace(from, to), 1)
 }
 
 fn differing(outcome: &ScenarioResult) -> Vec<&str> {
@@ -37,13 +37,24 @@ fn differing(outcome: &ScenarioResult) -> Vec<&str> {
 
 /// Runs each experiment with each seed, and compares its figures with the published ones.
 fn check_published(seeds: std::ops::Range<u64>) {
-    let known = ["NDIS: 10^2 with, 10^3 to 10^4 without"];
-    let all: [(&str, &[&str]); 6] =
-        [(OFFLOAD, &[]), (SRIOV, &known), (VM_TO_VM, &[]), (POWER, &[]), (WEB, &[]), (TILES, &[])];
-    for (text, known) in all {
+    let known_differences = ["NDIS: 10^2 with, 10^3 to 10^4 without"];
+    let cases: [(&str, &[&str]); 6] = [
+        (OFFLOAD, &[]),
+        (SRIOV, &known_differences),
+        (VM_TO_VM, &[]),
+        (POWER, &[]),
+        (WEB, &[]),
+        (TILES, &[]),
+    ];
+    for (text, known_differences) in cases {
         for seed in seeds.clone() {
-            let outcome = once(text, seed);
-            assert_eq!(differing(&outcome), known, "seed {seed}: {:#?}", outcome.figures);
+            let outcome = run_once(text, seed);
+            assert_eq!(
+                differing(&outcome),
+                known_differences,
+                "seed {seed}: {:#?}",
+                outcome.figures
+            );
             assert_eq!(outcome.complaints, [], "seed {seed}");
             assert!(outcome.judged > 10_000, "{}", outcome.judged);
             assert!(outcome.figures.iter().any(|figure| figure.used == Use::HeldOut));
@@ -61,9 +72,9 @@ fn the_same_seed_gives_the_same_trace_bit_for_bit() {
     let scenario = read(SRIOV);
     let run =
         |seed| run(&scenario, Options { seed, is_swarm: false, records_lines: true }).unwrap();
-    let (one, two, other) = (run(3), run(3), run(4));
-    assert!(one.lines == two.lines && one.trace == two.trace);
-    assert_ne!(one.trace, other.trace);
+    let (first, second, other) = (run(3), run(3), run(4));
+    assert!(first.lines == second.lines && first.trace == second.trace);
+    assert_ne!(first.trace, other.trace);
     let swarm = Options { seed: 1, is_swarm: true, records_lines: false };
     assert!(super::run::run(&scenario, swarm).is_err(), "it says nothing of swarms");
 }
@@ -72,7 +83,7 @@ fn the_same_seed_gives_the_same_trace_bit_for_bit() {
 /// each cost lead to the same figures.
 #[test]
 fn what_is_published_of_offloads_does_not_hang_on_what_is_assumed_of_costs() {
-    for (from, half, twice) in [
+    for (from, half, doubled) in [
         ("byte_ps = 654", "byte_ps = 327", "byte_ps = 1308"),
         ("byte_ps = 327", "byte_ps = 163", "byte_ps = 654"),
         ("packet_ns = 490", "packet_ns = 245", "packet_ns = 980"),
@@ -80,12 +91,12 @@ fn what_is_published_of_offloads_does_not_hang_on_what_is_assumed_of_costs() {
         ("cut_ns = 2000", "cut_ns = 1000", "cut_ns = 4000"),
         ("ack_ns = 330", "ack_ns = 165", "ack_ns = 660"),
     ] {
-        for to in [half, twice] {
+        for to in [half, doubled] {
             let outcome = changed(OFFLOAD, from, to);
             let held_out = outcome.figures.iter().filter(|figure| figure.used == Use::HeldOut);
             // With twice the cost of packets, segmentation contributes more than half of the total.
-            let all = held_out.filter(|figure| !figure.published.contains("20 to 50 %"));
-            all.for_each(|figure| assert!(figure.agrees, "{to}: {figure:?}"));
+            let figures = held_out.filter(|figure| !figure.published.contains("20 to 50 %"));
+            figures.for_each(|figure| assert!(figure.agrees, "{to}: {figure:?}"));
         }
     }
     for (from, to) in
@@ -149,48 +160,53 @@ fn what_is_modelled_decides_what_comes_out() {
     }
 }
 
-fn complaints(checker: &mut dyn Checker<Fact>, facts: &[Fact]) -> Vec<String> {
+fn complaints(checker: &mut dyn Checker<Fact>, recorded_facts: &[Fact]) -> Vec<String> {
     let mut complaints = Complaints::default();
-    for (ms, fact) in (1..).zip(facts) {
+    for (ms, fact) in (1..).zip(recorded_facts) {
         checker.observe(Time::from_ns(ms * 1_000_000), fact, &mut complaints);
     }
-    complaints.first.into_iter().map(|of| of.what).collect()
+    complaints.first.into_iter().map(|complaint| complaint.what).collect()
 }
 
 #[test]
 fn checkers_find_who_works_twice_waits_for_nothing_or_goes_a_wrong_way() {
-    let began = |cpu, worker| Fact::Began { cpu, worker };
+    let start = |cpu, worker| Fact::Began { cpu, worker };
     let stopped = |cpu, worker| Fact::Stopped { cpu, worker };
     let waits = Fact::Waits { worker: 3 };
-    let work = |facts: &[Fact]| complaints(&mut Work::new(2), facts).len();
-    assert_eq!(work(&[began(0, 1), began(1, 2), waits, stopped(0, 1)]), 0);
-    assert_eq!(work(&[began(0, 1), began(0, 2)]), 1, "two at once");
-    assert_eq!(work(&[began(0, 1), began(1, 1)]), 1, "at two places");
-    assert_eq!(work(&[began(0, 1), waits, began(1, 2)]), 1, "one waits while processor 1 is idle");
+    let work = |recorded_facts: &[Fact]| complaints(&mut Work::new(2), recorded_facts).len();
+    assert_eq!(work(&[start(0, 1), start(1, 2), waits, stopped(0, 1)]), 0);
+    assert_eq!(work(&[start(0, 1), start(0, 2)]), 1, "two at once");
+    assert_eq!(work(&[start(0, 1), start(1, 1)]), 1, "at two places");
+    assert_eq!(work(&[start(0, 1), waits, start(1, 2)]), 1, "one waits while processor 1 is idle");
 
-    let asked = Fact::RequestStarted { session: 1, vm: 7, legs: 2 };
+    let request = Fact::RequestStarted { session: 1, vm: 7, legs: 2 };
     let passed = |leg, by_queue| Fact::Passed { session: 1, leg, by_queue };
     let (done, vf) = (Fact::Done { session: 1 }, Fact::Vf { vm: 7, vf: 0 });
-    let ways = |facts: &[Fact]| complaints(&mut RequestPaths::default(), facts).len();
-    assert_eq!(ways(&[asked, passed(0, true), passed(1, false), done, asked]), 0);
-    assert_eq!(ways(&[asked, passed(1, false)]), 1, "one leg is missing");
-    assert_eq!(ways(&[asked, passed(0, false), done]), 1, "not all is done");
-    assert_eq!(ways(&[asked, asked]), 1, "two at once");
-    assert_eq!(ways(&[passed(0, false)]), 1, "not asked");
-    assert_eq!(ways(&[vf, asked, passed(0, true)]), 1, "the queue, though it has a function");
-    assert_eq!(ways(&[vf, Fact::Vf { vm: 8, vf: 0 }]), 1, "two with one function");
+    let path_complaints =
+        |recorded_facts: &[Fact]| complaints(&mut RequestPaths::default(), recorded_facts).len();
+    assert_eq!(path_complaints(&[request, passed(0, true), passed(1, false), done, request]), 0);
+    assert_eq!(path_complaints(&[request, passed(1, false)]), 1, "one leg is missing");
+    assert_eq!(path_complaints(&[request, passed(0, false), done]), 1, "not all is done");
+    assert_eq!(path_complaints(&[request, request]), 1, "two at once");
+    assert_eq!(path_complaints(&[passed(0, false)]), 1, "not asked");
+    assert_eq!(
+        path_complaints(&[vf, request, passed(0, true)]),
+        1,
+        "the queue, though it has a function"
+    );
+    assert_eq!(path_complaints(&[vf, Fact::Vf { vm: 8, vf: 0 }]), 1, "two with one function");
 }
 
 /// Verifies that incorrect switches and governors are detected.
 #[test]
 fn checkers_find_what_leaves_is_led_astray_or_runs_too_fast() {
-    let went = |to, came_to, out| Fact::Forwarded { vm: 1, to, receivers: came_to, out };
-    let switching = |fact| complaints(&mut Switching::new(4), &[fact]).len();
-    assert_eq!(switching(went(2, 2, false)), 0);
-    assert_eq!(switching(went(2, 3, false)), 1, "to another one");
-    assert_eq!(switching(went(2, 2, true)), 1, "outside as well");
-    assert_eq!(switching(went(1, 3, true)), 0, "a broadcast");
-    assert_eq!(switching(went(1, 2, true)), 1, "a broadcast that does not come to all");
+    let forwarded = |target, receivers, out| Fact::Forwarded { vm: 1, to: target, receivers, out };
+    let switching = |forwarded_fact| complaints(&mut Switching::new(4), &[forwarded_fact]).len();
+    assert_eq!(switching(forwarded(2, 2, false)), 0);
+    assert_eq!(switching(forwarded(2, 3, false)), 1, "to another one");
+    assert_eq!(switching(forwarded(2, 2, true)), 1, "outside as well");
+    assert_eq!(switching(forwarded(1, 3, true)), 0, "a broadcast");
+    assert_eq!(switching(forwarded(1, 2, true)), 1, "a broadcast that does not come to all");
 
     let scenario = read(POWER);
     let clock = |case: usize, mhz| {
@@ -249,12 +265,12 @@ fn a_scenario_that_makes_no_sense_is_refused_with_the_key() {
         (TILES, "web = 128", "wed = 128", "takes_percent: there is no \"wed\"; existing: Java"),
         (TILES, "measure_ms = 1000", "measure_ms = 0", "measure_ms: 0 is outside of 1"),
     ];
-    for (text, from, to, told) in cases {
+    for (text, from, to, message) in cases {
         assert!(text.contains(from), "{from}");
         let error = suimon_sim_kernel::read::<HostScenario>(&text.replace(from, to))
             .unwrap_err()
             .to_string();
-        assert!(error.contains(told), "{to}: {error}");
+        assert!(error.contains(message), "{to}: {error}");
     }
 }
 

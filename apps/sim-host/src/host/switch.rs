@@ -49,8 +49,8 @@ impl Switch {
 
     /// Forwards a frame of a VM to another VM, or with `None` a broadcast.
     pub(crate) fn send(&mut self, now: Time, from: u32, to: Option<u32>) -> Destinations {
-        let mut went = Destinations::default();
-        let Some(ingress) = self.tables.slot(PortId(from)) else { return went };
+        let mut destinations = Destinations::default();
+        let Some(ingress) = self.tables.slot(PortId(from)) else { return destinations };
         let destination = to.map_or(MacAddr::BROADCAST, address);
         let mut frame = Frame::new(0);
         frame.fill(
@@ -62,20 +62,20 @@ impl Switch {
         match verdicts.first() {
             Some(Verdict::Unicast { egress }) => {
                 let port = self.tables.port_id(*egress);
-                went.out = port == Some(UPLINK);
-                went.to = port.filter(|port| *port != UPLINK).map(|port| port.0);
+                destinations.out = port == Some(UPLINK);
+                destinations.to = port.filter(|port| *port != UPLINK).map(|port| port.0);
             }
             Some(Verdict::Flood { vlan, kind }) => {
                 for member in self.tables.flood(ingress, *vlan, *kind) {
                     match self.tables.port_id(member.slot) {
-                        Some(UPLINK) => went.out = true,
-                        _ => went.vms += 1,
+                        Some(UPLINK) => destinations.out = true,
+                        _ => destinations.vms += 1,
                     }
                 }
             }
             _ => {}
         }
-        went
+        destinations
     }
 }
 

@@ -22,7 +22,7 @@ pub(crate) struct Sum {
     pub(crate) vms: Vec<VmSum>,
     pub(crate) busy_ns: Vec<u64>,
     /// Energy in mW · ns.
-    pub(crate) taken: u128,
+    pub(crate) energy: u128,
     pub(crate) frames_out: u64,
     pub(crate) broadcasts_out: u64,
 }
@@ -30,8 +30,8 @@ pub(crate) struct Sum {
 impl Sum {
     /// Creates totals in which every count is 0.
     pub(crate) fn new(plan: &Plan<'_>) -> Self {
-        let none = VmSum { module_ns: vec![0; plan.modules.0.len()], ..VmSum::default() };
-        Self { vms: vec![none; plan.vms.len()], ..Self::default() }
+        let empty_sum = VmSum { module_ns: vec![0; plan.modules.0.len()], ..VmSum::default() };
+        Self { vms: vec![empty_sum; plan.vms.len()], ..Self::default() }
     }
 }
 

@@ -61,7 +61,7 @@ struct Session {
     peer: Option<u32>,
     request: usize,
     leg: usize,
-    began: Time,
+    started: Time,
 }
 
 /// Workers with the same task, and their queue.
@@ -122,13 +122,13 @@ impl<'p> World<'p> {
             sum: Sum::new(plan),
         };
         let owners = world.assign_queues()?;
-        for (vm, of) in (0..).zip(&plan.vms) {
-            (0..of.spec.vcpus).for_each(|_| world.add_worker(vm * POOLS, None));
+        for (vm, vm_plan) in (0..).zip(&plan.vms) {
+            (0..vm_plan.spec.vcpus).for_each(|_| world.add_worker(vm * POOLS, None));
             world.add_worker(vm * POOLS + 1, None);
             if let Some(owner) = owners.get(vm as usize) {
                 world.add_worker(vm * POOLS + 2, Some(*owner));
             }
-            if let Some(vf) = of.vf {
+            if let Some(vf) = vm_plan.vf {
                 world.observer.record(Time::ZERO, &Fact::Vf { vm, vf });
             }
         }
@@ -139,8 +139,8 @@ impl<'p> World<'p> {
     }
 
     fn assign_queues(&mut self) -> Result<Vec<u16>> {
-        let Some(of) = self.plan.case.vmq else { return Ok(Vec::new()) };
-        let (enabled, max_processors) = (of.enabled, of.max_processors);
+        let Some(vmq) = self.plan.case.vmq else { return Ok(Vec::new()) };
+        let (enabled, max_processors) = (vmq.enabled, vmq.max_processors);
         let spec = VmqSpec { enabled, max_workers: max_processors, ..VmqSpec::default() };
         let processors = self.plan.machine.sharing().processors();
         let (placement, owners, moves) =
@@ -158,17 +158,17 @@ impl<'p> World<'p> {
     }
 
     fn add_sessions(&mut self) {
-        for (vm, of) in (0..).zip(&self.plan.vms) {
-            for number in 0..of.sessions {
-                let peer = of.peers.get(number as usize % of.peers.len().max(1)).copied();
+        for (vm, vm_plan) in (0..).zip(&self.plan.vms) {
+            for number in 0..vm_plan.sessions {
+                let peer = vm_plan.peers.get(number as usize % vm_plan.peers.len().max(1)).copied();
                 let session = self.sessions.len() as u32;
-                let began = Time::ZERO;
-                self.sessions.push(Session { vm, peer, request: 0, leg: 0, began });
-                let spread = (of.spec.pace_us * 1000).max(1_000_000);
-                let at = Time::from_ns(self.random.below(spread));
-                self.agenda.plan(at, Event::SubmitRequest { session });
+                let started = Time::ZERO;
+                self.sessions.push(Session { vm, peer, request: 0, leg: 0, started });
+                let spread = (vm_plan.spec.pace_us * 1000).max(1_000_000);
+                let start = Time::from_ns(self.random.below(spread));
+                self.agenda.plan(start, Event::SubmitRequest { session });
             }
-            if of.spec.broadcasts > 0 {
+            if vm_plan.spec.broadcasts > 0 {
                 self.agenda.plan(Time::ZERO, Event::Broadcast { vm });
             }
         }
@@ -184,8 +184,8 @@ impl<'p> World<'p> {
         while let Some(event) = self.agenda.next(until) {
             match event {
                 Event::SubmitRequest { session } => self.submit_request(session),
-                Event::Slice(of) => self.slice(of),
-                Event::RetryLeg { session } => self.go(session),
+                Event::Slice(slice_end) => self.slice(slice_end),
+                Event::RetryLeg { session } => self.continue_request(session),
                 Event::Passed { session } => self.passed(session),
                 Event::Broadcast { vm } => self.broadcast(vm),
                 Event::Tick => self.tick(),
@@ -193,11 +193,12 @@ impl<'p> World<'p> {
                 Event::HandOver { vm, to } => self.hand_over(vm, to),
                 Event::Count => self.count(),
             }
-            for (at, of) in self.cpus.take_planned() {
-                self.agenda.plan(at, Event::Slice(of));
+            for (start, slice) in self.cpus.take_planned() {
+                self.agenda.plan(start, Event::Slice(slice));
             }
         }
-        self.sum.taken = self.cpus.energy.as_mut().map_or(0, |of| of.taken(until)) - self.sum.taken;
+        self.sum.energy = self.cpus.energy.as_mut().map_or(0, |energy| energy.total_energy(until))
+            - self.sum.energy;
         self.add_busy_time(until);
         self.observer.end(until);
     }
@@ -211,7 +212,7 @@ impl<'p> World<'p> {
         let now = self.agenda.now();
         self.add_busy_time(now);
         self.sum.busy_ns.fill(0);
-        self.sum.taken = self.cpus.energy.as_mut().map_or(0, |of| of.taken(now));
+        self.sum.energy = self.cpus.energy.as_mut().map_or(0, |energy| energy.total_energy(now));
     }
 
     /// Adds the busy time of CPUs. Returns the busy time since the last call.
@@ -224,40 +225,40 @@ impl<'p> World<'p> {
 
     fn submit_request(&mut self, session: u32) {
         let now = self.agenda.now();
-        let of = &mut self.sessions[session as usize];
-        let vm = &self.plan.vms[of.vm as usize];
-        let all = vm.spec.request.iter().map(|request| request.share).sum();
-        let mut drawn = self.random.below(all);
-        of.request = 0;
+        let session_state = &mut self.sessions[session as usize];
+        let vm = &self.plan.vms[session_state.vm as usize];
+        let total_share = vm.spec.request.iter().map(|request| request.share).sum();
+        let mut draw = self.random.below(total_share);
+        session_state.request = 0;
         for request in &vm.spec.request {
-            if drawn < request.share {
+            if draw < request.share {
                 break;
             }
-            drawn -= request.share;
-            of.request += 1;
+            draw -= request.share;
+            session_state.request += 1;
         }
-        (of.leg, of.began) = (0, now);
-        let legs = vm.paths[of.request].len() as u32;
-        let fact = Fact::RequestStarted { session, vm: of.vm, legs };
+        (session_state.leg, session_state.started) = (0, now);
+        let legs = vm.paths[session_state.request].len() as u32;
+        let fact = Fact::RequestStarted { session, vm: session_state.vm, legs };
         self.observer.record(now, &fact);
-        self.go(session);
+        self.continue_request(session);
     }
 
     /// Continues a session's request with its next leg, or completes it.
-    fn go(&mut self, session: u32) {
+    fn continue_request(&mut self, session: u32) {
         let now = self.agenda.now();
         let plan = self.plan;
-        let Session { vm, peer, request, leg, began } = self.sessions[session as usize];
-        let of = &plan.vms[vm as usize];
-        let Some(leg) = of.paths[request].get(leg) else {
+        let Session { vm, peer, request, leg, started } = self.sessions[session as usize];
+        let vm_plan = &plan.vms[vm as usize];
+        let Some(leg) = vm_plan.paths[request].get(leg) else {
             self.observer.record(now, &Fact::Done { session });
             if self.counts() {
                 let sum = &mut self.sum.vms[vm as usize];
                 sum.done += 1;
-                sum.bytes += of.spec.request[request].bytes;
+                sum.bytes += vm_plan.spec.request[request].bytes;
             }
-            let at = Time::from_ns(began.as_ns() + of.spec.pace_us * 1000);
-            return self.agenda.plan(at, Event::SubmitRequest { session });
+            let start = Time::from_ns(started.as_ns() + vm_plan.spec.pace_us * 1000);
+            return self.agenda.plan(start, Event::SubmitRequest { session });
         };
         let other = peer.unwrap_or(vm);
         let pool = match leg.executor {
@@ -283,31 +284,35 @@ impl<'p> World<'p> {
 
     fn elsewhere(&mut self, session: u32, leg: &Leg) {
         let now = self.agenda.now();
-        let waits = || Time::from_ns(now.as_ns() + leg.ns);
-        let at = match (&mut self.nic, leg.executor) {
+        let after_leg = || Time::from_ns(now.as_ns() + leg.ns);
+        let passed_at = match (&mut self.nic, leg.executor) {
             (Some(nic), Executor::Nic) => nic.send(now, leg.transfer),
             (Some(nic), Executor::Wire) => nic.receive(now, leg.transfer),
             (_, Executor::Wait) => {
                 Time::from_ns(now.as_ns() + leg.ns * self.random.within(50, 150) / 100)
             }
-            _ => waits(),
+            _ => after_leg(),
         };
-        self.agenda.plan(at, Event::Passed { session });
+        self.agenda.plan(passed_at, Event::Passed { session });
     }
 
     fn passed(&mut self, session: u32) {
-        let of = &mut self.sessions[session as usize];
-        let leg = of.leg as u32;
-        let place = self.plan.vms[of.vm as usize].paths[of.request][of.leg].executor;
-        of.leg += 1;
-        let by_queue = place == Executor::Queue;
+        let session_state = &mut self.sessions[session as usize];
+        let leg = session_state.leg as u32;
+        let executor = self.plan.vms[session_state.vm as usize].paths[session_state.request]
+            [session_state.leg]
+            .executor;
+        session_state.leg += 1;
+        let by_queue = executor == Executor::Queue;
         self.observer.record(self.agenda.now(), &Fact::Passed { session, leg, by_queue });
-        self.go(session);
+        self.continue_request(session);
     }
 
-    fn slice(&mut self, of: SliceEnd) {
+    fn slice(&mut self, slice_end: SliceEnd) {
         let now = self.agenda.now();
-        let Some((worker, piece)) = self.cpus.end(now, of, &mut self.observer) else { return };
+        let Some((worker, piece)) = self.cpus.end(now, slice_end, &mut self.observer) else {
+            return;
+        };
         let pool = self.worker_pools[worker as usize];
         self.account(&piece);
         let next = self.pools[pool as usize].waits.pop_front();
@@ -316,42 +321,45 @@ impl<'p> World<'p> {
         }
         let pinned = self.cpus.pinned(worker);
         self.cpus.next(now, worker, next, &mut self.observer);
-        if let Some(to) = self.cpus.pinned(worker).filter(|_| self.cpus.pinned(worker) != pinned) {
-            self.moved(pool / POOLS, to);
+        if let Some(cpu) = self.cpus.pinned(worker).filter(|_| self.cpus.pinned(worker) != pinned) {
+            self.moved(pool / POOLS, cpu);
         }
         self.passed(piece.session);
     }
 
     /// Attributes the duration of a piece of work.
     fn account(&mut self, piece: &WorkItem) {
-        let of = &self.sessions[piece.session as usize];
-        let leg = &self.plan.vms[of.vm as usize].paths[of.request][of.leg];
+        let session_state = &self.sessions[piece.session as usize];
+        let leg = &self.plan.vms[session_state.vm as usize].paths[session_state.request]
+            [session_state.leg];
         if leg.executor == Executor::Queue {
-            self.queue_busy_ns[of.vm as usize] += piece.spent_ns;
+            self.queue_busy_ns[session_state.vm as usize] += piece.spent_ns;
         }
         if !self.counts() {
             return;
         }
-        self.sum.vms[of.vm as usize].add(leg, piece);
+        self.sum.vms[session_state.vm as usize].add(leg, piece);
     }
 
     /// Forwards a VM's frame to another VM. Returns true if it arrived.
     fn sends(&mut self, vm: u32, peer: Option<u32>) -> bool {
         let now = self.agenda.now();
         let Some(to) = peer else { return true };
-        let went = self.switch.send(now, vm, Some(to));
-        let came_to = went.to.unwrap_or(u32::MAX);
-        self.observer.record(now, &Fact::Forwarded { vm, to, receivers: came_to, out: went.out });
-        self.sum.frames_out += u64::from(went.out && self.counts());
-        went.to == peer
+        let destinations = self.switch.send(now, vm, Some(to));
+        let receivers = destinations.to.unwrap_or(u32::MAX);
+        self.observer.record(now, &Fact::Forwarded { vm, to, receivers, out: destinations.out });
+        self.sum.frames_out += u64::from(destinations.out && self.counts());
+        destinations.to == peer
     }
 
     fn broadcast(&mut self, vm: u32) {
         let now = self.agenda.now();
-        let went = self.switch.send(now, vm, None);
-        self.observer
-            .record(now, &Fact::Forwarded { vm, to: vm, receivers: went.vms, out: went.out });
-        self.sum.broadcasts_out += u64::from(went.out && self.counts());
+        let destinations = self.switch.send(now, vm, None);
+        self.observer.record(
+            now,
+            &Fact::Forwarded { vm, to: vm, receivers: destinations.vms, out: destinations.out },
+        );
+        self.sum.broadcasts_out += u64::from(destinations.out && self.counts());
         let every_ns = SECOND / self.plan.vms[vm as usize].spec.broadcasts;
         self.agenda.plan_in(every_ns, Event::Broadcast { vm });
     }
@@ -360,9 +368,9 @@ impl<'p> World<'p> {
         let now = self.agenda.now();
         let Some(energy) = &mut self.cpus.energy else { return };
         energy.tick(now);
-        for (cpu, told) in (0..).zip(&mut self.reported_mhz) {
+        for (cpu, reported) in (0..).zip(&mut self.reported_mhz) {
             let mhz = energy.mhz(cpu);
-            if std::mem::replace(told, mhz) != mhz {
+            if std::mem::replace(reported, mhz) != mhz {
                 self.observer.record(now, &Fact::Clock { cpu, mhz });
             }
         }
@@ -381,22 +389,22 @@ impl<'p> World<'p> {
     }
 
     fn order(&mut self, moves: Moves) {
-        for (vm, to) in moves {
-            self.agenda.plan_in(HAND_OVER_NS, Event::HandOver { vm, to });
+        for (vm, worker) in moves {
+            self.agenda.plan_in(HAND_OVER_NS, Event::HandOver { vm, to: worker });
         }
     }
 
-    fn hand_over(&mut self, vm: u32, to: u16) {
+    fn hand_over(&mut self, vm: u32, cpu: u16) {
         let pool = vm * POOLS + 2;
-        let worker = self.worker_pools.iter().position(|of| *of == pool);
-        if worker.is_some_and(|worker| self.cpus.pin(worker as u32, to)) {
-            self.moved(vm, to);
+        let worker = self.worker_pools.iter().position(|worker_pool| *worker_pool == pool);
+        if worker.is_some_and(|worker| self.cpus.pin(worker as u32, cpu)) {
+            self.moved(vm, cpu);
         }
     }
 
-    fn moved(&mut self, vm: u32, to: u16) {
+    fn moved(&mut self, vm: u32, cpu: u16) {
         if let Some(placement) = &mut self.placement {
-            placement.moved(vm, to, self.agenda.now());
+            placement.moved(vm, cpu, self.agenda.now());
         }
     }
 }

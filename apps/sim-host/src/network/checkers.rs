@@ -31,10 +31,10 @@ struct Session {
 
 impl Frames {
     fn received(&mut self, vm: u32, session: u32, number: u64) -> Option<String> {
-        let of = self.sessions.entry((vm, session)).or_default();
-        let last = std::mem::replace(&mut of.received, number);
-        let is_whole = (last + 1..number).all(|other| of.lost.remove(&other));
-        if number > last && number <= of.sent && is_whole {
+        let session_state = self.sessions.entry((vm, session)).or_default();
+        let last = std::mem::replace(&mut session_state.received, number);
+        let is_whole = (last + 1..number).all(|other| session_state.lost.remove(&other));
+        if number > last && number <= session_state.sent && is_whole {
             return None;
         }
         Some(format!("VM {vm}, session {session}: frame {number} was received after {last}"))
@@ -49,16 +49,16 @@ impl Checker<Fact> for Frames {
             }
             Fact::Received { vm, session, number, .. } => {
                 complaints.judged += 1;
-                if let Some(what) = self.received(vm, session, number) {
-                    complaints.add(now, "frames", what);
+                if let Some(complaint) = self.received(vm, session, number) {
+                    complaints.add(now, "frames", complaint);
                 }
             }
             Fact::Lost { vm, session, number, .. } => {
                 self.sessions.entry((vm, session)).or_default().lost.insert(number);
-                let until = self.link_changed.map(|at| at + RELEARNED_NS);
+                let until = self.link_changed.map(|relearned_at| relearned_at + RELEARNED_NS);
                 if until.is_none_or(|until| now.as_ns() > until) {
-                    let what = format!("VM {vm}, session {session}: frame {number} is lost");
-                    complaints.add(now, "frames", what);
+                    let complaint = format!("VM {vm}, session {session}: frame {number} is lost");
+                    complaints.add(now, "frames", complaint);
                 }
             }
             Fact::Link { .. } => self.link_changed = Some(now.as_ns()),
@@ -84,14 +84,15 @@ impl Checker<Fact> for WorkerLimit {
             Fact::Used { moving, .. } if moving > 0 => {
                 let since = *self.moving_since.get_or_insert(now.as_ns());
                 if now.as_ns() > since + MOVED_NS {
-                    let what = format!("{moving} queues have been moving for a second");
-                    complaints.add(now, "processors", what);
+                    let complaint = format!("{moving} queues have been moving for a second");
+                    complaints.add(now, "processors", complaint);
                     self.moving_since = None;
                 }
             }
             Fact::Used { processors, moving: 0 } if processors > self.most => {
-                let what = format!("{processors} workers have queues, {} are permitted", self.most);
-                complaints.add(now, "processors", what);
+                let complaint =
+                    format!("{processors} workers have queues, {} are permitted", self.most);
+                complaints.add(now, "processors", complaint);
             }
             Fact::Used { .. } => self.moving_since = None,
             _ => {}

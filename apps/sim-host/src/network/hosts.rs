@@ -77,8 +77,8 @@ impl Host {
     }
 
     /// Starts serving the next train of an idle worker. Returns its duration in ns.
-    pub(crate) fn begin(&mut self, at: u16) -> Option<u64> {
-        let worker = &mut self.workers[usize::from(at)];
+    pub(crate) fn begin(&mut self, worker_number: u16) -> Option<u64> {
+        let worker = &mut self.workers[usize::from(worker_number)];
         if worker.serves.is_some() {
             return None;
         }
@@ -87,26 +87,26 @@ impl Host {
         queue.is_ready = false;
         let train = queue.trains.pop_front()?;
         queue.is_served = true;
-        let ns = self.takes_ns(at, &train);
-        self.workers[usize::from(at)].serves = Some((vm, train, ns));
+        let ns = self.takes_ns(worker_number, &train);
+        self.workers[usize::from(worker_number)].serves = Some((vm, train, ns));
         self.working += 1;
         Some(ns)
     }
 
-    fn takes_ns(&self, at: u16, train: &Train) -> u64 {
-        let of = |stage: &crate::network::spec::StageSpec| {
+    fn takes_ns(&self, worker: u16, train: &Train) -> u64 {
+        let stage_ns = |stage: &crate::network::spec::StageSpec| {
             train.frames * stage.frame_ns + train.bytes * stage.byte_ps / 1000
         };
-        let alone: u64 = self.spec.stage.iter().map(of).sum();
-        let works = |other: u16| self.workers[usize::from(other)].serves.is_some();
-        let has_sibling = self.sharing.siblings(at).any(works);
+        let solo_ns: u64 = self.spec.stage.iter().map(stage_ns).sum();
+        let is_serving = |other: u16| self.workers[usize::from(other)].serves.is_some();
+        let has_sibling = self.sharing.siblings(worker).any(is_serving);
         let kappa_n = self.spec.contention_permille * self.working;
-        self.sharing.takes_ns(alone, kappa_n, has_sibling)
+        self.sharing.takes_ns(solo_ns, kappa_n, has_sibling)
     }
 
     /// Completes a train. Returns its VM and the train.
-    pub(crate) fn end(&mut self, at: u16) -> Option<(u32, Train)> {
-        let worker = &mut self.workers[usize::from(at)];
+    pub(crate) fn end(&mut self, worker: u16) -> Option<(u32, Train)> {
+        let worker = &mut self.workers[usize::from(worker)];
         let (vm, train, ns) = worker.serves.take()?;
         worker.busy_ns += ns;
         self.working -= 1;

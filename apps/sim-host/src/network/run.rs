@@ -94,12 +94,12 @@ pub(crate) fn run(scenario: &NetworkScenario, options: Options) -> Result<Scenar
 }
 
 fn steps(scenario: &NetworkScenario) -> Vec<(u64, Intervention)> {
-    let mut at = 0;
+    let mut at_ns = 0;
     let mut interventions = Vec::new();
     for (number, step) in scenario.step.iter().enumerate() {
         let (sessions, max_processors) = (step.sessions, step.max_processors);
-        interventions.push((at, Intervention::Step { number, sessions, max_processors }));
-        at += step.seconds * SECOND;
+        interventions.push((at_ns, Intervention::Step { number, sessions, max_processors }));
+        at_ns += step.seconds * SECOND;
     }
     interventions
 }
@@ -121,25 +121,26 @@ fn random_interventions(
     }
     for _ in 0..random.below(spec.changes + 1) {
         let intervention = if random.percent(40) {
-            let most = u64::from(scenario.host.logical_cpus / scenario.host.threads_per_core);
-            Intervention::Limit { max_processors: random.within(1, most.max(1)) as u16 }
+            let max_processors =
+                u64::from(scenario.host.logical_cpus / scenario.host.threads_per_core);
+            Intervention::Limit { max_processors: random.within(1, max_processors.max(1)) as u16 }
         } else {
             let vm = random.below(scenario.vms.count.into()) as u32;
             Intervention::Sessions { vm, count: random.within(0, spec.sessions.into()) as u32 }
         };
         interventions.push((random.below(end), intervention));
     }
-    let mut at = 0;
+    let mut at_ns = 0;
     for _ in 0..random.below(spec.faults + 1) {
         let member = random.below(scenario.team.members.into()) as u32;
-        let down = at + random.within(SECOND, 3 * SECOND);
-        at = down + random.within(SECOND / 10, 3 * SECOND);
+        let down = at_ns + random.within(SECOND, 3 * SECOND);
+        at_ns = down + random.within(SECOND / 10, 3 * SECOND);
         if scenario.team.members > 1 {
             interventions.push((down, Intervention::Link { member, is_up: false }));
-            interventions.push((at, Intervention::Link { member, is_up: true }));
+            interventions.push((at_ns, Intervention::Link { member, is_up: true }));
         }
     }
-    interventions.sort_by_key(|(at, _)| *at);
+    interventions.sort_by_key(|(at_ns, _)| *at_ns);
     interventions
 }
 
@@ -153,8 +154,8 @@ fn report(
     let seconds = (step.seconds - scenario.settle_s) as f64;
     // The first measuring period after the settling time is excluded.
     let measured_ns = seconds * SECOND as f64;
-    let busy = |at: &u16| {
-        let ns = sum.busy_ns.get(usize::from(*at)).copied().unwrap_or_default();
+    let busy = |cpu: &u16| {
+        let ns = sum.busy_ns.get(usize::from(*cpu)).copied().unwrap_or_default();
         ns as f64 * 100.0 / measured_ns
     };
     StepReport {
@@ -169,13 +170,13 @@ fn report(
 fn table(reports: &[StepReport]) -> Vec<Vec<String>> {
     let head = ["COMBINATION", "STEP", "GBIT/S", "PROCESSORS", "BUSY %"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
-    rows.extend(reports.iter().map(|of| {
-        let busy = of.busy_percent.iter().map(|percent| format!("{percent:.0}"));
+    rows.extend(reports.iter().map(|report| {
+        let busy = report.busy_percent.iter().map(|percent| format!("{percent:.0}"));
         vec![
-            of.combination.clone(),
-            of.name.clone(),
-            format!("{:.2}", of.mbit_s / 1000.0),
-            of.processors.len().to_string(),
+            report.combination.clone(),
+            report.name.clone(),
+            format!("{:.2}", report.mbit_s / 1000.0),
+            report.processors.len().to_string(),
             busy.collect::<Vec<_>>().join(" "),
         ]
     }));
@@ -187,20 +188,21 @@ fn figures(scenario: &NetworkScenario, reports: &[StepReport]) -> Vec<Figure> {
     for step in &scenario.step {
         for figure in &step.figure {
             let names: Vec<String> =
-                named(&figure.combinations).iter().map(|of| of.name()).collect();
-            let is_it = |of: &&StepReport| {
-                of.name == step.name && (names.is_empty() || names.contains(&of.combination))
+                named(&figure.combinations).iter().map(|combination| combination.name()).collect();
+            let is_selected = |report: &&StepReport| {
+                report.name == step.name
+                    && (names.is_empty() || names.contains(&report.combination))
             };
-            let of: Vec<&StepReport> = reports.iter().filter(is_it).collect();
-            let (ours, agrees) = evaluate(&of, figure);
+            let matching: Vec<&StepReport> = reports.iter().filter(is_selected).collect();
+            let (text, agrees) = evaluate(&matching, figure);
             figures.push(Figure {
                 step: step.name.clone(),
-                of: match &of[..] {
-                    [one] => one.combination.clone(),
-                    all => format!("{} combinations", all.len()),
+                of: match &matching[..] {
+                    [single] => single.combination.clone(),
+                    several => format!("{} combinations", several.len()),
                 },
                 published: figure.published.clone(),
-                ours,
+                ours: text,
                 agrees,
                 used: figure.used,
             });
@@ -210,28 +212,32 @@ fn figures(scenario: &NetworkScenario, reports: &[StepReport]) -> Vec<Figure> {
 }
 
 /// Returns the result in words, and whether it meets the expectation.
-fn evaluate(of: &[&StepReport], figure: &FigureSpec) -> (String, bool) {
+fn evaluate(matching: &[&StepReport], figure: &FigureSpec) -> (String, bool) {
     let range = |values: Vec<f64>, digits: usize| {
-        let least = values.iter().copied().fold(f64::MAX, f64::min);
-        let most = values.iter().copied().fold(0.0, f64::max);
-        let (low, high) = (format!("{least:.digits$}"), format!("{most:.digits$}"));
-        (if low == high { low } else { format!("{low} to {high}") }, least, most)
+        let lowest = values.iter().copied().fold(f64::MAX, f64::min);
+        let highest = values.iter().copied().fold(0.0, f64::max);
+        let (low, high) = (format!("{lowest:.digits$}"), format!("{highest:.digits$}"));
+        (if low == high { low } else { format!("{low} to {high}") }, lowest, highest)
     };
     match figure.expect {
         Expect::Received { mbit_s, within_percent } => {
-            let (text, ..) = range(of.iter().map(|of| of.mbit_s / 1000.0).collect(), 2);
-            let within = within_percent as f64 / 100.0;
-            let agrees = |of: &&StepReport| (of.mbit_s / mbit_s as f64 - 1.0).abs() <= within;
-            (format!("{text} Gbit/s"), of.iter().all(agrees))
+            let (text, ..) =
+                range(matching.iter().map(|report| report.mbit_s / 1000.0).collect(), 2);
+            let tolerance = within_percent as f64 / 100.0;
+            let agrees =
+                |report: &&StepReport| (report.mbit_s / mbit_s as f64 - 1.0).abs() <= tolerance;
+            (format!("{text} Gbit/s"), matching.iter().all(agrees))
         }
         Expect::Processors { count } => {
-            let (text, ..) = range(of.iter().map(|of| of.processors.len() as f64).collect(), 0);
-            (text, of.iter().all(|of| of.processors.len() == count))
+            let (text, ..) =
+                range(matching.iter().map(|report| report.processors.len() as f64).collect(), 0);
+            (text, matching.iter().all(|report| report.processors.len() == count))
         }
         Expect::Busy { from_percent, to_percent } => {
-            let all = of.iter().flat_map(|of| of.busy_percent.iter().copied()).collect();
-            let (text, least, most) = range(all, 0);
-            let agrees = least >= from_percent as f64 && most <= to_percent as f64 + 0.5;
+            let busy_percents =
+                matching.iter().flat_map(|report| report.busy_percent.iter().copied()).collect();
+            let (text, lowest, highest) = range(busy_percents, 0);
+            let agrees = lowest >= from_percent as f64 && highest <= to_percent as f64 + 0.5;
             (format!("{text} %"), agrees)
         }
     }

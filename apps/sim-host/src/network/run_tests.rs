@@ -15,7 +15,7 @@ fn read(text: &str) -> NetworkScenario {
     suimon_sim_kernel::read(text).unwrap()
 }
 
-fn once(seed: u64, is_swarm: bool) -> Options {
+fn run_options(seed: u64, is_swarm: bool) -> Options {
     Options { seed, is_swarm, records_lines: false }
 }
 
@@ -29,7 +29,7 @@ fn assert_agrees(outcome: &ScenarioResult) {
 
 #[test]
 fn max_processors_changes_as_published() {
-    assert_agrees(&run(&read(MAX_PROCESSORS), once(1, false)).unwrap());
+    assert_agrees(&run(&read(MAX_PROCESSORS), run_options(1, false)).unwrap());
 }
 
 /// Verifies that the assumed rate of a session does not determine the result: a quarter and four
@@ -37,13 +37,14 @@ fn max_processors_changes_as_published() {
 #[test]
 fn what_is_published_of_teams_does_not_hang_on_what_is_assumed_of_sessions() {
     for mbit_s in [5, 40] {
-        let few = [r#"combinations = ["all"]"#, r#"combinations = ["lacp/mac-addresses"]"#];
-        let text = TEAMING.replacen(few[0], few[1], 1);
+        let replacement = [r#"combinations = ["all"]"#, r#"combinations = ["lacp/mac-addresses"]"#];
+        let text = TEAMING.replacen(replacement[0], replacement[1], 1);
         let text = text.replacen("session_mbit_s = 8", &format!("session_mbit_s = {mbit_s}"), 1);
-        let outcome = run(&read(&text), once(1, false)).unwrap();
-        let of = |count: &str| outcome.figures.iter().find(|of| of.published.contains(count));
+        let outcome = run(&read(&text), run_options(1, false)).unwrap();
+        let figure_with =
+            |count: &str| outcome.figures.iter().find(|figure| figure.published.contains(count));
         for published in ["1 CPU at few", "4 CPUs at many"] {
-            assert!(of(published).unwrap().agrees, "{mbit_s}: {:?}", outcome.figures);
+            assert!(figure_with(published).unwrap().agrees, "{mbit_s}: {:?}", outcome.figures);
         }
     }
 }
@@ -51,8 +52,9 @@ fn what_is_published_of_teams_does_not_hang_on_what_is_assumed_of_sessions() {
 #[test]
 fn costs_decide_what_comes_out() {
     let text = MAX_PROCESSORS.replacen("contention_permille = 111", "contention_permille = 0", 1);
-    let outcome = run(&read(&text), once(1, false)).unwrap();
-    let eight = outcome.figures.iter().find(|of| of.published == "about 15 Gbit/s").unwrap();
+    let outcome = run(&read(&text), run_options(1, false)).unwrap();
+    let eight =
+        outcome.figures.iter().find(|figure| figure.published == "about 15 Gbit/s").unwrap();
     assert!(!eight.agrees, "two links are the limit then: {eight:?}");
 }
 
@@ -60,26 +62,26 @@ fn costs_decide_what_comes_out() {
 fn the_same_seed_gives_the_same_trace_bit_for_bit() {
     let scenario = read(MAX_PROCESSORS);
     let run = |seed| run(&scenario, Options { seed, is_swarm: true, records_lines: true }).unwrap();
-    let (one, two, other) = (run(3), run(3), run(4));
-    assert!(one.lines == two.lines && one.trace == two.trace);
-    assert_ne!(one.trace, other.trace);
+    let (first, second, other) = (run(3), run(3), run(4));
+    assert!(first.lines == second.lines && first.trace == second.trace);
+    assert_ne!(first.trace, other.trace);
 }
 
 #[test]
 fn swarms_lose_nothing_but_where_a_link_fails() {
     let scenario = read(MAX_PROCESSORS);
     for seed in 1..=10 {
-        let outcome = run(&scenario, once(seed, true)).unwrap();
+        let outcome = run(&scenario, run_options(seed, true)).unwrap();
         assert_eq!(outcome.complaints, [], "seed {seed}");
     }
 }
 
-fn complaints(checker: &mut dyn Checker<Fact>, facts: &[(u64, Fact)]) -> Vec<String> {
+fn complaints(checker: &mut dyn Checker<Fact>, recorded_facts: &[(u64, Fact)]) -> Vec<String> {
     let mut complaints = Complaints::default();
-    for (ms, fact) in facts {
+    for (ms, fact) in recorded_facts {
         checker.observe(Time::from_ns(ms * 1_000_000), fact, &mut complaints);
     }
-    complaints.first.into_iter().map(|of| of.what).collect()
+    complaints.first.into_iter().map(|complaint| complaint.what).collect()
 }
 
 #[test]
@@ -88,10 +90,11 @@ fn checkers_find_what_is_lost_doubled_reordered_stuck_or_too_much() {
     let received = |number| Fact::Received { vm: 1, session: 2, number, bytes: 1 };
     let lost = |number| Fact::Lost { vm: 1, session: 2, number, link_was_down: true };
     let link = Fact::Link { member: 0, is_up: false };
-    let frames = |facts: &[Fact]| {
-        let all = [sent(1), sent(2), sent(3)].into_iter().chain(facts.iter().copied());
-        let all: Vec<(u64, Fact)> = (1000..).zip(all).collect();
-        complaints(&mut Frames::default(), &all).len()
+    let frames = |recorded_facts: &[Fact]| {
+        let all_facts =
+            [sent(1), sent(2), sent(3)].into_iter().chain(recorded_facts.iter().copied());
+        let all_facts: Vec<(u64, Fact)> = (1000..).zip(all_facts).collect();
+        complaints(&mut Frames::default(), &all_facts).len()
     };
     assert_eq!(frames(&[received(1), received(2), received(3)]), 0);
     assert_eq!(frames(&[received(2)]), 1, "one is missing");
@@ -102,10 +105,15 @@ fn checkers_find_what_is_lost_doubled_reordered_stuck_or_too_much() {
 
     let limit = Fact::Limit { max_processors: 4 };
     let used = |processors, moving| Fact::Used { processors, moving };
-    let of = |facts: &[(u64, Fact)]| complaints(&mut WorkerLimit::default(), facts).len();
-    assert_eq!(of(&[(0, limit), (250, used(5, 1)), (500, used(4, 0))]), 0);
-    assert_eq!(of(&[(0, limit), (250, used(5, 0))]), 1);
-    assert_eq!(of(&[(0, limit), (250, used(4, 1)), (500, used(4, 1)), (1500, used(4, 1))]), 1);
+    let limit_complaints = |recorded_facts: &[(u64, Fact)]| {
+        complaints(&mut WorkerLimit::default(), recorded_facts).len()
+    };
+    assert_eq!(limit_complaints(&[(0, limit), (250, used(5, 1)), (500, used(4, 0))]), 0);
+    assert_eq!(limit_complaints(&[(0, limit), (250, used(5, 0))]), 1);
+    assert_eq!(
+        limit_complaints(&[(0, limit), (250, used(4, 1)), (500, used(4, 1)), (1500, used(4, 1))]),
+        1
+    );
 }
 
 #[test]
@@ -122,13 +130,13 @@ fn a_scenario_that_makes_no_sense_is_refused_with_the_key() {
         ("count = 8\n", "count = 0\n", "vms.count: 0"),
         ("gbit_s = 10", "gbit_s = 10\ngbit = 1", "unknown field `gbit`"),
     ];
-    for (from, to, told) in cases {
+    for (from, to, message) in cases {
         assert!(MAX_PROCESSORS.contains(from), "{from}");
         let error =
             suimon_sim_kernel::read::<NetworkScenario>(&MAX_PROCESSORS.replacen(from, to, 1))
                 .unwrap_err()
                 .to_string();
-        assert!(error.contains(told), "{to}: {error}");
+        assert!(error.contains(message), "{to}: {error}");
     }
 }
 
@@ -138,13 +146,13 @@ mod full {
     #[test]
     fn experiments_of_the_network_agree_for_other_seeds() {
         for seed in 2..6 {
-            assert_agrees(&run(&read(MAX_PROCESSORS), once(seed, false)).unwrap());
+            assert_agrees(&run(&read(MAX_PROCESSORS), run_options(seed, false)).unwrap());
         }
     }
 
     #[test]
     fn all_combinations_of_teaming_are_on_one_worker_at_few_sessions_and_on_four_at_many() {
-        let outcome = run(&read(TEAMING), once(1, false)).unwrap();
+        let outcome = run(&read(TEAMING), run_options(1, false)).unwrap();
         assert_agrees(&outcome);
         assert_eq!(outcome.steps.as_array().unwrap().len(), 12 * 5);
     }

@@ -148,8 +148,8 @@ impl Combination {
             Algorithm::IpAddresses,
             Algorithm::MacAddresses,
         ];
-        let of = |mode| algorithms.map(|algorithm| Self(mode, algorithm));
-        modes.into_iter().flat_map(of).collect()
+        let of_mode = |mode| algorithms.map(|algorithm| Self(mode, algorithm));
+        modes.into_iter().flat_map(of_mode).collect()
     }
 
     pub(crate) fn name(self) -> String {
@@ -173,7 +173,7 @@ impl NetworkScenario {
         invalid.within("host.max_processors", self.host.max_processors.into(), 1, 1024);
         invalid.within("host.sibling_percent", self.host.sibling_percent, 1, 100);
         invalid.within("host.contention_permille", self.host.contention_permille, 0, 10_000);
-        let cost: u64 = self.host.stage.iter().map(|of| of.frame_ns + of.byte_ps).sum();
+        let cost: u64 = self.host.stage.iter().map(|stage| stage.frame_ns + stage.byte_ps).sum();
         invalid.within("host.stage", cost, 1, 1_000_000_000);
         invalid.within("team.members", self.team.members.into(), 1, 32);
         invalid.within("team.gbit_s", self.team.gbit_s, 1, 1000);
@@ -187,12 +187,12 @@ impl NetworkScenario {
         for (number, step) in (1..).zip(&self.step) {
             let key = |field: &str| format!("step {number}.{field}");
             if step.seconds <= self.settle_s {
-                let why = format!("{} must exceed settle_s, {}", step.seconds, self.settle_s);
-                invalid.add(key("seconds"), why);
+                let reason = format!("{} must exceed settle_s, {}", step.seconds, self.settle_s);
+                invalid.add(key("seconds"), reason);
             }
             invalid.within(key("sessions"), step.sessions.into(), 0, 65_535);
-            if let Some(most) = step.max_processors {
-                invalid.within(key("max_processors"), most.into(), 1, 1024);
+            if let Some(max) = step.max_processors {
+                invalid.within(key("max_processors"), max.into(), 1, 1024);
             }
             for figure in &step.figure {
                 check_names(&key("figure.combinations"), &figure.combinations, invalid);
@@ -209,17 +209,19 @@ impl NetworkScenario {
 
 /// Returns the combinations with these names.
 pub(crate) fn named(names: &[String]) -> Vec<Combination> {
-    let is_named = |of: &Combination| names.iter().any(|name| name == "all" || *name == of.name());
+    let is_named = |combination: &Combination| {
+        names.iter().any(|name| name == "all" || *name == combination.name())
+    };
     Combination::all().into_iter().filter(is_named).collect()
 }
 
 fn check_names(key: &str, names: &[String], invalid: &mut InvalidKeys) {
     for name in names {
         if named(std::slice::from_ref(name)).is_empty() {
-            let why = "valid are all and static/hyper-v-port, with the modes static, lacp and \
-                       switch-independent and the algorithms hyper-v-port, transport-ports, \
+            let valid_values = "valid are all and static/hyper-v-port, with the modes static, lacp \
+                       and switch-independent and the algorithms hyper-v-port, transport-ports, \
                        ip-addresses and mac-addresses";
-            invalid.add(key, format!("\"{name}\" is not a combination; {why}"));
+            invalid.add(key, format!("\"{name}\" is not a combination; {valid_values}"));
         }
     }
 }

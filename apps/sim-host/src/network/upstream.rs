@@ -25,8 +25,13 @@ pub(crate) struct Upstream {
 
 impl Upstream {
     /// Returns the state with all links up.
-    pub(crate) fn new(of: Combination, members: u32, gbit_s: u64, vms: u32) -> Result<Self> {
-        let Combination(mode, algorithm) = of;
+    pub(crate) fn new(
+        combination: Combination,
+        members: u32,
+        gbit_s: u64,
+        vms: u32,
+    ) -> Result<Self> {
+        let Combination(mode, algorithm) = combination;
         let member = |id: u32| MemberSpec {
             id: MemberId(id),
             mac: MacAddr::new([0x00, 0x1b, 0x21, 0, 0, id as u8]),

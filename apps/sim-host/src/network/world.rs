@@ -49,7 +49,7 @@ enum Event {
     Send { vm: u32, session: u32 },
     Acknowledged { vm: u32, session: u32 },
     Arrive { vm: u32, member: u32, train: Train },
-    Served { at: u16 },
+    Served { worker: u16 },
     Measure,
     HandOver { vm: u32, to: u16 },
     Intervention { number: usize },
@@ -133,8 +133,8 @@ impl<'s> World<'s> {
             sums: vec![Sum::default(); scenario.step.len().max(1)],
         };
         world.observer.record(Time::ZERO, &Fact::Limit { max_processors });
-        for (vm, at) in (0..).zip(owners) {
-            world.host.hand_over(vm, at);
+        for (vm, worker) in (0..).zip(owners) {
+            world.host.hand_over(vm, worker);
         }
         world.order(moves);
         Ok(world)
@@ -158,9 +158,9 @@ impl<'s> World<'s> {
                 }
                 Event::Acknowledged { vm, session } => self.handle_acknowledged(vm, session),
                 Event::Arrive { vm, member, train } => self.arrive(vm, member, train),
-                Event::Served { at } => self.served(at),
+                Event::Served { worker } => self.handle_served(worker),
                 Event::Measure => self.measure(),
-                Event::HandOver { vm, to } => self.hand_over(vm, to),
+                Event::HandOver { vm, to: worker } => self.hand_over(vm, worker),
                 Event::Intervention { number } => self.carry_out(self.interventions[number])?,
             }
         }
@@ -178,25 +178,27 @@ impl<'s> World<'s> {
         let usual_ns = bytes * 8000 / vms.session_mbit_s;
         let on_wire = frames * (vms.mtu + ON_WIRE) * 8 / self.scenario.team.gbit_s;
         let member = self.upstream.member_to(vm, session);
-        let of = &mut self.sessions[vm as usize][session as usize];
-        while session < self.active[vm as usize] && of.out < WINDOW {
-            if of.next > now {
-                if !of.is_planned {
-                    of.is_planned = true;
-                    self.agenda.plan(of.next, Event::Send { vm, session });
+        let session_state = &mut self.sessions[vm as usize][session as usize];
+        while session < self.active[vm as usize] && session_state.out < WINDOW {
+            if session_state.next > now {
+                if !session_state.is_planned {
+                    session_state.is_planned = true;
+                    self.agenda.plan(session_state.next, Event::Send { vm, session });
                 }
                 return;
             }
             // A train on another member could overtake those in flight.
-            let Some(member) = member.filter(|_| of.out == 0 || of.member == member) else {
+            let Some(member) =
+                member.filter(|_| session_state.out == 0 || session_state.member == member)
+            else {
                 return;
             };
-            of.member = Some(member);
-            of.out += 1;
-            of.number += 1;
-            let train = Train { session, number: of.number, frames, bytes };
+            session_state.member = Some(member);
+            session_state.out += 1;
+            session_state.number += 1;
+            let train = Train { session, number: session_state.number, frames, bytes };
             let ns = usual_ns * self.random.within(90, 110) / 100;
-            of.next = Time::from_ns(of.next.max(now).as_ns() + ns);
+            session_state.next = Time::from_ns(session_state.next.max(now).as_ns() + ns);
             let link = &mut self.links[member as usize];
             *link = Time::from_ns((*link).max(now).as_ns() + on_wire);
             self.agenda.plan(*link, Event::Arrive { vm, member, train });
@@ -205,9 +207,9 @@ impl<'s> World<'s> {
     }
 
     fn handle_acknowledged(&mut self, vm: u32, session: u32) {
-        let of = &mut self.sessions[vm as usize][session as usize];
-        of.out -= 1;
-        self.upstream.send_acknowledgement(vm, &of.frame);
+        let session_state = &mut self.sessions[vm as usize][session as usize];
+        session_state.out -= 1;
+        self.upstream.send_acknowledgement(vm, &session_state.frame);
         self.send(vm, session);
     }
 
@@ -224,15 +226,15 @@ impl<'s> World<'s> {
         self.begin(self.host.queues[vm as usize].owner);
     }
 
-    fn begin(&mut self, at: u16) {
-        if let Some(ns) = self.host.begin(at) {
-            self.agenda.plan_in(ns, Event::Served { at });
+    fn begin(&mut self, worker: u16) {
+        if let Some(ns) = self.host.begin(worker) {
+            self.agenda.plan_in(ns, Event::Served { worker });
         }
     }
 
-    fn served(&mut self, at: u16) {
+    fn handle_served(&mut self, worker: u16) {
         let now = self.agenda.now();
-        if let Some((vm, train)) = self.host.end(at) {
+        if let Some((vm, train)) = self.host.end(worker) {
             let Train { session, number, bytes, .. } = train;
             self.observer.record(now, &Fact::Received { vm, session, number, bytes });
             if now >= self.counts_from {
@@ -240,11 +242,11 @@ impl<'s> World<'s> {
             }
             let round_trip_ns = self.scenario.vms.round_trip_us * 1000;
             self.agenda.plan_in(round_trip_ns, Event::Acknowledged { vm, session });
-            if let Some(to) = self.host.queues[vm as usize].to {
-                self.hand_over(vm, to);
+            if let Some(worker) = self.host.queues[vm as usize].to {
+                self.hand_over(vm, worker);
             }
         }
-        self.begin(at);
+        self.begin(worker);
     }
 
     fn measure(&mut self) {
@@ -255,7 +257,7 @@ impl<'s> World<'s> {
             sum.resize(busy.len(), 0);
             sum.iter_mut().zip(&busy).for_each(|(sum, ns)| *sum += ns);
         }
-        let queues = self.host.queues.iter_mut().map(|of| std::mem::take(&mut of.busy_ns));
+        let queues = self.host.queues.iter_mut().map(|queue| std::mem::take(&mut queue.busy_ns));
         let busy = Busy { queues: queues.collect(), workers: busy };
         let moves = self.placement.observe(busy, now);
         self.order(moves);
@@ -267,8 +269,8 @@ impl<'s> World<'s> {
 
     /// Plans the completion of moves of queues.
     fn order(&mut self, moves: Moves) {
-        for (vm, to) in moves {
-            self.agenda.plan_in(HAND_OVER_NS, Event::HandOver { vm, to });
+        for (vm, worker) in moves {
+            self.agenda.plan_in(HAND_OVER_NS, Event::HandOver { vm, to: worker });
         }
     }
 
@@ -296,8 +298,8 @@ impl<'s> World<'s> {
                 }
                 self.step = number;
                 self.counts_from = Time::from_ns(now.as_ns() + self.scenario.settle_s * SECOND);
-                if let Some(most) = max_processors {
-                    self.limit(most)?;
+                if let Some(max) = max_processors {
+                    self.limit(max)?;
                 }
                 (0..self.scenario.vms.count).for_each(|vm| self.set_sessions(vm, sessions));
             }
@@ -340,8 +342,10 @@ impl<'s> World<'s> {
         // New sessions start at different times.
         let usual_ns = TRAIN_BYTES * 8000 / self.scenario.vms.session_mbit_s;
         for session in before..count {
-            let of = &mut self.sessions[vm as usize][session as usize];
-            of.next = of.next.max(Time::from_ns(now.as_ns() + self.random.below(usual_ns + 1)));
+            let session_state = &mut self.sessions[vm as usize][session as usize];
+            session_state.next = session_state
+                .next
+                .max(Time::from_ns(now.as_ns() + self.random.below(usual_ns + 1)));
             self.send(vm, session);
         }
     }

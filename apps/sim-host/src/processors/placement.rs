@@ -59,7 +59,10 @@ impl Placement {
             period: Duration::from_nanos(PERIOD_NS),
             queues: queues.map(|(vm, busy_ns)| QueueBusy { queue: queue(vm), busy_ns }).collect(),
             workers: workers
-                .map(|(at, busy_ns)| WorkerBusy { worker: WorkerId(at), busy_ns })
+                .map(|(worker_number, busy_ns)| WorkerBusy {
+                    worker: WorkerId(worker_number),
+                    busy_ns,
+                })
                 .collect(),
         };
         let observed = self.vmq.observe(&measurements, now);
@@ -67,9 +70,9 @@ impl Placement {
     }
 
     /// Reports the completion of a move.
-    pub(crate) fn moved(&mut self, vm: u32, to: u16, now: Time) {
+    pub(crate) fn moved(&mut self, vm: u32, worker: u16, now: Time) {
         self.moving -= 1;
-        self.vmq.handle_moved(queue(vm), WorkerId(to), now);
+        self.vmq.handle_moved(queue(vm), WorkerId(worker), now);
     }
 
     /// Changes the limit of the number of workers. Returns the moves to carry out.
@@ -84,7 +87,7 @@ impl Placement {
 
     /// Returns the workers with queues, in ascending order.
     pub(crate) fn used(&self) -> Vec<u16> {
-        let mut used: Vec<u16> = self.vmq.placement().map(|(_, at)| at.0).collect();
+        let mut used: Vec<u16> = self.vmq.placement().map(|(_, worker_id)| worker_id.0).collect();
         used.sort_unstable();
         used.dedup();
         used
@@ -92,7 +95,7 @@ impl Placement {
 
     fn order(&mut self, moves: &[Move]) -> Moves {
         self.moving += moves.len() as u16;
-        moves.iter().map(|of| (of.queue.port.0, of.to.0)).collect()
+        moves.iter().map(|queue_move| (queue_move.queue.port.0, queue_move.to.0)).collect()
     }
 }
 

@@ -41,18 +41,18 @@ impl Sharing {
     /// Returns the other threads of a CPU's core.
     pub(crate) fn siblings(&self, number: u16) -> impl Iterator<Item = u16> + '_ {
         let core = usize::from(self.core(number));
-        let all = (0..self.logical_cpus).skip(core).step_by(self.cores().into());
-        all.filter(move |other| *other != number)
+        let threads = (0..self.logical_cpus).skip(core).step_by(self.cores().into());
+        threads.filter(move |other| *other != number)
     }
 
     /// Returns the CPUs in the form used by policies.
     pub(crate) fn processors(&self) -> Vec<WorkerSpec> {
-        let of = |number| WorkerSpec {
+        let worker_spec = |number| WorkerSpec {
             number: WorkerId(number),
             core: self.core(number).into(),
             numa_node: self.numa_node(number),
         };
-        (0..self.logical_cpus).map(of).collect()
+        (0..self.logical_cpus).map(worker_spec).collect()
     }
 
     /// Returns the duration of work that takes `alone_ns` without contention, given κ n and whether

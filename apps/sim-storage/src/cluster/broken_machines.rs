@@ -39,9 +39,9 @@ impl Machines for Broken {
         now: Time,
         node: NodeId,
         incarnation: u64,
-        kept: DurableState,
+        durable: DurableState,
     ) -> Box<dyn MemberMachine> {
-        Box::new(BrokenMember(Member::new(terms, now, node, incarnation, kept), self.0))
+        Box::new(BrokenMember(Member::new(terms, now, node, incarnation, durable), self.0))
     }
 
     fn allocator(&self, terms: Parameters) -> Box<dyn AllocatorMachine> {

@@ -13,14 +13,14 @@ pub(crate) struct Clock {
 
 impl Clock {
     /// Returns the clock's time at a time of the run.
-    pub(crate) fn at(self, now: Time) -> Time {
+    pub(crate) fn local_time(self, now: Time) -> Time {
         let rate = MILLION + i128::from(self.ppm);
         let ns = i128::from(now.as_ns()) * rate / MILLION;
         Time::from_ns(self.ahead_ns.saturating_add(u64::try_from(ns).unwrap_or(u64::MAX)))
     }
 
     /// Returns the first time of the run at which the clock shows a time.
-    pub(crate) fn when(self, local: Time) -> Time {
+    pub(crate) fn run_time(self, local: Time) -> Time {
         let rate = MILLION + i128::from(self.ppm);
         let ns = i128::from(local.as_ns().saturating_sub(self.ahead_ns)) * MILLION;
         Time::from_ns(u64::try_from((ns + rate - 1) / rate).unwrap_or(u64::MAX))
@@ -37,13 +37,13 @@ mod tests {
             let clock = Clock { ahead_ns: 17_592_000_000_001, ppm };
             for ns in [0, 1, 999_999_999, 600_000_000_017] {
                 let local = Time::from_ns(clock.ahead_ns + ns);
-                let when = clock.when(local);
-                assert!(clock.at(when) >= local, "{ppm} {ns}");
-                let before = Time::from_ns(when.as_ns().saturating_sub(1));
-                assert!(when == before || clock.at(before) < local, "{ppm} {ns}");
+                let time = clock.run_time(local);
+                assert!(clock.local_time(time) >= local, "{ppm} {ns}");
+                let before = Time::from_ns(time.as_ns().saturating_sub(1));
+                assert!(time == before || clock.local_time(before) < local, "{ppm} {ns}");
             }
         }
         let slow = Clock { ahead_ns: 0, ppm: -10_000 };
-        assert_eq!(slow.at(Time::from_ns(1_000_000_000)), Time::from_ns(990_000_000));
+        assert_eq!(slow.local_time(Time::from_ns(1_000_000_000)), Time::from_ns(990_000_000));
     }
 }

@@ -26,7 +26,7 @@ impl Control {
         purpose: Purpose,
     ) {
         let call = self.send(now, node, request);
-        self.host(node).asked.push(PendingRequest { call, purpose, at: now });
+        self.host(node).pending_requests.push(PendingRequest { call, purpose, time: now });
     }
 
     /// Starts the daemon of a node.
@@ -65,17 +65,18 @@ impl Control {
 
     fn detect_timeouts(&mut self, now: Time, node: u32, model: &mut dyn DiskModel) {
         let patience = self.spec.etcd.patience_ms * 1_000_000;
-        let is_late = |asked: &PendingRequest| now.as_ns() > asked.at.as_ns() + patience;
+        let is_late = |request: &PendingRequest| now.as_ns() > request.time.as_ns() + patience;
         let host = self.host(node);
-        if !host.asked.iter().any(is_late) {
+        if !host.pending_requests.iter().any(is_late) {
             return;
         }
-        let late: Vec<PendingRequest> = host.asked.iter().copied().filter(is_late).collect();
-        host.asked.retain(|asked| !is_late(asked));
-        self.counts.unanswered += late.len() as u64;
+        let late_requests: Vec<PendingRequest> =
+            host.pending_requests.iter().copied().filter(is_late).collect();
+        host.pending_requests.retain(|request| !is_late(request));
+        self.counts.unanswered += late_requests.len() as u64;
         self.go_on(now, node);
-        for asked in late {
-            self.failed(now, node, asked.purpose, model);
+        for request in late_requests {
+            self.handle_failure(now, node, request.purpose, model);
         }
     }
 
@@ -92,10 +93,11 @@ impl Control {
         } else if !is_up || now.as_ns() > host.last_message_at.as_ns() + UNHEARD_NS {
             self.go_on(now, node);
         }
-        let is_asked =
-            |host: &Host| host.asked.iter().any(|asked| matches!(asked.purpose, Purpose::Sync));
+        let has_sync = |host: &Host| {
+            host.pending_requests.iter().any(|request| matches!(request.purpose, Purpose::Sync))
+        };
         let host = self.host(node);
-        if host.requires_sync && !is_asked(host) {
+        if host.requires_sync && !has_sync(host) {
             host.requires_sync = false;
             let mut keys = Vec::new();
             for participant in &host.participants {
@@ -122,8 +124,8 @@ impl Control {
             host.session.lease = None;
             self.lose_leaderships(now, node, model);
         }
-        let Session { lease, until, asked } = self.host(node).session;
-        if asked.is_some() {
+        let Session { lease, until, requested_at } = self.host(node).session;
+        if requested_at.is_some() {
             return;
         }
         let (request, purpose) = match lease {
@@ -133,7 +135,7 @@ impl Control {
             }
             Some(_) => return,
         };
-        self.host(node).session.asked = Some(now);
+        self.host(node).session.requested_at = Some(now);
         self.send_request(now, node, request, purpose);
     }
 
@@ -147,13 +149,16 @@ impl Control {
         model: &mut dyn DiskModel,
     ) {
         let host = self.host(node);
-        let Some(at) = host.asked.iter().position(|asked| asked.call == call) else { return };
-        let purpose = host.asked.swap_remove(at).purpose;
+        let Some(index) = host.pending_requests.iter().position(|request| request.call == call)
+        else {
+            return;
+        };
+        let purpose = host.pending_requests.swap_remove(index).purpose;
         host.last_message_at = now;
         match (purpose, answer) {
             (_, Response::NotDone) => {
                 self.go_on(now, node);
-                self.failed(now, node, purpose, model);
+                self.handle_failure(now, node, purpose, model);
             }
             (Purpose::Session | Purpose::KeepAlive, answer) => {
                 self.handle_session_change(now, node, &answer, model);
@@ -164,8 +169,8 @@ impl Control {
             }
             (Purpose::Report(participant), _) => self.report_next(now, (node, participant)),
             (Purpose::Write(participant, term), answer) => {
-                let is_made = matches!(answer, Response::Made(_));
-                self.written(now, (node, participant), term, is_made, model);
+                let is_written = matches!(answer, Response::Made(_));
+                self.written(now, (node, participant), term, is_written, model);
             }
             (Purpose::Campaign(participant), Response::Made(term)) => {
                 let incarnation = u64::from(self.host(node).epoch) + 1;
@@ -183,7 +188,13 @@ impl Control {
     }
 
     /// Processes a missing response or a rejected request.
-    fn failed(&mut self, now: Time, node: u32, purpose: Purpose, model: &mut dyn DiskModel) {
+    fn handle_failure(
+        &mut self,
+        now: Time,
+        node: u32,
+        purpose: Purpose,
+        model: &mut dyn DiskModel,
+    ) {
         match purpose {
             Purpose::Report(participant) => self.report_next(now, (node, participant)),
             Purpose::Write(participant, term) => {
@@ -194,7 +205,7 @@ impl Control {
                 self.read_records(now, (node, participant), term);
             }
             Purpose::Leave(participant, _) => self.retry_leave((node, participant)),
-            Purpose::Session | Purpose::KeepAlive => self.host(node).session.asked = None,
+            Purpose::Session | Purpose::KeepAlive => self.host(node).session.requested_at = None,
             Purpose::Sync => self.host(node).requires_sync = true,
         }
     }
@@ -208,7 +219,7 @@ impl Control {
     ) {
         let span_ns = self.spec.etcd.session_s * SECOND;
         let session = &mut self.host(node).session;
-        let asked = session.asked.take().unwrap_or(now);
+        let requested_at = session.requested_at.take().unwrap_or(now);
         match answer {
             Response::Leased(lease) => session.lease = Some(*lease),
             Response::IsAlive(true) => {}
@@ -217,7 +228,7 @@ impl Control {
                 return self.lose_leaderships(now, node, model);
             }
         }
-        session.until = Time::from_ns(asked.as_ns() + span_ns);
+        session.until = Time::from_ns(requested_at.as_ns() + span_ns);
     }
 
     fn sync(
@@ -231,8 +242,8 @@ impl Control {
         let stores: Vec<u32> =
             self.host(node).participants.iter().map(|participant| participant.store).collect();
         for store in stores {
-            let found = entries.iter().find(|(key, _)| *key == Key::Leader(store));
-            let entry = found.map(|(_, entry)| entry.clone());
+            let leader_entry = entries.iter().find(|(key, _)| *key == Key::Leader(store));
+            let entry = leader_entry.map(|(_, entry)| entry.clone());
             self.handle_key_change(now, node, Key::Leader(store), entry, model);
         }
         for (key, entry) in entries {

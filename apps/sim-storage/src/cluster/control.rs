@@ -107,11 +107,11 @@ impl Control {
             })
             .collect();
         let mut random = RandomStream::new(seed, "cluster");
-        let begins = |node| {
-            let at = Time::from_ns(random.below(TICK_NS));
-            (at, ControlEvent::Begin { node, epoch: 0 })
+        let start_event = |node| {
+            let start = Time::from_ns(random.below(TICK_NS));
+            (start, ControlEvent::Begin { node, epoch: 0 })
         };
-        let planned = (0..hosts.len() as u32).map(begins).collect();
+        let planned = (0..hosts.len() as u32).map(start_event).collect();
         Self {
             terms,
             machines,
@@ -143,8 +143,8 @@ impl Control {
         self.planned.drain(..)
     }
 
-    pub(crate) fn plan(&mut self, at: Time, event: ControlEvent) {
-        self.planned.push((at, event));
+    pub(crate) fn plan(&mut self, time: Time, event: ControlEvent) {
+        self.planned.push((time, event));
     }
 
     /// Processes an event at its planned time.
@@ -158,15 +158,15 @@ impl Control {
             _ => None,
         };
         // A paused node processes events later, in order.
-        let still = node.map(|node| self.hosts[node as usize].still_until);
-        if let Some(until) = still.filter(|until| now < *until) {
+        let stopped_until = node.map(|node| self.hosts[node as usize].still_until);
+        if let Some(until) = stopped_until.filter(|until| now < *until) {
             return self.planned.push((until, event));
         }
         match event {
             ControlEvent::Begin { node, epoch } => self.begin(now, node, epoch, model),
             ControlEvent::Tick { node, epoch } => self.tick(now, node, epoch, model),
-            ControlEvent::Due { node, participant, of, at } => {
-                self.due(now, (node, participant), of, at, model);
+            ControlEvent::Due { node, participant, machine, time: due } => {
+                self.due(now, (node, participant), machine, due, model);
             }
             ControlEvent::Arrive { member, call } => self.arrive(now, member, call),
             ControlEvent::Done => self.do_requests(now),
@@ -184,8 +184,8 @@ impl Control {
             ControlEvent::EtcdElects => self.elect_in_etcd(now),
             ControlEvent::EtcdWell { member } => self.heal_etcd(now, member),
             ControlEvent::EtcdQuick => {
-                for done in self.etcd.speed_up(now) {
-                    self.planned.push((done, ControlEvent::Done));
+                for done_at in self.etcd.speed_up(now) {
+                    self.planned.push((done_at, ControlEvent::Done));
                 }
             }
         }
@@ -198,7 +198,7 @@ impl Control {
         let (epoch, member) = (self.hosts[node as usize].epoch, self.hosts[node as usize].member);
         self.calls.insert(call, Call { node, epoch, request });
         match self.network.send(now, node, member, Direction::ToEtcd) {
-            Some(at) => self.planned.push((at, ControlEvent::Arrive { member, call })),
+            Some(arrival) => self.planned.push((arrival, ControlEvent::Arrive { member, call })),
             None => {
                 self.calls.remove(&call);
             }
@@ -208,7 +208,7 @@ impl Control {
 
     fn arrive(&mut self, now: Time, member: u32, call: u64) {
         match self.etcd.take(now, member, call) {
-            Some(done) => self.planned.push((done, ControlEvent::Done)),
+            Some(done_at) => self.planned.push((done_at, ControlEvent::Done)),
             None => {
                 if let Some(Call { node, epoch, .. }) = self.calls.remove(&call) {
                     self.respond(now, member, (node, epoch, call), Response::NotDone);
@@ -228,8 +228,9 @@ impl Control {
         if self.hosts[node as usize].member != member {
             return;
         }
-        if let Some(at) = self.network.send(now, node, member, Direction::ToNode) {
-            self.planned.push((at, ControlEvent::ResponseReceived { node, epoch, call, answer }));
+        if let Some(arrival) = self.network.send(now, node, member, Direction::ToNode) {
+            self.planned
+                .push((arrival, ControlEvent::ResponseReceived { node, epoch, call, answer }));
         }
     }
 
@@ -277,8 +278,8 @@ impl Control {
         let Some(ends) = self.keys.ends(lease) else { return };
         // The leader of etcd revokes leases through the log.
         if ends > now || !self.etcd.works() {
-            let at = ends.max(Time::from_ns(now.as_ns() + SECOND / 2));
-            return self.planned.push((at, ControlEvent::LeaseEnds { lease }));
+            let end = ends.max(Time::from_ns(now.as_ns() + SECOND / 2));
+            return self.planned.push((end, ControlEvent::LeaseEnds { lease }));
         }
         let mut changed = std::mem::take(&mut self.changed);
         self.keys.end(lease, &mut changed);
@@ -291,14 +292,14 @@ impl Control {
         for (key, entry) in changed.drain(..) {
             match key {
                 Key::Leader(store) => {
-                    for at in 0..self.on_store[store as usize].len() {
-                        let node = self.on_store[store as usize][at];
+                    for index in 0..self.on_store[store as usize].len() {
+                        let node = self.on_store[store as usize][index];
                         self.deliver_change(now, node, key, entry.clone());
                     }
                 }
                 Key::Report(store, _) => {
-                    for at in 0..self.listeners[store as usize].len() {
-                        let node = self.listeners[store as usize][at];
+                    for index in 0..self.listeners[store as usize].len() {
+                        let node = self.listeners[store as usize][index];
                         self.deliver_change(now, node, key, entry.clone());
                     }
                 }
@@ -309,14 +310,16 @@ impl Control {
 
     fn deliver_change(&mut self, now: Time, node: u32, key: Key, entry: Option<Entry>) {
         let Host { member, stream, .. } = self.hosts[node as usize];
-        let at = if self.etcd.delivers_changes(member) {
+        let arrival = if self.etcd.delivers_changes(member) {
             let applied = Time::from_ns(now.as_ns() + self.spec.etcd.peer_us * 1000);
             self.network.send(applied, node, member, Direction::ToNode)
         } else {
             None
         };
-        match at {
-            Some(at) => self.planned.push((at, ControlEvent::Changed { node, stream, key, entry })),
+        match arrival {
+            Some(arrival) => {
+                self.planned.push((arrival, ControlEvent::Changed { node, stream, key, entry }))
+            }
             None => self.hosts[node as usize].has_missed = true,
         }
     }
@@ -326,15 +329,15 @@ impl Control {
         if self.etcd.works() {
             self.planned.push((now, ControlEvent::Done));
         } else {
-            let at = Time::from_ns(now.as_ns() + self.etcd.election_ns());
-            self.planned.push((at, ControlEvent::EtcdElects));
+            let elected_at = Time::from_ns(now.as_ns() + self.etcd.election_ns());
+            self.planned.push((elected_at, ControlEvent::EtcdElects));
         }
     }
 
     fn elect_in_etcd(&mut self, now: Time) {
         let before = self.etcd.leader();
-        let (is_new, gone) = self.etcd.elect(now);
-        for call in gone {
+        let (is_new, lost_calls) = self.etcd.elect(now);
+        for call in lost_calls {
             self.calls.remove(&call);
         }
         let member = self.etcd.leader();

@@ -107,14 +107,15 @@ impl Etcd {
         self.works() && self.leader.is_some_and(|leader| self.reaches(leader, member))
     }
 
-    fn reaches(&self, one: u32, other: u32) -> bool {
-        let (one, other) = (self.members[one as usize], self.members[other as usize]);
-        one.is_up && other.is_up && one.island == other.island
+    fn reaches(&self, first: u32, other: u32) -> bool {
+        let (first, other) = (self.members[first as usize], self.members[other as usize]);
+        first.is_up && other.is_up && first.island == other.island
     }
 
     fn is_majority(&self, leader: u32) -> bool {
-        let heard = (0..self.spec.members).filter(|member| self.reaches(leader, *member)).count();
-        heard * 2 > self.members.len()
+        let reachable =
+            (0..self.spec.members).filter(|member| self.reaches(leader, *member)).count();
+        reachable * 2 > self.members.len()
     }
 
     fn times(&self, now: Time, us: u64) -> u64 {
@@ -134,9 +135,9 @@ impl Etcd {
         self.busy = Time::from_ns(self.busy.as_ns() + self.times(now, self.spec.write_us));
         let after = self.times(now, self.spec.sync_us + 2 * self.spec.peer_us);
         let last = self.log.back().map_or(Time::ZERO, |last| last.done);
-        let done = Time::from_ns(self.busy.as_ns() + after).max(last);
-        self.log.push_back(Taken { call, member, done, taken: now });
-        Some(done)
+        let done_at = Time::from_ns(self.busy.as_ns() + after).max(last);
+        self.log.push_back(Taken { call, member, done: done_at, taken: now });
+        Some(done_at)
     }
 
     /// Removes the next request that is complete at `now`.
@@ -160,11 +161,11 @@ impl Etcd {
         }
         self.busy = now;
         let (write, after) = (self.spec.write_us, self.spec.sync_us + 2 * self.spec.peer_us);
-        for taken in &mut self.log {
+        for entry in &mut self.log {
             self.busy = Time::from_ns(self.busy.as_ns() + write * 1000);
-            taken.done = taken.done.min(Time::from_ns(self.busy.as_ns() + after * 1000));
+            entry.done = entry.done.min(Time::from_ns(self.busy.as_ns() + after * 1000));
         }
-        self.log.iter().map(|taken| taken.done).collect()
+        self.log.iter().map(|entry| entry.done).collect()
     }
 
     /// Fails or restores a member.
@@ -201,21 +202,21 @@ impl Etcd {
         let able: Vec<u32> = able.collect();
         self.leader = None;
         let lost = self.lost.unwrap_or(now);
-        let before = self.log.iter().take_while(|taken| taken.taken <= lost).count();
+        let before = self.log.iter().take_while(|entry| entry.taken <= lost).count();
         // Without a majority no leader is elected; the members that hold the log may be elected
         // later.
         if able.is_empty() {
             return (false, Vec::new());
         }
-        let kept = self.random.below(before as u64 + 1) as usize;
-        let gone = self.log.drain(kept..).map(|taken| taken.call).collect();
-        for taken in &mut self.log {
-            taken.done = now;
+        let kept_count = self.random.below(before as u64 + 1) as usize;
+        let lost_calls = self.log.drain(kept_count..).map(|entry| entry.call).collect();
+        for entry in &mut self.log {
+            entry.done = now;
         }
         self.busy = now;
         self.leader = Some(able[self.random.below(able.len() as u64) as usize]);
         self.update(now);
-        (true, gone)
+        (true, lost_calls)
     }
 }
 
@@ -236,84 +237,94 @@ mod tests {
         Etcd::new(spec, RandomStream::new(seed, "etcd"))
     }
 
-    fn at(us: u64) -> Time {
+    fn time_at_us(us: u64) -> Time {
         Time::from_ns(us * 1000)
     }
 
-    fn done(etcd: &mut Etcd, us: u64) -> Vec<u64> {
-        std::iter::from_fn(|| etcd.next_done(at(us))).map(|taken| taken.call).collect()
+    fn completed_calls(etcd: &mut Etcd, us: u64) -> Vec<u64> {
+        std::iter::from_fn(|| etcd.next_done(time_at_us(us))).map(|entry| entry.call).collect()
     }
 
     #[test]
     fn one_request_takes_what_is_published_and_many_are_as_many_as_is_published() {
         let mut etcd = etcd(1);
-        let alone = etcd.take(at(0), 1, 0).unwrap();
-        assert!(alone < at(1000), "less than a millisecond: {alone}");
-        let mut count = done(&mut etcd, 1000).len();
+        let first_done = etcd.take(time_at_us(0), 1, 0).unwrap();
+        assert!(first_done < time_at_us(1000), "less than a millisecond: {first_done}");
+        let mut count = completed_calls(&mut etcd, 1000).len();
         for call in 1..30_000 {
             let us = 1000 + call * 33;
-            etcd.take(at(us), 0, call).unwrap();
-            count += done(&mut etcd, us).len();
+            etcd.take(time_at_us(us), 0, call).unwrap();
+            count += completed_calls(&mut etcd, us).len();
         }
-        count += done(&mut etcd, 1_001_000).len();
+        count += completed_calls(&mut etcd, 1_001_000).len();
         assert_eq!(count, 30_000, "a second");
         // The queue is bounded.
-        let taken = (0..).take_while(|call| etcd.take(at(1_001_000), 0, *call).is_some()).count();
-        assert_eq!(taken, BEHIND_MAX);
+        let accepted =
+            (0..).take_while(|call| etcd.take(time_at_us(1_001_000), 0, *call).is_some()).count();
+        assert_eq!(accepted, BEHIND_MAX);
     }
 
     #[test]
     fn what_came_while_it_was_slow_is_done_soon_after() {
         let mut etcd = etcd(1);
-        etcd.slow_down(at(1_000_000), 100_000);
-        let last = (0..100).map(|call| etcd.take(at(0), 0, call).unwrap()).max().unwrap();
-        assert!(last > at(3_000_000), "{last}");
+        etcd.slow_down(time_at_us(1_000_000), 100_000);
+        let last = (0..100).map(|call| etcd.take(time_at_us(0), 0, call).unwrap()).max().unwrap();
+        assert!(last > time_at_us(3_000_000), "{last}");
         assert_eq!(
-            done(&mut etcd, 1_000_000).len(),
+            completed_calls(&mut etcd, 1_000_000).len(),
             16,
             "30 ms each, and half a second until the first"
         );
-        let last = etcd.speed_up(at(1_000_000)).into_iter().max().unwrap();
-        assert!(last < at(1_004_000), "{last}");
+        let last = etcd.speed_up(time_at_us(1_000_000)).into_iter().max().unwrap();
+        assert!(last < time_at_us(1_004_000), "{last}");
     }
 
     #[test]
     fn a_leader_without_a_majority_does_nothing_and_what_it_had_is_done_by_the_next_or_never() {
-        let (mut kept, mut gone) = (0, 0);
+        let (mut kept_entries, mut lost_entries) = (0, 0);
         for seed in 0..50 {
             let mut etcd = etcd(seed);
             for call in 0..4 {
-                etcd.take(at(0), 0, call).unwrap();
+                etcd.take(time_at_us(0), 0, call).unwrap();
             }
-            etcd.set_islands(at(10), |member| u32::from(member != 0));
+            etcd.set_islands(time_at_us(10), |member| u32::from(member != 0));
             // Neither the old leader nor the other members have noticed the partition yet.
-            assert!(etcd.take(at(20), 0, 9).is_some() && etcd.take(at(20), 1, 8).is_none());
-            assert_eq!(done(&mut etcd, 2_000_000), [0; 0]);
+            assert!(
+                etcd.take(time_at_us(20), 0, 9).is_some()
+                    && etcd.take(time_at_us(20), 1, 8).is_none()
+            );
+            assert_eq!(completed_calls(&mut etcd, 2_000_000), [0; 0]);
             assert!(!etcd.delivers_changes(0) && !etcd.delivers_changes(1));
-            let (is_new, dropped) = etcd.elect(at(2_000_000));
+            let (is_new, dropped) = etcd.elect(time_at_us(2_000_000));
             assert!(is_new && etcd.leader() != Some(0) && dropped.contains(&9), "{dropped:?}");
             assert!(etcd.delivers_changes(1) && !etcd.delivers_changes(0));
-            let after = done(&mut etcd, 2_000_000);
+            let after = completed_calls(&mut etcd, 2_000_000);
             assert_eq!(after, (0..after.len() as u64).collect::<Vec<_>>(), "the first of them");
-            (kept, gone) = (kept + after.len(), gone + dropped.len());
+            (kept_entries, lost_entries) =
+                (kept_entries + after.len(), lost_entries + dropped.len());
         }
-        assert!(kept > 50 && gone > 50, "{kept} and {gone}");
+        assert!(kept_entries > 50 && lost_entries > 50, "{kept_entries} and {lost_entries}");
     }
 
     #[test]
     fn without_a_majority_nobody_is_elected_until_there_is_one() {
         let mut etcd = etcd(1);
-        etcd.set_up(at(0), 0, false);
-        etcd.set_up(at(0), 2, false);
-        assert!(!etcd.elect(at(1_500_000)).0 && etcd.take(at(1_500_000), 1, 1).is_none());
-        etcd.set_up(at(2_000_000), 2, true);
-        assert!(etcd.elect(at(3_000_000)).0 && etcd.take(at(3_000_000), 1, 1).is_some());
+        etcd.set_up(time_at_us(0), 0, false);
+        etcd.set_up(time_at_us(0), 2, false);
+        assert!(
+            !etcd.elect(time_at_us(1_500_000)).0
+                && etcd.take(time_at_us(1_500_000), 1, 1).is_none()
+        );
+        etcd.set_up(time_at_us(2_000_000), 2, true);
+        assert!(
+            etcd.elect(time_at_us(3_000_000)).0 && etcd.take(time_at_us(3_000_000), 1, 1).is_some()
+        );
         // A leader that regains its majority before an election continues with its log.
-        etcd.set_islands(at(4_000_000), |member| member);
-        etcd.take(at(4_000_000), etcd.leader().unwrap(), 2).unwrap();
-        assert_eq!(done(&mut etcd, 4_500_000), [1; 0]);
-        etcd.set_islands(at(4_500_000), |_| 0);
-        assert!(!etcd.elect(at(5_000_000)).0);
-        assert_eq!(done(&mut etcd, 5_000_000), [1, 2]);
+        etcd.set_islands(time_at_us(4_000_000), |member| member);
+        etcd.take(time_at_us(4_000_000), etcd.leader().unwrap(), 2).unwrap();
+        assert_eq!(completed_calls(&mut etcd, 4_500_000), [1; 0]);
+        etcd.set_islands(time_at_us(4_500_000), |_| 0);
+        assert!(!etcd.elect(time_at_us(5_000_000)).0);
+        assert_eq!(completed_calls(&mut etcd, 5_000_000), [1, 2]);
     }
 }

@@ -18,7 +18,7 @@ pub(crate) enum ControlEvent {
     /// A node performs its periodic work and samples its disks.
     Tick { node: u32, epoch: u32 },
     /// A deadline requested by a member or allocator has passed.
-    Due { node: u32, participant: u32, of: Machine, at: Time },
+    Due { node: u32, participant: u32, machine: Machine, time: Time },
     /// A request arrives at a member of etcd.
     Arrive { member: u32, call: u64 },
     /// Requests in etcd may be complete.
@@ -48,9 +48,9 @@ pub(crate) enum Machine {
 pub(crate) trait DiskModel {
     /// Appends the loads of all disks of a store on a node since the last call. Returns the store's
     /// mean service time of a request.
-    fn loads(&mut self, now: Time, node: u32, store: u32, into: &mut Vec<DiskLoad>) -> u64;
+    fn loads(&mut self, now: Time, node: u32, store: u32, loads: &mut Vec<DiskLoad>) -> u64;
     /// Sets the limit of the store's disks on the node.
-    fn set_limit(&mut self, now: Time, node: u32, store: u32, to: NodeLimit);
+    fn set_limit(&mut self, now: Time, node: u32, store: u32, limit: NodeLimit);
     /// Pauses the node and its VMs until a time.
     fn stop(&mut self, now: Time, node: u32, until: Time);
 }

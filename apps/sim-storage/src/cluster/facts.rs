@@ -20,14 +20,14 @@ impl NodeLimit {
     /// Returns the limit in normalised operations per second at a time.
     pub(crate) fn iops_at(&self, ns: u64) -> u64 {
         let leased = if ns < self.leased_until_ns { self.leased_iops } else { 0 };
-        let late = if ns >= self.late_from_ns { self.late_iops } else { 0 };
-        leased.max(late).max(self.reserved_iops)
+        let late_iops = if ns >= self.late_from_ns { self.late_iops } else { 0 };
+        leased.max(late_iops).max(self.reserved_iops)
     }
 
     /// Returns the next time at which the limit changes without a message.
     pub(crate) fn changes_after(&self, ns: u64) -> Option<u64> {
-        let late = if self.late_iops > 0 { self.late_from_ns } else { 0 };
-        [self.leased_until_ns, late].into_iter().filter(|at| *at > ns).min()
+        let late_from_ns = if self.late_iops > 0 { self.late_from_ns } else { 0 };
+        [self.leased_until_ns, late_from_ns].into_iter().filter(|time_ns| *time_ns > ns).min()
     }
 }
 
@@ -105,14 +105,14 @@ impl TraceFact for ClusterFact {
 
     fn figures(&self) -> Vec<u64> {
         match *self {
-            Self::LimitSet { node, store, to } => vec![
+            Self::LimitSet { node, store, to: limit } => vec![
                 node.into(),
                 store.into(),
-                to.leased_iops,
-                to.leased_until_ns,
-                to.reserved_iops,
-                to.late_iops,
-                to.late_from_ns,
+                limit.leased_iops,
+                limit.leased_until_ns,
+                limit.reserved_iops,
+                limit.late_iops,
+                limit.late_from_ns,
             ],
             Self::Made { node, store, incarnation, number } => {
                 vec![node.into(), store.into(), incarnation, number]
@@ -124,11 +124,11 @@ impl TraceFact for ClusterFact {
                 vec![node.into(), store.into(), term]
             }
             Self::Written { store, term, grants } => vec![store.into(), term, grants.into()],
-            Self::NodeNotified { node, store, what } => {
-                vec![node.into(), store.into(), what as u64]
+            Self::NodeNotified { node, store, what: notice } => {
+                vec![node.into(), store.into(), notice as u64]
             }
-            Self::StoreNotified { store, what, node, iops } => {
-                vec![store.into(), what as u64, node.into(), iops]
+            Self::StoreNotified { store, what: notice, node, iops } => {
+                vec![store.into(), notice as u64, node.into(), iops]
             }
             Self::EtcdLed { member } => vec![member.map_or(u64::MAX, u64::from)],
             Self::Disturbed { until_ns } => vec![until_ns],

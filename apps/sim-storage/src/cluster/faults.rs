@@ -76,11 +76,11 @@ impl Control {
                 self.etcd.slow_down(until, *percent);
                 self.plan(until, ControlEvent::EtcdQuick);
             }
-            Fault::Cut { nodes, members, directions: ways } => {
+            Fault::Cut { nodes, members, directions } => {
                 for node in nodes {
                     for member in members {
-                        for way in ways {
-                            self.network.cut(*node, *member, *way, until);
+                        for direction in directions {
+                            self.network.cut(*node, *member, *direction, until);
                         }
                     }
                 }
@@ -133,11 +133,11 @@ impl Control {
         host.epoch += 1;
         let (until, epoch) = (host.still_until, host.epoch);
         // A node whose daemon ended has no limit.
-        for at in 0..self.host(node).participants.len() {
-            let store = self.host(node).participants[at].store;
-            let to = NodeLimit::default();
-            model.set_limit(now, node, store, to);
-            self.facts.push(ClusterFact::LimitSet { node, store, to });
+        for index in 0..self.host(node).participants.len() {
+            let store = self.host(node).participants[index].store;
+            let limit = NodeLimit::default();
+            model.set_limit(now, node, store, limit);
+            self.facts.push(ClusterFact::LimitSet { node, store, to: limit });
         }
         self.plan(until, ControlEvent::Begin { node, epoch });
     }
@@ -154,7 +154,7 @@ pub(crate) fn draw(
     let node = random.below(nodes.into()) as u32;
     let store = random.below(stores.into()) as u32;
     let member = random.below(members.into()) as u32;
-    let ways = match random.below(4) {
+    let directions = match random.below(4) {
         0 => vec![Direction::ToEtcd],
         1 => vec![Direction::ToNode],
         _ => vec![Direction::ToEtcd, Direction::ToNode],
@@ -162,14 +162,16 @@ pub(crate) fn draw(
     let fault = match random.below(12) {
         0 => Fault::EtcdDown { members: vec![member] },
         // All members except one fail: etcd has no majority until one is restored.
-        1 => Fault::EtcdDown { members: (0..members).filter(|of| *of != member).collect() },
+        1 => Fault::EtcdDown {
+            members: (0..members).filter(|member_down| *member_down != member).collect(),
+        },
         2 => Fault::EtcdAlone { member },
         3 => Fault::EtcdLeaderDown,
         4 => Fault::EtcdSlow { percent: random.within(200, 100_000) },
-        5 => Fault::Cut { nodes: vec![node], members: (0..members).collect(), directions: ways },
+        5 => Fault::Cut { nodes: vec![node], members: (0..members).collect(), directions },
         6 => {
-            let some = random.within(1, nodes.into()) as u32;
-            Fault::Cut { nodes: (0..some).collect(), members: vec![member], directions: ways }
+            let node_count = random.within(1, nodes.into()) as u32;
+            Fault::Cut { nodes: (0..node_count).collect(), members: vec![member], directions }
         }
         7 => {
             let lost_permille = random.within(10, 400);

@@ -29,7 +29,7 @@ pub(crate) enum Purpose {
 pub(crate) struct PendingRequest {
     pub(crate) call: u64,
     pub(crate) purpose: Purpose,
-    pub(crate) at: Time,
+    pub(crate) time: Time,
 }
 
 /// Lease with which a node leads stores.
@@ -39,7 +39,7 @@ pub(crate) struct Session {
     /// Earliest expiry of the lease.
     pub(crate) until: Time,
     /// Time of the pending request for the lease.
-    pub(crate) asked: Option<Time>,
+    pub(crate) requested_at: Option<Time>,
 }
 
 /// Simulated state of a node.
@@ -60,7 +60,7 @@ pub(crate) struct Host {
     /// Time of the last message from etcd.
     pub(crate) last_message_at: Time,
     pub(crate) session: Session,
-    pub(crate) asked: Vec<PendingRequest>,
+    pub(crate) pending_requests: Vec<PendingRequest>,
 }
 
 impl Host {
@@ -72,7 +72,7 @@ impl Host {
         stores: &[u32],
         member: u32,
     ) -> Self {
-        let local = clock.at(Time::ZERO);
+        let local = clock.local_time(Time::ZERO);
         let participant = |store: &u32| {
             let member = machines.member(terms, local, NodeId(node), 1, DurableState::default());
             Participant::new(*store, member, machines.allocator(terms))
@@ -89,21 +89,21 @@ impl Host {
             requires_sync: true,
             last_message_at: Time::ZERO,
             session: Session::default(),
-            asked: Vec::new(),
+            pending_requests: Vec::new(),
         }
     }
 
     /// Resets the state that a restarted daemon does not keep.
     pub(crate) fn forget(&mut self, machines: &dyn Machines, terms: Parameters, now: Time) {
-        let (local, node) = (self.clock.at(now), NodeId(self.node));
+        let (local, node) = (self.clock.local_time(now), NodeId(self.node));
         let incarnation = u64::from(self.epoch) + 1;
         for participant in &mut self.participants {
-            let kept = participant.durable.clone();
-            let member = machines.member(terms, local, node, incarnation, kept.clone());
+            let durable = participant.durable.clone();
+            let member = machines.member(terms, local, node, incarnation, durable.clone());
             *participant = Participant::new(participant.store, member, machines.allocator(terms));
-            participant.durable = kept;
+            participant.durable = durable;
         }
-        self.asked.clear();
+        self.pending_requests.clear();
         self.session = Session::default();
         (self.requires_sync, self.has_missed) = (true, false);
     }
@@ -116,6 +116,6 @@ impl Host {
         (0..)
             .zip(&self.participants)
             .find(|(_, participant)| participant.store == store)
-            .map(|(at, _)| at)
+            .map(|(participant_number, _)| participant_number)
     }
 }

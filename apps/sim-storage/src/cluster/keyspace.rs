@@ -164,8 +164,8 @@ impl Keyspace {
     fn is_met(&self, condition: Condition) -> bool {
         match condition {
             Condition::Absent(key) => !self.entries.contains_key(&key),
-            Condition::Created(key, at) => {
-                self.entries.get(&key).is_some_and(|entry| entry.created == at)
+            Condition::Created(key, created) => {
+                self.entries.get(&key).is_some_and(|entry| entry.created == created)
             }
         }
     }
@@ -203,8 +203,8 @@ impl Keyspace {
             Keys::Store(store) => {
                 let reports = Key::Report(*store, 0)..=Key::Report(*store, u32::MAX);
                 let grants = Key::Grant(*store, 0)..=Key::Grant(*store, u32::MAX);
-                let all = self.entries.range(reports).chain(self.entries.range(grants));
-                all.map(|(key, entry)| (*key, entry.clone())).collect()
+                let entries = self.entries.range(reports).chain(self.entries.range(grants));
+                entries.map(|(key, entry)| (*key, entry.clone())).collect()
             }
         }
     }
@@ -218,39 +218,42 @@ mod tests {
     fn who_was_elected_writes_until_its_lease_ends_and_nobody_else_does() {
         let mut keys = Keyspace::default();
         let mut changed = Vec::new();
-        let mut ask = |keys: &mut Keyspace, s: u64, request| {
+        let mut execute = |keys: &mut Keyspace, s: u64, request| {
             keys.execute(Time::from_ns(s * 1_000_000_000), request, &mut changed)
         };
         let lease = |answer| match answer {
             Response::Leased(lease) => lease,
             other => panic!("{other:?}"),
         };
-        let one = lease(ask(&mut keys, 0, Request::Lease(5_000_000_000)));
-        let two = lease(ask(&mut keys, 0, Request::Lease(5_000_000_000)));
+        let first_lease = lease(execute(&mut keys, 0, Request::Lease(5_000_000_000)));
+        let second_lease = lease(execute(&mut keys, 0, Request::Lease(5_000_000_000)));
         let elect = |node, lease| {
-            let put = Change::Put(Key::Leader(7), Value::Node(node, 1), Some(lease));
-            Request::Commit(Some(Condition::Absent(Key::Leader(7))), vec![put])
+            let put_leader = Change::Put(Key::Leader(7), Value::Node(node, 1), Some(lease));
+            Request::Commit(Some(Condition::Absent(Key::Leader(7))), vec![put_leader])
         };
-        let Response::Made(term) = ask(&mut keys, 0, elect(1, one)) else { panic!() };
-        assert!(matches!(ask(&mut keys, 0, elect(2, two)), Response::ConditionFailed));
+        let Response::Made(term) = execute(&mut keys, 0, elect(1, first_lease)) else { panic!() };
+        assert!(matches!(execute(&mut keys, 0, elect(2, second_lease)), Response::ConditionFailed));
         let fenced = |term| {
-            let put = Change::Put(Key::Grant(7, 1), Value::Node(0, 1), None);
-            Request::Commit(Some(Condition::Created(Key::Leader(7), term)), vec![put])
+            let put_grant = Change::Put(Key::Grant(7, 1), Value::Node(0, 1), None);
+            Request::Commit(Some(Condition::Created(Key::Leader(7), term)), vec![put_grant])
         };
-        assert!(matches!(ask(&mut keys, 1, fenced(term)), Response::Made(_)));
-        assert!(matches!(ask(&mut keys, 4, Request::KeepAlive(one)), Response::IsAlive(true)));
-        assert_eq!(keys.ends(one), Some(Time::from_ns(9_000_000_000)));
-        assert_eq!(keys.ends(two), Some(Time::from_ns(5_000_000_000)));
-        let mut gone = Vec::new();
-        keys.end(one, &mut gone);
-        assert!(matches!(gone[..], [(Key::Leader(7), None)]), "{gone:?}");
-        let mut ask = |request| keys.execute(Time::ZERO, request, &mut changed);
-        assert!(matches!(ask(Request::KeepAlive(one)), Response::IsAlive(false)));
-        assert!(matches!(ask(fenced(term)), Response::ConditionFailed));
-        let Response::Made(next) = ask(elect(2, two)) else { panic!() };
+        assert!(matches!(execute(&mut keys, 1, fenced(term)), Response::Made(_)));
+        assert!(matches!(
+            execute(&mut keys, 4, Request::KeepAlive(first_lease)),
+            Response::IsAlive(true)
+        ));
+        assert_eq!(keys.ends(first_lease), Some(Time::from_ns(9_000_000_000)));
+        assert_eq!(keys.ends(second_lease), Some(Time::from_ns(5_000_000_000)));
+        let mut removed = Vec::new();
+        keys.end(first_lease, &mut removed);
+        assert!(matches!(removed[..], [(Key::Leader(7), None)]), "{removed:?}");
+        let mut execute = |request| keys.execute(Time::ZERO, request, &mut changed);
+        assert!(matches!(execute(Request::KeepAlive(first_lease)), Response::IsAlive(false)));
+        assert!(matches!(execute(fenced(term)), Response::ConditionFailed));
+        let Response::Made(next) = execute(elect(2, second_lease)) else { panic!() };
         assert!(next > term, "a later term is higher");
-        assert!(matches!(ask(fenced(term)), Response::ConditionFailed));
-        let Response::View(all) = ask(Request::Read(Keys::Store(7))) else { panic!() };
-        assert!(matches!(all[..], [(Key::Grant(7, 1), _)]), "{all:?}");
+        assert!(matches!(execute(fenced(term)), Response::ConditionFailed));
+        let Response::View(entries) = execute(Request::Read(Keys::Store(7))) else { panic!() };
+        assert!(matches!(entries[..], [(Key::Grant(7, 1), _)]), "{entries:?}");
     }
 }

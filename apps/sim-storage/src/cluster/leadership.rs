@@ -30,41 +30,41 @@ impl Control {
     pub(crate) fn check_leadership(
         &mut self,
         now: Time,
-        at: ParticipantId,
+        participant_id: ParticipantId,
         model: &mut dyn DiskModel,
     ) {
-        let host = &self.hosts[at.0 as usize];
-        let me = (at.0, u64::from(host.epoch) + 1);
+        let host = &self.hosts[participant_id.0 as usize];
+        let own_start = (participant_id.0, u64::from(host.epoch) + 1);
         let has_session = host.has_session(now);
-        let participant = self.participant(at);
-        let mine = participant.leader.filter(|(node, start, _)| (*node, *start) == me);
+        let participant = self.participant(participant_id);
+        let own_leader = participant.leader.filter(|(node, start, _)| (*node, *start) == own_start);
         let is_idle = participant.leadership == Leadership::None
             && participant.leaving_term.is_none()
             && has_session;
-        if let Some((_, _, term)) = mine.filter(|_| is_idle) {
+        if let Some((_, _, term)) = own_leader.filter(|_| is_idle) {
             if term > participant.served {
-                self.record_leader(now, at, mine, model);
+                self.record_leader(now, participant_id, own_leader, model);
             } else {
                 participant.leaving_term = Some((term, false));
             }
         }
-        self.pursue_leadership(now, at);
+        self.pursue_leadership(now, participant_id);
     }
 
     /// Campaigns for a store without a leader, and gives up keys of ended terms.
-    pub(crate) fn pursue_leadership(&mut self, now: Time, at: ParticipantId) {
-        let node = at.0;
-        if let Some((term, false)) = self.participant(at).leaving_term {
-            let store = self.participant(at).store;
-            self.participant(at).leaving_term = Some((term, true));
+    pub(crate) fn pursue_leadership(&mut self, now: Time, participant_id: ParticipantId) {
+        let node = participant_id.0;
+        if let Some((term, false)) = self.participant(participant_id).leaving_term {
+            let store = self.participant(participant_id).store;
+            self.participant(participant_id).leaving_term = Some((term, true));
             let condition = Condition::Created(Key::Leader(store), term);
             let request =
                 Request::Commit(Some(condition), vec![Change::Remove(Key::Leader(store))]);
-            self.send_request(now, node, request, Purpose::Leave(at.1, term));
+            self.send_request(now, node, request, Purpose::Leave(participant_id.1, term));
         }
         let host = &self.hosts[node as usize];
         let (has_session, lease, epoch) = (host.has_session(now), host.session.lease, host.epoch);
-        let participant = self.participant(at);
+        let participant = self.participant(participant_id);
         if participant.leader.is_some()
             || participant.candidacy.campaign_at() > now
             || participant.leadership != Leadership::None
@@ -75,74 +75,81 @@ impl Control {
         }
         participant.leadership = Leadership::Campaigns;
         let key = Key::Leader(participant.store);
-        let put = Change::Put(key, Value::Node(node, u64::from(epoch) + 1), lease);
-        let request = Request::Commit(Some(Condition::Absent(key)), vec![put]);
-        self.send_request(now, node, request, Purpose::Campaign(at.1));
+        let put_leader = Change::Put(key, Value::Node(node, u64::from(epoch) + 1), lease);
+        let request = Request::Commit(Some(Condition::Absent(key)), vec![put_leader]);
+        self.send_request(now, node, request, Purpose::Campaign(participant_id.1));
     }
 
-    pub(crate) fn not_elected(&mut self, at: ParticipantId) {
-        let participant = self.participant(at);
+    pub(crate) fn not_elected(&mut self, participant_id: ParticipantId) {
+        let participant = self.participant(participant_id);
         if participant.leadership == Leadership::Campaigns {
             participant.leadership = Leadership::None;
         }
         // Reads who was elected, which may be this node.
-        self.host(at.0).requires_sync = true;
+        self.host(participant_id.0).requires_sync = true;
     }
 
-    pub(crate) fn retry_leave(&mut self, at: ParticipantId) {
-        if let Some((_, is_asked)) = &mut self.participant(at).leaving_term {
-            *is_asked = false;
+    pub(crate) fn retry_leave(&mut self, participant_id: ParticipantId) {
+        if let Some((_, is_requested)) = &mut self.participant(participant_id).leaving_term {
+            *is_requested = false;
         }
     }
 
-    pub(crate) fn handle_left(&mut self, at: ParticipantId, term: u64) {
-        let participant = self.participant(at);
-        participant.leaving_term = participant.leaving_term.filter(|(leaves, _)| *leaves != term);
+    pub(crate) fn handle_left(&mut self, participant_id: ParticipantId, term: u64) {
+        let participant = self.participant(participant_id);
+        participant.leaving_term =
+            participant.leaving_term.filter(|(leaving_term, _)| *leaving_term != term);
     }
 
     /// Records the leader of a store: node, start of its daemon and revision; or none.
     pub(crate) fn record_leader(
         &mut self,
         now: Time,
-        at: ParticipantId,
+        participant_id: ParticipantId,
         leader: Option<(u32, u64, u64)>,
         model: &mut dyn DiskModel,
     ) {
-        let host = &self.hosts[at.0 as usize];
-        let me = (at.0, u64::from(host.epoch) + 1);
+        let host = &self.hosts[participant_id.0 as usize];
+        let own_start = (participant_id.0, u64::from(host.epoch) + 1);
         let has_session = host.has_session(now);
-        let participant = self.participant(at);
+        let participant = self.participant(participant_id);
         if leader.is_none() && participant.leader.is_some() {
             participant.candidacy.handle_vacant(now);
         }
         participant.leader = leader;
-        let mine = leader.filter(|(node, start, _)| (*node, *start) == me).map(|of| of.2);
+        let own_term =
+            leader.filter(|(node, start, _)| (*node, *start) == own_start).map(|leader| leader.2);
         if let Leadership::Reads(term) | Leadership::Leads(term) = participant.leadership {
-            if mine != Some(term) {
-                self.lose_leadership(now, at, model);
+            if own_term != Some(term) {
+                self.lose_leadership(now, participant_id, model);
             }
-        } else if let Some(term) = mine {
+        } else if let Some(term) = own_term {
             if term > participant.served && has_session {
                 participant.served = term;
                 participant.leadership = Leadership::Reads(term);
                 let store = participant.store as usize;
-                self.listeners[store].push(at.0);
-                self.read_records(now, at, term);
+                self.listeners[store].push(participant_id.0);
+                self.read_records(now, participant_id, term);
             }
         } else if leader.is_none() {
-            self.pursue_leadership(now, at);
+            self.pursue_leadership(now, participant_id);
         }
     }
 
-    pub(crate) fn read_records(&mut self, now: Time, at: ParticipantId, term: u64) {
-        let participant = self.participant(at);
+    pub(crate) fn read_records(&mut self, now: Time, participant_id: ParticipantId, term: u64) {
+        let participant = self.participant(participant_id);
         if participant.leadership != Leadership::Reads(term)
             && participant.leadership != Leadership::Leads(term)
         {
             return;
         }
         let request = Request::Read(Keys::Store(participant.store));
-        self.send_request(now, at.0, request, Purpose::ReadRecords(at.1, term));
+        self.send_request(
+            now,
+            participant_id.0,
+            request,
+            Purpose::ReadRecords(participant_id.1, term),
+        );
     }
 
     /// Reads all reports again if the node leads and may have missed some.
@@ -157,12 +164,12 @@ impl Control {
     pub(crate) fn take_leadership(
         &mut self,
         now: Time,
-        at: ParticipantId,
+        participant_id: ParticipantId,
         term: u64,
         entries: Vec<(Key, Entry)>,
         model: &mut dyn DiskModel,
     ) {
-        let participant = self.participant(at);
+        let participant = self.participant(participant_id);
         let (store, is_new) =
             (participant.store, participant.leadership == Leadership::Reads(term));
         if !is_new && participant.leadership != Leadership::Leads(term) {
@@ -182,7 +189,7 @@ impl Control {
         if is_new {
             participant.leadership = Leadership::Leads(term);
             self.counts.terms += 1;
-            self.facts.push(ClusterFact::Leads { node: at.0, store, term });
+            self.facts.push(ClusterFact::Leads { node: participant_id.0, store, term });
             let grants = records.into_iter().map(|(node, grant)| (node, (*grant).clone()));
             let event = AllocatorEvent::Elected {
                 term: Term(term),
@@ -190,23 +197,23 @@ impl Control {
                 records: grants.collect(),
                 policies: Vec::new(),
             };
-            self.pass_to_allocator(now, at, &event, model);
+            self.pass_to_allocator(now, participant_id, &event, model);
         }
         for report in reports {
             let event = AllocatorEvent::Reported { report: (*report).clone() };
-            self.pass_to_allocator(now, at, &event, model);
+            self.pass_to_allocator(now, participant_id, &event, model);
         }
     }
 
     pub(crate) fn pass_to_allocator(
         &mut self,
         now: Time,
-        at: ParticipantId,
+        participant_id: ParticipantId,
         event: &AllocatorEvent,
         model: &mut dyn DiskModel,
     ) {
-        let local = self.local(now, at);
-        let participant = self.participant(at);
+        let local = self.local(now, participant_id);
+        let participant = self.participant(participant_id);
         // Reports that arrive before the records are read are ignored.
         if !matches!(participant.leadership, Leadership::Leads(_))
             && !matches!(event, AllocatorEvent::Deposed)
@@ -214,83 +221,89 @@ impl Control {
             return;
         }
         participant.allocator.handle(local, event);
-        self.carry_out_allocator(now, at, model);
+        self.carry_out_allocator(now, participant_id, model);
     }
 
     pub(crate) fn carry_out_allocator(
         &mut self,
         now: Time,
-        at: ParticipantId,
+        participant_id: ParticipantId,
         model: &mut dyn DiskModel,
     ) {
-        let store = self.participant(at).store;
-        while let Some(action) = self.participant(at).allocator.poll_action() {
+        let store = self.participant(participant_id).store;
+        while let Some(action) = self.participant(participant_id).allocator.poll_action() {
             match action {
-                AllocatorAction::Write { term, grants, forgotten } => {
-                    let put = |(NodeId(node), grant): (NodeId, NodeGrant)| {
+                AllocatorAction::Write { term, grants, forgotten: forgotten_nodes } => {
+                    let put_grant = |(NodeId(node), grant): (NodeId, NodeGrant)| {
                         Change::Put(Key::Grant(store, node), Value::Grant(Rc::new(grant)), None)
                     };
-                    let gone = |NodeId(node): NodeId| Change::Remove(Key::Grant(store, node));
-                    let mut changes: Vec<Change> = grants.into_iter().map(put).collect();
-                    changes.extend(forgotten.into_iter().map(gone));
-                    let participant = self.participant(at);
+                    let remove_grant =
+                        |NodeId(node): NodeId| Change::Remove(Key::Grant(store, node));
+                    let mut changes: Vec<Change> = grants.into_iter().map(put_grant).collect();
+                    changes.extend(forgotten_nodes.into_iter().map(remove_grant));
+                    let participant = self.participant(participant_id);
                     while !changes.is_empty() {
-                        let rest = changes.split_off(changes.len().min(CHANGES_MAX));
-                        participant.writes.push_back(std::mem::replace(&mut changes, rest));
+                        let remaining = changes.split_off(changes.len().min(CHANGES_MAX));
+                        participant.writes.push_back(std::mem::replace(&mut changes, remaining));
                     }
-                    self.write_next(now, at, term.0);
+                    self.write_next(now, participant_id, term.0);
                 }
                 AllocatorAction::Resign { term } => {
                     self.counts.resigned += 1;
-                    self.participant(at).leaving_term = Some((term.0, false));
-                    self.lose_leadership(now, at, model);
-                    self.pursue_leadership(now, at);
+                    self.participant(participant_id).leaving_term = Some((term.0, false));
+                    self.lose_leadership(now, participant_id, model);
+                    self.pursue_leadership(now, participant_id);
                 }
                 AllocatorAction::Notify { notice } => self.report_store_notice(store, &notice),
             }
         }
-        self.arm(at, Machine::Allocator);
+        self.arm(participant_id, Machine::Allocator);
     }
 
     /// Sends the next transaction with grants. Returns true if there is one.
-    fn write_next(&mut self, now: Time, at: ParticipantId, term: u64) -> bool {
-        let participant = self.participant(at);
+    fn write_next(&mut self, now: Time, participant_id: ParticipantId, term: u64) -> bool {
+        let participant = self.participant(participant_id);
         let condition = Condition::Created(Key::Leader(participant.store), term);
         let Some(changes) = participant.writes.pop_front() else { return false };
         let request = Request::Commit(Some(condition), changes);
-        self.send_request(now, at.0, request, Purpose::Write(at.1, term));
+        self.send_request(now, participant_id.0, request, Purpose::Write(participant_id.1, term));
         true
     }
 
     pub(crate) fn written(
         &mut self,
         now: Time,
-        at: ParticipantId,
+        participant_id: ParticipantId,
         term: u64,
-        is_made: bool,
+        is_written: bool,
         model: &mut dyn DiskModel,
     ) {
-        if self.participant(at).leadership != Leadership::Leads(term) {
+        if self.participant(participant_id).leadership != Leadership::Leads(term) {
             return;
         }
-        if is_made && self.write_next(now, at, term) {
+        if is_written && self.write_next(now, participant_id, term) {
             return;
         }
-        self.participant(at).writes.clear();
-        let event = if is_made { AllocatorEvent::Written } else { AllocatorEvent::WriteFailed };
-        self.pass_to_allocator(now, at, &event, model);
+        self.participant(participant_id).writes.clear();
+        let event = if is_written { AllocatorEvent::Written } else { AllocatorEvent::WriteFailed };
+        self.pass_to_allocator(now, participant_id, &event, model);
     }
 
     /// Ends the node's leadership of the store.
-    fn lose_leadership(&mut self, now: Time, at: ParticipantId, model: &mut dyn DiskModel) {
-        let participant = self.participant(at);
+    fn lose_leadership(
+        &mut self,
+        now: Time,
+        participant_id: ParticipantId,
+        model: &mut dyn DiskModel,
+    ) {
+        let participant = self.participant(participant_id);
         let (store, leadership) =
             (participant.store, std::mem::replace(&mut participant.leadership, Leadership::None));
         participant.writes.clear();
-        self.listeners[store as usize].retain(|node| *node != at.0);
+        self.listeners[store as usize].retain(|node| *node != participant_id.0);
         if let Leadership::Leads(term) = leadership {
-            self.facts.push(ClusterFact::LeadershipEnded { node: at.0, store, term });
-            self.pass_to_allocator(now, at, &AllocatorEvent::Deposed, model);
+            self.facts.push(ClusterFact::LeadershipEnded { node: participant_id.0, store, term });
+            self.pass_to_allocator(now, participant_id, &AllocatorEvent::Deposed, model);
         }
     }
 
@@ -302,7 +315,7 @@ impl Control {
     }
 
     fn report_store_notice(&mut self, store: u32, notice: &Notice) {
-        let (what, node, iops) = match notice {
+        let (notice, node, iops) = match notice {
             Notice::Refused { node, admission } => {
                 (StoreNotice::Refused, node.0, admission.requested_iops)
             }
@@ -322,6 +335,6 @@ impl Control {
             }
             _ => (StoreNotice::Other, 0, 0),
         };
-        self.facts.push(ClusterFact::StoreNotified { store, what, node, iops });
+        self.facts.push(ClusterFact::StoreNotified { store, what: notice, node, iops });
     }
 }

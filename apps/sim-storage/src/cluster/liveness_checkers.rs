@@ -72,7 +72,7 @@ struct UnmetDemand {
     demand_since: u64,
     /// Time from which the minimum is owed; `u64::MAX` if it exceeds the reservable capacity.
     from: u64,
-    done: u64,
+    delivered: u64,
 }
 
 /// Checks that a disk with demand gets its minimum, from 5 s after it was set, independent of
@@ -92,21 +92,21 @@ pub(crate) struct Minimums {
 }
 
 impl Minimums {
-    pub(crate) fn new(place: &DiskLocations, terms: &Parameters) -> Self {
-        let room = |(capability, nodes): (&u64, &u64)| {
+    pub(crate) fn new(locations: &DiskLocations, terms: &Parameters) -> Self {
+        let available = |(capability, nodes): (&u64, &u64)| {
             let promisable = capability * GUARANTEED_PERCENT_MAX / 100;
             (promisable.saturating_sub(nodes * terms.floor_iops), 0)
         };
         Self {
-            disks: vec![UnmetDemand::default(); place.disks.len()],
-            refused: vec![0; place.capacities.len()],
-            room: place.capacities.iter().zip(&place.nodes).map(room).collect(),
+            disks: vec![UnmetDemand::default(); locations.disks.len()],
+            refused: vec![0; locations.capacities.len()],
+            room: locations.capacities.iter().zip(&locations.nodes).map(available).collect(),
             still_until: BTreeMap::new(),
             stores_until: 0,
             // The cluster has to elect leaders first.
-            disturbed_until: place.recovery_ns,
+            disturbed_until: locations.recovery_ns,
             window: 0,
-            locations: place.clone(),
+            locations: locations.clone(),
         }
     }
 
@@ -116,76 +116,82 @@ impl Minimums {
 
     fn limit(&mut self, now: u64, disk: u32, min: u64) {
         let (node, store) = self.locations.disks[disk as usize];
-        let from = self.unmet_since(now);
-        let (most, promised) = self.room[store as usize];
-        let of = &mut self.disks[disk as usize];
-        let (before, was_owed) = (std::mem::replace(&mut of.min, min), of.from < u64::MAX);
-        let owed = if was_owed { before } else { 0 };
-        let then = promised - owed + min;
-        if min > owed && then > most {
-            of.from = u64::MAX;
+        let start = self.unmet_since(now);
+        let (limit, promised) = self.room[store as usize];
+        let unmet = &mut self.disks[disk as usize];
+        let (before, was_owed) = (std::mem::replace(&mut unmet.min, min), unmet.from < u64::MAX);
+        let previous_min = if was_owed { before } else { 0 };
+        let new_sum = promised - previous_min + min;
+        if min > previous_min && new_sum > limit {
+            unmet.from = u64::MAX;
             self.refused[store as usize] += 1;
-            self.room[store as usize].1 -= owed;
+            self.room[store as usize].1 -= previous_min;
             // The minimums of a node are admitted together or not at all.
-            for (other, place) in self.disks.iter_mut().zip(&self.locations.disks) {
-                if *place == (node, store) && other.from > now && other.from < u64::MAX {
+            for (other, location) in self.disks.iter_mut().zip(&self.locations.disks) {
+                if *location == (node, store) && other.from > now && other.from < u64::MAX {
                     other.from = u64::MAX;
                     self.room[store as usize].1 -= other.min;
                 }
             }
             return;
         }
-        if min > owed {
-            of.from = from;
+        if min > previous_min {
+            unmet.from = start;
         }
-        self.room[store as usize].1 = then;
-        self.reconsider(store, from);
+        self.room[store as usize].1 = new_sum;
+        self.reconsider(store, start);
     }
 
     /// Reconsiders minimums that exceeded the capacity.
-    fn reconsider(&mut self, store: u32, from: u64) {
+    fn reconsider(&mut self, store: u32, start: u64) {
         if self.refused[store as usize] == 0 {
             return;
         }
-        let (most, promised) = self.room[store as usize];
-        let all = self.disks.iter_mut().zip(&self.locations.disks);
-        let mut waiting: Vec<&mut UnmetDemand> = all
-            .filter(|(of, (_, on))| *on == store && of.from == u64::MAX)
-            .map(|(of, _)| of)
+        let (limit, promised) = self.room[store as usize];
+        let unmet_demands = self.disks.iter_mut().zip(&self.locations.disks);
+        let mut waiting: Vec<&mut UnmetDemand> = unmet_demands
+            .filter(|(unmet, (_, store_index))| *store_index == store && unmet.from == u64::MAX)
+            .map(|(unmet, _)| unmet)
             .collect();
-        let asked: u64 = waiting.iter().map(|of| of.min).sum();
-        if promised + asked <= most {
+        let requested: u64 = waiting.iter().map(|unmet| unmet.min).sum();
+        if promised + requested <= limit {
             self.refused[store as usize] = 0;
-            waiting.iter_mut().for_each(|of| of.from = from);
-            self.room[store as usize].1 += asked;
+            waiting.iter_mut().for_each(|unmet| unmet.from = start);
+            self.room[store as usize].1 += requested;
         }
     }
 
     fn judge(&mut self, now: u64, complaints: &mut Complaints) {
-        let (from, length) = (self.window, now - self.window);
+        let (window_start, length) = (self.window, now - self.window);
         self.window = now;
         // Only complete reporting intervals in the window count.
         let length = length / self.locations.report_interval_ns * self.locations.report_interval_ns;
-        let is_well = self.stores_until + self.locations.store_recovery_ns <= from;
-        for (disk, of) in (0_u32..).zip(&mut self.disks) {
-            let done = std::mem::take(&mut of.done);
+        let is_well = self.stores_until + self.locations.store_recovery_ns <= window_start;
+        for (disk, unmet) in (0_u32..).zip(&mut self.disks) {
+            let delivered = std::mem::take(&mut unmet.delivered);
             let (node, store) = self.locations.disks[disk as usize];
-            let still = self.still_until.get(&node).copied().unwrap_or_default();
-            let still = if still > 0 { still + self.locations.store_recovery_ns } else { 0 };
-            let is_quiet = still <= from && of.from <= from && of.demand_since <= from;
-            if !is_well || !is_quiet || of.min == 0 || of.demand == 0 {
+            let stopped_until = self.still_until.get(&node).copied().unwrap_or_default();
+            let stopped_until = if stopped_until > 0 {
+                stopped_until + self.locations.store_recovery_ns
+            } else {
+                0
+            };
+            let is_quiet = stopped_until <= window_start
+                && unmet.from <= window_start
+                && unmet.demand_since <= window_start;
+            if !is_well || !is_quiet || unmet.min == 0 || unmet.demand == 0 {
                 continue;
             }
             complaints.judged += 1;
-            let rate = u128::from(of.min.min(of.demand));
-            let owed = rate * u128::from(length) / u128::from(SECOND);
-            let least = (owed * MET_PERCENT / 100) as u64;
-            if done + 2 * self.locations.largest < least {
-                let what = format!(
-                    "disk {disk} of node {node} on store {store}: {done} operations delivered, \
-                     {owed} guaranteed"
+            let rate = u128::from(unmet.min.min(unmet.demand));
+            let guaranteed = rate * u128::from(length) / u128::from(SECOND);
+            let min_delivered = (guaranteed * MET_PERCENT / 100) as u64;
+            if delivered + 2 * self.locations.largest < min_delivered {
+                let complaint = format!(
+                    "disk {disk} of node {node} on store {store}: {delivered} operations \
+                     delivered, {guaranteed} guaranteed"
                 );
-                complaints.add(Time::from_ns(now), "minimums", what);
+                complaints.add(Time::from_ns(now), "minimums", complaint);
             }
         }
     }
@@ -200,11 +206,11 @@ impl<F: AsDiskFact> Checker<F> for Minimums {
         match fact.disk_fact() {
             Some(DiskFact::Limits { disk, min_iops, .. }) => self.limit(now, disk, min_iops),
             Some(DiskFact::Demand { disk, iops }) => {
-                let of = &mut self.disks[disk as usize];
-                (of.demand, of.demand_since) = (iops, now + SECOND);
+                let unmet = &mut self.disks[disk as usize];
+                (unmet.demand, unmet.demand_since) = (iops, now + SECOND);
             }
             Some(DiskFact::Done { disk, operations }) => {
-                self.disks[disk as usize].done += operations;
+                self.disks[disk as usize].delivered += operations;
             }
             Some(DiskFact::StoresDisturbed { until_ns }) => {
                 self.stores_until = self.stores_until.max(until_ns);
@@ -215,10 +221,12 @@ impl<F: AsDiskFact> Checker<F> for Minimums {
             Some(ClusterFact::Disturbed { until_ns }) => {
                 self.disturbed_until =
                     self.disturbed_until.max(until_ns + self.locations.recovery_ns);
-                let from = self.disturbed_until + JUDGED_NS;
+                let quiet_from = self.disturbed_until + JUDGED_NS;
                 // Minimums set earlier remain owed.
-                for of in self.disks.iter_mut().filter(|of| of.from > now && of.from < u64::MAX) {
-                    of.from = from;
+                for unmet in
+                    self.disks.iter_mut().filter(|unmet| unmet.from > now && unmet.from < u64::MAX)
+                {
+                    unmet.from = quiet_from;
                 }
             }
             Some(ClusterFact::Still { node, until_ns }) => {
@@ -265,58 +273,59 @@ pub(crate) struct Spare {
 }
 
 impl Spare {
-    pub(crate) fn new(place: &DiskLocations, terms: &Parameters) -> Self {
-        let usage = Usage { quiet_from: place.recovery_ns, ..Usage::default() };
-        let mut stores = vec![usage; place.capacities.len()];
-        for (node, store) in &place.disks {
+    pub(crate) fn new(locations: &DiskLocations, terms: &Parameters) -> Self {
+        let usage = Usage { quiet_from: locations.recovery_ns, ..Usage::default() };
+        let mut stores = vec![usage; locations.capacities.len()];
+        for (node, store) in &locations.disks {
             stores[*store as usize].nodes.insert(*node, (terms.floor_iops, 0));
         }
         Self {
             floor: terms.floor_iops,
-            minimums: vec![0; place.disks.len()],
-            maximums: vec![u64::MAX; place.disks.len()],
-            demand: vec![0; place.disks.len()],
-            usable: vec![0; place.capacities.len()],
+            minimums: vec![0; locations.disks.len()],
+            maximums: vec![u64::MAX; locations.disks.len()],
+            demand: vec![0; locations.disks.len()],
+            usable: vec![0; locations.capacities.len()],
             stores,
             window: 0,
-            locations: place.clone(),
+            locations: locations.clone(),
         }
     }
 
     fn judge(&mut self, now: u64, complaints: &mut Complaints) {
-        let (from, length) = (self.window, now - self.window);
+        let (window_start, length) = (self.window, now - self.window);
         self.window = now;
         let usable = self.usable();
         let before = std::mem::replace(&mut self.usable, usable.clone());
-        for (store, of) in (0_usize..).zip(&mut self.stores) {
-            if !of.waiting.is_empty() {
-                of.waited += now - of.since.max(from);
+        for (store, usage) in (0_usize..).zip(&mut self.stores) {
+            if !usage.waiting.is_empty() {
+                usage.waited += now - usage.since.max(window_start);
             }
-            of.since = now;
-            let waited = std::mem::take(&mut of.waited);
+            usage.since = now;
+            let waited_ns = std::mem::take(&mut usage.waited);
             let (mut used, mut idle) = (0, 0);
-            for (node, (reserved, done)) in &mut of.nodes {
-                let done = std::mem::take(done);
-                used += done;
-                if !of.waiting.contains_key(node) {
-                    idle += done / 8;
+            for (node, (reserved, delivered)) in &mut usage.nodes {
+                let delivered = std::mem::take(delivered);
+                used += delivered;
+                if !usage.waiting.contains_key(node) {
+                    idle += delivered / 8;
                 }
                 let reserved = (*reserved).max(self.floor) * (length / 1_000_000) / 1000;
-                idle += reserved.saturating_sub(done);
+                idle += reserved.saturating_sub(delivered);
             }
-            if of.quiet_from > from || waited * 100 < length * WAITED_PERCENT {
+            if usage.quiet_from > window_start || waited_ns * 100 < length * WAITED_PERCENT {
                 continue;
             }
             complaints.judged += 1;
             let usable = usable[store].min(before[store]);
-            let can = self.locations.capacities[store].min(usable) * (length / 1_000_000) / 1000;
-            let least = can.saturating_sub(idle) * USED_PERCENT / 100;
-            if used < least {
-                let what = format!(
-                    "store {store}: {used} operations while requests were queued; {can} are \
+            let capacity =
+                self.locations.capacities[store].min(usable) * (length / 1_000_000) / 1000;
+            let min_used = capacity.saturating_sub(idle) * USED_PERCENT / 100;
+            if used < min_used {
+                let complaint = format!(
+                    "store {store}: {used} operations while requests were queued; {capacity} are \
                      possible and {idle} may be unused"
                 );
-                complaints.add(Time::from_ns(now), "spare", what);
+                complaints.add(Time::from_ns(now), "spare", complaint);
             }
         }
     }
@@ -324,17 +333,17 @@ impl Spare {
     /// Returns the total demand within the maximums of all disks of each store.
     fn usable(&self) -> Vec<u64> {
         let mut usable = vec![0_u64; self.locations.capacities.len()];
-        for ((_, store), (wants, max)) in
+        for ((_, store), (demand, max)) in
             self.locations.disks.iter().zip(self.demand.iter().zip(&self.maximums))
         {
-            let of = &mut usable[*store as usize];
-            *of = of.saturating_add(*wants.min(max));
+            let usable_iops = &mut usable[*store as usize];
+            *usable_iops = usable_iops.saturating_add(*demand.min(max));
         }
         usable
     }
 
     fn disturb(&mut self, until: u64) {
-        self.stores.iter_mut().for_each(|of| of.disturb(until));
+        self.stores.iter_mut().for_each(|usage| usage.disturb(until));
     }
 }
 
@@ -349,11 +358,11 @@ impl<F: AsDiskFact> Checker<F> for Spare {
                 self.maximums[disk as usize] = max_iops;
                 let (node, store) = self.locations.disks[disk as usize];
                 let before = std::mem::replace(&mut self.minimums[disk as usize], min_iops);
-                let of = &mut self.stores[store as usize];
-                if let Some((reserved, _)) = of.nodes.get_mut(&node) {
+                let usage = &mut self.stores[store as usize];
+                if let Some((reserved, _)) = usage.nodes.get_mut(&node) {
                     *reserved = *reserved + min_iops - before;
                 }
-                of.disturb(now + JUDGED_NS);
+                usage.disturb(now + JUDGED_NS);
             }
             Some(DiskFact::Demand { disk, iops }) => {
                 let store = self.locations.disks[disk as usize].1 as usize;
@@ -364,20 +373,20 @@ impl<F: AsDiskFact> Checker<F> for Spare {
             }
             Some(DiskFact::Done { disk, operations }) => {
                 let (node, store) = self.locations.disks[disk as usize];
-                if let Some((_, done)) = self.stores[store as usize].nodes.get_mut(&node) {
-                    *done += operations;
+                if let Some((_, delivered)) = self.stores[store as usize].nodes.get_mut(&node) {
+                    *delivered += operations;
                 }
             }
-            Some(DiskFact::Waits { node, store, is_so }) => {
-                let of = &mut self.stores[store as usize];
-                if !of.waiting.is_empty() {
-                    of.waited += now - of.since.max(self.window);
+            Some(DiskFact::Waits { node, store, is_so: is_waiting }) => {
+                let usage = &mut self.stores[store as usize];
+                if !usage.waiting.is_empty() {
+                    usage.waited += now - usage.since.max(self.window);
                 }
-                of.since = now;
-                if is_so {
-                    of.waiting.insert(node, now);
+                usage.since = now;
+                if is_waiting {
+                    usage.waiting.insert(node, now);
                 } else {
-                    of.waiting.remove(&node);
+                    usage.waiting.remove(&node);
                 }
             }
             Some(DiskFact::StoresDisturbed { until_ns }) => {

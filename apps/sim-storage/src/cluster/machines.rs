@@ -40,7 +40,7 @@ pub(crate) trait Machines {
         now: Time,
         node: NodeId,
         incarnation: u64,
-        kept: DurableState,
+        durable: DurableState,
     ) -> Box<dyn MemberMachine>;
     /// Equivalent of [`Allocator::new`].
     fn allocator(&self, terms: Parameters) -> Box<dyn AllocatorMachine>;
@@ -56,9 +56,9 @@ impl Machines for Production {
         now: Time,
         node: NodeId,
         incarnation: u64,
-        kept: DurableState,
+        durable: DurableState,
     ) -> Box<dyn MemberMachine> {
-        Box::new(Member::new(terms, now, node, incarnation, kept))
+        Box::new(Member::new(terms, now, node, incarnation, durable))
     }
 
     fn allocator(&self, terms: Parameters) -> Box<dyn AllocatorMachine> {

@@ -20,7 +20,7 @@ impl Control {
     }
 
     pub(crate) fn local(&self, now: Time, (node, _): ParticipantId) -> Time {
-        self.hosts[node as usize].clock.at(now)
+        self.hosts[node as usize].clock.local_time(now)
     }
 
     /// Processes a change of a watched key.
@@ -34,16 +34,21 @@ impl Control {
     ) {
         let (Key::Leader(store) | Key::Report(store, _) | Key::Grant(store, _)) = key;
         let Some(participant) = self.hosts[node as usize].participant_index(store) else { return };
-        let at = (node, participant);
+        let participant_id = (node, participant);
         match (key, entry.map(|entry| (entry.value, entry.created))) {
-            (Key::Leader(_), Some((Value::Node(who, incarnation), created))) => {
-                self.record_leader(now, at, Some((who, incarnation, created)), model);
+            (Key::Leader(_), Some((Value::Node(leader_node, incarnation), created))) => {
+                self.record_leader(
+                    now,
+                    participant_id,
+                    Some((leader_node, incarnation, created)),
+                    model,
+                );
             }
-            (Key::Leader(_), None) => self.record_leader(now, at, None, model),
-            (_, Some((Value::Grant(grant), _))) => self.granted(now, at, &grant, model),
+            (Key::Leader(_), None) => self.record_leader(now, participant_id, None, model),
+            (_, Some((Value::Grant(grant), _))) => self.granted(now, participant_id, &grant, model),
             (_, Some((Value::Report(report), _))) => {
                 let event = AllocatorEvent::Reported { report: (*report).clone() };
-                self.pass_to_allocator(now, at, &event, model);
+                self.pass_to_allocator(now, participant_id, &event, model);
             }
             _ => {}
         }
@@ -53,102 +58,113 @@ impl Control {
     pub(crate) fn due(
         &mut self,
         now: Time,
-        at: ParticipantId,
-        of: Machine,
+        participant_id: ParticipantId,
+        machine: Machine,
         due: Time,
         model: &mut dyn DiskModel,
     ) {
-        let local = self.local(now, at);
-        let participant = self.participant(at);
-        if participant.due[of as usize] != Some(due) {
+        let local = self.local(now, participant_id);
+        let participant = self.participant(participant_id);
+        if participant.due[machine as usize] != Some(due) {
             return;
         }
-        participant.due[of as usize] = None;
-        match of {
+        participant.due[machine as usize] = None;
+        match machine {
             Machine::Member => {
                 participant.member.handle_deadline(local);
-                self.carry_out_member(now, at, None, model);
+                self.carry_out_member(now, participant_id, None, model);
             }
             Machine::Allocator => {
                 participant.allocator.handle_deadline(local);
-                self.carry_out_allocator(now, at, model);
+                self.carry_out_allocator(now, participant_id, model);
             }
         }
     }
 
-    pub(crate) fn arm(&mut self, at: ParticipantId, of: Machine) {
-        let clock = self.hosts[at.0 as usize].clock;
-        let participant = self.participant(at);
-        let due = match of {
+    pub(crate) fn arm(&mut self, participant_id: ParticipantId, machine: Machine) {
+        let clock = self.hosts[participant_id.0 as usize].clock;
+        let participant = self.participant(participant_id);
+        let due = match machine {
             Machine::Member => participant.member.next_deadline(),
             Machine::Allocator => participant.allocator.next_deadline(),
         };
-        if due == participant.due[of as usize] {
+        if due == participant.due[machine as usize] {
             return;
         }
-        participant.due[of as usize] = due;
+        participant.due[machine as usize] = due;
         if let Some(due) = due {
-            let event = ControlEvent::Due { node: at.0, participant: at.1, of, at: due };
-            self.plan(clock.when(due), event);
+            let event = ControlEvent::Due {
+                node: participant_id.0,
+                participant: participant_id.1,
+                machine,
+                time: due,
+            };
+            self.plan(clock.run_time(due), event);
         }
     }
 
     /// Samples the counters of a node's disks.
-    pub(crate) fn sample(&mut self, now: Time, at: ParticipantId, model: &mut dyn DiskModel) {
-        let (local, store) = (self.local(now, at), self.participant(at).store);
+    pub(crate) fn sample(
+        &mut self,
+        now: Time,
+        participant_id: ParticipantId,
+        model: &mut dyn DiskModel,
+    ) {
+        let (local, store) =
+            (self.local(now, participant_id), self.participant(participant_id).store);
         let mut disks = std::mem::take(&mut self.loads);
         disks.clear();
-        let latency_ns = model.loads(now, at.0, store, &mut disks);
+        let latency_ns = model.loads(now, participant_id.0, store, &mut disks);
         let event = MemberEvent::Loads { disks, latency_ns };
-        self.participant(at).member.handle(local, &event);
+        self.participant(participant_id).member.handle(local, &event);
         if let MemberEvent::Loads { disks, .. } = event {
             self.loads = disks;
         }
-        self.carry_out_member(now, at, None, model);
+        self.carry_out_member(now, participant_id, None, model);
     }
 
     fn granted(
         &mut self,
         now: Time,
-        at: ParticipantId,
+        participant_id: ParticipantId,
         grant: &NodeGrant,
         model: &mut dyn DiskModel,
     ) {
-        let local = self.local(now, at);
+        let local = self.local(now, participant_id);
         let event = MemberEvent::Granted { grant: grant.clone() };
-        self.participant(at).member.handle(local, &event);
+        self.participant(participant_id).member.handle(local, &event);
         let id = (grant.id.term.0, grant.id.number);
-        self.carry_out_member(now, at, Some((grant.answers, id)), model);
+        self.carry_out_member(now, participant_id, Some((grant.answers, id)), model);
     }
 
-    /// Carries out actions of a node's member. `by` is the report answered by the grant that caused
-    /// them.
+    /// Carries out actions of a node's member. `report_id` is the report answered by the grant that
+    /// caused them.
     pub(crate) fn carry_out_member(
         &mut self,
         now: Time,
-        at: ParticipantId,
-        by: Option<(ReportId, (u64, u64))>,
+        participant_id: ParticipantId,
+        report_id: Option<(ReportId, (u64, u64))>,
         model: &mut dyn DiskModel,
     ) {
-        let (node, store) = (at.0, self.participant(at).store);
-        while let Some(action) = self.participant(at).member.poll_action() {
+        let (node, store) = (participant_id.0, self.participant(participant_id).store);
+        while let Some(action) = self.participant(participant_id).member.poll_action() {
             match action {
                 MemberAction::Apply { store: cap, .. } => {
                     let clock = self.hosts[node as usize].clock;
-                    let when = |part: Option<(u64, Time)>| {
-                        part.map_or((0, 0), |(iops, time)| (iops, clock.when(time).as_ns()))
+                    let time_ns = |part: Option<(u64, Time)>| {
+                        part.map_or((0, 0), |(iops, time)| (iops, clock.run_time(time).as_ns()))
                     };
-                    let (leased, late) = (when(cap.leased), when(cap.later));
-                    let to = NodeLimit {
+                    let (leased, late) = (time_ns(cap.leased), time_ns(cap.later));
+                    let limit = NodeLimit {
                         leased_iops: leased.0,
                         leased_until_ns: leased.1,
                         reserved_iops: cap.reserved_iops,
                         late_iops: late.0,
                         late_from_ns: late.1,
                     };
-                    model.set_limit(now, node, store, to);
-                    self.facts.push(ClusterFact::LimitSet { node, store, to });
-                    if let Some((ReportId { incarnation, number }, grant)) = by {
+                    model.set_limit(now, node, store, limit);
+                    self.facts.push(ClusterFact::LimitSet { node, store, to: limit });
+                    if let Some((ReportId { incarnation, number }, grant)) = report_id {
                         let until_ns = leased.1;
                         self.facts.push(ClusterFact::Took {
                             node,
@@ -160,44 +176,52 @@ impl Control {
                         });
                     }
                 }
-                MemberAction::Persist { durable } => self.participant(at).durable = durable,
-                MemberAction::Send { report } => self.report(now, at, report),
+                MemberAction::Persist { durable } => {
+                    self.participant(participant_id).durable = durable
+                }
+                MemberAction::Send { report } => self.report(now, participant_id, report),
                 MemberAction::Notify { notice } => {
-                    let what = match notice {
+                    let notice = match notice {
                         MemberNotice::Leased => NodeNotice::Leased,
                         MemberNotice::Lapsed => NodeNotice::Lapsed,
                         MemberNotice::ClockSlow => NodeNotice::ClockSlow,
                         MemberNotice::OtherVersion(_) => NodeNotice::OtherVersion,
                     };
-                    self.facts.push(ClusterFact::NodeNotified { node, store, what });
+                    self.facts.push(ClusterFact::NodeNotified { node, store, what: notice });
                 }
             }
         }
-        self.arm(at, Machine::Member);
+        self.arm(participant_id, Machine::Member);
     }
 
     /// Sends a report. One report is in flight at a time; of those queued behind it, the last one
     /// is sent.
-    fn report(&mut self, now: Time, at: ParticipantId, report: LoadReport) {
+    fn report(&mut self, now: Time, participant_id: ParticipantId, report: LoadReport) {
         self.counts.reports += 1;
-        let (node, store) = (at.0, self.participant(at).store);
+        let (node, store) = (participant_id.0, self.participant(participant_id).store);
         let ReportId { incarnation, number } = report.id;
         self.facts.push(ClusterFact::Made { node, store, incarnation, number });
-        let participant = self.participant(at);
+        let participant = self.participant(participant_id);
         participant.report = Some(Rc::new(report));
         if !std::mem::replace(&mut participant.is_reporting, true) {
-            self.report_next(now, at);
+            self.report_next(now, participant_id);
         }
     }
 
-    pub(crate) fn report_next(&mut self, now: Time, at: ParticipantId) {
-        let participant = self.participant(at);
+    pub(crate) fn report_next(&mut self, now: Time, participant_id: ParticipantId) {
+        let participant = self.participant(participant_id);
         let store = participant.store;
         let Some(report) = participant.report.take() else {
             participant.is_reporting = false;
             return;
         };
-        let put = Change::Put(Key::Report(store, at.0), Value::Report(report), None);
-        self.send_request(now, at.0, Request::Commit(None, vec![put]), Purpose::Report(at.1));
+        let put_report =
+            Change::Put(Key::Report(store, participant_id.0), Value::Report(report), None);
+        self.send_request(
+            now,
+            participant_id.0,
+            Request::Commit(None, vec![put_report]),
+            Purpose::Report(participant_id.1),
+        );
     }
 }

@@ -65,9 +65,9 @@ impl Network {
     }
 
     /// Cuts one direction between a node and a member until a time.
-    pub(crate) fn cut(&mut self, node: u32, member: u32, way: Direction, until: Time) {
+    pub(crate) fn cut(&mut self, node: u32, member: u32, direction: Direction, until: Time) {
         let cut = self.cuts.entry((node, member)).or_default();
-        cut[way as usize] = cut[way as usize].max(until);
+        cut[direction as usize] = cut[direction as usize].max(until);
     }
 
     /// Returns true if both directions are open.
@@ -88,7 +88,7 @@ impl Network {
         now: Time,
         node: u32,
         member: u32,
-        way: Direction,
+        direction: Direction,
     ) -> Option<Time> {
         let spec = self.bad.filter(|(until, _)| now < *until).map_or(self.usual, |(_, spec)| spec);
         let mut ns = spec.delay_us * 1000 + self.random.below(spec.jitter_us * 1000 + 1);
@@ -97,7 +97,7 @@ impl Network {
             ns += pause;
             pause *= 2;
         }
-        let cut = self.cuts.get(&(node, member)).map(|cut| cut[way as usize]);
+        let cut = self.cuts.get(&(node, member)).map(|cut| cut[direction as usize]);
         if let Some(until) = cut.filter(|until| *until > now) {
             ns += until.as_ns() - now.as_ns();
         }
@@ -105,9 +105,9 @@ impl Network {
             return None;
         }
         let last = self.last.get_mut(node as usize)?;
-        let at = Time::from_ns(now.as_ns() + ns).max(last[way as usize]);
-        last[way as usize] = at;
-        Some(at)
+        let arrival = Time::from_ns(now.as_ns() + ns).max(last[direction as usize]);
+        last[direction as usize] = arrival;
+        Some(arrival)
     }
 }
 
@@ -120,7 +120,7 @@ mod tests {
         Network::new(spec, 2, RandomStream::new(1, "network"))
     }
 
-    fn at(ms: u64) -> Time {
+    fn time_at_ms(ms: u64) -> Time {
         Time::from_ns(ms * 1_000_000)
     }
 
@@ -128,27 +128,37 @@ mod tests {
     fn what_is_sent_arrives_in_order_and_late_where_segments_are_lost() {
         for lost in [0, 300] {
             let mut network = network(lost);
-            let (mut last, mut most) = (Time::ZERO, 0);
+            let (mut last, mut longest) = (Time::ZERO, 0);
             for ms in 0..1000 {
-                let Some(arrives) = network.send(at(ms), 0, 0, Direction::ToEtcd) else { continue };
-                assert!(arrives >= last && arrives > at(ms));
-                (last, most) = (arrives, most.max(arrives.as_ns() - at(ms).as_ns()));
+                let Some(arrives) = network.send(time_at_ms(ms), 0, 0, Direction::ToEtcd) else {
+                    continue;
+                };
+                assert!(arrives >= last && arrives > time_at_ms(ms));
+                (last, longest) = (arrives, longest.max(arrives.as_ns() - time_at_ms(ms).as_ns()));
             }
-            assert_eq!(most > RESENT_NS, lost > 0, "{most}");
+            assert_eq!(longest > RESENT_NS, lost > 0, "{longest}");
         }
     }
 
     #[test]
     fn a_cut_delays_what_it_does_not_outlast_and_in_its_direction_only() {
         let mut network = network(0);
-        network.cut(0, 1, Direction::ToNode, at(5000));
-        assert!(!network.is_open(at(1000), 0, 1) && network.is_open(at(5000), 0, 1));
-        assert!(network.is_open(at(1000), 0, 0) && network.is_open(at(1000), 1, 1));
-        assert_eq!(network.send(at(1000), 0, 1, Direction::ToNode), None);
-        assert!(network.send(at(3000), 0, 1, Direction::ToNode).unwrap() >= at(5000));
-        assert!(network.send(at(1000), 0, 1, Direction::ToEtcd).unwrap() < at(1001));
+        network.cut(0, 1, Direction::ToNode, time_at_ms(5000));
+        assert!(
+            !network.is_open(time_at_ms(1000), 0, 1) && network.is_open(time_at_ms(5000), 0, 1)
+        );
+        assert!(network.is_open(time_at_ms(1000), 0, 0) && network.is_open(time_at_ms(1000), 1, 1));
+        assert_eq!(network.send(time_at_ms(1000), 0, 1, Direction::ToNode), None);
+        assert!(
+            network.send(time_at_ms(3000), 0, 1, Direction::ToNode).unwrap() >= time_at_ms(5000)
+        );
+        assert!(
+            network.send(time_at_ms(1000), 0, 1, Direction::ToEtcd).unwrap() < time_at_ms(1001)
+        );
         // New connection to another member.
         network.connect(0);
-        assert!(network.send(at(3001), 0, 0, Direction::ToNode).unwrap() < at(3002));
+        assert!(
+            network.send(time_at_ms(3001), 0, 0, Direction::ToNode).unwrap() < time_at_ms(3002)
+        );
     }
 }

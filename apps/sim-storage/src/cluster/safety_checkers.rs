@@ -28,61 +28,63 @@ struct StoreLimits {
 
 impl Caps {
     pub(crate) fn new(capabilities: &[u64]) -> Self {
-        let of = |capability: &u64| StoreLimits {
+        let store_limits = |capability: &u64| StoreLimits {
             capacity: *capability,
             limits: BTreeMap::new(),
             rises: BTreeSet::new(),
         };
-        Self { stores: capabilities.iter().map(of).collect() }
+        Self { stores: capabilities.iter().map(store_limits).collect() }
     }
 }
 
 impl StoreLimits {
     fn judge(&self, store: u32, ns: u64, complaints: &mut Complaints) {
-        let sum: u64 = self.limits.values().map(|held| held.iops_at(ns)).sum();
+        let sum: u64 = self.limits.values().map(|limit| limit.iops_at(ns)).sum();
         if sum > self.capacity {
-            let caps = self.limits.iter().map(|(node, held)| (*node, held.iops_at(ns)));
+            let caps = self.limits.iter().map(|(node, limit)| (*node, limit.iops_at(ns)));
             let caps: Vec<(u32, u64)> = caps.filter(|(_, iops)| *iops > 0).take(16).collect();
-            let can = self.capacity;
-            let what = format!(
-                "store {store}: the caps of all nodes, {sum} IOPS, exceed the capacity of {can} \
-                 IOPS: {caps:?}"
+            let capacity = self.capacity;
+            let complaint = format!(
+                "store {store}: the caps of all nodes, {sum} IOPS, exceed the capacity of \
+                 {capacity} IOPS: {caps:?}"
             );
-            complaints.add(Time::from_ns(ns), "caps", what);
+            complaints.add(Time::from_ns(ns), "caps", complaint);
         }
     }
 
     /// Checks every time up to `now` at which a limit rose without a message.
     fn pass(&mut self, store: u32, now: u64, complaints: &mut Complaints) {
-        while let Some((at, node)) = self.rises.first().copied().filter(|(at, _)| *at <= now) {
-            self.rises.remove(&(at, node));
-            self.judge(store, at, complaints);
+        while let Some((rise_at, node)) =
+            self.rises.first().copied().filter(|(rise_at, _)| *rise_at <= now)
+        {
+            self.rises.remove(&(rise_at, node));
+            self.judge(store, rise_at, complaints);
         }
     }
 }
 
 impl<F: AsClusterFact> Checker<F> for Caps {
     fn observe(&mut self, now: Time, fact: &F, complaints: &mut Complaints) {
-        let Some(ClusterFact::LimitSet { node, store, to }) = fact.cluster() else { return };
-        let of = &mut self.stores[*store as usize];
-        of.pass(*store, now.as_ns(), complaints);
-        let before = of.limits.insert(*node, *to);
+        let Some(ClusterFact::LimitSet { node, store, to: limit }) = fact.cluster() else { return };
+        let store_limits = &mut self.stores[*store as usize];
+        store_limits.pass(*store, now.as_ns(), complaints);
+        let before = store_limits.limits.insert(*node, *limit);
         if let Some(before) = before.filter(|before| before.late_iops > 0) {
-            of.rises.remove(&(before.late_from_ns, *node));
+            store_limits.rises.remove(&(before.late_from_ns, *node));
         }
-        if to.late_iops > 0 && to.late_from_ns > now.as_ns() {
-            of.rises.insert((to.late_from_ns, *node));
+        if limit.late_iops > 0 && limit.late_from_ns > now.as_ns() {
+            store_limits.rises.insert((limit.late_from_ns, *node));
         }
-        let was = before.map_or(0, |before| before.iops_at(now.as_ns()));
-        if to.iops_at(now.as_ns()) > was {
+        let previous_iops = before.map_or(0, |before| before.iops_at(now.as_ns()));
+        if limit.iops_at(now.as_ns()) > previous_iops {
             complaints.judged += 1;
-            of.judge(*store, now.as_ns(), complaints);
+            store_limits.judge(*store, now.as_ns(), complaints);
         }
     }
 
     fn end(&mut self, now: Time, complaints: &mut Complaints) {
-        for (store, of) in (0..).zip(&mut self.stores) {
-            of.pass(store, now.as_ns(), complaints);
+        for (store, store_limits) in (0..).zip(&mut self.stores) {
+            store_limits.pass(store, now.as_ns(), complaints);
         }
     }
 }
@@ -121,40 +123,44 @@ impl<F: AsClusterFact> Checker<F> for Leases {
     fn observe(&mut self, now: Time, fact: &F, complaints: &mut Complaints) {
         match fact.cluster() {
             Some(ClusterFact::Made { node, store, incarnation, number }) => {
-                let made = self.made.entry((*node, *store)).or_default();
-                if made.len() == MADE_MAX {
-                    made.pop_front();
+                let made_grants = self.made.entry((*node, *store)).or_default();
+                if made_grants.len() == MADE_MAX {
+                    made_grants.pop_front();
                 }
-                made.push_back(((*incarnation, *number), now.as_ns()));
+                made_grants.push_back(((*incarnation, *number), now.as_ns()));
             }
             Some(ClusterFact::Took { node, store, incarnation, number, grant, until_ns }) => {
-                let of = (*node, *store);
-                let last = self.taken.insert(of, (*incarnation, *grant));
+                let key = (*node, *store);
+                let last = self.taken.insert(key, (*incarnation, *grant));
                 if last.is_some_and(|(start, before)| start == *incarnation && before >= *grant) {
-                    let what = format!(
+                    let complaint = format!(
                         "node {node}, store {store}: grant {grant:?} was received after {last:?}"
                     );
-                    complaints.add(now, "leases", what);
+                    complaints.add(now, "leases", complaint);
                 }
                 if *until_ns == 0 {
                     return;
                 }
-                let made = self.made.get(&of).into_iter().flatten();
-                let mut made = made.filter(|(id, _)| *id == (*incarnation, *number)).map(|of| of.1);
-                let most = made.next_back().map_or(0, |made| made + self.longest_ns);
-                if *until_ns > most {
-                    let late = (*until_ns - most) / 1_000_000;
-                    let what = format!("node {node}, store {store}: a lease is {late} ms too long");
-                    complaints.add(now, "leases", what);
+                let made_grants = self.made.get(&key).into_iter().flatten();
+                let mut made_grants = made_grants
+                    .filter(|(id, _)| *id == (*incarnation, *number))
+                    .map(|grant| grant.1);
+                let latest_end =
+                    made_grants.next_back().map_or(0, |made_at| made_at + self.longest_ns);
+                if *until_ns > latest_end {
+                    let excess_ms = (*until_ns - latest_end) / 1_000_000;
+                    let complaint =
+                        format!("node {node}, store {store}: a lease is {excess_ms} ms too long");
+                    complaints.add(now, "leases", complaint);
                 }
             }
             Some(ClusterFact::Written { store, term, .. }) => {
                 let last = self.written.entry(*store).or_default();
                 if *term < *last {
-                    let what = format!(
+                    let complaint = format!(
                         "store {store}: a write of term {term} was accepted after term {last}"
                     );
-                    complaints.add(now, "leases", what);
+                    complaints.add(now, "leases", complaint);
                 }
                 *last = *term;
             }

@@ -46,8 +46,8 @@ impl TraceFact for Fact {
             Self::Disk(DiskFact::Limits { disk, min_iops, .. }) => vec![disk.into(), min_iops],
             Self::Disk(DiskFact::Demand { disk, iops }) => vec![disk.into(), iops],
             Self::Disk(DiskFact::Done { disk, operations }) => vec![disk.into(), operations],
-            Self::Disk(DiskFact::Waits { node, store, is_so }) => {
-                vec![node.into(), store.into(), is_so.into()]
+            Self::Disk(DiskFact::Waits { node, store, is_so: is_waiting }) => {
+                vec![node.into(), store.into(), is_waiting.into()]
             }
             Self::Disk(DiskFact::StoresDisturbed { until_ns }) => vec![until_ns],
         }

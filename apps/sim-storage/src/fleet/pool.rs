@@ -29,12 +29,12 @@ pub(crate) struct FluidDisk {
     reserved_minimum: u64,
     rate: u64,
     /// Completed operations times 10⁹ since the last report.
-    done: u64,
+    delivered: u64,
 }
 
 impl FluidDisk {
     pub(crate) const fn new(min: u64, max: Option<u64>) -> Self {
-        Self { demand: 0, min, max, weight: 100, reserved_minimum: 0, rate: 0, done: 0 }
+        Self { demand: 0, min, max, weight: 100, reserved_minimum: 0, rate: 0, delivered: 0 }
     }
 
     fn demand(&self) -> u64 {
@@ -69,10 +69,10 @@ impl Pool {
             let is_still = self.at < self.still_until;
             let ends =
                 if is_still { Some(self.still_until) } else { self.to.changes_after(self.at) };
-            let until = ends.map_or(now, |at| at.min(now));
+            let until = ends.map_or(now, |end| end.min(now));
             let ns = until - self.at;
             for disk in &mut self.disks {
-                disk.done += disk.rate * ns;
+                disk.delivered += disk.rate * ns;
             }
             self.at = until;
             if ends == Some(until) {
@@ -88,9 +88,9 @@ impl Pool {
         self.divide();
     }
 
-    pub(crate) fn set_limit(&mut self, now: u64, to: NodeLimit) {
+    pub(crate) fn set_limit(&mut self, now: u64, limit: NodeLimit) {
         self.pass(now);
-        self.to = to;
+        self.to = limit;
         self.divide();
     }
 
@@ -107,58 +107,58 @@ impl Pool {
 
     fn divide(&mut self) {
         let is_still = self.at < self.still_until;
-        let mut left = if is_still { 0 } else { self.to.iops_at(self.at) };
+        let mut remaining = if is_still { 0 } else { self.to.iops_at(self.at) };
         let minimums = self.disks.iter().map(|disk| disk.min);
         let coverage = Coverage::new(self.to.reserved_iops, minimums);
         for disk in &mut self.disks {
             disk.reserved_minimum = coverage.minimum_in_effect(disk.min, disk.reserved_minimum);
-            disk.rate = disk.demand().min(disk.reserved_minimum).min(left);
-            left -= disk.rate;
+            disk.rate = disk.demand().min(disk.reserved_minimum).min(remaining);
+            remaining -= disk.rate;
         }
         // Each round satisfies the demand of at least one disk, or ends the loop.
         for _ in 0..self.disks.len() {
             let hungry = |disk: &&mut FluidDisk| disk.rate < disk.demand();
             let weights: u64 =
                 self.disks.iter_mut().filter(hungry).map(|disk| u64::from(disk.weight)).sum();
-            if weights == 0 || left == 0 {
+            if weights == 0 || remaining == 0 {
                 return;
             }
-            let all = left;
+            let spare = remaining;
             for disk in self.disks.iter_mut().filter(hungry) {
                 let lacks = disk.demand() - disk.rate;
-                let more = (all * u64::from(disk.weight) / weights).min(lacks);
-                disk.rate += more;
-                left -= more;
+                let extra = (spare * u64::from(disk.weight) / weights).min(lacks);
+                disk.rate += extra;
+                remaining -= extra;
             }
         }
     }
 
     /// Appends the disks' loads since the last call for the cluster, and passes the completed
-    /// operations of each disk to `done`.
+    /// operations of each disk to `report_done`.
     pub(crate) fn loads(
         &mut self,
         now: u64,
         first: u32,
-        into: &mut Vec<DiskLoad>,
-        mut done: impl FnMut(u32, u64),
+        loads: &mut Vec<DiskLoad>,
+        mut report_done: impl FnMut(u32, u64),
     ) {
         self.pass(now);
         let ns = (now - self.reported).max(1);
         self.reported = now;
-        for (disk, of) in (first..).zip(&mut self.disks) {
-            let operations = of.done / SECOND;
-            let delivered = of.done / ns;
-            of.done -= operations * SECOND;
-            done(disk, operations);
-            let lacks = of.lacks();
-            into.push(DiskLoad {
+        for (disk, fluid_disk) in (first..).zip(&mut self.disks) {
+            let operations = fluid_disk.delivered / SECOND;
+            let delivered = fluid_disk.delivered / ns;
+            fluid_disk.delivered -= operations * SECOND;
+            report_done(disk, operations);
+            let lacks = fluid_disk.lacks();
+            loads.push(DiskLoad {
                 disk: DiskKey(u64::from(disk)),
                 policy: None,
-                min_iops: of.min,
-                max_iops: of.max,
+                min_iops: fluid_disk.min,
+                max_iops: fluid_disk.max,
                 fallback_iops: None,
-                weight: of.weight,
-                demand_iops: if lacks { delivered } else { of.demand() },
+                weight: fluid_disk.weight,
+                demand_iops: if lacks { delivered } else { fluid_disk.demand() },
                 delivered_iops: delivered,
                 waits_for_grant: lacks,
                 waits_for_store: false,
@@ -172,7 +172,7 @@ impl Pool {
 mod tests {
     use super::*;
 
-    fn held(iops: u64, until: u64, reserved: u64) -> NodeLimit {
+    fn node_limit(iops: u64, until: u64, reserved: u64) -> NodeLimit {
         let leased_until_ns = until * SECOND;
         NodeLimit {
             leased_iops: iops,
@@ -184,22 +184,21 @@ mod tests {
 
     #[test]
     fn minimums_come_first_and_the_rest_goes_by_weight_until_the_lease_ends() {
-        let disk =
-            |min, wants, weight| FluidDisk { demand: wants, weight, ..FluidDisk::new(min, None) };
+        let disk = |min, demand, weight| FluidDisk { demand, weight, ..FluidDisk::new(min, None) };
         let disks = vec![disk(300, u64::MAX, 100), disk(0, u64::MAX, 300), disk(0, 50, 100)];
         let mut pool = Pool::new(disks);
-        pool.set_limit(0, held(850, 10, 364));
-        assert_eq!([0, 1, 2].map(|at| pool.disks[at].rate), [425, 375, 50]);
+        pool.set_limit(0, node_limit(850, 10, 364));
+        assert_eq!([0, 1, 2].map(|index| pool.disks[index].rate), [425, 375, 50]);
         let mut loads = Vec::new();
-        let mut all = 0;
-        pool.loads(20 * SECOND, 7, &mut loads, |_, operations| all += operations);
+        let mut delivered = 0;
+        pool.loads(20 * SECOND, 7, &mut loads, |_, operations| delivered += operations);
         // Ten seconds with the lease, ten without.
-        assert!((all as i64 - (850 + 364) * 10).abs() < 600, "{all}");
+        assert!((delivered as i64 - (850 + 364) * 10).abs() < 600, "{delivered}");
         assert!(loads[0].waits_for_grant && loads[1].waits_for_grant && pool.is_short());
         assert_eq!((loads[2].disk.0, pool.disks[0].rate), (9, 300 + 64 / 5));
         pool.stop(20 * SECOND, 30 * SECOND);
-        let mut all = 0;
-        pool.loads(30 * SECOND, 7, &mut loads, |_, operations| all += operations);
-        assert!(all <= 3, "{all}");
+        let mut delivered = 0;
+        pool.loads(30 * SECOND, 7, &mut loads, |_, operations| delivered += operations);
+        assert!(delivered <= 3, "{delivered}");
     }
 }

@@ -20,46 +20,46 @@ pub(crate) enum Intervention {
 struct Room(Vec<u64>);
 
 impl Room {
-    fn new(scenario: &FleetScenario, places: &[(u32, u32)]) -> Self {
+    fn new(scenario: &FleetScenario, locations: &[(u32, u32)]) -> Self {
         let promisable = scenario.declared() * GUARANTEED_PERCENT_MAX / 100;
-        let mut room = vec![promisable; scenario.stores as usize];
+        let mut available = vec![promisable; scenario.stores as usize];
         let floor = Parameters::default().floor_iops;
-        for (_, store) in places.iter().step_by(scenario.disks_per_store as usize) {
-            room[*store as usize] = room[*store as usize].saturating_sub(floor);
+        for (_, store) in locations.iter().step_by(scenario.disks_per_store as usize) {
+            available[*store as usize] = available[*store as usize].saturating_sub(floor);
         }
-        Self(room)
+        Self(available)
     }
 
     /// Replaces a minimum by another, limited to the available capacity.
-    fn take(&mut self, store: u32, had: u64, wanted: u64) -> u64 {
-        let room = &mut self.0[store as usize];
-        *room += had;
-        let min = wanted.min(*room);
-        *room -= min;
+    fn take(&mut self, store: u32, previous: u64, requested: u64) -> u64 {
+        let available = &mut self.0[store as usize];
+        *available += previous;
+        let min = requested.min(*available);
+        *available -= min;
         min
     }
 }
 
 /// Returns the mean share of a disk.
-fn fair(scenario: &FleetScenario, places: usize) -> u64 {
-    (scenario.declared() * u64::from(scenario.stores) / places.max(1) as u64).max(1)
+fn fair(scenario: &FleetScenario, locations: usize) -> u64 {
+    (scenario.declared() * u64::from(scenario.stores) / locations.max(1) as u64).max(1)
 }
 
 /// Draws the initial state of all disks, and later events with their times.
 pub(crate) fn draw_all(
     scenario: &FleetScenario,
-    places: &[(u32, u32)],
+    locations: &[(u32, u32)],
     seed: u64,
 ) -> (Vec<FluidDisk>, Vec<(u64, Intervention)>) {
     let mut random = RandomStream::new(seed, "fleet");
-    let mut room = Room::new(scenario, places);
-    let fair = fair(scenario, places.len());
+    let mut available = Room::new(scenario, locations);
+    let fair = fair(scenario, locations.len());
     let spec = &scenario.disks;
-    let mut disks = Vec::with_capacity(places.len());
-    for (_, store) in places {
-        let wanted =
+    let mut disks = Vec::with_capacity(locations.len());
+    for (_, store) in locations {
+        let requested =
             if random.percent(spec.minimum_percent) { random.within(1, 2 * fair) } else { 0 };
-        let min = room.take(*store, 0, wanted);
+        let min = available.take(*store, 0, requested);
         let has_max = random.percent(spec.maximum_percent);
         let max = has_max.then(|| min + random.within(fair / 2, 4 * fair).max(1));
         disks.push(FluidDisk::new(min, max));
@@ -67,22 +67,22 @@ pub(crate) fn draw_all(
     let end = scenario.seconds * SECOND;
     let mut interventions = Vec::new();
     let mut changes: Vec<(u64, u32)> = (0..random.below(spec.limit_changes + 1))
-        .map(|_| (random.below(end), random.below(places.len() as u64) as u32))
+        .map(|_| (random.below(end), random.below(locations.len() as u64) as u32))
         .collect();
     changes.sort_unstable();
     let mut minimums: Vec<u64> = disks.iter().map(|disk| disk.min).collect();
-    for (at, disk) in changes {
-        let wanted = if random.percent(30) { 0 } else { random.within(1, 2 * fair) };
-        let most = disks[disk as usize].max.unwrap_or(u64::MAX);
-        let had = &mut minimums[disk as usize];
-        *had = room.take(places[disk as usize].1, *had, wanted.min(most));
-        interventions.push((at, Intervention::Limit { disk, min_iops: *had }));
+    for (time, disk) in changes {
+        let requested = if random.percent(30) { 0 } else { random.within(1, 2 * fair) };
+        let max_iops = disks[disk as usize].max.unwrap_or(u64::MAX);
+        let previous = &mut minimums[disk as usize];
+        *previous = available.take(locations[disk as usize].1, *previous, requested.min(max_iops));
+        interventions.push((time, Intervention::Limit { disk, min_iops: *previous }));
     }
     for _ in 0..random.below(scenario.faults.count + 1) {
-        let at = random.below(end);
+        let time = random.below(end);
         let members = scenario.cluster.etcd.members;
         let (fault, ns) = draw(&mut random, scenario.nodes, scenario.stores, members);
-        interventions.push((at, Intervention::Fault { fault, ns }));
+        interventions.push((time, Intervention::Fault { fault, ns }));
     }
     (disks, interventions)
 }
@@ -90,18 +90,18 @@ pub(crate) fn draw_all(
 /// Draws a disk's next demand and its duration in ns.
 pub(crate) fn next_demand(
     scenario: &FleetScenario,
-    places: usize,
+    locations: usize,
     random: &mut RandomStream,
 ) -> (u64, u64) {
     let spec = &scenario.disks;
-    let drawn = random.below(100) as u32;
-    let wants = if drawn < spec.greedy_percent {
+    let percentile = random.below(100) as u32;
+    let demand = if percentile < spec.greedy_percent {
         u64::MAX / 4
-    } else if drawn < spec.greedy_percent + spec.idle_percent {
+    } else if percentile < spec.greedy_percent + spec.idle_percent {
         0
     } else {
-        random.within(1, 2 * fair(scenario, places))
+        random.within(1, 2 * fair(scenario, locations))
     };
     let mean = spec.change_s * SECOND;
-    (wants, random.within(mean / 2, mean + mean / 2))
+    (demand, random.within(mean / 2, mean + mean / 2))
 }

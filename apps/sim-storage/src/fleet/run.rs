@@ -53,8 +53,8 @@ pub(crate) fn run_with(
     machines: Box<dyn Machines>,
 ) -> Result<ScenarioResult> {
     let Options { seed, records_lines: keeps_lines, .. } = options;
-    let places = scenario.disk_locations();
-    let (disks, interventions) = draw_all(scenario, &places, seed);
+    let locations = scenario.disk_locations();
+    let (disks, interventions) = draw_all(scenario, &locations, seed);
     let capabilities = vec![scenario.declared(); scenario.stores as usize];
     let mut random = RandomStream::new(seed, "clocks");
     let ppm = u64::from(scenario.clock_ppm);
@@ -68,13 +68,14 @@ pub(crate) fn run_with(
         capacities: capabilities.clone(),
     };
     let control = Control::new(&scenario.cluster, topology, seed, machines);
-    let checkers = checkers(scenario, places, &capabilities);
+    let checkers = checkers(scenario, locations, &capabilities);
     let observer = Observer::new(Trace::new(keeps_lines), checkers);
     let mut world = World::new(scenario, seed, control, &disks, interventions, observer);
     world.run(Time::from_ns(scenario.seconds * SECOND));
     let counts = world.control.counts;
     let per_second = |count: u64| format!("{:.1}", count as f64 / scenario.seconds as f64);
-    let row = |what: &str, count: u64| vec![what.to_owned(), count.to_string(), per_second(count)];
+    let row =
+        |label: &str, count: u64| vec![label.to_owned(), count.to_string(), per_second(count)];
     let head = ["", "IN ALL", "A SECOND"].map(str::to_owned).to_vec();
     let FleetScenario { nodes, stores, .. } = scenario;
     let mut outcome = ScenarioResult {
@@ -106,16 +107,16 @@ pub(crate) fn run_with(
 
 fn checkers(
     scenario: &FleetScenario,
-    places: Vec<(u32, u32)>,
+    locations: Vec<(u32, u32)>,
     capabilities: &[u64],
 ) -> Vec<Box<dyn Checker<Fact>>> {
     let terms = Parameters::default();
     let mut nodes = vec![0; scenario.stores as usize];
-    for (_, store) in places.iter().step_by(scenario.disks_per_store as usize) {
+    for (_, store) in locations.iter().step_by(scenario.disks_per_store as usize) {
         nodes[*store as usize] += 1;
     }
-    let place = DiskLocations {
-        disks: places,
+    let locations = DiskLocations {
+        disks: locations,
         capacities: capabilities.to_vec(),
         nodes,
         report_interval_ns: TICK_NS,
@@ -126,7 +127,7 @@ fn checkers(
     vec![
         Box::new(Caps::new(capabilities)),
         Box::new(Leases::new(&terms)),
-        Box::new(Minimums::new(&place, &terms)),
-        Box::new(Spare::new(&place, &terms)),
+        Box::new(Minimums::new(&locations, &terms)),
+        Box::new(Spare::new(&locations, &terms)),
     ]
 }

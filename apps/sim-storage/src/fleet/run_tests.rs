@@ -17,7 +17,7 @@ fn read(nodes: u32, stores: u32, seconds: u64) -> FleetScenario {
     suimon_sim_kernel::read(&text).unwrap()
 }
 
-fn once(seed: u64) -> Options {
+fn run_options(seed: u64) -> Options {
     Options { seed, is_swarm: false, records_lines: false }
 }
 
@@ -26,10 +26,10 @@ fn a_hundred_nodes_keep_what_is_promised_whatever_fails() {
     let scenario = read(100, 10, 120);
     assert_eq!(scenario.disk_locations().len(), 1000);
     for seed in 1..=3 {
-        let outcome = run(&scenario, once(seed)).unwrap();
+        let outcome = run(&scenario, run_options(seed)).unwrap();
         assert_eq!(outcome.complaints, [], "seed {seed}");
         assert!(outcome.judged > 1000, "{}", outcome.judged);
-        assert_eq!(outcome.trace, run(&scenario, once(seed)).unwrap().trace);
+        assert_eq!(outcome.trace, run(&scenario, run_options(seed)).unwrap().trace);
     }
 }
 
@@ -39,18 +39,26 @@ fn a_node_costs_etcd_the_same_whatever_the_size() {
     let per_node = |nodes, stores| {
         let mut scenario = read(nodes, stores, 30);
         (scenario.faults.count, scenario.disks.limit_changes) = (0, 0);
-        let outcome = run(&scenario, once(1)).unwrap();
+        let outcome = run(&scenario, run_options(1)).unwrap();
         let requests = outcome.steps["etcd_requests"].as_u64().unwrap();
         requests as f64 / f64::from(nodes) / 30.0
     };
-    let (few, many) = (per_node(100, 10), per_node(1000, 100));
-    assert!((few / many - 1.0).abs() < 0.1, "{few} and {many} a second and node");
+    let (per_small_fleet, per_large_fleet) = (per_node(100, 10), per_node(1000, 100));
+    assert!(
+        (per_small_fleet / per_large_fleet - 1.0).abs() < 0.1,
+        "{per_small_fleet} and {per_large_fleet} a second and node"
+    );
 }
 
 #[test]
 fn a_leader_that_gives_too_much_is_found_out() {
-    let outcome = run_with(&read(40, 4, 30), once(1), Box::new(Broken(How::Generous))).unwrap();
-    assert!(outcome.complaints.iter().all(|of| of.checker == "caps"), "{:?}", outcome.complaints);
+    let outcome =
+        run_with(&read(40, 4, 30), run_options(1), Box::new(Broken(How::Generous))).unwrap();
+    assert!(
+        outcome.complaints.iter().all(|complaint| complaint.checker == "caps"),
+        "{:?}",
+        outcome.complaints
+    );
     assert!(outcome.complaints_count > 10);
 }
 
@@ -62,11 +70,11 @@ fn a_fleet_that_makes_no_sense_is_refused_with_the_key() {
         ("greedy_percent = 3\n", "greedy_percent = 90\n", "disks.greedy_percent and disks"),
         ("[faults]", "[faults]\nof = 1", "unknown field `of`"),
     ];
-    for (from, to, told) in cases {
+    for (from, to, message) in cases {
         assert!(FLEET.contains(from), "{from}");
         let error = suimon_sim_kernel::read::<FleetScenario>(&FLEET.replacen(from, to, 1))
             .unwrap_err()
             .to_string();
-        assert!(error.contains(told), "{to}: {error}");
+        assert!(error.contains(message), "{to}: {error}");
     }
 }

@@ -66,17 +66,17 @@ impl FleetScenario {
     pub(crate) fn node_stores(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
         let first = u64::from(node) * u64::from(self.stores_per_node);
         (0..u64::from(self.stores_per_node))
-            .map(move |at| ((first + at) % u64::from(self.stores)) as u32)
+            .map(move |offset| ((first + offset) % u64::from(self.stores)) as u32)
     }
 
     /// Returns node and store of each disk. Disks of a node in a store are adjacent.
     pub(crate) fn disk_locations(&self) -> Vec<(u32, u32)> {
-        let of = |node: u32| {
+        let node_locations = |node: u32| {
             self.node_stores(node).flat_map(move |store| {
                 std::iter::repeat_n((node, store), self.disks_per_store as usize)
             })
         };
-        (0..self.nodes).flat_map(of).collect()
+        (0..self.nodes).flat_map(node_locations).collect()
     }
 
     /// Returns the declared capacity of a store.

@@ -34,51 +34,53 @@ struct Disks {
 impl Disks {
     fn pool(&self, node: u32, store: u32) -> usize {
         let first = node as usize * self.per_node;
-        let at = self.stores[first..first + self.per_node].iter().position(|of| *of == store);
-        first + at.unwrap_or_default()
+        let position = self.stores[first..first + self.per_node]
+            .iter()
+            .position(|store_number| *store_number == store);
+        first + position.unwrap_or_default()
     }
 
     /// Reports when disks of a pool start or stop waiting.
-    fn report_waiting(&mut self, at: usize) {
-        let (node, store) = ((at / self.per_node) as u32, self.stores[at]);
-        let pool = &mut self.pools[at];
-        let is_so = pool.is_short();
-        if std::mem::replace(&mut pool.waits, is_so) != is_so {
-            self.facts.push(DiskFact::Waits { node, store, is_so });
+    fn report_waiting(&mut self, pool: usize) {
+        let (node, store) = ((pool / self.per_node) as u32, self.stores[pool]);
+        let pool = &mut self.pools[pool];
+        let is_waiting = pool.is_short();
+        if std::mem::replace(&mut pool.waits, is_waiting) != is_waiting {
+            self.facts.push(DiskFact::Waits { node, store, is_so: is_waiting });
         }
     }
 
     fn change(&mut self, now: Time, disk: u32, change: impl FnOnce(&mut FluidDisk)) {
-        let at = (disk / self.per_pool) as usize;
-        let of = (disk % self.per_pool) as usize;
-        self.pools[at].change(now.as_ns(), |disks| change(&mut disks[of]));
-        self.report_waiting(at);
+        let pool = (disk / self.per_pool) as usize;
+        let disk_index = (disk % self.per_pool) as usize;
+        self.pools[pool].change(now.as_ns(), |disks| change(&mut disks[disk_index]));
+        self.report_waiting(pool);
     }
 }
 
 impl DiskModel for Disks {
-    fn loads(&mut self, now: Time, node: u32, store: u32, into: &mut Vec<DiskLoad>) -> u64 {
-        let at = self.pool(node, store);
+    fn loads(&mut self, now: Time, node: u32, store: u32, loads: &mut Vec<DiskLoad>) -> u64 {
+        let pool = self.pool(node, store);
         let facts = &mut self.facts;
-        let first = at as u32 * self.per_pool;
-        self.pools[at].loads(now.as_ns(), first, into, |disk, operations| {
+        let first = pool as u32 * self.per_pool;
+        self.pools[pool].loads(now.as_ns(), first, loads, |disk, operations| {
             facts.push(DiskFact::Done { disk, operations });
         });
-        self.report_waiting(at);
+        self.report_waiting(pool);
         0
     }
 
-    fn set_limit(&mut self, now: Time, node: u32, store: u32, to: NodeLimit) {
-        let at = self.pool(node, store);
-        self.pools[at].set_limit(now.as_ns(), to);
-        self.report_waiting(at);
+    fn set_limit(&mut self, now: Time, node: u32, store: u32, limit: NodeLimit) {
+        let pool = self.pool(node, store);
+        self.pools[pool].set_limit(now.as_ns(), limit);
+        self.report_waiting(pool);
     }
 
     fn stop(&mut self, now: Time, node: u32, until: Time) {
-        for at in 0..self.per_node {
-            let at = node as usize * self.per_node + at;
-            self.pools[at].stop(now.as_ns(), until.as_ns());
-            self.report_waiting(at);
+        for offset in 0..self.per_node {
+            let pool_index = node as usize * self.per_node + offset;
+            self.pools[pool_index].stop(now.as_ns(), until.as_ns());
+            self.report_waiting(pool_index);
         }
     }
 }
@@ -109,14 +111,17 @@ impl<'s> World<'s> {
         for (number, (at_ns, _)) in (0..).zip(&interventions) {
             agenda.plan(Time::from_ns(*at_ns), Event::Intervention { number });
         }
-        for (disk, of) in (0..).zip(disks) {
+        for (disk, disk_spec) in (0..).zip(disks) {
             agenda.plan(Time::ZERO, Event::DemandChange { disk });
-            let max_iops = of.max.unwrap_or(u64::MAX);
-            let fact = Fact::Disk(DiskFact::Limits { disk, min_iops: of.min, max_iops });
+            let max_iops = disk_spec.max.unwrap_or(u64::MAX);
+            let fact = Fact::Disk(DiskFact::Limits { disk, min_iops: disk_spec.min, max_iops });
             observer.record(Time::ZERO, &fact);
         }
         let per_pool = scenario.disks_per_store;
-        let pools = disks.chunks(per_pool as usize).map(|of| Pool::new(of.to_vec())).collect();
+        let pools = disks
+            .chunks(per_pool as usize)
+            .map(|disk_chunk| Pool::new(disk_chunk.to_vec()))
+            .collect();
         let disks_of = Disks {
             pools,
             stores: (0..scenario.nodes).flat_map(|node| scenario.node_stores(node)).collect(),
@@ -161,7 +166,7 @@ impl<'s> World<'s> {
 
     fn set_demand(&mut self, now: Time, disk: u32) {
         let (iops, ns) = next_demand(self.scenario, self.count, &mut self.random);
-        self.disks.change(now, disk, |of| of.demand = iops);
+        self.disks.change(now, disk, |disk_state| disk_state.demand = iops);
         self.observer.record(now, &Fact::Disk(DiskFact::Demand { disk, iops }));
         self.agenda.plan_in(ns, Event::DemandChange { disk });
     }
@@ -170,9 +175,9 @@ impl<'s> World<'s> {
         match self.interventions[number as usize].clone() {
             Intervention::Limit { disk, min_iops } => {
                 let mut max_iops = u64::MAX;
-                self.disks.change(now, disk, |of| {
-                    of.min = min_iops;
-                    max_iops = of.max.unwrap_or(u64::MAX);
+                self.disks.change(now, disk, |disk_state| {
+                    disk_state.min = min_iops;
+                    max_iops = disk_state.max.unwrap_or(u64::MAX);
                 });
                 let fact = DiskFact::Limits { disk, min_iops, max_iops };
                 self.observer.record(now, &Fact::Disk(fact));
@@ -187,8 +192,8 @@ impl<'s> World<'s> {
     /// Passes new facts to checkers, and new events to the agenda.
     fn pass_on_facts(&mut self) {
         let now = self.agenda.now();
-        for (at, event) in self.control.planned() {
-            self.agenda.plan(at, Event::Cluster(event));
+        for (time, event) in self.control.planned() {
+            self.agenda.plan(time, Event::Cluster(event));
         }
         for fact in self.control.facts.drain(..) {
             self.observer.record(now, &Fact::Cluster(fact));

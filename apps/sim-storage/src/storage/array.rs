@@ -121,8 +121,8 @@ impl Array {
     pub(crate) fn send(&mut self, now: Time, io: Io) {
         let on_link = u64::from(io.bytes) * 1000 / u64::from(self.spec.link_mb_s);
         self.link_free = Time::from_ns(self.link_free.max(now).as_ns() + on_link);
-        let at = self.link_free.as_ns() + u64::from(self.spec.controller_us) * 1000;
-        self.planned.push((Time::from_ns(at), ArrayEvent::Arrived(io)));
+        let arrives_ns = self.link_free.as_ns() + u64::from(self.spec.controller_us) * 1000;
+        self.planned.push((Time::from_ns(arrives_ns), ArrayEvent::Arrived(io)));
     }
 
     /// Processes an event at its planned time.
@@ -133,7 +133,7 @@ impl Array {
         }
         match event {
             ArrayEvent::Arrived(io) => self.arrive(now, io),
-            ArrayEvent::Served { drive } => self.served(now, drive),
+            ArrayEvent::Served { drive } => self.handle_served(now, drive),
         }
     }
 
@@ -187,19 +187,18 @@ impl Array {
     }
 
     /// Splits a request into parts for the drives.
-    fn serve(&mut self, now: Time, io: Io, of: Option<u64>) {
+    fn serve(&mut self, now: Time, io: Io, request_tag: Option<u64>) {
         let stripe = u64::from(self.spec.stripe_kb) << 10;
         let pairs = u64::from(self.spec.pairs);
-        let (mut at, end) = (io.offset, io.offset + u64::from(io.bytes));
+        let (mut offset, end) = (io.offset, io.offset + u64::from(io.bytes));
         let mut pieces = 0;
-        while at < end {
-            let until = ((at / stripe + 1) * stripe).min(end);
-            let bytes = (until - at) as u32;
-            let pair = (at / stripe % pairs) as usize * 2;
-            let on_drive = at / stripe / pairs * stripe + at % stripe;
-            let job =
-                self.add_job(Job { drives: 1 + u32::from(io.is_write), bytes, request_tag: of });
-            let part = Part { job, at: on_drive, bytes };
+        while offset < end {
+            let until = ((offset / stripe + 1) * stripe).min(end);
+            let bytes = (until - offset) as u32;
+            let pair = (offset / stripe % pairs) as usize * 2;
+            let on_drive = offset / stripe / pairs * stripe + offset % stripe;
+            let job = self.add_job(Job { drives: 1 + u32::from(io.is_write), bytes, request_tag });
+            let part = Part { job, offset: on_drive, bytes };
             let idler =
                 pair + usize::from(self.drives[pair].length() > self.drives[pair + 1].length());
             let drives = if io.is_write { pair..pair + 2 } else { idler..idler + 1 };
@@ -208,9 +207,9 @@ impl Array {
                 self.begin(now, drive);
             }
             pieces += 1;
-            at = until;
+            offset = until;
         }
-        if let Some(tag) = of {
+        if let Some(tag) = request_tag {
             self.incomplete_parts.insert(tag, pieces);
         }
     }
@@ -231,33 +230,33 @@ impl Array {
         if let Some((_, percent)) = self.slow.filter(|(until, _)| now < *until) {
             ns = ns * u64::from(percent) / 100;
         }
-        let at = Time::from_ns(now.as_ns() + ns.max(1));
-        self.planned.push((at, ArrayEvent::Served { drive: drive as u32 }));
+        let end = Time::from_ns(now.as_ns() + ns.max(1));
+        self.planned.push((end, ArrayEvent::Served { drive: drive as u32 }));
     }
 
-    fn served(&mut self, now: Time, drive: u32) {
-        let served = self.drives[drive as usize].serves.take();
-        if let Some(part) = served {
+    fn handle_served(&mut self, now: Time, drive: u32) {
+        let served_part = self.drives[drive as usize].serves.take();
+        if let Some(part) = served_part {
             let job = &mut self.jobs[part.job as usize];
             job.drives -= 1;
             if job.drives == 0 {
-                let Job { bytes, request_tag: of, .. } = *job;
+                let Job { bytes, request_tag, .. } = *job;
                 self.free_jobs.push(part.job);
-                self.done(now, bytes, of);
+                self.complete_part(now, bytes, request_tag);
             }
         }
         self.begin(now, drive as usize);
     }
 
     /// Completes a part of a request.
-    fn done(&mut self, now: Time, bytes: u32, of: Option<u64>) {
-        let Some(tag) = of else {
+    fn complete_part(&mut self, now: Time, bytes: u32, request_tag: Option<u64>) {
+        let Some(tag) = request_tag else {
             self.dirty -= u64::from(bytes);
             return self.admit(now);
         };
-        let Some(left) = self.incomplete_parts.get_mut(&tag) else { return };
-        *left -= 1;
-        if *left == 0 {
+        let Some(remaining) = self.incomplete_parts.get_mut(&tag) else { return };
+        *remaining -= 1;
+        if *remaining == 0 {
             self.incomplete_parts.remove(&tag);
             self.completed.push(tag);
         }

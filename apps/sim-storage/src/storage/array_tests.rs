@@ -27,40 +27,40 @@ fn spec() -> ArraySpec {
     }
 }
 
-/// Returns the requests per second at a queue depth. `place` returns the offset of each request by
-/// its number.
+/// Returns the requests per second at a queue depth. `offset_of` returns the offset of each request
+/// by its number.
 fn rate(
     spec: ArraySpec,
     depth: u64,
     bytes: u32,
     is_write: bool,
-    place: &mut dyn FnMut(u64) -> u64,
+    offset_of: &mut dyn FnMut(u64) -> u64,
 ) -> f64 {
     let mut array = Array::new(spec, RandomStream::new(1, "array"));
     let mut agenda: Agenda<ArrayEvent> = Agenda::new(Time::ZERO);
-    let mut asked = 0;
-    let mut ask = |array: &mut Array, now: Time| {
-        array.send(now, Io { tag: asked, offset: place(asked), bytes, is_write });
-        asked += 1;
+    let mut requested = 0;
+    let mut submit = |array: &mut Array, now: Time| {
+        array.send(now, Io { tag: requested, offset: offset_of(requested), bytes, is_write });
+        requested += 1;
     };
-    (0..depth).for_each(|_| ask(&mut array, Time::ZERO));
-    let mut done = 0u64;
+    (0..depth).for_each(|_| submit(&mut array, Time::ZERO));
+    let mut completed = 0u64;
     let until = Time::from_ns(60 * SECOND);
     loop {
-        for (at, event) in array.take_planned() {
-            agenda.plan(at, event);
+        for (time, event) in array.take_planned() {
+            agenda.plan(time, event);
         }
         let Some(event) = agenda.next(until) else { break };
         array.handle(agenda.now(), event);
         for _ in array.take_completed() {
-            done += 1;
-            ask(&mut array, agenda.now());
+            completed += 1;
+            submit(&mut array, agenda.now());
         }
     }
-    done as f64 / 60.0
+    completed as f64 / 60.0
 }
 
-fn anywhere(bytes: u64) -> impl FnMut(u64) -> u64 {
+fn random_offsets(bytes: u64) -> impl FnMut(u64) -> u64 {
     let mut random = RandomStream::new(3, "places");
     move |_| random.below(5_000_000_000_000 / bytes) * bytes
 }
@@ -71,9 +71,10 @@ fn seeks_take_what_the_manual_says() {
     assert_eq!(drive.seek_ns(0), 440_000);
     assert_eq!(drive.seek_ns(1_000_000_000_000), 18_080_000);
     let mut random = RandomStream::new(1, "seeks");
-    let mut anywhere = || random.below(1_000_000_000_000);
+    let mut random_offset = || random.below(1_000_000_000_000);
     let seeks = 100_000;
-    let sum: u64 = (0..seeks).map(|_| drive.seek_ns(anywhere().abs_diff(anywhere()))).sum();
+    let sum: u64 =
+        (0..seeks).map(|_| drive.seek_ns(random_offset().abs_diff(random_offset()))).sum();
     let mean_us = sum as f64 / seeks as f64 / 1000.0;
     assert!((mean_us / 8500.0 - 1.0).abs() < 0.01, "{mean_us}");
 }
@@ -81,7 +82,7 @@ fn seeks_take_what_the_manual_says() {
 /// Verifies that a small read at depth 1 takes one seek and half a rotation.
 #[test]
 fn one_read_at_a_time_takes_a_seek_and_half_a_turn() {
-    let ms = 1000.0 / rate(spec(), 1, 4096, false, &mut anywhere(4096));
+    let ms = 1000.0 / rate(spec(), 1, 4096, false, &mut random_offsets(4096));
     let expected = 8.5 + 60_000.0 / 7200.0 / 2.0 + 0.041 + 0.105;
     assert!((ms / expected - 1.0).abs() < 0.03, "{ms} of {expected}");
 }
@@ -90,13 +91,13 @@ fn one_read_at_a_time_takes_a_seek_and_half_a_turn() {
 #[test]
 fn more_at_a_time_are_more_a_second_until_all_drives_are_busy() {
     let rates: Vec<f64> = [1, 4, 16, 64, 256]
-        .map(|depth| rate(spec(), depth, 4096, false, &mut anywhere(4096)))
+        .map(|depth| rate(spec(), depth, 4096, false, &mut random_offsets(4096)))
         .to_vec();
-    let most = 10.0 * 1000.0 / (8.5 + 4.17 + 0.041);
+    let expected = 10.0 * 1000.0 / (8.5 + 4.17 + 0.041);
     assert!(rates[1] > 3.0 * rates[0], "{rates:?}");
-    assert!(rates[3] > 0.9 * most && rates[4] < 1.02 * most, "{rates:?} of {most}");
+    assert!(rates[3] > 0.9 * expected && rates[4] < 1.02 * expected, "{rates:?} of {expected}");
     let looked_ahead = ArraySpec { drive: DriveSpec { reorder: 16, ..spec().drive }, ..spec() };
-    let nearest = rate(looked_ahead, 256, 4096, false, &mut anywhere(4096));
+    let nearest = rate(looked_ahead, 256, 4096, false, &mut random_offsets(4096));
     assert!(nearest > 1.3 * rates[4], "{nearest} of {rates:?}: the nearest first");
 }
 
@@ -104,7 +105,7 @@ fn more_at_a_time_are_more_a_second_until_all_drives_are_busy() {
 fn sequential_reads_need_no_seeks() {
     let block = 256 << 10;
     let sequential = rate(spec(), 16, block, false, &mut |number| number * u64::from(block));
-    let random = rate(spec(), 16, block, false, &mut anywhere(block.into()));
+    let random = rate(spec(), 16, block, false, &mut random_offsets(block.into()));
     assert!(sequential > 2.5 * random, "{sequential} and {random}");
 }
 
@@ -112,11 +113,11 @@ fn sequential_reads_need_no_seeks() {
 /// long as it has space.
 #[test]
 fn writes_cost_both_drives_and_a_cache_only_puts_that_off() {
-    let without = rate(spec(), 64, 4096, true, &mut anywhere(4096));
-    let most = 5.0 * 1000.0 / (8.5 + 4.17 + 0.041);
-    assert!(without < 1.02 * most && without > 0.85 * most, "{without} of {most}");
+    let uncached = rate(spec(), 64, 4096, true, &mut random_offsets(4096));
+    let expected = 5.0 * 1000.0 / (8.5 + 4.17 + 0.041);
+    assert!(uncached < 1.02 * expected && uncached > 0.85 * expected, "{uncached} of {expected}");
     let cached = ArraySpec { write_cache_mb: 16, ..spec() };
     let in_cache = f64::from(16 << 20) / 4096.0;
-    let with = rate(cached, 64, 4096, true, &mut anywhere(4096)) - in_cache / 60.0;
-    assert!((with / most - 1.0).abs() < 0.05, "{with} of {most}");
+    let cached_rate = rate(cached, 64, 4096, true, &mut random_offsets(4096)) - in_cache / 60.0;
+    assert!((cached_rate / expected - 1.0).abs() < 0.05, "{cached_rate} of {expected}");
 }

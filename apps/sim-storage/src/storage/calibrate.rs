@@ -26,11 +26,11 @@ pub struct Calibrated {
 
 impl fmt::Display for Calibrated {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { parameter, value, is, iops, target_iops, iops_low, iops_high } = self;
+        let Self { parameter, value, is: current, iops, target_iops, iops_low, iops_high } = self;
         write!(
             f,
-            "{parameter}: {value} (scenario: {is}): {iops} operations of 8 KB per second, target \
-             {target_iops}; {iops_low} to {iops_high} within the range of the manual"
+            "{parameter}: {value} (scenario: {current}): {iops} operations of 8 KB per second, \
+             target {target_iops}; {iops_low} to {iops_high} within the range of the manual"
         )
     }
 }
@@ -43,13 +43,13 @@ pub fn calibrate(scenario: &StorageScenario, seed: u64) -> Result<Calibrated> {
     let Some(spec) = &scenario.calibrate else {
         bail!("the scenario selects no parameter for calibration; add a table `[calibrate]`")
     };
-    let with = |value: u32| {
+    let measure = |value: u32| {
         let mut scenario = scenario.clone();
         scenario.array.drive.media_mb_s = value;
         measure_capacity(&scenario, seed)
     };
     let (mut low, mut high) = (spec.low, spec.high);
-    let (iops_low, iops_high) = (with(low), with(high));
+    let (iops_low, iops_high) = (measure(low), measure(high));
     if spec.target_iops < iops_low || spec.target_iops > iops_high {
         let (key, target) = (&spec.parameter, spec.target_iops);
         bail!(
@@ -60,15 +60,15 @@ pub fn calibrate(scenario: &StorageScenario, seed: u64) -> Result<Calibrated> {
     // The rate of the array rises monotonically with that of the media.
     while high - low > 1 {
         let middle = low + (high - low) / 2;
-        if with(middle) < spec.target_iops { low = middle } else { high = middle }
+        if measure(middle) < spec.target_iops { low = middle } else { high = middle }
     }
-    let miss = |value: u32| with(value).abs_diff(spec.target_iops);
+    let miss = |value: u32| measure(value).abs_diff(spec.target_iops);
     let value = if miss(low) <= miss(high) { low } else { high };
     Ok(Calibrated {
         parameter: spec.parameter.clone(),
         value,
         is: scenario.array.drive.media_mb_s,
-        iops: with(value),
+        iops: measure(value),
         target_iops: spec.target_iops,
         iops_low,
         iops_high,

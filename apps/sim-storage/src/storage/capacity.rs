@@ -11,10 +11,10 @@ use crate::storage::spec::{StorageScenario, cost};
 pub(crate) fn clients(scenario: &StorageScenario, seed: u64) -> Vec<Client> {
     let mut base = 0;
     let mut clients = Vec::new();
-    for (number, of) in scenario.disks().iter().enumerate() {
+    for (number, disk) in scenario.disks().iter().enumerate() {
         let random = RandomStream::new(seed, &format!("client {number}"));
-        clients.push(Client::new(of.load.clone(), base, random));
-        base += u64::from(of.load.size_gb) << 30;
+        clients.push(Client::new(disk.load.clone(), base, random));
+        base += u64::from(disk.load.size_gb) << 30;
     }
     clients
 }
@@ -26,31 +26,32 @@ pub(crate) fn measure_capacity(scenario: &StorageScenario, seed: u64) -> u64 {
     let mut array = Array::new(scenario.array.clone(), RandomStream::new(seed, "measured array"));
     let mut clients = clients(scenario, seed);
     let mut agenda: Agenda<Option<ArrayEvent>> = Agenda::new(Time::ZERO);
-    let from = spec.settle_s * SECOND;
-    let until = from + spec.seconds * SECOND;
-    let send = |array: &mut Array, clients: &mut [Client], at: usize, now: Time| {
-        let (offset, is_write) = clients[at].draw();
-        array.send(now, Io { tag: at as u64, offset, bytes: clients[at].bytes(), is_write });
+    let start = spec.settle_s * SECOND;
+    let until = start + spec.seconds * SECOND;
+    let send = |array: &mut Array, clients: &mut [Client], client: usize, now: Time| {
+        let (offset, is_write) = clients[client].draw();
+        array
+            .send(now, Io { tag: client as u64, offset, bytes: clients[client].bytes(), is_write });
     };
-    for at in 0..clients.len() {
-        (0..spec.depth).for_each(|_| send(&mut array, &mut clients, at, Time::ZERO));
+    for client in 0..clients.len() {
+        (0..spec.depth).for_each(|_| send(&mut array, &mut clients, client, Time::ZERO));
     }
     agenda.plan(Time::ZERO, None);
-    let mut done = 0;
+    let mut completed = 0;
     while let Some(event) = agenda.next(Time::from_ns(until)) {
         let now = agenda.now();
         if let Some(event) = event {
             array.handle(now, event);
         }
         for tag in array.take_completed() {
-            if now.as_ns() >= from {
-                done += u64::from(cost(clients[tag as usize].bytes()));
+            if now.as_ns() >= start {
+                completed += u64::from(cost(clients[tag as usize].bytes()));
             }
             send(&mut array, &mut clients, tag as usize, now);
         }
-        for (at, event) in array.take_planned() {
-            agenda.plan(at, Some(event));
+        for (time, event) in array.take_planned() {
+            agenda.plan(time, Some(event));
         }
     }
-    done / spec.seconds
+    completed / spec.seconds
 }

@@ -58,28 +58,33 @@ impl Checker<Fact> for Maximum {
             Fact::Limits { disk, limits } => {
                 let max = limits.max_iops.map_or(0, |max| i128::from(max.per_second()));
                 let catch_up_ns = limits.min_iops.map_or(CATCH_UP_NS, |_| CATCH_UP_WITH_MINIMUM_NS);
-                let of = self.disks.entry(disk).or_default();
-                if (of.max, of.catch_up_ns) != (max, catch_up_ns) {
-                    *of = Carried { max, catch_up_ns, ..Carried::default() };
+                let disk = self.disks.entry(disk).or_default();
+                if (disk.max, disk.catch_up_ns) != (max, catch_up_ns) {
+                    *disk = Carried { max, catch_up_ns, ..Carried::default() };
                 }
             }
             Fact::LetGo { disk, cost, .. } => {
-                let Some(of) = self.disks.get_mut(&disk).filter(|of| of.max > 0) else { return };
+                let Some(limited_disk) = self.disks.get_mut(&disk).filter(|disk| disk.max > 0)
+                else {
+                    return;
+                };
                 let clock = self.clocks.get(disk as usize).copied().unwrap_or_default();
-                let carried = of.max * i128::from(clock.at(now).as_ns());
-                let before = of.sum - carried;
-                let least = of.least.unwrap_or(before).min(before);
+                let carried = limited_disk.max * i128::from(clock.local_time(now).as_ns());
+                let before = limited_disk.sum - carried;
+                let lowest = limited_disk.least.unwrap_or(before).min(before);
                 let second = i128::from(SECOND);
-                of.sum += i128::from(cost) * second;
-                of.largest = of.largest.max(i128::from(cost) * second);
-                of.least = Some(least);
-                let above = of.sum - carried - least;
-                let allowed = of.max * of.catch_up_ns + of.largest + second;
-                if above > allowed {
-                    let excess = (above - allowed) / second;
-                    let what = format!("disk {disk}: {excess} operations above its {}", of.max);
-                    complaints.add(now, "maximum", what);
-                    of.least = None;
+                limited_disk.sum += i128::from(cost) * second;
+                limited_disk.largest = limited_disk.largest.max(i128::from(cost) * second);
+                limited_disk.least = Some(lowest);
+                let excess_sum = limited_disk.sum - carried - lowest;
+                let allowed =
+                    limited_disk.max * limited_disk.catch_up_ns + limited_disk.largest + second;
+                if excess_sum > allowed {
+                    let excess = (excess_sum - allowed) / second;
+                    let complaint =
+                        format!("disk {disk}: {excess} operations above its {}", limited_disk.max);
+                    complaints.add(now, "maximum", complaint);
+                    limited_disk.least = None;
                 }
             }
             _ => {}
@@ -112,7 +117,7 @@ impl LimitedNode {
     /// Accumulates the permitted operations up to a time.
     fn pass(&mut self, now: u64) {
         while self.at < now {
-            let until = self.to.changes_after(self.at).map_or(now, |at| at.min(now));
+            let until = self.to.changes_after(self.at).map_or(now, |change_at| change_at.min(now));
             self.carried += i128::from(self.to.iops_at(self.at)) * i128::from(until - self.at);
             self.at = until;
         }
@@ -120,34 +125,40 @@ impl LimitedNode {
 }
 
 impl Within {
-    pub(crate) fn new(place: &DiskLocations) -> Self {
-        let most = i128::from(place.capacities.iter().copied().max().unwrap_or_default());
-        let requests = i128::from(place.largest) * place.disks.len() as i128 * i128::from(SECOND);
-        let disks = place.disks.iter().map(|(node, _)| *node).collect();
-        Self { disks, allowed: most * UNUSED_TOLERANCE_NS + requests, nodes: BTreeMap::new() }
+    pub(crate) fn new(locations: &DiskLocations) -> Self {
+        let max_capacity =
+            i128::from(locations.capacities.iter().copied().max().unwrap_or_default());
+        let requests =
+            i128::from(locations.largest) * locations.disks.len() as i128 * i128::from(SECOND);
+        let disks = locations.disks.iter().map(|(node, _)| *node).collect();
+        Self {
+            disks,
+            allowed: max_capacity * UNUSED_TOLERANCE_NS + requests,
+            nodes: BTreeMap::new(),
+        }
     }
 }
 
 impl Checker<Fact> for Within {
     fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Complaints) {
         match *fact {
-            Fact::Cluster(ClusterFact::LimitSet { node, to, .. }) => {
-                let of = self.nodes.entry(node).or_default();
-                of.pass(now.as_ns());
-                of.to = to;
+            Fact::Cluster(ClusterFact::LimitSet { node, to: limit, .. }) => {
+                let node_state = self.nodes.entry(node).or_default();
+                node_state.pass(now.as_ns());
+                node_state.to = limit;
             }
             Fact::LetGo { disk, cost, .. } => {
                 let node = self.disks[disk as usize];
-                let of = self.nodes.entry(node).or_default();
-                of.pass(now.as_ns());
-                of.least = of.least.min(of.sum - of.carried);
-                of.sum += i128::from(cost) * i128::from(SECOND);
-                let above = of.sum - of.carried - of.least;
-                if above > self.allowed {
-                    let excess = (above - self.allowed) / i128::from(SECOND);
-                    let what = format!("node {node}: {excess} operations above its limit");
-                    complaints.add(now, "within", what);
-                    of.least = of.sum - of.carried;
+                let node_state = self.nodes.entry(node).or_default();
+                node_state.pass(now.as_ns());
+                node_state.least = node_state.least.min(node_state.sum - node_state.carried);
+                node_state.sum += i128::from(cost) * i128::from(SECOND);
+                let excess_sum = node_state.sum - node_state.carried - node_state.least;
+                if excess_sum > self.allowed {
+                    let excess = (excess_sum - self.allowed) / i128::from(SECOND);
+                    let complaint = format!("node {node}: {excess} operations above its limit");
+                    complaints.add(now, "within", complaint);
+                    node_state.least = node_state.sum - node_state.carried;
                 }
             }
             _ => {}
@@ -172,15 +183,16 @@ impl Checker<Fact> for Order {
             Fact::LetGo { disk, tag, .. } => {
                 let first = self.waiting.get_mut(&disk).and_then(VecDeque::pop_front);
                 if first != Some(tag) {
-                    let what =
+                    let complaint =
                         format!("disk {disk}: request {tag} was dispatched before {first:?}");
-                    complaints.add(now, "order", what);
+                    complaints.add(now, "order", complaint);
                 }
                 self.sent.insert(tag);
             }
             Fact::Completed { disk, tag, .. } if !self.sent.remove(&tag) => {
-                let what = format!("disk {disk}: request {tag} was completed without submission");
-                complaints.add(now, "order", what);
+                let complaint =
+                    format!("disk {disk}: request {tag} was completed without submission");
+                complaints.add(now, "order", complaint);
             }
             _ => {}
         }
@@ -219,8 +231,8 @@ impl Checker<Fact> for Idle {
             }
             Fact::Submitted { disk, .. } => self.waiting.entry(disk).or_default().0 += 1,
             Fact::LetGo { disk, .. } => {
-                let of = self.waiting.entry(disk).or_default();
-                of.0 = of.0.saturating_sub(1);
+                let waiting = self.waiting.entry(disk).or_default();
+                waiting.0 = waiting.0.saturating_sub(1);
                 self.in_array += 1;
             }
             Fact::Completed { .. } => self.in_array = self.in_array.saturating_sub(1),
@@ -228,12 +240,13 @@ impl Checker<Fact> for Idle {
                 self.disturbed_until = self.disturbed_until.max(until_ns);
             }
             Fact::WokenInThePast { node, by_ns } => {
-                let what = format!("node {node} waits for a time that was {by_ns} ns ago");
-                complaints.add(now, "idle", what);
+                let complaint = format!("node {node} waits for a time that was {by_ns} ns ago");
+                complaints.add(now, "idle", complaint);
             }
             _ => {}
         }
-        let is_idle = self.in_array == 0 && self.waiting.values().any(|(of, max)| *of > 0 && !max);
+        let is_idle =
+            self.in_array == 0 && self.waiting.values().any(|(queued, max)| *queued > 0 && !max);
         self.since = is_idle.then(|| self.since.unwrap_or(now_ns));
     }
 }
@@ -270,20 +283,22 @@ impl Minimum {
     fn judge(&mut self, now: Time, complaints: &mut Complaints) {
         let length = now.as_ns() - self.window;
         let is_quiet = self.quiet_since + GRACE_NS <= self.window;
-        let min = |of: &UnmetDemand| of.limits.min_iops.map_or(0, |min| min.per_second());
-        let promised: u64 = self.disks.values().map(min).sum();
-        for (disk, of) in &mut self.disks {
-            let delivered = std::mem::take(&mut of.delivered);
-            if !is_quiet || promised > self.promisable || !of.wants {
+        let min =
+            |disk_state: &UnmetDemand| disk_state.limits.min_iops.map_or(0, |min| min.per_second());
+        let sum_of_minimums: u64 = self.disks.values().map(min).sum();
+        for (disk, demand) in &mut self.disks {
+            let delivered = std::mem::take(&mut demand.delivered);
+            if !is_quiet || sum_of_minimums > self.promisable || !demand.wants {
                 continue;
             }
-            let owed = u128::from(min(of)) * u128::from(length) / u128::from(SECOND);
-            complaints.judged += u64::from(owed > 0);
-            let least = (owed * u128::from(MET_PERCENT) / 100) as u64;
-            if delivered + 2 * of.largest < least {
-                let what =
-                    format!("disk {disk}: {delivered} operations delivered, {owed} guaranteed");
-                complaints.add(now, "minimum", what);
+            let guaranteed = u128::from(min(demand)) * u128::from(length) / u128::from(SECOND);
+            complaints.judged += u64::from(guaranteed > 0);
+            let min_delivered = (guaranteed * u128::from(MET_PERCENT) / 100) as u64;
+            if delivered + 2 * demand.largest < min_delivered {
+                let complaint = format!(
+                    "disk {disk}: {delivered} operations delivered, {guaranteed} guaranteed"
+                );
+                complaints.add(now, "minimum", complaint);
             }
         }
         self.window = now.as_ns();
@@ -300,8 +315,8 @@ impl Checker<Fact> for Minimum {
                 self.disks.entry(disk).or_default().limits = limits;
                 self.quiet_since = self.quiet_since.max(now.as_ns());
             }
-            Fact::Demand { disk, all } => {
-                self.disks.entry(disk).or_default().wants = all;
+            Fact::Demand { disk, all: has_all_demand } => {
+                self.disks.entry(disk).or_default().wants = has_all_demand;
                 self.quiet_since = self.quiet_since.max(now.as_ns());
             }
             Fact::Disturbed { until_ns } => {
@@ -309,9 +324,9 @@ impl Checker<Fact> for Minimum {
                 self.quiet_since = self.quiet_since.max(quiet);
             }
             Fact::Completed { disk, cost, .. } => {
-                let of = self.disks.entry(disk).or_default();
-                of.delivered += u64::from(cost);
-                of.largest = of.largest.max(cost.into());
+                let disk = self.disks.entry(disk).or_default();
+                disk.delivered += u64::from(cost);
+                disk.largest = disk.largest.max(cost.into());
             }
             _ => {}
         }

@@ -58,11 +58,11 @@ impl Client {
     pub(crate) fn draw(&mut self) -> (u64, bool) {
         let block = u64::from(self.bytes());
         let blocks = (u64::from(self.load.size_gb) << 30) / block;
-        let at = match self.load.pattern {
+        let block_index = match self.load.pattern {
             Pattern::Random => self.random.below(blocks),
             Pattern::Sequential => self.next,
         };
-        self.next = (at + 1) % blocks.max(1);
-        (self.base + at * block, self.random.percent(self.load.write_percent))
+        self.next = (block_index + 1) % blocks.max(1);
+        (self.base + block_index * block, self.random.percent(self.load.write_percent))
     }
 }

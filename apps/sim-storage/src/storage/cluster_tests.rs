@@ -13,7 +13,7 @@ fn read() -> StorageScenario {
     suimon_sim_kernel::read(CLUSTER_MIN).unwrap()
 }
 
-fn once(seed: u64, is_swarm: bool) -> Options {
+fn run_options(seed: u64, is_swarm: bool) -> Options {
     Options { seed, is_swarm, records_lines: false }
 }
 
@@ -23,7 +23,7 @@ fn once(seed: u64, is_swarm: bool) -> Options {
 fn qos_cluster_min_is_won_whatever_the_seed() {
     let scenario = read();
     for seed in [1, 2, 3] {
-        let outcome = run(&scenario, once(seed, false)).unwrap();
+        let outcome = run(&scenario, run_options(seed, false)).unwrap();
         let differing = outcome.figures.iter().filter(|figure| !figure.agrees);
         let differing: Vec<&str> = differing.map(|figure| figure.published.as_str()).collect();
         assert_eq!(differing, ["24 MB/s each, by the text"], "{:?}", outcome.figures);
@@ -36,32 +36,33 @@ fn qos_cluster_min_is_won_whatever_the_seed() {
 fn a_cluster_repeats_bit_for_bit() {
     let scenario = read();
     for is_swarm in [false, true] {
-        let [one, two, other] =
-            [5, 5, 6].map(|seed| run(&scenario, once(seed, is_swarm)).unwrap().trace);
-        assert_eq!(one, two);
-        assert_ne!(one, other);
+        let [first, second, other] =
+            [5, 5, 6].map(|seed| run(&scenario, run_options(seed, is_swarm)).unwrap().trace);
+        assert_eq!(first, second);
+        assert_ne!(first, other);
     }
 }
 
-fn broken(how: How, options: Options) -> ScenarioResult {
+fn broken(defect: How, options: Options) -> ScenarioResult {
     let makers = Makers {
         scheduler: &|spec| Box::new(StoreScheduler::new(spec)),
-        machines: &move || Box::new(Broken(how)),
+        machines: &move || Box::new(Broken(defect)),
     };
     run_with(&read(), options, &makers).unwrap()
 }
 
 #[test]
 fn a_broken_policy_is_found_out_by_who_watches_for_that() {
-    for (how, by) in [
+    for (defect, checker) in [
         (How::Generous, "caps"),
         (How::Stingy, "spare"),
         (How::Clinging, "leases"),
         (How::Silent, "minimums"),
     ] {
-        let outcome = broken(how, once(1, false));
-        let checkers: Vec<&str> = outcome.complaints.iter().map(|of| of.checker).collect();
-        assert!(checkers.contains(&by), "{how:?}: {checkers:?} and not {by}");
+        let outcome = broken(defect, run_options(1, false));
+        let checkers: Vec<&str> =
+            outcome.complaints.iter().map(|complaint| complaint.checker).collect();
+        assert!(checkers.contains(&checker), "{defect:?}: {checkers:?} and not {checker}");
     }
 }
 
@@ -70,16 +71,17 @@ fn a_broken_policy_is_found_out_by_who_watches_for_that() {
 #[test]
 fn a_swarm_finds_what_only_faults_show_and_nothing_in_production() {
     let scenario = read();
-    assert_eq!(broken(How::Forgetful, once(1, false)).complaints, []);
-    let (mut found, mut judged) = (0, 0);
+    assert_eq!(broken(How::Forgetful, run_options(1, false)).complaints, []);
+    let (mut found_count, mut judged) = (0, 0);
     for seed in 1..=20 {
-        let outcome = run(&scenario, once(seed, true)).unwrap();
+        let outcome = run(&scenario, run_options(seed, true)).unwrap();
         assert_eq!(outcome.complaints, [], "seed {seed}");
         judged += outcome.judged;
-        let outcome = broken(How::Forgetful, once(seed, true));
-        found += u32::from(outcome.complaints.iter().any(|of| of.checker == "caps"));
+        let outcome = broken(How::Forgetful, run_options(seed, true));
+        found_count +=
+            u32::from(outcome.complaints.iter().any(|complaint| complaint.checker == "caps"));
     }
-    assert!(found >= 3, "{found} of 20");
+    assert!(found_count >= 3, "{found_count} of 20");
     assert!(judged >= 200, "{judged}");
 }
 
@@ -93,11 +95,11 @@ fn a_cluster_that_makes_no_sense_is_refused_with_the_key() {
         ("declared_percent = 98", "declared = 98", "unknown field `declared`"),
         ("clock_ppm = 90", "clock_ppm = 900000", "node.clock_ppm: 900000"),
     ];
-    for (from, to, told) in cases {
+    for (from, to, message) in cases {
         assert!(CLUSTER_MIN.contains(from), "{from}");
         let error = suimon_sim_kernel::read::<StorageScenario>(&CLUSTER_MIN.replacen(from, to, 1))
             .unwrap_err()
             .to_string();
-        assert!(error.contains(told), "{to}: {error}");
+        assert!(error.contains(message), "{to}: {error}");
     }
 }

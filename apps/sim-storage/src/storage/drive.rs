@@ -47,7 +47,7 @@ pub(crate) struct Part {
     /// Number assigned by the array.
     pub(crate) job: u32,
     /// Offset in bytes from the first track.
-    pub(crate) at: u64,
+    pub(crate) offset: u64,
     pub(crate) bytes: u32,
 }
 
@@ -78,16 +78,16 @@ impl Drive {
         let head = self.head;
         let queue = if self.reads.is_empty() { &mut self.writes } else { &mut self.reads };
         let looked_at = queue.iter().take(spec.reorder as usize).enumerate();
-        let (nearest, _) = looked_at.min_by_key(|(_, part)| part.at.abs_diff(head))?;
+        let (nearest, _) = looked_at.min_by_key(|(_, part)| part.offset.abs_diff(head))?;
         let part = queue.remove(nearest)?;
         self.serves = Some(part);
-        self.head = part.at + u64::from(part.bytes);
+        self.head = part.offset + u64::from(part.bytes);
         let transfer = u64::from(part.bytes) * 1000 / u64::from(spec.media_mb_s);
-        if part.at == head {
+        if part.offset == head {
             return Some(transfer);
         }
-        let turn = 60_000_000_000 / u64::from(spec.rpm);
-        Some(spec.seek_ns(part.at.abs_diff(head)) + random.below(turn) + transfer)
+        let rotation_ns = 60_000_000_000 / u64::from(spec.rpm);
+        Some(spec.seek_ns(part.offset.abs_diff(head)) + random.below(rotation_ns) + transfer)
     }
 }
 
@@ -99,7 +99,7 @@ impl DriveSpec {
         let track = f64::from(self.seek_track_us);
         let full = f64::from(self.seek_full_us) - track;
         let rooted = 5.0 * (f64::from(self.seek_average_us) - track - full / 3.0);
-        let us = track + rooted * distance.sqrt() + (full - rooted) * distance;
-        (us * 1000.0) as u64
+        let seek_us = track + rooted * distance.sqrt() + (full - rooted) * distance;
+        (seek_us * 1000.0) as u64
     }
 }

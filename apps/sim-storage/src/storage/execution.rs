@@ -19,14 +19,14 @@ impl World {
         let disturbed = match intervention {
             Intervention::Limit { disks, limits, may_be_refused } => {
                 for disk in disks {
-                    let refused = self.limit(disk, limits);
-                    self.refused = self.refused.or(refused.filter(|_| !may_be_refused));
+                    let refusal = self.limit(disk, limits);
+                    self.refused = self.refused.or(refusal.filter(|_| !may_be_refused));
                 }
                 return;
             }
-            Intervention::Demand { disk, all } => {
-                self.disks[disk as usize].wants = all;
-                self.observer.record(now, &Fact::Demand { disk, all });
+            Intervention::Demand { disk, all: has_all_demand } => {
+                self.disks[disk as usize].wants = has_all_demand;
+                self.observer.record(now, &Fact::Demand { disk, all: has_all_demand });
                 return self.submit(disk);
             }
             Intervention::Stall { ns } => {
@@ -101,23 +101,23 @@ impl World {
     pub(super) fn pass_on_cluster_facts(&mut self) {
         let now = self.agenda.now();
         let Some(control) = &mut self.control else { return };
-        for (at, event) in control.planned() {
-            self.agenda.plan(at, Event::Cluster(Box::new(event)));
+        for (time, event) in control.planned() {
+            self.agenda.plan(time, Event::Cluster(Box::new(event)));
         }
         for fact in control.facts.drain(..) {
             self.ledger.observe(now.as_ns(), &fact);
             self.observer.record(now, &Fact::Cluster(fact));
         }
         for (number, node) in (0..).zip(&mut self.nodes) {
-            let is_so = node.waits_for_cap();
-            if std::mem::replace(&mut node.withholds, is_so) != is_so {
-                self.observer.record(now, &Fact::Waits { node: number, is_so });
+            let is_waiting = node.waits_for_cap();
+            if std::mem::replace(&mut node.withholds, is_waiting) != is_waiting {
+                self.observer.record(now, &Fact::Waits { node: number, is_so: is_waiting });
             }
         }
     }
 
     /// Returns the end of a pause of the disk's node.
-    pub(super) fn still(&self, disk: u32) -> Option<Time> {
+    pub(super) fn pause_end(&self, disk: u32) -> Option<Time> {
         let until = self.nodes[self.disks[disk as usize].node].still_until;
         Some(until).filter(|until| *until > self.agenda.now())
     }

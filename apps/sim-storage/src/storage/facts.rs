@@ -41,20 +41,22 @@ impl AsClusterFact for Fact {
 
 impl AsDiskFact for Fact {
     fn disk_fact(&self) -> Option<DiskFact> {
-        let rate = |rate: Option<suimon_quantity::Iops>| rate.map_or(0, |of| of.per_second());
+        let rate = |rate: Option<suimon_quantity::Iops>| rate.map_or(0, |iops| iops.per_second());
         Some(match *self {
             Self::Limits { disk, limits } => DiskFact::Limits {
                 disk,
                 min_iops: rate(limits.min_iops),
-                max_iops: limits.max_iops.map_or(u64::MAX, |of| of.per_second()),
+                max_iops: limits.max_iops.map_or(u64::MAX, |iops| iops.per_second()),
             },
-            Self::Demand { disk, all } => {
-                DiskFact::Demand { disk, iops: if all { u64::MAX } else { 0 } }
+            Self::Demand { disk, all: has_all_demand } => {
+                DiskFact::Demand { disk, iops: if has_all_demand { u64::MAX } else { 0 } }
             }
             Self::Completed { disk, cost, .. } => {
                 DiskFact::Done { disk, operations: u64::from(cost) }
             }
-            Self::Waits { node, is_so } => DiskFact::Waits { node, store: 0, is_so },
+            Self::Waits { node, is_so: is_waiting } => {
+                DiskFact::Waits { node, store: 0, is_so: is_waiting }
+            }
             Self::Disturbed { until_ns } => DiskFact::StoresDisturbed { until_ns },
             _ => return None,
         })
@@ -83,7 +85,7 @@ impl TraceFact for Fact {
     }
 
     fn figures(&self) -> Vec<u64> {
-        let rate = |rate: Option<suimon_quantity::Iops>| rate.map_or(0, |of| of.per_second());
+        let rate = |rate: Option<suimon_quantity::Iops>| rate.map_or(0, |iops| iops.per_second());
         match *self {
             Self::Submitted { disk, tag, cost } | Self::LetGo { disk, tag, cost } => {
                 vec![disk.into(), tag.into(), cost.into()]
@@ -97,11 +99,11 @@ impl TraceFact for Fact {
                 rate(limits.max_iops),
                 limits.weight.number().into(),
             ],
-            Self::Demand { disk, all } => vec![disk.into(), all.into()],
+            Self::Demand { disk, all: has_all_demand } => vec![disk.into(), has_all_demand.into()],
             Self::Disturbed { until_ns } => vec![until_ns],
             Self::WokenInThePast { node, by_ns } => vec![node.into(), by_ns],
             Self::Notified { node, .. } => vec![node.into()],
-            Self::Waits { node, is_so } => vec![node.into(), is_so.into()],
+            Self::Waits { node, is_so: is_waiting } => vec![node.into(), is_waiting.into()],
             Self::Cluster(fact) => fact.figures(),
         }
     }

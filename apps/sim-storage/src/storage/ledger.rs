@@ -36,9 +36,9 @@ impl Ledger {
     pub(crate) fn handle_completed(&mut self, at_ns: u64, disk: u32, cost: u32, latency_ns: u64) {
         let Some(account) = self.disks.get_mut(disk as usize) else { return };
         let slice = (at_ns / SLICE_NS) as usize;
-        for of in [&mut account.operations, &mut account.requests, &mut account.latency_ns] {
-            if of.len() <= slice {
-                of.resize(slice + 1, 0);
+        for figures in [&mut account.operations, &mut account.requests, &mut account.latency_ns] {
+            if figures.len() <= slice {
+                figures.resize(slice + 1, 0);
             }
         }
         account.operations[slice] += u64::from(cost);
@@ -47,8 +47,8 @@ impl Ledger {
     }
 
     /// Records a fact of the cluster.
-    pub(crate) fn observe(&mut self, at_ns: u64, fact: &ClusterFact) {
-        if let ClusterFact::StoreNotified { what: StoreNotice::Refused, node, .. } = fact {
+    pub(crate) fn observe(&mut self, at_ns: u64, cluster_fact: &ClusterFact) {
+        if let ClusterFact::StoreNotified { what: StoreNotice::Refused, node, .. } = cluster_fact {
             self.refused.push((at_ns, *node));
         }
     }
@@ -70,17 +70,20 @@ impl Ledger {
     /// Returns the time of the first notice about an unmet minimum of a disk, at or after
     /// `from_ns`.
     pub(crate) fn unmet_notified_at(&self, disk: u32, from_ns: u64) -> Option<u64> {
-        let is_it = |event: &StoreEvent| {
+        let is_unmet_of_disk = |event: &StoreEvent| {
             matches!(event, StoreEvent::MinimumUnmet(unmet)
-                if matches!(unmet.holder, LimitsOwner::Disk(of) if of.0 == disk))
+                if matches!(unmet.holder, LimitsOwner::Disk(holder) if holder.0 == disk))
         };
-        let told = self.notices.iter().find(|(at, _, event)| *at >= from_ns && is_it(event));
-        told.map(|(at, _, _)| *at)
+        let notice = self
+            .notices
+            .iter()
+            .find(|(notice_at, _, event)| *notice_at >= from_ns && is_unmet_of_disk(event));
+        notice.map(|(notice_at, _, _)| *notice_at)
     }
 }
 
 fn sum(slices: &[u64], from_ns: u64, until_ns: u64) -> u64 {
-    let (from, until) = ((from_ns / SLICE_NS) as usize, (until_ns / SLICE_NS) as usize);
+    let (first_slice, until) = ((from_ns / SLICE_NS) as usize, (until_ns / SLICE_NS) as usize);
     let until = until.min(slices.len());
-    slices.get(from.min(until)..until).unwrap_or_default().iter().sum()
+    slices.get(first_slice.min(until)..until).unwrap_or_default().iter().sum()
 }

@@ -88,7 +88,7 @@ impl Node {
 
     /// Returns the time of the node's clock.
     pub(crate) fn clock(&self, now: Time) -> Time {
-        self.clock.at(now)
+        self.clock.local_time(now)
     }
 
     /// Applies a step of a change.
@@ -158,7 +158,7 @@ impl Node {
     /// Returns the next time at which a request may be dispatched without an arrival or completion.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
         let deadline = self.scheduler.own().next_deadline().filter(|_| self.waiting > 0);
-        Some(self.clock.when(deadline?).max(self.still_until))
+        Some(self.clock.run_time(deadline?).max(self.still_until))
     }
 
     /// Observes delivered rates. Must be called every [`SAMPLE`].

@@ -18,31 +18,31 @@ pub(crate) fn draw_all(
     scenario: &StorageScenario,
     spec: &SwarmSpec,
     seed: u64,
-    can: u64,
+    capacity: u64,
 ) -> Vec<(u64, Intervention)> {
     let mut random = RandomStream::new(seed, "swarm");
     let disks = scenario.disks().len() as u64;
     let end = spec.seconds * SECOND;
     let mut interventions = Vec::new();
     for _ in 0..random.below(spec.changes + 1) {
-        let at = random.below(end);
-        interventions.push((at, change(&mut random, disks, spec)));
+        let time = random.below(end);
+        interventions.push((time, change(&mut random, disks, spec)));
     }
     for _ in 0..random.below(spec.faults + 1) {
-        let at = random.below(end);
-        interventions.push((at, fault(&mut random)));
+        let time = random.below(end);
+        interventions.push((time, fault(&mut random)));
     }
     for _ in 0..random.below(spec.cluster_faults + 1) {
-        let at = random.below(end);
+        let time = random.below(end);
         let nodes = scenario.node.len() as u32;
         let members = scenario.cluster.as_ref().map_or(1, |cluster| cluster.etcd.members);
         let (fault, ns) = draw(&mut random, nodes, 1, members);
-        interventions.push((at, Intervention::Cluster { fault, ns }));
+        interventions.push((time, Intervention::Cluster { fault, ns }));
     }
     // Sorted, so that rejections do not depend on the order of drawing.
-    interventions.sort_by_key(|(at, _)| *at);
+    interventions.sort_by_key(|(time, _)| *time);
     if let Some(cluster) = &scenario.cluster {
-        let promisable = can * cluster.declared_percent / 100 * GUARANTEED_PERCENT_MAX / 100;
+        let promisable = capacity * cluster.declared_percent / 100 * GUARANTEED_PERCENT_MAX / 100;
         let floors = Parameters::default().floor_iops * scenario.node.len() as u64;
         fit(&mut interventions, disks as usize, promisable.saturating_sub(floors));
     }
@@ -50,16 +50,16 @@ pub(crate) fn draw_all(
 }
 
 /// Removes minimums that, with the earlier ones, exceed the reservable capacity.
-fn fit(interventions: &mut Vec<(u64, Intervention)>, disks: usize, most: u64) {
+fn fit(interventions: &mut Vec<(u64, Intervention)>, disks: usize, max_sum: u64) {
     let mut minimums = vec![0; disks];
     interventions.retain(|(_, intervention)| {
         let Intervention::Limit { disks, limits, .. } = intervention else { return true };
-        let mut then = minimums.clone();
+        let mut changed_minimums = minimums.clone();
         let min = limits.min_iops.map_or(0, |min| min.per_second());
-        disks.iter().for_each(|disk| then[*disk as usize] = min);
-        let fits = then.iter().sum::<u64>() <= most;
+        disks.iter().for_each(|disk| changed_minimums[*disk as usize] = min);
+        let fits = changed_minimums.iter().sum::<u64>() <= max_sum;
         if fits {
-            minimums = then;
+            minimums = changed_minimums;
         }
         fits
     });
@@ -70,7 +70,7 @@ fn change(random: &mut RandomStream, disks: u64, spec: &SwarmSpec) -> Interventi
     if random.percent(25) {
         return Intervention::Demand { disk, all: random.percent(50) };
     }
-    let more = random.below(disks - u64::from(disk)) as u32;
+    let further = random.below(disks - u64::from(disk)) as u32;
     let min = if random.percent(50) { 0 } else { random.within(1, spec.min_iops.max(1)) };
     let max = match random.below(4) {
         0 | 1 => 0,
@@ -81,7 +81,7 @@ fn change(random: &mut RandomStream, disks: u64, spec: &SwarmSpec) -> Interventi
     let weight = Weight::new(random.within(1, 1000) as u16).unwrap_or_default();
     let limits =
         Limits { min_iops: Iops::new(min), max_iops: Iops::new(max), weight, ..Limits::default() };
-    Intervention::Limit { disks: (disk..=disk + more).collect(), limits, may_be_refused: true }
+    Intervention::Limit { disks: (disk..=disk + further).collect(), limits, may_be_refused: true }
 }
 
 fn fault(random: &mut RandomStream) -> Intervention {

@@ -92,23 +92,23 @@ pub(crate) fn run_with(
     makers: &Makers<'_>,
 ) -> Result<ScenarioResult> {
     let Options { seed, is_swarm, records_lines: keeps_lines } = options;
-    let can = measure_capacity(scenario, seed);
+    let capacity = measure_capacity(scenario, seed);
     let (interventions, seconds) = match &scenario.swarm {
         Some(spec) if is_swarm => {
-            (random_interventions::draw_all(scenario, spec, seed, can), spec.seconds)
+            (random_interventions::draw_all(scenario, spec, seed, capacity), spec.seconds)
         }
         None if is_swarm => {
             bail!("the scenario has no table `[swarm]`; add one, or run it without random changes")
         }
         _ => (steps(scenario), scenario.step.iter().map(|step| step.seconds).sum()),
     };
-    let nodes = nodes(scenario, can, makers.scheduler);
-    let checkers = checkers(scenario, can);
+    let nodes = nodes(scenario, capacity, makers.scheduler);
+    let checkers = checkers(scenario, capacity);
     let control = scenario.cluster.as_ref().map(|spec| {
         let topology = Topology {
             clocks: scenario.node.iter().map(NodeSpec::clock).collect(),
             stores: vec![vec![0]; nodes.len()],
-            capacities: vec![declared(spec, can)],
+            capacities: vec![declared(spec, capacity)],
         };
         Control::new(spec, topology, seed, (makers.machines)())
     });
@@ -119,14 +119,15 @@ pub(crate) fn run_with(
         bail!("step: limits were rejected: {refusal}");
     }
     let is_reported = !is_swarm;
-    let sum = Sum { scenario, ledger: &world.ledger, can };
-    let mut about =
-        vec![format!("the measured capacity of the array is {can} operations of 8 KB per second")];
-    about.extend(world.control.as_ref().map(|control| control.counts.to_string()));
+    let sum = Sum { scenario, ledger: &world.ledger, can: capacity };
+    let mut notes = vec![format!(
+        "the measured capacity of the array is {capacity} operations of 8 KB per second"
+    )];
+    notes.extend(world.control.as_ref().map(|control| control.counts.to_string()));
     let mut outcome = ScenarioResult {
         events: world.happened(),
         virtual_s: seconds,
-        about,
+        about: notes,
         steps: if is_reported {
             serde_json::to_value(sum.steps())?
         } else {
@@ -143,21 +144,21 @@ pub(crate) fn run_with(
 }
 
 /// Returns the declared capacity for all nodes together.
-fn declared(cluster: &ClusterSpec, can: u64) -> u64 {
-    can * cluster.declared_percent / 100
+fn declared(cluster: &ClusterSpec, capacity: u64) -> u64 {
+    capacity * cluster.declared_percent / 100
 }
 
 fn nodes(
     scenario: &StorageScenario,
-    can: u64,
+    capacity: u64,
     make: &dyn Fn(StoreSpec) -> Box<dyn Scheduler>,
 ) -> Vec<Node> {
-    let of = |node: &NodeSpec| {
+    let node_of = |node: &NodeSpec| {
         let mut store = Store::default();
         let mut scheduler = make(StoreSpec::default());
         let clock = node.clock();
-        let change: Change = store.set_capacity(Capacity::Measured(can));
-        scheduler.apply(clock.at(Time::ZERO), change);
+        let change: Change = store.set_capacity(Capacity::Measured(capacity));
+        scheduler.apply(clock.local_time(Time::ZERO), change);
         let mut node = Node::new(store, scheduler, clock);
         if scenario.cluster.is_some() {
             // Without a grant the node may not dispatch requests.
@@ -166,10 +167,10 @@ fn nodes(
         }
         node
     };
-    scenario.node.iter().map(of).collect()
+    scenario.node.iter().map(node_of).collect()
 }
 
-fn checkers(scenario: &StorageScenario, can: u64) -> Vec<Box<dyn Checker<Fact>>> {
+fn checkers(scenario: &StorageScenario, capacity: u64) -> Vec<Box<dyn Checker<Fact>>> {
     let clocks = scenario.disks().iter().map(|disk| scenario.node[disk.node].clock()).collect();
     let mut checkers: Vec<Box<dyn Checker<Fact>>> =
         vec![Box::new(Maximum::new(clocks)), Box::new(Order::default())];
@@ -177,11 +178,11 @@ fn checkers(scenario: &StorageScenario, can: u64) -> Vec<Box<dyn Checker<Fact>>>
     let recovery_s = swarm.map_or(0, |swarm| swarm.recovery_s);
     if let Some(cluster) = &scenario.cluster {
         let terms = Parameters::default();
-        let declared = declared(cluster, can);
+        let declared = declared(cluster, capacity);
         let disks: Vec<(u32, u32)> =
             scenario.disks().iter().map(|disk| (disk.node as u32, 0)).collect();
         let largest = scenario.disks().iter().map(|disk| disk.load.block_kb << 10).max();
-        let place = DiskLocations {
+        let locations = DiskLocations {
             disks,
             capacities: vec![declared],
             nodes: vec![scenario.node.len() as u64],
@@ -192,25 +193,26 @@ fn checkers(scenario: &StorageScenario, can: u64) -> Vec<Box<dyn Checker<Fact>>>
         };
         checkers.push(Box::new(Caps::new(&[declared])));
         checkers.push(Box::new(Leases::new(&terms)));
-        checkers.push(Box::new(Within::new(&place)));
-        checkers.push(Box::new(Minimums::new(&place, &terms)));
-        checkers.push(Box::new(Spare::new(&place, &terms)));
+        checkers.push(Box::new(Within::new(&locations)));
+        checkers.push(Box::new(Minimums::new(&locations, &terms)));
+        checkers.push(Box::new(Spare::new(&locations, &terms)));
     } else if scenario.node.len() == 1 {
         // Independent nodes cannot guarantee a minimum.
-        checkers.push(Box::new(Minimum::new(can, recovery_s)));
+        checkers.push(Box::new(Minimum::new(capacity, recovery_s)));
         checkers.push(Box::new(Idle::default()));
     }
     checkers
 }
 
 fn steps(scenario: &StorageScenario) -> Vec<(u64, Intervention)> {
-    let (mut at, mut interventions) = (0, Vec::new());
+    let (mut start, mut interventions) = (0, Vec::new());
     for step in &scenario.step {
         for set in &step.set {
             let (disks, limits) = (scenario.named(&set.disks), set.limits());
-            interventions.push((at, Intervention::Limit { disks, limits, may_be_refused: false }));
+            interventions
+                .push((start, Intervention::Limit { disks, limits, may_be_refused: false }));
         }
-        at += step.seconds * SECOND;
+        start += step.seconds * SECOND;
     }
     interventions
 }
@@ -231,31 +233,32 @@ fn mb_s(iops: f64) -> f64 {
 impl Sum<'_> {
     /// Returns start and end of a step.
     fn bounds(&self, step: usize) -> (u64, u64) {
-        let seconds = |until: usize| self.scenario.step[..until].iter().map(|of| of.seconds).sum();
-        let (from, until): (u64, u64) = (seconds(step), seconds(step + 1));
-        (from * SECOND, until * SECOND)
+        let seconds =
+            |until: usize| self.scenario.step[..until].iter().map(|step| step.seconds).sum();
+        let (start, until): (u64, u64) = (seconds(step), seconds(step + 1));
+        (start * SECOND, until * SECOND)
     }
 
     /// Returns the rate of a disk in a step.
     fn mean(&self, step: usize, disk: u32) -> f64 {
-        let (from, until) = self.bounds(step);
-        self.ledger.iops(disk, from + self.scenario.settle_s * SECOND, until)
+        let (start, until) = self.bounds(step);
+        self.ledger.iops(disk, start + self.scenario.settle_s * SECOND, until)
     }
 
     fn steps(&self) -> Vec<StepReport> {
         let names = self.scenario.disks();
-        let of = |step: usize| {
-            let (from, until) = self.bounds(step);
-            let from = from + self.scenario.settle_s * SECOND;
+        let step_report = |step: usize| {
+            let (start, until) = self.bounds(step);
+            let start = start + self.scenario.settle_s * SECOND;
             let disks = (0..names.len() as u32).map(|disk| {
                 let iops = self.mean(step, disk);
-                let latency_ms = self.ledger.latency_ms(disk, from, until);
+                let latency_ms = self.ledger.latency_ms(disk, start, until);
                 let name = names[disk as usize].name.to_owned();
                 DiskReport { disk: name, iops, mb_s: mb_s(iops), latency_ms }
             });
             StepReport { name: self.scenario.step[step].name.clone(), disks: disks.collect() }
         };
-        (0..self.scenario.step.len()).map(of).collect()
+        (0..self.scenario.step.len()).map(step_report).collect()
     }
 
     /// Returns a table with one row per step and one column per disk, in MB/s.
@@ -273,15 +276,15 @@ impl Sum<'_> {
     }
 
     fn notices_text(&self) -> Vec<String> {
-        let told = self.ledger.notices.iter().map(|(at, node, event)| {
+        let notices = self.ledger.notices.iter().map(|(time, node, event)| {
             let name = &self.scenario.node[*node as usize].name;
-            format!("{:.1} s, {name}: {}", *at as f64 / SECOND as f64, self.event_text(event))
+            format!("{:.1} s, {name}: {}", *time as f64 / SECOND as f64, self.event_text(event))
         });
-        told.collect()
+        notices.collect()
     }
 
     fn event_text(&self, event: &StoreEvent) -> String {
-        let of = |holder: &LimitsOwner| match holder {
+        let owner_text = |holder: &LimitsOwner| match holder {
             LimitsOwner::Disk(disk) => self.scenario.disks()[disk.0 as usize].name.to_owned(),
             LimitsOwner::Policy(policy) => format!("policy {}", policy.0),
         };
@@ -295,14 +298,14 @@ impl Sum<'_> {
                 ..
             }) => {
                 let seconds = lasting.as_secs();
-                let holder = of(holder);
+                let holder = owner_text(holder);
                 format!(
                     "{holder} gets {delivered_iops} of {guaranteed_iops} guaranteed IOPS for \
                      {seconds} s: {shortfall:?}"
                 )
             }
             StoreEvent::MinimumMet { holder, .. } => {
-                format!("{} gets its minimum again", of(holder))
+                format!("{} gets its minimum again", owner_text(holder))
             }
             StoreEvent::CapacityLow(low) => format!(
                 "the store delivers {} IOPS and needs {}",
@@ -315,16 +318,16 @@ impl Sum<'_> {
     fn figures(&self) -> Vec<Figure> {
         let mut figures = Vec::new();
         for (number, step) in self.scenario.step.iter().enumerate() {
-            for of in &step.figure {
-                let disks = self.scenario.named(&of.disks);
-                let (ours, agrees) = self.evaluate(number, &disks, &of.expect);
+            for figure in &step.figure {
+                let disks = self.scenario.named(&figure.disks);
+                let (result_text, agrees) = self.evaluate(number, &disks, &figure.expect);
                 figures.push(Figure {
                     step: step.name.clone(),
-                    of: of.disks.clone(),
-                    published: of.published.clone(),
-                    ours,
+                    of: figure.disks.clone(),
+                    published: figure.published.clone(),
+                    ours: result_text,
                     agrees,
-                    used: of.used,
+                    used: figure.used,
                 });
             }
         }
@@ -334,60 +337,62 @@ impl Sum<'_> {
     /// Returns the result in words, and whether it meets the expectation.
     fn evaluate(&self, step: usize, disks: &[u32], expect: &Expect) -> (String, bool) {
         let means: Vec<f64> = disks.iter().map(|disk| self.mean(step, *disk)).collect();
-        let (least, most) = (fold(&means, f64::min), fold(&means, f64::max));
-        let each = format!("{:.1} to {:.1} MB/s each", mb_s(least), mb_s(most));
+        let (lowest, highest) = (fold(&means, f64::min), fold(&means, f64::max));
+        let range_text = format!("{:.1} to {:.1} MB/s each", mb_s(lowest), mb_s(highest));
         let other = |name: &str| {
-            let of = self.scenario.step.iter().position(|step| step.name == name);
-            of.unwrap_or_default()
+            let step_number = self.scenario.step.iter().position(|step| step.name == name);
+            step_number.unwrap_or_default()
         };
-        let against = |name: &str| -> Vec<f64> {
+        let other_means = |name: &str| -> Vec<f64> {
             disks.iter().map(|disk| self.mean(other(name), *disk)).collect()
         };
         match expect {
             Expect::Each { iops, within_percent } => {
-                let (iops, within) = (*iops as f64, *within_percent as f64 / 100.0);
-                let agrees = means.iter().all(|mean| (mean / iops - 1.0).abs() <= within);
-                (each, agrees)
+                let (iops, tolerance) = (*iops as f64, *within_percent as f64 / 100.0);
+                let agrees = means.iter().all(|mean| (mean / iops - 1.0).abs() <= tolerance);
+                (range_text, agrees)
             }
-            Expect::EachBelow { iops } => (each, most < *iops as f64),
+            Expect::EachBelow { iops } => (range_text, highest < *iops as f64),
             Expect::SumBelow { iops } => {
                 let sum: f64 = means.iter().sum();
                 (format!("{:.1} MB/s in total", mb_s(sum)), sum < *iops as f64)
             }
             Expect::Equal { within_percent } => {
-                (each, most - least <= most * *within_percent as f64 / 100.0)
+                (range_text, highest - lowest <= highest * *within_percent as f64 / 100.0)
             }
             Expect::Above { step } => {
-                let agrees = means.iter().zip(&against(step)).all(|(mean, other)| mean > other);
-                (each, agrees)
+                let agrees = means.iter().zip(&other_means(step)).all(|(mean, other)| mean > other);
+                (range_text, agrees)
             }
             Expect::Below { step } => {
-                let agrees = means.iter().zip(&against(step)).all(|(mean, other)| mean < other);
-                (each, agrees)
+                let agrees = means.iter().zip(&other_means(step)).all(|(mean, other)| mean < other);
+                (range_text, agrees)
             }
-            Expect::ReachedWithin { iops, seconds } => self.reached(step, disks, *iops, *seconds),
+            Expect::ReachedWithin { iops, seconds } => {
+                self.time_to_rate(step, disks, *iops, *seconds)
+            }
             Expect::Used { percent } => {
                 let sum: f64 = means.iter().sum();
                 let used = sum * 100.0 / self.can as f64;
                 (format!("{used:.1} % of the capacity of the array"), used >= *percent as f64)
             }
             Expect::Refused { within_s } => {
-                let (from, until) = self.bounds(step);
-                let told = self.ledger.refused.iter().map(|(at, _)| *at);
-                let first = told.filter(|at| (from..until).contains(at)).min();
+                let (start, until) = self.bounds(step);
+                let refusals = self.ledger.refused.iter().map(|(time, _)| *time);
+                let first = refusals.filter(|time| (start..until).contains(time)).min();
                 let Some(first) = first else { return ("not rejected".to_owned(), false) };
-                let after = first - from;
+                let after = first - start;
                 (
                     format!("rejected after {:.1} s", after as f64 / SECOND as f64),
                     after <= within_s * SECOND,
                 )
             }
             Expect::ToldAfter { step, seconds, within_s } => {
-                let (from, _) = self.bounds(other(step));
-                let told =
-                    disks.iter().filter_map(|disk| self.ledger.unmet_notified_at(*disk, from));
-                let Some(first) = told.min() else { return ("never".to_owned(), false) };
-                let after = (first - from) as f64 / SECOND as f64;
+                let (start, _) = self.bounds(other(step));
+                let first_notices =
+                    disks.iter().filter_map(|disk| self.ledger.unmet_notified_at(*disk, start));
+                let Some(first) = first_notices.min() else { return ("never".to_owned(), false) };
+                let after = (first - start) as f64 / SECOND as f64;
                 let agrees = (after - *seconds as f64).abs() <= *within_s as f64;
                 (format!("after {after:.1} s"), agrees)
             }
@@ -395,29 +400,29 @@ impl Sum<'_> {
     }
 
     /// Returns the time until all disks had the rate in each later window of 2 s.
-    fn reached(&self, step: usize, disks: &[u32], iops: u64, seconds: u64) -> (String, bool) {
+    fn time_to_rate(&self, step: usize, disks: &[u32], iops: u64, seconds: u64) -> (String, bool) {
         const WINDOW_NS: u64 = 2 * SECOND;
-        let (from, until) = self.bounds(step);
-        let has = |at: u64| {
-            let rate = |disk: &u32| self.ledger.iops(*disk, at, at + WINDOW_NS);
+        let (start, until) = self.bounds(step);
+        let has_rate = |start_ns: u64| {
+            let rate = |disk: &u32| self.ledger.iops(*disk, start_ns, start_ns + WINDOW_NS);
             disks.iter().all(|disk| rate(disk) >= iops as f64 * 0.95)
         };
         let mut first = until - WINDOW_NS;
-        while first >= from && has(first) {
+        while first >= start && has_rate(first) {
             first -= SLICE_NS;
-            if first < from || first < SLICE_NS {
+            if first < start || first < SLICE_NS {
                 break;
             }
         }
-        let after = (first + SLICE_NS).saturating_sub(from);
-        let ours = match has(until - WINDOW_NS) {
+        let after = (first + SLICE_NS).saturating_sub(start);
+        let result_text = match has_rate(until - WINDOW_NS) {
             true => format!("from {:.1} s on", after as f64 / SECOND as f64),
             false => "never".to_owned(),
         };
-        (ours, has(until - WINDOW_NS) && after <= seconds * SECOND)
+        (result_text, has_rate(until - WINDOW_NS) && after <= seconds * SECOND)
     }
 }
 
-fn fold(of: &[f64], with: fn(f64, f64) -> f64) -> f64 {
-    of.iter().copied().reduce(with).unwrap_or_default()
+fn fold(values: &[f64], combine: fn(f64, f64) -> f64) -> f64 {
+    values.iter().copied().reduce(combine).unwrap_or_default()
 }

@@ -18,7 +18,7 @@ fn read(text: &str) -> StorageScenario {
     suimon_sim_kernel::read(text).unwrap()
 }
 
-fn once(seed: u64, is_swarm: bool) -> Options {
+fn run_options(seed: u64, is_swarm: bool) -> Options {
     Options { seed, is_swarm, records_lines: false }
 }
 
@@ -31,7 +31,7 @@ fn differing(outcome: &ScenarioResult) -> Vec<&str> {
 fn qos_host_agrees_with_what_was_published_whatever_the_seed() {
     let scenario = read(HOST);
     for seed in [1, 2, 3] {
-        let outcome = run(&scenario, once(seed, false)).unwrap();
+        let outcome = run(&scenario, run_options(seed, false)).unwrap();
         assert_eq!(differing(&outcome), [""; 0], "{:?}", outcome.figures);
         assert_eq!(outcome.complaints, [], "seed {seed}");
         assert!(outcome.judged >= 50, "{}: each minimum each five seconds", outcome.judged);
@@ -44,24 +44,25 @@ fn qos_host_agrees_with_what_was_published_whatever_the_seed() {
 /// differ; docs/simulator.md explains the reasons.
 #[test]
 fn minimums_of_each_node_by_itself_do_not_hold_as_was_published() {
-    let outcome = run(&read(CLUSTER_MIN), once(1, false)).unwrap();
-    let known = ["the event appears about 60 s after step 2", "24 MB/s each, by the text"];
-    assert_eq!(differing(&outcome), known);
+    let outcome = run(&read(CLUSTER_MIN), run_options(1, false)).unwrap();
+    let known_differences =
+        ["the event appears about 60 s after step 2", "24 MB/s each, by the text"];
+    assert_eq!(differing(&outcome), known_differences);
     assert_eq!(outcome.complaints_count, 0);
 }
 
 #[test]
 fn maximums_of_a_cluster_are_held_as_was_published() {
-    let outcome = run(&read(CLUSTER_MAX), once(1, false)).unwrap();
+    let outcome = run(&read(CLUSTER_MAX), run_options(1, false)).unwrap();
     assert_eq!(differing(&outcome), [""; 0]);
     assert_eq!(outcome.complaints_count, 0);
 }
 
 #[test]
 fn the_calibrated_parameter_is_what_calibration_finds() {
-    let found = calibrate(&read(HOST), 1).unwrap();
-    assert_eq!(found.value, found.is, "{found:?}");
-    assert!(found.iops.abs_diff(found.target_iops) < 200, "{found:?}");
+    let calibrated = calibrate(&read(HOST), 1).unwrap();
+    assert_eq!(calibrated.value, calibrated.is, "{calibrated:?}");
+    assert!(calibrated.iops.abs_diff(calibrated.target_iops) < 200, "{calibrated:?}");
 }
 
 #[test]
@@ -70,17 +71,17 @@ fn the_same_seed_gives_the_same_trace_bit_for_bit() {
     let run =
         |seed, is_swarm| run(&scenario, Options { seed, is_swarm, records_lines: true }).unwrap();
     for is_swarm in [false, true] {
-        let (one, two, other) = (run(5, is_swarm), run(5, is_swarm), run(6, is_swarm));
-        assert!(one.lines.len() > 1_000_000 && one.facts == one.lines.lines().count() as u64);
-        assert_eq!(one.trace, two.trace);
-        assert!(one.lines == two.lines, "the traces differ although their hashes do not");
-        assert_ne!(one.trace, other.trace);
+        let (first, second, other) = (run(5, is_swarm), run(5, is_swarm), run(6, is_swarm));
+        assert!(first.lines.len() > 1_000_000 && first.facts == first.lines.lines().count() as u64);
+        assert_eq!(first.trace, second.trace);
+        assert!(first.lines == second.lines, "the traces differ although their hashes do not");
+        assert_ne!(first.trace, other.trace);
     }
 }
 
 /// Faulty scheduler.
 struct Broken {
-    of: StoreScheduler,
+    scheduler: StoreScheduler,
     how: How,
 }
 
@@ -98,11 +99,11 @@ enum How {
 
 impl Scheduler for Broken {
     fn own(&self) -> &StoreScheduler {
-        &self.of
+        &self.scheduler
     }
 
     fn own_mut(&mut self) -> &mut StoreScheduler {
-        &mut self.of
+        &mut self.scheduler
     }
 
     fn apply(&mut self, now: Time, change: Change) {
@@ -124,7 +125,7 @@ impl Scheduler for Broken {
             }
             other => other,
         };
-        self.of.apply(now, change);
+        self.scheduler.apply(now, change);
     }
 
     fn poll(&mut self, now: Time) -> Next {
@@ -132,7 +133,7 @@ impl Scheduler for Broken {
         if self.how == How::Sleepy && now.as_ns() / 100_000_000 % 200 == 150 {
             return Next::Idle;
         }
-        self.of.poll(now)
+        self.scheduler.poll(now)
     }
 }
 
@@ -140,24 +141,25 @@ fn with(scheduler: &dyn Fn(StoreSpec) -> Box<dyn Scheduler>) -> Makers<'_> {
     Makers { scheduler, machines: &|| Box::new(Production) }
 }
 
-fn broken(how: How, scenario: &str) -> ScenarioResult {
+fn broken(defect: How, scenario: &str) -> ScenarioResult {
     let make = |spec: StoreSpec| -> Box<dyn Scheduler> {
-        Box::new(Broken { of: StoreScheduler::new(spec), how })
+        Box::new(Broken { scheduler: StoreScheduler::new(spec), how: defect })
     };
-    run_with(&read(scenario), once(1, false), &with(&make)).unwrap()
+    run_with(&read(scenario), run_options(1, false), &with(&make)).unwrap()
 }
 
 #[test]
 fn a_broken_scheduler_is_found_out_by_who_watches_for_that() {
-    for (how, by, scenario) in [
+    for (defect, checker, scenario) in [
         (How::Generous, "maximum", HOST),
         (How::Forgetful, "minimum", HOST),
         (How::Sleepy, "idle", HOST),
         (How::Unheld, "within", SHARED),
     ] {
-        let outcome = broken(how, scenario);
-        let checkers: Vec<&str> = outcome.complaints.iter().map(|of| of.checker).collect();
-        assert!(checkers.contains(&by), "{checkers:?} and not {by}");
+        let outcome = broken(defect, scenario);
+        let checkers: Vec<&str> =
+            outcome.complaints.iter().map(|complaint| complaint.checker).collect();
+        assert!(checkers.contains(&checker), "{checkers:?} and not {checker}");
     }
 }
 
@@ -165,17 +167,17 @@ fn a_broken_scheduler_is_found_out_by_who_watches_for_that() {
 fn a_swarm_finds_a_broken_scheduler_and_none_in_the_one_of_production() {
     let scenario = read(HOST);
     let make = |spec: StoreSpec| -> Box<dyn Scheduler> {
-        Box::new(Broken { of: StoreScheduler::new(spec), how: How::Generous })
+        Box::new(Broken { scheduler: StoreScheduler::new(spec), how: How::Generous })
     };
-    let (mut found, mut judged) = (0, 0);
+    let (mut found_count, mut judged) = (0, 0);
     for seed in 1..=20 {
-        let outcome = run(&scenario, once(seed, true)).unwrap();
+        let outcome = run(&scenario, run_options(seed, true)).unwrap();
         assert_eq!(outcome.complaints, [], "seed {seed}");
         judged += outcome.judged;
-        let outcome = run_with(&scenario, once(seed, true), &with(&make)).unwrap();
-        found += u32::from(outcome.complaints_count > 0);
+        let outcome = run_with(&scenario, run_options(seed, true), &with(&make)).unwrap();
+        found_count += u32::from(outcome.complaints_count > 0);
     }
-    assert!(found >= 3, "{found} of 20");
+    assert!(found_count >= 3, "{found_count} of 20");
     assert!(judged >= 50, "{judged}");
 }
 
@@ -202,14 +204,14 @@ fn a_scenario_that_makes_no_sense_is_refused_with_the_key() {
         ("size_gb = 30", "size_gb = 3000", "array.drive.capacity_gb: all disks have 30000 GiB"),
         ("step = \"1 nothing set\"", "step = \"1\"", "there is no step \"1\""),
     ];
-    for (from, to, told) in cases {
+    for (from, to, message) in cases {
         assert!(HOST.contains(from), "{from}");
         let error = suimon_sim_kernel::read::<StorageScenario>(&HOST.replacen(from, to, 1))
             .unwrap_err()
             .to_string();
-        assert!(error.contains(told), "{to}: {error}");
+        assert!(error.contains(message), "{to}: {error}");
     }
-    let over = HOST.replacen("min_iops = 3000", "min_iops = 4000", 1);
-    let error = run(&read(&over), once(1, false)).unwrap_err().to_string();
+    let over_capacity = HOST.replacen("min_iops = 3000", "min_iops = 4000", 1);
+    let error = run(&read(&over_capacity), run_options(1, false)).unwrap_err().to_string();
     assert!(error.contains("minimums is 16000 IOPS"), "{error}");
 }

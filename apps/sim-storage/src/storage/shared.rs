@@ -42,65 +42,67 @@ impl Shared {
     /// Returns the changes for the scheduler, with the minimums that are then covered.
     pub(crate) fn covered(&mut self, change: Change) -> Vec<Change> {
         let mut set = None;
-        let mut told = Vec::new();
+        let mut changes = Vec::new();
         match change {
             Change::Flow { flow, holder, limits } => {
-                let of =
+                let desired =
                     self.flows.entry(flow).or_insert(DesiredLimits { holder, limits, min_iops: 0 });
-                (of.holder, of.limits, set) = (holder, limits, Some(flow));
+                (desired.holder, desired.limits, set) = (holder, limits, Some(flow));
             }
             Change::RemoveFlow(flow) => {
                 self.flows.remove(&flow);
-                told.push(change);
+                changes.push(change);
             }
             Change::Cap(cap) => {
                 self.reserved_iops = cap.map_or(0, |cap| cap.reserved_iops);
-                told.push(change);
+                changes.push(change);
             }
             _ => return vec![change],
         }
-        let min = |of: &DesiredLimits| of.limits.min_iops.map_or(0, Iops::per_second);
+        let min = |desired: &DesiredLimits| desired.limits.min_iops.map_or(0, Iops::per_second);
         let coverage = Coverage::new(self.reserved_iops, self.flows.values().map(min));
-        for (flow, of) in &mut self.flows {
-            let covered = coverage.minimum_in_effect(min(of), of.min_iops);
-            if covered != of.min_iops || set == Some(*flow) {
-                of.min_iops = covered;
-                let limits = Limits { min_iops: Iops::new(covered), ..of.limits };
-                told.push(Change::Flow { flow: *flow, holder: of.holder, limits });
+        for (flow, desired) in &mut self.flows {
+            let covered = coverage.minimum_in_effect(min(desired), desired.min_iops);
+            if covered != desired.min_iops || set == Some(*flow) {
+                desired.min_iops = covered;
+                let limits = Limits { min_iops: Iops::new(covered), ..desired.limits };
+                changes.push(Change::Flow { flow: *flow, holder: desired.holder, limits });
             }
         }
-        told
+        changes
     }
 
     /// Appends the recent loads of all disks, given the current totals.
     pub(crate) fn loads(
         &mut self,
         now: Time,
-        done: BTreeMap<u32, DiskQosCounters>,
-        into: &mut Vec<DiskLoad>,
+        counters: BTreeMap<u32, DiskQosCounters>,
+        loads: &mut Vec<DiskLoad>,
     ) {
         let before = self.samples.front().cloned();
         for (disk, limits) in &self.limits {
-            let before = before.as_ref().and_then(|(at, of)| Some((*at, *of.get(disk)?)));
-            let did = before
-                .zip(done.get(disk))
-                .and_then(|((at, before), after)| after.rates(&before, now.since(at)));
-            let did = did.unwrap_or_default();
-            into.push(DiskLoad {
+            let before = before
+                .as_ref()
+                .and_then(|(sampled_at, counters)| Some((*sampled_at, *counters.get(disk)?)));
+            let rates = before.zip(counters.get(disk)).and_then(|((sampled_at, before), after)| {
+                after.rates(&before, now.since(sampled_at))
+            });
+            let rates = rates.unwrap_or_default();
+            loads.push(DiskLoad {
                 disk: DiskKey(u64::from(*disk)),
                 policy: None,
                 min_iops: limits.min_iops.map_or(0, |min| min.per_second()),
                 max_iops: limits.max_iops.map(|max| max.per_second()),
                 fallback_iops: None,
                 weight: u32::from(limits.weight.number()),
-                demand_iops: did.demanded_iops,
-                delivered_iops: did.delivered_iops,
-                waits_for_grant: did.waits_for_cap,
-                waits_for_store: did.waits_for_device,
-                is_busy: did.is_busy,
+                demand_iops: rates.demanded_iops,
+                delivered_iops: rates.delivered_iops,
+                waits_for_grant: rates.waits_for_cap,
+                waits_for_store: rates.waits_for_device,
+                is_busy: rates.is_busy,
             });
         }
-        self.samples.push_back((now, done));
+        self.samples.push_back((now, counters));
         if self.samples.len() > LOAD_SAMPLES {
             self.samples.pop_front();
         }

@@ -201,24 +201,24 @@ impl SetSpec {
 impl StorageScenario {
     /// Returns all disks in order.
     pub(crate) fn disks(&self) -> Vec<PlacedDisk<'_>> {
-        let of = |clients: &'_ ClientsSpec| {
+        let node_of = |clients: &'_ ClientsSpec| {
             self.node.iter().position(|node| node.name == clients.node).unwrap_or_default()
         };
-        let all = self.clients.iter().flat_map(|clients| {
-            let node = of(clients);
+        let placed = self.clients.iter().flat_map(|clients| {
+            let node = node_of(clients);
             clients.names.iter().map(move |name| PlacedDisk { name, node, load: &clients.load })
         });
-        all.collect()
+        placed.collect()
     }
 
     /// Returns the disks named by `VM01..VM05`, `VM01` or `all`; empty for an unknown name.
     pub(crate) fn named(&self, range: &str) -> Vec<u32> {
         let disks = self.disks();
-        let at = |name: &str| disks.iter().position(|disk| disk.name == name);
+        let index = |name: &str| disks.iter().position(|disk| disk.name == name);
         let (first, last) = match range.split_once("..") {
             _ if range == "all" => (Some(0), disks.len().checked_sub(1)),
-            Some((first, last)) => (at(first), at(last)),
-            None => (at(range), at(range)),
+            Some((first, last)) => (index(first), index(last)),
+            None => (index(range), index(range)),
         };
         match (first, last) {
             (Some(first), Some(last)) => (first as u32..=last as u32).collect(),
@@ -261,13 +261,18 @@ impl StorageScenario {
             invalid.within("swarm.cluster_faults", swarm.cluster_faults, 0, 1000);
             invalid.within("swarm.cluster_recovery_s", swarm.cluster_recovery_s, 0, 3600);
         }
-        if let Some(of) = &self.calibrate {
-            if of.parameter != "array.drive.media_mb_s" {
-                let why = format!("\"{}\" cannot be calibrated", of.parameter);
-                invalid.add("calibrate.parameter", format!("{why}; array.drive.media_mb_s can"));
+        if let Some(calibration) = &self.calibrate {
+            if calibration.parameter != "array.drive.media_mb_s" {
+                let reason = format!("\"{}\" cannot be calibrated", calibration.parameter);
+                invalid.add("calibrate.parameter", format!("{reason}; array.drive.media_mb_s can"));
             }
-            invalid.within("calibrate.high", of.high.into(), of.low.into(), 100_000);
-            invalid.within("calibrate.low", of.low.into(), 1, 100_000);
+            invalid.within(
+                "calibrate.high",
+                calibration.high.into(),
+                calibration.low.into(),
+                100_000,
+            );
+            invalid.within("calibrate.low", calibration.low.into(), 1, 100_000);
         }
     }
 
@@ -292,17 +297,18 @@ impl StorageScenario {
     fn check_clients(&self, invalid: &mut InvalidKeys) {
         let disks = self.disks();
         invalid.within("clients.names", disks.len() as u64, 1, 4096);
-        for (at, disk) in disks.iter().enumerate() {
-            if disks[..at].iter().any(|other| other.name == disk.name) {
+        for (index, disk) in disks.iter().enumerate() {
+            if disks[..index].iter().any(|other| other.name == disk.name) {
                 invalid.add("clients.names", format!("{} is listed twice", disk.name));
             }
         }
         for (number, clients) in (1..).zip(&self.clients) {
             let key = |field: &str| format!("clients {number}.{field}");
             if !self.node.iter().any(|node| node.name == clients.node) {
-                let known: Vec<&str> = self.node.iter().map(|node| node.name.as_str()).collect();
-                let why = format!("there is no node \"{}\"; existing:", clients.node);
-                invalid.add(key("node"), format!("{why} {}", known.join(", ")));
+                let known_names: Vec<&str> =
+                    self.node.iter().map(|node| node.name.as_str()).collect();
+                let reason = format!("there is no node \"{}\"; existing:", clients.node);
+                invalid.add(key("node"), format!("{reason} {}", known_names.join(", ")));
             }
             let load = &clients.load;
             invalid.within(key("load.block_kb"), load.block_kb.into(), 1, 65_536);
@@ -311,17 +317,17 @@ impl StorageScenario {
             invalid.within(key("load.size_gb"), load.size_gb.into(), 1, 65_536);
         }
         let stripes = u64::from(self.array.pairs.max(1)) * u64::from(self.array.drive.capacity_gb);
-        let asked = disks.iter().map(|disk| u64::from(disk.load.size_gb)).sum::<u64>();
-        if (asked << 30) > stripes * 1_000_000_000 {
-            let why = format!("all disks have {asked} GiB, but the array has {stripes} GB");
-            invalid.add("array.drive.capacity_gb", why);
+        let size_gb = disks.iter().map(|disk| u64::from(disk.load.size_gb)).sum::<u64>();
+        if (size_gb << 30) > stripes * 1_000_000_000 {
+            let reason = format!("all disks have {size_gb} GiB, but the array has {stripes} GB");
+            invalid.add("array.drive.capacity_gb", reason);
         }
     }
 
     fn check_step(&self, key: &str, step: &StepSpec, invalid: &mut InvalidKeys) {
         if step.seconds <= self.settle_s {
-            let why = format!("{} must exceed settle_s, {}", step.seconds, self.settle_s);
-            invalid.add(format!("{key}.seconds"), why);
+            let reason = format!("{} must exceed settle_s, {}", step.seconds, self.settle_s);
+            invalid.add(format!("{key}.seconds"), reason);
         }
         for (number, set) in (1..).zip(&step.set) {
             let key = format!("{key}.set {number}");
@@ -351,11 +357,12 @@ impl StorageScenario {
     fn check_range(&self, key: &str, range: &str, invalid: &mut InvalidKeys) {
         if self.named(range).is_empty() {
             let disks = self.disks();
-            let names = disks.first().zip(disks.last()).map(|(one, two)| (one.name, two.name));
+            let names =
+                disks.first().zip(disks.last()).map(|(first, last)| (first.name, last.name));
             let (first, last) = names.unwrap_or(("", ""));
-            let why =
+            let reason =
                 format!("\"{range}\" names no disk; valid are {first}..{last}, one name, and all");
-            invalid.add(format!("{key}.disks"), why);
+            invalid.add(format!("{key}.disks"), reason);
         }
     }
 }

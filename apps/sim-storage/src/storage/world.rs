@@ -94,11 +94,11 @@ impl World {
         observer: Observer<Fact>,
     ) -> Self {
         let mut agenda = Agenda::new(Time::ZERO);
-        let places = scenario.disks();
+        let placed_disks = scenario.disks();
         let disks: Vec<Disk> = clients(scenario, seed)
             .into_iter()
-            .zip(places)
-            .map(|(client, of)| Disk { node: of.node, client, wants: true, outstanding: 0 })
+            .zip(placed_disks)
+            .map(|(client, placed)| Disk { node: placed.node, client, wants: true, outstanding: 0 })
             .collect();
         agenda.plan(Time::ZERO, Event::Observe);
         for (number, (at_ns, _)) in interventions.iter().enumerate() {
@@ -174,8 +174,8 @@ impl World {
                 Err(_) => self.agenda.plan_in(RESUBMIT_DELAY_NS, Event::ExternalSubmit),
             }
         }
-        for (at, event) in self.array.take_planned() {
-            self.agenda.plan(at, Event::Array(event));
+        for (time, event) in self.array.take_planned() {
+            self.agenda.plan(time, Event::Array(event));
         }
     }
 
@@ -184,16 +184,16 @@ impl World {
         let Some(Request { disk, sent, is_write, .. }) = self.requests.get(&tag).copied() else {
             return;
         };
-        if let Some(until) = self.still(disk) {
+        if let Some(until) = self.pause_end(disk) {
             return self.agenda.plan(until, Event::Completed { tag });
         }
         self.requests.remove(&tag);
-        let of = &mut self.disks[disk as usize];
-        let (bytes, latency) = (of.client.bytes(), now.since(sent));
-        of.outstanding -= 1;
-        let think_ns = u64::from(of.client.load.think_us) * 1000;
+        let disk_state = &mut self.disks[disk as usize];
+        let (bytes, latency) = (disk_state.client.bytes(), now.since(sent));
+        disk_state.outstanding -= 1;
+        let think_ns = u64::from(disk_state.client.load.think_us) * 1000;
         self.agenda.plan_in(think_ns + RESUBMIT_DELAY_NS, Event::Submit { disk });
-        let node = &mut self.nodes[of.node];
+        let node = &mut self.nodes[disk_state.node];
         if let Some(slot) = node.store.slot(DiskId(disk)) {
             let operation = if is_write { IoKind::Write } else { IoKind::Read };
             node.handle_completed(now, slot, (operation, bytes), latency);
@@ -205,19 +205,19 @@ impl World {
 
     pub(super) fn submit(&mut self, disk: u32) {
         let now = self.agenda.now();
-        if let Some(until) = self.still(disk) {
+        if let Some(until) = self.pause_end(disk) {
             return self.agenda.plan(until, Event::Submit { disk });
         }
-        let of = &mut self.disks[disk as usize];
-        while of.wants && of.outstanding < of.client.load.depth {
-            of.outstanding += 1;
+        let disk_state = &mut self.disks[disk as usize];
+        while disk_state.wants && disk_state.outstanding < disk_state.client.load.depth {
+            disk_state.outstanding += 1;
             self.next_tag += 1;
-            let (tag, bytes) = (self.next_tag, of.client.bytes());
-            let (offset, is_write) = of.client.draw();
+            let (tag, bytes) = (self.next_tag, disk_state.client.bytes());
+            let (offset, is_write) = disk_state.client.draw();
             self.requests.insert(tag, Request { disk, offset, is_write, sent: now });
             let fact = Fact::Submitted { disk, tag, cost: cost(bytes) };
             self.observer.record(now, &fact);
-            let node = &mut self.nodes[of.node];
+            let node = &mut self.nodes[disk_state.node];
             let slot = node.store.slot(DiskId(disk));
             let submitted = slot.map(|slot| node.submit(now, slot, bytes, tag));
             if let Some(Ok(Submitted::Dispatch)) = submitted {
@@ -241,8 +241,8 @@ impl World {
             }
             self.arm(number);
         }
-        for (at, event) in self.array.take_planned() {
-            self.agenda.plan(at, Event::Array(event));
+        for (time, event) in self.array.take_planned() {
+            self.agenda.plan(time, Event::Array(event));
         }
     }
 
@@ -253,7 +253,7 @@ impl World {
             node.armed = None;
             return;
         };
-        if node.armed.is_some_and(|(at, _)| at == deadline) {
+        if node.armed.is_some_and(|(armed_for, _)| armed_for == deadline) {
             return;
         }
         if deadline <= now {
@@ -263,10 +263,10 @@ impl World {
             deadline = now + Duration::from_micros(1);
         }
         let late_ns = if now < self.late.0 { self.late.1 } else { self.late_usual_ns };
-        let at = deadline + Duration::from_nanos(self.timers.below(late_ns + 1));
+        let time = deadline + Duration::from_nanos(self.timers.below(late_ns + 1));
         node.wakes += 1;
         node.armed = Some((deadline, node.wakes));
-        self.agenda.plan(at, Event::Wake { node: number, number: node.wakes });
+        self.agenda.plan(time, Event::Wake { node: number, number: node.wakes });
     }
 
     fn wake(&mut self, node: usize, number: u64) {
@@ -278,7 +278,9 @@ impl World {
 
     fn observe(&mut self) {
         let now = self.agenda.now();
-        for (number, node) in (0..).zip(&mut self.nodes).filter(|(_, of)| of.still_until <= now) {
+        for (number, node) in
+            (0..).zip(&mut self.nodes).filter(|(_, node_state)| node_state.still_until <= now)
+        {
             for event in node.observe(now) {
                 self.ledger.notices.push((now.as_ns(), number, event.clone()));
                 self.observer.record(now, &Fact::Notified { node: number, event });

@@ -16,19 +16,19 @@ pub(crate) struct Row {
 impl Row {
     #[allow(clippy::needless_pass_by_value, reason = "numbers and texts, as they come")]
     pub(crate) fn new(
-        what: impl Into<String>,
+        subject: impl Into<String>,
         recorded: impl ToString,
         what_if: impl ToString,
     ) -> Self {
         let (recorded, what_if) = (recorded.to_string(), what_if.to_string());
-        Self { what: what.into(), recorded, what_if }
+        Self { what: subject.into(), recorded, what_if }
     }
 }
 
 /// Policy that processes the recorded inputs twice: with the recorded and with changed settings.
 pub(crate) trait WhatIf {
     /// Processes an input of the policy.
-    fn step(&mut self, at: Time, input: &[u8]) -> Result<(), RecordError>;
+    fn step(&mut self, time: Time, input: &[u8]) -> Result<(), RecordError>;
 
     /// Returns the results; empty if no setting applies.
     ///

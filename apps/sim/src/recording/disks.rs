@@ -55,9 +55,9 @@ pub(crate) struct DisksWhatIf {
 }
 
 impl DisksWhatIf {
-    pub(crate) fn begin(birth: &[u8], settings: Vec<Setting>) -> Result<Self> {
+    pub(crate) fn begin(initial_state: &[u8], settings: Vec<Setting>) -> Result<Self> {
         Ok(Self {
-            spec: decode_store_initial_state(birth)?,
+            spec: decode_store_initial_state(initial_state)?,
             settings,
             changes: Vec::new(),
             disks: BTreeMap::new(),
@@ -66,28 +66,29 @@ impl DisksWhatIf {
         })
     }
 
-    fn arrive(&mut self, at: Time, slot: DiskSlot, bytes: u32) {
-        let seen = self.disks.entry(slot.0).or_default();
-        seen.first_ns.get_or_insert(at.as_ns());
-        let after = u32::try_from(seen.latencies.len()).unwrap_or(u32::MAX);
-        let since = if after == 0 { 0 } else { seen.last_ns };
-        seen.requests.push(SubmittedRequest {
+    fn arrive(&mut self, time: Time, slot: DiskSlot, bytes: u32) {
+        let disk = self.disks.entry(slot.0).or_default();
+        disk.first_ns.get_or_insert(time.as_ns());
+        let after = u32::try_from(disk.latencies.len()).unwrap_or(u32::MAX);
+        let since = if after == 0 { 0 } else { disk.last_ns };
+        disk.requests.push(SubmittedRequest {
             bytes,
             after,
-            gap_ns: at.as_ns().saturating_sub(since),
+            gap_ns: time.as_ns().saturating_sub(since),
         });
     }
 
-    fn complete(&mut self, at: Time, slot: DiskSlot, of: Completed) {
-        let seen = self.disks.entry(slot.0).or_default();
+    fn complete(&mut self, time: Time, slot: DiskSlot, completed: Completed) {
+        let disk = self.disks.entry(slot.0).or_default();
         // Completions beyond the recorded requests are ignored.
-        let open = seen.requests.len() - seen.latencies.len().min(seen.requests.len());
-        let requests = of.requests.min(u32::try_from(open).unwrap_or(u32::MAX));
-        let each = of.latency_ns.unwrap_or_default() / u64::from(of.requests.max(1));
-        seen.latencies.extend((0..requests).map(|_| (of.operation, each)));
-        let cost = self.spec.normalization.cost(of.bytes);
-        seen.operations += u64::from(cost) * u64::from(requests);
-        seen.last_ns = at.as_ns();
+        let open = disk.requests.len() - disk.latencies.len().min(disk.requests.len());
+        let requests = completed.requests.min(u32::try_from(open).unwrap_or(u32::MAX));
+        let latency_ns =
+            completed.latency_ns.unwrap_or_default() / u64::from(completed.requests.max(1));
+        disk.latencies.extend((0..requests).map(|_| (completed.operation, latency_ns)));
+        let cost = self.spec.normalization.cost(completed.bytes);
+        disk.operations += u64::from(cost) * u64::from(requests);
+        disk.last_ns = time.as_ns();
     }
 
     /// Returns the limits with the changed settings applied.
@@ -129,79 +130,82 @@ fn disk_name(names: &Names, disk: DiskId) -> String {
 }
 
 impl WhatIf for DisksWhatIf {
-    fn step(&mut self, at: Time, input: &[u8]) -> Result<(), RecordError> {
+    fn step(&mut self, time: Time, input: &[u8]) -> Result<(), RecordError> {
         if self.shared.is_some() {
             return Ok(());
         }
-        self.end = self.end.max(at);
+        self.end = self.end.max(time);
         match decode_store_input(input)? {
-            StoreInput::Submit { slot, bytes, .. } => self.arrive(at, slot, bytes),
+            StoreInput::Submit { slot, bytes, .. } => self.arrive(time, slot, bytes),
             StoreInput::SubmitBatch { slot, sizes, .. } => {
-                sizes.into_iter().for_each(|bytes| self.arrive(at, slot, bytes));
+                sizes.into_iter().for_each(|bytes| self.arrive(time, slot, bytes));
             }
-            StoreInput::Completed { slot, of } => self.complete(at, slot, of),
+            StoreInput::Completed { slot, of: completed } => self.complete(time, slot, completed),
             StoreInput::Undone { slot, bytes } => {
                 let operation = IoKind::Other;
-                let of = Completed { operation, bytes, requests: 1, latency_ns: None };
-                self.complete(at, slot, of);
+                let completed = Completed { operation, bytes, requests: 1, latency_ns: None };
+                self.complete(time, slot, completed);
             }
             StoreInput::Change(change) => {
                 self.record_slot(&change);
-                self.changes.push((at, change));
+                self.changes.push((time, change));
             }
-            StoreInput::Share(_) => self.shared = Some(at),
+            StoreInput::Share(_) => self.shared = Some(time),
             _ => {}
         }
         Ok(())
     }
 
     fn calculate(&self, names: &Names) -> Result<(Vec<Row>, Vec<String>)> {
-        let known: BTreeSet<String> =
-            self.disks.values().filter_map(|seen| Some(disk_name(names, seen.id?))).collect();
-        if !self
-            .settings
-            .iter()
-            .any(|of| known.iter().any(|name| of.applies_to(SettingSubject::Disk, name)))
-        {
+        let disk_names: BTreeSet<String> =
+            self.disks.values().filter_map(|disk| Some(disk_name(names, disk.id?))).collect();
+        if !self.settings.iter().any(|setting| {
+            disk_names.iter().any(|name| setting.applies_to(SettingSubject::Disk, name))
+        }) {
             return Ok((Vec::new(), Vec::new()));
         }
         let changes = self.changes.iter();
-        let changes: Result<Vec<_>> =
-            changes.map(|(at, change)| Ok((*at, self.changed(names, *change)?))).collect();
+        let changes: Result<Vec<_>> = changes
+            .map(|(change_time, change)| Ok((*change_time, self.changed(names, *change)?)))
+            .collect();
         let changes = changes?;
         let mut notes = vec![
             "each request is submitted as long after the preceding completion as recorded, and \
              takes the recorded time in the device"
                 .to_owned(),
         ];
-        notes.extend(refused(&changes));
-        if let Some(at) = self.shared {
+        notes.extend(rejection_reason(&changes));
+        if let Some(shared_from) = self.shared {
             let text = "several workers used the store from then on, which what-if does not model";
-            notes.push(format!("until {at}: {text}"));
+            notes.push(format!("until {shared_from}: {text}"));
         }
-        let did = Run::new(self, changes).run();
+        let result = Run::new(self, changes).run();
         let mut rows = Vec::new();
-        for (slot, seen) in &self.disks {
-            let (Some(id), Some(first)) = (seen.id, seen.first_ns) else { continue };
-            let Some(did) = did.get(slot) else { continue };
+        for (slot, disk) in &self.disks {
+            let (Some(id), Some(first)) = (disk.id, disk.first_ns) else { continue };
+            let Some(outcome) = result.get(slot) else { continue };
             let rate = |operations: u64, until: u64| {
                 let ns = u128::from(until.saturating_sub(first).max(1));
                 (u128::from(operations) * 1_000_000_000 / ns).to_string()
             };
-            let until = if did.is_out { did.last_ns } else { self.end.as_ns() };
+            let until = if outcome.is_out { outcome.last_ns } else { self.end.as_ns() };
             let name = disk_name(names, id);
-            let (was, would) =
-                (rate(seen.operations, self.end.as_ns()), rate(did.operations, until));
-            rows.push(Row::new(format!("{name}: operations per second"), was, would));
-            if did.is_out {
+            let (recorded_rate, what_if_rate) =
+                (rate(disk.operations, self.end.as_ns()), rate(outcome.operations, until));
+            rows.push(Row::new(
+                format!("{name}: operations per second"),
+                recorded_rate,
+                what_if_rate,
+            ));
+            if outcome.is_out {
                 let seconds = until.saturating_sub(first) as f64 / 1e9;
                 notes.push(format!("{name} completed all recorded requests after {seconds:.1} s"));
             }
         }
         match self.shared {
-            Some(at) if rows.is_empty() => bail!(
-                "several workers used the store of these disks from {at} on, before the first \
-                 request, which what-if does not model; record with one worker \
+            Some(shared_from) if rows.is_empty() => bail!(
+                "several workers used the store of these disks from {shared_from} on, before the \
+                 first request, which what-if does not model; record with one worker \
                  (`floating_processors = 1` of [host])"
             ),
             _ => Ok((rows, notes)),
@@ -210,7 +214,7 @@ impl WhatIf for DisksWhatIf {
 }
 
 /// Returns the reason if the store would have rejected the minimums.
-fn refused(changes: &[(Time, Change)]) -> Option<String> {
+fn rejection_reason(changes: &[(Time, Change)]) -> Option<String> {
     let (mut flows, mut capability) = (BTreeMap::<FlowSlot, u64>::new(), None);
     for (_, change) in changes {
         match change {
@@ -224,11 +228,11 @@ fn refused(changes: &[(Time, Change)]) -> Option<String> {
             _ => {}
         }
         let sum: u64 = flows.values().sum();
-        let most = capability.map(|iops| iops * MINIMUMS_PERCENT_MAX / 100);
-        if let Some(most) = most.filter(|most| sum > *most) {
+        let max_sum = capability.map(|iops| iops * MINIMUMS_PERCENT_MAX / 100);
+        if let Some(max_sum) = max_sum.filter(|max_sum| sum > *max_sum) {
             return Some(format!(
                 "the sum of the minimums, {sum} IOPS, would be rejected; the permitted sum is \
-                 {most} IOPS, {MINIMUMS_PERCENT_MAX} % of the store's capacity"
+                 {max_sum} IOPS, {MINIMUMS_PERCENT_MAX} % of the store's capacity"
             ));
         }
     }
@@ -278,64 +282,65 @@ struct Run<'r> {
 }
 
 impl<'r> Run<'r> {
-    fn new(of: &'r DisksWhatIf, changes: Vec<(Time, Change)>) -> Self {
-        let scheduler = StoreScheduler::new(of.spec.clone());
-        let (going, agenda) = (BTreeMap::new(), BinaryHeap::new());
-        let mut run = Self { recorded: of, scheduler, changes, replayed: going, agenda, number: 0 };
-        for (number, (at, _)) in run.changes.clone().into_iter().enumerate() {
-            run.plan(at.as_ns(), Due::Change(number));
+    fn new(what_if: &'r DisksWhatIf, changes: Vec<(Time, Change)>) -> Self {
+        let scheduler = StoreScheduler::new(what_if.spec.clone());
+        let (replayed, agenda) = (BTreeMap::new(), BinaryHeap::new());
+        let mut run = Self { recorded: what_if, scheduler, changes, replayed, agenda, number: 0 };
+        for (number, (change_time, _)) in run.changes.clone().into_iter().enumerate() {
+            run.plan(change_time.as_ns(), Due::Change(number));
         }
-        let firsts = of.disks.values().filter_map(|seen| seen.first_ns);
+        let firsts = what_if.disks.values().filter_map(|recorded| recorded.first_ns);
         if let Some(first) = firsts.min() {
             run.plan(first, Due::Sample);
         }
-        for slot in of.disks.keys() {
+        for slot in what_if.disks.keys() {
             run.replayed.insert(*slot, ReplayedDisk::default());
             run.expect(*slot);
         }
         run
     }
 
-    fn plan(&mut self, at: u64, next: Due) {
+    fn plan(&mut self, time: u64, next: Due) {
         self.number += 1;
-        self.agenda.push(Reverse((at, self.number, next)));
+        self.agenda.push(Reverse((time, self.number, next)));
     }
 
     /// Plans the arrival of a disk's next request once its time is known.
     fn expect(&mut self, slot: u32) {
-        let (Some(seen), Some(going)) =
+        let (Some(recorded), Some(replayed)) =
             (self.recorded.disks.get(&slot), self.replayed.get_mut(&slot))
         else {
             return;
         };
-        let Some(arrival) = seen.requests.get(going.next).filter(|_| !going.is_coming) else {
+        let Some(arrival) = recorded.requests.get(replayed.next).filter(|_| !replayed.is_coming)
+        else {
             return;
         };
         let since = match arrival.after {
             0 => Some(0),
-            after => going.latencies_ns.get(after as usize - 1).copied(),
+            after => replayed.latencies_ns.get(after as usize - 1).copied(),
         };
         let Some(since) = since else { return };
-        going.is_coming = true;
-        let at = since.saturating_add(arrival.gap_ns).max(going.submitted_ns);
-        self.plan(at, Due::Arrive { slot });
+        replayed.is_coming = true;
+        let due_ns = since.saturating_add(arrival.gap_ns).max(replayed.submitted_ns);
+        self.plan(due_ns, Due::Arrive { slot });
     }
 
     fn run(mut self) -> BTreeMap<u32, Did> {
         let end = self.recorded.end.as_ns();
-        while let Some(Reverse((at, _, next))) = self.agenda.pop() {
-            if at > end {
+        while let Some(Reverse((due_ns, _, next))) = self.agenda.pop() {
+            if due_ns > end {
                 break;
             }
-            self.handle(Time::from_ns(at), next);
+            self.handle(Time::from_ns(due_ns), next);
         }
-        let did = self.replayed.iter().map(|(slot, going)| {
-            let all = self.recorded.disks.get(slot).map_or(0, |seen| seen.requests.len());
-            let last_ns = going.latencies_ns.last().copied().unwrap_or_default();
-            let is_out = going.latencies_ns.len() >= all && last_ns + 100_000_000 < end;
-            (*slot, Did { operations: going.operations, last_ns, is_out })
+        let outcomes = self.replayed.iter().map(|(slot, replayed)| {
+            let total = self.recorded.disks.get(slot).map_or(0, |recorded| recorded.requests.len());
+            let last_ns = replayed.latencies_ns.last().copied().unwrap_or_default();
+            let is_out = replayed.latencies_ns.len() >= total && last_ns + 100_000_000 < end;
+            (*slot, Did { operations: replayed.operations, last_ns, is_out })
         });
-        did.collect()
+        outcomes.collect()
     }
 
     fn handle(&mut self, now: Time, next: Due) {
@@ -348,11 +353,11 @@ impl<'r> Run<'r> {
             Due::Arrive { slot } => self.arrive(now, slot),
             Due::Completion { slot, operation, bytes, latency_ns } => {
                 let latency_ns = Some(latency_ns);
-                let of = Completed { operation, bytes, requests: 1, latency_ns };
-                self.scheduler.handle_completed(now, DiskSlot(slot), of);
-                if let Some(going) = self.replayed.get_mut(&slot) {
-                    going.latencies_ns.push(now.as_ns());
-                    going.operations += u64::from(self.recorded.spec.normalization.cost(bytes));
+                let completed = Completed { operation, bytes, requests: 1, latency_ns };
+                self.scheduler.handle_completed(now, DiskSlot(slot), completed);
+                if let Some(replayed) = self.replayed.get_mut(&slot) {
+                    replayed.latencies_ns.push(now.as_ns());
+                    replayed.operations += u64::from(self.recorded.spec.normalization.cost(bytes));
                 }
                 self.expect(slot);
             }
@@ -363,35 +368,38 @@ impl<'r> Run<'r> {
             Due::Wake => {}
         }
         while let Next::Dispatch { disk, .. } = self.scheduler.poll(now) {
-            let going = self.replayed.get_mut(&disk.0);
-            if let Some(bytes) = going.and_then(|going| going.waiting.pop_front()) {
+            let replayed = self.replayed.get_mut(&disk.0);
+            if let Some(bytes) = replayed.and_then(|replayed| replayed.waiting.pop_front()) {
                 self.send(now, disk.0, bytes);
             }
         }
-        if let Some(at) = self.scheduler.next_deadline().filter(|at| *at > now) {
+        if let Some(deadline) = self.scheduler.next_deadline().filter(|deadline| *deadline > now) {
             let is_planned =
-                self.agenda.peek().is_some_and(|Reverse((next, ..))| *next <= at.as_ns());
+                self.agenda.peek().is_some_and(|Reverse((next, ..))| *next <= deadline.as_ns());
             if !is_planned {
-                self.plan(at.as_ns(), Due::Wake);
+                self.plan(deadline.as_ns(), Due::Wake);
             }
         }
     }
 
     fn arrive(&mut self, now: Time, slot: u32) {
-        let Some(going) = self.replayed.get_mut(&slot) else { return };
-        let Some(arrival) =
-            self.recorded.disks.get(&slot).and_then(|of| of.requests.get(going.next))
+        let Some(replayed) = self.replayed.get_mut(&slot) else { return };
+        let Some(arrival) = self
+            .recorded
+            .disks
+            .get(&slot)
+            .and_then(|recorded| recorded.requests.get(replayed.next))
         else {
             return;
         };
         match self.scheduler.submit(now, DiskSlot(slot), arrival.bytes, slot) {
             Ok(submitted) => {
-                going.next += 1;
-                going.is_coming = false;
-                going.submitted_ns = now.as_ns();
+                replayed.next += 1;
+                replayed.is_coming = false;
+                replayed.submitted_ns = now.as_ns();
                 match submitted {
                     Submitted::Dispatch => self.send(now, slot, arrival.bytes),
-                    Submitted::Queued => going.waiting.push_back(arrival.bytes),
+                    Submitted::Queued => replayed.waiting.push_back(arrival.bytes),
                 }
                 self.expect(slot);
             }
@@ -404,12 +412,13 @@ impl<'r> Run<'r> {
     }
 
     fn send(&mut self, now: Time, slot: u32, bytes: u32) {
-        let latencies = self.recorded.disks.get(&slot).map(|seen| &seen.latencies);
-        let Some(going) = self.replayed.get_mut(&slot) else { return };
-        let known = latencies.and_then(|all| all.get(going.sent).or(all.last()));
-        let (operation, latency_ns) = known.copied().unwrap_or_default();
-        going.sent += 1;
-        let at = now.as_ns().saturating_add(latency_ns);
-        self.plan(at, Due::Completion { slot, operation, bytes, latency_ns });
+        let latencies = self.recorded.disks.get(&slot).map(|recorded| &recorded.latencies);
+        let Some(replayed) = self.replayed.get_mut(&slot) else { return };
+        let latency =
+            latencies.and_then(|latencies| latencies.get(replayed.sent).or(latencies.last()));
+        let (operation, latency_ns) = latency.copied().unwrap_or_default();
+        replayed.sent += 1;
+        let time = now.as_ns().saturating_add(latency_ns);
+        self.plan(time, Due::Completion { slot, operation, bytes, latency_ns });
     }
 }

@@ -3,10 +3,10 @@
 use suimon_recording::Names;
 
 /// Adds names. Numbers are never reused, so earlier names remain valid.
-pub(crate) fn learn(names: &mut Names, more: Names) {
-    names.disks.extend(more.disks);
-    names.ports.extend(more.ports);
-    names.stores.extend(more.stores);
+pub(crate) fn learn(names: &mut Names, added: Names) {
+    names.disks.extend(added.disks);
+    names.ports.extend(added.ports);
+    names.stores.extend(added.stores);
 }
 
 /// Returns the name of the store with this stream number.

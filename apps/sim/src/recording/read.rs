@@ -20,19 +20,19 @@ pub(crate) struct Recording<R> {
 impl Recording<BufReader<File>> {
     /// Opens the file of a recording.
     pub(crate) fn open(path: &Path) -> Result<Self> {
-        let told = || format!("{}", path.display());
-        let file = File::open(path).with_context(told)?;
-        Self::new(BufReader::new(file)).with_context(told)
+        let path_text = || format!("{}", path.display());
+        let file = File::open(path).with_context(path_text)?;
+        Self::new(BufReader::new(file)).with_context(path_text)
     }
 }
 
 impl<R: Read> Recording<R> {
     /// Reads the header of a recording.
-    pub(crate) fn new(mut from: R) -> Result<Self> {
+    pub(crate) fn new(mut input: R) -> Result<Self> {
         let mut header = Vec::new();
-        from.by_ref().take(FILE_HEADER_BYTES as u64).read_to_end(&mut header)?;
+        input.by_ref().take(FILE_HEADER_BYTES as u64).read_to_end(&mut header)?;
         open(&header)?;
-        Ok(Self { from, offset: FILE_HEADER_BYTES as u64, cut: None })
+        Ok(Self { from: input, offset: FILE_HEADER_BYTES as u64, cut: None })
     }
 
     /// Passes each record and its offset to `see`.
@@ -42,10 +42,10 @@ impl<R: Read> Recording<R> {
     ) -> Result<()> {
         let mut body = Vec::new();
         while self.next_block(&mut body)? {
-            let begins = self.offset - body.len() as u64;
-            for record in records(&body, begins) {
-                let (at, record) = record?;
-                see(at, record)?;
+            let block_offset = self.offset - body.len() as u64;
+            for record in records(&body, block_offset) {
+                let (record_offset, record) = record?;
+                see(record_offset, record)?;
             }
         }
         Ok(())
@@ -54,26 +54,26 @@ impl<R: Read> Recording<R> {
     /// Reads the body of the next block. Returns false at the end.
     fn next_block(&mut self, body: &mut Vec<u8>) -> Result<bool> {
         body.clear();
-        let begins = self.offset;
+        let block_offset = self.offset;
         let mut header = [0; BLOCK_HEADER_BYTES];
         match self.fill(&mut header)? {
             0 => return Ok(false),
             BLOCK_HEADER_BYTES => {}
             _ => {
-                self.cut = Some(begins);
+                self.cut = Some(block_offset);
                 return Ok(false);
             }
         }
-        let header = block_header(header, begins)?;
+        let header = block_header(header, block_offset)?;
         let length = u64::from(header.length);
         // Allocates only as much memory as the file has bytes.
         if self.from.by_ref().take(length).read_to_end(body)? as u64 != length {
-            self.cut = Some(begins);
+            self.cut = Some(block_offset);
             body.clear();
             return Ok(false);
         }
-        block_body(header, body, begins)?;
-        self.offset = begins + BLOCK_HEADER_BYTES as u64 + length;
+        block_body(header, body, block_offset)?;
+        self.offset = block_offset + BLOCK_HEADER_BYTES as u64 + length;
         Ok(true)
     }
 

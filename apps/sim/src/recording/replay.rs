@@ -71,51 +71,62 @@ pub(crate) fn replay<R: Read>(mut recording: Recording<R>) -> Result<Replay> {
     let mut replay = Replay::default();
     let mut now = Vec::new();
     recording.for_each(|offset, record| {
-        let wrong = |fault: RecordError| fault.at_offset(offset);
+        let at_offset = |fault: RecordError| fault.at_offset(offset);
         match record {
-            Record::Origin(text) => replay.about = decode(text).map_err(wrong)?,
-            Record::Names(text) => learn(&mut replay.names, decode(text).map_err(wrong)?),
-            Record::Begin { stream, at, kind, name, initial_state: birth } => {
+            Record::Origin(text) => replay.about = decode(text).map_err(at_offset)?,
+            Record::Names(text) => learn(&mut replay.names, decode(text).map_err(at_offset)?),
+            Record::Begin { stream, at: time, kind, name, initial_state } => {
                 if streams.contains_key(&stream) {
-                    return Err(wrong(RecordError::DuplicateBegin(stream.0)).into());
+                    return Err(at_offset(RecordError::DuplicateBegin(stream.0)).into());
                 }
-                let machine = begin(kind, at, birth).map_err(wrong)?;
-                let report = new_report(stream, kind, name, at);
+                let machine = begin(kind, time, initial_state).map_err(at_offset)?;
+                let report = new_report(stream, kind, name, time);
                 streams.insert(stream, Stream { machine, report });
             }
-            Record::Step { stream, at, input, decision } => {
-                let of = streams.get_mut(&stream);
-                let of = of.ok_or_else(|| wrong(RecordError::MissingBegin(stream.0)))?;
-                of.step(offset, at, (input, decision), &mut now).map_err(wrong)?;
+            Record::Step { stream, at: time, input, decision } => {
+                let stream_state = streams.get_mut(&stream);
+                let stream_state =
+                    stream_state.ok_or_else(|| at_offset(RecordError::MissingBegin(stream.0)))?;
+                stream_state.step(offset, time, (input, decision), &mut now).map_err(at_offset)?;
             }
             Record::Lost { stream, loss } => {
-                if let Some(of) = streams.get_mut(&stream) {
-                    of.report.lost = Some(loss);
+                if let Some(stream_state) = streams.get_mut(&stream) {
+                    stream_state.report.lost = Some(loss);
                 }
             }
         }
         Ok(())
     })?;
     replay.cut = recording.cut;
-    replay.streams = streams.into_values().map(|of| of.report).collect();
-    for of in replay.streams.iter_mut().filter(|of| of.policy == PolicyKind::StorageQos) {
-        of.name = store_name(&replay.names, &of.name);
+    replay.streams = streams.into_values().map(|stream| stream.report).collect();
+    for report in replay.streams.iter_mut().filter(|report| report.policy == PolicyKind::StorageQos)
+    {
+        report.name = store_name(&replay.names, &report.name);
     }
     Ok(replay)
 }
 
-fn new_report(stream: StreamId, policy: PolicyKind, name: &str, at: Time) -> StreamReport {
-    let at = at.as_ns();
+fn new_report(stream: StreamId, policy: PolicyKind, name: &str, time: Time) -> StreamReport {
+    let start_ns = time.as_ns();
     let name = name.to_owned();
     let (differs, lost) = (None, None);
-    StreamReport { stream, policy, name, began_ns: at, last_ns: at, steps: 0, differs, lost }
+    StreamReport {
+        stream,
+        policy,
+        name,
+        began_ns: start_ns,
+        last_ns: start_ns,
+        steps: 0,
+        differs,
+        lost,
+    }
 }
 
 impl Stream {
     fn step(
         &mut self,
         offset: u64,
-        at: Time,
+        time: Time,
         (input, recorded): (&[u8], &[u8]),
         now: &mut Vec<u8>,
     ) -> Result<(), RecordError> {
@@ -125,13 +136,13 @@ impl Stream {
             return Ok(());
         }
         report.steps += 1;
-        report.last_ns = at.as_ns();
+        report.last_ns = time.as_ns();
         now.clear();
-        self.machine.step(at, input, now)?;
+        self.machine.step(time, input, now)?;
         if now != recorded {
             report.differs = Some(Differs {
                 offset,
-                at_ns: at.as_ns(),
+                at_ns: time.as_ns(),
                 step: report.steps,
                 told: self.machine.describe_input(input).chars().take(SHOWN_MAX).collect(),
                 difference: self.machine.difference(recorded, now),
@@ -144,7 +155,7 @@ impl Stream {
 impl Replay {
     /// Returns true if all decisions equal the recorded ones.
     pub(crate) fn is_same(&self) -> bool {
-        self.streams.iter().all(|of| of.differs.is_none())
+        self.streams.iter().all(|report| report.differs.is_none())
     }
 
     /// Returns the result as text.
@@ -152,12 +163,12 @@ impl Replay {
         let mut text = String::new();
         let RecordingSource { version, host, .. } = &self.about;
         let _ = writeln!(text, "recorded on {host} by suimond {version}");
-        for of in &self.streams {
-            let seconds = (of.last_ns.saturating_sub(of.began_ns)) as f64 / 1e9;
-            let StreamReport { policy, name, steps, .. } = of;
-            let same = if of.differs.is_some() { "DIFFERS" } else { "identical" };
-            let _ = write!(text, "{policy} {name}: {steps} steps in {seconds:.3} s, {same}");
-            if let Some(loss) = of.lost {
+        for report in &self.streams {
+            let seconds = (report.last_ns.saturating_sub(report.began_ns)) as f64 / 1e9;
+            let StreamReport { policy, name, steps, .. } = report;
+            let result = if report.differs.is_some() { "DIFFERS" } else { "identical" };
+            let _ = write!(text, "{policy} {name}: {steps} steps in {seconds:.3} s, {result}");
+            if let Some(loss) = report.lost {
                 let _ = write!(text, "; the rest was not recorded: {loss}");
             }
             text.push('\n');
@@ -174,15 +185,15 @@ impl Replay {
     /// Returns the differences as text.
     pub(crate) fn differences(&self) -> String {
         let mut text = String::new();
-        for of in &self.streams {
-            let Some(differs) = &of.differs else { continue };
-            let StreamReport { policy, name, .. } = of;
-            let Differs { offset, at_ns, step, told, difference } = differs;
-            let at = *at_ns as f64 / 1e9;
+        for report in &self.streams {
+            let Some(differs) = &report.differs else { continue };
+            let StreamReport { policy, name, .. } = report;
+            let Differs { offset, at_ns, step, told: input, difference } = differs;
+            let seconds = *at_ns as f64 / 1e9;
             let _ = writeln!(
                 text,
-                "{policy} {name}: step {step}, recorded at {at:.6} s and at byte {offset} of the \
-                 file: {difference}\n  input: {told}"
+                "{policy} {name}: step {step}, recorded at {seconds:.6} s and at byte {offset} of \
+                 the file: {difference}\n  input: {input}"
             );
         }
         text

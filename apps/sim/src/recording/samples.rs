@@ -45,16 +45,16 @@ impl Sink for Bodies {
 }
 
 pub(super) fn recording_sink() -> (Arc<Bodies>, Arc<dyn Sink>) {
-    let kept = Arc::new(Bodies::default());
-    (kept.clone(), kept)
+    let bodies = Arc::new(Bodies::default());
+    (bodies.clone(), bodies)
 }
 
 impl Bodies {
     /// Returns the bodies of all blocks.
     pub(super) fn bodies(&self) -> Vec<Vec<u8>> {
-        let about =
+        let source =
             encode_about(&RecordingSource { host: "h".to_owned(), ..RecordingSource::default() });
-        [about].into_iter().chain(self.bodies.lock().unwrap().clone()).collect()
+        [source].into_iter().chain(self.bodies.lock().unwrap().clone()).collect()
     }
 
     pub(super) fn file(&self) -> Vec<u8> {
@@ -79,29 +79,29 @@ fn team_spec(algorithm: Algorithm) -> TeamSpec {
 /// Records a team with few uneven flows and a link that fails repeatedly.
 fn team(sink: &Arc<dyn Sink>, algorithm: Algorithm, seconds: u64) {
     let mut random = RandomStream::new(7, "team");
-    let at = |second: u64| Time::from_ns(SECOND * (100 + second));
-    let begins = (at(0), "both");
-    let mut team = Recorded::<Team>::team(Some(sink), begins, team_spec(algorithm)).unwrap();
+    let time = |second: u64| Time::from_ns(SECOND * (100 + second));
+    let origin = (time(0), "both");
+    let mut team = Recorded::<Team>::team(Some(sink), origin, team_spec(algorithm)).unwrap();
     let link = |up| MemberLink { up, speed_mbps: 10_000, ..MemberLink::default() };
-    let _ = team.handle_ports(at(0), &[TeamPort { id: PortId(4), mac: None }]);
+    let _ = team.handle_ports(time(0), &[TeamPort { id: PortId(4), mac: None }]);
     for member in [1, 2] {
-        let _ = team.handle_member(at(0), MemberId(member), link(true)).unwrap();
+        let _ = team.handle_member(time(0), MemberId(member), link(true)).unwrap();
     }
-    assert!(team.handle_member(at(0), MemberId(77), link(true)).is_err());
+    assert!(team.handle_member(time(0), MemberId(77), link(true)).is_err());
     let flows: Vec<(usize, u64)> = (0..40)
         .map(|_| (random.below(BUCKETS as u64) as usize, random.within(1, 400) << 16))
         .collect();
     for second in 1..=seconds {
         if random.percent(3) {
             for up in [false, true] {
-                let _ = team.handle_member(at(second), MemberId(1), link(up)).unwrap();
+                let _ = team.handle_member(time(second), MemberId(1), link(up)).unwrap();
             }
         }
         let mut loads = Box::new([BucketLoad::default(); BUCKETS]);
         for (bucket, bytes) in &flows {
             loads[*bucket].bytes += bytes;
         }
-        let _ = team.handle_loads(at(second), &loads);
+        let _ = team.handle_loads(time(second), &loads);
         team.flush();
     }
 }
@@ -110,7 +110,7 @@ fn team(sink: &Arc<dyn Sink>, algorithm: Algorithm, seconds: u64) {
 /// repeatedly, and some frames are damaged.
 fn lacp(sink: &Arc<dyn Sink>, seconds: u64) {
     let mut random = RandomStream::new(7, "lacp");
-    let at = |step: u64| Time::from_ns(SECOND * 500 + SECOND / 10 * step);
+    let time = |step: u64| Time::from_ns(SECOND * 500 + SECOND / 10 * step);
     let mac = |system: u8, port: u8| suimon_frame::MacAddr::new([2, 0, 0, system, 2, port]);
     let spec = |system: u8| LacpSpec {
         system: mac(system, 0),
@@ -122,45 +122,47 @@ fn lacp(sink: &Arc<dyn Sink>, seconds: u64) {
         max_active: 2,
         mixed_speeds: false,
     };
-    let mut ours = Recorded::<Lacp>::lacp(Some(sink), (at(0), "both"), spec(1)).unwrap();
-    let mut theirs = Lacp::new(spec(2)).unwrap();
+    let mut local = Recorded::<Lacp>::lacp(Some(sink), (time(0), "both"), spec(1)).unwrap();
+    let mut remote = Lacp::new(spec(2)).unwrap();
     let link = Some(Link { speed_mbps: 10_000, full_duplex: true });
     for number in [1_u8, 2] {
         let member = MemberId(u32::from(number));
         let port =
             |system| LacpPortSpec { port: number.into(), priority: 1, mac: mac(system, number) };
-        ours.add_member(at(0), member, port(1)).unwrap();
-        theirs.add_member(member, port(2), at(0)).unwrap();
-        ours.handle_link(at(0), member, link).unwrap();
-        theirs.handle_link(member, link, at(0)).unwrap();
+        local.add_member(time(0), member, port(1)).unwrap();
+        remote.add_member(member, port(2), time(0)).unwrap();
+        local.handle_link(time(0), member, link).unwrap();
+        remote.handle_link(member, link, time(0)).unwrap();
     }
-    assert!(ours.handle_link(at(0), MemberId(77), link).is_err());
+    assert!(local.handle_link(time(0), MemberId(77), link).is_err());
     for step in 1..=10 * seconds {
         if random.percent(2) {
-            ours.handle_link(at(step), MemberId(1), link.filter(|_| random.percent(50))).unwrap();
+            local
+                .handle_link(time(step), MemberId(1), link.filter(|_| random.percent(50)))
+                .unwrap();
         }
-        let mut said = Vec::new();
-        theirs.poll(at(step), &mut said);
-        for action in said {
+        let mut actions = Vec::new();
+        remote.poll(time(step), &mut actions);
+        for action in actions {
             let LacpAction::Send { member, frame } = action else { continue };
             let mut bytes = frame.bytes().to_vec();
             if random.percent(5) {
                 bytes.truncate(random.below(bytes.len() as u64) as usize);
             }
-            let _ = ours.handle_frame(at(step), member, &bytes);
+            let _ = local.handle_frame(time(step), member, &bytes);
         }
-        let mut said = Vec::new();
-        ours.poll(at(step), &mut said);
-        for action in said {
+        let mut actions = Vec::new();
+        local.poll(time(step), &mut actions);
+        for action in actions {
             let LacpAction::Send { member, frame } = action else { continue };
-            let _ = theirs.handle_frame(member, frame.bytes(), at(step));
+            let _ = remote.handle_frame(member, frame.bytes(), time(step));
         }
-        ours.flush();
+        local.flush();
     }
-    ours.set_spec(at(10 * seconds), spec(3)).unwrap();
-    ours.remove_member(at(10 * seconds), MemberId(2)).unwrap();
-    ours.poll(at(10 * seconds), &mut Vec::new());
-    ours.flush();
+    local.set_spec(time(10 * seconds), spec(3)).unwrap();
+    local.remove_member(time(10 * seconds), MemberId(2)).unwrap();
+    local.poll(time(10 * seconds), &mut Vec::new());
+    local.flush();
 }
 
 /// Records four queues on four workers with varying loads.
@@ -168,37 +170,47 @@ fn vmq(sink: &Arc<dyn Sink>, periods: u64) {
     let mut random = RandomStream::new(7, "vmq");
     let period = Duration::from_millis(250);
     let processors: Vec<WorkerSpec> = (0..4)
-        .map(|of| WorkerSpec { number: WorkerId(of), core: u32::from(of), numa_node: 0 })
+        .map(|number| WorkerSpec {
+            number: WorkerId(number),
+            core: u32::from(number),
+            numa_node: 0,
+        })
         .collect();
-    let at = |turn: u64| Time::from_ns(SECOND / 4 * (400 + turn));
+    let time = |round: u64| Time::from_ns(SECOND / 4 * (400 + round));
     let spec = VmqSpec { max_workers: 4, ..VmqSpec::default() };
     let mut vmq =
-        Recorded::<Vmq>::record_vmq(Some(sink), (at(0), "wan"), spec, &processors).unwrap();
+        Recorded::<Vmq>::record_vmq(Some(sink), (time(0), "wan"), spec, &processors).unwrap();
     let queue = |port| QueueId { port: PortId(port), direction: Direction::Ingress, index: 0 };
     for port in 0..4 {
-        vmq.set_nic(PortId(port), NicSpec::default(), 1, at(0)).unwrap();
-        let added = vmq.add_queue(queue(port), at(0)).unwrap();
-        vmq.handle_found(queue(port), added.at, at(0));
+        vmq.set_nic(PortId(port), NicSpec::default(), 1, time(0)).unwrap();
+        let added = vmq.add_queue(queue(port), time(0)).unwrap();
+        vmq.handle_found(queue(port), added.at, time(0));
     }
     let mut busy = [0_u64; 4];
-    for turn in 1..=periods {
-        if turn % 40 == 1 {
+    for round in 1..=periods {
+        if round % 40 == 1 {
             busy = busy.map(|_| random.below(240_000_000));
         }
-        let places: Vec<(QueueId, WorkerId)> = vmq.placement().collect();
-        let queues = (0..4).map(|of| QueueBusy { queue: queue(of), busy_ns: busy[of as usize] });
-        let works = |worker: WorkerId| -> u64 {
-            let here = places.iter().filter(|(_, at)| *at == worker);
-            here.map(|(queue, _)| busy[queue.port.0 as usize]).sum()
+        let placement: Vec<(QueueId, WorkerId)> = vmq.placement().collect();
+        let queues =
+            (0..4).map(|number| QueueBusy { queue: queue(number), busy_ns: busy[number as usize] });
+        let busy_on = |worker: WorkerId| -> u64 {
+            let queues_of_worker = placement.iter().filter(|(_, owner)| *owner == worker);
+            queues_of_worker.map(|(queue, _)| busy[queue.port.0 as usize]).sum()
         };
-        let processors = processors.iter().map(|of| WorkerBusy {
-            worker: of.number,
-            busy_ns: (works(of.number) + 5_000_000).min(250_000_000),
+        let processors = processors.iter().map(|worker_spec| WorkerBusy {
+            worker: worker_spec.number,
+            busy_ns: (busy_on(worker_spec.number) + 5_000_000).min(250_000_000),
         });
         let (queues, processors) = (queues.collect(), processors.collect());
-        let observed = vmq.observe(&Measurements { period, queues, workers: processors }, at(turn));
-        for of in observed.moves {
-            vmq.handle_moved(of.queue, if random.percent(90) { of.to } else { of.from }, at(turn));
+        let observed =
+            vmq.observe(&Measurements { period, queues, workers: processors }, time(round));
+        for queue_move in observed.moves {
+            vmq.handle_moved(
+                queue_move.queue,
+                if random.percent(90) { queue_move.to } else { queue_move.from },
+                time(round),
+            );
         }
         vmq.flush();
     }
@@ -207,12 +219,13 @@ fn vmq(sink: &Arc<dyn Sink>, periods: u64) {
 /// Records a node that is the only user and leader of a store.
 fn cluster(sink: &Arc<dyn Sink>, turns: u64) {
     let mut random = RandomStream::new(7, "cluster");
-    let at = |turn: u64| Time::from_ns(SECOND * 300 + SECOND / 4 * turn);
+    let time = |round: u64| Time::from_ns(SECOND * 300 + SECOND / 4 * round);
     let (node, terms) = (NodeId(3), Parameters::default());
-    let birth =
+    let initial_state =
         MemberInitialState { terms, node, incarnation: 2, durable: DurableState::default() };
-    let (mut member, mut to_do) = Recorded::<Member>::member(Some(sink), (at(0), "san"), birth);
-    let mut leader = Recorded::<Allocator>::leader(Some(sink), (at(0), "san"), terms);
+    let (mut member, mut actions) =
+        Recorded::<Member>::member(Some(sink), (time(0), "san"), initial_state);
+    let mut leader = Recorded::<Allocator>::leader(Some(sink), (time(0), "san"), terms);
     let (capability, records) = (SharedStoreCapacity::Declared(10_000), Vec::new());
     let event = AllocatorEvent::Elected {
         term: Term(5),
@@ -220,9 +233,9 @@ fn cluster(sink: &Arc<dyn Sink>, turns: u64) {
         records,
         policies: Vec::new(),
     };
-    let mut to_write = leader.handle(at(0), event);
-    for turn in 1..=turns {
-        let now = at(turn);
+    let mut to_write = leader.handle(time(0), event);
+    for round in 1..=turns {
+        let now = time(round);
         let demanded = random.below(6000);
         let load = DiskLoad {
             disk: DiskKey(1),
@@ -237,8 +250,8 @@ fn cluster(sink: &Arc<dyn Sink>, turns: u64) {
             waits_for_store: false,
             is_busy: false,
         };
-        to_do.extend(member.handle(now, MemberEvent::Loads { disks: vec![load], latency_ns: 1 }));
-        for action in to_do.drain(..) {
+        actions.extend(member.handle(now, MemberEvent::Loads { disks: vec![load], latency_ns: 1 }));
+        for action in actions.drain(..) {
             if let MemberAction::Send { report } = action {
                 to_write.extend(leader.handle(now, AllocatorEvent::Reported { report }));
             }
@@ -248,48 +261,49 @@ fn cluster(sink: &Arc<dyn Sink>, turns: u64) {
             let AllocatorAction::Write { grants, .. } = action else { continue };
             to_write.extend(leader.handle(now, AllocatorEvent::Written));
             for (_, grant) in grants {
-                to_do.extend(member.handle(now, MemberEvent::Granted { grant }));
+                actions.extend(member.handle(now, MemberEvent::Granted { grant }));
             }
         }
-        to_do.extend(member.handle_deadline(now));
+        actions.extend(member.handle_deadline(now));
     }
     member.flush();
     leader.flush();
 }
 
 /// Returns a write of 8 KiB that completed after `latency_ns`.
-const fn ended(latency_ns: Option<u64>) -> Completed {
+const fn completed_write(latency_ns: Option<u64>) -> Completed {
     Completed { operation: IoKind::Write, bytes: 8192, requests: 1, latency_ns }
 }
 
 /// Runs two disks with limits on a device with a service time of 1 ms and eight requests in flight.
 /// Each disk keeps its queue full. Returns the time of the end.
-fn disks(scheduler: &mut Recorded<StoreScheduler>, from: Time, ms: u64) -> Time {
+fn disks(scheduler: &mut Recorded<StoreScheduler>, start: Time, ms: u64) -> Time {
     let slots = [DiskSlot(0), DiskSlot(1)];
     let mut ends: Vec<(Time, DiskSlot)> = Vec::new();
     let mut outstanding = [0_u32; 2];
-    let mut now = from;
+    let mut now = start;
     for step in 0..ms * 4 {
         now = now + Duration::from_micros(250);
-        let (done, left): (Vec<_>, Vec<_>) = ends.into_iter().partition(|(at, _)| *at <= now);
-        ends = left;
-        for (_, slot) in &done {
+        let (completed, pending): (Vec<_>, Vec<_>) =
+            ends.into_iter().partition(|(end_time, _)| *end_time <= now);
+        ends = pending;
+        for (_, slot) in &completed {
             outstanding[slot.0 as usize] -= 1;
-            scheduler.handle_completed(now, *slot, ended(Some(1_000_000)));
+            scheduler.handle_completed(now, *slot, completed_write(Some(1_000_000)));
         }
         for slot in slots {
-            let more = 8 - outstanding[slot.0 as usize];
-            outstanding[slot.0 as usize] += more;
-            let goes = if more > 1 {
-                let sizes = vec![8192; more as usize];
+            let available = 8 - outstanding[slot.0 as usize];
+            outstanding[slot.0 as usize] += available;
+            let dispatched = if available > 1 {
+                let sizes = vec![8192; available as usize];
                 scheduler.submit_together(now, slot, &sizes, slot.0).unwrap().dispatched
-            } else if more == 1 {
+            } else if available == 1 {
                 let is_going = scheduler.submit(now, slot, 8192, slot.0) == Ok(Submitted::Dispatch);
                 usize::from(is_going)
             } else {
                 0
             };
-            ends.extend((0..goes).map(|_| (now + Duration::from_millis(1), slot)));
+            ends.extend((0..dispatched).map(|_| (now + Duration::from_millis(1), slot)));
         }
         while let Next::Dispatch { disk, .. } = scheduler.poll(now) {
             ends.push((now + Duration::from_millis(1), disk));
@@ -303,7 +317,7 @@ fn disks(scheduler: &mut Recorded<StoreScheduler>, from: Time, ms: u64) -> Time 
     while !ends.is_empty() {
         now = now + Duration::from_millis(1);
         for (_, slot) in std::mem::take(&mut ends) {
-            scheduler.handle_completed(now, slot, ended(None));
+            scheduler.handle_completed(now, slot, completed_write(None));
         }
         while let Next::Dispatch { disk, .. } = scheduler.poll(now) {
             ends.push((now, disk));
@@ -321,8 +335,8 @@ fn disks(scheduler: &mut Recorded<StoreScheduler>, from: Time, ms: u64) -> Time 
 /// Records a store used by one worker, then by two, then by one again.
 pub(super) fn storage(sink: &Arc<dyn Sink>, ms: u64) {
     let spec = StoreSpec { depth_min: 8, depth_max: 8, ..StoreSpec::default() };
-    let from = Time::from_ns(SECOND * 50);
-    let mut scheduler = Recorded::scheduler(Some(sink), (from, "2"), spec);
+    let start = Time::from_ns(SECOND * 50);
+    let mut scheduler = Recorded::scheduler(Some(sink), (start, "2"), spec);
     let mut store = Store::new(Declared::Declared(8000));
     let limits = |min, max| Limits {
         min_iops: Iops::new(min),
@@ -334,46 +348,47 @@ pub(super) fn storage(sink: &Arc<dyn Sink>, ms: u64) {
         store.propose(&[proposal], false).unwrap();
     }
     for change in store.changes() {
-        scheduler.apply(from, change);
+        scheduler.apply(start, change);
     }
-    let mut now = disks(&mut scheduler, from, ms);
-    let mut own = Borrower::new(Normalization::default(), 1000);
-    let (me, other) = (WorkerId(0), WorkerId(1));
+    let mut now = disks(&mut scheduler, start, ms);
+    let mut borrower = Borrower::new(Normalization::default(), 1000);
+    let (worker, other) = (WorkerId(0), WorkerId(1));
     for slot in [DiskSlot(0), DiskSlot(1)] {
-        own.add(slot);
+        borrower.add(slot);
     }
-    let mut away = own.clone();
-    let mut budget = scheduler.share(now, me, &mut own);
+    let mut other_borrower = borrower.clone();
+    let mut budget = scheduler.share(now, worker, &mut borrower);
     let mut under_way = [0_u32; 2];
     for _ in 0..ms.min(400) {
         now = now + Duration::from_micros(500);
-        for (of, borrower) in [&mut own, &mut away].into_iter().enumerate() {
-            let slot = DiskSlot(of as u32);
-            for _ in 0..std::mem::take(&mut under_way[of]) {
+        for (index, borrower) in [&mut borrower, &mut other_borrower].into_iter().enumerate() {
+            let slot = DiskSlot(index as u32);
+            for _ in 0..std::mem::take(&mut under_way[index]) {
                 let latency = Some(Duration::from_micros(500));
                 let (disk, operation, bytes) = (slot, IoKind::Read, 8192);
                 borrower.handle_completion(now, Completion { disk, operation, bytes, latency });
             }
             if borrower.submit(now, slot, 8192, 9) == Ok(Submitted::Dispatch) {
-                under_way[of] += 1;
+                under_way[index] += 1;
             }
             if let Ok(report) = borrower.poll_report(now, Default::default()) {
-                budget.handle_report(now, [me, other][of], &report);
+                budget.handle_report(now, [worker, other][index], &report);
             }
         }
         while let Some(grant) = budget.poll_grant(now) {
-            let (of, borrower) = if grant.worker == me { (0, &mut own) } else { (1, &mut away) };
+            let (index, borrower) =
+                if grant.worker == worker { (0, &mut borrower) } else { (1, &mut other_borrower) };
             borrower.handle_grant(now, grant);
             while let Next::Dispatch { .. } = borrower.poll(now) {
-                under_way[of] += 1;
+                under_way[index] += 1;
             }
         }
     }
     budget.observe(now);
     for slot in [DiskSlot(0), DiskSlot(1)] {
-        while away.withdraw(slot).is_some() {}
+        while other_borrower.withdraw(slot).is_some() {}
     }
-    let mut scheduler = budget.unshare(now, own);
+    let mut scheduler = budget.unshare(now, borrower);
     disks(&mut scheduler, now, ms / 8);
     scheduler.flush();
 }
@@ -384,11 +399,11 @@ pub(super) fn recorded() -> Arc<Bodies> {
 
 /// Returns the recording with the store used by one worker for `ms` milliseconds.
 pub(super) fn recorded_for(ms: u64) -> Arc<Bodies> {
-    let (kept, sink) = recording_sink();
+    let (bodies, sink) = recording_sink();
     team(&sink, Algorithm::Dynamic, 60);
     lacp(&sink, 60);
     vmq(&sink, 400);
     cluster(&sink, 100);
     storage(&sink, ms);
-    kept
+    bodies
 }

@@ -29,14 +29,14 @@ impl FromStr for Setting {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (key, value) = text.split_once('=').ok_or("give KEY=VALUE")?;
-        let (of, rest) = key.split_once('.').ok_or("give a key like team.algorithm")?;
-        let of = match of {
+        let (subject, rest) = key.split_once('.').ok_or("give a key like team.algorithm")?;
+        let subject = match subject {
             "team" => SettingSubject::Team,
             "vmq" => SettingSubject::Vmq,
             "disk" => SettingSubject::Disk,
             _ => {
                 return Err(format!(
-                    "no setting begins with `{of}`; settings begin with team, vmq or disk"
+                    "no setting begins with `{subject}`; settings begin with team, vmq or disk"
                 ));
             }
         };
@@ -44,25 +44,25 @@ impl FromStr for Setting {
             Some((name, field)) => (Some(name.to_owned()), field),
             None => (None, rest),
         };
-        Ok(Self { of, name, field: field.to_owned(), value: value.to_owned() })
+        Ok(Self { of: subject, name, field: field.to_owned(), value: value.to_owned() })
     }
 }
 
 impl Setting {
     /// Returns true if the setting applies to this object.
-    pub(crate) fn applies_to(&self, of: SettingSubject, name: &str) -> bool {
-        self.of == of && self.name.as_deref().is_none_or(|wanted| wanted == name)
+    pub(crate) fn applies_to(&self, subject: SettingSubject, name: &str) -> bool {
+        self.of == subject && self.name.as_deref().is_none_or(|setting_name| setting_name == name)
     }
 
     /// Returns the setting in its original notation.
     pub(crate) fn text(&self) -> String {
-        let of = match self.of {
+        let subject = match self.of {
             SettingSubject::Team => "team",
             SettingSubject::Vmq => "vmq",
             SettingSubject::Disk => "disk",
         };
         let name = self.name.as_ref().map(|name| format!(".{name}")).unwrap_or_default();
-        format!("{of}{name}.{}={}", self.field, self.value)
+        format!("{subject}{name}.{}={}", self.field, self.value)
     }
 
     /// Parses the value: numbers, `true`, `none`, or text.
@@ -81,7 +81,11 @@ impl Setting {
     }
 
     /// Returns the error for an unknown setting.
-    pub(crate) fn unknown<T>(&self, known: &str) -> Result<T> {
-        bail!("--set {}: no setting `{}` exists; the settings are {known}", self.text(), self.field)
+    pub(crate) fn unknown<T>(&self, valid_settings: &str) -> Result<T> {
+        bail!(
+            "--set {}: no setting `{}` exists; the settings are {valid_settings}",
+            self.text(),
+            self.field
+        )
     }
 }

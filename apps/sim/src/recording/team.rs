@@ -49,8 +49,8 @@ fn set(settings: &[Setting], mut spec: TeamSpec) -> Result<TeamSpec> {
 }
 
 impl TeamWhatIf {
-    pub(crate) fn begin(birth: &[u8], settings: Vec<Setting>) -> Result<Self> {
-        let spec: TeamSpec = decode(birth)?;
+    pub(crate) fn begin(initial_state: &[u8], settings: Vec<Setting>) -> Result<Self> {
+        let spec: TeamSpec = decode(initial_state)?;
         let other =
             Team::new(set(&settings, spec.clone())?).context("the team with this setting")?;
         Ok(Self {
@@ -81,12 +81,12 @@ impl TeamWhatIf {
 }
 
 impl WhatIf for TeamWhatIf {
-    fn step(&mut self, at: Time, input: &[u8]) -> Result<(), RecordError> {
+    fn step(&mut self, time: Time, input: &[u8]) -> Result<(), RecordError> {
         let input: TeamInput = decode(input)?;
         if let TeamInput::Loads(loads) = &input {
             self.count_loads(loads);
         }
-        let decision = self.recorded.step(at, &input);
+        let decision = self.recorded.step(time, &input);
         self.was.count(&decision);
         let input = match input {
             TeamInput::Spec(spec) => {
@@ -100,36 +100,40 @@ impl WhatIf for TeamWhatIf {
             }
             other => other,
         };
-        let decision = self.other.step(at, &input);
+        let decision = self.other.step(time, &input);
         self.refused = self.refused.take().or_else(|| decision.refused.clone());
         self.would.count(&decision);
         Ok(())
     }
 
     fn calculate(&self, names: &Names) -> Result<(Vec<Row>, Vec<String>)> {
-        let Self { was, would, .. } = self;
+        let Self { was: recorded, would: what_if, .. } = self;
         let spec = |team: &Team| format!("{}/{}", team.spec().mode, team.spec().algorithm);
         let mut rows = vec![
             Row::new("team", spec(&self.recorded), spec(&self.other)),
-            Row::new("recomputed distributions", was.distributions, would.distributions),
-            Row::new("announced addresses", was.announcements, would.announcements),
-            Row::new("events", was.events, would.events),
+            Row::new("recomputed distributions", recorded.distributions, what_if.distributions),
+            Row::new("announced addresses", recorded.announcements, what_if.announcements),
+            Row::new("events", recorded.events, what_if.events),
         ];
         let mut notes = Vec::new();
-        for member in was
+        for member in recorded
             .carried
             .keys()
-            .chain(would.carried.keys())
+            .chain(what_if.carried.keys())
             .collect::<std::collections::BTreeSet<_>>()
         {
             let name = names.ports.get(&member.0).cloned();
             let name = name.unwrap_or_else(|| format!("member {member}"));
-            let row = |of: &Sum| of.part(*member);
-            rows.push(Row::new(format!("bytes by {name}"), row(was), row(would)));
+            let row = |sum: &Sum| sum.part(*member);
+            rows.push(Row::new(format!("bytes by {name}"), row(recorded), row(what_if)));
         }
-        if !was.carried.is_empty() {
-            let percent = |of: &Sum| format!("{}.{} %", of.worst / 10, of.worst % 10);
-            rows.push(Row::new("busiest member, highest second", percent(was), percent(would)));
+        if !recorded.carried.is_empty() {
+            let percent = |sum: &Sum| format!("{}.{} %", sum.worst / 10, sum.worst % 10);
+            rows.push(Row::new(
+                "busiest member, highest second",
+                percent(recorded),
+                percent(what_if),
+            ));
             notes.push(format!(
                 "loads of {} s; each flow is assumed to be on the member that the team assigns",
                 self.seconds
@@ -145,8 +149,8 @@ impl WhatIf for TeamWhatIf {
                     .to_owned(),
             );
         }
-        if let Some(refused) = &self.refused {
-            notes.push(format!("the settings were rejected once: {refused}"));
+        if let Some(rejection) = &self.refused {
+            notes.push(format!("the settings were rejected once: {rejection}"));
         }
         Ok((rows, notes))
     }
@@ -168,11 +172,11 @@ impl Sum {
                 *second.entry(member).or_default() += load.bytes;
             }
         }
-        let all: u64 = second.values().sum();
-        let most = second.values().max().copied().unwrap_or_default();
+        let total: u64 = second.values().sum();
+        let largest = second.values().max().copied().unwrap_or_default();
         // Seconds with little traffic are not representative.
-        if all > 1 << 20 {
-            self.worst = self.worst.max(most.saturating_mul(1000) / all);
+        if total > 1 << 20 {
+            self.worst = self.worst.max(largest.saturating_mul(1000) / total);
         }
         for (member, bytes) in second {
             *self.carried.entry(member).or_default() += bytes;
@@ -180,9 +184,9 @@ impl Sum {
     }
 
     fn part(&self, member: MemberId) -> String {
-        let all: u64 = self.carried.values().sum();
+        let total: u64 = self.carried.values().sum();
         let bytes = self.carried.get(&member).copied().unwrap_or_default();
-        let part = (u128::from(bytes) * 1000).checked_div(u128::from(all)).unwrap_or_default();
+        let part = (u128::from(bytes) * 1000).checked_div(u128::from(total)).unwrap_or_default();
         format!("{}.{} %", part / 10, part % 10)
     }
 }

@@ -15,14 +15,14 @@ fn replayed(file: &[u8]) -> Result<Replay> {
     replay(Recording::new(file)?)
 }
 
-fn asked(file: &[u8], settings: &[&str]) -> Result<WhatIfReport> {
+fn evaluate(file: &[u8], settings: &[&str]) -> Result<WhatIfReport> {
     let settings: Vec<Setting> = settings.iter().map(|text| text.parse().unwrap()).collect();
     what_if(Recording::new(file)?, &settings)
 }
 
-fn row<'a>(answer: &'a WhatIfReport, what: &str) -> (&'a str, &'a str) {
-    let mut rows = answer.policies.iter().flat_map(|of| &of.rows);
-    let row = rows.find(|row| row.what == what).unwrap_or_else(|| panic!("{answer:#?}"));
+fn row<'a>(answer: &'a WhatIfReport, title: &str) -> (&'a str, &'a str) {
+    let mut rows = answer.policies.iter().flat_map(|policy| &policy.rows);
+    let row = rows.find(|row| row.what == title).unwrap_or_else(|| panic!("{answer:#?}"));
     (&row.recorded, &row.what_if)
 }
 
@@ -31,9 +31,12 @@ fn what_was_recorded_is_decided_again() {
     let file = recorded_for(1000).file();
     let replay = replayed(&file).unwrap();
     assert!(replay.is_same(), "{}", replay.differences());
-    let told: Vec<(String, u64)> =
-        replay.streams.iter().map(|of| (format!("{} {}", of.policy, of.name), of.steps)).collect();
-    let names: Vec<&str> = told.iter().map(|(name, _)| name.as_str()).collect();
+    let streams: Vec<(String, u64)> = replay
+        .streams
+        .iter()
+        .map(|stream| (format!("{} {}", stream.policy, stream.name), stream.steps))
+        .collect();
+    let names: Vec<&str> = streams.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(
         names,
         [
@@ -45,8 +48,11 @@ fn what_was_recorded_is_decided_again() {
             "storage-qos 2"
         ]
     );
-    let least = [63, 200, 410, 210, 150, 10_000];
-    assert!(told.iter().zip(least).all(|((_, steps), least)| *steps > least), "{told:?}");
+    let min_steps = [63, 200, 410, 210, 150, 10_000];
+    assert!(
+        streams.iter().zip(min_steps).all(|((_, steps), min_steps)| *steps > min_steps),
+        "{streams:?}"
+    );
     // An incomplete recording of a killed daemon is read up to its end.
     let cut = replayed(&file[..file.len() - 5]).unwrap();
     assert!(cut.is_same() && cut.cut.is_some(), "{cut:?}");
@@ -56,43 +62,49 @@ fn what_was_recorded_is_decided_again() {
 #[test]
 fn one_changed_byte_in_a_decision_is_found_out() {
     let bodies = recorded().bodies();
-    let mut found = 0;
+    let mut found_count = 0;
     let chosen = bodies.iter().enumerate();
-    let chosen = chosen.filter(|(at, _)| *at < 6 || *at + 2 >= bodies.len());
-    for (at, body) in chosen {
-        for place in (0..body.len()).step_by(if body.len() > 2000 { body.len() / 40 } else { 31 }) {
+    let chosen = chosen.filter(|(index, _)| *index < 6 || *index + 2 >= bodies.len());
+    for (index, body) in chosen {
+        for position in
+            (0..body.len()).step_by(if body.len() > 2000 { body.len() / 40 } else { 31 })
+        {
             let mut changed = bodies.clone();
-            changed[at][place] ^= 1;
+            changed[index][position] ^= 1;
             // The checksum detects the modification and identifies the block.
             let mut damaged = file(&bodies);
-            let begins: usize = 12 + bodies[..at].iter().map(|of| of.len() + 8).sum::<usize>();
-            damaged[begins + 8 + place] ^= 1;
+            let block_offset: usize =
+                12 + bodies[..index].iter().map(|body| body.len() + 8).sum::<usize>();
+            damaged[block_offset + 8 + position] ^= 1;
             let error = replayed(&damaged).unwrap_err().downcast::<RecordingError>().unwrap();
             assert!(
-                matches!(error, RecordingError::Checksum { offset, .. } if offset == begins as u64),
+                matches!(
+                    error,
+                    RecordingError::Checksum { offset, .. } if offset == block_offset as u64
+                ),
                 "{error}"
             );
-            if !in_decision(body, place) {
+            if !in_decision(body, position) {
                 continue;
             }
             // With a recomputed checksum, the comparison detects the modification.
             match replayed(&file(&changed)) {
-                Ok(replay) => assert!(!replay.is_same(), "block {at}, byte {place}"),
+                Ok(replay) => assert!(!replay.is_same(), "block {index}, byte {position}"),
                 Err(error) => assert!(error.is::<RecordingError>(), "{error}"),
             }
-            found += 1;
+            found_count += 1;
         }
     }
-    assert!(found > 20, "{found}");
+    assert!(found_count > 20, "{found_count}");
 }
 
 /// Returns true if a byte of a body belongs to a decision.
-fn in_decision(body: &[u8], place: usize) -> bool {
-    let begins = body.as_ptr() as usize;
+fn in_decision(body: &[u8], position: usize) -> bool {
+    let body_start = body.as_ptr() as usize;
     records(body, 0).any(|record| {
         let Ok((_, suimon_recording::Record::Step { decision, .. })) = record else { return false };
-        let from = decision.as_ptr() as usize - begins;
-        (from..from + decision.len()).contains(&place)
+        let decision_offset = decision.as_ptr() as usize - body_start;
+        (decision_offset..decision_offset + decision.len()).contains(&position)
     })
 }
 
@@ -101,25 +113,25 @@ fn in_decision(body: &[u8], place: usize) -> bool {
 fn any_bytes_are_an_answer_or_an_error_with_its_place() {
     let bodies = recorded().bodies();
     let mut random = RandomStream::new(11, "hostile");
-    let (mut refused, mut read) = (0, 0);
+    let (mut rejected, mut read) = (0, 0);
     for _ in 0..300 {
         let mut changed: Vec<Vec<u8>> = bodies[..bodies.len().min(30)].to_vec();
         for _ in 0..random.within(1, 4) {
-            let at = random.below(changed.len() as u64) as usize;
-            let place = random.below(changed[at].len() as u64) as usize;
-            let old = changed[at][place];
+            let index = random.below(changed.len() as u64) as usize;
+            let position = random.below(changed[index].len() as u64) as usize;
+            let old = changed[index][position];
             match random.below(6) {
                 // Mostly changed digits, which reach the policies as different inputs.
                 0..=3 if old.is_ascii_digit() => {
-                    changed[at][place] = b'0' + random.below(10) as u8;
+                    changed[index][position] = b'0' + random.below(10) as u8;
                 }
                 0..=3 => {}
-                4 if random.percent(20) => changed[at].truncate(place),
-                4 => changed[at][place] = random.bits() as u8,
-                _ => changed[at].insert(place, b'9'),
+                4 if random.percent(20) => changed[index].truncate(position),
+                4 => changed[index][position] = random.bits() as u8,
+                _ => changed[index].insert(position, b'9'),
             }
-            if changed[at].is_empty() {
-                changed[at].push(0);
+            if changed[index].is_empty() {
+                changed[index].push(0);
             }
         }
         let file = file(&changed);
@@ -128,13 +140,13 @@ fn any_bytes_are_an_answer_or_an_error_with_its_place() {
             Err(error) => {
                 let error = error.downcast::<RecordingError>().unwrap();
                 assert!(error.to_string().contains(" at offset "), "{error}");
-                refused += 1;
+                rejected += 1;
             }
         }
-        let _ = asked(&file, &["team.algorithm=transport-ports", "vmq.max_processors=1"]);
+        let _ = evaluate(&file, &["team.algorithm=transport-ports", "vmq.max_processors=1"]);
     }
-    assert!(refused > 50 && read > 20, "{refused} {read}");
-    for (bytes, words) in [
+    assert!(rejected > 50 && read > 20, "{rejected} {read}");
+    for (bytes, message) in [
         (&b""[..], "does not begin like a recording"),
         (
             b"SUIMONRC\x01\0\0\0",
@@ -146,42 +158,48 @@ fn any_bytes_are_an_answer_or_an_error_with_its_place() {
         (b"\x7fELF\x02\x01\x01\0\0\0\0\0", "does not begin like a recording"),
     ] {
         let error = replayed(bytes).unwrap_err();
-        assert!(error.to_string().contains(words), "{error}");
+        assert!(error.to_string().contains(message), "{error}");
     }
 }
 
 #[test]
 fn another_algorithm_would_have_carried_the_same_bytes_otherwise() {
     let file = recorded().file();
-    let same = asked(&file, &["team.both.algorithm=dynamic"]).unwrap();
-    let (was, would) = row(&same, "bytes by member 1");
-    assert_eq!(was, would, "{same:#?}");
-    let answer = asked(&file, &["team.both.algorithm=transport-ports"]).unwrap();
+    let unchanged = evaluate(&file, &["team.both.algorithm=dynamic"]).unwrap();
+    let (recorded, what_if) = row(&unchanged, "bytes by member 1");
+    assert_eq!(recorded, what_if, "{unchanged:#?}");
+    let answer = evaluate(&file, &["team.both.algorithm=transport-ports"]).unwrap();
     assert_eq!(answer.policies.len(), 1);
-    let (was, would) = row(&answer, "team");
-    assert_eq!((was, would), ("switch-independent/dynamic", "switch-independent/transport-ports"));
+    let (recorded, what_if) = row(&answer, "team");
+    assert_eq!(
+        (recorded, what_if),
+        ("switch-independent/dynamic", "switch-independent/transport-ports")
+    );
     let percent = |text: &str| text.trim_end_matches(" %").parse::<f64>().unwrap();
-    let (was, would) = row(&answer, "bytes by member 1");
+    let (recorded, what_if) = row(&answer, "bytes by member 1");
     // The distribution by hash is uneven, that by load is even.
-    assert!((percent(was) - 50.0).abs() + 1.0 < (percent(would) - 50.0).abs(), "{answer:#?}");
-    let unknown = asked(&file, &["team.algorithm=hyper-v-port"]).unwrap();
+    assert!(
+        (percent(recorded) - 50.0).abs() + 1.0 < (percent(what_if) - 50.0).abs(),
+        "{answer:#?}"
+    );
+    let unknown = evaluate(&file, &["team.algorithm=hyper-v-port"]).unwrap();
     assert!(unknown.policies[0].notes[0].contains("is unknown"), "{unknown:#?}");
 }
 
 #[test]
 fn fewer_workers_would_have_been_busier_and_short() {
     let file = recorded().file();
-    let same = asked(&file, &["vmq.max_workers=4"]).unwrap();
-    let (was, would) = row(&same, "workers with load by queues, maximum");
-    assert_eq!(was, would);
-    let answer = asked(&file, &["vmq.wan.max_workers=1"]).unwrap();
-    let former = asked(&file, &["vmq.wan.max_processors=1"]).unwrap();
+    let unchanged = evaluate(&file, &["vmq.max_workers=4"]).unwrap();
+    let (recorded, what_if) = row(&unchanged, "workers with load by queues, maximum");
+    assert_eq!(recorded, what_if);
+    let answer = evaluate(&file, &["vmq.wan.max_workers=1"]).unwrap();
+    let former = evaluate(&file, &["vmq.wan.max_processors=1"]).unwrap();
     assert_eq!(row(&former, "workers with load by queues, maximum").1, "1", "the former name");
-    let (was, would) = row(&answer, "workers with load by queues, maximum");
-    assert_eq!((was, would), ("4", "1"), "{answer:#?}");
+    let (recorded, what_if) = row(&answer, "workers with load by queues, maximum");
+    assert_eq!((recorded, what_if), ("4", "1"), "{answer:#?}");
     let number = |text: &str| text.parse::<f64>().unwrap();
-    let (was, would) = row(&answer, "seconds of load without a worker");
-    assert!(number(was) == 0.0 && number(would) > 1.0, "{answer:#?}");
+    let (recorded, what_if) = row(&answer, "seconds of load without a worker");
+    assert!(number(recorded) == 0.0 && number(what_if) > 1.0, "{answer:#?}");
     let text = answer.text();
     assert!(text.contains("what if vmq.wan.max_workers=1"), "{text}");
 }
@@ -189,7 +207,7 @@ fn fewer_workers_would_have_been_busier_and_short() {
 #[test]
 fn what_cannot_be_asked_is_said() {
     let file = recorded().file();
-    for (setting, words) in [
+    for (setting, message) in [
         (
             "team.other.algorithm=dynamic",
             "the recorded objects are: cluster-leader san, cluster-member san, lacp both, storage-qos 2, team both, vmq wan",
@@ -201,8 +219,8 @@ fn what_cannot_be_asked_is_said() {
         ("vmq.max_workers=many", "invalid type"),
         ("vmq.queues=1", "max_workers, mode, enabled, base_worker, max_worker_number, parking"),
     ] {
-        let error = asked(&file, &[setting]).unwrap_err();
-        assert!(format!("{error:#}").contains(words), "{setting}: {error:#}");
+        let error = evaluate(&file, &[setting]).unwrap_err();
+        assert!(format!("{error:#}").contains(message), "{setting}: {error:#}");
     }
     assert!("power.plan=x".parse::<Setting>().is_err());
     assert!("team.algorithm".parse::<Setting>().is_err());
@@ -210,21 +228,21 @@ fn what_cannot_be_asked_is_said() {
 
 #[test]
 fn other_limits_would_have_given_disks_other_parts() {
-    let (kept, sink) = recording_sink();
+    let (bodies, sink) = recording_sink();
     let names = [(70, "fast"), (71, "slow")].map(|(id, name)| (id, name.to_owned()));
     let names = Names { disks: names.into(), ..Names::default() };
     sink.accept_block(StreamId(0), encode_names(&names));
     storage(&sink, 2000);
-    let file = kept.file();
+    let file = bodies.file();
     let number = |text: &str| text.parse::<i64>().unwrap();
-    let near = |of: i64, wanted: i64| (of - wanted).abs() * 100 < wanted * 5;
+    let near = |actual: i64, expected: i64| (actual - expected).abs() * 100 < expected * 5;
     let rates = |setting: &str| {
-        let answer = asked(&file, &[setting]).unwrap();
-        let of = |what| {
-            let (was, would) = row(&answer, what);
-            (number(was), number(would))
+        let answer = evaluate(&file, &[setting]).unwrap();
+        let numbers_of = |title| {
+            let (recorded, what_if) = row(&answer, title);
+            (number(recorded), number(what_if))
         };
-        (of("fast: operations per second"), of("slow: operations per second"))
+        (numbers_of("fast: operations per second"), numbers_of("slow: operations per second"))
     };
     let (fast, slow) = rates("disk.slow.max_iops=2000");
     assert!(
@@ -235,17 +253,17 @@ fn other_limits_would_have_given_disks_other_parts() {
     assert!(near(slow.1, 500) && fast.1 >= fast.0, "{fast:?} {slow:?}");
     let (fast, slow) = rates("disk.fast.max_iops=3000");
     assert!(near(fast.1, 3000) && near(slow.1, 2000), "{fast:?} {slow:?}");
-    let answer = asked(&file, &["disk.slow.max_iops=none", "disk.slow.min_iops=7000"]).unwrap();
+    let answer = evaluate(&file, &["disk.slow.max_iops=none", "disk.slow.min_iops=7000"]).unwrap();
     assert!(
         answer.policies[0].notes.iter().any(|note| note.contains("would be rejected")),
         "{answer:#?}"
     );
-    for (setting, words) in [
+    for (setting, message) in [
         ("disk.other.min_iops=5", "disk fast, disk slow"),
         ("disk.slow.min_iops=9000", "min_iops 9000 exceeds max_iops 2000"),
         ("disk.slow.colour=red", "the settings are min_iops, max_iops and weight"),
     ] {
-        let error = asked(&file, &[setting]).unwrap_err();
-        assert!(format!("{error:#}").contains(words), "{setting}: {error:#}");
+        let error = evaluate(&file, &[setting]).unwrap_err();
+        assert!(format!("{error:#}").contains(message), "{setting}: {error:#}");
     }
 }

@@ -71,48 +71,50 @@ fn set(settings: &[Setting], mut spec: VmqSpec) -> Result<VmqSpec> {
 }
 
 impl VmqWhatIf {
-    pub(crate) fn begin(at: Time, birth: &[u8], settings: Vec<Setting>) -> Result<Self> {
-        let VmqInitialState { spec, workers: processors } = decode(birth)?;
+    pub(crate) fn begin(time: Time, initial_state: &[u8], settings: Vec<Setting>) -> Result<Self> {
+        let VmqInitialState { spec, workers: processors } = decode(initial_state)?;
         let other = set(&settings, spec.clone())?;
         Ok(Self {
             settings,
-            recorded: Vmq::new(spec, &processors, at)?,
-            other: Vmq::new(other, &processors, at).context("VMQ with this setting")?,
+            recorded: Vmq::new(spec, &processors, time)?,
+            other: Vmq::new(other, &processors, time).context("VMQ with this setting")?,
             was: Sum::default(),
             would: Sum::default(),
         })
     }
 
     /// Returns the measurements that would have resulted.
-    fn measured(&self, of: &Measurements) -> (Measurements, u64) {
-        let was: BTreeMap<QueueId, WorkerId> = self.recorded.placement().collect();
-        let would: BTreeMap<QueueId, WorkerId> = self.other.placement().collect();
-        let sum = |places: &BTreeMap<QueueId, WorkerId>| {
+    fn measured(&self, measurements: &Measurements) -> (Measurements, u64) {
+        let recorded: BTreeMap<QueueId, WorkerId> = self.recorded.placement().collect();
+        let what_if: BTreeMap<QueueId, WorkerId> = self.other.placement().collect();
+        let sum = |placement: &BTreeMap<QueueId, WorkerId>| {
             let mut sum = BTreeMap::<WorkerId, u64>::new();
-            for QueueBusy { queue, busy_ns } in &of.queues {
-                if let Some(at) = places.get(queue) {
-                    *sum.entry(*at).or_default() += busy_ns;
+            for QueueBusy { queue, busy_ns } in &measurements.queues {
+                if let Some(worker) = placement.get(queue) {
+                    *sum.entry(*worker).or_default() += busy_ns;
                 }
             }
             sum
         };
-        let (own_was, own_would) = (sum(&was), sum(&would));
-        let period = u64::try_from(of.period.as_nanos()).unwrap_or(u64::MAX);
-        let mut room = BTreeMap::new();
+        let (own_was, own_would) = (sum(&recorded), sum(&what_if));
+        let period = u64::try_from(measurements.period.as_nanos()).unwrap_or(u64::MAX);
+        let mut capacities = BTreeMap::new();
         let mut processors = Vec::new();
-        for WorkerBusy { worker: processor, busy_ns } in &of.workers {
-            let of = |sums: &BTreeMap<_, u64>| sums.get(processor).copied().unwrap_or_default();
-            let others = busy_ns.saturating_sub(of(&own_was)).min(period);
-            let own = of(&own_would).min(period - others);
-            room.insert(*processor, (own, of(&own_would)));
-            processors.push(WorkerBusy { worker: *processor, busy_ns: others + own });
+        for WorkerBusy { worker: processor, busy_ns } in &measurements.workers {
+            let load_of =
+                |sums: &BTreeMap<_, u64>| sums.get(processor).copied().unwrap_or_default();
+            let others = busy_ns.saturating_sub(load_of(&own_was)).min(period);
+            let own_ns = load_of(&own_would).min(period - others);
+            capacities.insert(*processor, (own_ns, load_of(&own_would)));
+            processors.push(WorkerBusy { worker: *processor, busy_ns: others + own_ns });
         }
         let mut short = 0;
-        let queues = of.queues.iter().map(|QueueBusy { queue, busy_ns }| {
-            let at = would.get(queue).and_then(|at| room.get(at));
-            let busy_ns = match at {
-                Some((got, wanted)) if got < wanted => {
-                    let part = u128::from(*busy_ns) * u128::from(*got) / u128::from(*wanted);
+        let queues = measurements.queues.iter().map(|QueueBusy { queue, busy_ns }| {
+            let worker = what_if.get(queue).and_then(|capacity| capacities.get(capacity));
+            let busy_ns = match worker {
+                Some((available_ns, required_ns)) if available_ns < required_ns => {
+                    let part =
+                        u128::from(*busy_ns) * u128::from(*available_ns) / u128::from(*required_ns);
                     let part = u64::try_from(part).unwrap_or(u64::MAX);
                     short += busy_ns - part;
                     part
@@ -122,23 +124,23 @@ impl VmqWhatIf {
             QueueBusy { queue: *queue, busy_ns }
         });
         let queues = queues.collect();
-        (Measurements { period: of.period, queues, workers: processors }, short)
+        (Measurements { period: measurements.period, queues, workers: processors }, short)
     }
 }
 
 /// Carries out moves of queues immediately.
-fn carry_out(vmq: &mut Vmq, at: Time, input: &VmqInput) -> u64 {
-    let decision = vmq.step(at, input);
-    for of in decision.moves() {
-        vmq.handle_moved(of.queue, of.to, at);
+fn carry_out(vmq: &mut Vmq, time: Time, input: &VmqInput) -> u64 {
+    let decision = vmq.step(time, input);
+    for queue_move in decision.moves() {
+        vmq.handle_moved(queue_move.queue, queue_move.to, time);
     }
     decision.moves().len() as u64
 }
 
 impl WhatIf for VmqWhatIf {
-    fn step(&mut self, at: Time, input: &[u8]) -> Result<(), RecordError> {
+    fn step(&mut self, time: Time, input: &[u8]) -> Result<(), RecordError> {
         let input: VmqInput = decode(input)?;
-        let mut told = match &input {
+        let mut replayed_input = match &input {
             VmqInput::Configure(VmqInitialState { spec, workers: processors }) => {
                 let spec = set(&self.settings, spec.clone());
                 let spec = spec.map_err(|error| RecordError::Body(error.to_string()))?;
@@ -153,33 +155,34 @@ impl WhatIf for VmqWhatIf {
             self.was.observe(&self.recorded, measurements);
             self.would.observe(&self.other, &other);
             self.would.short_ns += short;
-            told = Some(VmqInput::Observe(other));
+            replayed_input = Some(VmqInput::Observe(other));
         }
-        self.was.moves += self.recorded.step(at, &input).moves().len() as u64;
-        if let Some(told) = told {
-            self.would.moves += carry_out(&mut self.other, at, &told);
+        self.was.moves += self.recorded.step(time, &input).moves().len() as u64;
+        if let Some(replayed_input) = replayed_input {
+            self.would.moves += carry_out(&mut self.other, time, &replayed_input);
         }
         Ok(())
     }
 
     fn calculate(&self, _names: &Names) -> Result<(Vec<Row>, Vec<String>)> {
-        let Self { was, would, .. } = self;
-        let both = |of: fn(&Sum) -> String| (of(was), of(would));
-        let row = |what: &str, (was, would): (String, String)| Row::new(what, was, would);
+        let Self { was: recorded, would: what_if, .. } = self;
+        let values_of = |value: fn(&Sum) -> String| (value(recorded), value(what_if));
+        let row =
+            |title: &str, (recorded, what_if): (String, String)| Row::new(title, recorded, what_if);
         let rows = vec![
-            row("moves", both(|of| of.moves.to_string())),
-            row("workers with load by queues, mean", both(Sum::used_mean)),
-            row("workers with load by queues, maximum", both(|of| of.used_max.to_string())),
-            row("busiest worker, mean load", both(Sum::busiest_mean)),
-            row("seconds of saturated workers", both(|of| seconds(of.saturated_ns))),
-            row("seconds of load without a worker", both(|of| seconds(of.short_ns))),
+            row("moves", values_of(|sum| sum.moves.to_string())),
+            row("workers with load by queues, mean", values_of(Sum::used_mean)),
+            row("workers with load by queues, maximum", values_of(|sum| sum.used_max.to_string())),
+            row("busiest worker, mean load", values_of(Sum::busiest_mean)),
+            row("seconds of saturated workers", values_of(|sum| seconds(sum.saturated_ns))),
+            row("seconds of load without a worker", values_of(|sum| seconds(sum.short_ns))),
         ];
         let mut notes = vec![format!(
             "{} s; the load of a queue is assumed to be as recorded on any worker, and moves to \
              take no time",
-            seconds(was.ns)
+            seconds(recorded.ns)
         )];
-        if was.saturated_ns > 0 {
+        if recorded.saturated_ns > 0 {
             notes.push(
                 "while a worker was saturated, the load of its queues may have been higher than \
                  recorded"
@@ -191,20 +194,25 @@ impl WhatIf for VmqWhatIf {
 }
 
 impl Sum {
-    fn observe(&mut self, vmq: &Vmq, of: &Measurements) {
-        let period = u64::try_from(of.period.as_nanos()).unwrap_or(u64::MAX);
+    fn observe(&mut self, vmq: &Vmq, measurements: &Measurements) {
+        let period = u64::try_from(measurements.period.as_nanos()).unwrap_or(u64::MAX);
         if period == 0 {
             return;
         }
-        let works: BTreeSet<QueueId> = of
+        let active_queues: BTreeSet<QueueId> = measurements
             .queues
             .iter()
             .filter(|queue| queue.busy_ns > period / 1000)
             .map(|queue| queue.queue)
             .collect();
-        let places = vmq.placement().filter(|(queue, _)| works.contains(queue));
-        let used: BTreeSet<WorkerId> = places.map(|(_, at)| at).collect();
-        let busiest = of.workers.iter().map(|of| of.busy_ns).max().unwrap_or_default();
+        let placements = vmq.placement().filter(|(queue, _)| active_queues.contains(queue));
+        let used: BTreeSet<WorkerId> = placements.map(|(_, worker)| worker).collect();
+        let busiest = measurements
+            .workers
+            .iter()
+            .map(|worker_busy| worker_busy.busy_ns)
+            .max()
+            .unwrap_or_default();
         let busiest = (busiest.saturating_mul(1000) / period).min(1000);
         self.ns += period;
         self.used += used.len() as u64 * period;

@@ -44,7 +44,7 @@ struct Stream {
     kind: PolicyKind,
     name: String,
     lost: Option<Loss>,
-    of: Box<dyn WhatIf>,
+    machine: Box<dyn WhatIf>,
 }
 
 /// Calculates the results for a recording.
@@ -53,70 +53,72 @@ pub(crate) fn what_if<R: Read>(
     settings: &[Setting],
 ) -> Result<WhatIfReport> {
     let mut streams = BTreeMap::<StreamId, Stream>::new();
-    let mut seen = BTreeSet::new();
-    let (mut about, mut names) = (RecordingSource::default(), Names::default());
+    let mut recorded_objects = BTreeSet::new();
+    let (mut source, mut names) = (RecordingSource::default(), Names::default());
     recording.for_each(|offset, record| {
-        let wrong = |fault: RecordError| fault.at_offset(offset);
+        let at_offset = |fault: RecordError| fault.at_offset(offset);
         match record {
-            Record::Origin(text) => about = decode(text).map_err(wrong)?,
-            Record::Names(text) => learn(&mut names, decode(text).map_err(wrong)?),
-            Record::Begin { stream, at, kind, name, initial_state: birth } => {
-                seen.insert(format!("{kind} {name}"));
-                if let Some(of) = begin(kind, at, (name, birth), settings)? {
+            Record::Origin(text) => source = decode(text).map_err(at_offset)?,
+            Record::Names(text) => learn(&mut names, decode(text).map_err(at_offset)?),
+            Record::Begin { stream, at: time, kind, name, initial_state } => {
+                recorded_objects.insert(format!("{kind} {name}"));
+                if let Some(machine) = begin(kind, time, (name, initial_state), settings)? {
                     let name = name.to_owned();
-                    streams.insert(stream, Stream { kind, name, lost: None, of });
+                    streams.insert(stream, Stream { kind, name, lost: None, machine });
                 }
             }
-            Record::Step { stream, at, input, .. } => {
-                if let Some(of) = streams.get_mut(&stream) {
-                    of.of.step(at, input).map_err(wrong)?;
+            Record::Step { stream, at: time, input, .. } => {
+                if let Some(stream) = streams.get_mut(&stream) {
+                    stream.machine.step(time, input).map_err(at_offset)?;
                 }
             }
             Record::Lost { stream, loss } => {
-                if let Some(of) = streams.get_mut(&stream) {
-                    of.lost = Some(loss);
+                if let Some(stream) = streams.get_mut(&stream) {
+                    stream.lost = Some(loss);
                 }
             }
         }
         Ok(())
     })?;
-    let told: Result<Vec<WhatIfResult>> =
-        streams.into_values().map(|of| of.calculate(&names)).collect();
+    let results: Result<Vec<WhatIfResult>> =
+        streams.into_values().map(|stream| stream.calculate(&names)).collect();
     let policies: Vec<WhatIfResult> =
-        told?.into_iter().filter(|told| !told.rows.is_empty()).collect();
+        results?.into_iter().filter(|result| !result.rows.is_empty()).collect();
     if policies.is_empty() {
-        seen.extend(names.disks.values().map(|name| format!("disk {name}")));
-        let seen = seen.into_iter().collect::<Vec<_>>().join(", ");
-        let wanted = settings.iter().map(Setting::text).collect::<Vec<_>>().join(", ");
-        bail!("no recorded object has {wanted}; the recorded objects are: {seen}");
+        recorded_objects.extend(names.disks.values().map(|name| format!("disk {name}")));
+        let recorded_objects = recorded_objects.into_iter().collect::<Vec<_>>().join(", ");
+        let setting_texts = settings.iter().map(Setting::text).collect::<Vec<_>>().join(", ");
+        bail!(
+            "no recorded object has {setting_texts}; the recorded objects are: {recorded_objects}"
+        );
     }
     let settings = settings.iter().map(Setting::text).collect();
-    Ok(WhatIfReport { about, settings, policies, cut: recording.cut })
+    Ok(WhatIfReport { about: source, settings, policies, cut: recording.cut })
 }
 
 fn begin(
     kind: PolicyKind,
-    at: Time,
-    (name, birth): (&str, &[u8]),
+    time: Time,
+    (name, initial_state): (&str, &[u8]),
     settings: &[Setting],
 ) -> Result<Option<Box<dyn WhatIf>>> {
-    let of = |of: SettingSubject| -> Vec<Setting> {
-        settings.iter().filter(|setting| setting.applies_to(of, name)).cloned().collect()
+    let settings_of = |subject: SettingSubject| -> Vec<Setting> {
+        settings.iter().filter(|setting| setting.applies_to(subject, name)).cloned().collect()
     };
     Ok(match kind {
-        PolicyKind::Team => match of(SettingSubject::Team) {
-            mine if mine.is_empty() => None,
-            mine => Some(Box::new(TeamWhatIf::begin(birth, mine)?)),
+        PolicyKind::Team => match settings_of(SettingSubject::Team) {
+            own_settings if own_settings.is_empty() => None,
+            own_settings => Some(Box::new(TeamWhatIf::begin(initial_state, own_settings)?)),
         },
-        PolicyKind::Vmq => match of(SettingSubject::Vmq) {
-            mine if mine.is_empty() => None,
-            mine => Some(Box::new(VmqWhatIf::begin(at, birth, mine)?)),
+        PolicyKind::Vmq => match settings_of(SettingSubject::Vmq) {
+            own_settings if own_settings.is_empty() => None,
+            own_settings => Some(Box::new(VmqWhatIf::begin(time, initial_state, own_settings)?)),
         },
         PolicyKind::StorageQos => {
             let disks = settings.iter().filter(|setting| setting.of == SettingSubject::Disk);
             match disks.cloned().collect::<Vec<_>>() {
-                mine if mine.is_empty() => None,
-                mine => Some(Box::new(DisksWhatIf::begin(birth, mine)?)),
+                own_settings if own_settings.is_empty() => None,
+                own_settings => Some(Box::new(DisksWhatIf::begin(initial_state, own_settings)?)),
             }
         }
         PolicyKind::ClusterMember | PolicyKind::ClusterLeader | PolicyKind::Lacp => None,
@@ -125,7 +127,7 @@ fn begin(
 
 impl Stream {
     fn calculate(self, names: &Names) -> Result<WhatIfResult> {
-        let (rows, mut notes) = self.of.calculate(names)?;
+        let (rows, mut notes) = self.machine.calculate(names)?;
         if let Some(loss) = self.lost {
             notes.push(format!("the recording is incomplete: {loss}"));
         }

@@ -32,14 +32,14 @@ fn a_run_is_told_as_text_and_as_json_and_its_trace_can_be_kept() {
 #[test]
 fn a_swarm_says_how_many_failed_however_many_jobs_it_has() {
     let host = scenario("qos-host.toml");
-    let told = ["1", "2"].map(|jobs| {
+    let outputs = ["1", "2"].map(|jobs| {
         let output =
             sim(&["swarm", &host, "--seeds", "6", "--first", "40", "--jobs", jobs, "--json"]);
         assert!(output.status.success(), "{output:?}");
         output.stdout
     });
-    assert_eq!(told[0], told[1]);
-    let value: serde_json::Value = serde_json::from_slice(&told[0]).unwrap();
+    assert_eq!(outputs[0], outputs[1]);
+    let value: serde_json::Value = serde_json::from_slice(&outputs[0]).unwrap();
     assert_eq!((&value["runs"], &value["failed"]), (&6.into(), &serde_json::json!([])));
 }
 
@@ -59,11 +59,11 @@ fn what_is_wrong_has_its_exit_status_and_words() {
         (&["run", &scenario("tiles.toml"), "--swarm"], 1, "has no table `[swarm]`"),
         (&["calibrate", &scenario("qos-cluster-max.toml")], 1, "no parameter for calibration"),
     ];
-    for (arguments, code, words) in cases {
+    for (arguments, code, message) in cases {
         let output = sim(arguments);
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {told}");
-        assert!(told.contains(words), "{arguments:?}: {told}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {stderr}");
+        assert!(stderr.contains(message), "{arguments:?}: {stderr}");
     }
 }
 
@@ -71,7 +71,7 @@ fn what_is_wrong_has_its_exit_status_and_words() {
 fn completions_and_manual_pages_are_made() {
     let folder = tempfile::tempdir().unwrap();
     assert!(sim(&["completions", "bash"]).stdout.starts_with(b"_sim()"));
-    assert!(sim(&["man"]).stdout.windows(6).any(|at| at == b"TH sim"));
+    assert!(sim(&["man"]).stdout.windows(6).any(|window| window == b"TH sim"));
     assert!(sim(&["man", "--dir", folder.path().to_str().unwrap()]).status.success());
     assert!(folder.path().join("sim-swarm.1").exists());
 }
@@ -86,8 +86,8 @@ fn check_seeds(of_storage_and_clusters: u32, of_the_network: u32) {
     ];
     for (name, seeds) in runs {
         let output = sim(&["swarm", &scenario(name), "--seeds", &seeds.to_string()]);
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{name}: {told}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{name}: {stderr}");
     }
 }
 

@@ -35,7 +35,7 @@ pub(crate) struct DiskRates {
 
 impl DiskRates {
     pub(super) fn between(interval: Interval, before: &TopDisk, after: &TopDisk) -> Self {
-        let rate = |of: fn(&TopDisk) -> u64| interval.per_second(of(before), of(after));
+        let rate = |value: fn(&TopDisk) -> u64| interval.per_second(value(before), value(after));
         let requests = growth(before.requests(), after.requests());
         let qos = after.last_5_s.clone().unwrap_or_default();
         Self {
@@ -59,7 +59,7 @@ impl DiskRates {
 
 /// Returns the total delay divided by the number of completed operations.
 fn wait(qos: &QosDelivery) -> Option<u64> {
-    let waits = qos.queued_ns.values().fold(0_u64, |sum, ns| sum.saturating_add(*ns));
-    let done = u128::from(qos.delivered_iops) * u128::from(qos.window_ns) / 1_000_000_000;
-    u64::try_from(u128::from(waits).checked_div(done)?).ok()
+    let queued_ns = qos.queued_ns.values().fold(0_u64, |sum, ns| sum.saturating_add(*ns));
+    let operations = u128::from(qos.delivered_iops) * u128::from(qos.window_ns) / 1_000_000_000;
+    u64::try_from(u128::from(queued_ns).checked_div(operations)?).ok()
 }

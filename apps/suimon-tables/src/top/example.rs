@@ -22,8 +22,8 @@ pub(super) fn port(name: &str, frames: u64) -> TopPort {
 }
 
 pub(super) fn top_disk(requests: u64) -> TopDisk {
-    let waits = [("own-maximum", 2_000_000_000), ("device-depth", 500_000_000)];
-    let waits = waits.map(|(cause, ns)| (cause.to_owned(), ns));
+    let causes = [("own-maximum", 2_000_000_000), ("device-depth", 500_000_000)];
+    let causes = causes.map(|(cause, ns)| (cause.to_owned(), ns));
     TopDisk {
         name: "web".parse().unwrap(),
         store: "fast".parse().unwrap(),
@@ -39,7 +39,7 @@ pub(super) fn top_disk(requests: u64) -> TopDisk {
             guaranteed_iops: 1500,
             demand_iops: 4000,
             delivered_iops: 2000,
-            queued_ns: waits.into_iter().collect(),
+            queued_ns: causes.into_iter().collect(),
             ..QosDelivery::default()
         }),
         stale: false,

@@ -1,9 +1,9 @@
 //! Growth of counters in an interval.
 
 /// Returns the rounded share in thousandths; 0 of 0.
-pub(crate) fn share(part: u64, whole: u64) -> u64 {
-    let (part, whole) = (u128::from(part), u128::from(whole));
-    let rounded = (part * 1000 + whole / 2).checked_div(whole);
+pub(crate) fn share(part: u64, total: u64) -> u64 {
+    let (part, total) = (u128::from(part), u128::from(total));
+    let rounded = (part * 1000 + total / 2).checked_div(total);
     rounded.and_then(|share| u64::try_from(share).ok()).unwrap_or(0)
 }
 

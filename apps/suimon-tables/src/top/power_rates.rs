@@ -39,8 +39,8 @@ impl PowerRates {
         let frames = workers.iter().map(|worker| worker.frames_per_s);
         let requests =
             disks.iter().flat_map(|disk| [disk.reads_per_s, disk.writes_per_s, disk.others_per_s]);
-        let per_watt = |all: &mut dyn Iterator<Item = u64>| {
-            let sum = u128::from(all.fold(0_u64, u64::saturating_add));
+        let per_watt = |values: &mut dyn Iterator<Item = u64>| {
+            let sum = u128::from(values.fold(0_u64, u64::saturating_add));
             u64::try_from((sum * 1000).checked_div(u128::from(milliwatts?))?).ok()
         };
         Self {
@@ -74,13 +74,17 @@ mod tests {
 
     #[test]
     fn power_is_energy_by_time_or_is_not_known() {
-        let of = |before, after| milliwatts(&before, &after);
+        let power_of = |before, after| milliwatts(&before, &after);
         let joules = |joules: u64| Some(joules * 1_000_000);
         let second = 1_000_000_000;
-        assert_eq!(of(reading(joules(5), 0), reading(joules(47), second)), Some(42_000));
-        assert_eq!(of(reading(joules(5), 0), reading(joules(47), 0)), None, "the same reading");
-        assert_eq!(of(reading(None, 0), reading(joules(47), second)), None);
-        assert_eq!(of(reading(joules(5), 0), reading(None, second)), None);
-        assert_eq!(of(reading(joules(5), 0), reading(joules(4), second)), None, "began anew");
+        assert_eq!(power_of(reading(joules(5), 0), reading(joules(47), second)), Some(42_000));
+        assert_eq!(
+            power_of(reading(joules(5), 0), reading(joules(47), 0)),
+            None,
+            "the same reading"
+        );
+        assert_eq!(power_of(reading(None, 0), reading(joules(47), second)), None);
+        assert_eq!(power_of(reading(joules(5), 0), reading(None, second)), None);
+        assert_eq!(power_of(reading(joules(5), 0), reading(joules(4), second)), None, "began anew");
     }
 }

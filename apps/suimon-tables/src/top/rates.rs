@@ -55,21 +55,21 @@ pub(crate) struct MemberRates {
 
 impl TeamRates {
     /// Returns the rates of a team. Some of its members may not exist any more.
-    fn of(team: &TopTeam, uplinks: &[PortRates]) -> Self {
+    fn from_members(team: &TopTeam, uplinks: &[PortRates]) -> Self {
         let find = |name: &Name| uplinks.iter().find(|uplink| uplink.name == *name);
         let members: Vec<&PortRates> = team.members.iter().filter_map(find).collect();
-        let sum = |of: fn(&PortRates) -> u64| {
-            members.iter().fold(0_u64, |sum, member| sum.saturating_add(of(member)))
+        let sum = |value: fn(&PortRates) -> u64| {
+            members.iter().fold(0_u64, |sum, member| sum.saturating_add(value(member)))
         };
         let rx_bits_per_s = sum(|member| member.rx_bits_per_s);
         let tx_bits_per_s = sum(|member| member.tx_bits_per_s);
-        let member = |of: &&PortRates| MemberRates {
-            uplink: of.name.clone(),
-            health: of.health,
-            rx_bits_per_s: of.rx_bits_per_s,
-            rx_permille: share(of.rx_bits_per_s, rx_bits_per_s),
-            tx_bits_per_s: of.tx_bits_per_s,
-            tx_permille: share(of.tx_bits_per_s, tx_bits_per_s),
+        let member = |member_port: &&PortRates| MemberRates {
+            uplink: member_port.name.clone(),
+            health: member_port.health,
+            rx_bits_per_s: member_port.rx_bits_per_s,
+            rx_permille: share(member_port.rx_bits_per_s, rx_bits_per_s),
+            tx_bits_per_s: member_port.tx_bits_per_s,
+            tx_permille: share(member_port.tx_bits_per_s, tx_bits_per_s),
         };
         Self {
             name: team.name.clone(),
@@ -127,7 +127,7 @@ impl DiskAndWorkerRates {
             time_unix_ms: after.time_unix_ms,
             interval_ns,
             nics: ports(&before.nics, &after.nics),
-            teams: after.teams.iter().map(|team| TeamRates::of(team, &uplinks)).collect(),
+            teams: after.teams.iter().map(|team| TeamRates::from_members(team, &uplinks)).collect(),
             uplinks,
             disks,
             workers,
@@ -172,8 +172,8 @@ mod tests {
         assert_eq!(rates.power.frames_per_s_per_watt, Some(178_571), "7.5 million by 42");
         assert_eq!(rates.power.disk_requests_per_s_per_watt, Some(47), "2000 by 42");
         let shares = rates.workers[0].stages_permille;
-        assert_eq!(shares.of("idle"), 250);
-        assert_eq!(shares.of("copy_out"), 375);
+        assert_eq!(shares.share("idle"), 250);
+        assert_eq!(shares.share("copy_out"), 375);
         assert_eq!(shares.0.iter().map(|(_, share)| share).sum::<u64>(), 1002, "rounded");
         let json = serde_json::to_value(shares).unwrap();
         assert_eq!(json["classify"], 75);
@@ -183,7 +183,8 @@ mod tests {
     fn a_team_carries_what_its_members_carry() {
         let team = &example().teams[0];
         assert_eq!((team.rx_bits_per_s, team.tx_bits_per_s), (8_000_000, 24_000_000));
-        let members = team.members.iter().map(|of| (of.uplink.as_str(), of.rx_permille));
+        let members =
+            team.members.iter().map(|member| (member.uplink.as_str(), member.rx_permille));
         assert_eq!(members.collect::<Vec<_>>(), [("wan", 1000), ("spare", 0)]);
         assert_eq!(
             [share(1, 3), share(2, 3), share(0, 0), share(u64::MAX, u64::MAX)],
@@ -209,8 +210,8 @@ mod tests {
         let after = snapshot(5, vec![port("web", 10)], 0);
         let rates = DiskAndWorkerRates::between(&before, &after);
         assert_eq!(rates.nics[0].rx_frames_per_s, 10_000_000_000);
-        let back = DiskAndWorkerRates::between(&after, &snapshot(0, Vec::new(), 0));
-        assert_eq!(back.interval_ns, 0);
-        assert_eq!(rates.workers[0].stages_permille.of("idle"), 0, "nothing new");
+        let restarted = DiskAndWorkerRates::between(&after, &snapshot(0, Vec::new(), 0));
+        assert_eq!(restarted.interval_ns, 0);
+        assert_eq!(rates.workers[0].stages_permille.share("idle"), 0, "nothing new");
     }
 }

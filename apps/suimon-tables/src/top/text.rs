@@ -56,7 +56,7 @@ pub fn tables(rates: &DiskAndWorkerRates, view: View) -> Vec<(&'static str, Tabl
     }
 }
 
-const fn word(health: Health) -> &'static str {
+const fn health_name(health: Health) -> &'static str {
     match health {
         Health::Up => "up",
         Health::Down => "down",
@@ -87,7 +87,7 @@ fn teams(teams: &[TeamRates]) -> Table {
             team.name.to_string(),
             dash(),
             or_dash(team.switch.as_ref()),
-            word(team.health).to_owned(),
+            health_name(team.health).to_owned(),
             units::bit_rate(team.rx_bits_per_s),
             dash(),
             units::bit_rate(team.tx_bits_per_s),
@@ -98,7 +98,7 @@ fn teams(teams: &[TeamRates]) -> Table {
                 team.name.to_string(),
                 member.uplink.to_string(),
                 dash(),
-                word(member.health).to_owned(),
+                health_name(member.health).to_owned(),
                 units::bit_rate(member.rx_bits_per_s),
                 percent(member.rx_permille),
                 units::bit_rate(member.tx_bits_per_s),
@@ -115,7 +115,7 @@ fn ports(ports: &[PortRates]) -> Table {
         table.row([
             port.name.to_string(),
             or_dash(port.switch.as_ref()),
-            word(port.health).to_owned(),
+            health_name(port.health).to_owned(),
             units::frame_rate(port.rx_frames_per_s),
             units::bit_rate(port.rx_bits_per_s),
             units::frame_rate(port.tx_frames_per_s),
@@ -171,7 +171,7 @@ fn workers(workers: &[WorkerRates]) -> Table {
 fn stages(workers: &[WorkerRates]) -> Table {
     let mut table = Table::new(&columns::TOP_STAGES);
     for worker in workers {
-        let share = |stage| percent(worker.stages_permille.of(stage));
+        let share = |stage| percent(worker.stages_permille.share(stage));
         table.row([
             worker.id.to_string(),
             share("idle"),

@@ -39,15 +39,15 @@ impl StageShares {
         for ((_, ns), (_, before)) in shares.iter_mut().zip(before.named()) {
             *ns = growth(before, *ns);
         }
-        let whole = shares.iter().fold(0_u64, |sum, (_, ns)| sum.saturating_add(*ns));
+        let total = shares.iter().fold(0_u64, |sum, (_, ns)| sum.saturating_add(*ns));
         for (_, share) in &mut shares {
-            *share = self::share(*share, whole);
+            *share = self::share(*share, total);
         }
         Self(shares)
     }
 
     /// Returns the share of the stage with this name.
-    pub(crate) fn of(&self, stage: &str) -> u64 {
+    pub(crate) fn share(&self, stage: &str) -> u64 {
         self.0.iter().find(|(name, _)| *name == stage).map_or(0, |(_, share)| *share)
     }
 }

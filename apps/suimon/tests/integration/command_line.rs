@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use crate::support::{Daemon, command, json, lines, operation, suimon, told};
 
 /// Waits until a condition is true.
-fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+fn wait_for(description: &str, mut condition: impl FnMut() -> bool) {
     let limit = Instant::now() + Duration::from_secs(90);
-    while !is_so() {
-        assert!(Instant::now() < limit, "no {what}");
+    while !condition() {
+        assert!(Instant::now() < limit, "no {description}");
         thread::sleep(Duration::from_millis(2));
     }
 }
@@ -70,8 +70,8 @@ fn apply_prints_the_plan_and_waits_for_the_end() {
 
     let (code, out, _) = told(&daemon.run(&["apply", "-f", &path, "--json"]));
     assert_eq!(code, 0);
-    let ended: serde_json::Value = serde_json::from_str(&out).unwrap();
-    assert_eq!(ended["state"], "succeeded");
+    let operation: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(operation["state"], "succeeded");
 
     let (code, out, err) = told(&daemon.run(&["apply", "-f", &path, "--no-wait"]));
     assert_eq!((code, out.as_str()), (0, "+ nic/web create\n"));
@@ -96,15 +96,15 @@ fn an_operation_that_fails_says_why_and_where() {
 
 #[test]
 fn what_the_daemon_refuses_has_its_own_exit_code() {
-    let refused = |status: &str, code: &str| {
+    let error_response = |status: &str, code: &str| {
         json(status, &format!(r#"{{"errors":[{{"code":"{code}","message":"m"}}]}}"#))
     };
     let daemon = Daemon::new(&[
-        ("GET /1.0/nics/gone", refused("404 Not Found", "not_found")),
-        ("DELETE /1.0/nics/", refused("409 Conflict", "in_use")),
-        ("PATCH /1.0/nics/", refused("422 Unprocessable", "unknown_reference")),
-        ("POST /1.0/nics", refused("500 Error", "internal")),
-        ("POST /1.0/uplinks", refused("422 Unprocessable", "unsupported")),
+        ("GET /1.0/nics/gone", error_response("404 Not Found", "not_found")),
+        ("DELETE /1.0/nics/", error_response("409 Conflict", "in_use")),
+        ("PATCH /1.0/nics/", error_response("422 Unprocessable", "unknown_reference")),
+        ("POST /1.0/nics", error_response("500 Error", "internal")),
+        ("POST /1.0/uplinks", error_response("422 Unprocessable", "unsupported")),
     ]);
     let code = |args: &[&str]| {
         let (code, out, err) = told(&daemon.run(args));
@@ -129,24 +129,24 @@ fn errors_are_json_too_when_json_is_asked_for() {
         ("GET /1.0/operations/7/follow", lines(&[operation("failed", error)])),
         ("GET /1.0/operations/8 ", json("200 OK", &operation("cancelled", ""))),
     ]);
-    let good = host_file(daemon.dir.path(), GOOD);
-    let wrong = daemon.dir.path().join("wrong.toml");
-    std::fs::write(&wrong, "[[nic]]\nname = 5\n").unwrap();
-    let wrong = wrong.to_str().unwrap();
+    let valid_file = host_file(daemon.dir.path(), GOOD);
+    let invalid_path = daemon.dir.path().join("wrong.toml");
+    std::fs::write(&invalid_path, "[[nic]]\nname = 5\n").unwrap();
+    let invalid_file = invalid_path.to_str().unwrap();
     // Exit code, and code and resource of the first error.
     let cases: &[(&[&str], i32, &str, Option<&str>)] = &[
         (&["nic", "delete", "web"], 6, "in_use", Some("nic/web")),
-        (&["apply", "-f", &good], 6, "device_busy", Some("nic/web")),
+        (&["apply", "-f", &valid_file], 6, "device_busy", Some("nic/web")),
         (&["operation", "watch", "8"], 7, "cancelled", None),
-        (&["check", "-f", wrong], 3, "missing_key", Some("nic[0]")),
+        (&["check", "-f", invalid_file], 3, "missing_key", Some("nic[0]")),
         (&["check", "-f", "/no/such/file"], 1, "file", None),
         (&["nic", "nonsense"], 2, "usage", None),
         (&["nic", "list", "--socket", "/no/such/socket"], 5, "unreachable", None),
     ];
     for (args, exit, code, resource) in cases {
         let plain = told(&daemon.run(args));
-        let (seen, _, err) = told(&daemon.run(&[*args, &["--json"]].concat()));
-        assert_eq!((seen, plain.0), (*exit, *exit), "{args:?}: {err}");
+        let (exit_code, _, err) = told(&daemon.run(&[*args, &["--json"]].concat()));
+        assert_eq!((exit_code, plain.0), (*exit, *exit), "{args:?}: {err}");
         let body: serde_json::Value = serde_json::from_str(&err).expect(&err);
         let first = &body["errors"][0];
         assert_eq!((first["code"].as_str(), first["resource"].as_str()), (Some(*code), *resource));
@@ -155,8 +155,8 @@ fn errors_are_json_too_when_json_is_asked_for() {
     }
     // Errors of the daemon are passed on unchanged.
     let (_, _, err) = told(&daemon.run(&["nic", "delete", "web", "--json"]));
-    let said = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
-    assert_eq!(said(&err), said(refusal));
+    let parse = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+    assert_eq!(parse(&err), parse(refusal));
 }
 
 #[test]
@@ -202,9 +202,9 @@ fn a_capture_goes_to_a_file_of_its_owner_or_to_standard_output() {
     let (code, out, _) = told(&daemon.run(&["nic", "capture", "web", "-w", "-", "--count", "2"]));
     assert_eq!((code, out.as_str()), (0, "pcapng"));
     // The client waits for the end of a capture, so that the next one can start at once.
-    let waits =
+    let wait_requests =
         daemon.asked().iter().filter(|l| l.starts_with("GET /1.0/operations/3/wait")).count();
-    assert_eq!(waits, 2);
+    assert_eq!(wait_requests, 2);
 }
 
 #[test]

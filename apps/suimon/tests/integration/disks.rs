@@ -68,21 +68,21 @@ fn stores_and_disks_are_listed_and_shown() {
     let (_, out, _) = run(&["disk", "show", "web"]);
     assert!(out.contains("image file              /srv/fast/web.vhdx\n"), "{out}");
     let (_, out, _) = run(&["disk", "show", "web", "--json"]);
-    let shown: serde_json::Value = serde_json::from_str(&out).unwrap();
-    assert_eq!(shown["size_bytes"], 10u64 << 30);
+    let disk: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(disk["size_bytes"], 10u64 << 30);
     assert_eq!(run(&["disk", "show", "none"]).0, 4);
 }
 
 #[test]
 fn disks_are_made_changed_and_deleted_as_their_flags_say() {
     let daemon = host_with_disks();
-    let asked = |args: &[&str]| {
+    let request_of = |args: &[&str]| {
         let (code, _, err) = told(&daemon.run(&[args, &["--no-wait"]].concat()));
         assert_eq!(code, 0, "{err}");
         daemon.asked().pop().unwrap()
     };
     assert_eq!(
-        asked(&[
+        request_of(&[
             "disk",
             "add",
             "web",
@@ -98,73 +98,81 @@ fn disks_are_made_changed_and_deleted_as_their_flags_say() {
         r#"POST /1.0/disks?force=true HTTP/1.1 {"name":"web","store":"fast","format":"vhdx","size_bytes":10737418240,"read_only":true,"logical_sector":512,"physical_sector":4096,"qos":{"min_iops":500,"weight":100},"vhost_user":{"socket":"/run/web.sock","mode":"server","queues":1},"nbd":{"socket":"/run/nbd.sock"}}"#
     );
     assert_eq!(
-        asked(&["disk", "set", "web", "--qos-policy=gold", "--unset=qos", "--unset=vhost_user"]),
+        request_of(&[
+            "disk",
+            "set",
+            "web",
+            "--qos-policy=gold",
+            "--unset=qos",
+            "--unset=vhost_user"
+        ]),
         r#"PATCH /1.0/disks/web HTTP/1.1 {"qos":null,"qos_policy":"gold","vhost_user":null}"#
     );
     assert_eq!(
-        asked(&["disk", "set", "web", "--file=new.vhdx", "--create-image"]),
+        request_of(&["disk", "set", "web", "--file=new.vhdx", "--create-image"]),
         r#"PATCH /1.0/disks/web?create_image=true HTTP/1.1 {"file":"new.vhdx"}"#
     );
     assert_eq!(
-        asked(&["disk", "set", "web", "--create-image"]),
+        request_of(&["disk", "set", "web", "--create-image"]),
         "PATCH /1.0/disks/web?create_image=true HTTP/1.1 {}"
     );
     assert_eq!(
-        asked(&["disk", "resize", "web", "20GiB"]),
+        request_of(&["disk", "resize", "web", "20GiB"]),
         r#"PATCH /1.0/disks/web HTTP/1.1 {"size_bytes":21474836480}"#
     );
-    assert_eq!(asked(&["disk", "delete", "web"]), "DELETE /1.0/disks/web HTTP/1.1 ");
+    assert_eq!(request_of(&["disk", "delete", "web"]), "DELETE /1.0/disks/web HTTP/1.1 ");
     assert_eq!(
-        asked(&["disk", "delete", "web", "--with-file"]),
+        request_of(&["disk", "delete", "web", "--with-file"]),
         "DELETE /1.0/disks/web?with_file=true HTTP/1.1 "
     );
     assert_eq!(
-        asked(&["disk", "convert", "web", "vms/web.vhd", "--format=vhd", "--kind=fixed"]),
+        request_of(&["disk", "convert", "web", "vms/web.vhd", "--format=vhd", "--kind=fixed"]),
         r#"POST /1.0/disks/web/convert HTTP/1.1 {"file":"vms/web.vhd","format":"vhd","kind":"fixed"}"#
     );
     assert_eq!(
-        asked(&["disk", "snapshot", "web", "web-1.vhdx"]),
+        request_of(&["disk", "snapshot", "web", "web-1.vhdx"]),
         r#"POST /1.0/disks/web/snapshot HTTP/1.1 {"file":"web-1.vhdx"}"#
     );
     assert_eq!(
-        asked(&["disk", "export", "web", "users=qemu,107", "listen=default"]),
+        request_of(&["disk", "export", "web", "users=qemu,107", "listen=default"]),
         r#"PATCH /1.0/disks/web HTTP/1.1 {"nbd":{"listen":null,"users":["qemu","107"]}}"#
     );
-    let none = asked(&["disk", "export", "web", "--none"]);
-    assert_eq!(none, r#"PATCH /1.0/disks/web HTTP/1.1 {"nbd":null}"#);
+    let unexport = request_of(&["disk", "export", "web", "--none"]);
+    assert_eq!(unexport, r#"PATCH /1.0/disks/web HTTP/1.1 {"nbd":null}"#);
     assert_eq!(
-        asked(&["qos", "set", "web", "max_iops=2000", "min_iops=default"]),
+        request_of(&["qos", "set", "web", "max_iops=2000", "min_iops=default"]),
         r#"PATCH /1.0/disks/web HTTP/1.1 {"qos":{"max_iops":2000,"min_iops":null},"qos_policy":null}"#
     );
     assert_eq!(
-        asked(&["qos", "set", "web", "--policy", "gold"]),
+        request_of(&["qos", "set", "web", "--policy", "gold"]),
         r#"PATCH /1.0/disks/web HTTP/1.1 {"qos":null,"qos_policy":"gold"}"#
     );
     for verb in ["compact", "merge"] {
         let expected = format!("POST /1.0/disks/web/{verb} HTTP/1.1 ");
-        assert_eq!(asked(&["disk", verb, "web"]), expected);
+        assert_eq!(request_of(&["disk", verb, "web"]), expected);
     }
 }
 
 #[test]
 fn stores_are_measured_as_the_flags_say() {
     let daemon = host_with_disks();
-    let asked = |args: &[&str]| {
+    let request_of = |args: &[&str]| {
         let (code, _, err) = told(&daemon.run(&[args, &["--no-wait"]].concat()));
         assert_eq!(code, 0, "{err}");
         daemon.asked().pop().unwrap()
     };
     assert_eq!(
-        asked(&["store", "measure", "fast"]),
+        request_of(&["store", "measure", "fast"]),
         r#"POST /1.0/stores/fast/measure HTTP/1.1 {"seconds":10,"beside":false}"#
     );
     assert_eq!(
-        asked(&["store", "measure", "fast", "--seconds=30", "--beside"]),
+        request_of(&["store", "measure", "fast", "--seconds=30", "--beside"]),
         r#"POST /1.0/stores/fast/measure HTTP/1.1 {"seconds":30,"beside":true}"#
     );
-    for (value, told) in [("measure", r#""measure""#), ("12000", "12000")] {
-        let expected = format!(r#"PATCH /1.0/stores/fast HTTP/1.1 {{"capacity_iops":{told}}}"#);
-        assert_eq!(asked(&["store", "set", "fast", "--capacity-iops", value]), expected);
+    for (value, expected_value) in [("measure", r#""measure""#), ("12000", "12000")] {
+        let expected =
+            format!(r#"PATCH /1.0/stores/fast HTTP/1.1 {{"capacity_iops":{expected_value}}}"#);
+        assert_eq!(request_of(&["store", "set", "fast", "--capacity-iops", value]), expected);
     }
     let run = |args: &[&str]| told(&daemon.run(args)).0;
     assert_eq!(run(&["store", "measure", "fast", "--seconds=0"]), 2);
@@ -188,7 +196,7 @@ fn how_a_disk_is_offered_and_what_it_gets_are_shown() {
         "NBD connections         1 of 128, 512 KiB of 128 MiB buffer memory",
         "NBD client              192.0.2.7:40000, TLS, 512 KiB",
     ] {
-        assert!(out.lines().any(|told| told == line), "{line}: {out}");
+        assert!(out.lines().any(|output_line| output_line == line), "{line}: {out}");
     }
     let (code, out, _) = run(&["qos", "show", "web"]);
     assert_eq!(code, 0);
@@ -205,8 +213,8 @@ fn what_an_operation_found_is_printed_when_it_has_ended() {
     let (code, out, err) = told(&daemon.run(&["disk", "check", "web"]));
     assert_eq!((code, out.as_str(), err.as_str()), (0, "2 blocks are not referred to\n", ""));
     let (_, out, _) = told(&daemon.run(&["disk", "check", "web", "--json"]));
-    let ended: serde_json::Value = serde_json::from_str(&out).unwrap();
-    assert_eq!(ended["report"][0], "2 blocks are not referred to");
+    let operation: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(operation["report"][0], "2 blocks are not referred to");
 }
 
 #[test]

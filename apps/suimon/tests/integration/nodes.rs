@@ -29,11 +29,11 @@ fn nodes_are_listed_and_made() {
         ["--address", "[2001:db8::2]:8443", "--ca-certificate", "/a.pem", "--token-file", "/t"];
     let (code, _, err) = told(&daemon.run(&[&["node", "create", "left"][..], &flags].concat()));
     assert_eq!(code, 0, "{err}");
-    let asked = daemon.asked().pop().unwrap();
-    assert!(asked.starts_with("POST /1.0/nodes "), "{asked}");
+    let request = daemon.asked().pop().unwrap();
+    assert!(request.starts_with("POST /1.0/nodes "), "{request}");
     assert!(
-        asked.contains(r#""address":"[2001:db8::2]:8443","ca_certificate":"/a.pem""#),
-        "{asked}"
+        request.contains(r#""address":"[2001:db8::2]:8443","ca_certificate":"/a.pem""#),
+        "{request}"
     );
     let (code, _, err) = told(&daemon.run(&["node", "set", "left", "--address", "left"]));
     assert_eq!(code, 2);
@@ -47,10 +47,10 @@ fn a_vm_is_moved_and_waited_for() {
     let args = [&["vm", "migrate", "web", "--with-files"][..], &flags].concat();
     let (code, _, err) = told(&daemon.run(&args));
     assert_eq!(code, 0, "{err}");
-    let asked = daemon.asked();
+    let requests = daemon.asked();
     let body = r#"{"to":"right","downtime_ms":1500,"bandwidth":104857600,"with_files":true}"#;
-    assert_eq!(asked[0], format!("POST /1.0/vms/web/migrate HTTP/1.1 {body}"));
-    assert!(asked[1].starts_with("GET /1.0/operations/7/follow "), "{asked:?}");
+    assert_eq!(requests[0], format!("POST /1.0/vms/web/migrate HTTP/1.1 {body}"));
+    assert!(requests[1].starts_with("GET /1.0/operations/7/follow "), "{requests:?}");
 
     let (code, out, _) = told(&daemon.run(&["vm", "migrate", "web", "--to", "right", "--dry-run"]));
     assert_eq!((code, out.as_str()), (0, "+ vm/web create\n"));
@@ -61,10 +61,10 @@ fn a_vm_is_moved_and_waited_for() {
     let (code, _, err) = told(&daemon.run(&["vm", "migrate", "db", "--to", "right"]));
     assert_eq!(code, 3);
     assert_eq!(err, "nic/web: node right has no switch lan\n");
-    for wrong in ["0ms", "61s", "300", "soon"] {
-        let args = ["vm", "migrate", "web", "--to", "right", "--downtime", wrong];
+    for invalid in ["0ms", "61s", "300", "soon"] {
+        let args = ["vm", "migrate", "web", "--to", "right", "--downtime", invalid];
         let (code, _, err) = told(&daemon.run(&args));
-        assert_eq!(code, 2, "{wrong}");
+        assert_eq!(code, 2, "{invalid}");
         assert!(err.contains("must be a time from 1ms to 60s"), "{err}");
     }
 }

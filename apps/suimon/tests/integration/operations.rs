@@ -137,10 +137,11 @@ fn operations() -> BTreeMap<String, (String, String)> {
     for (path, methods) in document["paths"].as_object().unwrap() {
         let methods = methods.as_object().unwrap().iter();
         // Commands use the new paths of renamed ones.
-        for (method, operation) in methods.filter(|(_, of)| of["deprecated"] != true) {
+        for (method, operation) in methods.filter(|(_, operation)| operation["deprecated"] != true)
+        {
             let id = operation["operationId"].as_str().unwrap().to_owned();
-            let at = (method.to_uppercase(), path.clone());
-            assert!(operations.insert(id.clone(), at).is_none(), "{id} is there twice");
+            let endpoint = (method.to_uppercase(), path.clone());
+            assert!(operations.insert(id.clone(), endpoint).is_none(), "{id} is there twice");
         }
     }
     operations
@@ -149,22 +150,24 @@ fn operations() -> BTreeMap<String, (String, String)> {
 /// Returns true if a request line has this method and path. Parts of the path in braces match any
 /// word.
 fn asks_for(request: &str, (method, path): &(String, String)) -> bool {
-    let mut words = request.split(' ');
-    let (Some(asked), Some(target)) = (words.next(), words.next()) else { return false };
+    let mut fields = request.split(' ');
+    let (Some(method_sent), Some(target)) = (fields.next(), fields.next()) else { return false };
     let target = target.split('?').next().unwrap_or_default();
-    let (parts, wanted) = (target.split('/'), path.split('/'));
-    asked == method
-        && parts.clone().count() == wanted.clone().count()
-        && parts.zip(wanted).all(|(part, wanted)| wanted.starts_with('{') || part == wanted)
+    let (parts, path_parts) = (target.split('/'), path.split('/'));
+    method_sent == method
+        && parts.clone().count() == path_parts.clone().count()
+        && parts
+            .zip(path_parts)
+            .all(|(part, expected_part)| expected_part.starts_with('{') || part == expected_part)
 }
 
 fn commands() -> Vec<(String, String)> {
     let mut commands: Vec<(String, String)> =
-        COMMANDS.iter().map(|(id, words)| ((*id).to_owned(), (*words).to_owned())).collect();
-    for (one, all) in RESOURCES {
-        commands.push((format!("list_{all}"), format!("{one} list")));
-        commands.push((format!("show_{one}"), format!("{one} show a")));
-        commands.push((format!("delete_{one}"), format!("{one} delete a")));
+        COMMANDS.iter().map(|(id, command)| ((*id).to_owned(), (*command).to_owned())).collect();
+    for (singular, plural) in RESOURCES {
+        commands.push((format!("list_{plural}"), format!("{singular} list")));
+        commands.push((format!("show_{singular}"), format!("{singular} show a")));
+        commands.push((format!("delete_{singular}"), format!("{singular} delete a")));
     }
     commands
 }
@@ -173,35 +176,44 @@ fn commands() -> Vec<(String, String)> {
 fn every_operation_of_the_api_has_a_command() {
     let operations = operations();
     let commands = commands();
-    let mut named: BTreeSet<&str> = commands.iter().map(|(id, _)| id.as_str()).collect();
-    named.extend(ELSEWHERE.iter().map(|(id, _)| *id));
+    let mut covered_ids: BTreeSet<&str> = commands.iter().map(|(id, _)| id.as_str()).collect();
+    covered_ids.extend(ELSEWHERE.iter().map(|(id, _)| *id));
     // `apply` replaces a whole resource; `set` changes individual keys.
     let is_replaced = |id: &str| id.starts_with("replace_");
-    let without: Vec<&String> =
-        operations.keys().filter(|id| !named.contains(id.as_str()) && !is_replaced(id)).collect();
-    assert!(without.is_empty(), "no command asks for {without:?}");
-    let gone: Vec<&&str> = named.iter().filter(|id| !operations.contains_key(**id)).collect();
-    assert!(gone.is_empty(), "the API has no {gone:?}");
+    let uncovered: Vec<&String> = operations
+        .keys()
+        .filter(|id| !covered_ids.contains(id.as_str()) && !is_replaced(id))
+        .collect();
+    assert!(uncovered.is_empty(), "no command asks for {uncovered:?}");
+    let unknown_ids: Vec<&&str> =
+        covered_ids.iter().filter(|id| !operations.contains_key(**id)).collect();
+    assert!(unknown_ids.is_empty(), "the API has no {unknown_ids:?}");
 
     // The API's document names the command of each operation.
-    for (id, words) in &commands {
+    for (id, command_line) in &commands {
         let command = command_of(id).unwrap_or_default();
-        assert!(words.starts_with(&command) && !command.is_empty(), "{id}: {words}, {command}");
+        assert!(
+            command_line.starts_with(&command) && !command.is_empty(),
+            "{id}: {command_line}, {command}"
+        );
     }
-    for (id, how) in ELSEWHERE {
-        assert_eq!(command_of(id).is_none(), how.starts_with("between nodes"), "{id}: {how}");
+    for (id, reason) in ELSEWHERE {
+        assert_eq!(command_of(id).is_none(), reason.starts_with("between nodes"), "{id}: {reason}");
     }
 
     let daemon = Daemon::new(&[("GET /1.0/config ", json("200 OK", CONFIG))]);
     let file = daemon.dir.path().join("frames.pcapng");
-    for (id, words) in commands {
-        let words = words.replace("FILE", file.to_str().unwrap());
-        let words: Vec<&str> = words.split(' ').collect();
+    for (id, command_line) in commands {
+        let command_line = command_line.replace("FILE", file.to_str().unwrap());
+        let arguments: Vec<&str> = command_line.split(' ').collect();
         let before = daemon.asked().len();
-        let (_, _, error) = told(&daemon.run(&words));
-        let asked = daemon.asked().split_off(before);
-        let is_asked = asked.iter().any(|request| asks_for(request, &operations[&id]));
-        assert!(is_asked, "{words:?} is to ask for {id}; it asked for {asked:?}: {error}");
+        let (_, _, error) = told(&daemon.run(&arguments));
+        let requests = daemon.asked().split_off(before);
+        let is_requested = requests.iter().any(|request| asks_for(request, &operations[&id]));
+        assert!(
+            is_requested,
+            "{arguments:?} is to ask for {id}; it asked for {requests:?}: {error}"
+        );
     }
 }
 

@@ -53,8 +53,8 @@ fn vmq_is_shown_and_explained_and_says_what_there_is_if_not() {
     let queues: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!((&queues[0]["queue"], queues.as_array().unwrap().len()), (&"web/rx/0".into(), 1));
     let (code, out, _) = run(&["vmq", "show", "--json"]);
-    let all: serde_json::Value = serde_json::from_str(&out).unwrap();
-    assert_eq!((code, &all[0]["uplink"]), (0, &"both".into()));
+    let vmqs: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, &vmqs[0]["uplink"]), (0, &"both".into()));
 
     let missing = |args: &[&str]| {
         let (code, out, err) = told(&daemon.run(args));

@@ -105,12 +105,12 @@ impl Table {
         let step = STEP_FIRST.saturating_mul(1 << entry.failures.min(16)).min(STEP_MAX);
         entry.failures = entry.failures.saturating_add(1);
         let is_same = entry.fingerprint.replace(fingerprint) == Some(fingerprint);
-        let most = if is_same { SAME_MAX } else { DELAY_MAX };
-        let turn = (entry.round.max(now) + step).min(now + most);
-        entry.round = entry.round.max(turn);
+        let max_delay = if is_same { SAME_MAX } else { DELAY_MAX };
+        let time = (entry.round.max(now) + step).min(now + max_delay);
+        entry.round = entry.round.max(time);
         entry.last = now;
         entry.add(now, 1, (now, now));
-        turn - now
+        time - now
     }
 
     /// Returns the number of wrong credentials since the start.
@@ -138,9 +138,9 @@ impl Table {
         for ((listener, peer), entry) in &mut self.entries {
             let Some(pending) = entry.pending.take_if(|pending| is_due(pending)) else { continue };
             entry.reported = Some(now);
-            let over = pending.last - pending.first;
+            let span = pending.last - pending.first;
             let (listener, peer) = (*listener, *peer);
-            reports.push(Report { listener, peer, count: pending.count, over });
+            reports.push(Report { listener, peer, count: pending.count, over: span });
         }
         reports
     }
@@ -193,7 +193,7 @@ fn network(peer: IpAddr) -> IpAddr {
 }
 
 /// Returns the text for a peer, as an address or a network.
-pub(super) fn in_words(peer: IpAddr) -> String {
+pub(super) fn peer_text(peer: IpAddr) -> String {
     match peer {
         IpAddr::V6(address) if !address.is_loopback() => format!("{address}/64"),
         other => other.to_string(),

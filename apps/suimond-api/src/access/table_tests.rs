@@ -13,17 +13,17 @@ fn address(last: u32) -> Option<IpAddr> {
 #[test]
 fn delays_grow_for_one_peer_and_no_other() {
     let (mut table, now) = (Table::default(), Instant::now());
-    let mut at = now;
+    let mut time = now;
     let mut delays = Vec::new();
     for _ in 0..7 {
-        let delay = guess(&mut table, at, Guarded::Api, address(1));
+        let delay = guess(&mut table, time, Guarded::Api, address(1));
         delays.push(delay.as_millis());
-        at += delay;
+        time += delay;
     }
     assert_eq!(delays, [250, 500, 1000, 2000, 4000, 5000, 5000]);
-    assert_eq!(guess(&mut table, at, Guarded::Api, address(2)), STEP_FIRST);
-    assert_eq!(guess(&mut table, at, Guarded::Console, address(1)), STEP_FIRST);
-    let later = at + FORGET_AFTER;
+    assert_eq!(guess(&mut table, time, Guarded::Api, address(2)), STEP_FIRST);
+    assert_eq!(guess(&mut table, time, Guarded::Console, address(1)), STEP_FIRST);
+    let later = time + FORGET_AFTER;
     assert_eq!(guess(&mut table, later, Guarded::Api, address(1)), STEP_FIRST, "forgotten");
 }
 
@@ -58,7 +58,8 @@ fn addresses_of_one_ipv6_network_are_one_peer() {
     assert_eq!(fail(&mut table, "2001:db8::ffff:1"), 750);
     assert_eq!(fail(&mut table, "2001:db8:0:1::1"), 250);
     assert_eq!(fail(&mut table, "::1"), 250);
-    let peers: Vec<_> = table.end(now).into_iter().map(|one| in_words(one.peer.unwrap())).collect();
+    let peers: Vec<_> =
+        table.end(now).into_iter().map(|report| peer_text(report.peer.unwrap())).collect();
     assert_eq!(peers, ["::1", "2001:db8::/64", "2001:db8:0:1::/64"]);
 }
 
@@ -67,18 +68,18 @@ fn a_peer_is_reported_soon_and_then_once_a_minute() {
     let (mut table, now) = (Table::default(), Instant::now());
     let mut reports = Vec::new();
     for second in 0..180 {
-        let at = now + Duration::from_secs(second);
-        guess(&mut table, at, Guarded::Console, address(1));
-        assert!(table.next_deadline().is_some_and(|due| due >= at));
-        let due = table.poll_reports(at + Duration::from_millis(999));
+        let time = now + Duration::from_secs(second);
+        guess(&mut table, time, Guarded::Console, address(1));
+        assert!(table.next_deadline().is_some_and(|due| due >= time));
+        let due = table.poll_reports(time + Duration::from_millis(999));
         reports.extend(due.into_iter().map(|report| (second, report.count, report.over.as_secs())));
     }
     assert_eq!(reports[..2], [(2, 3, 2), (62, 60, 59)], "{reports:?}");
     assert!(reports.len() <= 4, "{reports:?}");
     let reported: u64 = reports.iter().map(|(_, count, _)| count).sum();
     let end = now + Duration::from_secs(180);
-    let rest: u64 = table.end(end).iter().map(|report| report.count).sum();
-    assert_eq!(reported + rest, 180, "none is lost");
+    let remaining: u64 = table.end(end).iter().map(|report| report.count).sum();
+    assert_eq!(reported + remaining, 180, "none is lost");
     assert_eq!(table.next_deadline(), None);
 }
 
@@ -87,8 +88,8 @@ fn peers_are_bounded_and_no_count_of_a_replaced_one_is_lost() {
     let (mut table, now) = (Table::default(), Instant::now());
     let peers = u32::try_from(PEERS_MAX).unwrap() + 100;
     for peer in 0..peers {
-        let at = now + Duration::from_millis(peer.into());
-        guess(&mut table, at, Guarded::Api, address(peer));
+        let time = now + Duration::from_millis(peer.into());
+        guess(&mut table, time, Guarded::Api, address(peer));
     }
     assert_eq!(table.entries.len(), PEERS_MAX + 1);
     let reports = table.end(now + Duration::from_secs(1));

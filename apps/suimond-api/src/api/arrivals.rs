@@ -60,12 +60,12 @@ async fn migrate(
     Body(body): Body,
 ) -> Result<Response, ErrorResponse> {
     let name = name_in_path::<VmConfig>(&name)?;
-    let wanted: MigrateVmRequest = request(&body)?;
+    let body: MigrateVmRequest = request(&body)?;
     if dry_run {
-        let plan = state.call_blocking(move |node| node.check_migration(&name, &wanted)).await?;
+        let plan = state.call_blocking(move |node| node.check_migration(&name, &body)).await?;
         return Ok(Json(plan).into_response());
     }
-    state.call_blocking(move |node| node.migrate_vm(&name, wanted)).await.map(accepted)
+    state.call_blocking(move |node| node.migrate_vm(&name, body)).await.map(accepted)
 }
 
 /// Prepares the migration of a VM to this host. Used between nodes.
@@ -138,8 +138,8 @@ async fn memory(
     InPath(id): InPath<String>,
     mut request: Request,
 ) -> Result<Response, ErrorResponse> {
-    let asked = UpgradeRequest::of(&mut request, MEMORY_PROTOCOL)?;
-    begin(&state, id, PeerStream::Memory, asked).await
+    let upgrade = UpgradeRequest::extract(&mut request, MEMORY_PROTOCOL)?;
+    begin(&state, id, PeerStream::Memory, upgrade).await
 }
 
 /// Receives the contents of a disk of an incoming VM. Used between nodes.
@@ -155,20 +155,20 @@ async fn disk(
     InPath((id, disk)): InPath<(String, String)>,
     mut request: Request,
 ) -> Result<Response, ErrorResponse> {
-    let asked = UpgradeRequest::of(&mut request, NBD_PROTOCOL)?;
+    let upgrade = UpgradeRequest::extract(&mut request, NBD_PROTOCOL)?;
     let disk = disk.parse::<Name>().map_err(|error| {
         let text = format!("the arriving VM has no disk of this name: {error}");
         ApiError::new(ErrorCode::NotFound, text).about(format!("disk/{disk}"))
     })?;
-    begin(&state, id, PeerStream::Disk(disk), asked).await
+    begin(&state, id, PeerStream::Disk(disk), upgrade).await
 }
 
 async fn begin(
     state: &ApiState,
     id: String,
     line: PeerStream,
-    asked: UpgradeRequest,
+    upgrade: UpgradeRequest,
 ) -> Result<Response, ErrorResponse> {
     let end = state.call_blocking(move |node| node.arrival_line(&id, &line)).await?;
-    Ok(asked.accept(end, state))
+    Ok(upgrade.accept(end, state))
 }

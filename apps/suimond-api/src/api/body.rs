@@ -51,10 +51,10 @@ async fn read(mut stream: BodyDataStream) -> Result<Body, ErrorResponse> {
 
 /// Discards the rest of an oversized body and returns the error.
 async fn discard(mut stream: BodyDataStream) -> ErrorResponse {
-    let mut left = DISCARDED_BYTES_MAX;
+    let mut remaining = DISCARDED_BYTES_MAX;
     while let Some(Ok(part)) = stream.next().await {
-        let Some(after) = left.checked_sub(part.len()) else { break };
-        left = after;
+        let Some(after) = remaining.checked_sub(part.len()) else { break };
+        remaining = after;
     }
     let text = format!("the request body exceeds {JSON_BYTES_MAX} bytes");
     let error = ApiError::new(ErrorCode::Malformed, text);

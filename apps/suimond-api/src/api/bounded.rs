@@ -69,8 +69,8 @@ mod tests {
     #[test]
     fn a_number_is_read_in_its_range_and_in_one_notation() {
         assert_eq!(read(""), Some(None));
-        for good in [1, 20, 300] {
-            assert_eq!(read(&format!("?limit={good}")), Some(Some(good)));
+        for valid in [1, 20, 300] {
+            assert_eq!(read(&format!("?limit={valid}")), Some(Some(valid)));
         }
         for bad in ["0", "301", "-1", "+1", "1.0", "1e1", "", "one", "18446744073709551616"] {
             assert_eq!(read(&format!("?limit={bad}")), None, "{bad}");

@@ -112,11 +112,11 @@ impl Writer {
             if !piece.is_empty() && !self.send(std::mem::take(&mut piece)) {
                 return;
             }
-            let Some(wanted) = self.filter() else { break };
+            let Some(captured_max) = self.filter() else { break };
             if self.pieces.is_closed() || *self.ended.borrow() {
                 break;
             }
-            if !self.read(wanted, &mut piece, &mut last_time) {
+            if !self.read(captured_max, &mut piece, &mut last_time) {
                 break;
             }
         }
@@ -136,12 +136,12 @@ impl Writer {
     }
 
     /// Appends frames from the ring to the piece. Returns false if the capture ended.
-    fn read(&mut self, wanted: usize, piece: &mut Vec<u8>, last_time: &mut u64) -> bool {
+    fn read(&mut self, captured_max: usize, piece: &mut Vec<u8>, last_time: &mut u64) -> bool {
         let Self { capture, unix_offset_ns, snaplen, is_uplink, bytes, .. } = self;
-        let mut take = |frame: &CapturedFrame| {
-            let kept = frame.bytes();
-            let kept = kept.get(..*snaplen as usize).unwrap_or(kept);
-            *bytes = bytes.saturating_add(kept.len() as u64);
+        let mut handle_frame = |frame: &CapturedFrame| {
+            let captured = frame.bytes();
+            let captured = captured.get(..*snaplen as usize).unwrap_or(captured);
+            *bytes = bytes.saturating_add(captured.len() as u64);
             *last_time = frame.time.as_ns().saturating_add(*unix_offset_ns);
             // Directions are relative to the guest, or to the uplink's device.
             let inbound = (frame.direction == Direction::Ingress) == *is_uplink;
@@ -153,11 +153,11 @@ impl Writer {
                     PacketDirection::Outbound
                 },
                 original_len: frame.original_len,
-                bytes: kept,
+                bytes: captured,
             };
             pcapng::write_packet(piece, &packet);
         };
-        match capture.read(POLL_INTERVAL, wanted, &mut take) {
+        match capture.read(POLL_INTERVAL, captured_max, &mut handle_frame) {
             Some(count) => {
                 self.frames = self.frames.saturating_add(count as u64);
                 true
@@ -174,7 +174,7 @@ impl Writer {
             match self.pieces.try_send(piece) {
                 Ok(()) => return true,
                 Err(TrySendError::Closed(_)) => return false,
-                Err(TrySendError::Full(back)) => piece = back,
+                Err(TrySendError::Full(returned)) => piece = returned,
             }
             if self.capture.is_cancelled() || *self.ended.borrow() {
                 return false;

@@ -69,8 +69,8 @@ impl Described {
 
     /// Adds the response with the observed state of every resource.
     pub(super) fn lists<R: Observed>(self) -> Self {
-        let all = ArrayBuilder::new().items(reference::<R::Status>()).build();
-        self.needs::<R::Status>().answers("200", "application/json", all)
+        let statuses = ArrayBuilder::new().items(reference::<R::Status>()).build();
+        self.needs::<R::Status>().answers("200", "application/json", statuses)
     }
 
     /// Adds the response with the observed state of one resource.

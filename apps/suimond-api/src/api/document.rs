@@ -111,11 +111,11 @@ pub(super) fn complete(document: &mut OpenApi) {
     token.description =
         Some("Token in the file that `token_file` of `[api]` names. Over TCP only.".to_owned());
     components.add_security_scheme(TOKEN, SecurityScheme::Http(token));
-    let none: [&str; 0] = [];
+    let no_scopes: [&str; 0] = [];
     document.security =
-        Some(vec![SecurityRequirement::default(), SecurityRequirement::new(TOKEN, none)]);
+        Some(vec![SecurityRequirement::default(), SecurityRequirement::new(TOKEN, no_scopes)]);
 
-    let known: Vec<String> = document
+    let operation_ids: Vec<String> = document
         .paths
         .paths
         .values()
@@ -125,7 +125,7 @@ pub(super) fn complete(document: &mut OpenApi) {
     for (path, item) in &mut document.paths.paths {
         for operation in operations_mut(item) {
             add_error_responses(path, operation);
-            link(path, operation, &known);
+            link(path, operation, &operation_ids);
             describe_body(operation);
             describe_responses(operation);
             name_command(operation);
@@ -183,29 +183,29 @@ fn name_command(operation: &mut Operation) {
 /// Adds the error responses that every operation has.
 fn add_error_responses(path: &str, operation: &mut Operation) {
     let responses = &mut operation.responses.responses;
-    let asks = responses.remove(HOST_ERRORS).is_some();
+    let has_host_errors = responses.remove(HOST_ERRORS).is_some();
     responses.remove("5XX");
     responses.remove("404");
     let is_upgraded = responses.contains_key("101");
     let has_body = operation.request_body.is_some();
-    let has_parameters = operation.parameters.as_ref().is_some_and(|all| {
-        all.iter().any(|parameter| parameter.parameter_in == ParameterIn::Query)
+    let has_parameters = operation.parameters.as_ref().is_some_and(|parameters| {
+        parameters.iter().any(|parameter| parameter.parameter_in == ParameterIn::Query)
     });
     let mut refusals = vec![UNAUTHORIZED, HOST_ERROR];
     // The token for metrics permits this path and no other.
     if path != crate::tcp_api::METRICS_PATH {
         refusals.push(FORBIDDEN);
     }
-    if asks || has_parameters || has_body {
+    if has_host_errors || has_parameters || has_body {
         refusals.push(MALFORMED);
     }
-    if asks || path.contains('{') {
+    if has_host_errors || path.contains('{') {
         refusals.push(NOT_FOUND);
     }
-    if asks || has_parameters {
+    if has_host_errors || has_parameters {
         refusals.push(UNPROCESSABLE);
     }
-    if asks {
+    if has_host_errors {
         refusals.push(CONFLICT);
     }
     if has_body {
@@ -267,23 +267,23 @@ fn close_tagged(schema: &mut RefOr<Schema>) {
 }
 
 /// Adds links to the operations that usually follow this one.
-fn link(path: &str, operation: &mut Operation, known: &[String]) {
+fn link(path: &str, operation: &mut Operation, operation_ids: &[String]) {
     let Some(id) = operation.operation_id.clone() else { return };
-    let is_known = |id: &String| known.contains(id);
-    let mut add = |status: &str, name: &str, of: String, parameter: &str, value: &str| {
+    let is_known = |id: &String| operation_ids.contains(id);
+    let mut add = |status: &str, name: &str, operation_id: String, parameter: &str, value: &str| {
         let response = operation.responses.responses.get_mut(status);
-        let Some(RefOr::T(response)) = response.filter(|_| is_known(&of)) else { return };
-        response.links.insert(name.to_owned(), link_to(&of, parameter, value).into());
+        let Some(RefOr::T(response)) = response.filter(|_| is_known(&operation_id)) else { return };
+        response.links.insert(name.to_owned(), link_to(&operation_id, parameter, value).into());
     };
     let operation_id = "$response.body#/id";
     if !matches!(id.as_str(), "request_lab_run") {
-        for (name, of) in [
+        for (name, target) in [
             ("operation", "show_operation"),
             ("wait", "wait_operation"),
             ("follow", "follow_operation"),
             ("cancel", "cancel_operation"),
         ] {
-            add("202", name, of.to_owned(), "id", operation_id);
+            add("202", name, target.to_owned(), "id", operation_id);
         }
     }
     if let Some(kind) = id.strip_prefix("add_") {
@@ -312,8 +312,8 @@ fn link(path: &str, operation: &mut Operation, known: &[String]) {
             add("202", "withdraw", "withdraw_lab_request".to_owned(), "id", operation_id);
         }
         "list_lab_runs" => {
-            for (name, of) in [("run", "show_lab_run"), ("report", "show_lab_report")] {
-                add("200", name, of.to_owned(), "id", "$response.body#/0/id");
+            for (name, target) in [("run", "show_lab_run"), ("report", "show_lab_report")] {
+                add("200", name, target.to_owned(), "id", "$response.body#/0/id");
             }
         }
         _ => {}

@@ -36,12 +36,12 @@ async fn drain(
     Parameters(TrialParameters { dry_run }): Parameters<TrialParameters>,
     Body(body): Body,
 ) -> Result<Response, ErrorResponse> {
-    let wanted: DrainRequest = request(&body)?;
+    let drain_request: DrainRequest = request(&body)?;
     if dry_run {
-        let plan = state.call_blocking(move |node| node.check_drain(&name, &wanted)).await?;
+        let plan = state.call_blocking(move |node| node.check_drain(&name, &drain_request)).await?;
         return Ok(Json(plan).into_response());
     }
-    state.call_blocking(move |node| node.drain(&name, wanted)).await.map(accepted)
+    state.call_blocking(move |node| node.drain(&name, drain_request)).await.map(accepted)
 }
 
 /// Ends the drain of a node, so that VMs can migrate to it.

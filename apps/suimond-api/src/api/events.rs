@@ -62,10 +62,10 @@ async fn list(
     let limit = parameters.limit.and_then(|limit| usize::try_from(limit.value()).ok());
     let limit = limit.unwrap_or(LIMIT_DEFAULT);
     let ListParameters { after, severity, subject, id, .. } = parameters;
-    let wanted = filter(severity, subject, id);
+    let event_filter = filter(severity, subject, id);
     let page = match after {
-        Some(after) => state.node.events(after.value(), limit, &wanted),
-        None => state.node.last_events(limit, &wanted),
+        Some(after) => state.node.events(after.value(), limit, &event_filter),
+        None => state.node.last_events(limit, &event_filter),
     };
     Ok(Json(page.events.into_iter().map(Event::with_new_names).collect()))
 }
@@ -109,11 +109,13 @@ async fn follow(
     State(state): State<ApiState>,
     Parameters(parameters): Parameters<FollowParameters>,
 ) -> Result<Response, ErrorResponse> {
-    let place = state.notifications.event_follower()?;
+    let slot = state.notifications.event_follower()?;
     let FollowParameters { after, severity, subject, id } = parameters;
-    let wanted = filter(severity, subject, id);
-    let seen = after.map(Count::value).unwrap_or_else(|| state.node.last_events(0, &wanted).seen);
-    let follower = EventFollower { state: state.clone(), seen, filter: wanted, _place: place };
+    let event_filter = filter(severity, subject, id);
+    let last_seen =
+        after.map(Count::value).unwrap_or_else(|| state.node.last_events(0, &event_filter).seen);
+    let follower =
+        EventFollower { state: state.clone(), seen: last_seen, filter: event_filter, _place: slot };
     Ok(lines(follower, state.notifications))
 }
 
@@ -137,8 +139,8 @@ impl Lines for EventFollower {
     }
 
     fn watched(
-        news: &mut crate::api::notifications::Notifications,
+        notifications: &mut crate::api::notifications::Notifications,
     ) -> &mut tokio::sync::watch::Receiver<u64> {
-        &mut news.events
+        &mut notifications.events
     }
 }

@@ -109,10 +109,10 @@ fn unknown_field(text: &str) -> Option<&str> {
 /// Converts serde's error about a query parameter, naming the parameter if serde does.
 fn refused_parameter(text: &str) -> ErrorResponse {
     let unknown = unknown_field(text);
-    let known = text.split("query string: ").nth(1).and_then(|rest| rest.split(':').next());
+    let field_name = text.split("query string: ").nth(1).and_then(|rest| rest.split(':').next());
     let code = if unknown.is_some() { ErrorCode::UnknownKey } else { ErrorCode::Malformed };
     let error = ApiError::new(code, text);
-    match unknown.or(known.filter(|name| !name.contains(' '))) {
+    match unknown.or(field_name.filter(|name| !name.contains(' '))) {
         Some(name) => error.field(name).into(),
         None => error.into(),
     }

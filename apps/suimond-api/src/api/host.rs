@@ -134,8 +134,8 @@ async fn apply(
 /// daemon does not apply the file again at its next start, which would revert later changes.
 fn edit_of_apply(body: &[u8], host_file: Option<&Path>) -> Result<Edit, Vec<ApiError>> {
     let config = Box::new(parse_apply(body)?);
-    let own = host_file.and_then(|file| crate::host_file::read(file).ok());
-    Ok(match file_of_apply(body).filter(|text| own.as_ref() == Some(text)) {
+    let own_text = host_file.and_then(|file| crate::host_file::read(file).ok());
+    Ok(match file_of_apply(body).filter(|text| own_text.as_ref() == Some(text)) {
         Some(text) => Edit::ApplyFile { config, text },
         None => Edit::Apply(config),
     })
@@ -161,10 +161,10 @@ async fn top(State(state): State<ApiState>) -> Result<Json<TopSnapshot>, ErrorRe
 #[utoipa::path(get, path = "/metrics", tag = "host", operation_id = "show_metrics",
     responses((status = OK, content_type = "text/plain", body = String)))]
 async fn export_metrics(State(state): State<ApiState>) -> Result<Response, ErrorResponse> {
-    let refused = state.failures.totals();
+    let rejected = state.failures.totals();
     let text = state
         .call_blocking(move |node| {
-            suimond_metrics::render(&suimond_metrics::Readings::of(node, refused))
+            suimond_metrics::render(&suimond_metrics::Readings::of(node, rejected))
         })
         .await?;
     Ok(([(header::CONTENT_TYPE, suimond_metrics::CONTENT_TYPE)], text).into_response())

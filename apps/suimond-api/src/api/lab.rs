@@ -62,8 +62,8 @@ async fn request_run(
     State(state): State<ApiState>,
     Body(body): Body,
 ) -> Result<Response, ErrorResponse> {
-    let wanted: LabRunRequest = parse_request(&body).map_err(|error| error.about("lab"))?;
-    let request = with_lab(&state, move |lab| lab.request(now_ms(), &wanted)).await?;
+    let run_request: LabRunRequest = parse_request(&body).map_err(|error| error.about("lab"))?;
+    let request = with_lab(&state, move |lab| lab.request(now_ms(), &run_request)).await?;
     Ok((StatusCode::ACCEPTED, Json(request)).into_response())
 }
 
@@ -124,9 +124,9 @@ struct CompareParameters {
     responses((status = OK, body = LabComparison), (status = "4XX", body = ErrorBody)))]
 async fn compare(
     State(state): State<ApiState>,
-    Parameters(of): Parameters<CompareParameters>,
+    Parameters(query): Parameters<CompareParameters>,
 ) -> Result<Json<LabComparison>, ErrorResponse> {
-    with_lab(&state, move |lab| lab.compare(&of.a, &of.b)).await.map(Json)
+    with_lab(&state, move |lab| lab.compare(&query.a, &query.b)).await.map(Json)
 }
 
 /// Runs a call that reads files on a thread for blocking calls.

@@ -35,12 +35,12 @@ pub(super) trait Lines: Send + 'static {
     fn next_lines(&mut self) -> Next<Self::Line>;
 
     /// Returns the receiver that signals new lines.
-    fn watched(news: &mut Notifications) -> &mut watch::Receiver<u64>;
+    fn watched(notifications: &mut Notifications) -> &mut watch::Receiver<u64>;
 }
 
 /// Returns a streaming response that ends with `source` or with the daemon.
-pub(super) fn lines<L: Lines>(source: L, news: Notifications) -> Response {
-    let follower = Follower { source, news, ending: false, last_said: false };
+pub(super) fn lines<L: Lines>(source: L, notifications: Notifications) -> Response {
+    let follower = Follower { source, notifications, ending: false, last_said: false };
     let stream = futures_util::stream::unfold(follower, |mut follower| async move {
         let bytes = follower.next_bytes().await?;
         Some((Ok::<Bytes, Infallible>(bytes), follower))
@@ -51,7 +51,7 @@ pub(super) fn lines<L: Lines>(source: L, news: Notifications) -> Response {
 
 struct Follower<L> {
     source: L,
-    news: Notifications,
+    notifications: Notifications,
     /// True if the daemon is stopping: the currently available lines are the last.
     ending: bool,
     last_said: bool,
@@ -64,7 +64,7 @@ impl<L: Lines> Follower<L> {
                 return None;
             }
             // Marked as seen before the query, so that concurrent changes count as new.
-            L::watched(&mut self.news).borrow_and_update();
+            L::watched(&mut self.notifications).borrow_and_update();
             self.last_said = self.ending;
             let lines = match self.source.next_lines() {
                 Next::More(lines) => lines,
@@ -79,10 +79,10 @@ impl<L: Lines> Follower<L> {
             if self.last_said {
                 return None;
             }
-            let mut ended = self.news.ended.clone();
+            let mut end_receiver = self.notifications.ended.clone();
             tokio::select! {
-                changed = L::watched(&mut self.news).changed() => changed.ok()?,
-                _ = ended.wait_for(|ended| *ended) => self.ending = true,
+                changed = L::watched(&mut self.notifications).changed() => changed.ok()?,
+                _ = end_receiver.wait_for(|end_receiver| *end_receiver) => self.ending = true,
                 () = tokio::time::sleep(KEEP_ALIVE) => return Some(Bytes::from_static(b"\n")),
             }
         }

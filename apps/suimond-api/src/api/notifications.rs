@@ -37,14 +37,14 @@ impl NotificationSender {
     pub fn new() -> (Self, Notifications) {
         let (events, events_news) = watch::channel(0);
         let (operations, operations_news) = watch::channel(0);
-        let (ended, ended_news) = watch::channel(false);
-        let news = Notifications {
+        let (end_sender, ended_news) = watch::channel(false);
+        let notifications = Notifications {
             events: events_news,
             operations: operations_news,
             ended: ended_news,
             event_followers: Arc::new(Semaphore::new(EVENT_FOLLOWERS_MAX)),
         };
-        (Self { events, operations, ended }, news)
+        (Self { events, operations, ended: end_sender }, notifications)
     }
 
     /// Ends all streams.
@@ -85,6 +85,6 @@ impl Notifications {
     /// Returns when the daemon stops.
     pub async fn wait_end(&mut self) {
         // The sender lives as long as the node.
-        let _ = self.ended.wait_for(|ended| *ended).await;
+        let _ = self.ended.wait_for(|is_ended| *is_ended).await;
     }
 }

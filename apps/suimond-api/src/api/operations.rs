@@ -89,21 +89,21 @@ async fn wait(
     let timeout_s = parameters.timeout_s.map_or(WAIT_DEFAULT_S, WaitSeconds::value);
     let deadline = tokio::time::sleep(Duration::from_secs(timeout_s));
     tokio::pin!(deadline);
-    let mut news = state.notifications.clone();
+    let mut notifications = state.notifications.clone();
     loop {
-        news.operations.borrow_and_update();
+        notifications.operations.borrow_and_update();
         let operation = state.node.operation(id).ok_or_else(|| not_found(id))?;
         if operation.state != OperationState::Running {
             return Ok(Json(operation));
         }
         tokio::select! {
-            changed = news.operations.changed() => {
+            changed = notifications.operations.changed() => {
                 if changed.is_err() {
                     return Ok(Json(operation));
                 }
             }
             () = &mut deadline => return Ok(Json(operation)),
-            _ = news.ended.wait_for(|ended| *ended) => return Ok(Json(operation)),
+            _ = notifications.ended.wait_for(|ended| *ended) => return Ok(Json(operation)),
         }
     }
 }
@@ -122,8 +122,8 @@ async fn follow(
     if state.node.operation(id).is_none() {
         return Err(not_found(id));
     }
-    let news = state.notifications.clone();
-    Ok(lines(OperationFollower { state, id, last_sent: None }, news))
+    let notifications = state.notifications.clone();
+    Ok(lines(OperationFollower { state, id, last_sent: None }, notifications))
 }
 
 struct OperationFollower {
@@ -146,8 +146,8 @@ impl Lines for OperationFollower {
         if has_ended { Next::Last(lines) } else { Next::More(lines) }
     }
 
-    fn watched(news: &mut Notifications) -> &mut watch::Receiver<u64> {
-        &mut news.operations
+    fn watched(notifications: &mut Notifications) -> &mut watch::Receiver<u64> {
+        &mut notifications.operations
     }
 }
 

@@ -205,7 +205,8 @@ pub(super) fn router<R: Served>() -> OpenApiRouter<ApiState> {
             Described::new::<R>("add", &format!("Adds {noun}.")).changes().body::<R>(),
         ),
     ];
-    let put = format!("Replaces {noun}: keys that the request does not set get their defaults.");
+    let description =
+        format!("Replaces {noun}: keys that the request does not set get their defaults.");
     let patch = format!(
         "Changes keys of {noun} with a JSON merge patch (RFC 7386). Keys that the request does not \
          name are unchanged."
@@ -219,7 +220,10 @@ pub(super) fn router<R: Served>() -> OpenApiRouter<ApiState> {
                 .named()
                 .shows::<R>(),
         ),
-        (HttpMethod::Put, Described::new::<R>("replace", &put).named().changes().body::<R>()),
+        (
+            HttpMethod::Put,
+            Described::new::<R>("replace", &description).named().changes().body::<R>(),
+        ),
         (
             HttpMethod::Patch,
             Described::new::<R>("change", &patch).named().changes().merge_patch::<R>(),

@@ -41,8 +41,9 @@ async fn measure(
     Body(body): Body,
 ) -> Result<Response, ErrorResponse> {
     let name = name_in_path::<StoreConfig>(&name)?;
-    let asked = if body.is_empty() { MeasureStoreRequest::default() } else { request(&body)? };
-    state.call_blocking(move |node| node.measure_store(&name, asked)).await.map(accepted)
+    let request_body =
+        if body.is_empty() { MeasureStoreRequest::default() } else { request(&body)? };
+    state.call_blocking(move |node| node.measure_store(&name, request_body)).await.map(accepted)
 }
 
 /// Returns format, size, ids and parent of an image file in a store.
@@ -55,8 +56,8 @@ async fn image_info(
     Body(body): Body,
 ) -> Result<Json<ImageInfo>, ErrorResponse> {
     let name = name_in_path::<StoreConfig>(&name)?;
-    let asked: ImageRequest = request(&body)?;
-    state.call_blocking(move |node| node.image_info(&name, &asked)).await.map(Json)
+    let request_body: ImageRequest = request(&body)?;
+    state.call_blocking(move |node| node.image_info(&name, &request_body)).await.map(Json)
 }
 
 /// Checks the metadata of an image file in a store. Nothing is written.
@@ -69,8 +70,8 @@ async fn image_check(
     Body(body): Body,
 ) -> Result<Json<ImageCheck>, ErrorResponse> {
     let name = name_in_path::<StoreConfig>(&name)?;
-    let asked: ImageRequest = request(&body)?;
-    state.call_blocking(move |node| node.image_check(&name, &asked)).await.map(Json)
+    let request_body: ImageRequest = request(&body)?;
+    state.call_blocking(move |node| node.image_check(&name, &request_body)).await.map(Json)
 }
 
 /// Repairs the metadata of an image file in a store, after a backup beside the file.
@@ -86,8 +87,8 @@ async fn image_repair(
     Body(body): Body,
 ) -> Result<Json<ImageChanges>, ErrorResponse> {
     let name = name_in_path::<StoreConfig>(&name)?;
-    let asked: ImageRequest = request(&body)?;
-    state.call_blocking(move |node| node.image_repair(&name, &asked)).await.map(Json)
+    let request_body: ImageRequest = request(&body)?;
+    state.call_blocking(move |node| node.image_repair(&name, &request_body)).await.map(Json)
 }
 
 /// Records the new path of the parent in a differencing image, after a backup beside the file.
@@ -100,6 +101,6 @@ async fn image_relink(
     Body(body): Body,
 ) -> Result<Json<ImageChanges>, ErrorResponse> {
     let name = name_in_path::<StoreConfig>(&name)?;
-    let asked: ImageRequest = request(&body)?;
-    state.call_blocking(move |node| node.image_set_parent(&name, &asked)).await.map(Json)
+    let request_body: ImageRequest = request(&body)?;
+    state.call_blocking(move |node| node.image_set_parent(&name, &request_body)).await.map(Json)
 }

@@ -25,10 +25,16 @@ impl UpgradeRequest {
     ///
     /// # Errors
     /// The request contains no upgrade, or one to another protocol.
-    pub(super) fn of(request: &mut Request, protocol: &'static str) -> Result<Self, ErrorResponse> {
-        let asked = request.headers().get(header::UPGRADE).is_some_and(|asked| asked == protocol);
+    pub(super) fn extract(
+        request: &mut Request,
+        protocol: &'static str,
+    ) -> Result<Self, ErrorResponse> {
+        let is_requested = request
+            .headers()
+            .get(header::UPGRADE)
+            .is_some_and(|upgrade_header| upgrade_header == protocol);
         let upgrade = request.extensions_mut().remove::<OnUpgrade>();
-        let upgrade = upgrade.filter(|_| asked).ok_or_else(|| {
+        let upgrade = upgrade.filter(|_| is_requested).ok_or_else(|| {
             let text = format!(
                 "this resource is a connection, not a document; send the header `Upgrade: \
                  {protocol}`"
@@ -46,11 +52,11 @@ impl UpgradeRequest {
             (header::CONNECTION, HeaderValue::from_static("upgrade")),
             (header::UPGRADE, HeaderValue::from_static(self.protocol)),
         ];
-        tokio::spawn(self.carried(line, state.notifications.clone()));
+        tokio::spawn(self.relay(line, state.notifications.clone()));
         (StatusCode::SWITCHING_PROTOCOLS, headers).into_response()
     }
 
-    async fn carried(self, line: OwnedFd, mut news: Notifications) {
+    async fn relay(self, line: OwnedFd, mut notifications: Notifications) {
         let protocol = self.protocol;
         let (client, line) = match (self.upgrade.await, local(line)) {
             (Ok(client), Ok(line)) => (TokioIo::new(client), line),
@@ -69,7 +75,7 @@ impl UpgradeRequest {
                     tracing::debug!(protocol, %error, "an upgraded connection ended early");
                 }
             }
-            () = news.wait_end() => {}
+            () = notifications.wait_end() => {}
         }
     }
 }

@@ -170,9 +170,9 @@ async fn console(
     mut request: Request,
 ) -> Result<Response, ErrorResponse> {
     let name = name_in_path::<VmConfig>(&name)?;
-    let asked = UpgradeRequest::of(&mut request, CONSOLE)?;
+    let upgrade = UpgradeRequest::extract(&mut request, CONSOLE)?;
     let line = state.call_blocking(move |node| node.vm_console(&name)).await?;
-    Ok(asked.accept(line, &state))
+    Ok(upgrade.accept(line, &state))
 }
 
 /// Returns libvirt domain XML for the NICs and disks of a VM.
@@ -190,8 +190,8 @@ async fn libvirt(
     let config = state.read(|node| node.config()).await?;
     let Some(vm) = config.vm(name.as_str()) else {
         let text = "no VM of this name exists; `suimon vm list` lists all VMs";
-        let about = format!("{}/{name}", ResourceKind::Vm.word());
-        return Err(ApiError::new(ErrorCode::NotFound, text).about(about).into());
+        let subject = format!("{}/{name}", ResourceKind::Vm.word());
+        return Err(ApiError::new(ErrorCode::NotFound, text).about(subject).into());
     };
     let headers = [(header::CONTENT_TYPE, "application/xml")];
     Ok((headers, libvirt_elements(&config, vm)).into_response())

@@ -139,7 +139,8 @@ fn is_loopback_host(headers: &HeaderMap) -> bool {
     let Some((name, port)) = host.and_then(|host| host.rsplit_once(':')) else { return false };
     let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
     port.parse::<u16>().is_ok()
-        && (name.eq_ignore_ascii_case("localhost") || address.is_ok_and(|of| of.is_loopback()))
+        && (name.eq_ignore_ascii_case("localhost")
+            || address.is_ok_and(|address| address.is_loopback()))
 }
 
 /// Returns true if the request originates from a page of this console. Browsers send the origin with
@@ -147,7 +148,10 @@ fn is_loopback_host(headers: &HeaderMap) -> bool {
 pub(super) fn is_same_origin(headers: &HeaderMap) -> bool {
     let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     let origin = text(header::ORIGIN).and_then(|origin| origin.split_once("://"));
-    matches!((origin, text(header::HOST)), (Some((_, from)), Some(host)) if from.eq_ignore_ascii_case(host))
+    matches!(
+        (origin, text(header::HOST)),
+        (Some((_, origin_host)), Some(host)) if origin_host.eq_ignore_ascii_case(host)
+    )
 }
 
 /// Returns the value of the session's cookie, whose name is `cookie`.
@@ -225,10 +229,10 @@ mod tests {
             }
             objection_to_change(&headers, is_login).is_none()
         };
-        let own = Some("http://127.0.0.1:7446");
+        let own_origin = Some("http://127.0.0.1:7446");
         for is_login in [false, true] {
-            assert!(permitted(own, true, is_login));
-            assert!(!permitted(own, false, is_login));
+            assert!(permitted(own_origin, true, is_login));
+            assert!(!permitted(own_origin, false, is_login));
             for origin in ["http://127.0.0.1:3000", "http://localhost:7446", "null"] {
                 assert!(!permitted(Some(origin), true, is_login), "{origin}");
             }

@@ -16,8 +16,8 @@ const FOR_EVER: &str = "public, max-age=31536000, immutable";
 /// Returns a file of the page; `index.html` for the root path.
 pub(super) fn serve(uri: &Uri) -> Response {
     let path = uri.path().trim_start_matches('/');
-    let wanted = if path.is_empty() { "index.html" } else { path };
-    let Some((name, bytes)) = FILES.iter().find(|(name, _)| *name == wanted) else {
+    let file_name = if path.is_empty() { "index.html" } else { path };
+    let Some((name, bytes)) = FILES.iter().find(|(name, _)| *name == file_name) else {
         return missing(path).into_response();
     };
     let mut answer = bytes.into_response();

@@ -36,7 +36,7 @@ impl Console {
                 "`{}` is not a loopback address and port like 127.0.0.1:7446",
                 config.listen
             );
-            return Err(refused(ErrorCode::InvalidValue, "listen", text));
+            return Err(api_error(ErrorCode::InvalidValue, "listen", text));
         };
         let token =
             config.token_file.as_ref().map(|file| Token::load(file, "console", "token_file"));
@@ -53,7 +53,7 @@ impl Console {
     /// # Errors
     /// Another process listens on it, or it is not an address of the host.
     pub fn probe(&self) -> Result<(), ApiError> {
-        std::net::TcpListener::bind(self.address).map(drop).map_err(|error| self.taken(&error))
+        std::net::TcpListener::bind(self.address).map(drop).map_err(|error| self.bind_error(&error))
     }
 
     /// Binds the address and listens.
@@ -61,13 +61,13 @@ impl Console {
     /// # Errors
     /// The address cannot be bound.
     pub async fn bind(&self) -> Result<TcpListener, ApiError> {
-        TcpListener::bind(self.address).await.map_err(|error| self.taken(&error))
+        TcpListener::bind(self.address).await.map_err(|error| self.bind_error(&error))
     }
 
-    fn taken(&self, error: &std::io::Error) -> ApiError {
+    fn bind_error(&self, error: &std::io::Error) -> ApiError {
         let remedy = remedy::for_listener(error, "console");
         let text = format!("cannot listen on {}: {error}; {remedy}", self.address);
-        refused(ErrorCode::HostError, "listen", text)
+        api_error(ErrorCode::HostError, "listen", text)
     }
 
     /// Creates a code for one login within `CODE_SPAN`.
@@ -110,6 +110,6 @@ impl ConsoleInService {
     }
 }
 
-fn refused(code: ErrorCode, field: &str, text: String) -> ApiError {
+fn api_error(code: ErrorCode, field: &str, text: String) -> ApiError {
     ApiError::new(code, text).about("console").field(field)
 }

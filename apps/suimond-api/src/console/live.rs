@@ -80,7 +80,9 @@ fn is_topic(topic: &str) -> bool {
     LISTS.contains(&topic)
         || NAMED.contains(&topic)
         || topic == EVENTS
-        || topic.split_once('/').is_some_and(|(of, name)| NAMED.contains(&of) && is_name(name))
+        || topic
+            .split_once('/')
+            .is_some_and(|(topic_kind, name)| NAMED.contains(&topic_kind) && is_name(name))
 }
 
 /// Follows topics until the session or the daemon ends.
@@ -116,7 +118,7 @@ pub(super) async fn follow(
 
 struct Follower {
     state: ConsoleState,
-    news: Notifications,
+    notifications: Notifications,
     session: String,
     topics: Vec<String>,
     /// Last response sent of each topic.
@@ -132,21 +134,31 @@ impl Follower {
         let mut ticks = interval(PERIOD);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let last = state.api.node.last_events(0, &EventFilter::default()).seen;
-        let seen = topics.iter().any(|topic| topic == EVENTS).then_some(last);
+        let last_seen = topics.iter().any(|topic| topic == EVENTS).then_some(last);
         topics.retain(|topic| topic != EVENTS);
-        let news = state.api.notifications.clone();
-        let (sent, said) = (BTreeMap::new(), Instant::now());
-        Self { state, news, session, topics, sent, ticks, seen, last_sent: said }
+        let notifications = state.api.notifications.clone();
+        let (sent_versions, last_sent) = (BTreeMap::new(), Instant::now());
+        Self {
+            state,
+            notifications,
+            session,
+            topics,
+            sent: sent_versions,
+            ticks,
+            seen: last_seen,
+            last_sent,
+        }
     }
 
     /// Returns the next text to send; `None` at the end.
     async fn next_text(&mut self) -> Option<String> {
         loop {
-            let mut ended = self.news.ended.clone();
+            let mut end_receiver = self.notifications.ended.clone();
             tokio::select! {
                 _ = self.ticks.tick() => {}
-                changed = self.news.events.changed(), if self.seen.is_some() => changed.ok()?,
-                _ = ended.wait_for(|ended| *ended) => return None,
+                changed = self.notifications.events.changed(), if self.seen.is_some() =>
+                    changed.ok()?,
+                _ = end_receiver.wait_for(|end_receiver| *end_receiver) => return None,
             }
             if !self.state.console.logins().is_session(Instant::now(), &self.session) {
                 return None;
@@ -166,9 +178,9 @@ impl Follower {
     }
 
     fn new_events(&mut self) -> String {
-        let Some(seen) = &mut self.seen else { return String::new() };
-        let page = self.state.api.node.events(*seen, EVENTS_MAX, &EventFilter::default());
-        *seen = page.seen;
+        let Some(last_seen) = &mut self.seen else { return String::new() };
+        let page = self.state.api.node.events(*last_seen, EVENTS_MAX, &EventFilter::default());
+        *last_seen = page.seen;
         let events = page.events.into_iter().map(Event::with_new_names);
         let lines = events.filter_map(|event| serde_json::to_string(&event).ok());
         lines.map(|line| event(EVENTS, &line)).collect()

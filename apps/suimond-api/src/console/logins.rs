@@ -72,10 +72,10 @@ impl Logins {
     }
 
     /// Consumes a one-time login code. Returns true if it was valid.
-    pub(super) fn use_code(&mut self, now: Instant, shown: &str) -> bool {
+    pub(super) fn use_code(&mut self, now: Instant, shown_code: &str) -> bool {
         self.codes.retain(|code| now < code.until);
-        let found = self.codes.iter().position(|code| code.secret.is(shown));
-        found.map(|at| self.codes.remove(at)).is_some()
+        let position = self.codes.iter().position(|code| code.secret.matches(shown_code));
+        position.map(|position| self.codes.remove(position)).is_some()
     }
 
     /// Creates a session after a successful login.
@@ -93,23 +93,27 @@ impl Logins {
     }
 
     /// Returns true if both values belong to one valid session, and extends its validity.
-    pub(super) fn renew(&mut self, now: Instant, shown: &Credentials<&str>) -> bool {
+    pub(super) fn renew(&mut self, now: Instant, credentials: &Credentials<&str>) -> bool {
         self.end_expired(now);
-        let Some(at) = self.find(shown.cookie) else { return false };
-        if !self.sessions.get(at).is_some_and(|session| session.secret.is(shown.secret)) {
+        let Some(position) = self.find(credentials.cookie) else { return false };
+        if !self
+            .sessions
+            .get(position)
+            .is_some_and(|session| session.secret.matches(credentials.secret))
+        {
             return false;
         }
-        self.extend(now, shown.cookie)
+        self.extend(now, credentials.cookie)
     }
 
     /// Extends the validity of the session of a connection that has sent both values before. Returns
     /// true if the session is valid.
     pub(super) fn extend(&mut self, now: Instant, cookie: &str) -> bool {
         self.end_expired(now);
-        let Some(at) = self.find(cookie) else { return false };
-        let mut found = self.sessions.remove(at);
-        found.until = now + SESSION_SPAN;
-        self.sessions.push(found);
+        let Some(position) = self.find(cookie) else { return false };
+        let mut session = self.sessions.remove(position);
+        session.until = now + SESSION_SPAN;
+        self.sessions.push(session);
         true
     }
 
@@ -132,8 +136,10 @@ impl Logins {
     ) -> Result<Option<String>, Errno> {
         let secret = Secret::new()?;
         self.end_expired(now);
-        let at = self.find(cookie);
-        let Some(session) = at.and_then(|at| self.sessions.get_mut(at)) else { return Ok(None) };
+        let position = self.find(cookie);
+        let Some(session) = position.and_then(|position| self.sessions.get_mut(position)) else {
+            return Ok(None);
+        };
         let text = secret.0.clone();
         session.tickets.retain(|ticket| now < ticket.until);
         make_room(&mut session.tickets, TICKETS_MAX);
@@ -145,21 +151,26 @@ impl Logins {
     pub(super) fn use_ticket(
         &mut self,
         now: Instant,
-        shown: &Credentials<&str>,
+        credentials: &Credentials<&str>,
         path: &str,
     ) -> bool {
         self.end_expired(now);
-        let at = self.find(shown.cookie);
-        let Some(session) = at.and_then(|at| self.sessions.get_mut(at)) else { return false };
+        let position = self.find(credentials.cookie);
+        let Some(session) = position.and_then(|position| self.sessions.get_mut(position)) else {
+            return false;
+        };
         session.tickets.retain(|ticket| now < ticket.until);
-        let found = session.tickets.iter().position(|ticket| ticket.secret.is(shown.secret));
-        found.map(|at| session.tickets.remove(at)).is_some_and(|ticket| ticket.path == path)
+        let position =
+            session.tickets.iter().position(|ticket| ticket.secret.matches(credentials.secret));
+        position
+            .map(|position| session.tickets.remove(position))
+            .is_some_and(|ticket| ticket.path == path)
     }
 
     /// Ends the session with this cookie.
     pub(super) fn end_session(&mut self, cookie: &str) {
-        if let Some(at) = self.find(cookie) {
-            self.sessions.remove(at);
+        if let Some(position) = self.find(cookie) {
+            self.sessions.remove(position);
         }
     }
 
@@ -168,7 +179,7 @@ impl Logins {
     }
 
     fn find(&self, cookie: &str) -> Option<usize> {
-        self.sessions.iter().position(|session| session.cookie.is(cookie))
+        self.sessions.iter().position(|session| session.cookie.matches(cookie))
     }
 }
 
@@ -183,15 +194,15 @@ impl Secret {
         Ok(Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
     }
 
-    fn is(&self, shown: &str) -> bool {
-        bool::from(self.0.as_bytes().ct_eq(shown.as_bytes()))
+    fn matches(&self, secret: &str) -> bool {
+        bool::from(self.0.as_bytes().ct_eq(secret.as_bytes()))
     }
 }
 
-/// Removes the first element if there are `most`.
-fn make_room<T>(of: &mut Vec<T>, most: usize) {
-    if of.len() >= most {
-        of.remove(0);
+/// Removes the first element if there are `max_len`.
+fn make_room<T>(entries: &mut Vec<T>, max_len: usize) {
+    if entries.len() >= max_len {
+        entries.remove(0);
     }
 }
 

@@ -1,7 +1,7 @@
 use super::*;
 
-fn shown(of: &Credentials<String>) -> Credentials<&str> {
-    Credentials { cookie: &of.cookie, secret: &of.secret }
+fn borrowed(credentials: &Credentials<String>) -> Credentials<&str> {
+    Credentials { cookie: &credentials.cookie, secret: &credentials.secret }
 }
 
 #[test]
@@ -12,9 +12,9 @@ fn a_code_logs_in_once_and_for_a_minute() {
     assert!(!logins.use_code(now, &code[1..]) && !logins.use_code(now, ""));
     assert!(logins.use_code(now, &code));
     assert!(!logins.use_code(now, &code), "used up");
-    let late = logins.new_code(now).unwrap();
-    assert_ne!(late, code);
-    assert!(!logins.use_code(now + CODE_SPAN, &late));
+    let late_code = logins.new_code(now).unwrap();
+    assert_ne!(late_code, code);
+    assert!(!logins.use_code(now + CODE_SPAN, &late_code));
 }
 
 #[test]
@@ -26,16 +26,16 @@ fn a_session_lasts_while_it_is_used_and_no_longer_than_wanted() {
     assert!(!logins.renew(now, &of_code), "a code is no session");
     for _ in 0..3 {
         now += SESSION_SPAN - Duration::from_secs(1);
-        assert!(logins.renew(now, &shown(&session)));
+        assert!(logins.renew(now, &borrowed(&session)));
     }
-    let late = now + SESSION_SPAN - Duration::from_secs(1);
-    assert!(logins.is_session(late, &session.cookie));
-    assert!(!logins.is_session(late + Duration::from_secs(1), &session.cookie));
+    let before_end = now + SESSION_SPAN - Duration::from_secs(1);
+    assert!(logins.is_session(before_end, &session.cookie));
+    assert!(!logins.is_session(before_end + Duration::from_secs(1), &session.cookie));
     let session = logins.new_session(now).unwrap();
-    assert!(!logins.renew(now + SESSION_SPAN, &shown(&session)));
+    assert!(!logins.renew(now + SESSION_SPAN, &borrowed(&session)));
     let session = logins.new_session(now).unwrap();
     logins.end_session(&session.cookie);
-    assert!(!logins.renew(now, &shown(&session)));
+    assert!(!logins.renew(now, &borrowed(&session)));
 }
 
 #[test]
@@ -48,11 +48,11 @@ fn a_cookie_without_the_secret_of_the_same_session_is_worth_nothing() {
     }
     let swapped = Credentials { cookie: first.secret.as_str(), secret: first.cookie.as_str() };
     assert!(!logins.renew(now, &swapped));
-    assert!(logins.renew(now, &shown(&first)) && logins.renew(now, &shown(&second)));
+    assert!(logins.renew(now, &borrowed(&first)) && logins.renew(now, &borrowed(&second)));
     // A cookie alone does not extend its session.
-    let late = now + SESSION_SPAN - Duration::from_secs(1);
-    assert!(logins.is_session(late, &first.cookie));
-    assert!(!logins.is_session(late + Duration::from_secs(1), &first.cookie));
+    let before_end = now + SESSION_SPAN - Duration::from_secs(1);
+    assert!(logins.is_session(before_end, &first.cookie));
+    assert!(!logins.is_session(before_end + Duration::from_secs(1), &first.cookie));
 }
 
 #[test]
@@ -64,23 +64,23 @@ fn a_ticket_is_for_one_use_of_one_path_by_one_session_for_half_a_minute() {
         logins.use_ticket(now + after, &Credentials { cookie, secret: ticket }, path)
     };
     let (zero, last) = (Duration::ZERO, TICKET_SPAN - Duration::from_millis(1));
-    let good = ticket(&mut logins).unwrap();
-    assert!(!used(&mut logins, zero, &second, &good, "/a"), "another session's");
-    assert!(used(&mut logins, last, &first, &good, "/a"));
-    assert!(!used(&mut logins, last, &first, &good, "/a"), "used");
-    let elsewhere = ticket(&mut logins).unwrap();
-    assert!(!used(&mut logins, zero, &first, &elsewhere, "/b"));
-    assert!(!used(&mut logins, zero, &first, &elsewhere, "/a"), "used up by the attempt");
-    let late = ticket(&mut logins).unwrap();
-    assert!(!used(&mut logins, TICKET_SPAN, &first, &late, "/a"));
+    let valid_ticket = ticket(&mut logins).unwrap();
+    assert!(!used(&mut logins, zero, &second, &valid_ticket, "/a"), "another session's");
+    assert!(used(&mut logins, last, &first, &valid_ticket, "/a"));
+    assert!(!used(&mut logins, last, &first, &valid_ticket, "/a"), "used");
+    let other_ticket = ticket(&mut logins).unwrap();
+    assert!(!used(&mut logins, zero, &first, &other_ticket, "/b"));
+    assert!(!used(&mut logins, zero, &first, &other_ticket, "/a"), "used up by the attempt");
+    let late_ticket = ticket(&mut logins).unwrap();
+    assert!(!used(&mut logins, TICKET_SPAN, &first, &late_ticket, "/a"));
     assert_eq!(logins.new_ticket(now, "none", "/a".to_owned()), Ok(None));
     // The oldest of too many is replaced.
-    let all: Vec<_> = (0..=TICKETS_MAX).map(|_| ticket(&mut logins).unwrap()).collect();
-    assert!(!used(&mut logins, zero, &first, &all[0], "/a"));
-    assert!(all[1..].iter().all(|one| used(&mut logins, zero, &first, one, "/a")));
-    let ended = ticket(&mut logins).unwrap();
+    let tickets: Vec<_> = (0..=TICKETS_MAX).map(|_| ticket(&mut logins).unwrap()).collect();
+    assert!(!used(&mut logins, zero, &first, &tickets[0], "/a"));
+    assert!(tickets[1..].iter().all(|ticket| used(&mut logins, zero, &first, ticket, "/a")));
+    let ended_ticket = ticket(&mut logins).unwrap();
     logins.end_session(&first);
-    assert!(!used(&mut logins, zero, &first, &ended, "/a"));
+    assert!(!used(&mut logins, zero, &first, &ended_ticket, "/a"));
 }
 
 #[test]
@@ -91,9 +91,9 @@ fn codes_and_sessions_are_bounded_and_the_one_used_longest_ago_goes() {
     for _ in 2..SESSIONS_MAX {
         logins.new_session(now).unwrap();
     }
-    assert!(logins.renew(now, &shown(&first)));
+    assert!(logins.renew(now, &borrowed(&first)));
     logins.new_session(now).unwrap();
-    assert!(logins.renew(now, &shown(&first)) && !logins.renew(now, &shown(&second)));
+    assert!(logins.renew(now, &borrowed(&first)) && !logins.renew(now, &borrowed(&second)));
     for _ in 0..2 * CODES_MAX {
         logins.new_code(now).unwrap();
     }

@@ -49,7 +49,7 @@ pub(super) async fn open(
         let error = ApiError::new(ErrorCode::PermissionDenied, text);
         return Err(ErrorResponse::with_status(StatusCode::FORBIDDEN, error));
     }
-    let place = state.console.without_secret.clone().try_acquire_owned().map_err(|_| {
+    let slot = state.console.without_secret.clone().try_acquire_owned().map_err(|_| {
         let text = format!(
             "{WITHOUT_SECRET_MAX} connections have not sent the secret of their session; try again \
              in {} s",
@@ -63,8 +63,8 @@ pub(super) async fn open(
     Ok(upgrade.on_upgrade(move |socket| async move {
         let (mut page, mut typed) = socket.split();
         let has_secret = has_secret(&state, &session, &mut typed).await;
-        drop(place);
-        let ended = if has_secret {
+        drop(slot);
+        let failure = if has_secret {
             match line(&state, &name).await {
                 Ok(line) => copy(&state, &session, line, (&mut page, typed)).await,
                 Err(failure) => Some(failure),
@@ -74,7 +74,7 @@ pub(super) async fn open(
                         returned it";
             Some(ApiError::new(ErrorCode::Unauthorized, text).into())
         };
-        if let Some(failure) = ended {
+        if let Some(failure) = failure {
             let text = serde_json::to_string(&failure.into_body()).unwrap_or_default();
             let _ = timeout(WRITE_LIMIT, page.send(Message::text(text))).await;
         }
@@ -98,17 +98,17 @@ async fn has_secret(
         }
     };
     let Ok(Some(secret)) = timeout(SECRET_TIMEOUT, first).await else { return false };
-    let shown = Credentials { cookie, secret: secret.as_str() };
-    state.console.logins().renew(Instant::now(), &shown)
+    let credentials = Credentials { cookie, secret: secret.as_str() };
+    state.console.logins().renew(Instant::now(), &credentials)
 }
 
 async fn line(state: &ConsoleState, name: &str) -> Result<LocalEnd, ErrorResponse> {
     let name = name_in_path::<VmConfig>(name)?;
-    let about = format!("vm/{name}");
+    let subject = format!("vm/{name}");
     let line = state.api.call_blocking(move |node| node.vm_console(&name)).await?;
     local(line).map_err(|error| {
         let text = format!("the serial console cannot be opened: {error}; retry");
-        ApiError::new(ErrorCode::HostError, text).about(about).into()
+        ApiError::new(ErrorCode::HostError, text).about(subject).into()
     })
 }
 
@@ -121,10 +121,10 @@ async fn copy(
     (page, typed): (&mut SplitSink<WebSocket, Message>, SplitStream<WebSocket>),
 ) -> Option<ErrorResponse> {
     let (reads, writes) = tokio::io::split(line);
-    let mut news = state.api.notifications.clone();
+    let mut notifications = state.api.notifications.clone();
     tokio::select! {
         () = copy_output(reads, page) => {
-            Some(ended(
+            Some(conflict_error(
                 "the VM closed its serial console because it ended or was restarted; open it \
                  again"))
         }
@@ -132,20 +132,20 @@ async fn copy(
         () = no_session(state, session) => {
             Some(ApiError::new(ErrorCode::Unauthorized, access_check::LOG_IN).into())
         }
-        () = news.wait_end() => Some(ended(
+        () = notifications.wait_end() => Some(conflict_error(
             "the daemon is stopping; open the serial console again when it runs")),
     }
 }
 
-fn ended(text: &str) -> ErrorResponse {
+fn conflict_error(text: &str) -> ErrorResponse {
     ApiError::new(ErrorCode::Conflict, text).into()
 }
 
 /// Copies output of the VM to the page until the VM closes or the page accepts no more data.
-async fn copy_output(mut from: impl AsyncRead + Unpin, page: &mut SplitSink<WebSocket, Message>) {
+async fn copy_output(mut output: impl AsyncRead + Unpin, page: &mut SplitSink<WebSocket, Message>) {
     let mut buffer = vec![0; SHOWN_BYTES];
     loop {
-        let count = from.read(&mut buffer).await.unwrap_or_default();
+        let count = output.read(&mut buffer).await.unwrap_or_default();
         let Some(bytes) = buffer.get(..count).filter(|bytes| !bytes.is_empty()) else { return };
         let message = Message::Binary(Bytes::copy_from_slice(bytes));
         if !matches!(timeout(WRITE_LIMIT, page.send(message)).await, Ok(Ok(()))) {
@@ -154,12 +154,12 @@ async fn copy_output(mut from: impl AsyncRead + Unpin, page: &mut SplitSink<WebS
     }
 }
 
-/// Copies input of the page to the VM until the page closes, the VM accepts no more data, or `may`
-/// returns false.
+/// Copies input of the page to the VM until the page closes, the VM accepts no more data, or
+/// `is_permitted` returns false.
 async fn copy_input(
     mut typed: SplitStream<WebSocket>,
-    mut to: impl AsyncWrite + Unpin,
-    may: impl Fn() -> bool,
+    mut input: impl AsyncWrite + Unpin,
+    is_permitted: impl Fn() -> bool,
 ) {
     while let Some(Ok(message)) = typed.next().await {
         let bytes = match message {
@@ -168,15 +168,17 @@ async fn copy_input(
             // The page sends no text; pings are answered by the library.
             _ => continue,
         };
-        if !may() || !matches!(timeout(WRITE_LIMIT, to.write_all(&bytes)).await, Ok(Ok(()))) {
+        if !is_permitted()
+            || !matches!(timeout(WRITE_LIMIT, input.write_all(&bytes)).await, Ok(Ok(())))
+        {
             return;
         }
     }
 }
 
 async fn no_session(state: &ConsoleState, session: &str) {
-    let mut looks = interval(CHECK_INTERVAL);
+    let mut checks = interval(CHECK_INTERVAL);
     while state.console.logins().is_session(Instant::now(), session) {
-        looks.tick().await;
+        checks.tick().await;
     }
 }

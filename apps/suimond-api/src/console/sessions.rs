@@ -59,7 +59,9 @@ pub(super) async fn log_in(
         }
     };
     let is_code = |code: &str| console.logins().use_code(Instant::now(), code);
-    let is_token = |token: &str| console.token.as_ref().is_some_and(|of| of.is(token.as_bytes()));
+    let is_token = |token: &str| {
+        console.token.as_ref().is_some_and(|console_token| console_token.matches(token.as_bytes()))
+    };
     let is_right = match &login {
         Login::Code(code) => is_code(code),
         Login::Token(token) => is_token(token),

@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn tickets_are_for_reports_only() {
         assert!(is_loaded_by_address("/1.0/lab/runs/vmq-teaming-20260102T030405/report"));
-        let long = format!("/1.0/lab/runs/{}/report", "x".repeat(PATH_BYTES_MAX));
+        let long_path = format!("/1.0/lab/runs/{}/report", "x".repeat(PATH_BYTES_MAX));
         for path in [
             "",
             "/1.0/config",
@@ -86,7 +86,7 @@ mod tests {
             "/1.0/lab/runs/a/b/report",
             "/1.0/lab/runs/a/report?x=1",
             "/1.0/vms/web/console",
-            &long,
+            &long_path,
         ] {
             assert!(!is_loaded_by_address(path), "{path}");
         }

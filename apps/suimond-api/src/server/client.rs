@@ -14,8 +14,8 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub(super) const fn new(peer: Option<IpAddr>, place: Arc<Slot>) -> Self {
-        Self { peer, slot: place }
+    pub(super) const fn new(peer: Option<IpAddr>, slot: Arc<Slot>) -> Self {
+        Self { peer, slot }
     }
 
     /// Returns the address of the peer; `None` for a local socket.

@@ -17,7 +17,7 @@ pub(super) struct Connections(Arc<Shared>);
 
 struct Shared {
     connections_max: usize,
-    all: Mutex<All>,
+    table: Mutex<All>,
     /// Signals that a connection ended or became idle.
     changed: Notify,
 }
@@ -41,65 +41,65 @@ struct Entry {
 impl Connections {
     pub(super) fn new(connections_max: usize) -> Self {
         let changed = Notify::new();
-        Self(Arc::new(Shared { connections_max, all: Mutex::default(), changed }))
+        Self(Arc::new(Shared { connections_max, table: Mutex::default(), changed }))
     }
 
     /// Reserves a slot for a new connection, which starts idle. Waits only if no connection is
     /// idle. Cancellation safe.
     pub(super) async fn slot(&self) -> Slot {
         loop {
-            if let Some(place) = self.try_place() {
-                return place;
+            if let Some(slot) = self.try_place() {
+                return slot;
             }
             self.0.changed.notified().await;
         }
     }
 
     fn try_place(&self) -> Option<Slot> {
-        let mut all = self.0.all();
-        if all.entries.len() >= self.0.connections_max {
-            let idle = all.entries.iter().filter(|(_, entry)| entry.busy == 0);
+        let mut table = self.0.lock();
+        if table.entries.len() >= self.0.connections_max {
+            let idle = table.entries.iter().filter(|(_, entry)| entry.busy == 0);
             let (id, _) = idle.min_by_key(|(_, entry)| entry.idle_since)?;
             let id = *id;
-            all.entries.remove(&id)?.turned_away.notify_one();
+            table.entries.remove(&id)?.turned_away.notify_one();
         }
-        let id = all.next_round();
+        let id = table.next_round();
         let turned_away = Arc::new(Notify::new());
         let entry =
             Entry { busy: 0, idle_since: id, is_upgraded: false, turned_away: turned_away.clone() };
-        all.entries.insert(id, entry);
+        table.entries.insert(id, entry);
         Some(Slot { shared: self.0.clone(), id, turned_away })
     }
 
     /// Returns when there is no connection.
     pub(super) async fn wait_end(&self) {
-        while !self.0.all().entries.is_empty() {
+        while !self.0.lock().entries.is_empty() {
             self.0.changed.notified().await;
         }
     }
 }
 
 impl Shared {
-    fn all(&self) -> MutexGuard<'_, All> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, All> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Begins an activity of a connection.
     fn begin(&self, id: u64) {
-        if let Some(entry) = self.all().entries.get_mut(&id) {
+        if let Some(entry) = self.lock().entries.get_mut(&id) {
             entry.busy = entry.busy.saturating_add(1);
         }
     }
 
     /// Ends an activity of a connection, which is idle from now on if it was the last.
     fn end(&self, id: u64) {
-        let mut all = self.all();
-        let turn = all.next_round();
-        if let Some(entry) = all.entries.get_mut(&id) {
+        let mut table = self.lock();
+        let round = table.next_round();
+        if let Some(entry) = table.entries.get_mut(&id) {
             entry.busy = entry.busy.saturating_sub(1);
-            entry.idle_since = turn;
+            entry.idle_since = round;
         }
-        drop(all);
+        drop(table);
         self.changed.notify_one();
     }
 }
@@ -132,9 +132,9 @@ impl Slot {
 
     /// Reserves one of the [`UPGRADED_MAX`] upgrades. Returns false if there is none left.
     pub(super) fn begin_upgrade(&self) -> bool {
-        let mut all = self.shared.all();
-        let count = all.entries.values().filter(|entry| entry.is_upgraded).count();
-        match all.entries.get_mut(&self.id) {
+        let mut table = self.shared.lock();
+        let count = table.entries.values().filter(|entry| entry.is_upgraded).count();
+        match table.entries.get_mut(&self.id) {
             Some(entry) if count < UPGRADED_MAX => entry.is_upgraded = true,
             _ => return false,
         }
@@ -143,7 +143,7 @@ impl Slot {
 
     /// Ends what [`Self::begin_upgrade`] began. An upgraded connection is busy until its end.
     pub(super) fn end_upgrade(&self, is_upgraded: bool) {
-        if let Some(entry) = self.shared.all().entries.get_mut(&self.id) {
+        if let Some(entry) = self.shared.lock().entries.get_mut(&self.id) {
             entry.is_upgraded = is_upgraded;
             if is_upgraded {
                 entry.busy = entry.busy.saturating_add(1);
@@ -160,7 +160,7 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.shared.all().entries.remove(&self.id);
+        self.shared.lock().entries.remove(&self.id);
         self.shared.changed.notify_one();
     }
 }

@@ -44,13 +44,13 @@ where
             return Box::pin(async move { Ok(attended(too_many_upgrades(), busy)) });
         }
         let answer = self.service.call(request);
-        let place = Arc::clone(&self.slot);
+        let slot = Arc::clone(&self.slot);
         Box::pin(async move {
             let answer = answer.await;
             if asks_for_upgrade {
                 let switches =
                     |answer: &Response<Body>| answer.status() == StatusCode::SWITCHING_PROTOCOLS;
-                place.end_upgrade(answer.as_ref().is_ok_and(switches));
+                slot.end_upgrade(answer.as_ref().is_ok_and(switches));
             }
             Ok(attended(answer?, busy))
         })

@@ -27,8 +27,8 @@ struct BlockedWrite {
 
 impl<C> WriteTimeout<C> {
     /// Wraps a connection. `timeout` is the longest time for which the peer may accept no data.
-    pub(super) fn new(connection: C, place: Arc<Slot>, timeout: Duration) -> Self {
-        Self { connection, slot: place, timeout, waiting: None }
+    pub(super) fn new(connection: C, slot: Arc<Slot>, timeout: Duration) -> Self {
+        Self { connection, slot, timeout, waiting: None }
     }
 
     /// Returns the result of a write, or an error if writes have been blocked for too long.
@@ -41,10 +41,10 @@ impl<C> WriteTimeout<C> {
             self.waiting = None;
             return written;
         }
-        let Self { slot: place, timeout, .. } = self;
+        let Self { slot, timeout, .. } = self;
         let waiting = self.waiting.get_or_insert_with(|| BlockedWrite {
             until: Box::pin(tokio::time::sleep(*timeout)),
-            _busy: place.begin(),
+            _busy: slot.begin(),
         });
         waiting.until.as_mut().poll(context).map(|()| {
             let text = format!("the peer has read nothing for {} s", timeout.as_secs());
@@ -95,7 +95,7 @@ impl<C: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<C> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let ended = Pin::new(&mut self.connection).poll_shutdown(context);
-        self.bounded(context, ended)
+        let shutdown = Pin::new(&mut self.connection).poll_shutdown(context);
+        self.bounded(context, shutdown)
     }
 }

@@ -61,45 +61,45 @@ impl Server {
         let (config, _) = complete(directory.path());
         let (_, tokens) = TcpApi::load(&config).unwrap().bind().await.unwrap();
         let (connect, arrived) = mpsc::unbounded_channel();
-        let (sender, news) = NotificationSender::new();
+        let (sender, notifications) = NotificationSender::new();
         let router = Router::new().route("/", get(|| async { "permitted" }));
         let router = guarded(router, tokens, AccessFailures::default());
-        tokio::spawn(serve(InMemory(Mutex::new(arrived)), router, news));
+        tokio::spawn(serve(InMemory(Mutex::new(arrived)), router, notifications));
         Self { connect, guesses: AtomicU64::default(), _news: sender }
     }
 
     /// Sends a request of a peer with this token.
-    async fn ask(&self, peer: &str, token: &str) -> DuplexStream {
-        let (mut ours, theirs) = tokio::io::duplex(ROOM_BYTES);
-        self.connect.send((theirs, peer.parse().unwrap())).unwrap();
+    async fn send_request(&self, peer: &str, token: &str) -> DuplexStream {
+        let (mut client_end, server_end) = tokio::io::duplex(ROOM_BYTES);
+        self.connect.send((server_end, peer.parse().unwrap())).unwrap();
         let head = format!("GET / HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\r\n");
-        ours.write_all(head.as_bytes()).await.unwrap();
-        ours
+        client_end.write_all(head.as_bytes()).await.unwrap();
+        client_end
     }
 
     /// Sends a request of a peer with a wrong token that differs from all before.
     async fn guess(&self, peer: &str) -> DuplexStream {
         let number = self.guesses.fetch_add(1, Ordering::Relaxed);
-        self.ask(peer, &format!("guess-{number}")).await
+        self.send_request(peer, &format!("guess-{number}")).await
     }
 
     /// Returns the status of a guess's response, and the time until the connection was closed.
-    async fn refused(&self, peer: &str) -> (String, Duration) {
-        let began = Instant::now();
+    async fn rejected_guess(&self, peer: &str) -> (String, Duration) {
+        let started = Instant::now();
         let mut stream = self.guess(peer).await;
-        let mut all = String::new();
-        stream.read_to_string(&mut all).await.unwrap();
-        (all.chars().skip("HTTP/1.1 ".len()).take(3).collect(), began.elapsed())
+        let mut content = String::new();
+        stream.read_to_string(&mut content).await.unwrap();
+        (content.chars().skip("HTTP/1.1 ".len()).take(3).collect(), started.elapsed())
     }
 
     /// Checks that the right token of a peer is accepted without delay.
     async fn is_permitted_at_once(&self, peer: &str) {
-        let began = Instant::now();
-        let mut stream = self.ask(peer, TOKEN).await;
+        let started = Instant::now();
+        let mut stream = self.send_request(peer, TOKEN).await;
         let mut status = [0; 12];
         stream.read_exact(&mut status).await.unwrap();
         assert_eq!(&status, b"HTTP/1.1 200");
-        assert_eq!(began.elapsed(), Duration::ZERO, "{peer} was delayed");
+        assert_eq!(started.elapsed(), Duration::ZERO, "{peer} was delayed");
     }
 }
 
@@ -108,22 +108,22 @@ async fn each_wrong_token_of_a_peer_takes_longer_and_closes_its_connection() {
     let server = Server::start().await;
     for delay_ms in [250, 500, 1000, 2000, 4000, 5000, 5000] {
         let delay = Duration::from_millis(delay_ms);
-        let (status, took) = server.refused("192.0.2.1").await;
+        let (status, elapsed) = server.rejected_guess("192.0.2.1").await;
         assert_eq!(status, "401");
-        assert!((delay..delay + TOLERANCE).contains(&took), "{took:?} instead of {delay:?}");
+        assert!((delay..delay + TOLERANCE).contains(&elapsed), "{elapsed:?} instead of {delay:?}");
     }
-    let (_, took) = server.refused("192.0.2.2").await;
-    assert!(took < Duration::from_millis(250) + TOLERANCE, "another peer: {took:?}");
+    let (_, elapsed) = server.rejected_guess("192.0.2.2").await;
+    assert!(elapsed < Duration::from_millis(250) + TOLERANCE, "another peer: {elapsed:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_client_with_an_outdated_token_learns_of_it_within_its_time_limit() {
     let server = Server::start().await;
     for _ in 0..20 {
-        let began = Instant::now();
-        let mut stream = server.ask("192.0.2.1", "outdated").await;
+        let started = Instant::now();
+        let mut stream = server.send_request("192.0.2.1", "outdated").await;
         stream.read_to_end(&mut Vec::new()).await.unwrap();
-        assert!(began.elapsed() < Duration::from_secs(2) + TOLERANCE, "{:?}", began.elapsed());
+        assert!(started.elapsed() < Duration::from_secs(2) + TOLERANCE, "{:?}", started.elapsed());
     }
 }
 
@@ -134,11 +134,11 @@ async fn guesses_on_many_connections_are_not_faster() {
     for _ in 0..10 {
         streams.push(server.guess("192.0.2.1").await);
     }
-    let began = Instant::now();
+    let started = Instant::now();
     let mut times = Vec::new();
     for stream in &mut streams {
         stream.read_to_end(&mut Vec::new()).await.unwrap();
-        times.push(began.elapsed());
+        times.push(started.elapsed());
     }
     for (time, least_ms) in times.iter().zip([250, 750, 1750, 3750, 7750]) {
         assert!(*time >= Duration::from_millis(least_ms), "{times:?}");

@@ -109,27 +109,34 @@ async fn every_endpoint_is_described_and_every_description_is_an_endpoint() {
     assert_eq!(described, expected);
     for (path, methods) in paths {
         for method in ["get", "put", "post", "patch", "delete"] {
-            let known = methods.get(method).is_some();
-            let place = path
+            let is_known = methods.get(method).is_some();
+            let request_path = path
                 .replace("{name}", "nobody")
                 .replace("{uplink}", "nobody")
                 .replace("{id}", "999")
                 .replace("{port}", "nobody")
                 .replace("{side}", "rx")
                 .replace("{index}", "0");
-            if known && place.contains("events/follow") {
+            if is_known && request_path.contains("events/follow") {
                 continue;
             }
             let verb = method.to_uppercase();
-            let answer = server.send(verb.parse().unwrap(), &place, "{}").await;
+            let answer = server.send(verb.parse().unwrap(), &request_path, "{}").await;
             let status = answer.status().as_u16();
-            assert_eq!(status == 405, !known, "{method} {path}: {status}");
+            assert_eq!(status == 405, !is_known, "{method} {path}: {status}");
             if status == 405 {
                 let allow = answer.headers()["allow"].to_str().unwrap().to_owned();
-                let told = |method: &str| allow.split(',').any(|word| word == method);
-                let right = methods.as_object().unwrap().keys().map(|word| word.to_uppercase());
-                assert!(right.clone().count() > 0 && right.clone().all(|m| told(&m)), "{allow}");
-                assert!(!told(&verb), "{method} {path}: {allow}");
+                let is_allowed = |method: &str| allow.split(',').any(|allowed| allowed == method);
+                let right = methods
+                    .as_object()
+                    .unwrap()
+                    .keys()
+                    .map(|method_name| method_name.to_uppercase());
+                assert!(
+                    right.clone().count() > 0 && right.clone().all(|m| is_allowed(&m)),
+                    "{allow}"
+                );
+                assert!(!is_allowed(&verb), "{method} {path}: {allow}");
             }
             if status >= 400 {
                 let (_, body) = support::json(answer).await;
@@ -175,10 +182,11 @@ async fn a_team_is_added_changed_and_deleted() {
         let uplink = json!({ "name": name, "device": device }).to_string();
         server.change(Method::POST, "/1.0/uplinks", &uplink).await;
     }
-    let both = json!({ "name": "both", "members": ["left", "right"], "mode": "lacp" }).to_string();
-    let (status, plan) = server.call(Method::POST, "/1.0/teams?dry_run=true", &both).await;
+    let team_body =
+        json!({ "name": "both", "members": ["left", "right"], "mode": "lacp" }).to_string();
+    let (status, plan) = server.call(Method::POST, "/1.0/teams?dry_run=true", &team_body).await;
     assert_eq!((status, &plan["steps"][0]["resource"]), (200, &json!("team/both")));
-    server.change(Method::POST, "/1.0/teams", &both).await;
+    server.change(Method::POST, "/1.0/teams", &team_body).await;
     let desired = async || server.get("/1.0/config").await["team"][0].clone();
     assert_eq!(desired().await["members"], json!(["left", "right"]));
     assert_eq!(server.get("/1.0").await["teams"], 1);
@@ -192,15 +200,15 @@ async fn a_team_is_added_changed_and_deleted() {
         (desired().await.get("vmq"), &desired().await["lacp_timer"]),
         (None, &json!("fast"))
     );
-    server.change(Method::PUT, "/1.0/teams/both", &both.replace("lacp", "static")).await;
+    server.change(Method::PUT, "/1.0/teams/both", &team_body.replace("lacp", "static")).await;
     assert_eq!(
         (&desired().await["mode"], desired().await.get("lacp_timer")),
         (&json!("static"), None)
     );
 
-    let refused: [(Method, &str, &str, u16, &str, &str); 6] = [
+    let rejections: [(Method, &str, &str, u16, &str, &str); 6] = [
         (Method::DELETE, "/1.0/uplinks/left", "", 409, "in_use", "uplink/left"),
-        (Method::POST, "/1.0/teams", &both, 409, "already_exists", "team/both"),
+        (Method::POST, "/1.0/teams", &team_body, 409, "already_exists", "team/both"),
         (
             Method::PATCH,
             "/1.0/uplinks/left",
@@ -220,11 +228,15 @@ async fn a_team_is_added_changed_and_deleted() {
         (Method::DELETE, "/1.0/teams/nobody", "", 404, "not_found", "team/nobody"),
         (Method::GET, "/1.0/vmq/nobody", "", 404, "not_found", "vmq/nobody"),
     ];
-    for (method, path, body, status, code, resource) in refused {
-        let (seen, answer) = server.call(method.clone(), path, body).await;
+    for (method, path, body, status, code, resource) in rejections {
+        let (actual_status, answer) = server.call(method.clone(), path, body).await;
         let error = &answer["errors"][0];
-        let place = (error["code"].as_str(), error["resource"].as_str());
-        assert_eq!((seen, place), (status, (Some(code), Some(resource))), "{method} {path}");
+        let error_location = (error["code"].as_str(), error["resource"].as_str());
+        assert_eq!(
+            (actual_status, error_location),
+            (status, (Some(code), Some(resource))),
+            "{method} {path}"
+        );
     }
     server.change(Method::DELETE, "/1.0/teams/both", "").await;
     server.change(Method::DELETE, "/1.0/uplinks/left", "").await;
@@ -332,11 +344,11 @@ fn other_error_cases() -> Vec<ErrorCase> {
 async fn errors_have_a_status_a_code_and_a_place() {
     let server = Server::with_web().await;
     for (method, path, body, status, code, field) in error_cases() {
-        let (seen, answer) = server.call(method.clone(), path, &body).await;
+        let (actual_status, answer) = server.call(method.clone(), path, &body).await;
         let error = &answer["errors"][0];
-        let place = error["field"].as_str();
+        let error_field = error["field"].as_str();
         assert_eq!(
-            (seen, error["code"].as_str(), place.filter(|_| field.is_some())),
+            (actual_status, error["code"].as_str(), error_field.filter(|_| field.is_some())),
             (status, Some(code), field),
             "{method} {path}: {answer}"
         );
@@ -354,9 +366,9 @@ async fn errors_have_a_status_a_code_and_a_place() {
 #[tokio::test(flavor = "multi_thread")]
 async fn events_are_listed_and_followed_until_the_daemon_stops() {
     let server = Server::with_web().await;
-    let all = server.get("/1.0/events").await;
+    let events = server.get("/1.0/events").await;
     let sequences: Vec<u64> =
-        all.as_array().unwrap().iter().map(|e| e["sequence"].as_u64().unwrap()).collect();
+        events.as_array().unwrap().iter().map(|e| e["sequence"].as_u64().unwrap()).collect();
     assert_eq!(sequences, (1..=sequences.len() as u64).collect::<Vec<_>>());
     let last = server.get("/1.0/events?limit=1").await;
     assert_eq!(last[0]["sequence"], json!(sequences.len()));
@@ -386,19 +398,19 @@ async fn a_capture_is_an_operation_that_can_be_cancelled() {
     let mut body = answer.into_body();
     let start = body.frame().await.unwrap().unwrap().into_data().unwrap();
     assert_eq!(start[..4], [0x0a, 0x0d, 0x0d, 0x0a]);
-    let (status, refused) = server.call(Method::GET, "/1.0/nics/web/capture", "").await;
-    assert_eq!((status, &refused["errors"][0]["code"]), (409, &json!("conflict")));
+    let (status, rejection) = server.call(Method::GET, "/1.0/nics/web/capture", "").await;
+    assert_eq!((status, &rejection["errors"][0]["code"]), (409, &json!("conflict")));
     server.call(Method::DELETE, &format!("/1.0/operations/{id}"), "").await;
-    let rest = body.collect().await.unwrap().to_bytes();
-    assert_eq!(rest[..4], 5_u32.to_le_bytes(), "the statistics that end a capture");
-    let ended = server.get(&format!("/1.0/operations/{id}/wait")).await;
-    assert_eq!(ended["state"], "cancelled");
+    let remaining = body.collect().await.unwrap().to_bytes();
+    assert_eq!(remaining[..4], 5_u32.to_le_bytes(), "the statistics that end a capture");
+    let operation = server.get(&format!("/1.0/operations/{id}/wait")).await;
+    assert_eq!(operation["state"], "cancelled");
     // A closed reader ends its capture.
     let answer = server.send(Method::GET, "/1.0/nics/web/capture", "").await;
     let id = answer.headers()["suimon-operation"].to_str().unwrap().to_owned();
     drop(answer);
-    let ended = server.get(&format!("/1.0/operations/{id}/wait")).await;
-    assert_eq!(ended["state"], "succeeded");
+    let operation = server.get(&format!("/1.0/operations/{id}/wait")).await;
+    assert_eq!(operation["state"], "succeeded");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -81,7 +81,7 @@ async fn lines_are_for_arrivals_that_wait_and_for_who_asks_by_their_protocol() {
         assert_eq!(status, 426, "{answer}");
         let message = answer["errors"][0]["message"].as_str().unwrap();
         assert!(message.contains(&format!("Upgrade: {protocol}")), "{message}");
-        for (asked, wanted) in [("websocket", 426..427), (protocol, 404..410)] {
+        for (protocol_name, expected_statuses) in [("websocket", 426..427), (protocol, 404..410)] {
             let stream = tokio::net::UnixStream::connect(&server.socket).await.unwrap();
             let (mut sender, connection) =
                 hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
@@ -89,12 +89,12 @@ async fn lines_are_for_arrivals_that_wait_and_for_who_asks_by_their_protocol() {
             let request = Request::get(&path)
                 .header("host", "suimond")
                 .header("connection", "upgrade")
-                .header("upgrade", asked)
+                .header("upgrade", protocol_name)
                 .body(Empty::<Bytes>::new());
             let answer = sender.send_request(request.unwrap()).await.unwrap();
             let status = answer.status().as_u16();
             let body = answer.into_body().collect().await.unwrap().to_bytes();
-            assert!(wanted.contains(&status), "{status} {body:?}");
+            assert!(expected_statuses.contains(&status), "{status} {body:?}");
         }
     }
 }

@@ -53,30 +53,30 @@ struct Server {
 impl Server {
     fn start() -> Self {
         let (connect, accepted) = mpsc::unbounded_channel();
-        let (sender, news) = NotificationSender::new();
+        let (sender, notifications) = NotificationSender::new();
         let follow = || async {
-            let words = futures_util::stream::unfold((), |()| async {
+            let chunks = futures_util::stream::unfold((), |()| async {
                 tokio::time::sleep(SAYS_EVERY).await;
                 Some((Ok::<_, io::Error>(Bytes::from_static(b"word\n")), ()))
             });
-            Body::from_stream(words)
+            Body::from_stream(chunks)
         };
         let router = Router::new()
             .route("/short", get(|| async { "short" }))
             .route("/large", get(|| async { vec![b'x'; LARGE_BYTES] }))
             .route("/follow", get(follow))
             .route("/upgrade", get(upgrade));
-        tokio::spawn(serve(InMemory(Mutex::new(accepted)), router, news));
+        tokio::spawn(serve(InMemory(Mutex::new(accepted)), router, notifications));
         Self { connect, _news: sender }
     }
 
     fn connect(&self) -> DuplexStream {
-        let (ours, theirs) = tokio::io::duplex(ROOM_BYTES);
-        self.connect.send(theirs).unwrap();
-        ours
+        let (client_end, server_end) = tokio::io::duplex(ROOM_BYTES);
+        self.connect.send(server_end).unwrap();
+        client_end
     }
 
-    async fn ask(&self, path: &str) -> DuplexStream {
+    async fn send_request(&self, path: &str) -> DuplexStream {
         let mut stream = self.connect();
         stream
             .write_all(format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n").as_bytes())
@@ -116,11 +116,11 @@ async fn is_closed(stream: &mut DuplexStream) -> bool {
 #[tokio::test(start_paused = true)]
 async fn idle_connections_make_room_at_once_and_the_oldest_goes_first() {
     let server = Server::start();
-    let begun = Instant::now();
+    let started = Instant::now();
     let mut idle: VecDeque<_> = (0..600).map(|_| server.connect()).collect();
-    let mut used = server.ask("/short").await;
+    let mut used = server.send_request("/short").await;
     assert!(head(&mut used).await.starts_with("HTTP/1.1 200"));
-    assert_eq!(begun.elapsed(), Duration::ZERO, "it waited for somebody's time to run out");
+    assert_eq!(started.elapsed(), Duration::ZERO, "it waited for somebody's time to run out");
     let turned_away = 601 - CONNECTIONS_MAX;
     for (index, stream) in idle.iter_mut().enumerate() {
         assert_eq!(is_closed(stream).await, index < turned_away, "connection {index}");
@@ -132,20 +132,20 @@ async fn who_has_asked_something_is_not_idle() {
     let server = Server::start();
     let mut followers = Vec::new();
     for _ in 0..CONNECTIONS_MAX - 1 {
-        let mut follower = server.ask("/follow").await;
+        let mut follower = server.send_request("/follow").await;
         head(&mut follower).await;
         followers.push(follower);
     }
     // The only remaining slot is shared by the other connections.
-    let mut kept = server.ask("/short").await;
-    assert!(head(&mut kept).await.starts_with("HTTP/1.1 200"));
+    let mut active = server.send_request("/short").await;
+    assert!(head(&mut active).await.starts_with("HTTP/1.1 200"));
     for _ in 0..20 {
-        let mut other = server.ask("/short").await;
+        let mut other = server.send_request("/short").await;
         assert!(head(&mut other).await.starts_with("HTTP/1.1 200"));
     }
-    let mut rest = Vec::new();
-    kept.read_to_end(&mut rest).await.unwrap();
-    assert_eq!(rest, b"short");
+    let mut remaining = Vec::new();
+    active.read_to_end(&mut remaining).await.unwrap();
+    assert_eq!(remaining, b"short");
     for follower in &mut followers {
         assert!(!is_closed(follower).await);
     }
@@ -154,7 +154,7 @@ async fn who_has_asked_something_is_not_idle() {
 #[tokio::test(start_paused = true)]
 async fn upgraded_connections_are_not_idle_and_leave_connections_for_others() {
     let server = Server::start();
-    let ask = || async {
+    let upgrade = || async {
         let mut stream = server.connect();
         let request =
             b"GET /upgrade HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: echo\r\n\r\n";
@@ -164,13 +164,13 @@ async fn upgraded_connections_are_not_idle_and_leave_connections_for_others() {
     };
     let mut upgraded = Vec::new();
     for _ in 0..UPGRADED_MAX {
-        let (stream, head) = ask().await;
+        let (stream, head) = upgrade().await;
         assert!(head.starts_with("HTTP/1.1 101"), "{head}");
         upgraded.push(stream);
     }
-    assert!(ask().await.1.starts_with("HTTP/1.1 409"));
+    assert!(upgrade().await.1.starts_with("HTTP/1.1 409"));
     for _ in 0..2 * CONNECTIONS_MAX {
-        assert!(head(&mut server.ask("/short").await).await.starts_with("HTTP/1.1 200"));
+        assert!(head(&mut server.send_request("/short").await).await.starts_with("HTTP/1.1 200"));
     }
     for stream in &mut upgraded {
         stream.write_all(b"a").await.unwrap();
@@ -179,7 +179,7 @@ async fn upgraded_connections_are_not_idle_and_leave_connections_for_others() {
     upgraded.pop();
     // The end of a connection is noticed by its task.
     tokio::time::sleep(Duration::from_millis(1)).await;
-    assert!(ask().await.1.starts_with("HTTP/1.1 101"));
+    assert!(upgrade().await.1.starts_with("HTTP/1.1 101"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -187,40 +187,40 @@ async fn with_nobody_idle_a_connection_waits_for_an_end() {
     let server = Server::start();
     let mut followers = Vec::new();
     for _ in 0..CONNECTIONS_MAX {
-        let mut follower = server.ask("/follow").await;
+        let mut follower = server.send_request("/follow").await;
         head(&mut follower).await;
         followers.push(follower);
     }
-    let mut late = server.ask("/short").await;
+    let mut late_stream = server.send_request("/short").await;
     let mut byte = [0];
-    let wait = tokio::time::timeout(Duration::from_secs(600), late.read(&mut byte));
+    let wait = tokio::time::timeout(Duration::from_secs(600), late_stream.read(&mut byte));
     assert!(wait.await.is_err(), "there was a place");
     // The unread buffer of a follower has room for output of ten minutes.
     followers.pop();
-    assert!(head(&mut late).await.starts_with("HTTP/1.1 200"));
+    assert!(head(&mut late_stream).await.starts_with("HTTP/1.1 200"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_says_nothing_is_closed_and_also_between_requests() {
     let server = Server::start();
-    let begun = Instant::now();
+    let started = Instant::now();
     let mut silent = server.connect();
     let mut cut = server.connect();
     cut.write_all(b"GET /short HTTP/1.1\r\nho").await.unwrap();
-    let mut done = server.ask("/short").await;
-    for stream in [&mut silent, &mut cut, &mut done] {
-        let mut all = Vec::new();
-        stream.read_to_end(&mut all).await.unwrap();
+    let mut finished = server.send_request("/short").await;
+    for stream in [&mut silent, &mut cut, &mut finished] {
+        let mut content = Vec::new();
+        stream.read_to_end(&mut content).await.unwrap();
     }
-    let waited = begun.elapsed();
-    assert!((HEAD_TIMEOUT..HEAD_TIMEOUT * 2).contains(&waited), "{waited:?}");
+    let elapsed = started.elapsed();
+    assert!((HEAD_TIMEOUT..HEAD_TIMEOUT * 2).contains(&elapsed), "{elapsed:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_does_not_read_is_ended_and_who_reads_slowly_is_not() {
     let server = Server::start();
-    let mut unread = server.ask("/large").await;
-    let mut slow = server.ask("/large").await;
+    let mut unread = server.send_request("/large").await;
+    let mut slow = server.send_request("/large").await;
     head(&mut slow).await;
     let mut piece = vec![0; 1 << 10];
     for _ in 0..20 {
@@ -228,14 +228,14 @@ async fn who_does_not_read_is_ended_and_who_reads_slowly_is_not() {
         slow.read_exact(&mut piece).await.unwrap();
     }
     // Only buffered bytes remain of the response that was not read.
-    let mut rest = Vec::new();
-    unread.read_to_end(&mut rest).await.unwrap();
-    assert!(rest.len() <= ROOM_BYTES, "{}", rest.len());
-    let mut rest = Vec::new();
-    let whole = tokio::time::timeout(READ_TIMEOUT / 2, async {
-        while rest.len() < LARGE_BYTES - 20 * piece.len() {
-            slow.read_buf(&mut rest).await.unwrap();
+    let mut remaining = Vec::new();
+    unread.read_to_end(&mut remaining).await.unwrap();
+    assert!(remaining.len() <= ROOM_BYTES, "{}", remaining.len());
+    let mut remaining = Vec::new();
+    let reading = tokio::time::timeout(READ_TIMEOUT / 2, async {
+        while remaining.len() < LARGE_BYTES - 20 * piece.len() {
+            slow.read_buf(&mut remaining).await.unwrap();
         }
     });
-    whole.await.expect("the slow reader gets the whole answer");
+    reading.await.expect("the slow reader gets the whole answer");
 }

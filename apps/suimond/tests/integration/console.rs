@@ -137,50 +137,50 @@ fn a_console_is_on_loopback_only_and_its_token_a_secret() {
         Console::load(&config).err().map(|error| (error.code, error.field.unwrap()))
     };
     assert_eq!(load("127.0.0.1:7446", None), None);
-    for elsewhere in ["0.0.0.0:7446", "192.0.2.1:7446", "7446"] {
-        let refused = load(elsewhere, None);
-        assert_eq!(refused, Some((ErrorCode::InvalidValue, "listen".to_owned())), "{elsewhere}");
+    for address in ["0.0.0.0:7446", "192.0.2.1:7446", "7446"] {
+        let load_error = load(address, None);
+        assert_eq!(load_error, Some((ErrorCode::InvalidValue, "listen".to_owned())), "{address}");
     }
-    let refused = load("127.0.0.1:7446", Some("/nowhere/at/all"));
-    assert_eq!(refused, Some((ErrorCode::HostError, "token_file".to_owned())));
+    let load_error = load("127.0.0.1:7446", Some("/nowhere/at/all"));
+    assert_eq!(load_error, Some((ErrorCode::HostError, "token_file".to_owned())));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_logs_in_with_a_code_of_the_daemon_once_or_with_the_token() {
     let site = Site::new().await;
     let url = site.console.new_login().unwrap().url;
-    let (place, code) = url.split_once("/#/login?code=").unwrap();
-    assert_eq!(place, format!("http://{}", site.address));
-    let refused = async |login: Value, status: u16| {
+    let (console_url, code) = url.split_once("/#/login?code=").unwrap();
+    assert_eq!(console_url, format!("http://{}", site.address));
+    let assert_rejected = async |login: Value, status: u16| {
         assert_eq!(site.log_in(login.clone()).await.err(), Some(status), "{login}");
     };
-    refused(json!({ "code": "wrong" }), 401).await;
-    refused(json!({ "token": "wrong" }), 401).await;
-    refused(json!({ "code": TOKEN }), 401).await;
-    refused(json!({ "password": TOKEN }), 400).await;
+    assert_rejected(json!({ "code": "wrong" }), 401).await;
+    assert_rejected(json!({ "token": "wrong" }), 401).await;
+    assert_rejected(json!({ "code": TOKEN }), 401).await;
+    assert_rejected(json!({ "password": TOKEN }), 400).await;
     let first = site.log_in(json!({ "code": code })).await.unwrap();
-    refused(json!({ "secret": code }), 401).await;
+    assert_rejected(json!({ "secret": code }), 401).await;
     let other = site.log_in(json!({ "secret": TOKEN })).await.unwrap();
     let url = site.console.new_login().unwrap().url;
     let (_, code) = url.split_once("/#/login?code=").unwrap();
     site.log_in(json!({ "secret": code })).await.unwrap();
 
-    let ask = async |session: &Session| {
+    let query = async |session: &Session| {
         let answer = site.send((Method::GET, "/console/session"), &session.headers(), "").await;
         support::json(answer).await
     };
-    let (status, session) = ask(&first).await;
+    let (status, session) = query(&first).await;
     assert_eq!((status, session["host_name"].as_str()), (200, Some("test")), "{session}");
     assert_eq!(session["logins"], json!(["code", "token"]));
-    let ended = site.send((Method::DELETE, "/console/session"), &first.headers(), "").await;
-    assert_eq!(ended.status(), 204);
-    let (status, told) = ask(&first).await;
-    assert_eq!((status, told["errors"][0]["code"].as_str()), (401, Some("unauthorized")));
-    assert_eq!(ask(&other).await.0, 200, "somebody else stays");
+    let logout = site.send((Method::DELETE, "/console/session"), &first.headers(), "").await;
+    assert_eq!(logout.status(), 204);
+    let (status, body) = query(&first).await;
+    assert_eq!((status, body["errors"][0]["code"].as_str()), (401, Some("unauthorized")));
+    assert_eq!(query(&other).await.0, 200, "somebody else stays");
     // Without a console, the error explains how to configure one.
-    let (status, told) = site.server.call(Method::POST, "/1.0/console/logins", "").await;
+    let (status, body) = site.server.call(Method::POST, "/1.0/console/logins", "").await;
     assert_eq!(status, 404);
-    assert!(told["errors"][0]["message"].as_str().unwrap().contains("[console]"), "{told}");
+    assert!(body["errors"][0]["message"].as_str().unwrap().contains("[console]"), "{body}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -193,16 +193,17 @@ async fn nothing_is_told_or_done_for_who_is_not_logged_in_or_comes_from_another_
         assert_eq!(answer.status(), 401, "{path}");
     }
     let session = site.logged_in().await;
-    let own = session.headers();
-    let (status, host) = support::json(site.send((Method::GET, "/1.0"), &own, "").await).await;
+    let own_headers = session.headers();
+    let (status, host) =
+        support::json(site.send((Method::GET, "/1.0"), &own_headers, "").await).await;
     assert_eq!((status, host["name"].as_str()), (200, Some("test")));
     // A page of another site can make the browser send the cookie, but not these headers.
     let change = (Method::PATCH, "/1.0/nics/web");
     for (absent, status) in [("x-suimon-console", 403), ("origin", 403), ("x-suimon-session", 401)]
     {
         let headers = session.headers_without(absent);
-        let refused = site.send(change.clone(), &headers, r#"{"mtu": 1400}"#).await;
-        assert_eq!(refused.status(), status, "without {absent}");
+        let rejection = site.send(change.clone(), &headers, r#"{"mtu": 1400}"#).await;
+        assert_eq!(rejection.status(), status, "without {absent}");
     }
     // Another port of the same host name is another origin.
     for origin in ["http://127.0.0.1:1", "http://localhost:7446", "null", "https://evil.example"] {
@@ -217,21 +218,22 @@ async fn nothing_is_told_or_done_for_who_is_not_logged_in_or_comes_from_another_
             (Method::POST, "/console/tickets"),
             (Method::DELETE, "/console/session"),
         ] {
-            let refused = site.send((method.clone(), path), &headers, "{}").await;
-            assert_eq!(refused.status(), 403, "{method} {path} from {origin}");
+            let rejection = site.send((method.clone(), path), &headers, "{}").await;
+            assert_eq!(rejection.status(), 403, "{method} {path} from {origin}");
         }
     }
-    let done = site.send(change, &own, r#"{"mtu": 1400}"#).await;
-    assert_eq!(done.status(), 202);
+    let accepted = site.send(change, &own_headers, r#"{"mtu": 1400}"#).await;
+    assert_eq!(accepted.status(), 202);
     // A foreign host name that resolves to this address is rejected.
-    let stranger: Vec<_> = own.into_iter().chain([("host", "evil.example:7446")]).collect();
+    let foreign_host: Vec<_> =
+        own_headers.into_iter().chain([("host", "evil.example:7446")]).collect();
     for path in ["/1.0", "/", "/console/session"] {
-        let answer = site.send((Method::GET, path), &stranger, "").await;
+        let answer = site.send((Method::GET, path), &foreign_host, "").await;
         assert_eq!(answer.status(), 421, "{path}");
     }
     // Metrics and unknown paths are not files of the page.
     for path in ["/metrics", "/..%2f..%2fetc/passwd", "/assets/none.js"] {
-        assert_eq!(site.send((Method::GET, path), &own, "").await.status(), 404, "{path}");
+        assert_eq!(site.send((Method::GET, path), &own_headers, "").await.status(), 404, "{path}");
     }
 }
 
@@ -247,12 +249,12 @@ impl Events {
             if let Some((event, rest)) = self.text.split_once("\n\n") {
                 let name = event.lines().find_map(|line| line.strip_prefix("event: "));
                 let data = event.lines().find_map(|line| line.strip_prefix("data: "));
-                let found = name
+                let parsed = name
                     .zip(data)
                     .map(|(name, data)| (name.to_owned(), serde_json::from_str(data).unwrap()));
                 self.text = rest.to_owned();
-                if found.is_some() {
-                    return found;
+                if parsed.is_some() {
+                    return parsed;
                 }
                 continue;
             }
@@ -267,15 +269,20 @@ impl Events {
 async fn what_changes_is_told_live_until_one_logs_out() {
     let site = Site::new().await;
     let session = site.logged_in().await;
-    let own = session.headers();
+    let own_headers = session.headers();
     for topics in ["events/follow", "vms,..", &["top"; 17].join(",")] {
         let path = format!("/console/live?topics={topics}");
-        assert_eq!(site.send((Method::GET, &path), &own, "").await.status(), 422, "{topics}");
+        assert_eq!(
+            site.send((Method::GET, &path), &own_headers, "").await.status(),
+            422,
+            "{topics}"
+        );
     }
-    let unnamed = site.send((Method::GET, "/console/live"), &own, "").await;
-    let (status, told) = support::json(unnamed).await;
-    assert_eq!((status, told["errors"][0]["code"].as_str()), (400, Some("malformed")), "{told}");
-    let answer = site.send((Method::GET, "/console/live?topics=nics,events,vms/none"), &own, "");
+    let unnamed = site.send((Method::GET, "/console/live"), &own_headers, "").await;
+    let (status, body) = support::json(unnamed).await;
+    assert_eq!((status, body["errors"][0]["code"].as_str()), (400, Some("malformed")), "{body}");
+    let answer =
+        site.send((Method::GET, "/console/live?topics=nics,events,vms/none"), &own_headers, "");
     let answer = answer.await;
     assert_eq!(answer.headers()["content-type"], "text/event-stream");
     let mut events = Events { body: answer.into_body(), text: String::new() };
@@ -285,7 +292,8 @@ async fn what_changes_is_told_live_until_one_logs_out() {
     assert_eq!((name.as_str(), failed["topic"].as_str()), ("failure", Some("vms/none")));
     assert_eq!(failed["error"]["errors"][0]["code"], "not_found");
 
-    let change = site.send((Method::PATCH, "/1.0/nics/web"), &own, r#"{"mtu": 1400}"#).await;
+    let change =
+        site.send((Method::PATCH, "/1.0/nics/web"), &own_headers, r#"{"mtu": 1400}"#).await;
     assert_eq!(change.status(), 202);
     let (mut has_event, mut has_nic) = (false, false);
     while !(has_event && has_nic) {
@@ -293,7 +301,7 @@ async fn what_changes_is_told_live_until_one_logs_out() {
         has_event |= name == "events" && data["id"] == 1003;
         has_nic |= name == "nics" && data[0]["config"]["mtu"] == 1400;
     }
-    let ended = site.send((Method::DELETE, "/console/session"), &own, "").await;
-    assert_eq!(ended.status(), 204);
+    let logout = site.send((Method::DELETE, "/console/session"), &own_headers, "").await;
+    assert_eq!(logout.status(), 204);
     while events.next().await.is_some() {}
 }

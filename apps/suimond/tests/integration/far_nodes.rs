@@ -46,7 +46,7 @@ fn config(folder: &Path, address: SocketAddr) -> NodeConfig {
 }
 
 /// Calls the node on a thread that may block, as required by its interface.
-async fn ask<T: Send + 'static>(
+async fn call<T: Send + 'static>(
     node: &Arc<dyn PeerNode>,
     question: impl FnOnce(&dyn PeerNode) -> T + Send + 'static,
 ) -> T {
@@ -76,29 +76,29 @@ async fn listen(server: &Server) -> SocketAddr {
 async fn a_node_tells_how_it_is_to_who_has_its_token() {
     let server = Server::with_web().await;
     let address = listen(&server).await;
-    let good = config(server.directory.path(), address);
+    let valid = config(server.directory.path(), address);
     let nodes = HostPeerNodes::default();
-    let node = nodes.node(&good).unwrap();
-    let host = ask(&node, |node| node.host()).await.unwrap();
+    let node = nodes.node(&valid).unwrap();
+    let host = call(&node, |node| node.host()).await.unwrap();
     assert_eq!((host.name.as_str(), host.nics), ("test", 1));
-    let operation = ask(&node, |node| node.operation(1)).await.unwrap();
+    let operation = call(&node, |node| node.operation(1)).await.unwrap();
     assert_eq!(operation.kind, "switch add");
-    let unknown = ask(&node, |node| node.operation(99)).await.unwrap_err();
+    let unknown = call(&node, |node| node.operation(99)).await.unwrap_err();
     assert!(
         matches!(unknown, PeerError::Rejected(errors) if errors[0].code == ErrorCode::NotFound)
     );
 
     let other = secret(server.directory.path().join("other"), &TOKEN.replace('0', "1"));
-    let node = nodes.node(&NodeConfig { token_file: other.clone(), ..good.clone() }).unwrap();
-    let Err(PeerError::Rejected(errors)) = ask(&node, |node| node.host()).await else {
+    let node = nodes.node(&NodeConfig { token_file: other.clone(), ..valid.clone() }).unwrap();
+    let Err(PeerError::Rejected(errors)) = call(&node, |node| node.host()).await else {
         panic!("it took the token");
     };
     assert_eq!(errors[0].code, ErrorCode::Unauthorized);
     assert_eq!(errors[0].field.as_deref(), Some("token_file"));
     assert!(errors[0].message.contains(other.to_str().unwrap()), "{errors:?}");
     for (field, change) in [
-        ("authority", NodeConfig { ca_certificate: "/nowhere".into(), ..good.clone() }),
-        ("token_file", NodeConfig { token_file: "/nowhere".into(), ..good.clone() }),
+        ("authority", NodeConfig { ca_certificate: "/nowhere".into(), ..valid.clone() }),
+        ("token_file", NodeConfig { token_file: "/nowhere".into(), ..valid.clone() }),
     ] {
         let error = nodes.node(&change).err().unwrap();
         assert_eq!(error.field.as_deref(), Some(field));
@@ -108,35 +108,35 @@ async fn a_node_tells_how_it_is_to_who_has_its_token() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_are_shown_by_the_api_with_what_they_answer() {
-    let (here, there) = (Server::start().await, Server::start().await);
-    let address = listen(&there).await;
-    let good = serde_json::to_value(config(there.directory.path(), address)).unwrap();
-    let made = here.change(Method::POST, "/1.0/nodes", &good.to_string()).await;
-    assert_eq!(made["state"], "succeeded", "{made}");
-    let shown = here.get("/1.0/nodes/far").await;
-    assert_eq!(shown["condition"], json!({"health": "up"}), "{shown}");
-    assert_eq!((&shown["host"], &shown["version"]), (&json!("test"), &json!("0")));
+    let (local, remote) = (Server::start().await, Server::start().await);
+    let address = listen(&remote).await;
+    let valid = serde_json::to_value(config(remote.directory.path(), address)).unwrap();
+    let created = local.change(Method::POST, "/1.0/nodes", &valid.to_string()).await;
+    assert_eq!(created["state"], "succeeded", "{created}");
+    let node = local.get("/1.0/nodes/far").await;
+    assert_eq!(node["condition"], json!({"health": "up"}), "{node}");
+    assert_eq!((&node["host"], &node["version"]), (&json!("test"), &json!("0")));
     // A node that accepts connections and never responds.
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let mut other = good.clone();
+    let mut other = valid.clone();
     other["name"] = json!("silent");
     other["address"] = json!(silent.local_addr().unwrap().to_string());
-    here.change(Method::POST, "/1.0/nodes", &other.to_string()).await;
-    let began = Instant::now();
-    let both = here.get("/1.0/nodes").await;
+    local.change(Method::POST, "/1.0/nodes", &other.to_string()).await;
+    let started = Instant::now();
+    let nodes = local.get("/1.0/nodes").await;
     // The silent node is abandoned after 4 s; without a limit the request would never end.
-    assert!(began.elapsed() < Duration::from_secs(90), "{:?}", began.elapsed());
-    assert_eq!(both[0]["condition"]["health"], "up", "{both}");
-    assert_eq!(both[1]["condition"]["health"], "down", "{both}");
-    let reason = both[1]["condition"]["reason"].as_str().unwrap();
+    assert!(started.elapsed() < Duration::from_secs(90), "{:?}", started.elapsed());
+    assert_eq!(nodes[0]["condition"]["health"], "up", "{nodes}");
+    assert_eq!(nodes[1]["condition"]["health"], "down", "{nodes}");
+    let reason = nodes[1]["condition"]["reason"].as_str().unwrap();
     assert!(reason.contains("within 4 s"), "{reason}");
     let patch = json!({"token_file": "/nowhere"}).to_string();
-    here.change(Method::PATCH, "/1.0/nodes/far", &patch).await;
-    let shown = here.get("/1.0/nodes/far").await;
-    assert_eq!(shown["condition"]["health"], "failed", "{shown}");
-    let gone = here.change(Method::DELETE, "/1.0/nodes/silent", "").await;
-    assert_eq!(gone["state"], "succeeded", "{gone}");
-    assert_eq!(here.get("/1.0").await["nodes"], 1);
+    local.change(Method::PATCH, "/1.0/nodes/far", &patch).await;
+    let node = local.get("/1.0/nodes/far").await;
+    assert_eq!(node["condition"]["health"], "failed", "{node}");
+    let deleted = local.change(Method::DELETE, "/1.0/nodes/silent", "").await;
+    assert_eq!(deleted["state"], "succeeded", "{deleted}");
+    assert_eq!(local.get("/1.0").await["nodes"], 1);
 }
 
 /// Node that accepts every line, with access to the far end.
@@ -149,13 +149,13 @@ struct Granting {
 impl Granting {
     async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let (_, _, made) = support::certificate(folder.path());
-        let key = PrivateKeyDer::try_from(made.key_pair.serialize_der()).unwrap();
+        let (_, _, certified) = support::certificate(folder.path());
+        let key = PrivateKeyDer::try_from(certified.key_pair.serialize_der()).unwrap();
         let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .unwrap()
             .with_no_client_auth()
-            .with_single_cert(vec![made.cert.der().clone()], key)
+            .with_single_cert(vec![certified.cert.der().clone()], key)
             .unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         Self { folder, listener, acceptor: TlsAcceptor::from(Arc::new(config)) }
@@ -165,7 +165,7 @@ impl Granting {
     async fn line(&self, nodes: &HostPeerNodes) -> (UnixStream, TlsStream<TcpStream>) {
         let address = self.listener.local_addr().unwrap();
         let node = nodes.node(&config(self.folder.path(), address)).unwrap();
-        let near = ask(&node, |node| node.line("00ff", &PeerStream::Memory));
+        let near = call(&node, |node| node.line("00ff", &PeerStream::Memory));
         let (near, far) = tokio::join!(near, self.grant());
         (UnixStream::from(near.unwrap()), far)
     }
@@ -197,7 +197,7 @@ impl Granting {
     ) -> Result<suimon_contract::Operation, PeerError> {
         let address = self.listener.local_addr().unwrap();
         let node = nodes.node(&config(self.folder.path(), address)).unwrap();
-        let asked = ask(&node, |node| node.operation(7));
+        let query = call(&node, |node| node.operation(7));
         let answer = async {
             let (tcp, _) = self.listener.accept().await.unwrap();
             let mut stream = self.acceptor.accept(tcp).await.unwrap();
@@ -212,7 +212,7 @@ impl Granting {
             let _ = stream.write_all(body.as_bytes()).await;
             let _ = stream.shutdown().await;
         };
-        tokio::join!(asked, answer).0
+        tokio::join!(query, answer).0
     }
 }
 
@@ -221,13 +221,14 @@ impl Granting {
 #[tokio::test(flavor = "multi_thread")]
 async fn responses_of_a_hostile_node_are_bounded() {
     let (nodes, granting) = (HostPeerNodes::default(), Granting::new().await);
-    let long = "\\u001b[2J".repeat(100_000);
+    let long_text = "\\u001b[2J".repeat(100_000);
     let is_fit = |text: &str| text.chars().count() <= 1000 && !text.chars().any(char::is_control);
 
-    let error = format!("{{\"code\":\"conflict\",\"message\":\"{long}\",\"field\":\"{long}\"}}");
+    let error =
+        format!("{{\"code\":\"conflict\",\"message\":\"{long_text}\",\"field\":\"{long_text}\"}}");
     let errors = format!("{{\"errors\":[{error}]}}");
-    let refused = granting.operation(&nodes, "409 Conflict", &errors).await.unwrap_err();
-    let PeerError::Rejected(errors) = refused else { panic!("{refused:?}") };
+    let error = granting.operation(&nodes, "409 Conflict", &errors).await.unwrap_err();
+    let PeerError::Rejected(errors) = error else { panic!("{error:?}") };
     assert!(is_fit(&errors[0].message) && is_fit(errors[0].field.as_deref().unwrap()));
 
     let operation = json!({
@@ -240,7 +241,7 @@ async fn responses_of_a_hostile_node_are_bounded() {
     assert!(is_fit(&far.error.unwrap().message));
 
     for body in [
-        format!("{{\"id\":7,\"state\":\"{long}\"}}"),
+        format!("{{\"id\":7,\"state\":\"{long_text}\"}}"),
         "[".repeat(1_000_000),
         format!("\"{}\"", "x".repeat(9 << 20)),
     ] {
@@ -251,7 +252,7 @@ async fn responses_of_a_hostile_node_are_bounded() {
 }
 
 fn pattern(bytes: usize) -> Vec<u8> {
-    (0..bytes).map(|at| (at ^ (at >> 8) ^ (at >> 16)) as u8).collect()
+    (0..bytes).map(|index| (index ^ (index >> 8) ^ (index >> 16)) as u8).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -268,21 +269,21 @@ async fn a_line_carries_both_directions_and_hands_on_that_one_ends() {
     near.await.unwrap();
     assert!(read == pattern(20_000_001), "what was sent came as it was");
     // The opposite direction continues.
-    let back = tokio::task::spawn_blocking(move || {
+    let received = tokio::task::spawn_blocking(move || {
         let mut read = Vec::new();
         reads.read_to_end(&mut read).unwrap();
         read
     });
     far.write_all(&pattern(3_000_000)).await.unwrap();
     far.shutdown().await.unwrap();
-    assert!(back.await.unwrap() == pattern(3_000_000));
+    assert!(received.await.unwrap() == pattern(3_000_000));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_line_ends_with_either_of_its_ends() {
     let (nodes, granting) = (HostPeerNodes::default(), Granting::new().await);
     let (near, mut far) = granting.line(&nodes).await;
-    let began = Instant::now();
+    let started = Instant::now();
     drop(near);
     assert_eq!(far.read(&mut [0; 1]).await.unwrap(), 0);
     // The other end is closed, so writes fail soon.
@@ -290,7 +291,7 @@ async fn a_line_ends_with_either_of_its_ends() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     // Without the detection, the line would end with TCP's timeout after about 15 minutes.
-    assert!(began.elapsed() < Duration::from_secs(120), "{:?}", began.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(120), "{:?}", started.elapsed());
 
     // A crashed node closes its connection without a TLS close.
     let (mut near, far) = granting.line(&nodes).await;

@@ -14,8 +14,8 @@ async fn followers_that_never_read_leave_the_api_to_others() {
         let mut stream = tokio::net::UnixStream::connect(&server.socket).await.unwrap();
         stream.write_all(b"GET /1.0/events/follow HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
         let mut status = [0; 12];
-        let told = stream.read_exact(&mut status);
-        tokio::time::timeout(std::time::Duration::from_secs(90), told).await.unwrap().unwrap();
+        let reading = stream.read_exact(&mut status);
+        tokio::time::timeout(std::time::Duration::from_secs(90), reading).await.unwrap().unwrap();
         match &status[9..] {
             b"200" => followers.push(stream),
             other => assert_eq!(other, b"409"),
@@ -23,8 +23,8 @@ async fn followers_that_never_read_leave_the_api_to_others() {
     }
     assert_eq!(followers.len(), suimond_api::EVENT_FOLLOWERS_MAX);
     server.get("/1.0").await;
-    let (status, refused) = server.call(Method::GET, "/1.0/events/follow", "").await;
-    assert_eq!((status, &refused["errors"][0]["code"]), (409, &json!("conflict")));
+    let (status, rejection) = server.call(Method::GET, "/1.0/events/follow", "").await;
+    assert_eq!((status, &rejection["errors"][0]["code"]), (409, &json!("conflict")));
 }
 
 /// Verifies that an oversized body is read before the response. Many clients read no response
@@ -42,19 +42,19 @@ async fn a_body_that_is_too_large_is_refused_when_it_was_sent() {
              content-length: {bytes}\r\n\r\n"
         );
         stream.write_all(head.as_bytes()).await.unwrap();
-        let mut sent = Ok(());
+        let mut write_result = Ok(());
         for _ in 0..chunks {
-            sent = sent.and(stream.write_all(&CHUNK).await);
+            write_result = write_result.and(stream.write_all(&CHUNK).await);
         }
         let mut answer = Vec::new();
         let read = stream.read_to_end(&mut answer).await;
         if is_reported {
-            sent.and(read).unwrap();
+            write_result.and(read).unwrap();
             let answer = String::from_utf8(answer).unwrap();
             assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
             assert!(answer.contains("the request body exceeds 4194304 bytes"), "{answer}");
         } else {
-            sent.unwrap_err();
+            write_result.unwrap_err();
         }
         assert_eq!(server.get("/1.0").await["revision"], 2);
     }

@@ -20,7 +20,7 @@ const SIZE: u64 = 24 << 20;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Starts a node with the disk `data` in this format, exported over NBD.
-async fn node(format: &str, more: serde_json::Value) -> Server {
+async fn node(format: &str, extra: serde_json::Value) -> Server {
     let server = Server::start().await;
     let folder = server.directory.path().join("store");
     std::fs::create_dir(&folder).unwrap();
@@ -29,7 +29,7 @@ async fn node(format: &str, more: serde_json::Value) -> Server {
         "name": "data", "store": "fast", "format": format, "size_bytes": SIZE,
         "nbd": { "socket": server.directory.path().join("nbd.sock") }
     });
-    disk.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    disk.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
     for (path, body) in [("/1.0/stores", store), ("/1.0/disks", disk)] {
         let operation = server.change(Method::POST, path, &body.to_string()).await;
         assert_eq!(operation["state"], "succeeded", "{operation}");
@@ -48,18 +48,18 @@ async fn begin(from: &Server, to: &Server) -> (DiskMirror, ServedDisk) {
     let (from, to): (Arc<Node>, Arc<Node>) = (from.node.clone(), to.node.clone());
     let begin = move || {
         let disk = "data".parse().unwrap();
-        let served = to.serve_disk(&disk, far.into()).unwrap();
-        (from.mirror_disk(&disk, near.into()).unwrap(), served)
+        let served_disk = to.serve_disk(&disk, far.into()).unwrap();
+        (from.mirror_disk(&disk, near.into()).unwrap(), served_disk)
     };
     tokio::task::spawn_blocking(begin).await.unwrap()
 }
 
-fn compares(left: &Server, right: &Server) {
+fn compares(first: &Server, right: &Server) {
     let url = |server: &Server| {
         format!("nbd:unix:{}/nbd.sock:exportname=data", server.directory.path().display())
     };
     let output = Command::new("timeout")
-        .args(["60", "qemu-img", "compare", "-f", "raw", "-F", "raw", &url(left), &url(right)])
+        .args(["60", "qemu-img", "compare", "-f", "raw", "-F", "raw", &url(first), &url(right)])
         .output()
         .unwrap();
     assert!(output.status.success(), "{output:?}");
@@ -77,18 +77,18 @@ async fn a_disk_goes_to_another_node_while_it_is_written_to() {
     let writer = std::thread::spawn(move || {
         let mut requests = 0_u64;
         while !stopped.load(Ordering::Relaxed) {
-            let at = requests.wrapping_mul(0x9e37_79b9_7f4a_7c15) % (SIZE / 4096) * 4096;
+            let offset = requests.wrapping_mul(0x9e37_79b9_7f4a_7c15) % (SIZE / 4096) * 4096;
             if requests % 7 == 0 {
-                let range = ByteRange::new(at, (64 << 10).min(SIZE - at)).unwrap();
+                let range = ByteRange::new(offset, (64 << 10).min(SIZE - offset)).unwrap();
                 guest.write_zeroes(range).unwrap();
             } else {
-                guest.write(at, &[requests as u8; 4096]).unwrap();
+                guest.write(offset, &[requests as u8; 4096]).unwrap();
             }
             requests += 1;
             counted.store(requests, Ordering::Relaxed);
         }
     });
-    let (mirror, served) = begin(&from, &to).await;
+    let (mirror, served_disk) = begin(&from, &to).await;
     let deadline = Instant::now() + PATIENCE;
     let before = written.load(Ordering::Relaxed);
     let has_written = || written.load(Ordering::Relaxed) > before + 300;
@@ -96,13 +96,13 @@ async fn a_disk_goes_to_another_node_while_it_is_written_to() {
         assert!(Instant::now() < deadline && mirror.progress().failure.is_none());
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    let (status, refused) =
+    let (status, rejection) =
         from.call(Method::POST, "/1.0/disks/data/snapshot", r#"{"file": "next.vhdx"}"#).await;
-    let message = refused["errors"][0]["message"].as_str().unwrap();
-    assert_eq!(status, 409, "{refused}");
-    assert!(message.contains("is migrating to another node"), "{refused}");
-    let (status, refused) = to.call(Method::DELETE, "/1.0/disks/data", "").await;
-    assert_eq!(status, 409, "{refused}");
+    let message = rejection["errors"][0]["message"].as_str().unwrap();
+    assert_eq!(status, 409, "{rejection}");
+    assert!(message.contains("is migrating to another node"), "{rejection}");
+    let (status, rejection) = to.call(Method::DELETE, "/1.0/disks/data", "").await;
+    assert_eq!(status, 409, "{rejection}");
     stop.store(true, Ordering::Relaxed);
     writer.join().unwrap();
     let mirror = tokio::task::spawn_blocking(move || {
@@ -116,8 +116,8 @@ async fn a_disk_goes_to_another_node_while_it_is_written_to() {
     // test.
     assert!(copied.copied_bytes > 4 << 20, "{copied:?}");
     tokio::task::spawn_blocking(move || {
-        served.end().unwrap();
-        drop((mirror, served));
+        served_disk.end().unwrap();
+        drop((mirror, served_disk));
     })
     .await
     .unwrap();

@@ -56,11 +56,11 @@ fn start(directory: &Path, state: &str, socket: &Path) -> Running {
 /// end it at once.
 pub(crate) fn answers(socket: &Path) -> bool {
     let Ok(mut stream) = UnixStream::connect(socket) else { return false };
-    let asked = stream.write_all(b"GET /1.0/host HTTP/1.1\r\nHost: suimond\r\n\r\n");
-    asked.is_ok() && stream.read_exact(&mut [0; 12]).is_ok()
+    let written = stream.write_all(b"GET /1.0/host HTTP/1.1\r\nHost: suimond\r\n\r\n");
+    written.is_ok() && stream.read_exact(&mut [0; 12]).is_ok()
 }
 
-fn refused(output: &Output) -> (Option<i32>, String) {
+fn exit_and_stderr(output: &Output) -> (Option<i32>, String) {
     (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
@@ -72,13 +72,13 @@ fn one_daemon_per_socket_and_per_state_directory() {
     let other = directory.path().join("other");
     let output =
         suimond(&["--socket", text(&socket), "--state-dir", text(&other)]).output().unwrap();
-    let (code, message) = refused(&output);
+    let (code, message) = exit_and_stderr(&output);
     assert_eq!(code, Some(1), "{message}");
     assert!(message.contains("already listens on"), "{message}");
     let state = directory.path().join("state");
     let free = directory.path().join("b.sock");
     let output = suimond(&["--socket", text(&free), "--state-dir", text(&state)]).output().unwrap();
-    let (code, message) = refused(&output);
+    let (code, message) = exit_and_stderr(&output);
     assert_eq!(code, Some(1), "{message}");
     assert!(message.contains("--state-dir"), "{message}");
     assert!(!free.exists());
@@ -102,14 +102,14 @@ fn a_wrong_file_is_refused_before_anything_is_touched() {
     let config = directory.path().join("host.toml");
     let state = directory.path().join("state");
     let socket = directory.path().join("a.sock");
-    let run = |toml: &str, more: &[&str]| {
+    let run = |toml: &str, extra: &[&str]| {
         std::fs::write(&config, toml).unwrap();
         let mut arguments =
             vec!["--config", text(&config), "--socket", text(&socket), "--state-dir", text(&state)];
-        arguments.extend(more);
-        let refused = refused(&suimond(&arguments).output().unwrap());
+        arguments.extend(extra);
+        let error_text = exit_and_stderr(&suimond(&arguments).output().unwrap());
         assert!(!state.exists() && !socket.exists());
-        refused
+        error_text
     };
     let (code, message) = run("[host]\ncolour = 1\n", &[]);
     assert_eq!(code, Some(3), "{message}");
@@ -126,14 +126,14 @@ fn a_wrong_file_is_refused_before_anything_is_touched() {
     assert_eq!(code, Some(0), "{message}");
     let (code, _) = run("[[switch]]\nname = \"a\"\n", &["--check"]);
     assert_eq!(code, Some(3));
-    let (code, message) = refused(&suimond(&["--log", "=="]).output().unwrap());
+    let (code, message) = exit_and_stderr(&suimond(&["--log", "=="]).output().unwrap());
     assert_eq!(code, Some(1), "{message}");
-    let (code, _) = refused(&suimond(&["--nonsense"]).output().unwrap());
+    let (code, _) = exit_and_stderr(&suimond(&["--nonsense"]).output().unwrap());
     assert_eq!(code, Some(2));
 }
 
 /// Sends a request and returns the response as far as it was received.
-fn ask(socket: &Path, head: &str, body: &str) -> String {
+fn exchange(socket: &Path, head: &str, body: &str) -> String {
     let mut stream = UnixStream::connect(socket).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(90))).unwrap();
     let length = body.len();
@@ -167,15 +167,15 @@ fn a_kill_in_the_middle_of_a_change_leaves_no_socket_behind() {
     }
     let body = serde_json::json!({ "toml": toml }).to_string();
     let mut hits = 0;
-    for made in [2, 9, 30] {
+    for created_count in [2, 9, 30] {
         let mut running = start(directory.path(), "state", &socket);
         // A kill after the end of the change tests nothing further.
-        if ask(&socket, "GET /1.0/nics", "").ends_with("]") && sockets_in(&vms) > 1 {
+        if exchange(&socket, "GET /1.0/nics", "").ends_with("]") && sockets_in(&vms) > 1 {
             break;
         }
-        assert!(ask(&socket, "POST /1.0/apply", &body).starts_with("HTTP/1.1 202"));
+        assert!(exchange(&socket, "POST /1.0/apply", &body).starts_with("HTTP/1.1 202"));
         let deadline = Instant::now() + Duration::from_secs(90);
-        while sockets_in(&vms) < made {
+        while sockets_in(&vms) < created_count {
             assert!(Instant::now() < deadline, "no sockets are made");
         }
         running.0.kill().unwrap();
@@ -184,9 +184,9 @@ fn a_kill_in_the_middle_of_a_change_leaves_no_socket_behind() {
     }
     assert!(hits > 0, "the kills came too late to say anything");
     let running = start(directory.path(), "state", &socket);
-    let nics = ask(&socket, "GET /1.0/nics", "");
-    let wanted = if nics.ends_with("[]") { 1 } else { 65 };
-    assert_eq!(sockets_in(&vms), wanted);
+    let nics = exchange(&socket, "GET /1.0/nics", "");
+    let expected_sockets = if nics.ends_with("[]") { 1 } else { 65 };
+    assert_eq!(sockets_in(&vms), expected_sockets);
     assert!(vms.join("others.sock").exists());
     drop(running);
 }
@@ -201,17 +201,17 @@ fn a_launcher_of_vms_that_fails_says_why_where_its_daemon_reads_it() {
     let mut arguments = vec!["--vm-launcher", text(&socket), "--vm-folder", text(&folder)];
     let launch = |arguments: &[&str]| {
         let output = suimond(arguments).output().unwrap();
-        let (code, error) = refused(&output);
+        let (code, error) = exit_and_stderr(&output);
         (code, error, String::from_utf8(output.stdout).unwrap())
     };
     let reason = format!(
         "the folder of all VMs {} is owned by another user, or writable by others",
         text(&folder)
     );
-    let (code, error, told) = launch(&arguments);
-    assert_eq!((code, told.as_str()), (Some(1), ""), "{error}");
+    let (code, error, output) = launch(&arguments);
+    assert_eq!((code, output.as_str()), (Some(1), ""), "{error}");
     assert!(error.contains(&reason), "{error}");
     arguments.push("--vm-launcher-ends");
-    let (code, error, told) = launch(&arguments);
-    assert_eq!((code, told.trim()), (Some(1), reason.as_str()), "{error}");
+    let (code, error, output) = launch(&arguments);
+    assert_eq!((code, output.trim()), (Some(1), reason.as_str()), "{error}");
 }

@@ -39,9 +39,9 @@ async fn either_name_of_a_key_changes_it_and_the_old_one_causes_a_warning() {
         let wait = format!("/1.0/operations/{}/wait", operation["id"]);
         server.call(Method::GET, &wait, "").await;
         let (_, store) = server.call(Method::GET, STORE, "").await;
-        for place in [&store, &store["config"]] {
-            assert_eq!(place["capacity_iops"], iops, "{store}");
-            assert_eq!(place["capability_iops"], iops, "{store}");
+        for object in [&store, &store["config"]] {
+            assert_eq!(object["capacity_iops"], iops, "{store}");
+            assert_eq!(object["capability_iops"], iops, "{store}");
         }
         assert_eq!(store["reserved_iops"], store["promised_iops"], "{store}");
     }
@@ -51,8 +51,9 @@ async fn either_name_of_a_key_changes_it_and_the_old_one_causes_a_warning() {
 async fn plans_and_answers_have_the_warning_too() {
     let server = with_store().await;
     let path = server.directory.path();
-    let put = json!({ "name": "fast", "path": path, "capability_iops": 5 }).to_string();
-    let (status, plan) = server.call(Method::PUT, &format!("{STORE}?dry_run=true"), &put).await;
+    let replacement = json!({ "name": "fast", "path": path, "capability_iops": 5 }).to_string();
+    let (status, plan) =
+        server.call(Method::PUT, &format!("{STORE}?dry_run=true"), &replacement).await;
     assert_eq!(status, 200, "{plan}");
     assert_eq!(plan["steps"][0]["changes"][0]["field"], "capacity_iops", "{plan}");
     assert!(warning(&plan).starts_with("store/fast: capability_iops: "), "{plan}");

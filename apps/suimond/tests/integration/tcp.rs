@@ -28,7 +28,7 @@ fn token_file(directory: &Path, text: &str, mode: u32) -> std::path::PathBuf {
 }
 
 pub(crate) fn complete(directory: &Path) -> (ApiConfig, rcgen::CertifiedKey) {
-    let (certificate, key, made) = support::certificate(directory);
+    let (certificate, key, certified) = support::certificate(directory);
     let config = ApiConfig {
         listen: "127.0.0.1:0".to_owned(),
         tls_certificate: Some(certificate),
@@ -36,7 +36,7 @@ pub(crate) fn complete(directory: &Path) -> (ApiConfig, rcgen::CertifiedKey) {
         token_file: Some(token_file(directory, &format!("{TOKEN}\n"), 0o600)),
         metrics_token_file: Some(token_file(directory, METRICS_TOKEN, 0o600)),
     };
-    (config, made)
+    (config, certified)
 }
 
 #[test]
@@ -44,54 +44,66 @@ fn an_incomplete_listener_is_refused_with_its_key_named() {
     let directory = tempfile::tempdir().unwrap();
     let (config, _) = complete(directory.path());
     assert!(TcpApi::load(&config).is_ok());
-    let refused = |change: &dyn Fn(&mut ApiConfig)| {
+    let load_error = |change: &dyn Fn(&mut ApiConfig)| {
         let mut config = config.clone();
         change(&mut config);
         let error = TcpApi::load(&config).err().unwrap();
         assert_eq!(error.resource.as_deref(), Some("api"));
         (error.code, error.field.unwrap())
     };
-    let is = |code, field: &str| (code, field.to_owned());
+    let expected = |code, field: &str| (code, field.to_owned());
     use ErrorCode::{HostError, InvalidValue, MissingKey, PermissionDenied};
-    assert_eq!(refused(&|c| c.tls_certificate = None), is(MissingKey, "tls_certificate"));
-    assert_eq!(refused(&|c| c.tls_key = None), is(MissingKey, "tls_key"));
-    assert_eq!(refused(&|c| c.token_file = None), is(MissingKey, "token_file"));
-    assert_eq!(refused(&|c| c.listen = "8443".to_owned()), is(InvalidValue, "listen"));
-    let nowhere = directory.path().join("nowhere");
-    assert_eq!(refused(&|c| c.tls_key = Some(nowhere.clone())), is(HostError, "tls_key"));
+    assert_eq!(load_error(&|c| c.tls_certificate = None), expected(MissingKey, "tls_certificate"));
+    assert_eq!(load_error(&|c| c.tls_key = None), expected(MissingKey, "tls_key"));
+    assert_eq!(load_error(&|c| c.token_file = None), expected(MissingKey, "token_file"));
+    assert_eq!(load_error(&|c| c.listen = "8443".to_owned()), expected(InvalidValue, "listen"));
+    let absent_file = directory.path().join("nowhere");
+    assert_eq!(
+        load_error(&|c| c.tls_key = Some(absent_file.clone())),
+        expected(HostError, "tls_key")
+    );
     let read_by_all = directory.path().join("open.key");
     std::fs::copy(config.tls_key.as_ref().unwrap(), &read_by_all).unwrap();
     std::fs::set_permissions(&read_by_all, std::fs::Permissions::from_mode(0o644)).unwrap();
     let tls_key = Some(read_by_all.clone());
-    assert_eq!(refused(&|c| c.tls_key = tls_key.clone()), is(PermissionDenied, "tls_key"));
+    assert_eq!(load_error(&|c| c.tls_key = tls_key.clone()), expected(PermissionDenied, "tls_key"));
     let error = TcpApi::load(&ApiConfig { tls_key, ..config.clone() }).err().unwrap();
     let remedy = format!("run `chmod o= {}`", read_by_all.display());
     assert!(error.message.ends_with(&remedy), "{error}");
-    assert_eq!(refused(&|c| c.token_file = Some(nowhere.clone())), is(HostError, "token_file"));
+    assert_eq!(
+        load_error(&|c| c.token_file = Some(absent_file.clone())),
+        expected(HostError, "token_file")
+    );
     let open = token_file(directory.path(), TOKEN, 0o644);
-    assert_eq!(refused(&|c| c.token_file = Some(open.clone())), is(PermissionDenied, "token_file"));
+    assert_eq!(
+        load_error(&|c| c.token_file = Some(open.clone())),
+        expected(PermissionDenied, "token_file")
+    );
     for text in ["short", "", "has a space in the middle of it"] {
         let weak = token_file(directory.path(), text, 0o600);
-        assert_eq!(refused(&|c| c.token_file = Some(weak.clone())), is(InvalidValue, "token_file"));
+        assert_eq!(
+            load_error(&|c| c.token_file = Some(weak.clone())),
+            expected(InvalidValue, "token_file")
+        );
     }
     assert_eq!(
-        refused(&|c| c.metrics_token_file = Some(open.clone())),
-        is(PermissionDenied, "metrics_token_file")
+        load_error(&|c| c.metrics_token_file = Some(open.clone())),
+        expected(PermissionDenied, "metrics_token_file")
     );
     assert_eq!(
-        refused(&|c| c.metrics_token_file = c.token_file.clone()),
-        is(InvalidValue, "metrics_token_file")
+        load_error(&|c| c.metrics_token_file = c.token_file.clone()),
+        expected(InvalidValue, "metrics_token_file")
     );
     // A key that does not match the certificate.
     let other = tempfile::tempdir().unwrap();
     let (_, key, _) = support::certificate(other.path());
-    assert_eq!(refused(&|c| c.tls_key = Some(key.clone())), is(InvalidValue, "tls_key"));
+    assert_eq!(load_error(&|c| c.tls_key = Some(key.clone())), expected(InvalidValue, "tls_key"));
 }
 
 /// Returns the configuration of a client that trusts the certificate.
-fn client_config(made: &rcgen::CertifiedKey) -> Arc<ClientConfig> {
+fn client_config(certified: &rcgen::CertifiedKey) -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
-    roots.add(made.cert.der().clone()).unwrap();
+    roots.add(certified.cert.der().clone()).unwrap();
     let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -104,33 +116,33 @@ fn client_config(made: &rcgen::CertifiedKey) -> Arc<ClientConfig> {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_request_needs_tls_and_the_token() {
     let server = Server::start().await;
-    let (config, made) = complete(server.directory.path());
+    let (config, certified) = complete(server.directory.path());
     let (listener, token) = TcpApi::load(&config).unwrap().bind().await.unwrap();
     let address = listener.tcp.local_addr().unwrap();
     let router = guarded(server.router.clone(), token, server.failures.clone());
     tokio::spawn(suimond_api::serve(listener, router, server.news.clone()));
 
-    let connector = TlsConnector::from(client_config(&made));
-    let ask = async |path: &str, token: Option<&str>| {
+    let connector = TlsConnector::from(client_config(&certified));
+    let request = async |path: &str, token: Option<&str>| {
         let stream = tokio::net::TcpStream::connect(address).await.unwrap();
         let name = ServerName::try_from("localhost").unwrap();
         let stream = connector.connect(name, stream).await.unwrap();
         support::json(support::exchange(stream, Method::GET, path, "", token).await.unwrap()).await
     };
-    let wrong = format!("{TOKEN}0");
+    let wrong_token = format!("{TOKEN}0");
     // Responses to wrong tokens are delayed.
     for (token, path) in [
         (None, "/1.0"),
         (None, "/metrics"),
         (None, "/nowhere"),
         (Some("wrong"), "/1.0"),
-        (Some(wrong.as_str()), "/metrics"),
+        (Some(wrong_token.as_str()), "/metrics"),
         (Some(""), "/nowhere"),
     ] {
-        let (status, body) = ask(path, token).await;
+        let (status, body) = request(path, token).await;
         assert_eq!((status, body["errors"][0]["code"].as_str()), (401, Some("unauthorized")));
     }
-    let (status, body) = ask("/1.0", Some(TOKEN)).await;
+    let (status, body) = request("/1.0", Some(TOKEN)).await;
     assert_eq!((status, body["name"].as_str()), (200, Some("test")));
     // The token for metrics permits reading metrics only.
     let exchange = async |method: Method, path: &str| {
@@ -162,13 +174,13 @@ async fn every_request_needs_tls_and_the_token() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_begins_handshakes_without_end_is_limited() {
     let server = Server::start().await;
-    let (config, made) = complete(server.directory.path());
+    let (config, certified) = complete(server.directory.path());
     let (listener, token) = TcpApi::load(&config).unwrap().bind().await.unwrap();
     let address = listener.tcp.local_addr().unwrap();
     let router = guarded(server.router.clone(), token, server.failures.clone());
     tokio::spawn(suimond_api::serve(listener, router, server.news.clone()));
-    let (config, begun, more) = (client_config(&made), Instant::now(), 48);
-    for _ in 0..(HANDSHAKES_BURST + more).div_ceil(16) {
+    let (config, started, extra_count) = (client_config(&certified), Instant::now(), 48);
+    for _ in 0..(HANDSHAKES_BURST + extra_count).div_ceil(16) {
         let mut streams = Vec::new();
         for _ in 0..16 {
             let name = ServerName::try_from("localhost").unwrap();
@@ -184,6 +196,6 @@ async fn a_client_that_begins_handshakes_without_end_is_limited() {
             stream.read_u8().await.unwrap();
         }
     }
-    let least = Duration::from_secs(1) * more / HANDSHAKES_PER_SECOND;
-    assert!(begun.elapsed() >= least, "{:?}", begun.elapsed());
+    let min_duration = Duration::from_secs(1) * extra_count / HANDSHAKES_PER_SECOND;
+    assert!(started.elapsed() >= min_duration, "{:?}", started.elapsed());
 }

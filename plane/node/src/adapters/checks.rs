@@ -26,13 +26,15 @@ impl Shared {
         let mut errors = Vec::new();
         let mut described: BTreeMap<PciAddress, &PfConfig> = BTreeMap::new();
         for pf in &to.pfs {
-            let found = find(adapters.clone(), pf);
-            let other =
-                found.as_ref().ok().and_then(|properties| described.insert(properties.address, pf));
+            let found_pf = find(adapters.clone(), pf);
+            let other = found_pf
+                .as_ref()
+                .ok()
+                .and_then(|properties| described.insert(properties.address, pf));
             if !is_changed(&pf) && other.is_none_or(|other| !is_changed(&other)) {
                 continue;
             }
-            let error = match (found, other) {
+            let error = match (found_pf, other) {
                 (Err(error), _) => Some((error_code(error.kind), error.field, error.detail)),
                 (Ok(_), Some(other)) => Some((
                     ErrorCode::Conflict,
@@ -56,8 +58,8 @@ fn check_pf(
 ) -> Option<(ErrorCode, &'static str, String)> {
     let enabled = properties.vfs.len();
     if pf.vfs > properties.vfs_max {
-        let most = CountedNoun::new(properties.vfs_max, "VF");
-        let text = format!("the adapter supports at most {most}; set fewer");
+        let max_vfs = CountedNoun::new(properties.vfs_max, "VF");
+        let text = format!("the adapter supports at most {max_vfs}; set fewer");
         return Some((ErrorCode::InvalidValue, "vfs", text));
     }
     let cannot =

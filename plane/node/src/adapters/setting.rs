@@ -10,108 +10,116 @@ const MBPS: u64 = 1_000_000;
 /// Returns the changes that apply the configured settings. Keys that `before` has and `desired`
 /// omits are reset to their defaults, except the MAC address, which has no default.
 pub(super) fn difference(
-    is: &VfSettings,
+    current: &VfSettings,
     desired: &VfConfig,
     before: Option<&VfConfig>,
 ) -> VfSettingsChange {
-    let wanted = required(is, desired, before);
-    let changed = |is: Option<bool>, to: Option<bool>| to.filter(|to| is != Some(*to));
-    let rates = (wanted.rate_min_mbps, wanted.rate_max_mbps);
+    let required = required(current, desired, before);
+    let changed = |current: Option<bool>, desired_value: Option<bool>| {
+        desired_value.filter(|desired_value| current != Some(*desired_value))
+    };
+    let rates = (required.rate_min_mbps, required.rate_max_mbps);
     VfSettingsChange {
-        mac: (wanted.mac != is.mac).then_some(wanted.mac),
-        vlan: (wanted.vlan != is.vlan).then_some(wanted.vlan),
-        spoof_check: changed(is.spoof_check, wanted.spoof_check),
-        trust: changed(is.trust, wanted.trust),
-        rates_mbps: (rates != (is.rate_min_mbps, is.rate_max_mbps)).then_some(rates),
-        link_state: wanted.link_state.filter(|to| is.link_state != Some(*to)),
+        mac: (required.mac != current.mac).then_some(required.mac),
+        vlan: (required.vlan != current.vlan).then_some(required.vlan),
+        spoof_check: changed(current.spoof_check, required.spoof_check),
+        trust: changed(current.trust, required.trust),
+        rates_mbps: (rates != (current.rate_min_mbps, current.rate_max_mbps)).then_some(rates),
+        link_state: required
+            .link_state
+            .filter(|desired_state| current.link_state != Some(*desired_state)),
     }
 }
 
 /// Returns the settings that a VF must have: configured values, defaults for keys that were
 /// removed, and present values for others.
-fn required(is: &VfSettings, desired: &VfConfig, before: Option<&VfConfig>) -> VfSettings {
+fn required(current: &VfSettings, desired: &VfConfig, before: Option<&VfConfig>) -> VfSettings {
     // True if a key was configured before and is not any longer.
-    let gone = |was_written: fn(&VfConfig) -> bool| {
+    let is_removed = |was_written: fn(&VfConfig) -> bool| {
         before.is_some_and(was_written) && !was_written(desired)
     };
-    let flag = |to: Option<bool>, is: Option<bool>, gone: bool, without: bool| {
-        to.or(if gone { Some(without) } else { is })
-    };
-    let rate = |to: Option<u64>, is: u32, gone: bool| match to {
+    let flag =
+        |desired_value: Option<bool>, current: Option<bool>, is_removed: bool, default: bool| {
+            desired_value.or(if is_removed { Some(default) } else { current })
+        };
+    let rate = |desired_value: Option<u64>, current: u32, is_removed: bool| match desired_value {
         Some(bps) => u32::try_from(bps / MBPS).unwrap_or(u32::MAX),
-        None if gone => 0,
-        None => is,
+        None if is_removed => 0,
+        None => current,
     };
     VfSettings {
-        mac: desired.mac.unwrap_or(is.mac),
-        vlan: desired.vlan.or(if gone(|vf| vf.vlan.is_some()) { None } else { is.vlan }),
+        mac: desired.mac.unwrap_or(current.mac),
+        vlan: desired.vlan.or(if is_removed(|vf| vf.vlan.is_some()) { None } else { current.vlan }),
         spoof_check: flag(
             desired.spoof_check,
-            is.spoof_check,
-            gone(|vf| vf.spoof_check.is_some()),
+            current.spoof_check,
+            is_removed(|vf| vf.spoof_check.is_some()),
             true,
         ),
-        trust: flag(desired.trust, is.trust, gone(|vf| vf.trust.is_some()), false),
+        trust: flag(desired.trust, current.trust, is_removed(|vf| vf.trust.is_some()), false),
         rate_min_mbps: rate(
             desired.bandwidth_min_bps,
-            is.rate_min_mbps,
-            gone(|vf| vf.bandwidth_min_bps.is_some()),
+            current.rate_min_mbps,
+            is_removed(|vf| vf.bandwidth_min_bps.is_some()),
         ),
         rate_max_mbps: rate(
             desired.bandwidth_max_bps,
-            is.rate_max_mbps,
-            gone(|vf| vf.bandwidth_max_bps.is_some()),
+            current.rate_max_mbps,
+            is_removed(|vf| vf.bandwidth_max_bps.is_some()),
         ),
-        link_state: desired.link_state.map(link_state).or(if gone(|vf| vf.link_state.is_some()) {
-            Some(ports::VfLinkState::Auto)
-        } else {
-            is.link_state
-        }),
+        link_state: desired.link_state.map(link_state).or(
+            if is_removed(|vf| vf.link_state.is_some()) {
+                Some(ports::VfLinkState::Auto)
+            } else {
+                current.link_state
+            },
+        ),
     }
 }
 
-/// Returns the changes that restore the settings `was`.
-pub(super) fn rollback_change(is: &VfSettings, was: &VfSettings) -> VfSettingsChange {
-    let flag = |is: Option<bool>, was: Option<bool>| was.filter(|_| is != was);
-    let rates = (was.rate_min_mbps, was.rate_max_mbps);
+/// Returns the changes that restore the settings `previous`.
+pub(super) fn rollback_change(current: &VfSettings, previous: &VfSettings) -> VfSettingsChange {
+    let flag =
+        |current: Option<bool>, previous: Option<bool>| previous.filter(|_| current != previous);
+    let rates = (previous.rate_min_mbps, previous.rate_max_mbps);
     VfSettingsChange {
-        mac: (is.mac != was.mac).then_some(was.mac),
-        vlan: (is.vlan != was.vlan).then_some(was.vlan),
-        spoof_check: flag(is.spoof_check, was.spoof_check),
-        trust: flag(is.trust, was.trust),
-        rates_mbps: (rates != (is.rate_min_mbps, is.rate_max_mbps)).then_some(rates),
-        link_state: was.link_state.filter(|_| is.link_state != was.link_state),
+        mac: (current.mac != previous.mac).then_some(previous.mac),
+        vlan: (current.vlan != previous.vlan).then_some(previous.vlan),
+        spoof_check: flag(current.spoof_check, previous.spoof_check),
+        trust: flag(current.trust, previous.trust),
+        rates_mbps: (rates != (current.rate_min_mbps, current.rate_max_mbps)).then_some(rates),
+        link_state: previous.link_state.filter(|_| current.link_state != previous.link_state),
     }
 }
 
 /// Returns the keys that a change modifies, with their new values.
 pub(super) fn changed_keys(change: &VfSettingsChange) -> Vec<(&'static str, String)> {
-    let mut words = Vec::new();
+    let mut changes = Vec::new();
     if let Some(mac) = change.mac {
-        words.push(("mac", mac.to_string()));
+        changes.push(("mac", mac.to_string()));
     }
     if let Some(vlan) = change.vlan {
-        words.push(("vlan", vlan.map_or_else(|| "none".to_owned(), |vlan| vlan.to_string())));
+        changes.push(("vlan", vlan.map_or_else(|| "none".to_owned(), |vlan| vlan.to_string())));
     }
-    if let Some(on) = change.spoof_check {
-        words.push(("spoof_check", on.to_string()));
+    if let Some(is_on) = change.spoof_check {
+        changes.push(("spoof_check", is_on.to_string()));
     }
-    if let Some(on) = change.trust {
-        words.push(("trust", on.to_string()));
+    if let Some(is_on) = change.trust {
+        changes.push(("trust", is_on.to_string()));
     }
-    if let Some((least, most)) = change.rates_mbps {
-        words.push(("bandwidth_min_bps", (u64::from(least) * MBPS).to_string()));
-        words.push(("bandwidth_max_bps", (u64::from(most) * MBPS).to_string()));
+    if let Some((min_mbps, max_mbps)) = change.rates_mbps {
+        changes.push(("bandwidth_min_bps", (u64::from(min_mbps) * MBPS).to_string()));
+        changes.push(("bandwidth_max_bps", (u64::from(max_mbps) * MBPS).to_string()));
     }
     if let Some(state) = change.link_state {
-        let word = match state {
+        let name = match state {
             ports::VfLinkState::Auto => "auto",
             ports::VfLinkState::Enable => "enable",
             ports::VfLinkState::Disable => "disable",
         };
-        words.push(("link_state", word.to_owned()));
+        changes.push(("link_state", name.to_owned()));
     }
-    words
+    changes
 }
 
 /// Converts a link state of the API to that of the port trait.

@@ -33,8 +33,8 @@ impl Shared {
         let desired = self.desired();
         let by_name = desired.config.pfs.iter().find(|pf| pf.name.as_str() == name);
         let device = by_name.map_or(name, |pf| pf.device.as_str());
-        let found = self.pf_facts()?.into_iter().find(|properties| refers_to(properties, device));
-        found.map(|properties| self.adapter(&desired.config, &properties)).ok_or_else(|| {
+        let adapter = self.pf_facts()?.into_iter().find(|properties| refers_to(properties, device));
+        adapter.map(|properties| self.adapter(&desired.config, &properties)).ok_or_else(|| {
             let text = "no SR-IOV adapter has this PCI address, device or name; `suimon vf list` \
                         lists the adapters";
             ApiError::new(ErrorCode::NotFound, text).about(format!("pf/{name}"))
@@ -53,20 +53,21 @@ impl Shared {
             return Vec::new();
         }
         let adapters = self.sriov.host.adapters();
-        let of = |pf: &PfConfig| {
-            let found = adapters.as_ref().map_err(Clone::clone);
-            let found = found.and_then(|adapters| find(adapters.clone(), pf));
-            let condition = match &found {
-                Err(error) => failed(error.detail.clone()),
+        let status = |pf: &PfConfig| {
+            let properties = adapters.as_ref().map_err(Clone::clone);
+            let properties = properties.and_then(|adapters| find(adapters.clone(), pf));
+            let condition = match &properties {
+                Err(error) => failed_condition(error.detail.clone()),
                 Ok(properties) => match first_difference(properties, pf) {
                     None => Condition { health: Health::Up, reason: None },
-                    Some(found) => failed(self.sriov.failure(&pf.name).unwrap_or(found)),
+                    Some(error) => failed_condition(self.sriov.failure(&pf.name).unwrap_or(error)),
                 },
             };
-            let adapter = found.ok().map(|properties| self.adapter(&desired.config, &properties));
+            let adapter =
+                properties.ok().map(|properties| self.adapter(&desired.config, &properties));
             PfStatus { config: pf.clone(), condition, adapter }
         };
-        desired.config.pfs.iter().map(of).collect()
+        desired.config.pfs.iter().map(status).collect()
     }
 
     /// Returns the status of an adapter, including VFs that are assigned to NICs.
@@ -87,8 +88,8 @@ impl Shared {
     /// # Errors
     /// [`ErrorCode::NotFound`](suimon_contract::ErrorCode::NotFound) if no `[[pf]]` has this name.
     pub(crate) fn pf(&self, name: &str) -> Result<PfStatus, ApiError> {
-        let found = self.pfs().into_iter().find(|pf| pf.config.name.as_str() == name);
-        found.ok_or_else(|| not_found(ResourceKind::Pf, name))
+        let found_pf = self.pfs().into_iter().find(|pf| pf.config.name.as_str() == name);
+        found_pf.ok_or_else(|| not_found(ResourceKind::Pf, name))
     }
 }
 
@@ -96,7 +97,7 @@ fn count(number: usize) -> u16 {
     u16::try_from(number).unwrap_or(u16::MAX)
 }
 
-fn failed(reason: String) -> Condition {
+fn failed_condition(reason: String) -> Condition {
     Condition { health: Health::Failed, reason: Some(reason) }
 }
 

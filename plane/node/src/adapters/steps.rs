@@ -50,18 +50,18 @@ impl Controller {
     ) -> (Option<PfUndo>, Result<(), ApiError>) {
         let PfStep { pf, before } = step;
         let host = self.shared.sriov.host.clone();
-        let was = host.adapters().and_then(|adapters| find(adapters, pf)).map(PfUndo).ok();
-        let made = apply(host.as_ref(), to, pf, before.as_ref());
-        let made = made.map(|drafts| {
+        let previous = host.adapters().and_then(|adapters| find(adapters, pf)).map(PfUndo).ok();
+        let outcome = apply(host.as_ref(), to, pf, before.as_ref());
+        let outcome = outcome.map(|drafts| {
             self.shared.sriov.record_result(&pf.name, None);
             self.drafts.extend(drafts);
         });
-        let about = |error: DeviceError| {
+        let to_api_error = |error: DeviceError| {
             ApiError::new(error_code(error.kind), error.detail)
                 .about(format!("pf/{}", pf.name))
                 .field(error.field)
         };
-        (was, made.map_err(about))
+        (previous, outcome.map_err(to_api_error))
     }
 
     /// Restores an adapter's previous state. A failure is logged.
@@ -86,15 +86,15 @@ impl Controller {
         let host = self.shared.sriov.host.clone();
         let adapters = host.adapters();
         for pf in &state.config.pfs {
-            let found = adapters.as_ref().map_err(Clone::clone);
-            let made =
-                found.and_then(|adapters| find(adapters.clone(), pf)).and_then(|properties| {
+            let adapter = adapters.as_ref().map_err(Clone::clone);
+            let outcome =
+                adapter.and_then(|adapters| find(adapters.clone(), pf)).and_then(|properties| {
                     match first_difference(&properties, pf) {
                         None => Ok(Vec::new()),
                         Some(_) => apply(host.as_ref(), &state.config, pf, None),
                     }
                 });
-            match made {
+            match outcome {
                 Ok(drafts) => {
                     self.drafts.extend(drafts);
                     if self.shared.sriov.record_result(&pf.name, None).is_some() {
@@ -123,10 +123,10 @@ pub(super) fn first_difference(properties: &PfProperties, pf: &PfConfig) -> Opti
         properties.vfs.iter().map(|vf| (vf.index, vf)).collect();
     pf.vf.iter().filter(|vf| is_written(vf)).find_map(|vf| {
         let index = vf.index;
-        let Some(is) = by_index.get(&index).and_then(|vf| vf.settings.as_ref()) else {
+        let Some(current) = by_index.get(&index).and_then(|vf| vf.settings.as_ref()) else {
             return Some(format!("its driver does not report the settings of VF {index}"));
         };
-        let missing = changed_keys(&difference(is, vf, None));
+        let missing = changed_keys(&difference(current, vf, None));
         let missing: Vec<_> = missing.iter().map(|(key, value)| format!("{key} {value}")).collect();
         (!missing.is_empty()).then(|| format!("VF {index} lacks {}", missing.join(", ")))
     })
@@ -165,14 +165,14 @@ fn apply(
         properties = find(host.adapters()?, pf)?;
         drafts.push(texts::enabled(pf, &properties, number, properties.vfs.len()));
     }
-    let was = before.map(PfConfig::vf_by_index).unwrap_or_default();
+    let previous_vfs = before.map(PfConfig::vf_by_index).unwrap_or_default();
     let desired = pf.vf_by_index();
     for vf in &properties.vfs {
         let nothing = VfConfig::new(vf.index);
-        let wanted = desired.get(&vf.index).copied().unwrap_or(&nothing);
+        let vf_config = desired.get(&vf.index).copied().unwrap_or(&nothing);
         // Settings that the driver does not report are detected by `first_difference` below.
-        let Some(is) = &vf.settings else { continue };
-        let change = difference(is, wanted, was.get(&vf.index).copied());
+        let Some(current) = &vf.settings else { continue };
+        let change = difference(current, vf_config, previous_vfs.get(&vf.index).copied());
         if !change.is_empty() {
             host.change_vf(properties.address, vf.index, &change)?;
             drafts.push(texts::set(pf, &properties, vf.index, &change));
@@ -181,27 +181,27 @@ fn apply(
     let properties = find(host.adapters()?, pf)?;
     match first_difference(&properties, pf) {
         None => Ok(drafts),
-        Some(found) => {
-            let detail = format!("the adapter's driver accepted the settings, but {found}");
+        Some(difference) => {
+            let detail = format!("the adapter's driver accepted the settings, but {difference}");
             Err(DeviceError { kind: DeviceErrorKind::Unsupported, field: "vf", detail })
         }
     }
 }
 
-fn reclaim(host: &dyn SriovHost, was: &PfProperties) -> Result<(), DeviceError> {
-    let number = u16::try_from(was.vfs.len()).unwrap_or(u16::MAX);
-    host.set_vf_count(was.address, number)?;
+fn reclaim(host: &dyn SriovHost, previous_properties: &PfProperties) -> Result<(), DeviceError> {
+    let number = u16::try_from(previous_properties.vfs.len()).unwrap_or(u16::MAX);
+    host.set_vf_count(previous_properties.address, number)?;
     let adapters = host.adapters()?;
-    let now = adapters.iter().find(|properties| properties.address == was.address);
+    let now = adapters.iter().find(|properties| properties.address == previous_properties.address);
     let settings = |properties: &PfProperties| -> BTreeMap<u16, _> {
         properties.vfs.iter().filter_map(|vf| Some((vf.index, vf.settings.clone()?))).collect()
     };
-    let (now, was_set) = (now.map(settings).unwrap_or_default(), settings(was));
+    let (now, was_set) = (now.map(settings).unwrap_or_default(), settings(previous_properties));
     for (index, was_set) in was_set {
-        let Some(is) = now.get(&index) else { continue };
-        let change = rollback_change(is, &was_set);
+        let Some(current) = now.get(&index) else { continue };
+        let change = rollback_change(current, &was_set);
         if !change.is_empty() {
-            host.change_vf(was.address, index, &change)?;
+            host.change_vf(previous_properties.address, index, &change)?;
         }
     }
     Ok(())

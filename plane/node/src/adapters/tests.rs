@@ -52,8 +52,8 @@ fn an_adapter_is_made_as_described_and_shown_as_it_was_read_back() {
     assert_eq!((adapter.vfs_supported, adapter.vfs_enabled, adapter.vfs_in_use), (7, 2, 0));
     assert_eq!(adapter.vfs[1].bandwidth_max_bps, Some(100_000_000));
     assert_eq!(adapter.support, SriovSupport::Supported);
-    for by in ["wan0", "0000:01:00.0", "wan"] {
-        assert_eq!(harness.node.sriov_adapter(by).unwrap(), adapter, "{by}");
+    for device in ["wan0", "0000:01:00.0", "wan"] {
+        assert_eq!(harness.node.sriov_adapter(device).unwrap(), adapter, "{device}");
     }
     assert_eq!(harness.node.sriov_adapters().unwrap().len(), 2);
     assert_eq!(harness.node.sriov_adapter("eth9").unwrap_err().code, ErrorCode::NotFound);
@@ -116,23 +116,24 @@ fn vfs_that_somebody_uses_do_not_go_and_it_is_said_who_that_is() {
 fn what_cannot_be_is_refused_before_anything_is_touched() {
     let sriov = FakeSriov::with_adapters(2);
     let harness = harness(&sriov);
-    let refused = |from: &str, to: &str, code, field: &str, part: &str| {
-        let (found, at, text) = refusal(&harness, &host(&TWO_VFS.replacen(from, to, 1)));
-        assert_eq!((found, at.as_str()), (code, field), "{text}");
+    let refuse = |from: &str, to: &str, code, field: &str, part: &str| {
+        let (actual_code, found_field, text) =
+            refusal(&harness, &host(&TWO_VFS.replacen(from, to, 1)));
+        assert_eq!((actual_code, found_field.as_str()), (code, field), "{text}");
         assert!(text.contains(part), "{text}");
     };
-    refused("\"wan0\"", "\"eth7\"", ErrorCode::DeviceMissing, "device", "wan0 (0000:01:00.0)");
-    refused("vfs = 2", "vfs = 8", ErrorCode::InvalidValue, "vfs", "at most 7 VFs");
+    refuse("\"wan0\"", "\"eth7\"", ErrorCode::DeviceMissing, "device", "wan0 (0000:01:00.0)");
+    refuse("vfs = 2", "vfs = 8", ErrorCode::InvalidValue, "vfs", "at most 7 VFs");
     sriov.change(0, |adapter| adapter.support = suimon_ports::SriovSupport::MissingPfDriver);
-    refused("", "", ErrorCode::Unsupported, "vfs", "MissingPfDriver");
+    refuse("", "", ErrorCode::Unsupported, "vfs", "MissingPfDriver");
     sriov.change(0, |adapter| {
         adapter.support = suimon_ports::SriovSupport::NoIommu;
         adapter.device = None;
     });
-    refused("\"wan0\"", "\"0000:01:00.0\"", ErrorCode::Unsupported, "vf", "network device");
+    refuse("\"wan0\"", "\"0000:01:00.0\"", ErrorCode::Unsupported, "vf", "network device");
     sriov.change(0, |adapter| adapter.device = Some("wan0".to_owned()));
-    let again = TWO_VFS.replace("\"wan\"", "\"lan\"").replace("\"wan0\"", "\"0000:01:00.0\"");
-    let (code, field, text) = refusal(&harness, &host(&format!("{again}{TWO_VFS}")));
+    let duplicate = TWO_VFS.replace("\"wan\"", "\"lan\"").replace("\"wan0\"", "\"0000:01:00.0\"");
+    let (code, field, text) = refusal(&harness, &host(&format!("{duplicate}{TWO_VFS}")));
     assert_eq!((code, field.as_str()), (ErrorCode::Conflict, "device"));
     assert!(text.contains("pf/lan"), "{text}");
     assert_eq!(sriov.settings_applied(), Vec::<String>::new());
@@ -142,7 +143,7 @@ fn what_cannot_be_is_refused_before_anything_is_touched() {
 fn a_change_that_the_driver_refuses_leaves_the_adapter_as_it_was() {
     let sriov = FakeSriov::with_adapters(2);
     let harness = harness(&sriov);
-    sriov.cannot(Some("link_state"));
+    sriov.reject_key(Some("link_state"));
     let operation = harness.apply(&host(TWO_VFS));
     assert_eq!(operation.state, OperationState::Failed);
     let error = operation.error.unwrap();
@@ -150,8 +151,8 @@ fn a_change_that_the_driver_refuses_leaves_the_adapter_as_it_was() {
     assert_eq!(sriov.properties(0).vfs, []);
     assert!(harness.node.pfs().is_empty());
 
-    let without = TWO_VFS.replace("link_state = \"enable\"", "");
-    harness.apply_ok(&host(&without));
+    let without_link_state = TWO_VFS.replace("link_state = \"enable\"", "");
+    harness.apply_ok(&host(&without_link_state));
     let before = sriov.properties(0);
     let other = TWO_VFS.replace("vlan = 20", "vlan = 30").replace("trust = true", "");
     assert_eq!(harness.apply(&host(&other)).state, OperationState::Failed);
@@ -197,10 +198,10 @@ fn a_new_daemon_makes_adapters_as_they_were_desired() {
     let (store, _) = harness.kill();
     // Simulates a reboot of the host.
     sriov.change(0, |adapter| adapter.vfs.clear());
-    let again = Harness::with_sriov(store, sriov.clone());
+    let restarted = Harness::with_sriov(store, sriov.clone());
     assert_eq!(sriov.properties(0), before);
-    assert_eq!(again.node.pf("wan").unwrap().condition.health, Health::Up);
-    let (store, _) = again.kill();
+    assert_eq!(restarted.node.pf("wan").unwrap().condition.health, Health::Up);
+    let (store, _) = restarted.kill();
     sriov.settings_applied();
     let third = Harness::with_sriov(store, sriov.clone());
     assert_eq!(sriov.settings_applied(), Vec::<String>::new());

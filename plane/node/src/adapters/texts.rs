@@ -30,14 +30,14 @@ pub(super) fn set(
     index: u16,
     change: &VfSettingsChange,
 ) -> Draft {
-    let words = changed_keys(change);
-    let listed: Vec<_> = words.iter().map(|(key, value)| format!("{key} {value}")).collect();
+    let changes = changed_keys(change);
+    let listed: Vec<_> = changes.iter().map(|(key, value)| format!("{key} {value}")).collect();
     let text =
         format!("VF {index} of {} was configured: {}.", label(properties), listed.join(", "));
     let draft = Draft::new(EventKind::VfSet, subject(pf), text)
         .with("address", properties.address)
         .with("vf", index);
-    words.into_iter().fold(draft, |draft, (key, value)| draft.with(key, value))
+    changes.into_iter().fold(draft, |draft, (key, value)| draft.with(key, value))
 }
 
 pub(super) fn failed(pf: &PfConfig, reason: &str) -> Draft {

@@ -64,14 +64,14 @@ impl Capture {
         self.operation.view()
     }
 
-    /// Passes up to `frames_max` captured frames to `take` and returns their number. Waits up to
-    /// `timeout` for the first frame. Returns `None` if the capture was cancelled or the port was
-    /// deleted.
+    /// Passes up to `frames_max` captured frames to `handle_frame` and returns their number. Waits
+    /// up to `timeout` for the first frame. Returns `None` if the capture was cancelled or the port
+    /// was deleted.
     pub fn read(
         &mut self,
         timeout: Duration,
         frames_max: usize,
-        take: &mut dyn FnMut(&CapturedFrame),
+        handle_frame: &mut dyn FnMut(&CapturedFrame),
     ) -> Option<usize> {
         if let Err(error) = self.operation.check_cancelled() {
             self.end = Some(error);
@@ -83,7 +83,7 @@ impl Capture {
             self.end = Some(error.about(self.key.to_string()));
             return None;
         }
-        let count = self.reader.read(timeout, frames_max, take);
+        let count = self.reader.read(timeout, frames_max, handle_frame);
         self.frames = self.frames.saturating_add(count as u64);
         Some(count)
     }

@@ -8,7 +8,7 @@ use crate::testing::{DEADLINE, FakeDevices, Harness, StoreFailure, host, name, w
 use crate::{ChangeOptions, Edit, ResourceEdit};
 
 /// Configuration with every kind of port.
-fn before() -> HostConfig {
+fn initial_host() -> HostConfig {
     host(
         r#"
         [host]
@@ -77,9 +77,9 @@ fn before() -> HostConfig {
     )
 }
 
-/// Configuration that differs from [`before`] by every kind of change: two NICs swap devices, a
-/// device gets another name, a switch gets another uplink, workers move.
-fn after() -> HostConfig {
+/// Configuration that differs from [`initial_host`] by every kind of change: two NICs swap devices,
+/// a device gets another name, a switch gets another uplink, workers move.
+fn changed_host() -> HostConfig {
     host(
         r#"
         [host]
@@ -143,11 +143,11 @@ fn after() -> HostConfig {
 
 const OTHERS: &[&str] = &["others0"];
 
-/// Starts a node in the state `before`, on a host with a TAP that the node did not create.
+/// Starts a node in the state [`initial_host`], on a host with a TAP that the node did not create.
 fn started() -> Harness {
     let harness = Harness::new();
     harness.devices.make_tap("others0");
-    harness.apply_ok(&before());
+    harness.apply_ok(&initial_host());
     harness.assert_consistent(OTHERS);
     harness
 }
@@ -156,16 +156,16 @@ fn started() -> Harness {
 fn a_change_of_everything_is_made() {
     let harness = started();
     let ports = harness.ports();
-    harness.apply_ok(&after());
+    harness.apply_ok(&changed_host());
     harness.assert_consistent(OTHERS);
-    assert_eq!(harness.node.config(), after());
+    assert_eq!(harness.node.config(), changed_host());
     // Unchanged ports keep their identifiers, and no identifier is reused.
-    let stays = r#"Socket("/run/stays.sock")"#;
-    assert_eq!(harness.ports()[stays], ports[stays]);
-    harness.apply_ok(&before());
+    let kept_socket = r#"Socket("/run/stays.sock")"#;
+    assert_eq!(harness.ports()[kept_socket], ports[kept_socket]);
+    harness.apply_ok(&initial_host());
     harness.assert_consistent(OTHERS);
-    let goes = r#"Device(Tap { netns: None, device: "goes0" })"#;
-    assert_ne!(harness.ports()[goes], ports[goes]);
+    let removed_tap = r#"Device(Tap { netns: None, device: "goes0" })"#;
+    assert_ne!(harness.ports()[removed_tap], ports[removed_tap]);
     assert_eq!(harness.node.host_status().revision, 3);
     harness.wait_events(1003, 3);
 }
@@ -173,27 +173,27 @@ fn a_change_of_everything_is_made() {
 /// Injects one failure at each possible position by `arm`, until a position does not exist. Returns
 /// the number of positions.
 fn fails_everywhere(arm: impl Fn(&Harness, usize)) -> usize {
-    for place in 0.. {
+    for call in 0.. {
         let harness = started();
         let ports = harness.ports();
-        arm(&harness, place);
-        let operation = harness.apply(&after());
+        arm(&harness, call);
+        let operation = harness.apply(&changed_host());
         harness.devices.fail_at(None);
         if operation.state == OperationState::Succeeded {
-            assert_eq!(harness.node.config(), after());
+            assert_eq!(harness.node.config(), changed_host());
             harness.assert_consistent(OTHERS);
-            return place;
+            return call;
         }
         assert_eq!(operation.state, OperationState::Failed);
         let error = operation.error.unwrap();
         assert_ne!(error.code, ErrorCode::Cancelled);
-        assert_eq!(harness.node.config(), before(), "at place {place}");
+        assert_eq!(harness.node.config(), initial_host(), "at place {call}");
         harness.assert_consistent(OTHERS);
-        assert_eq!(harness.ports(), ports, "at place {place}");
+        assert_eq!(harness.ports(), ports, "at place {call}");
         harness.wait_events(1004, 1);
         assert_eq!(harness.node.host_status().revision, 1);
         // The same change succeeds afterwards.
-        harness.apply_ok(&after());
+        harness.apply_ok(&changed_host());
         harness.assert_consistent(OTHERS);
     }
     unreachable!()
@@ -201,33 +201,33 @@ fn fails_everywhere(arm: impl Fn(&Harness, usize)) -> usize {
 
 #[test]
 fn a_failing_device_leaves_everything_as_before() {
-    let places = fails_everywhere(|harness, place| harness.devices.fail_at(Some(place)));
-    assert!(places >= 8, "{places}");
+    let calls = fails_everywhere(|harness, call| harness.devices.fail_at(Some(call)));
+    assert!(calls >= 8, "{calls}");
 }
 
 #[test]
 fn a_failing_plane_leaves_everything_as_before() {
-    assert_eq!(fails_everywhere(|harness, place| harness.plane.fail_publish(place)), 2);
+    assert_eq!(fails_everywhere(|harness, call| harness.plane.fail_publish(call)), 2);
 }
 
 #[test]
 fn a_store_that_refuses_leaves_everything_as_before() {
-    let places = fails_everywhere(|harness, place| harness.store.arm(StoreFailure::Refuse(place)));
+    let commits = fails_everywhere(|harness, call| harness.store.arm(StoreFailure::Refuse(call)));
     // Commits before the change: the intent, the objects to be created, the socket file of the
     // replaced NIC, and the new state. Later failures do not fail the change.
-    assert_eq!(places, 4);
+    assert_eq!(commits, 4);
 }
 
 #[test]
 fn a_worker_that_does_not_start_leaves_everything_as_before() {
     let harness = started();
     harness.plane.refuse_workers(true);
-    let operation = harness.apply(&after());
+    let operation = harness.apply(&changed_host());
     let error = operation.error.unwrap();
     assert_eq!(error.field.as_deref(), Some("worker_cpus"));
     harness.plane.refuse_workers(false);
     harness.assert_consistent(OTHERS);
-    assert_eq!(harness.node.config(), before());
+    assert_eq!(harness.node.config(), initial_host());
 }
 
 /// Kills the process at the given commit of the change and starts another one. Returns true if the
@@ -235,16 +235,16 @@ fn a_worker_that_does_not_start_leaves_everything_as_before() {
 fn dies_at(failure: StoreFailure) -> bool {
     let harness = started();
     harness.store.arm(failure);
-    let operation = harness.apply(&after());
+    let operation = harness.apply(&changed_host());
     let was_acknowledged = operation.state == OperationState::Succeeded;
     // The handle of an operation reports the crash of its thread.
-    let died = operation.error.is_some_and(|error| error.code == ErrorCode::Internal);
-    assert!(was_acknowledged || died, "{failure:?}");
+    let has_crashed = operation.error.is_some_and(|error| error.code == ErrorCode::Internal);
+    assert!(was_acknowledged || has_crashed, "{failure:?}");
     let (store, devices) = harness.kill();
     let harness = Harness::start(store, devices);
     let config = harness.node.config();
-    assert!(config == before() || config == after(), "{failure:?}: {config:?}");
-    assert!(!was_acknowledged || config == after(), "{failure:?}");
+    assert!(config == initial_host() || config == changed_host(), "{failure:?}: {config:?}");
+    assert!(!was_acknowledged || config == changed_host(), "{failure:?}");
     harness.assert_consistent(OTHERS);
     let sequences: Vec<u64> = harness
         .node
@@ -256,16 +256,16 @@ fn dies_at(failure: StoreFailure) -> bool {
     let is_ascending = sequences.windows(2).all(|pair| pair[0] < pair[1]);
     assert!(is_ascending, "no sequence is assigned twice: {sequences:?}");
     // In both cases, the change succeeds afterwards.
-    harness.apply_ok(&after());
+    harness.apply_ok(&changed_host());
     harness.assert_consistent(OTHERS);
-    died
+    has_crashed
 }
 
 #[test]
 fn a_process_that_dies_at_any_commit_starts_with_the_old_or_the_new_state() {
-    for place in 0..6 {
-        dies_at(StoreFailure::CrashBefore(place));
-        dies_at(StoreFailure::CrashAfter(place));
+    for commit in 0..6 {
+        dies_at(StoreFailure::CrashBefore(commit));
+        dies_at(StoreFailure::CrashAfter(commit));
     }
     assert!(dies_at(StoreFailure::CrashBefore(2)));
     assert!(dies_at(StoreFailure::CrashAfter(2)));
@@ -274,17 +274,17 @@ fn a_process_that_dies_at_any_commit_starts_with_the_old_or_the_new_state() {
 #[test]
 fn a_start_that_dies_at_any_commit_can_be_repeated() {
     let mut deaths = 0;
-    for place in 0..6 {
+    for commit in 0..6 {
         // After a reboot of the host, no TAP exists, and the node creates all of them.
         let (store, _) = started().kill();
-        store.arm(StoreFailure::CrashAfter(place));
+        store.arm(StoreFailure::CrashAfter(commit));
         let devices = FakeDevices::default();
         let dying = std::panic::AssertUnwindSafe((store.clone(), devices.clone()));
-        let died = std::panic::catch_unwind(move || Harness::start(dying.0.0, dying.0.1).kill());
-        deaths += usize::from(died.is_err());
+        let crash = std::panic::catch_unwind(move || Harness::start(dying.0.0, dying.0.1).kill());
+        deaths += usize::from(crash.is_err());
         let devices = FakeDevices::on_host(devices.host_left());
         let harness = Harness::start(store.surviving(), devices);
-        assert_eq!(harness.node.config(), before());
+        assert_eq!(harness.node.config(), initial_host());
         harness.assert_consistent(OTHERS);
         harness.apply_ok(&HostConfig::default());
         harness.assert_consistent(&[]);
@@ -323,7 +323,7 @@ fn a_socket_file_is_removed_only_if_it_is_the_one_that_was_made() {
 fn the_number_of_workers_that_float_changes_live() {
     let harness = started();
     for number in [Some(4), Some(2), None] {
-        let mut config = before();
+        let mut config = initial_host();
         config.host.worker_cpus = None;
         config.host.floating_workers = number;
         assert_eq!(harness.apply(&config).state, OperationState::Succeeded);
@@ -336,15 +336,15 @@ fn what_is_missing_on_the_host_is_refused_before_anything_is_touched() {
     let harness = started();
     harness.devices.set_missing("comes0", true);
     harness.devices.set_missing("eth1", true);
-    let mut config = after();
+    let mut config = changed_host();
     config.host.worker_cpus = Some(vec![1, 77]);
     let errors = harness.node.submit(Edit::Apply(Box::new(config))).unwrap_err();
-    let places: Vec<_> = errors
+    let resources: Vec<_> = errors
         .iter()
         .map(|e| (e.code, e.resource.as_deref().unwrap(), e.field.as_deref().unwrap()))
         .collect();
     assert_eq!(
-        places,
+        resources,
         [
             (ErrorCode::DeviceMissing, "host", "worker_cpus"),
             (ErrorCode::DeviceMissing, "nic/comes", "device"),
@@ -358,7 +358,7 @@ fn what_is_missing_on_the_host_is_refused_before_anything_is_touched() {
 fn the_same_state_again_changes_nothing() {
     let harness = started();
     let last = harness.node.last_events(1, &EventFilter::default()).seen;
-    harness.apply_ok(&before());
+    harness.apply_ok(&initial_host());
     assert_eq!(harness.node.last_events(1, &EventFilter::default()).seen, last);
     assert_eq!(harness.node.host_status().revision, 1);
 }
@@ -366,10 +366,12 @@ fn the_same_state_again_changes_nothing() {
 #[test]
 fn a_dry_run_only_plans() {
     let harness = started();
-    let plan =
-        harness.node.preview(&Edit::Apply(Box::new(after())), ChangeOptions::default()).unwrap();
+    let plan = harness
+        .node
+        .preview(&Edit::Apply(Box::new(changed_host())), ChangeOptions::default())
+        .unwrap();
     assert!(plan.steps.len() >= 8);
-    assert_eq!(harness.node.config(), before());
+    assert_eq!(harness.node.config(), initial_host());
     harness.assert_consistent(OTHERS);
     let edit = Edit::Nic(ResourceEdit::Delete(name("nobody")));
     assert_eq!(
@@ -382,9 +384,9 @@ fn a_dry_run_only_plans() {
 #[test]
 fn no_check_knocks_at_a_socket_of_ours() {
     let harness = started();
-    harness.node.preview(&Edit::Apply(Box::new(after())), ChangeOptions::default()).unwrap();
-    harness.apply_ok(&after());
-    let mut swapped = before();
+    harness.node.preview(&Edit::Apply(Box::new(changed_host())), ChangeOptions::default()).unwrap();
+    harness.apply_ok(&changed_host());
+    let mut swapped = initial_host();
     for nic in &mut swapped.nics {
         nic.socket = nic.socket.as_ref().map(|socket| match socket.ends_with("stays.sock") {
             true => "/run/replaced.sock".into(),
@@ -399,7 +401,7 @@ fn no_check_knocks_at_a_socket_of_ours() {
 fn a_change_is_cancelled_between_its_steps_and_others_wait_their_turn() {
     let harness = started();
     let gate = harness.devices.hold();
-    let running = harness.node.submit(Edit::Apply(Box::new(after()))).unwrap();
+    let running = harness.node.submit(Edit::Apply(Box::new(changed_host()))).unwrap();
     wait_until("a device is being opened", || {
         let step = harness.node.operation(running.id).unwrap().step;
         step.is_some_and(|step| step == "change nic/replaced")
@@ -419,6 +421,6 @@ fn a_change_is_cancelled_between_its_steps_and_others_wait_their_turn() {
     assert!(running.steps_done < running.steps);
     let waiting = harness.node.wait_operation(waiting.id, DEADLINE).unwrap();
     assert_eq!(waiting.error.unwrap().code, ErrorCode::NotFound);
-    assert_eq!(harness.node.config(), before());
+    assert_eq!(harness.node.config(), initial_host());
     harness.assert_consistent(OTHERS);
 }

@@ -58,8 +58,8 @@ impl Shared {
         if !errors.is_empty() {
             return Err(errors);
         }
-        let wanted = required_ports(&config);
-        let errors = self.check_devices(&current.config, &config, &wanted);
+        let required = required_ports(&config);
+        let errors = self.check_devices(&current.config, &config, &required);
         if !errors.is_empty() {
             return Err(errors);
         }
@@ -80,16 +80,7 @@ impl Shared {
         };
         let revision = current.revision.saturating_add(1);
         let state = StoredState { revision, config, file_text };
-        Ok(ValidatedChange {
-            state,
-            required: wanted,
-            disks,
-            images,
-            plan,
-            queried_until,
-            forced,
-            options,
-        })
+        Ok(ValidatedChange { state, required, disks, images, plan, queried_until, forced, options })
     }
 
     /// Returns an error for each disk whose missing image file would fail the change. Queries stores
@@ -108,22 +99,22 @@ impl Shared {
         &self,
         from: &HostConfig,
         to: &HostConfig,
-        wanted: &RequiredPorts,
+        required: &RequiredPorts,
     ) -> Vec<ApiError> {
         let mut errors = self.check_cpus(to);
         errors.extend(self.check_vmqs(to));
         let before = required_ports(from);
         // Resources held by the node's own ports and disks are available: the change closes them
         // first.
-        let mut held: BTreeSet<ExclusiveResource> = before.values().map(resource_of).collect();
+        let mut claimed: BTreeSet<ExclusiveResource> = before.values().map(resource_of).collect();
         let mut listened: BTreeSet<ExclusiveResource> =
             before.values().filter(|spec| is_listening(spec)).map(resource_of).collect();
         let disks = required_disks(from);
-        held.extend(disks.values().flat_map(RequiredDisk::claims));
+        claimed.extend(disks.values().flat_map(RequiredDisk::claims));
         listened.extend(
             required_sockets(&disks).iter().map(|path| ExclusiveResource::Socket(clean(path))),
         );
-        for (key, spec) in devices_to_probe(from, to, &before, wanted) {
+        for (key, spec) in devices_to_probe(from, to, &before, required) {
             // A probe would connect to the socket, which the NIC or disk that listens there would
             // take for a VM.
             if is_listening(&spec) && listened.contains(&resource_of(&spec)) {
@@ -133,7 +124,8 @@ impl Shared {
                 continue;
             }
             match self.devices.probe(&spec) {
-                Err(e) if e.kind == DeviceErrorKind::Busy && held.contains(&resource_of(&spec)) => {
+                Err(e)
+                    if e.kind == DeviceErrorKind::Busy && claimed.contains(&resource_of(&spec)) => {
                 }
                 Err(error) => errors.push(device_error(&key, &error)),
                 Ok(()) => {}
@@ -150,9 +142,8 @@ impl Shared {
     }
 
     fn check_cpus(&self, config: &HostConfig) -> Vec<ApiError> {
-        let wanted = config.host.worker_cpus.iter().flatten();
-        wanted
-            .filter(|cpu| !self.cpus.contains(cpu))
+        let cpus = config.host.worker_cpus.iter().flatten();
+        cpus.filter(|cpu| !self.cpus.contains(cpu))
             .map(|cpu| {
                 let text =
                     format!("the daemon cannot use CPU {cpu}; it can use {}", cpu_list(&self.cpus));
@@ -177,13 +168,13 @@ fn devices_to_probe(
     from: &HostConfig,
     to: &HostConfig,
     before: &RequiredPorts,
-    wanted: &RequiredPorts,
+    required: &RequiredPorts,
 ) -> Vec<(PortKey, PortDeviceSpec)> {
-    let changed = wanted.iter().filter(|(key, spec)| before.get(key) != Some(spec));
+    let changed = required.iter().filter(|(key, spec)| before.get(key) != Some(spec));
     let mut devices: Vec<_> = changed.map(|(key, spec)| (key.clone(), spec.clone())).collect();
     for uplink in to.uplinks.iter().filter(|uplink| !from.uplinks.contains(uplink)) {
         let key = PortKey::Uplink(uplink.name.clone());
-        if !wanted.contains_key(&key) {
+        if !required.contains_key(&key) {
             devices.push((key, uplink_spec(uplink)));
         }
     }

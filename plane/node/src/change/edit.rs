@@ -193,8 +193,8 @@ impl Edit {
         let mut config = current.clone();
         match self {
             Self::Reload => {}
-            Self::Apply(to) | Self::ApplyFile { config: to, .. } => {
-                config = (**to).clone();
+            Self::Apply(new_config) | Self::ApplyFile { config: new_config, .. } => {
+                config = (**new_config).clone();
                 keep_shared_policies(current, &mut config);
             }
             Self::Power(edit) => config.power = edit.apply(config.power.as_ref())?,
@@ -224,8 +224,8 @@ fn arrive(
 ) -> Result<(), Vec<ApiError>> {
     let mut errors = Vec::new();
     for policy in &request.qos_policies {
-        match config.qos_policies.iter().find(|of| of.name == policy.name) {
-            Some(here) if here == policy => {}
+        match config.qos_policies.iter().find(|known_policy| known_policy.name == policy.name) {
+            Some(known_policy) if known_policy == policy => {}
             Some(_) => {
                 let text = "the policy of this name has other limits on the source node of the \
                             VM; set the same limits on both nodes";
@@ -254,12 +254,14 @@ fn arrive(
 /// Adds the cluster's policies that `to` does not contain. A host file cannot delete them, because
 /// they belong to all nodes.
 fn keep_shared_policies(current: &HostConfig, to: &mut HostConfig) {
-    let cluster = |config: &HostConfig| config.cluster.as_ref().map(|of| of.name.clone());
+    let cluster = |config: &HostConfig| {
+        config.cluster.as_ref().map(|cluster_config| cluster_config.name.clone())
+    };
     if cluster(current).is_none() || cluster(current) != cluster(to) {
         return;
     }
-    for policy in current.qos_policies.iter().filter(|of| of.shared) {
-        if to.qos_policies.iter().all(|of| of.name != policy.name) {
+    for policy in current.qos_policies.iter().filter(|shared_policy| shared_policy.shared) {
+        if to.qos_policies.iter().all(|other_policy| other_policy.name != policy.name) {
             to.qos_policies.push(policy.clone());
         }
     }
@@ -269,31 +271,32 @@ fn keep_shared_policies(current: &HostConfig, to: &mut HostConfig) {
 /// with the same name remains.
 fn adopt(policies: &[QosPolicyConfig], deleted: &BTreeSet<Name>, config: &mut HostConfig) {
     for policy in policies {
-        match config.qos_policies.iter_mut().find(|of| of.name == policy.name) {
-            Some(here) if here.shared => *here = policy.clone(),
+        match config.qos_policies.iter_mut().find(|known_policy| known_policy.name == policy.name) {
+            Some(known_policy) if known_policy.shared => *known_policy = policy.clone(),
             Some(_) => {}
             None => config.qos_policies.push(policy.clone()),
         }
     }
     let used: BTreeSet<&Name> =
         config.disks.iter().filter_map(|disk| disk.qos_policy.as_ref()).collect();
-    let goes =
-        |of: &QosPolicyConfig| of.shared && deleted.contains(&of.name) && !used.contains(&of.name);
-    config.qos_policies.retain(|of| !goes(of));
+    let is_deleted = |policy: &QosPolicyConfig| {
+        policy.shared && deleted.contains(&policy.name) && !used.contains(&policy.name)
+    };
+    config.qos_policies.retain(|policy| !is_deleted(policy));
 }
 
 /// Removes a VM with its NICs and disks.
 fn depart(vm: &Name, config: &mut HostConfig) {
-    let Some(place) = config.vms.iter().position(|of| of.name == *vm) else { return };
-    let gone = config.vms.remove(place);
-    config.nics.retain(|nic| !gone.nics.contains(&nic.name));
-    config.disks.retain(|disk| !gone.disks.contains(&disk.name));
+    let Some(index) = config.vms.iter().position(|config| config.name == *vm) else { return };
+    let removed_vm = config.vms.remove(index);
+    config.nics.retain(|nic| !removed_vm.nics.contains(&nic.name));
+    config.disks.retain(|disk| !removed_vm.disks.contains(&disk.name));
 }
 
 impl PowerEdit {
     fn apply(&self, power: Option<&PowerConfig>) -> Result<Option<PowerConfig>, Vec<ApiError>> {
         match self {
-            Self::Put(to) => Ok(Some(to.clone())),
+            Self::Put(new_power) => Ok(Some(new_power.clone())),
             Self::Patch(patch) => patch_power(power, patch).map(Some),
             Self::Delete => Ok(None),
         }
@@ -311,7 +314,7 @@ impl ClusterEdit {
                     "the host is a node of a cluster; leave it first (`suimon cluster leave`)";
                 Err(vec![ApiError::new(ErrorCode::AlreadyExists, text).about("cluster")])
             }
-            Self::Init(to) | Self::Put(to) => Ok(Some(to.clone())),
+            Self::Init(new_cluster) | Self::Put(new_cluster) => Ok(Some(new_cluster.clone())),
             Self::Patch(patch) => patch_cluster(cluster, patch).map(Some).map_err(|errors| {
                 let lacks_name = errors.iter().any(|error| error.field.as_deref() == Some("name"));
                 if cluster.is_none() && lacks_name { vec![no_cluster()] } else { errors }
@@ -343,8 +346,8 @@ impl<T: Resource> ResourceEdit<T> {
 
     fn apply(&self, config: &mut HostConfig) -> Result<(), Vec<ApiError>> {
         let name = self.name();
-        let place = T::all(config).iter().position(|resource| resource.name() == name);
-        let Some(place) = place else {
+        let index = T::all(config).iter().position(|resource| resource.name() == name);
+        let Some(index) = index else {
             return match self {
                 Self::Add(resource) => {
                     T::all_mut(config).push(resource.clone());
@@ -359,12 +362,12 @@ impl<T: Resource> ResourceEdit<T> {
             Self::Add(_) => Err(vec![self.already_exists()]),
             Self::Put(_, resource) => {
                 self.same_name(resource)?;
-                T::all_mut(config)[place] = resource.clone();
+                T::all_mut(config)[index] = resource.clone();
                 Ok(())
             }
             Self::Patch(_, patch) => {
-                let resource = patch_resource(&T::all(config)[place], patch)?;
-                T::all_mut(config)[place] = resource;
+                let resource = patch_resource(&T::all(config)[index], patch)?;
+                T::all_mut(config)[index] = resource;
                 Ok(())
             }
             Self::Delete(_) => {
@@ -372,7 +375,7 @@ impl<T: Resource> ResourceEdit<T> {
                 if !users.is_empty() {
                     return Err(vec![self.in_use(&users)]);
                 }
-                T::all_mut(config).remove(place);
+                T::all_mut(config).remove(index);
                 Ok(())
             }
         }

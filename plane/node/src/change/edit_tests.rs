@@ -22,7 +22,7 @@ fn current() -> HostConfig {
     )
 }
 
-fn refused(edit: &Edit) -> ApiError {
+fn edit_error(edit: &Edit) -> ApiError {
     edit.candidate(&current()).unwrap_err().remove(0)
 }
 
@@ -42,10 +42,10 @@ fn keys_are_patched_and_removed() {
 
 #[test]
 fn what_is_referred_to_is_not_deleted() {
-    let error = refused(&Edit::Switch(ResourceEdit::Delete(name("lan"))));
+    let error = edit_error(&Edit::Switch(ResourceEdit::Delete(name("lan"))));
     assert_eq!((error.code, error.resource.as_deref()), (ErrorCode::InUse, Some("switch/lan")));
     assert!(error.message.contains("nic/web"));
-    let error = refused(&Edit::Uplink(ResourceEdit::Delete(name("out"))));
+    let error = edit_error(&Edit::Uplink(ResourceEdit::Delete(name("out"))));
     assert_eq!(error.code, ErrorCode::InUse);
 }
 
@@ -72,26 +72,26 @@ fn with_team() -> HostConfig {
 
 #[test]
 fn a_member_and_a_team_that_a_switch_uses_are_not_deleted() {
-    let refused = |edit: Edit, config: &HostConfig| {
+    let refuse = |edit: Edit, config: &HostConfig| {
         let error = edit.candidate(config).unwrap_err().remove(0);
         assert_eq!(error.code, ErrorCode::InUse);
         error.message
     };
     let mut config = with_team();
     let team = || Edit::Team(ResourceEdit::Delete(name("both")));
-    let left = || Edit::Uplink(ResourceEdit::Delete(name("left")));
+    let delete_left = || Edit::Uplink(ResourceEdit::Delete(name("left")));
     assert_eq!(
-        refused(team(), &config),
+        refuse(team(), &config),
         "switch/lan refers to this resource; change or delete switch/lan first"
     );
     assert_eq!(
-        refused(left(), &config),
+        refuse(delete_left(), &config),
         "team/both refers to this resource; change or delete team/both first"
     );
     config.switches.clear();
     assert!(team().candidate(&config).unwrap().teams.is_empty());
     config.teams.clear();
-    assert_eq!(left().candidate(&config).unwrap().uplinks.len(), 1);
+    assert_eq!(delete_left().candidate(&config).unwrap().uplinks.len(), 1);
 }
 
 #[test]
@@ -113,12 +113,12 @@ fn keys_of_a_team_and_its_vmq_are_patched() {
 #[test]
 fn what_is_there_is_not_added_and_what_is_not_is_not_changed() {
     let nic = current().nics.remove(0);
-    let error = refused(&Edit::Nic(ResourceEdit::Add(nic.clone())));
+    let error = edit_error(&Edit::Nic(ResourceEdit::Add(nic.clone())));
     assert_eq!(error.code, ErrorCode::AlreadyExists);
-    let error = refused(&Edit::Nic(ResourceEdit::Put(name("db"), nic.clone())));
+    let error = edit_error(&Edit::Nic(ResourceEdit::Put(name("db"), nic.clone())));
     assert_eq!(error.code, ErrorCode::NotFound);
     let mut other = nic;
     other.name = name("db");
-    let error = refused(&Edit::Nic(ResourceEdit::Put(name("web"), other)));
+    let error = edit_error(&Edit::Nic(ResourceEdit::Put(name("web"), other)));
     assert_eq!((error.code, error.field.as_deref()), (ErrorCode::InvalidValue, Some("name")));
 }

@@ -30,7 +30,7 @@ const TWO: &str = r#"
     socket = "/run/vm.sock"
 "#;
 
-fn two() -> Harness {
+fn harness_with_two() -> Harness {
     let harness = Harness::new();
     harness.apply_ok(&host(TWO));
     harness
@@ -42,7 +42,7 @@ fn health(harness: &Harness, nic: &str) -> Health {
 
 #[test]
 fn a_device_that_is_missing_at_start_up_is_tried_again() {
-    let (store, devices) = two().kill();
+    let (store, devices) = harness_with_two().kill();
     devices.set_missing("web0", true);
     let harness = Harness::start(store, devices);
     assert_eq!(health(&harness, "vm"), Health::Up);
@@ -62,7 +62,7 @@ fn a_start_that_fails_stops_what_it_has_started() {
     let drain = |store: &MemoryStore, value: &[u8]| {
         store.commit(&[("host", "drain".to_owned(), Some(value.to_vec()))]).unwrap();
     };
-    let (store, devices) = two().kill();
+    let (store, devices) = harness_with_two().kill();
     drain(&store, b"damaged");
     let running = devices.clone();
     let error = Harness::try_start(store.clone(), devices).map(drop).unwrap_err();
@@ -104,8 +104,8 @@ fn is_on_two_cpus(harness: &Harness) -> bool {
 #[test]
 fn workers_that_do_not_start_are_retried() {
     let harness = without_a_cpu(false);
-    let told = harness.wait_event(EventKind::ChangeRolledBack.id());
-    assert!(told.text.contains("no such CPU"), "{told:?}");
+    let event = harness.wait_event(EventKind::ChangeRolledBack.id());
+    assert!(event.text.contains("no such CPU"), "{event:?}");
     let started = EventKind::ProcessorStarted.id();
     let before = harness.events(started).len();
     harness.plane.refuse_workers(false);
@@ -131,7 +131,7 @@ fn a_change_retries_workers_and_does_not_depend_on_them() {
 /// device outlives the NIC.
 #[test]
 fn a_tap_that_was_created_by_others_after_a_failure_is_kept() {
-    let (store, devices) = two().kill();
+    let (store, devices) = harness_with_two().kill();
     devices.reboot();
     devices.set_missing("web0", true);
     let harness = Harness::start(store, devices);
@@ -139,8 +139,8 @@ fn a_tap_that_was_created_by_others_after_a_failure_is_kept() {
     harness.devices.make_tap("web0");
     harness.devices.set_missing("web0", false);
     wait_until("recovered", || health(&harness, "web") == Health::Up);
-    let ended = harness.change(Edit::Nic(ResourceEdit::Delete(name("web"))));
-    assert_eq!(ended.state, OperationState::Succeeded);
+    let operation = harness.change(Edit::Nic(ResourceEdit::Delete(name("web"))));
+    assert_eq!(operation.state, OperationState::Succeeded);
     assert!(harness.devices.taps().contains("web0"));
     assert!(harness.store.keys("owned").is_empty(), "the record is gone");
     harness.assert_consistent(&["web0"]);
@@ -149,7 +149,7 @@ fn a_tap_that_was_created_by_others_after_a_failure_is_kept() {
 /// After a restart of the host, another program creates the TAP before the daemon starts.
 #[test]
 fn a_tap_that_others_created_after_a_restart_of_the_host_is_kept() {
-    let (store, devices) = two().kill();
+    let (store, devices) = harness_with_two().kill();
     devices.reboot();
     devices.make_tap("web0");
     let harness = Harness::start(store, devices);
@@ -165,7 +165,7 @@ fn a_tap_that_others_created_after_a_restart_of_the_host_is_kept() {
 
 #[test]
 fn a_queue_that_faults_costs_its_port_only() {
-    let harness = two();
+    let harness = harness_with_two();
     let ports = harness.ports();
     let vm = ports[r#"Socket("/run/vm.sock")"#];
     let web = *ports.values().find(|id| **id != vm).unwrap();
@@ -191,7 +191,7 @@ fn a_queue_that_faults_costs_its_port_only() {
 
 #[test]
 fn notices_become_events_and_a_flood_of_them_is_cut() {
-    let harness = two();
+    let harness = harness_with_two();
     let vm = harness.ports()[r#"Socket("/run/vm.sock")"#];
     harness.devices.notify(vm, DeviceNotice::Negotiated { features: 0x10, queue_pairs: 2 });
     wait_until("ready", || harness.events(3006).len() == 1);
@@ -211,7 +211,7 @@ fn notices_become_events_and_a_flood_of_them_is_cut() {
 
 #[test]
 fn a_device_that_is_lost_is_opened_again_and_the_reason_is_told() {
-    let harness = two();
+    let harness = harness_with_two();
     let ports = harness.ports();
     let vm = ports[r#"Socket("/run/vm.sock")"#];
     let web = *ports.values().find(|id| **id != vm).unwrap();
@@ -278,7 +278,7 @@ fn what_a_vm_relies_on_survives_the_process() {
         });
         vms.unwrap()
     };
-    let harness = two();
+    let harness = harness_with_two();
     let vm = harness.ports()[r#"Socket("/run/vm.sock")"#];
     assert_eq!(of_vm(&harness), NegotiatedFeatures::default());
     harness.devices.notify(vm, DeviceNotice::FeaturesCommitted(negotiated));
@@ -312,9 +312,10 @@ fn the_host_file_is_applied_when_its_text_is_new() {
     let wait = |harness: &Harness, text: &str| {
         let operation =
             harness.node.submit_file(text, "host.toml", ChangeOptions::default()).unwrap()?;
-        let ended = harness.node.wait_operation(operation.id, crate::testing::DEADLINE).unwrap();
-        assert_eq!(ended.state, OperationState::Succeeded);
-        Some(ended)
+        let operation =
+            harness.node.wait_operation(operation.id, crate::testing::DEADLINE).unwrap();
+        assert_eq!(operation.state, OperationState::Succeeded);
+        Some(operation)
     };
     assert!(wait(&harness, TWO).is_some());
     assert!(wait(&harness, TWO).is_none());
@@ -336,16 +337,16 @@ fn the_host_file_is_applied_when_its_text_is_new() {
 
 #[test]
 fn one_capture_of_a_port_at_a_time() {
-    let harness = two();
+    let harness = harness_with_two();
     let key = PortKey::Nic(name("web"));
     let capture = harness.node.capture(&key, Default::default()).unwrap();
     assert!(harness.node.capture(&key, Default::default()).is_err());
     let id = capture.operation().unwrap().id;
     let mut capture = capture;
-    let none = std::time::Duration::ZERO;
-    assert_eq!(capture.read(none, 1, &mut |_| {}), Some(0));
+    let no_wait = std::time::Duration::ZERO;
+    assert_eq!(capture.read(no_wait, 1, &mut |_| {}), Some(0));
     harness.node.cancel_operation(id);
-    assert_eq!(capture.read(none, 1, &mut |_| {}), None);
+    assert_eq!(capture.read(no_wait, 1, &mut |_| {}), None);
     drop(capture);
     assert_eq!(harness.node.operation(id).unwrap().state, OperationState::Cancelled);
     harness.wait_events(3011, 1);
@@ -353,26 +354,26 @@ fn one_capture_of_a_port_at_a_time() {
     // A capture does not prevent the deletion of its port.
     let mut capture = harness.node.capture(&key, Default::default()).unwrap();
     harness.change(Edit::Nic(ResourceEdit::Delete(name("web"))));
-    assert_eq!(capture.read(none, 1, &mut |_| {}), None);
+    assert_eq!(capture.read(no_wait, 1, &mut |_| {}), None);
 }
 
 /// Between two reads, the NIC is deleted and another one of its name is created.
 #[test]
 fn a_capture_ends_with_its_port_and_not_with_its_name() {
-    let harness = two();
+    let harness = harness_with_two();
     let key = PortKey::Nic(name("web"));
     let mut capture = harness.node.capture(&key, Default::default()).unwrap();
-    let none = std::time::Duration::ZERO;
-    assert_eq!(capture.read(none, 1, &mut |_| {}), Some(0));
+    let no_wait = std::time::Duration::ZERO;
+    assert_eq!(capture.read(no_wait, 1, &mut |_| {}), Some(0));
     harness.change(Edit::Nic(ResourceEdit::Delete(name("web"))));
     harness.apply_ok(&host(TWO));
-    assert_eq!(capture.read(none, 1, &mut |_| {}), None);
+    assert_eq!(capture.read(no_wait, 1, &mut |_| {}), None);
     let id = capture.operation().unwrap().id;
     drop(capture);
-    let ended = harness.node.operation(id).unwrap();
-    assert_eq!(ended.error.unwrap().code, ErrorCode::NotFound);
+    let operation = harness.node.operation(id).unwrap();
+    assert_eq!(operation.error.unwrap().code, ErrorCode::NotFound);
     let mut next = harness.node.capture(&key, Default::default()).unwrap();
-    assert_eq!(next.read(none, 1, &mut |_| {}), Some(0));
+    assert_eq!(next.read(no_wait, 1, &mut |_| {}), Some(0));
 }
 
 #[test]
@@ -398,7 +399,7 @@ fn captures_beyond_the_limit_are_refused_until_one_ends() {
 
 #[test]
 fn a_stopped_node_refuses_changes_and_keeps_the_taps() {
-    let harness = two();
+    let harness = harness_with_two();
     harness.node.stop();
     assert!(harness.node.submit(Edit::Apply(Box::default())).is_err());
     assert!(harness.devices.open_devices().is_empty());

@@ -8,9 +8,9 @@ use crate::events::Draft;
 
 /// Returns the events of a committed change: one for each step of the plan, then one for the
 /// change.
-pub(crate) fn planned_events(to: &ValidatedChange, edit: &Edit) -> Vec<Draft> {
-    let mut drafts: Vec<Draft> = to.plan.steps.iter().filter_map(step_event).collect();
-    drafts.extend(to.forced.iter().map(|error| {
+pub(crate) fn planned_events(change: &ValidatedChange, edit: &Edit) -> Vec<Draft> {
+    let mut drafts: Vec<Draft> = change.plan.steps.iter().filter_map(step_event).collect();
+    drafts.extend(change.forced.iter().map(|error| {
         let subject = error.resource.as_deref().unwrap_or("host");
         let text = format!(
             "A forced change made the minimums on the store exceed 90 % of its capacity: {}",
@@ -19,15 +19,15 @@ pub(crate) fn planned_events(to: &ValidatedChange, edit: &Edit) -> Vec<Draft> {
         Draft::new(EventKind::PromiseForced, subject, text)
     }));
     let mut text = format!("The configuration was changed ({}).", edit.kind());
-    let waiting: Vec<String> = to.plan.steps.iter().filter_map(read_at_start).collect();
+    let waiting: Vec<String> = change.plan.steps.iter().filter_map(read_at_start).collect();
     // The daemon applies the host file at its start before it reads these sections.
-    let is_at_start = to.options.keeps_faulty_disks;
+    let is_at_start = change.options.keeps_faulty_disks;
     if !waiting.is_empty() && !is_at_start {
         text = format!("{text} {} takes effect when the daemon is restarted.", waiting.join(", "));
     }
     drafts.push(
         Draft::new(EventKind::DesiredStateChanged, edit.subject(), text)
-            .with("revision", to.state.revision)
+            .with("revision", change.state.revision)
             .with("operation", edit.kind()),
     );
     drafts
@@ -95,13 +95,13 @@ fn step_event(step: &PlanStep) -> Option<Draft> {
         // The event of the change covers changes of the host's own settings.
         _ => return None,
     };
-    let what = match step.action {
+    let predicate = match step.action {
         PlanAction::Create => "was created",
         PlanAction::ChangeLive => "was changed without interruption",
         PlanAction::Replace => "was replaced; its traffic or I/O was interrupted",
         PlanAction::Delete => "was deleted",
     };
-    let text = format!("{} {what}.", step.resource);
+    let text = format!("{} {predicate}.", step.resource);
     let mut draft = Draft::new(event, &step.resource, text).with("action", step.action);
     for change in &step.changes {
         let value = change.to.as_ref().map_or_else(|| "default".to_owned(), ToString::to_string);

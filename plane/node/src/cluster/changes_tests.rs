@@ -8,8 +8,8 @@ use suimon_ports::StateStore;
 use suimon_ports::testing::MemoryStore as MemoryFiles;
 
 use super::tests::{
-    BATCH, REPORT, cap, config, load, max_of, node, now, policy, refusal, was_told, with_batch,
-    with_policy, without_disks,
+    BATCH, REPORT, cap, cap_now, config, has_event, load, max_of, node, policy, refusal,
+    with_batch, with_policy, without_disks,
 };
 use crate::operations::RUNNING_MAX;
 use crate::testing::{
@@ -23,33 +23,33 @@ const POLICIES: &str = "/suimon/lab/policies/";
 
 /// Starts a node with number 1 and a reservation, and a second one.
 fn pair(cluster: &FakeCluster) -> (Harness, Harness) {
-    let one = node(cluster, "n1", 2000);
-    wait_until("the first joins", || was_told(&one, EventKind::ClusterJoined));
-    let two = node(&cluster.other(), "n2", 1000);
+    let first = node(cluster, "n1", 2000);
+    wait_until("the first joins", || has_event(&first, EventKind::ClusterJoined));
+    let second = node(&cluster.new_client(), "n2", 1000);
     wait_until("both have what is reserved", || {
-        cap(&one).reserved_iops == 2064 && cap(&two).reserved_iops == 1064
+        cap(&first).reserved_iops == 2064 && cap(&second).reserved_iops == 1064
     });
-    (one, two)
+    (first, second)
 }
 
 fn force() -> ChangeOptions {
     ChangeOptions { force: true, ..ChangeOptions::default() }
 }
 
-fn apply_forced(of: &Harness, text: &str) {
-    let operation = of.node.submit_with(Edit::Apply(Box::new(host(text))), force()).unwrap();
-    let ended = of.node.wait_operation(operation.id, DEADLINE).unwrap();
-    assert_eq!(ended.state, OperationState::Succeeded, "{ended:?}");
+fn apply_forced(node: &Harness, text: &str) {
+    let operation = node.node.submit_with(Edit::Apply(Box::new(host(text))), force()).unwrap();
+    let operation = node.node.wait_operation(operation.id, DEADLINE).unwrap();
+    assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
 }
 
 /// Returns the configuration of a node that shares nothing.
-fn bare(of: &str) -> String {
-    let of = config(of, 1);
-    of[..of.find("[[store]]").unwrap()].to_owned()
+fn config_without_stores(node_name: &str) -> String {
+    let text = config(node_name, 1);
+    text[..text.find("[[store]]").unwrap()].to_owned()
 }
 
-fn unshared(of: &str) -> String {
-    config(of, 2000).replace("shared = true\n", "")
+fn unshared(node_name: &str) -> String {
+    config(node_name, 2000).replace("shared = true\n", "")
 }
 
 fn wait_withdrawn(cluster: &FakeCluster) {
@@ -59,27 +59,27 @@ fn wait_withdrawn(cluster: &FakeCluster) {
 }
 
 /// Waits until another node reserves what the first one has given back.
-fn assert_free(two: &Harness) {
-    two.apply_ok(&host(&config("n2", 8000)));
-    wait_until("the other has it", || cap(two).reserved_iops == 8064);
+fn assert_free(harness: &Harness) {
+    harness.apply_ok(&host(&config("n2", 8000)));
+    wait_until("the other has it", || cap(harness).reserved_iops == 8064);
 }
 
 #[test]
 fn a_node_that_does_not_know_the_capacity_of_a_store_does_not_reduce_it() {
     let cluster = FakeCluster::default();
-    let (one, two) = pair(&cluster);
-    two.apply_ok(&host(&config("n2", 0).replace("10000", "\"measure\"")));
+    let (first, second) = pair(&cluster);
+    second.apply_ok(&host(&config("n2", 0).replace("10000", "\"measure\"")));
     let report = "/suimon/lab/reports/san/0000000002";
     wait_until("its report has no capacity", || {
         cluster.value(report).is_some_and(|text| !text.contains("\"capability_iops\""))
     });
     for _ in 0..20 {
-        assert_eq!(one.node.cluster().stores[0].limit_iops, Some(10_000));
+        assert_eq!(first.node.cluster().stores[0].limit_iops, Some(10_000));
         std::thread::sleep(Duration::from_millis(50));
     }
     wait_until("the other has a lease", || {
-        load(&one, 4000);
-        now(&one) > 3500
+        load(&first, 4000);
+        cap_now(&first) > 3500
     });
 }
 
@@ -89,116 +89,116 @@ fn disks_of_a_store_without_a_measurement_are_served_until_a_node_knows_the_capa
     let cluster = FakeCluster::default();
     let disks = FakeDisks::default();
     disks.put_store(DISK_STORE, cluster.files());
-    let one = Harness::in_cluster(MemoryStore::default(), disks, cluster.clone());
-    one.apply_ok(&host(&config("n1", 0).replace("10000", "\"measure\"")));
-    wait_until("that is told", || was_told(&one, EventKind::SharedStoreUnmeasured));
-    wait_until("the disks get the floor", || cap(&one).reserved_iops == 64);
-    let remark = one.node.cluster().stores[0].clone();
+    let first = Harness::in_cluster(MemoryStore::default(), disks, cluster.clone());
+    first.apply_ok(&host(&config("n1", 0).replace("10000", "\"measure\"")));
+    wait_until("that is told", || has_event(&first, EventKind::SharedStoreUnmeasured));
+    wait_until("the disks get the floor", || cap(&first).reserved_iops == 64);
+    let remark = first.node.cluster().stores[0].clone();
     assert!(format!("{remark:?}").contains("suimon store measure san"), "{remark:?}");
     // Another node knows the capacity, leads the store, and grants leases to the first one.
-    let two = node(&cluster.other(), "n2", 2000);
-    wait_until("the other leads", || was_told(&two, EventKind::ClusterLeads));
-    assert!(!was_told(&one, EventKind::ClusterLeads));
+    let second = node(&cluster.new_client(), "n2", 2000);
+    wait_until("the other leads", || has_event(&second, EventKind::ClusterLeads));
+    assert!(!has_event(&first, EventKind::ClusterLeads));
     wait_until("the first has a lease", || {
-        load(&one, 4000);
-        now(&one) > 3500
+        load(&first, 4000);
+        cap_now(&first) > 3500
     });
-    one.apply_ok(&host(&config("n1", 0)));
-    wait_until("that is told, too", || was_told(&one, EventKind::SharedStoreMeasured));
+    first.apply_ok(&host(&config("n1", 0)));
+    wait_until("that is told, too", || has_event(&first, EventKind::SharedStoreMeasured));
 }
 
 #[test]
 fn a_node_that_has_left_joins_again_if_the_change_is_not_made() {
     let cluster = FakeCluster::default();
-    let one = node(&cluster, "n1", 2000);
+    let first = node(&cluster, "n1", 2000);
     let members = || cluster.keys("/suimon/lab/members/").len();
-    let joined = || one.events(EventKind::ClusterJoined.id()).len();
-    wait_until("it has its share", || cap(&one).reserved_iops == 2064);
-    let shared = one.node.shared();
+    let joined = || first.events(EventKind::ClusterJoined.id()).len();
+    wait_until("it has its share", || cap(&first).reserved_iops == 2064);
+    let shared = first.node.shared();
     let changing = shared.cluster.begin_change(DEADLINE).unwrap();
     shared.return_reservations().unwrap();
     // The change may still be made.
     std::thread::sleep(Duration::from_millis(2500));
     assert_eq!((members(), joined()), (0, 1));
     drop(changing);
-    wait_until("it joins and has its share", || joined() == 2 && cap(&one).reserved_iops == 2064);
+    wait_until("it joins and has its share", || joined() == 2 && cap(&first).reserved_iops == 2064);
     std::thread::sleep(Duration::from_millis(500));
-    assert_eq!((members(), joined(), cap(&one).reserved_iops), (1, 2, 2064));
+    assert_eq!((members(), joined(), cap(&first).reserved_iops), (1, 2, 2064));
 }
 
 #[test]
 fn a_store_with_disks_stays_shared_unless_forced_and_its_records_go_with_it() {
     let cluster = FakeCluster::default();
-    let (one, two) = pair(&cluster);
-    let error = refusal(&one, &unshared("n1")).unwrap();
+    let (first, second) = pair(&cluster);
+    let error = refusal(&first, &unshared("n1")).unwrap();
     assert!(error.contains("disk/d-n1") && error.contains("--force"), "{error}");
-    assert_eq!(cap(&one).reserved_iops, 2064);
-    apply_forced(&one, &unshared("n1"));
+    assert_eq!(cap(&first).reserved_iops, 2064);
+    apply_forced(&first, &unshared("n1"));
     wait_withdrawn(&cluster);
-    assert_free(&two);
-    two.apply_ok(&host(&config("n2", 1000)));
-    wait_until("the other gives it back", || cap(&two).reserved_iops == 1064);
-    one.apply_ok(&host(&config("n1", 500)));
-    wait_until("it is shared again", || cap(&one).reserved_iops == 564);
+    assert_free(&second);
+    second.apply_ok(&host(&config("n2", 1000)));
+    wait_until("the other gives it back", || cap(&second).reserved_iops == 1064);
+    first.apply_ok(&host(&config("n1", 500)));
+    wait_until("it is shared again", || cap(&first).reserved_iops == 564);
 }
 
 #[test]
 fn a_store_that_is_deleted_with_its_disks_leaves_no_records() {
     let cluster = FakeCluster::default();
-    let (one, two) = pair(&cluster);
-    one.apply_ok(&host(&bare("n1")));
+    let (first, second) = pair(&cluster);
+    first.apply_ok(&host(&config_without_stores("n1")));
     wait_withdrawn(&cluster);
-    assert_free(&two);
+    assert_free(&second);
 }
 
 /// The leader has given its own reservation back while a write of its grants was queued.
 #[test]
 fn a_leader_that_stops_sharing_a_store_leaves_no_grant_to_the_next_one() {
     let cluster = FakeCluster::default();
-    let (one, two) = pair(&cluster);
+    let (first, second) = pair(&cluster);
     let leader = "/suimon/lab/leaders/san";
     assert!(cluster.value(leader).unwrap().starts_with("n1"), "{:?}", cluster.value(leader));
     cluster.write_after_removal(REPORT.to_owned(), GRANT.to_owned());
-    one.apply_ok(&host(&bare("n1")));
+    first.apply_ok(&host(&config_without_stores("n1")));
     wait_until("the other leads", || {
         cluster.value(leader).is_some_and(|leader| leader.starts_with("n2"))
     });
     wait_withdrawn(&cluster);
-    assert_free(&two);
+    assert_free(&second);
 }
 
 #[test]
 fn what_is_given_back_for_a_change_that_is_not_made_is_taken_again() {
     let cluster = FakeCluster::default();
-    let (one, _two) = pair(&cluster);
-    let shared = one.node.shared();
+    let (first, _two) = pair(&cluster);
+    let shared = first.node.shared();
     let changing = shared.cluster.begin_change(DEADLINE).unwrap();
     shared.release_stores(BTreeSet::from([name("san")])).unwrap();
-    assert_eq!((cap(&one).reserved_iops, cluster.value(REPORT)), (0, None));
+    assert_eq!((cap(&first).reserved_iops, cluster.value(REPORT)), (0, None));
     std::thread::sleep(Duration::from_millis(1500));
-    assert_eq!((cap(&one).reserved_iops, cluster.value(REPORT)), (0, None));
+    assert_eq!((cap(&first).reserved_iops, cluster.value(REPORT)), (0, None));
     drop(changing);
-    wait_until("it is reserved again", || cap(&one).reserved_iops == 2064);
+    wait_until("it is reserved again", || cap(&first).reserved_iops == 2064);
     assert!(cluster.value(REPORT).is_some());
 }
 
 #[test]
 fn records_that_could_not_be_removed_are_removed_when_etcd_responds() {
     let cluster = FakeCluster::default();
-    let (one, two) = pair(&cluster);
+    let (first, second) = pair(&cluster);
     cluster.set(Faults { is_unreachable: true, ..Faults::default() });
-    let error = refusal(&one, &bare("n1")).unwrap();
+    let error = refusal(&first, &config_without_stores("n1")).unwrap();
     assert!(error.contains("san could not be returned"), "{error}");
-    apply_forced(&one, &bare("n1"));
+    apply_forced(&first, &config_without_stores("n1"));
     assert!(cluster.value(REPORT).is_some());
     cluster.set(Faults::default());
     wait_withdrawn(&cluster);
-    assert_free(&two);
+    assert_free(&second);
 }
 
 /// Returns stores that all nodes share besides the one of [`config`]. An etcd transaction of the
 /// tests has 4 changes at most.
-fn more_stores(disks: &FakeDisks, all: &[MemoryFiles]) -> String {
+fn more_stores(disks: &FakeDisks, files: &[MemoryFiles]) -> String {
     let store = |(number, files): (usize, &MemoryFiles)| {
         disks.put_store(&format!("/srv/{number}"), files.clone());
         format!(
@@ -206,19 +206,19 @@ fn more_stores(disks: &FakeDisks, all: &[MemoryFiles]) -> String {
              capability_iops = 1000\n"
         )
     };
-    all.iter().enumerate().map(store).collect()
+    files.iter().enumerate().map(store).collect()
 }
 
 #[test]
 fn a_node_with_more_stores_than_a_transaction_has_changes_leaves_and_is_removed() {
     let cluster = FakeCluster::default();
     let files: Vec<MemoryFiles> = (0..6).map(|_| MemoryFiles::default()).collect();
-    let start = |of: &str, cluster: &FakeCluster| {
+    let start = |node_name: &str, cluster: &FakeCluster| {
         let disks = FakeDisks::default();
         disks.put_store(DISK_STORE, cluster.files());
-        let more = more_stores(&disks, &files);
+        let extra_stores = more_stores(&disks, &files);
         let harness = Harness::in_cluster(MemoryStore::default(), disks, cluster.clone());
-        harness.apply_ok(&host(&format!("{}{more}", without_disks(of))));
+        harness.apply_ok(&host(&format!("{}{extra_stores}", without_disks(node_name))));
         harness
     };
     let reports_of = |number: u32| {
@@ -226,82 +226,82 @@ fn a_node_with_more_stores_than_a_transaction_has_changes_leaves_and_is_removed(
         let keys = cluster.keys("/suimon/lab/reports/").into_iter();
         keys.filter(|key| key.ends_with(&ending)).count()
     };
-    let one = start("n1", &cluster);
+    let first = start("n1", &cluster);
     wait_until("the first reports", || reports_of(1) == 7);
-    let two = start("n2", &cluster.other());
+    let second = start("n2", &cluster.new_client());
     wait_until("the second reports", || reports_of(2) == 7);
-    drop(two);
+    drop(second);
     wait_until("it is dead", || cluster.keys("/suimon/lab/alive/").len() == 1);
-    one.node.remove_cluster_node("n2").unwrap();
+    first.node.remove_cluster_node("n2").unwrap();
     assert_eq!(reports_of(2), 0);
-    let ended = one.change(Edit::Cluster(ClusterEdit::Delete));
-    assert_eq!(ended.state, OperationState::Succeeded, "{ended:?}");
+    let operation = first.change(Edit::Cluster(ClusterEdit::Delete));
+    assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     assert_eq!((reports_of(1), cluster.keys("/suimon/lab/members/").len()), (0, 0));
 }
 
 /// Makes the cluster's part of a change that is not made on this host.
-fn ask(of: &Harness, from: &HostConfig, to: &HostConfig) -> Result<(), ApiError> {
-    let shared = of.node.shared();
+fn query(node: &Harness, from: &HostConfig, to: &HostConfig) -> Result<(), ApiError> {
+    let shared = node.node.shared();
     let operation = shared.operations.add("apply", "host", true).unwrap();
     let edit = Edit::Apply(Box::new(to.clone()));
-    let asked = shared.query_cluster(&edit, (from, to), false, &operation);
+    let result = shared.query_cluster(&edit, (from, to), false, &operation);
     operation.withdraw();
-    asked.map(drop)
+    result.map(drop)
 }
 
 /// Returns a configuration with this many shared policies more.
 fn with_more(config: &HostConfig, count: usize) -> HostConfig {
-    let mut to = config.clone();
+    let mut config = config.clone();
     let batch = host(&with_policy("n1", 100)).qos_policies.remove(0);
     for number in 0..count {
-        let mut more = batch.clone();
-        more.name = name(&format!("more-{number}"));
-        to.qos_policies.push(more);
+        let mut policy = batch.clone();
+        policy.name = name(&format!("more-{number}"));
+        config.qos_policies.push(policy);
     }
-    to
+    config
 }
 
 #[test]
 fn a_policy_that_another_node_has_changed_meanwhile_is_not_overwritten() {
     let cluster = FakeCluster::default();
-    let (one, two) = with_batch(&cluster);
+    let (first, second) = with_batch(&cluster);
     let patch = |max: u64| {
         let body = format!("{{\"max_iops\":{max}}}").into_bytes();
         ResourceEdit::Patch(name("batch"), body)
     };
     // This node does not take the change over as long as one of its own is being made.
-    let changing = one.node.shared().cluster.begin_change(DEADLINE).unwrap();
-    policy(&two, patch(400)).unwrap();
-    let from = one.node.config();
+    let changing = first.node.shared().cluster.begin_change(DEADLINE).unwrap();
+    policy(&second, patch(400)).unwrap();
+    let from = first.node.config();
     assert_eq!(from.qos_policies[0].max_iops, Some(1000));
     let mut to = from.clone();
     to.qos_policies[0].max_iops = Some(700);
-    let error = ask(&one, &from, &to).unwrap_err();
-    let about = error.resource.as_deref();
-    assert_eq!((error.code, about), (ErrorCode::Conflict, Some("qos_policy/batch")), "{error}");
+    let error = query(&first, &from, &to).unwrap_err();
+    let resource = error.resource.as_deref();
+    assert_eq!((error.code, resource), (ErrorCode::Conflict, Some("qos_policy/batch")), "{error}");
     assert!(error.message.contains("another node has changed it"), "{error}");
     assert!(cluster.value(BATCH).unwrap().contains("400"));
     drop(changing);
-    wait_until("it is taken over", || max_of(&one, "batch") == Some(400));
-    policy(&one, patch(700)).unwrap();
+    wait_until("it is taken over", || max_of(&first, "batch") == Some(400));
+    policy(&first, patch(700)).unwrap();
     assert!(cluster.value(BATCH).unwrap().contains("700"));
 }
 
 #[test]
 fn policies_are_changed_together_or_not_at_all() {
     let cluster = FakeCluster::default();
-    let (_one, two) = with_batch(&cluster);
-    let from = two.node.config();
+    let (_one, second) = with_batch(&cluster);
+    let from = second.node.config();
     let keys = || cluster.keys(POLICIES).len();
     // Disks of the other node have the policy that is deleted.
     let mut to = with_more(&from, 1);
-    to.qos_policies.retain(|of| of.name != name("batch"));
-    assert_eq!(ask(&two, &from, &to).unwrap_err().code, ErrorCode::InUse);
+    to.qos_policies.retain(|policy| policy.name != name("batch"));
+    assert_eq!(query(&second, &from, &to).unwrap_err().code, ErrorCode::InUse);
     assert_eq!(keys(), 1);
-    let error = ask(&two, &from, &with_more(&from, 5)).unwrap_err();
+    let error = query(&second, &from, &with_more(&from, 5)).unwrap_err();
     assert!(error.message.contains("change fewer at a time"), "{error}");
     assert_eq!(keys(), 1);
-    ask(&two, &from, &with_more(&from, 3)).unwrap();
+    query(&second, &from, &with_more(&from, 3)).unwrap();
     let number = |key: &String| {
         let record: serde_json::Value = serde_json::from_str(&cluster.value(key)?).ok()?;
         record["key"].as_u64()
@@ -313,47 +313,47 @@ fn policies_are_changed_together_or_not_at_all() {
 #[test]
 fn a_change_that_is_refused_has_not_changed_policies_of_the_cluster() {
     let cluster = FakeCluster::default();
-    let (one, two) = pair(&cluster);
+    let (first, second) = pair(&cluster);
     let policy = "[[qos_policy]]\nname = \"batch\"\nkind = \"aggregated\"\nshared = true\n\
                   max_iops = 10\n";
-    let error = refusal(&two, &format!("{}{policy}", config("n2", 8000))).unwrap();
+    let error = refusal(&second, &format!("{}{policy}", config("n2", 8000))).unwrap();
     assert!(error.contains("all nodes together have"), "{error}");
     assert!(cluster.keys(POLICIES).is_empty());
-    let operations = &one.node.shared().operations;
-    let held: Vec<_> =
+    let operations = &first.node.shared().operations;
+    let operations: Vec<_> =
         (0..RUNNING_MAX).map_while(|_| operations.add("vm start", "vm/web", false).ok()).collect();
     let with_policy = format!("{}{policy}", config("n1", 2000));
-    let error = refusal(&one, &with_policy).unwrap();
+    let error = refusal(&first, &with_policy).unwrap();
     assert!(error.contains("operations are in progress"), "{error}");
     assert!(cluster.keys(POLICIES).is_empty());
-    drop(held);
-    one.apply_ok(&host(&with_policy));
+    drop(operations);
+    first.apply_ok(&host(&with_policy));
     assert_eq!(cluster.keys(POLICIES).len(), 1);
 }
 
 #[test]
 fn one_change_of_endpoints_and_a_policy_makes_both() {
     let cluster = FakeCluster::default();
-    let (one, two) = with_batch(&cluster);
-    one.apply_ok(&host(&with_policy("n1", 600).replace("etcd:2379", "other:2379")));
+    let (first, second) = with_batch(&cluster);
+    first.apply_ok(&host(&with_policy("n1", 600).replace("etcd:2379", "other:2379")));
     assert!(cluster.value(BATCH).unwrap().contains("600"));
-    wait_until("the other has it", || max_of(&two, "batch") == Some(600));
-    wait_until("it joins again", || one.events(EventKind::ClusterJoined.id()).len() == 2);
-    assert_eq!(max_of(&one, "batch"), Some(600));
+    wait_until("the other has it", || max_of(&second, "batch") == Some(600));
+    wait_until("it joins again", || first.events(EventKind::ClusterJoined.id()).len() == 2);
+    assert_eq!(max_of(&first, "batch"), Some(600));
 }
 
 #[test]
 fn changes_of_a_node_are_made_one_after_another() {
     let cluster = FakeCluster::default();
-    let one = node(&cluster, "n1", 1000);
-    wait_until("it is a node", || was_told(&one, EventKind::ClusterJoined));
-    let changing = one.node.shared().cluster.begin_change(DEADLINE).unwrap();
+    let first = node(&cluster, "n1", 1000);
+    wait_until("it is a node", || has_event(&first, EventKind::ClusterJoined));
+    let changing = first.node.shared().cluster.begin_change(DEADLINE).unwrap();
     let with_policy = host(&format!(
         "{}[[qos_policy]]\nname = \"batch\"\nkind = \"aggregated\"\nshared = true\nmax_iops = 9\n",
         config("n1", 1000)
     ));
     std::thread::scope(|scope| {
-        let second = scope.spawn(|| one.apply(&with_policy));
+        let second = scope.spawn(|| first.apply(&with_policy));
         std::thread::sleep(Duration::from_millis(500));
         assert!(!second.is_finished() && cluster.keys(POLICIES).is_empty());
         drop(changing);
@@ -363,8 +363,8 @@ fn changes_of_a_node_are_made_one_after_another() {
 }
 
 /// Returns the keys of the cluster's table in the state store.
-fn state_keys(of: &Harness) -> Vec<String> {
-    let store = &of.node.shared().store;
+fn state_keys(node: &Harness) -> Vec<String> {
+    let store = &node.node.shared().store;
     let entries = store.scan("cluster", "", 100).unwrap();
     entries.into_iter().map(|(key, _)| key).collect()
 }
@@ -373,23 +373,25 @@ fn state_keys(of: &Harness) -> Vec<String> {
 #[test]
 fn the_state_store_keeps_no_records_of_stores_and_clusters_that_are_gone() {
     let cluster = FakeCluster::default();
-    let (one, _two) = pair(&cluster);
-    let has = |key: &str| state_keys(&one).iter().any(|of| of == key);
-    wait_until("there are records", || has("kept/lab/san") && has("covered/lab/san"));
+    let (first, _two) = pair(&cluster);
+    let has_key = |key: &str| state_keys(&first).iter().any(|key_name| key_name == key);
+    wait_until("there are records", || has_key("kept/lab/san") && has_key("covered/lab/san"));
     // The store is deleted, with its reservation given back.
-    one.apply_ok(&host(&bare("n1")));
-    wait_until("its records are removed", || !has("kept/lab/san") && !has("covered/lab/san"));
+    first.apply_ok(&host(&config_without_stores("n1")));
+    wait_until("its records are removed", || {
+        !has_key("kept/lab/san") && !has_key("covered/lab/san")
+    });
     // The same without giving back.
-    one.apply_ok(&host(&config("n1", 500)));
-    wait_until("it is shared again", || cap(&one).reserved_iops == 564);
+    first.apply_ok(&host(&config("n1", 500)));
+    wait_until("it is shared again", || cap(&first).reserved_iops == 564);
     cluster.set(Faults { is_unreachable: true, ..Faults::default() });
-    apply_forced(&one, &bare("n1"));
-    wait_until("the minimums are removed", || !has("covered/lab/san"));
+    apply_forced(&first, &config_without_stores("n1"));
+    wait_until("the minimums are removed", || !has_key("covered/lab/san"));
     cluster.set(Faults::default());
-    wait_until("the reservation is removed", || !has("kept/lab/san"));
+    wait_until("the reservation is removed", || !has_key("kept/lab/san"));
     // The host leaves the cluster.
-    one.apply_ok(&host(&config("n1", 500)));
-    wait_until("it is shared a third time", || cap(&one).reserved_iops == 564);
-    apply_forced(&one, "");
-    wait_until("only the identity is left", || state_keys(&one) == ["self"]);
+    first.apply_ok(&host(&config("n1", 500)));
+    wait_until("it is shared a third time", || cap(&first).reserved_iops == 564);
+    apply_forced(&first, "");
+    wait_until("only the identity is left", || state_keys(&first) == ["self"]);
 }

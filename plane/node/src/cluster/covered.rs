@@ -21,51 +21,53 @@ pub(crate) fn of_policy(policy: &Name) -> String {
 
 /// Returns the configured minimums of disks on a store, except those of policies that span nodes.
 pub(super) fn minimums(config: &HostConfig, store: &Name) -> Minimums {
-    let mut all = Minimums::new();
+    let mut minimums = Minimums::new();
     for disk in config.disks.iter().filter(|disk| disk.store == *store) {
         let policy = disk.qos_policy.as_ref();
-        let policy = policy.and_then(|name| config.qos_policies.iter().find(|of| of.name == *name));
+        let policy = policy.and_then(|name| {
+            config.qos_policies.iter().find(|qos_policy| qos_policy.name == *name)
+        });
         let limits = policy.map_or(disk.qos, |policy| policy.limits());
         let Some(min) = limits.min_iops else { continue };
         match policy {
             Some(policy) if policy.spans_nodes() => {}
             Some(policy) if policy.kind == QosPolicyKind::Aggregated => {
-                all.insert(of_policy(&policy.name), min);
+                minimums.insert(of_policy(&policy.name), min);
             }
             _ => {
-                all.insert(of_disk(&disk.name), min);
+                minimums.insert(of_disk(&disk.name), min);
             }
         }
     }
-    all
+    minimums
 }
 
 /// Returns the minimums in effect, given the reserved rate and the minimums previously in effect.
-pub(super) fn covered(wanted: &Minimums, reserved_iops: u64, before: &Minimums) -> Minimums {
-    let coverage = Coverage::new(reserved_iops, wanted.values().copied());
-    let of = |(who, min): (&String, &u64)| {
-        let had = before.get(who).copied().unwrap_or_default();
-        (who.clone(), coverage.minimum_in_effect(*min, had))
+pub(super) fn covered(desired: &Minimums, reserved_iops: u64, before: &Minimums) -> Minimums {
+    let coverage = Coverage::new(reserved_iops, desired.values().copied());
+    let covered_minimum = |(name, min): (&String, &u64)| {
+        let previous_minimum = before.get(name).copied().unwrap_or_default();
+        (name.clone(), coverage.minimum_in_effect(*min, previous_minimum))
     };
-    wanted.iter().map(of).filter(|(_, min)| *min > 0).collect()
+    desired.iter().map(covered_minimum).filter(|(_, min)| *min > 0).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn all(of: &[(&str, u64)]) -> Minimums {
-        of.iter().map(|(who, min)| ((*who).to_owned(), *min)).collect()
+    fn minimums_of(entries: &[(&str, u64)]) -> Minimums {
+        entries.iter().map(|(name, min)| ((*name).to_owned(), *min)).collect()
     }
 
     #[test]
     fn what_is_not_covered_is_not_in_effect_and_what_was_stays() {
-        let before = all(&[("disk/a", 2000), ("disk/b", 500)]);
-        let raised = all(&[("disk/a", 2000), ("disk/b", 900), ("disk/c", 100)]);
+        let before = minimums_of(&[("disk/a", 2000), ("disk/b", 500)]);
+        let raised = minimums_of(&[("disk/a", 2000), ("disk/b", 900), ("disk/c", 100)]);
         assert_eq!(covered(&raised, 2564, &before), before);
         assert_eq!(covered(&raised, 3064, &before), raised);
-        let lowered = all(&[("disk/a", 800), ("disk/c", 9000)]);
-        assert_eq!(covered(&lowered, 2564, &before), all(&[("disk/a", 800)]));
+        let lowered = minimums_of(&[("disk/a", 800), ("disk/c", 9000)]);
+        assert_eq!(covered(&lowered, 2564, &before), minimums_of(&[("disk/a", 800)]));
         assert_eq!(covered(&before, 0, &Minimums::new()), Minimums::new());
     }
 }

@@ -58,7 +58,7 @@ pub(super) fn start(
     commands: SyncSender<Command>,
 ) -> std::io::Result<(JoinHandle<()>, JoinHandle<()>)> {
     let tasks = Arc::new(Tasks::default());
-    let ground = SessionContext {
+    let context = SessionContext {
         stores: Arc::clone(&shared.cluster.stores),
         state: shared.store.clone(),
         random: Arc::clone(&shared.disks.parts.random),
@@ -69,7 +69,7 @@ pub(super) fn start(
     let todo = Arc::clone(&tasks);
     let worker = Builder::new()
         .name("suimon-clstore".to_owned())
-        .spawn(move || worker::run(&ground, &todo))?;
+        .spawn(move || worker::run(&context, &todo))?;
     let driver = Builder::new().name("suimon-cluster".to_owned()).spawn(move || driver.run());
     match driver {
         Ok(driver) => Ok((driver, worker)),
@@ -174,11 +174,11 @@ impl Driver {
         }
         loop {
             self.poll();
-            let mail = self.shared.cluster.inbox.wait(self.pause());
-            if mail.stops {
+            let messages = self.shared.cluster.inbox.wait(self.pause());
+            if messages.stops {
                 break;
             }
-            self.handle_input(mail);
+            self.handle_input(messages);
         }
         self.write_drafts();
         self.tasks.stop();
@@ -191,7 +191,7 @@ impl Driver {
             return TEND;
         }
         let next = self.stores.values().filter_map(SharedStore::next_deadline);
-        let next_sample = self.sampled_at.map(|at| at + SAMPLE_INTERVAL);
+        let next_sample = self.sampled_at.map(|sampled_at| sampled_at + SAMPLE_INTERVAL);
         let next = next.chain(next_sample).min().unwrap_or(now + SAMPLE_INTERVAL);
         next.since(now).clamp(Duration::from_millis(1), SAMPLE_INTERVAL)
     }
@@ -199,8 +199,8 @@ impl Driver {
     /// Executes everything that is due, then publishes the status and the events.
     fn poll(&mut self) {
         let now = self.now();
-        if let (Link::Trying { at: Some(at) }, Some(config)) = (&self.link, &self.config) {
-            if *at <= now && self.may_join() {
+        if let (Link::Trying { at: Some(retry_at) }, Some(config)) = (&self.link, &self.config) {
+            if *retry_at <= now && self.may_join() {
                 let begin = Task::Begin(Box::new(config.clone()));
                 self.has_left = false;
                 self.link = Link::Trying { at: None };
@@ -208,14 +208,16 @@ impl Driver {
                 self.tasks.push(self.session, begin);
             }
         }
-        if self.sampled_at.is_none_or(|at| now >= at + SAMPLE_INTERVAL) && !self.stores.is_empty() {
+        if self.sampled_at.is_none_or(|sampled_at| now >= sampled_at + SAMPLE_INTERVAL)
+            && !self.stores.is_empty()
+        {
             self.sampled_at = Some(now);
             self.sample(now);
         }
         if matches!(self.link, Link::Up { .. }) && now >= self.tended + TEND {
             self.tended = now;
             self.tasks.push(self.session, Task::RenewLease);
-            self.withdraw_left();
+            self.withdraw_remaining();
         }
         for store in self.stores.values_mut() {
             store.handle_deadlines(now);
@@ -282,8 +284,8 @@ struct NameLookup<'a> {
 
 impl NameLookup<'_> {
     fn name_of(&self, node: NodeId) -> String {
-        let found = self.members.iter().find(|(_, of)| of.id == node);
-        found.map_or_else(|| format!("node number {}", node.0), |(name, _)| name.clone())
+        let member = self.members.iter().find(|(_, member)| member.id == node);
+        member.map_or_else(|| format!("node number {}", node.0), |(name, _)| name.clone())
     }
 }
 
@@ -293,12 +295,14 @@ impl events::Names for NameLookup<'_> {
     }
 
     fn disk(&self, node: NodeId, disk: suimon_cluster_qos::DiskKey) -> String {
-        let found = self.shared.cluster.view().names.get(&(node, disk)).cloned();
-        found.unwrap_or_else(|| format!("{:016x}", disk.0))
+        let disk_name = self.shared.cluster.view().names.get(&(node, disk)).cloned();
+        disk_name.unwrap_or_else(|| format!("{:016x}", disk.0))
     }
 
     fn policy(&self, policy: suimon_cluster_qos::PolicyKey) -> String {
-        let found = self.policies.all.iter().find(|(_, (record, _))| record.key == policy);
-        found.map_or_else(|| format!("policy number {}", policy.0), |(name, _)| name.to_string())
+        let policy_entry =
+            self.policies.policies.iter().find(|(_, (record, _))| record.key == policy);
+        policy_entry
+            .map_or_else(|| format!("policy number {}", policy.0), |(name, _)| name.to_string())
     }
 }

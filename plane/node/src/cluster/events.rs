@@ -68,11 +68,17 @@ pub(super) fn of_leader(store: &Name, notice: &Notice, names: &dyn Names) -> Dra
                 format!("Disk {disk} on node {node} gets its minimum again, or has less demand.");
             of_store(EventKind::SharedMinimumMet, store, text).with("node", node).with("disk", disk)
         }
-        Notice::ExternalLoad { delivered_iops, capacity_iops, strangers, silent } => {
-            let strangers: Vec<_> = strangers.iter().map(|of| of.name.clone()).collect();
+        Notice::ExternalLoad {
+            delivered_iops,
+            capacity_iops,
+            strangers: external_users,
+            silent,
+        } => {
+            let external_users: Vec<_> =
+                external_users.iter().map(|external_user| external_user.name.clone()).collect();
             let silent: Vec<_> = silent.iter().map(|node| names.node(*node)).collect();
             external_load(store, *delivered_iops, *capacity_iops)
-                .with("seen_on_it", strangers.join(", "))
+                .with("seen_on_it", external_users.join(", "))
                 .with("silent_nodes", silent.join(", "))
         }
         Notice::ExternalLoadEnded => of_store(
@@ -80,13 +86,14 @@ pub(super) fn of_leader(store: &Name, notice: &Notice, names: &dyn Names) -> Dra
             store,
             "The store delivers its capacity again.",
         ),
-        Notice::ExternalUserDetected(stranger) => {
+        Notice::ExternalUserDetected(external_user) => {
             let text = format!(
                 "{} also uses the store and is not a node of this cluster. Stop that load, or let \
                  that host join the cluster.",
-                stranger.name
+                external_user.name
             );
-            of_store(EventKind::SharedForeignLoad, store, text).with("seen_on_it", &stranger.name)
+            of_store(EventKind::SharedForeignLoad, store, text)
+                .with("seen_on_it", &external_user.name)
         }
         Notice::NodeSilent { node, reserved_iops } => {
             let node = names.node(*node);
@@ -155,19 +162,19 @@ fn of_policy(
     names: &dyn Names,
 ) -> Draft {
     let (policy, node) = (names.policy(policy), names.node(node));
-    let what = if kind == EventKind::SharedPolicyInUse {
+    let predicate = if kind == EventKind::SharedPolicyInUse {
         "the cluster deleted it, and it stays in effect until these disks get another policy, or none"
     } else {
         "the cluster does not have it. If it is aggregated, they may be limited to 0 IOPS: create \
          the policy, or set another one"
     };
-    let text = format!("Disks of node {node} use policy {policy}; {what}.");
+    let text = format!("Disks of node {node} use policy {policy}; {predicate}.");
     of_store(kind, store, text).with("policy", policy).with("node", node)
 }
 
 fn minimum_unmet(store: &Name, unmet: &UnmetDisk, names: &dyn Names) -> Draft {
     let (disk, node) = (names.disk(unmet.node, unmet.disk), names.node(unmet.node));
-    let (cause, why) = match unmet.cause {
+    let (cause, reason) = match unmet.cause {
         Cause::NotAdmitted => ("not-admitted", "the minimums exceed the capacity of the store"),
         Cause::OtherNodes => ("other-nodes", "other nodes have not reduced their use yet"),
         Cause::OwnNode => ("own-node", "other disks of its node use it"),
@@ -176,18 +183,21 @@ fn minimum_unmet(store: &Name, unmet: &UnmetDisk, names: &dyn Names) -> Draft {
             ("store-latency", "the latency of the store is too high for so few requests in flight")
         }
     };
-    let aggressor = |of: &OverGuaranteeDisk| {
-        let (disk, node) = (names.disk(of.node, of.disk), names.node(of.node));
-        format!("{disk} on {node} {} IOPS", of.delivered_iops)
+    let aggressor = |over_guarantee_disk: &OverGuaranteeDisk| {
+        let (disk, node) = (
+            names.disk(over_guarantee_disk.node, over_guarantee_disk.disk),
+            names.node(over_guarantee_disk.node),
+        );
+        format!("{disk} on {node} {} IOPS", over_guarantee_disk.delivered_iops)
     };
     let aggressors: Vec<String> = unmet.aggressors.iter().map(aggressor).collect();
     let first = aggressors
         .first()
-        .map_or_else(String::new, |of| format!("; most above its own guarantee: {of}"));
+        .map_or_else(String::new, |text| format!("; most above its own guarantee: {text}"));
     let text = format!(
         "Disk {disk} on node {node} has missed its minimum for {} s: guaranteed {} IOPS, demand \
-         {} IOPS, delivered {} IOPS; {why}{first}. Check LIMITED BY in `suimon qos flows`; lower \
-         minimums, or move disks to another store.",
+         {} IOPS, delivered {} IOPS; {reason}{first}. Check LIMITED BY in `suimon qos flows`; \
+         lower minimums, or move disks to another store.",
         unmet.lasting.as_secs(),
         unmet.guaranteed_iops,
         unmet.demanded_iops,

@@ -69,14 +69,14 @@ impl Heartbeat {
         let [cluster, node, incarnation, number, delivered, reserved] = parts[..] else {
             return Err(HeartbeatError::Parts(parts.len()));
         };
-        let name = |text: &str, what| {
-            text.parse::<Name>().map_err(|_| HeartbeatError::Name(text.to_owned(), what))
+        let name = |text: &str, part_name| {
+            text.parse::<Name>().map_err(|_| HeartbeatError::Name(text.to_owned(), part_name))
         };
         // Digits only, so that each heartbeat has exactly one name.
-        let count = |text: &str, what| {
+        let count = |text: &str, part_name| {
             let is_digits = text.bytes().all(|byte| byte.is_ascii_digit());
             let number = text.parse::<u64>().ok().filter(|_| is_digits);
-            number.ok_or_else(|| HeartbeatError::Number(text.to_owned(), what))
+            number.ok_or_else(|| HeartbeatError::Number(text.to_owned(), part_name))
         };
         Ok(Self {
             cluster: name(cluster, "cluster")?,
@@ -100,13 +100,13 @@ impl Heartbeat {
 /// Fails if the store's file system reports an error.
 pub(super) fn exchange(
     files: &dyn StoreFiles,
-    own: &Heartbeat,
+    own_heartbeat: &Heartbeat,
 ) -> Result<Vec<Heartbeat>, StoreFileError> {
     let mut others = Vec::new();
     let mut before = Vec::new();
     for file in files.names(ENDING)?.into_iter().filter(|file| !file.as_str().contains('/')) {
         match Heartbeat::parse(file.as_str()) {
-            Ok(heartbeat) if heartbeat.is_of(own) => before.push(file),
+            Ok(heartbeat) if heartbeat.is_of(own_heartbeat) => before.push(file),
             Ok(heartbeat) if others.len() < BEATS_MAX => others.push(heartbeat),
             Ok(_) => {}
             Err(error) => tracing::debug!(
@@ -116,7 +116,7 @@ pub(super) fn exchange(
         }
     }
     // Does not fail: both names are valid, and numbers have at most 20 digits.
-    let Ok(name) = FileName::new(&own.to_string()) else { return Ok(others) };
+    let Ok(name) = FileName::new(&own_heartbeat.to_string()) else { return Ok(others) };
     let mut before = before.into_iter();
     match before.next() {
         Some(last) if last == name => {}
@@ -124,8 +124,8 @@ pub(super) fn exchange(
         None => drop(files.create(&name, 1)?),
     }
     // Left by a daemon that was killed between two operations.
-    for rest in before.filter(|rest| *rest != name) {
-        files.remove(&rest)?;
+    for old_file in before.filter(|old_file| *old_file != name) {
+        files.remove(&old_file)?;
     }
     Ok(others)
 }
@@ -134,9 +134,9 @@ pub(super) fn exchange(
 ///
 /// # Errors
 /// Fails if the store's file system reports an error.
-pub(super) fn end(files: &dyn StoreFiles, own: &Heartbeat) -> Result<(), StoreFileError> {
+pub(super) fn end(files: &dyn StoreFiles, own_heartbeat: &Heartbeat) -> Result<(), StoreFileError> {
     for file in files.names(ENDING)? {
-        if Heartbeat::parse(file.as_str()).is_ok_and(|heartbeat| heartbeat.is_of(own)) {
+        if Heartbeat::parse(file.as_str()).is_ok_and(|heartbeat| heartbeat.is_of(own_heartbeat)) {
             files.remove(&file)?;
         }
     }
@@ -148,27 +148,27 @@ pub(super) fn end(files: &dyn StoreFiles, own: &Heartbeat) -> Result<(), StoreFi
 pub(super) struct SeenNodes {
     /// Last heartbeat by cluster and node, the time when it was first seen, and whether it has
     /// changed since the node was first seen.
-    all: BTreeMap<(Name, Name), (Heartbeat, Time, bool)>,
+    nodes: BTreeMap<(Name, Name), (Heartbeat, Time, bool)>,
 }
 
 impl SeenNodes {
     pub(super) fn handle(&mut self, now: Time, heartbeats: Vec<Heartbeat>) {
-        let is_there = |key: &(Name, Name)| {
+        let is_current = |key: &(Name, Name)| {
             heartbeats
                 .iter()
                 .any(|heartbeat| (&heartbeat.cluster, &heartbeat.node) == (&key.0, &key.1))
         };
-        self.all.retain(|key, _| is_there(key));
+        self.nodes.retain(|key, _| is_current(key));
         for heartbeat in heartbeats {
             let key = (heartbeat.cluster.clone(), heartbeat.node.clone());
-            match self.all.get_mut(&key) {
-                Some((last, at, lives)) => {
+            match self.nodes.get_mut(&key) {
+                Some((last, seen_at, is_alive)) => {
                     if *last != heartbeat {
-                        (*last, *at, *lives) = (heartbeat, now, true);
+                        (*last, *seen_at, *is_alive) = (heartbeat, now, true);
                     }
                 }
                 None => {
-                    self.all.insert(key, (heartbeat, now, false));
+                    self.nodes.insert(key, (heartbeat, now, false));
                 }
             }
         }
@@ -176,11 +176,12 @@ impl SeenNodes {
 
     /// Returns nodes that are alive, each with the age of its heartbeat.
     pub(super) fn alive(&self, now: Time) -> impl Iterator<Item = (&Heartbeat, Duration)> {
-        let all = self
-            .all
+        let heartbeats = self
+            .nodes
             .values()
-            .map(move |(heartbeat, at, lives)| (heartbeat, now.since(*at), *lives));
-        all.filter(|(_, age, lives)| *lives && *age < ALIVE_FOR)
+            .map(move |(heartbeat, seen_at, is_alive)| (heartbeat, now.since(*seen_at), *is_alive));
+        heartbeats
+            .filter(|(_, age, is_alive)| *is_alive && *age < ALIVE_FOR)
             .map(|(heartbeat, age, _)| (heartbeat, age))
     }
 }
@@ -232,15 +233,18 @@ mod tests {
             files.create(&FileName::new(name).unwrap(), 1).unwrap();
         }
         assert_eq!(exchange(&files, &beat("lab", "n1", 1)).unwrap(), []);
-        let wrong = |text: &str| Heartbeat::parse(text).unwrap_err().to_string();
-        assert_eq!(wrong(odd[0]), "the name of a heartbeat file has 5 parts instead of 6");
+        let parse_error = |text: &str| Heartbeat::parse(text).unwrap_err().to_string();
+        assert_eq!(parse_error(odd[0]), "the name of a heartbeat file has 5 parts instead of 6");
         assert_eq!(
-            wrong(odd[2]),
+            parse_error(odd[2]),
             "`-` in the name of a heartbeat file is not the name of a \
                                    cluster"
         );
-        assert_eq!(wrong(odd[3]), "`+2` in the name of a heartbeat file is not a number (beat)");
-        assert!(wrong(odd[4]).ends_with("(reserved IOPS)"));
+        assert_eq!(
+            parse_error(odd[3]),
+            "`+2` in the name of a heartbeat file is not a number (beat)"
+        );
+        assert!(parse_error(odd[4]).ends_with("(reserved IOPS)"));
         assert_eq!(files.names(ENDING).unwrap().len(), odd.len() + 1, "nobody's files are touched");
     }
 
@@ -254,27 +258,27 @@ mod tests {
         }
         let others = exchange(&files, &beat("lab", "own", 1)).unwrap();
         assert_eq!(others.len(), BEATS_MAX);
-        let mut seen = SeenNodes::default();
-        seen.handle(Time::ZERO, others);
+        let mut seen_nodes = SeenNodes::default();
+        seen_nodes.handle(Time::ZERO, others);
         // Nodes whose files are gone are not kept.
-        seen.handle(Time::ZERO, vec![beat("lab", "n1", 2)]);
-        assert_eq!(seen.all.len(), 1);
+        seen_nodes.handle(Time::ZERO, vec![beat("lab", "n1", 2)]);
+        assert_eq!(seen_nodes.nodes.len(), 1);
     }
 
     #[test]
     fn who_writes_lives_and_who_does_not_any_more_is_gone() {
-        let at = |s: u64| Time::ZERO + Duration::from_secs(s);
-        let mut seen = SeenNodes::default();
-        seen.handle(at(0), vec![beat("lab", "n1", 1)]);
-        assert_eq!(seen.alive(at(0)).count(), 0, "it may be of long ago");
-        seen.handle(at(10), vec![beat("lab", "n1", 2), beat("else", "n1", 4)]);
+        let time = |s: u64| Time::ZERO + Duration::from_secs(s);
+        let mut seen_nodes = SeenNodes::default();
+        seen_nodes.handle(time(0), vec![beat("lab", "n1", 1)]);
+        assert_eq!(seen_nodes.alive(time(0)).count(), 0, "it may be of long ago");
+        seen_nodes.handle(time(10), vec![beat("lab", "n1", 2), beat("else", "n1", 4)]);
         assert_eq!(
-            seen.alive(at(12)).next(),
+            seen_nodes.alive(time(12)).next(),
             Some((&beat("lab", "n1", 2), Duration::from_secs(2)))
         );
-        assert_eq!(seen.alive(at(12)).count(), 1);
-        assert_eq!(seen.alive(at(31)).count(), 0);
-        seen.handle(at(50), Vec::new());
-        assert!(seen.all.is_empty());
+        assert_eq!(seen_nodes.alive(time(12)).count(), 1);
+        assert_eq!(seen_nodes.alive(time(31)).count(), 0);
+        seen_nodes.handle(time(50), Vec::new());
+        assert!(seen_nodes.nodes.is_empty());
     }
 }

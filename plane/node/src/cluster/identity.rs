@@ -58,7 +58,7 @@ enum Verdict {
 /// Fails if etcd or the file system does not respond, or other nodes mark the directory at the same
 /// time.
 pub(super) fn check(
-    known: &KnownIdentity,
+    known_identity: &KnownIdentity,
     files: &dyn StoreFiles,
     cluster: &Name,
     random: [u8; 16],
@@ -66,18 +66,18 @@ pub(super) fn check(
     let of_store = |error: ClusterStoreError| error.to_string();
     let of_files = |error: StoreFileError| error.to_string();
     for _ in 0..TRIES {
-        let view = known.store.read(&known.key).map_err(of_store)?;
-        let entry = view.entries.iter().find(|entry| entry.key == known.key);
+        let view = known_identity.store.read(&known_identity.key).map_err(of_store)?;
+        let entry = view.entries.iter().find(|entry| entry.key == known_identity.key);
         let record = entry.and_then(read::<StoreRecord>).map(|record| record.identity);
         let marks = marks(&files.names(ENDING).map_err(of_files)?);
         match compare(cluster.as_str(), record.as_deref(), &marks) {
             Verdict::Right => return Ok(None),
-            Verdict::Wrong(why) => return Ok(Some(why)),
+            Verdict::Wrong(reason) => return Ok(Some(reason)),
             Verdict::Record(identity) => {
                 let record = write(&StoreRecord { identity });
-                let put = ClusterChange::Put(known.key.clone(), record, None);
-                let is_new = ClusterCondition::Absent(known.key.clone());
-                known.store.commit(&[is_new], &[put]).map_err(of_store)?;
+                let change = ClusterChange::Put(known_identity.key.clone(), record, None);
+                let is_new = ClusterCondition::Absent(known_identity.key.clone());
+                known_identity.store.commit(&[is_new], &[change]).map_err(of_store)?;
             }
             Verdict::Mark => {
                 let bits: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -100,23 +100,24 @@ fn marks(names: &[FileName]) -> Vec<(String, String)> {
 }
 
 fn compare(cluster: &str, record: Option<&str>, marks: &[(String, String)]) -> Verdict {
-    if let Some((other, _)) = marks.iter().find(|(of, _)| of != cluster) {
-        let why = format!(
+    if let Some((other, _)) = marks.iter().find(|(other_cluster, _)| other_cluster != cluster) {
+        let reason = format!(
             "the directory belongs to cluster `{other}`; two clusters cannot share a store. Use \
              another directory, or, if that cluster no longer exists, remove the file of its name \
              that ends in {ENDING}"
         );
-        return Verdict::Wrong(Mismatch { reason: why, is_of_other_cluster: true });
+        return Verdict::Wrong(Mismatch { reason, is_of_other_cluster: true });
     }
-    let wrong =
-        |why: &str| Verdict::Wrong(Mismatch { reason: why.to_owned(), is_of_other_cluster: false });
+    let mismatch = |reason: &str| {
+        Verdict::Wrong(Mismatch { reason: reason.to_owned(), is_of_other_cluster: false })
+    };
     match (record, marks.first()) {
         (Some(record), _) if marks.iter().any(|(_, bits)| bits == record) => Verdict::Right,
-        (Some(_), None) => wrong(
+        (Some(_), None) => mismatch(
             "the directory has no identity file of the cluster; check that it is mounted, and the \
              same directory as on other nodes",
         ),
-        (Some(_), Some(_)) => wrong(
+        (Some(_), Some(_)) => mismatch(
             "the directory is not the one that the cluster has recorded for this store; mount the \
              same directory as on other nodes, or give the store another name",
         ),
@@ -132,30 +133,41 @@ mod tests {
     use super::*;
     use crate::testing::{FakeCluster, name};
 
-    fn look(cluster: &FakeCluster, files: &MemoryStore, of: &str, bits: u8) -> Option<String> {
-        let key = format!("/suimon/{of}/stores/san");
-        let known = KnownIdentity { store: Arc::new(cluster.clone()), key };
-        check(&known, files, &name(of), [bits; 16]).unwrap().map(|wrong| wrong.reason)
+    fn mismatch_reason(
+        cluster: &FakeCluster,
+        files: &MemoryStore,
+        cluster_name: &str,
+        bits: u8,
+    ) -> Option<String> {
+        let key = format!("/suimon/{cluster_name}/stores/san");
+        let known_identity = KnownIdentity { store: Arc::new(cluster.clone()), key };
+        check(&known_identity, files, &name(cluster_name), [bits; 16])
+            .unwrap()
+            .map(|mismatch| mismatch.reason)
     }
 
     #[test]
     fn the_same_directory_is_known_and_others_are_not() {
         let (cluster, files) = (FakeCluster::default(), MemoryStore::default());
-        assert_eq!(look(&cluster, &files, "lab", 1), None);
-        assert_eq!(look(&cluster.other(), &files, "lab", 2), None, "another node");
+        assert_eq!(mismatch_reason(&cluster, &files, "lab", 1), None);
+        assert_eq!(mismatch_reason(&cluster.new_client(), &files, "lab", 2), None, "another node");
         assert_eq!(files.files().len(), 1, "it is marked once");
         let empty = MemoryStore::default();
-        assert!(look(&cluster, &empty, "lab", 3).unwrap().contains("mounted"));
-        let other = look(&cluster, &files, "else", 4).unwrap();
+        assert!(mismatch_reason(&cluster, &empty, "lab", 3).unwrap().contains("mounted"));
+        let other = mismatch_reason(&cluster, &files, "else", 4).unwrap();
         assert!(other.contains("belongs to cluster `lab`"), "{other}");
-        assert_eq!(look(&cluster, &empty, "else", 5), None);
-        assert!(look(&cluster, &empty, "lab", 6).unwrap().contains("belongs to cluster `else`"));
+        assert_eq!(mismatch_reason(&cluster, &empty, "else", 5), None);
+        assert!(
+            mismatch_reason(&cluster, &empty, "lab", 6)
+                .unwrap()
+                .contains("belongs to cluster `else`")
+        );
         // A mark without a record is valid: etcd was set up again, or a node died between the two
         // steps.
-        assert_eq!(look(&FakeCluster::default(), &files, "lab", 7), None);
+        assert_eq!(mismatch_reason(&FakeCluster::default(), &files, "lab", 7), None);
         // Directory of another store.
         let strange = MemoryStore::default();
-        assert_eq!(look(&FakeCluster::default(), &strange, "lab", 8), None);
-        assert!(look(&cluster, &strange, "lab", 9).unwrap().contains("not the one"));
+        assert_eq!(mismatch_reason(&FakeCluster::default(), &strange, "lab", 8), None);
+        assert!(mismatch_reason(&cluster, &strange, "lab", 9).unwrap().contains("not the one"));
     }
 }

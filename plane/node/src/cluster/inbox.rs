@@ -16,7 +16,7 @@ use super::reservation_requests::{ReservationRequest, ReservationRequests};
 /// number of keys.
 #[derive(Default)]
 pub(super) struct Inbox {
-    held: Mutex<PendingMessages>,
+    pending: Mutex<PendingMessages>,
     grown: Condvar,
 }
 
@@ -59,51 +59,56 @@ pub(super) struct Messages {
 impl Inbox {
     /// Blocks until a message is available, or `timeout` has expired.
     pub(super) fn wait(&self, timeout: Duration) -> Messages {
-        let held = self.held();
-        let is_empty = |held: &mut PendingMessages| {
-            held.keys.is_empty()
-                && held.answers.is_empty()
-                && !held.is_changed
-                && held.leaves.is_none()
-                && held.releasing.is_none()
-                && held.requests.is_empty()
-                && !held.stops
+        let pending = self.lock();
+        let is_empty = |pending: &mut PendingMessages| {
+            pending.keys.is_empty()
+                && pending.answers.is_empty()
+                && !pending.is_changed
+                && pending.leaves.is_none()
+                && pending.releasing.is_none()
+                && pending.requests.is_empty()
+                && !pending.stops
         };
-        let waited = self.grown.wait_timeout_while(held, timeout, is_empty);
-        let (mut held, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        let session = held.session;
-        let is_current = |of: Option<u64>| of.is_none_or(|of| of == session);
-        let answers = std::mem::take(&mut held.answers).into_iter();
+        let wait_result = self.grown.wait_timeout_while(pending, timeout, is_empty);
+        let (mut pending, _) = wait_result.unwrap_or_else(PoisonError::into_inner);
+        let session = pending.session;
+        let is_current = |answer_session: Option<u64>| {
+            answer_session.is_none_or(|answer_session| answer_session == session)
+        };
+        let answers = std::mem::take(&mut pending.answers).into_iter();
         Messages {
-            keys: std::mem::take(&mut held.keys),
-            answers: answers.filter(|(of, _)| is_current(*of)).map(|(_, answer)| answer).collect(),
-            is_changed: std::mem::take(&mut held.is_changed),
-            leaves: held.leaves.take(),
-            releasing: held.releasing.take(),
-            requests: std::mem::take(&mut held.requests),
-            stops: held.stops,
+            keys: std::mem::take(&mut pending.keys),
+            answers: answers
+                .filter(|(answer_session, _)| is_current(*answer_session))
+                .map(|(_, answer)| answer)
+                .collect(),
+            is_changed: std::mem::take(&mut pending.is_changed),
+            leaves: pending.leaves.take(),
+            releasing: pending.releasing.take(),
+            requests: std::mem::take(&mut pending.requests),
+            stops: pending.stops,
         }
     }
 
     /// Begins a session: discards keys and results that belong to earlier ones.
     pub(super) fn begin_session(&self, session: u64) {
-        let mut held = self.held();
-        held.session = session;
-        held.keys.clear();
-        held.answers.retain(|(of, _)| of.is_none());
+        let mut pending = self.lock();
+        pending.session = session;
+        pending.keys.clear();
+        pending.answers.retain(|(answer_session, _)| answer_session.is_none());
     }
 
     pub(super) fn push_result(&self, session: u64, result: TaskResult) {
-        self.change(|held| held.answers.push_back((Some(session), result)));
+        self.change(|pending| pending.answers.push_back((Some(session), result)));
     }
 
     /// Adds keys that this node has written, as if the watch had reported them.
     pub(super) fn handle_written(&self, keys: Vec<(String, KeyState)>) {
-        self.change(|held| {
-            for (key, heard) in keys {
-                let known = held.keys.get(&key);
-                if known.is_none_or(|known| known.revision < heard.revision) {
-                    held.keys.insert(key, heard);
+        self.change(|pending| {
+            for (key, key_state) in keys {
+                let known_state = pending.keys.get(&key);
+                if known_state.is_none_or(|known_state| known_state.revision < key_state.revision) {
+                    pending.keys.insert(key, key_state);
                 }
             }
         });
@@ -111,45 +116,45 @@ impl Inbox {
 
     /// Reports the end of a thread that the driver counts, whatever session it was started in.
     pub(super) fn push_result_any_session(&self, result: TaskResult) {
-        self.change(|held| held.answers.push_back((None, result)));
+        self.change(|pending| pending.answers.push_back((None, result)));
     }
 
     pub(super) fn wake(&self) {
-        self.change(|held| held.is_changed = true);
+        self.change(|pending| pending.is_changed = true);
     }
 
     pub(super) fn leave(&self) {
-        self.change(|held| held.leaves = Some(true));
+        self.change(|pending| pending.leaves = Some(true));
     }
 
     pub(super) fn stay(&self) {
-        self.change(|held| held.leaves = Some(false));
+        self.change(|pending| pending.leaves = Some(false));
     }
 
     /// Requests that reservations on stores are given back. Replaces the former request, whose
     /// stores stay shared.
     pub(super) fn release(&self, releasing: Releasing) {
-        self.change(|held| held.releasing = Some(releasing));
+        self.change(|pending| pending.releasing = Some(releasing));
     }
 
     /// Requests a reservation on a store; `None` withdraws the request.
-    pub(super) fn request(&self, store: Name, ask: Option<ReservationRequest>) {
-        self.change(|held| {
-            held.requests.insert(store, ask);
+    pub(super) fn request(&self, store: Name, request: Option<ReservationRequest>) {
+        self.change(|pending| {
+            pending.requests.insert(store, request);
         });
     }
 
     pub(super) fn stop(&self) {
-        self.change(|held| held.stops = true);
+        self.change(|pending| pending.stops = true);
     }
 
     fn change(&self, change: impl FnOnce(&mut PendingMessages)) {
-        change(&mut self.held());
+        change(&mut self.lock());
         self.grown.notify_all();
     }
 
-    fn held(&self) -> MutexGuard<'_, PendingMessages> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, PendingMessages> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -160,13 +165,13 @@ pub(super) struct KeyObserver {
     /// Common prefix of the cluster's keys, which is removed.
     root: String,
     /// Existing keys that were received.
-    known: Mutex<BTreeSet<String>>,
+    keys: Mutex<BTreeSet<String>>,
 }
 
 impl KeyObserver {
     pub(super) fn new(inbox: &Arc<Inbox>, session: u64, root: &str) -> Arc<Self> {
         let (inbox, root) = (Arc::clone(inbox), root.to_owned());
-        Arc::new(Self { inbox, session, root, known: Mutex::default() })
+        Arc::new(Self { inbox, session, root, keys: Mutex::default() })
     }
 
     fn record(
@@ -174,15 +179,16 @@ impl KeyObserver {
         revision: u64,
         changes: impl IntoIterator<Item = (String, Option<ClusterEntry>)>,
     ) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        self.inbox.change(|held| {
+        let mut known_keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        self.inbox.change(|pending| {
             for (key, entry) in changes {
-                let is_there = entry.is_some();
-                let _ = if is_there { known.insert(key.clone()) } else { known.remove(&key) };
+                let exists = entry.is_some();
+                let _ =
+                    if exists { known_keys.insert(key.clone()) } else { known_keys.remove(&key) };
                 if let Some(short) =
-                    key.strip_prefix(&self.root).filter(|_| held.session == self.session)
+                    key.strip_prefix(&self.root).filter(|_| pending.session == self.session)
                 {
-                    held.keys.insert(short.to_owned(), KeyState { revision, entry });
+                    pending.keys.insert(short.to_owned(), KeyState { revision, entry });
                 }
             }
         });
@@ -191,14 +197,15 @@ impl KeyObserver {
 
 impl ClusterObserver for KeyObserver {
     fn snapshot(&self, view: ClusterView) {
-        let gone: Vec<String> = {
-            let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-            let is_gone = |key: &&String| view.entries.iter().all(|entry| entry.key != **key);
-            known.iter().filter(is_gone).cloned().collect()
+        let removed: Vec<String> = {
+            let known_keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_removed = |key: &&String| view.entries.iter().all(|entry| entry.key != **key);
+            known_keys.iter().filter(is_removed).cloned().collect()
         };
-        let gone = gone.into_iter().map(|key| (key, None));
-        let there = view.entries.into_iter().map(|entry| (entry.key.clone(), Some(entry)));
-        self.record(view.revision, gone.chain(there));
+        let removed = removed.into_iter().map(|key| (key, None));
+        let current_entries =
+            view.entries.into_iter().map(|entry| (entry.key.clone(), Some(entry)));
+        self.record(view.revision, removed.chain(current_entries));
     }
 
     fn changed(&self, revision: u64, changes: Vec<(String, Option<ClusterEntry>)>) {
@@ -227,7 +234,7 @@ mod tests {
             let is_removed = revision % 7 == 0;
             observer.changed(revision, vec![(key, (!is_removed).then_some(entry))]);
         }
-        assert!(observer.known.lock().unwrap().len() <= 3);
+        assert!(observer.keys.lock().unwrap().len() <= 3);
         let keys = inbox.wait(Duration::ZERO).keys;
         assert_eq!(keys.len(), 3);
         assert_eq!(keys["reports/san/0"].revision, 9999);
@@ -250,9 +257,9 @@ mod tests {
         });
         inbox.begin_session(2);
         inbox.push_result(1, TaskResult::Removed);
-        inbox.push_result_any_session(TaskResult::Looked { store, session: 1, wrong: Ok(None) });
+        inbox.push_result_any_session(TaskResult::Looked { store, session: 1, mismatch: Ok(None) });
         let answers = inbox.wait(Duration::ZERO).answers;
         assert_eq!(answers.len(), 2);
-        assert!(answers.iter().all(|of| !matches!(of, TaskResult::Removed)));
+        assert!(answers.iter().all(|result| !matches!(result, TaskResult::Removed)));
     }
 }

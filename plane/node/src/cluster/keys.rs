@@ -117,20 +117,26 @@ mod tests {
             largest: Vec::new(),
             unmet: Vec::new(),
         };
-        let said = |capacity_iops| NodeReport {
+        let report_with_capacity = |capacity_iops| NodeReport {
             report: report.clone(),
             names: Vec::new(),
             capacity_iops,
             normalization_bytes: 8192,
         };
-        let unknown = serde_json::to_value(said(None)).unwrap();
+        let unknown = serde_json::to_value(report_with_capacity(None)).unwrap();
         assert!(unknown.get("capability_iops").is_none(), "{unknown}");
         let mut of_old = unknown.clone();
         of_old["capability_iops"] = 0.into();
         for written in [unknown, of_old] {
-            assert_eq!(serde_json::from_value::<NodeReport>(written).unwrap(), said(None));
+            assert_eq!(
+                serde_json::from_value::<NodeReport>(written).unwrap(),
+                report_with_capacity(None)
+            );
         }
-        let known = serde_json::to_value(said(Some(500))).unwrap();
-        assert_eq!(serde_json::from_value::<NodeReport>(known).unwrap(), said(Some(500)));
+        let known_capacity = serde_json::to_value(report_with_capacity(Some(500))).unwrap();
+        assert_eq!(
+            serde_json::from_value::<NodeReport>(known_capacity).unwrap(),
+            report_with_capacity(Some(500))
+        );
     }
 }

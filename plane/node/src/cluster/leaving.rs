@@ -16,7 +16,7 @@ use crate::operations::OperationHandle;
 use crate::shared::Shared;
 use crate::{ClusterEdit, Edit};
 
-fn about(code: ErrorCode, text: impl Into<String>) -> ApiError {
+fn cluster_error(code: ErrorCode, text: impl Into<String>) -> ApiError {
     ApiError::new(code, text).about("cluster")
 }
 
@@ -54,16 +54,16 @@ impl Shared {
                  disks first, or leave with --force",
                 used.join(", ")
             );
-            return vec![about(ErrorCode::InUse, text)];
+            return vec![cluster_error(ErrorCode::InUse, text)];
         };
         let mut errors = Vec::new();
-        let mut refuse = |field, had: &Name, has: &Name| {
-            if had != has {
+        let mut refuse = |field, own_name: &Name, new_name: &Name| {
+            if own_name != new_name {
                 let text = format!(
-                    "is `{had}`; leave that cluster first (`suimon cluster leave`), which \
+                    "is `{own_name}`; leave that cluster first (`suimon cluster leave`), which \
                      releases this host's reservations"
                 );
-                errors.push(about(ErrorCode::InUse, text).field(field));
+                errors.push(cluster_error(ErrorCode::InUse, text).field(field));
             }
         };
         refuse("name", &before.name, &after.name);
@@ -96,8 +96,8 @@ impl Shared {
         operation: &OperationHandle,
     ) -> Result<Vec<String>, ApiError> {
         let policies = self.check_with_cluster(edit, (from, to), force)?;
-        let asked = self.query_leaders(from, to);
-        let made = asked.and_then(|pending| {
+        let pending = self.query_leaders(from, to);
+        let result = pending.and_then(|pending| {
             operation.check_cancelled()?;
             let forced = |error| if force { Ok(()) } else { Err(error) };
             if from.cluster.is_some() && to.cluster.is_none() {
@@ -108,10 +108,10 @@ impl Shared {
             policies.as_ref().map_or(Ok(()), |changes| self.commit_policies(changes))?;
             Ok(pending)
         });
-        if made.is_err() {
+        if result.is_err() {
             self.withdraw_requests(to);
         }
-        made
+        result
     }
 
     /// Checks a change with the cluster's etcd. Returns the changes of shared policies.
@@ -125,13 +125,13 @@ impl Shared {
             return self.check_is_new(config).map(|()| None);
         }
         let Some(after) = &to.cluster else { return Ok(None) };
-        let known = self.cluster.view().store.clone();
+        let known_store = self.cluster.view().store.clone();
         let store = if from.cluster.as_ref() == Some(after) {
-            known
+            known_store
         } else {
             match self.cluster.stores.connect(after) {
                 Ok(store) => Some(store),
-                Err(_) if force => known,
+                Err(_) if force => known_store,
                 Err(error) => return Err(error),
             }
         };
@@ -146,7 +146,8 @@ impl Shared {
     fn check_is_new(&self, config: &ClusterConfig) -> Result<(), ApiError> {
         let store = self.cluster.stores.connect(config)?;
         let members = format!("{}{MEMBERS}", cluster_prefix(&config.name));
-        let failed = |error: ClusterStoreError| about(ErrorCode::HostError, error.to_string());
+        let failed =
+            |error: ClusterStoreError| cluster_error(ErrorCode::HostError, error.to_string());
         let view = store.read(&members).map_err(failed)?;
         let nodes = view.entries.iter().filter_map(|entry| entry.key.strip_prefix(&members));
         let nodes: Vec<&str> = nodes.collect();
@@ -159,7 +160,7 @@ impl Shared {
             config.name,
             nodes.join(", ")
         );
-        Err(about(ErrorCode::AlreadyExists, text))
+        Err(cluster_error(ErrorCode::AlreadyExists, text))
     }
 
     pub(super) fn return_reservations(&self) -> Result<(), ApiError> {
@@ -174,7 +175,7 @@ impl Shared {
         }
         self.cluster.inbox.stay();
         let text = "the reservations of this host were not released in time; retry when etcd and the leaders respond (`suimon cluster status`), or leave with --force and run `suimon cluster remove` on another node";
-        Err(about(ErrorCode::HostError, text))
+        Err(cluster_error(ErrorCode::HostError, text))
     }
 
     /// Removes a node that is permanently gone from the cluster, and thereby its reservations.
@@ -182,44 +183,44 @@ impl Shared {
     /// # Errors
     /// Fails if there is no such node, the node is alive, or the cluster does not respond.
     pub(crate) fn remove_cluster_node(&self, node: &str) -> Result<(), ApiError> {
-        let refused = |text: String| about(ErrorCode::HostError, text);
+        let refusal = |text: String| cluster_error(ErrorCode::HostError, text);
         let desired = self.desired();
         let cluster = desired.config.cluster.as_ref();
         let cluster = cluster.ok_or_else(no_cluster)?;
         let store = self.cluster.view().store.clone();
         let store = store.ok_or_else(|| {
-            refused("etcd does not respond; `suimon cluster status` shows the reason".to_owned())
+            refusal("etcd does not respond; `suimon cluster status` shows the reason".to_owned())
         })?;
         let root = cluster_prefix(&cluster.name);
-        let failed = |error: ClusterStoreError| refused(error.to_string());
+        let failed = |error: ClusterStoreError| refusal(error.to_string());
         let key = format!("{root}{MEMBERS}{node}");
-        let found = store.read(&key).map_err(failed)?;
-        let found = found.entries.into_iter().find(|entry| entry.key == key);
-        let Some(found) = found else {
+        let view = store.read(&key).map_err(failed)?;
+        let entry = view.entries.into_iter().find(|entry| entry.key == key);
+        let Some(entry) = entry else {
             let text = format!(
                 "the cluster has no node `{node}`; `suimon cluster status` lists its nodes"
             );
-            return Err(about(ErrorCode::NotFound, text));
+            return Err(cluster_error(ErrorCode::NotFound, text));
         };
         let alive = format!("{root}{ALIVE}{node}");
         let conditions = [
-            ClusterCondition::Unmodified(key.clone(), found.modified),
+            ClusterCondition::Unmodified(key.clone(), entry.modified),
             ClusterCondition::Absent(alive),
         ];
-        let mut left = Vec::new();
-        if let Some(member) = read::<MemberRecord>(&found) {
+        let mut changes = Vec::new();
+        if let Some(member) = read::<MemberRecord>(&entry) {
             let reports = store.read(&format!("{root}{REPORTS}")).map_err(failed)?.entries;
-            let of_it = reports.into_iter().filter(|entry| {
+            let member_reports = reports.into_iter().filter(|entry| {
                 let short = entry.key.strip_prefix(&root).and_then(report_of);
-                short.is_some_and(|(_, of)| of == member.id)
+                short.is_some_and(|(_, node_id)| node_id == member.id)
             });
-            left.extend(of_it.map(|entry| ClusterChange::Remove(entry.key)));
+            changes.extend(member_reports.map(|entry| ClusterChange::Remove(entry.key)));
         }
         match store.commit(&conditions, &[ClusterChange::Remove(key)]).map_err(failed)? {
             ClusterCommit::Committed(_) => {
                 // Leaders forget the node with its record; the reports are not read any more.
-                for some in left.chunks(store.changes_max().max(1)) {
-                    store.commit(&[], some).map_err(failed)?;
+                for chunk in changes.chunks(store.changes_max().max(1)) {
+                    store.commit(&[], chunk).map_err(failed)?;
                 }
                 Ok(())
             }
@@ -228,7 +229,7 @@ impl Shared {
                     "node `{node}` is running; run `suimon cluster leave` there, or shut it down \
                      first"
                 );
-                Err(about(ErrorCode::InUse, text))
+                Err(cluster_error(ErrorCode::InUse, text))
             }
         }
     }

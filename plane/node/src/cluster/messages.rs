@@ -40,10 +40,12 @@ impl Task {
     pub(super) fn includes(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::RenewLease, Self::RenewLease) => true,
-            (Self::Resign { store, term }, Self::Resign { store: of, term: other }) => {
-                (store, term) == (of, other)
+            (Self::Resign { store, term }, Self::Resign { store: other_store, term: other }) => {
+                (store, term) == (other_store, other)
             }
-            (Self::Withdraw { store }, Self::Withdraw { store: of }) => store == of,
+            (Self::Withdraw { store }, Self::Withdraw { store: other_store }) => {
+                store == other_store
+            }
             (Self::AddPolicy(policy), Self::AddPolicy(other)) => policy == other,
             _ => false,
         }
@@ -89,7 +91,7 @@ pub(super) enum TaskResult {
     Looked {
         store: Name,
         session: u64,
-        wrong: Result<Option<Mismatch>, String>,
+        mismatch: Result<Option<Mismatch>, String>,
     },
     /// Result of writing a heartbeat: heartbeats of other nodes.
     Beaten {

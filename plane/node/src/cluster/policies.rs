@@ -46,11 +46,11 @@ pub(super) fn policies_of<'a>(
     root: &str,
     entries: impl IntoIterator<Item = &'a ClusterEntry>,
 ) -> Policies {
-    let named = |entry: &'a ClusterEntry| {
+    let record_of = |entry: &'a ClusterEntry| {
         let name = entry.key.strip_prefix(root)?.strip_prefix(POLICIES)?;
         policy_of(name, entry)
     };
-    entries.into_iter().filter_map(named).collect()
+    entries.into_iter().filter_map(record_of).collect()
 }
 
 /// Returns the policy of a key; `None` if its value is invalid.
@@ -86,9 +86,9 @@ pub(super) struct Transaction {
 
 impl Transaction {
     /// Adds the condition that a key is unchanged since it was read.
-    pub(super) fn expect(&mut self, key: &str, found: Option<&ClusterEntry>) {
+    pub(super) fn expect(&mut self, key: &str, entry: Option<&ClusterEntry>) {
         let key = key.to_owned();
-        self.conditions.push(match found {
+        self.conditions.push(match entry {
             Some(entry) => ClusterCondition::Unmodified(key, entry.modified),
             None => ClusterCondition::Absent(key),
         });
@@ -96,7 +96,7 @@ impl Transaction {
 }
 
 impl PolicyStore<'_> {
-    fn failed(error: &suimon_ports::ClusterStoreError) -> ApiError {
+    fn store_error(error: &suimon_ports::ClusterStoreError) -> ApiError {
         let text = format!(
             "{error}; policies of the cluster cannot be changed while etcd does not respond: \
              retry when `suimon cluster status` shows that it does"
@@ -105,7 +105,7 @@ impl PolicyStore<'_> {
     }
 
     pub(super) fn entry(&self, key: &str) -> Result<Option<ClusterEntry>, ApiError> {
-        let view = self.store.read(key).map_err(|error| Self::failed(&error))?;
+        let view = self.store.read(key).map_err(|error| Self::store_error(&error))?;
         Ok(view.entries.into_iter().find(|entry| entry.key == key))
     }
 
@@ -119,14 +119,14 @@ impl PolicyStore<'_> {
     /// Fails if the cluster does not respond, so that the outcome is unknown, or other nodes write
     /// the same keys repeatedly.
     pub(super) fn add(&self, config: &QosPolicyConfig) -> Result<(), ApiError> {
-        let made = self.commit_with(|transaction| {
-            let found = self.entry(&self.key_of(&config.name))?;
-            if found.as_ref().and_then(read::<PolicyRecord>).is_none() {
-                self.put(transaction, config, found.as_ref(), None)?;
+        let result = self.commit_with(|transaction| {
+            let entry = self.entry(&self.key_of(&config.name))?;
+            if entry.as_ref().and_then(read::<PolicyRecord>).is_none() {
+                self.put(transaction, config, entry.as_ref(), None)?;
             }
             Ok(())
         });
-        made.map(drop)
+        result.map(drop)
     }
 
     /// Adds the writing of a policy's record to a transaction. `number`: number of the existing
@@ -135,11 +135,11 @@ impl PolicyStore<'_> {
         &self,
         transaction: &mut Transaction,
         config: &QosPolicyConfig,
-        found: Option<&ClusterEntry>,
+        entry: Option<&ClusterEntry>,
         number: Option<PolicyKey>,
     ) -> Result<(), ApiError> {
         let key = self.key_of(&config.name);
-        transaction.expect(&key, found);
+        transaction.expect(&key, entry);
         let number = number.map_or_else(|| self.next_number(transaction), Ok)?;
         let record = PolicyRecord { key: number, config: config.clone() };
         transaction.changes.push(ClusterChange::Put(key, write(&record), None));
@@ -151,9 +151,9 @@ impl PolicyStore<'_> {
             Some(number) => number,
             None => {
                 let key = format!("{}{NEXT_POLICY}", self.root);
-                let found = self.entry(&key)?;
-                transaction.expect(&key, found.as_ref());
-                found.as_ref().and_then(read::<u32>).unwrap_or(1)
+                let entry = self.entry(&key)?;
+                transaction.expect(&key, entry.as_ref());
+                entry.as_ref().and_then(read::<u32>).unwrap_or(1)
             }
         };
         transaction.next = Some(number + 1);
@@ -177,17 +177,17 @@ impl PolicyStore<'_> {
                 let key = format!("{}{NEXT_POLICY}", self.root);
                 changes.push(ClusterChange::Put(key, write(&next), None));
             }
-            let most = self.store.changes_max();
-            if changes.len().max(conditions.len()) > most {
+            let max_changes = self.store.changes_max();
+            if changes.len().max(conditions.len()) > max_changes {
                 let text = format!(
                     "more shared policies are changed at once than fit into one transaction of the \
-                     cluster's etcd, which may have {most} changes; change fewer at a time"
+                     cluster's etcd, which may have {max_changes} changes; change fewer at a time"
                 );
                 return Err(ApiError::new(ErrorCode::InvalidValue, text));
             }
             let commit = self.store.commit(&conditions, &changes);
             if let ClusterCommit::Committed(revision) =
-                commit.map_err(|error| Self::failed(&error))?
+                commit.map_err(|error| Self::store_error(&error))?
             {
                 return Ok(Some((revision, changes)));
             }
@@ -196,9 +196,9 @@ impl PolicyStore<'_> {
         Err(ApiError::new(ErrorCode::Conflict, text))
     }
 
-    fn below(&self, prefix: &str) -> Result<Vec<ClusterEntry>, ApiError> {
+    fn entries_below(&self, prefix: &str) -> Result<Vec<ClusterEntry>, ApiError> {
         let view = self.store.read(&format!("{}{prefix}", self.root));
-        view.map_err(|error| Self::failed(&error)).map(|view| view.entries)
+        view.map_err(|error| Self::store_error(&error)).map(|view| view.entries)
     }
 
     /// Checks that stores whose disks use a policy have room for an increased minimum. Leaders
@@ -220,20 +220,22 @@ impl PolicyStore<'_> {
             return Ok(());
         }
         let mut capabilities = BTreeMap::new();
-        for entry in &self.below(REPORTS)? {
-            let of = entry.key.strip_prefix(&self.root).and_then(report_of);
-            let Some(((store, _), said)) = of.zip(read::<NodeReport>(entry)) else { continue };
-            let Some(iops) = said.capacity_iops else { continue };
-            if said.report.policies.iter().any(|load| load.policy == before.key) {
-                let least = capabilities.entry(store.to_owned()).or_insert(u64::MAX);
-                *least = iops.min(*least);
+        for entry in &self.entries_below(REPORTS)? {
+            let report_key = entry.key.strip_prefix(&self.root).and_then(report_of);
+            let Some(((store, _), node_report)) = report_key.zip(read::<NodeReport>(entry)) else {
+                continue;
+            };
+            let Some(iops) = node_report.capacity_iops else { continue };
+            if node_report.report.policies.iter().any(|load| load.policy == before.key) {
+                let lowest = capabilities.entry(store.to_owned()).or_insert(u64::MAX);
+                *lowest = iops.min(*lowest);
             }
         }
-        let grants = self.below(GRANTS)?;
+        let grants = self.entries_below(GRANTS)?;
         for (store, capacity_iops) in capabilities {
             let reserved = grants.iter().filter_map(|entry| {
-                let (_, of) = grant_of(entry.key.strip_prefix(&self.root)?)?;
-                (of == store).then(|| read::<NodeGrant>(entry)).flatten()
+                let (_, grant_store) = grant_of(entry.key.strip_prefix(&self.root)?)?;
+                (grant_store == store).then(|| read::<NodeGrant>(entry)).flatten()
             });
             let reserved_iops = reserved.map(|grant| grant.store.reserved_iops).sum();
             let capability = SharedStoreCapacity::Declared(capacity_iops);
@@ -258,22 +260,22 @@ impl PolicyStore<'_> {
     pub(super) fn user(
         &self,
         policy: PolicyKey,
-        own: &str,
+        own_node: &str,
     ) -> Result<Option<(String, String)>, ApiError> {
         let members: BTreeMap<NodeId, String> = self
-            .below(MEMBERS)?
+            .entries_below(MEMBERS)?
             .iter()
             .filter_map(|entry| {
                 let name = entry.key.strip_prefix(&self.root)?.strip_prefix(MEMBERS)?;
                 Some((read::<MemberRecord>(entry)?.id, name.to_owned()))
             })
             .collect();
-        Ok(self.below(REPORTS)?.iter().find_map(|entry| {
+        Ok(self.entries_below(REPORTS)?.iter().find_map(|entry| {
             let (store, node) = report_of(entry.key.strip_prefix(&self.root)?)?;
-            let node = members.get(&node).filter(|node| *node != own)?;
-            let said: NodeReport = read(entry)?;
-            let has = said.report.policies.iter().any(|load| load.policy == policy);
-            has.then(|| (node.clone(), store.to_owned()))
+            let node = members.get(&node).filter(|node| *node != own_node)?;
+            let node_report: NodeReport = read(entry)?;
+            let uses_policy = node_report.report.policies.iter().any(|load| load.policy == policy);
+            uses_policy.then(|| (node.clone(), store.to_owned()))
         }))
     }
 }

@@ -36,11 +36,11 @@ impl PolicyChanges {
     /// # Errors
     /// As [`Self::commit`]; fails also if a minimum has no room.
     fn check(&self) -> Result<(), ApiError> {
-        let desk = self.store();
+        let policy_store = self.store();
         for (_, policy) in &self.changed {
-            desk.check_raise(policy).map_err(|error| about(&policy.name, error))?;
+            policy_store.check_raise(policy).map_err(|error| policy_error(&policy.name, error))?;
         }
-        self.fill(&desk, &mut Transaction::default())
+        self.fill(&policy_store, &mut Transaction::default())
     }
 
     /// Makes the changes in one transaction. Returns the changed keys without the cluster's prefix.
@@ -50,10 +50,11 @@ impl PolicyChanges {
     /// changed a policy and this node has not adopted that yet, or a deleted policy is used on
     /// another node. Except for an unknown outcome, nothing was changed.
     fn commit(&self) -> Result<Vec<(String, KeyState)>, ApiError> {
-        let desk = self.store();
-        let made = desk.commit_with(|transaction| self.fill(&desk, transaction))?;
-        let Some((revision, changes)) = made else { return Ok(Vec::new()) };
-        let heard = |change| {
+        let policy_store = self.store();
+        let committed =
+            policy_store.commit_with(|transaction| self.fill(&policy_store, transaction))?;
+        let Some((revision, changes)) = committed else { return Ok(Vec::new()) };
+        let key_state = |change| {
             let (key, entry) = match change {
                 ClusterChange::Put(key, value, _) => {
                     // The creation revision of a policy is not used.
@@ -64,16 +65,21 @@ impl PolicyChanges {
             };
             Some((key.strip_prefix(&self.root)?.to_owned(), KeyState { revision, entry }))
         };
-        Ok(changes.into_iter().filter_map(heard).collect())
+        Ok(changes.into_iter().filter_map(key_state).collect())
     }
 
-    fn fill(&self, desk: &PolicyStore<'_>, transaction: &mut Transaction) -> Result<(), ApiError> {
+    fn fill(
+        &self,
+        policy_store: &PolicyStore<'_>,
+        transaction: &mut Transaction,
+    ) -> Result<(), ApiError> {
         for (before, policy) in &self.changed {
-            self.fill_put(desk, transaction, (before.as_ref(), policy))
-                .map_err(|error| about(&policy.name, error))?;
+            self.fill_put(policy_store, transaction, (before.as_ref(), policy))
+                .map_err(|error| policy_error(&policy.name, error))?;
         }
         for name in &self.removed {
-            self.fill_removal(desk, transaction, name).map_err(|error| about(name, error))?;
+            self.fill_removal(policy_store, transaction, name)
+                .map_err(|error| policy_error(name, error))?;
         }
         Ok(())
     }
@@ -82,39 +88,40 @@ impl PolicyChanges {
     /// change of another node would be lost.
     fn fill_put(
         &self,
-        desk: &PolicyStore<'_>,
+        policy_store: &PolicyStore<'_>,
         transaction: &mut Transaction,
         (before, policy): (Option<&QosPolicyConfig>, &QosPolicyConfig),
     ) -> Result<(), ApiError> {
-        let refuse = |what: &str| {
+        let refuse = |action: &str| {
             let text = format!(
-                "another node has {what} it, and this node has not taken that over yet; look at \
+                "another node has {action} it, and this node has not taken that over yet; look at \
                  what the policy is now (`suimon qos policy list`), and try again"
             );
             Err(ApiError::new(ErrorCode::Conflict, text))
         };
-        let found = desk.entry(&desk.key_of(&policy.name))?;
-        match found.as_ref().and_then(read::<PolicyRecord>) {
+        let policy_entry = policy_store.entry(&policy_store.key_of(&policy.name))?;
+        match policy_entry.as_ref().and_then(read::<PolicyRecord>) {
             Some(record) if record.config == *policy => Ok(()),
             Some(record) if before == Some(&record.config) => {
-                desk.put(transaction, policy, found.as_ref(), Some(record.key))
+                policy_store.put(transaction, policy, policy_entry.as_ref(), Some(record.key))
             }
             Some(_) => refuse(if before.is_some() { "changed" } else { "made" }),
             None if before.is_some() && self.known.contains(&policy.name) => refuse("deleted"),
-            None => desk.put(transaction, policy, found.as_ref(), None),
+            None => policy_store.put(transaction, policy, policy_entry.as_ref(), None),
         }
     }
 
     fn fill_removal(
         &self,
-        desk: &PolicyStore<'_>,
+        policy_store: &PolicyStore<'_>,
         transaction: &mut Transaction,
         name: &Name,
     ) -> Result<(), ApiError> {
-        let key = desk.key_of(name);
-        let Some(found) = desk.entry(&key)? else { return Ok(()) };
-        let record = read::<PolicyRecord>(&found);
-        let user = record.map(|record| desk.user(record.key, self.node.as_str())).transpose()?;
+        let key = policy_store.key_of(name);
+        let Some(policy_entry) = policy_store.entry(&key)? else { return Ok(()) };
+        let record = read::<PolicyRecord>(&policy_entry);
+        let user =
+            record.map(|record| policy_store.user(record.key, self.node.as_str())).transpose()?;
         if let Some((node, store)) = user.flatten() {
             let text = format!(
                 "disks of node `{node}` on store {store} have it; change or delete those first, or, \
@@ -123,13 +130,13 @@ impl PolicyChanges {
             );
             return Err(ApiError::new(ErrorCode::InUse, text));
         }
-        transaction.expect(&key, Some(&found));
+        transaction.expect(&key, Some(&policy_entry));
         transaction.changes.push(ClusterChange::Remove(key));
         Ok(())
     }
 }
 
-fn about(policy: &Name, error: ApiError) -> ApiError {
+fn policy_error(policy: &Name, error: ApiError) -> ApiError {
     error.about(format!("{}/{policy}", ResourceKind::QosPolicy.word()))
 }
 
@@ -150,13 +157,17 @@ impl Shared {
             shared_policies(from).map(|policy| (&policy.name, policy)).collect();
         let after: BTreeMap<_, _> =
             shared_policies(to).map(|policy| (&policy.name, policy)).collect();
-        let changed = after.iter().filter(|(name, of)| before.get(*name) != Some(*of));
+        let changed = after
+            .iter()
+            .filter(|(name, changed_policy)| before.get(*name) != Some(*changed_policy));
         let changed = changed
-            .map(|(name, of)| (before.get(*name).map(|of| (*of).clone()), (*of).clone()))
+            .map(|(name, old_policy)| {
+                (before.get(*name).map(|old| (*old).clone()), (*old_policy).clone())
+            })
             .collect::<Vec<_>>();
-        let gone = before.keys().filter(|name| !after.contains_key(*name));
-        let gone: Vec<Name> = gone.map(|name| (*name).clone()).collect();
-        if changed.is_empty() && gone.is_empty() {
+        let removed = before.keys().filter(|name| !after.contains_key(*name));
+        let removed: Vec<Name> = removed.map(|name| (*name).clone()).collect();
+        if changed.is_empty() && removed.is_empty() {
             return Ok(None);
         }
         let store = store.ok_or_else(|| {
@@ -164,9 +175,9 @@ impl Shared {
                         meanwhile; `suimon cluster status` shows the reason";
             ApiError::new(ErrorCode::HostError, text)
         })?;
-        let known = self.cluster.view().policies.keys().cloned().collect();
+        let known_policies = self.cluster.view().policies.keys().cloned().collect();
         let (root, node) = (cluster_prefix(&cluster.name), cluster.node.clone());
-        let changes = PolicyChanges { store, root, node, known, changed, removed: gone };
+        let changes = PolicyChanges { store, root, node, known: known_policies, changed, removed };
         changes.check()?;
         Ok(Some(changes))
     }

@@ -44,9 +44,10 @@ pub(super) fn next_start(
     at_least: u64,
     random: impl FnOnce() -> [u8; 16],
 ) -> Result<HostRecord, StateStoreError> {
-    let known = store.read(CLUSTER, SELF)?;
-    let known: Option<HostRecord> = known.map(|value| decode(CLUSTER, SELF, &value)).transpose()?;
-    let mut record = known.unwrap_or_else(|| {
+    let stored = store.read(CLUSTER, SELF)?;
+    let known_record: Option<HostRecord> =
+        stored.map(|value| decode(CLUSTER, SELF, &value)).transpose()?;
+    let mut record = known_record.unwrap_or_else(|| {
         let host = random().iter().map(|byte| format!("{byte:02x}")).collect();
         HostRecord { host, incarnation: 0 }
     });
@@ -60,21 +61,21 @@ pub(super) fn remove_others(
     state: &dyn StateStore,
     current: Option<&Name>,
 ) -> Result<(), StateStoreError> {
-    let mut from = String::new();
+    let mut start_key = String::new();
     loop {
-        let page = state.scan(CLUSTER, &from, PAGE)?;
+        let page = state.scan(CLUSTER, &start_key, PAGE)?;
         let Some((last, _)) = page.last() else { return Ok(()) };
         // The least key after the last one.
-        from = format!("{last}\0");
+        start_key = format!("{last}\0");
         let is_other = |key: &&str| {
             let mut parts = key.split('/');
             let is_of_cluster = parts.next().is_some_and(|table| OF_CLUSTERS.contains(&table));
             is_of_cluster && parts.next() != current.map(Name::as_str)
         };
-        let gone = page.iter().map(|(key, _)| key.as_str()).filter(is_other);
-        let gone: Vec<_> = gone.map(|key| (CLUSTER, key.to_owned(), None)).collect();
-        if !gone.is_empty() {
-            state.commit(&gone)?;
+        let removed = page.iter().map(|(key, _)| key.as_str()).filter(is_other);
+        let removed: Vec<_> = removed.map(|key| (CLUSTER, key.to_owned(), None)).collect();
+        if !removed.is_empty() {
+            state.commit(&removed)?;
         }
     }
 }
@@ -86,8 +87,8 @@ fn save(
     key: String,
     value: Option<Vec<u8>>,
 ) -> Result<(), StateStoreError> {
-    let is_there = value.is_some() || state.read(CLUSTER, &key)?.is_some();
-    if is_there { state.commit(&[(CLUSTER, key, value)]) } else { Ok(()) }
+    let exists = value.is_some() || state.read(CLUSTER, &key)?.is_some();
+    if exists { state.commit(&[(CLUSTER, key, value)]) } else { Ok(()) }
 }
 
 fn kept_key(cluster: &Name, store: &Name) -> String {
@@ -108,11 +109,11 @@ pub(super) fn save_durable_state(
     state: &dyn StateStore,
     cluster: &Name,
     store: &Name,
-    kept: &DurableState,
+    durable: &DurableState,
 ) -> Result<(), StateStoreError> {
     let key = kept_key(cluster, store);
-    let is_empty = *kept == DurableState::default();
-    let value = (!is_empty).then(|| encode(&key, kept)).transpose()?;
+    let is_empty = *durable == DurableState::default();
+    let value = (!is_empty).then(|| encode(&key, durable)).transpose()?;
     save(state, key, value)
 }
 
@@ -165,9 +166,9 @@ pub(super) fn load_policies(
 pub(super) fn save_policies(
     state: &dyn StateStore,
     cluster: &Name,
-    kept: &StoredPolicies,
+    policies: &StoredPolicies,
 ) -> Result<(), StateStoreError> {
     let key = policies_key(cluster);
-    let value = encode(&key, kept)?;
+    let value = encode(&key, policies)?;
     state.commit(&[(CLUSTER, key, Some(value))])
 }

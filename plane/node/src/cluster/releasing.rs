@@ -57,7 +57,7 @@ impl Releasing {
 
 /// Returns the shared stores that a change deletes or stops sharing.
 pub(super) fn released(from: &HostConfig, to: &HostConfig) -> BTreeSet<Name> {
-    let stays = shared_stores(to);
-    let gone = shared_stores(from).into_keys().filter(|name| !stays.contains_key(*name));
-    gone.cloned().collect()
+    let remaining = shared_stores(to);
+    let removed = shared_stores(from).into_keys().filter(|name| !remaining.contains_key(*name));
+    removed.cloned().collect()
 }

@@ -41,9 +41,10 @@ impl Slot {
     }
 
     fn wait(&self, timeout: Duration) -> Option<Response> {
-        let held = self.verdict.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.received.wait_timeout_while(held, timeout, |verdict| verdict.is_none());
-        *waited.unwrap_or_else(PoisonError::into_inner).0
+        let verdict = self.verdict.lock().unwrap_or_else(PoisonError::into_inner);
+        let wait_result =
+            self.received.wait_timeout_while(verdict, timeout, |verdict| verdict.is_none());
+        *wait_result.unwrap_or_else(PoisonError::into_inner).0
     }
 }
 
@@ -80,7 +81,9 @@ impl ReservationRequest {
 
     /// Processes a grant in effect. Returns true if the request has ended.
     pub(super) fn handle_grant(&mut self, grant: &NodeGrant) -> bool {
-        if self.is_answered || self.requested_at.is_none_or(|asked| grant.answers < asked) {
+        if self.is_answered
+            || self.requested_at.is_none_or(|requested_at| grant.answers < requested_at)
+        {
             return false;
         }
         if let Some(promises) = grant.refused {

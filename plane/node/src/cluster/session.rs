@@ -64,7 +64,7 @@ pub(super) struct Session {
     inbox: Arc<Inbox>,
     _watches: Vec<Box<dyn ClusterWatch>>,
     /// Stores of which this node is the leader, with the watches of their reports.
-    led: BTreeMap<Name, (Term, Box<dyn ClusterWatch>)>,
+    led_stores: BTreeMap<Name, (Term, Box<dyn ClusterWatch>)>,
     /// Resigned terms whose election keys may still exist in etcd.
     resigned: BTreeMap<Name, Term>,
 }
@@ -79,23 +79,23 @@ impl Session {
     /// Connects to etcd, registers the node and takes its name. Returns the session and the shared
     /// policies.
     pub(super) fn begin(
-        ground: &SessionContext,
+        context: &SessionContext,
         number: u64,
         config: &ClusterConfig,
     ) -> Result<(Self, Policies), BeginError> {
-        let refused = |detail: String| BeginError { is_refused: true, detail };
-        let store = ground.stores.connect(config).map_err(|error| BeginError {
+        let refusal = |detail: String| BeginError { is_refused: true, detail };
+        let store = context.stores.connect(config).map_err(|error| BeginError {
             is_refused: !may_pass(error.code),
             detail: error.message,
         })?;
         let root = cluster_prefix(&config.name);
-        let (member, written) = register(ground, store.as_ref(), &root, &config.node)?;
+        let (member, written) = register(context, store.as_ref(), &root, &config.node)?;
         let lease = store.lease(LEASE)?;
-        let inbox = &ground.inbox;
+        let inbox = &context.inbox;
         let mut watches = Vec::new();
         for prefix in [MEMBERS, ALIVE, LEADERS, POLICIES, &grants_prefix(member.id)] {
-            let ear = KeyObserver::new(inbox, number, &root);
-            watches.push(store.watch(&format!("{root}{prefix}"), ear)?);
+            let observer = KeyObserver::new(inbox, number, &root);
+            watches.push(store.watch(&format!("{root}{prefix}"), observer)?);
         }
         let session = Self {
             number,
@@ -107,14 +107,14 @@ impl Session {
             lease,
             inbox: Arc::clone(inbox),
             _watches: watches,
-            led: BTreeMap::new(),
+            led_stores: BTreeMap::new(),
             resigned: BTreeMap::new(),
         };
         if session.take_name()? {
             let policies = session.policies()?;
             return Ok((session, policies));
         }
-        Err(refused(format!(
+        Err(refusal(format!(
             "another running host is node `{}`; give one of them another name",
             config.node
         )))
@@ -135,27 +135,28 @@ impl Session {
         let key = self.key(&format!("{ALIVE}{}", self.node));
         match self.store.elect(&key, self.owner().as_bytes(), self.lease.as_ref())? {
             ClusterElection::Elected(_) => Ok(true),
-            ClusterElection::OtherLeader(who, created) if self.is_earlier_start(&who) => {
+            ClusterElection::OtherLeader(owner, created) if self.is_earlier_start(&owner) => {
                 // The earlier process has ended: this one owns its state directory.
-                let is_it = [ClusterCondition::Created(key.clone(), created)];
-                self.store.commit(&is_it, &[ClusterChange::Remove(key.clone())])?;
-                let taken = self.store.elect(&key, self.owner().as_bytes(), self.lease.as_ref())?;
-                Ok(matches!(taken, ClusterElection::Elected(_)))
+                let condition = [ClusterCondition::Created(key.clone(), created)];
+                self.store.commit(&condition, &[ClusterChange::Remove(key.clone())])?;
+                let election =
+                    self.store.elect(&key, self.owner().as_bytes(), self.lease.as_ref())?;
+                Ok(matches!(election, ClusterElection::Elected(_)))
             }
             ClusterElection::OtherLeader(..) => Ok(false),
         }
     }
 
-    fn is_earlier_start(&self, who: &[u8]) -> bool {
+    fn is_earlier_start(&self, owner: &[u8]) -> bool {
         let prefix = format!("{} {} ", self.node, self.member.host);
-        who.starts_with(prefix.as_bytes())
+        owner.starts_with(prefix.as_bytes())
     }
 
     /// Writes the node's report on a store. Returns false if the node is not a member any more.
-    pub(super) fn report(&self, store: &Name, said: Vec<u8>) -> Result<bool, ClusterStoreError> {
+    pub(super) fn report(&self, store: &Name, report: Vec<u8>) -> Result<bool, ClusterStoreError> {
         let key = self.key(&report_key(store, self.member.id));
-        let put = ClusterChange::Put(key, said, None);
-        let commit = self.store.commit(&[self.is_member()], &[put])?;
+        let change = ClusterChange::Put(key, report, None);
+        let commit = self.store.commit(&[self.is_member()], &[change])?;
         Ok(matches!(commit, ClusterCommit::Committed(_)))
     }
 
@@ -168,23 +169,24 @@ impl Session {
         let key = self.key(&format!("{LEADERS}{store}"));
         let term = match self.store.elect(&key, self.owner().as_bytes(), self.lease.as_ref())? {
             ClusterElection::Elected(term) => Term(term),
-            ClusterElection::OtherLeader(who, created) if self.is_earlier_start(&who) => {
-                let is_it = [ClusterCondition::Created(key.clone(), created)];
-                self.store.commit(&is_it, &[ClusterChange::Remove(key)])?;
+            ClusterElection::OtherLeader(owner, created) if self.is_earlier_start(&owner) => {
+                let condition = [ClusterCondition::Created(key.clone(), created)];
+                self.store.commit(&condition, &[ClusterChange::Remove(key)])?;
                 return Ok(None);
             }
             ClusterElection::OtherLeader(..) => return Ok(None),
         };
         let view = self.store.read(&self.key(GRANTS))?;
         let records = view.entries.iter().filter_map(|entry| {
-            let (node, of) = grant_of(entry.key.strip_prefix(&self.root)?)?;
-            let grant = (of == store.as_str()).then(|| read::<NodeGrant>(entry)).flatten()?;
+            let (node, grant_store) = grant_of(entry.key.strip_prefix(&self.root)?)?;
+            let grant =
+                (grant_store == store.as_str()).then(|| read::<NodeGrant>(entry)).flatten()?;
             Some((node, grant))
         });
         let records = records.collect();
-        let ear = KeyObserver::new(&self.inbox, self.number, &self.root);
-        let watch = self.store.watch(&self.key(&format!("{REPORTS}{store}/")), ear)?;
-        self.led.insert(store.clone(), (term, watch));
+        let observer = KeyObserver::new(&self.inbox, self.number, &self.root);
+        let watch = self.store.watch(&self.key(&format!("{REPORTS}{store}/")), observer)?;
+        self.led_stores.insert(store.clone(), (term, watch));
         Ok(Some(Elected { term, records, policies: self.policies()? }))
     }
 
@@ -196,8 +198,8 @@ impl Session {
 
     /// Adds a policy to the cluster, unless a policy of that name exists.
     pub(super) fn add_policy(&self, policy: &QosPolicyConfig) -> Result<(), ApiError> {
-        let desk = PolicyStore { store: self.store.as_ref(), root: self.root.clone() };
-        desk.add(policy)
+        let policy_store = PolicyStore { store: self.store.as_ref(), root: self.root.clone() };
+        policy_store.add(policy)
     }
 
     /// Writes grants of a term. Returns false if the term has ended.
@@ -206,17 +208,17 @@ impl Session {
         store: &Name,
         term: Term,
         grants: &[(NodeId, NodeGrant)],
-        forgotten: &[NodeId],
+        node_ids: &[NodeId],
     ) -> Result<bool, ClusterStoreError> {
         let fence = [ClusterCondition::Created(self.key(&format!("{LEADERS}{store}")), term.0)];
         let puts = grants.iter().map(|(node, grant)| {
             ClusterChange::Put(self.key(&grant_key(*node, store)), write(grant), None)
         });
         let removes =
-            forgotten.iter().map(|node| ClusterChange::Remove(self.key(&grant_key(*node, store))));
+            node_ids.iter().map(|node| ClusterChange::Remove(self.key(&grant_key(*node, store))));
         let changes: Vec<ClusterChange> = puts.chain(removes).collect();
-        for some in changes.chunks(self.store.changes_max().saturating_sub(1).max(1)) {
-            if self.store.commit(&fence, some)? == ClusterCommit::ConditionFailed {
+        for chunk in changes.chunks(self.store.changes_max().saturating_sub(1).max(1)) {
+            if self.store.commit(&fence, chunk)? == ClusterCommit::ConditionFailed {
                 return Ok(false);
             }
         }
@@ -227,8 +229,8 @@ impl Session {
     /// stays as long as the node's lease is kept alive.
     pub(super) fn resign(&mut self, store: &Name, term: Term) -> Result<(), ClusterStoreError> {
         // The node may have been elected again since.
-        if self.led.get(store).is_some_and(|(led, _)| *led == term) {
-            self.led.remove(store);
+        if self.led_stores.get(store).is_some_and(|(led, _)| *led == term) {
+            self.led_stores.remove(store);
         }
         self.resigned.insert(store.clone(), term);
         let key = self.key(&format!("{LEADERS}{store}"));
@@ -245,7 +247,7 @@ impl Session {
             // Elections are bound to the former lease. It is replaced only when a new lease exists,
             // because the former one may turn out to be valid.
             self.lease = self.store.lease(LEASE)?;
-            self.led.clear();
+            self.led_stores.clear();
             self.resigned.clear();
         }
         for (store, term) in self.resigned.clone() {
@@ -270,8 +272,8 @@ impl Session {
         let member = format!("{MEMBERS}{}", self.node);
         let keys = reports.chain([member]).map(|key| self.key(&key));
         let changes: Vec<ClusterChange> = keys.map(ClusterChange::Remove).collect();
-        for some in changes.chunks(self.store.changes_max().max(1)) {
-            self.store.commit(&[], some)?;
+        for chunk in changes.chunks(self.store.changes_max().max(1)) {
+            self.store.commit(&[], chunk)?;
         }
         self.end();
         Ok(())
@@ -280,7 +282,7 @@ impl Session {
     /// Resigns all elections and removes the `alive/` key, so that other nodes need not wait until
     /// the lease expires.
     pub(super) fn end(&mut self) {
-        for (store, (term, _)) in std::mem::take(&mut self.led) {
+        for (store, (term, _)) in std::mem::take(&mut self.led_stores) {
             if let Err(error) = self.resign(&store, term) {
                 tracing::debug!(
                     %error,
@@ -297,7 +299,7 @@ impl Session {
 /// Writes the node's record, with a higher number of start than before. Returns the record and its
 /// revision.
 fn register(
-    ground: &SessionContext,
+    context: &SessionContext,
     store: &dyn ClusterKvStore,
     root: &str,
     node: &Name,
@@ -306,34 +308,34 @@ fn register(
         is_refused: true,
         detail: format!("the state store of this host failed: {error}"),
     };
-    let refused = |detail| BeginError { is_refused: true, detail };
+    let refusal = |detail| BeginError { is_refused: true, detail };
     let key = format!("{root}{MEMBERS}{node}");
     let next_key = format!("{root}{NEXT_NODE}");
     let mut at_least = 0;
     for _ in 0..TRIES {
-        let random = || (ground.random)();
-        let host = next_start(ground.state.as_ref(), at_least, random).map_err(failed)?;
-        let found = store.read(&key)?.entries.into_iter().find(|entry| entry.key == key);
+        let random = || (context.random)();
+        let host = next_start(context.state.as_ref(), at_least, random).map_err(failed)?;
+        let view_entry = store.read(&key)?.entries.into_iter().find(|entry| entry.key == key);
         let mut conditions = Vec::new();
         let mut changes = Vec::new();
-        let id = match &found {
+        let id = match &view_entry {
             Some(entry) => {
-                let known: MemberRecord = read(entry).ok_or_else(|| {
-                    refused(format!("the value of etcd key {key} cannot be read"))
+                let known_member: MemberRecord = read(entry).ok_or_else(|| {
+                    refusal(format!("the value of etcd key {key} cannot be read"))
                 })?;
-                if known.host != host.host {
-                    return Err(refused(format!(
+                if known_member.host != host.host {
+                    return Err(refusal(format!(
                         "node `{node}` is another host; give this host another name, or, if that \
                          host is switched off and will not return, run `suimon cluster remove \
                          {node}` on a node"
                     )));
                 }
-                if known.incarnation >= host.incarnation {
-                    at_least = known.incarnation;
+                if known_member.incarnation >= host.incarnation {
+                    at_least = known_member.incarnation;
                     continue;
                 }
                 conditions.push(ClusterCondition::Unmodified(key.clone(), entry.modified));
-                known.id
+                known_member.id
             }
             None => {
                 let next = store.read(&next_key)?;
@@ -349,11 +351,11 @@ fn register(
             }
         };
         let (host, incarnation) = (host.host, host.incarnation);
-        let record = MemberRecord { id, host, incarnation, version: ground.version.clone() };
+        let record = MemberRecord { id, host, incarnation, version: context.version.clone() };
         changes.push(ClusterChange::Put(key.clone(), write(&record), None));
         if let ClusterCommit::Committed(revision) = store.commit(&conditions, &changes)? {
             return Ok((record, revision));
         }
     }
-    Err(refused(format!("another node changes etcd key {key} at the same time; retry")))
+    Err(refusal(format!("another node changes etcd key {key} at the same time; retry")))
 }

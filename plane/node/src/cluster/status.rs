@@ -53,7 +53,7 @@ struct StoreSnapshot {
     leader: Option<(String, Term)>,
     cap: TimedRateLimit,
     limit_iops: Option<u64>,
-    wrong: Option<String>,
+    mismatch: Option<String>,
     policies: Vec<PolicyCap>,
     heartbeats: Vec<ClusterHeartbeat>,
 }
@@ -67,11 +67,11 @@ impl PublishedClusterStatus {
         alive: &BTreeSet<String>,
     ) {
         self.now = now;
-        let seen = |store: &SharedStore| StoreSnapshot {
+        let snapshot = |store: &SharedStore| StoreSnapshot {
             leader: store.leader.clone(),
             cap: store.cap(),
             limit_iops: store.limit_iops(),
-            wrong: store.why_not(),
+            mismatch: store.unavailable_reason(),
             policies: store.policy_caps.clone(),
             heartbeats: store
                 .heartbeats
@@ -79,8 +79,8 @@ impl PublishedClusterStatus {
                 .map(|(heartbeat, age)| on_store(heartbeat, age))
                 .collect(),
         };
-        self.stores = stores.iter().map(|(name, store)| (name.clone(), seen(store))).collect();
-        self.members = members.iter().map(|(name, of)| (name.clone(), of.id)).collect();
+        self.stores = stores.iter().map(|(name, store)| (name.clone(), snapshot(store))).collect();
+        self.members = members.iter().map(|(name, member)| (name.clone(), member.id)).collect();
         self.alive.clone_from(alive);
     }
 
@@ -100,7 +100,7 @@ impl PublishedClusterStatus {
     /// Returns the reason why no leader has responded for a store.
     pub(super) fn missing_leader_reason(&self, store: &Name) -> String {
         match self.stores.get(store) {
-            Some(StoreSnapshot { wrong: Some(why), .. }) => why.clone(),
+            Some(StoreSnapshot { mismatch: Some(reason), .. }) => reason.clone(),
             Some(StoreSnapshot { leader: None, .. }) => "the store has no leader now".to_owned(),
             Some(StoreSnapshot { leader: Some((node, _)), .. }) => {
                 format!(
@@ -113,8 +113,8 @@ impl PublishedClusterStatus {
     }
 
     fn name_of(&self, node: NodeId) -> String {
-        let found = self.members.iter().find(|(_, id)| **id == node);
-        found.map_or_else(|| format!("node number {}", node.0), |(name, _)| name.clone())
+        let member_entry = self.members.iter().find(|(_, id)| **id == node);
+        member_entry.map_or_else(|| format!("node number {}", node.0), |(name, _)| name.clone())
     }
 }
 
@@ -126,26 +126,26 @@ struct Reported {
 }
 
 impl Reported {
-    fn disks(&self, view: &PublishedClusterStatus, all: &[Self]) -> Vec<ClusterDisk> {
+    fn disks(&self, view: &PublishedClusterStatus, reports: &[Self]) -> Vec<ClusterDisk> {
         let report = &self.reported.report;
-        let mut named: BTreeMap<DiskKey, (&NamedDisk, bool)> = BTreeMap::new();
-        named.extend(report.largest.iter().map(|of| (of.disk, (of, false))));
-        named.extend(report.unmet.iter().map(|of| (of.disk, (of, true))));
-        let shown = |(of, is_unmet): (&NamedDisk, bool)| ClusterDisk {
+        let mut named_disks: BTreeMap<DiskKey, (&NamedDisk, bool)> = BTreeMap::new();
+        named_disks.extend(report.largest.iter().map(|disk| (disk.disk, (disk, false))));
+        named_disks.extend(report.unmet.iter().map(|disk| (disk.disk, (disk, true))));
+        let cluster_disk = |(disk, is_unmet): (&NamedDisk, bool)| ClusterDisk {
             node: view.name_of(self.node),
             store: self.store.clone(),
-            disk: self.disk_name(of.disk),
-            guaranteed_iops: of.guaranteed_iops,
-            demand_iops: of.demanded_iops,
-            delivered_iops: of.delivered_iops,
-            aggressors: is_unmet.then(|| aggressors(view, &self.store, all)),
+            disk: self.disk_name(disk.disk),
+            guaranteed_iops: disk.guaranteed_iops,
+            demand_iops: disk.demanded_iops,
+            delivered_iops: disk.delivered_iops,
+            aggressors: is_unmet.then(|| aggressors(view, &self.store, reports)),
         };
-        named.into_values().map(shown).collect()
+        named_disks.into_values().map(cluster_disk).collect()
     }
 
     fn disk_name(&self, disk: DiskKey) -> String {
-        let found = self.reported.names.iter().find(|(key, _)| *key == disk);
-        found.map_or_else(|| format!("{:016x}", disk.0), |(_, name)| name.clone())
+        let name_entry = self.reported.names.iter().find(|(key, _)| *key == disk);
+        name_entry.map_or_else(|| format!("{:016x}", disk.0), |(_, name)| name.clone())
     }
 }
 
@@ -153,22 +153,24 @@ impl Reported {
 fn aggressors(
     view: &PublishedClusterStatus,
     store: &str,
-    all: &[Reported],
+    reports: &[Reported],
 ) -> Vec<ClusterAggressor> {
-    let of_store = all.iter().filter(|of| of.store == store);
-    let mut found: Vec<ClusterAggressor> = of_store
-        .flat_map(|of| of.reported.report.largest.iter().map(move |disk| (of, disk)))
-        .map(|(of, disk)| ClusterAggressor {
-            node: view.name_of(of.node),
-            disk: of.disk_name(disk.disk),
+    let of_store = reports.iter().filter(|report| report.store == store);
+    let mut disks: Vec<ClusterAggressor> = of_store
+        .flat_map(|report| report.reported.report.largest.iter().map(move |disk| (report, disk)))
+        .map(|(report, disk)| ClusterAggressor {
+            node: view.name_of(report.node),
+            disk: report.disk_name(disk.disk),
             delivered_iops: disk.delivered_iops,
             guaranteed_iops: disk.guaranteed_iops,
         })
         .collect();
-    let beyond = |of: &ClusterAggressor| of.delivered_iops.saturating_sub(of.guaranteed_iops);
-    found.sort_by_key(|of| std::cmp::Reverse(beyond(of)));
-    found.truncate(AGGRESSORS_MAX);
-    found
+    let excess = |aggressor: &ClusterAggressor| {
+        aggressor.delivered_iops.saturating_sub(aggressor.guaranteed_iops)
+    };
+    disks.sort_by_key(|aggressor| std::cmp::Reverse(excess(aggressor)));
+    disks.truncate(AGGRESSORS_MAX);
+    disks
 }
 
 /// Converts a heartbeat to the API type. `is_other_cluster` is set by the caller, which has the
@@ -192,7 +194,7 @@ fn displayed(cap: &TimedRateLimit, now: Time) -> ClusterCap {
         leased_iops: lease.map(|(iops, _)| iops),
         lease_ms: lease.map(|(_, until)| milliseconds(until.since(now))),
         fallback_iops: cap.later.map(|(iops, _)| iops),
-        fallback_ms: cap.later.map(|(_, from)| milliseconds(from.since(now))),
+        fallback_ms: cap.later.map(|(_, starts_at)| milliseconds(starts_at.since(now))),
     }
 }
 
@@ -207,10 +209,10 @@ mod tests {
     #[test]
     fn names_of_disks_that_other_nodes_report_are_bounded() {
         let mut view = PublishedClusterStatus::default();
-        let long = "x".repeat(1 << 20);
+        let long_name = "x".repeat(1 << 20);
         for disk in 0..20_000 {
             view.call(NodeId(1), DiskKey(disk), "disk");
-            view.call(NodeId(2), DiskKey(disk), &long);
+            view.call(NodeId(2), DiskKey(disk), &long_name);
         }
         assert!(view.names.len() <= NAMES_MAX, "{}", view.names.len());
         assert!(view.names.values().all(|name| name == "disk"));

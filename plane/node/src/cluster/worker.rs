@@ -29,22 +29,30 @@ impl Tasks {
     pub(super) fn push(&self, session: u64, task: Task) {
         let mut queue = self.queue();
         if matches!(task, Task::Begin(_) | Task::End) {
-            let stays = |of: u64, task: &Task| of == session || matches!(task, Task::Leave { .. });
-            queue.tasks.retain(|(of, task)| stays(*of, task));
+            let is_retained = |task_session: u64, task: &Task| {
+                task_session == session || matches!(task, Task::Leave { .. })
+            };
+            queue.tasks.retain(|(task_session, task)| is_retained(*task_session, task));
         }
-        if let Task::Report { store, report: said } = &task {
-            let waiting = queue.tasks.iter_mut().find_map(|(of, task)| match task {
-                Task::Report { store: other, report: said } if *of == session && other == store => {
-                    Some(said)
+        if let Task::Report { store, report: value } = &task {
+            let waiting = queue.tasks.iter_mut().find_map(|(task_session, task)| match task {
+                Task::Report { store: other, report: value }
+                    if *task_session == session && other == store =>
+                {
+                    Some(value)
                 }
                 _ => None,
             });
             if let Some(waiting) = waiting {
-                waiting.clone_from(said);
+                waiting.clone_from(value);
                 return;
             }
         }
-        if queue.tasks.iter().any(|(of, queued)| *of == session && queued.includes(&task)) {
+        if queue
+            .tasks
+            .iter()
+            .any(|(task_session, queued)| *task_session == session && queued.includes(&task))
+        {
             return;
         }
         queue.tasks.push_back((session, task));
@@ -69,13 +77,13 @@ impl Tasks {
 }
 
 /// Executes tasks until it is stopped.
-pub(super) fn run(ground: &SessionContext, tasks: &Tasks) {
+pub(super) fn run(context: &SessionContext, tasks: &Tasks) {
     let mut current: Option<(u64, Session)> = None;
     while let Some((number, task)) = tasks.next() {
         let answer = match task {
             Task::Begin(config) => {
                 end(&mut current);
-                match Session::begin(ground, number, &config) {
+                match Session::begin(context, number, &config) {
                     Ok((session, policies)) => {
                         let (store, member) = (Arc::clone(&session.store), session.member.clone());
                         current = Some((number, session));
@@ -92,12 +100,14 @@ pub(super) fn run(ground: &SessionContext, tasks: &Tasks) {
                 None
             }
             task => match &mut current {
-                Some((of, session)) if *of == number => work(session, task),
+                Some((session_number, session)) if *session_number == number => {
+                    execute(session, task)
+                }
                 _ => None,
             },
         };
         if let Some(answer) = answer {
-            ground.inbox.push_result(number, answer);
+            context.inbox.push_result(number, answer);
         }
     }
     end(&mut current);
@@ -109,9 +119,9 @@ fn end(current: &mut Option<(u64, Session)>) {
     }
 }
 
-fn work(session: &mut Session, task: Task) -> Option<TaskResult> {
+fn execute(session: &mut Session, task: Task) -> Option<TaskResult> {
     match task {
-        Task::Report { store, report: said } => match session.report(&store, said) {
+        Task::Report { store, report: value } => match session.report(&store, value) {
             Ok(true) => None,
             Ok(false) => Some(TaskResult::Removed),
             Err(error) => {
@@ -124,8 +134,8 @@ fn work(session: &mut Session, task: Task) -> Option<TaskResult> {
             }
         },
         Task::Elect { store } => Some(elect(session, store)),
-        Task::Write { store, term, grants, forgotten } => {
-            let written = session.write(&store, term, &grants, &forgotten);
+        Task::Write { store, term, grants, forgotten: forgotten_nodes } => {
+            let written = session.write(&store, term, &grants, &forgotten_nodes);
             if let Err(error) = &written {
                 tracing::debug!(
                     %store,
@@ -234,9 +244,9 @@ mod tests {
         // Only this task removes the node from the cluster.
         tasks.push(100, Task::Leave { stores: Vec::new() });
         tasks.push(101, Task::End);
-        let left: Vec<u64> = std::iter::from_fn(|| tasks.queue().tasks.pop_front())
+        let queued: Vec<u64> = std::iter::from_fn(|| tasks.queue().tasks.pop_front())
             .map(|(session, _)| session)
             .collect();
-        assert_eq!(left, [100, 101]);
+        assert_eq!(queued, [100, 101]);
     }
 }

@@ -23,9 +23,9 @@ fn goes_on(harness: &Harness) {
     assert_eq!(harness.disks.files(DISK_STORE).len(), 1);
 }
 
-fn work(harness: &Harness, work: DiskFileJob) -> ApiError {
-    match harness.node.start_disk_job(&name("data"), work) {
-        Ok(begun) => harness.node.wait_operation(begun.id, DEADLINE).unwrap().error.unwrap(),
+fn job_error(harness: &Harness, job: DiskFileJob) -> ApiError {
+    match harness.node.start_disk_job(&name("data"), job) {
+        Ok(started) => harness.node.wait_operation(started.id, DEADLINE).unwrap().error.unwrap(),
         Err(error) => error,
     }
 }
@@ -41,7 +41,9 @@ fn a_size_beyond_the_format_is_refused() {
         let patch = format!("{{\"size_bytes\": \"{size}\"}}").into_bytes();
         let edit = Edit::Disk(ResourceEdit::Patch(name("data"), patch));
         let error = match harness.node.submit(edit) {
-            Ok(begun) => harness.node.wait_operation(begun.id, DEADLINE).unwrap().error.unwrap(),
+            Ok(started) => {
+                harness.node.wait_operation(started.id, DEADLINE).unwrap().error.unwrap()
+            }
             Err(errors) => errors.into_iter().next().unwrap(),
         };
         assert_eq!(error.field.as_deref(), Some("size_bytes"), "{error}");
@@ -54,16 +56,16 @@ fn a_size_beyond_the_format_is_refused() {
 fn a_file_name_that_leaves_no_room_for_what_is_beside_it_is_refused() {
     // File names have at most 255 bytes. The temporary name of an unfinished image has 12 bytes
     // more than the image's.
-    let long = format!("{}.vhdx", "x".repeat(245));
+    let long_name = format!("{}.vhdx", "x".repeat(245));
     let harness = harness("vhdx");
-    let snapshot = suimon_contract::SnapshotDiskRequest { file: long.parse().unwrap() };
+    let snapshot = suimon_contract::SnapshotDiskRequest { file: long_name.parse().unwrap() };
     let convert = suimon_contract::ConvertDiskRequest {
-        file: long.parse().unwrap(),
+        file: long_name.parse().unwrap(),
         format: DiskFormat::Vhdx,
         kind: None,
     };
-    for begun in [DiskFileJob::Snapshot(snapshot), DiskFileJob::Convert(convert)] {
-        let error = work(&harness, begun);
+    for job in [DiskFileJob::Snapshot(snapshot), DiskFileJob::Convert(convert)] {
+        let error = job_error(&harness, job);
         assert_eq!(error.code, ErrorCode::InvalidValue, "{error}");
         assert!(error.message.contains("a name that leaves room for 12 bytes"), "{error}");
         goes_on(&harness);
@@ -74,20 +76,21 @@ fn a_file_name_that_leaves_no_room_for_what_is_beside_it_is_refused() {
 fn a_merge_that_has_no_room_for_its_note_is_refused() {
     // The name of the merge note of a VHD has 14 bytes more than the parent's, the temporary name
     // of an unfinished image 12.
-    let long = format!("{}.vhd", "x".repeat(239));
+    let long_name = format!("{}.vhd", "x".repeat(239));
     let harness = harness("vhd");
     // An image is created only for a new disk.
     let mut config = harness.node.config();
     let mut disk = config.disks.remove(0);
     harness.apply_ok(&config);
-    disk.file = Some(long.parse().unwrap());
+    disk.file = Some(long_name.parse().unwrap());
     config.disks.push(disk);
     harness.apply_ok(&config);
     let request = suimon_contract::SnapshotDiskRequest { file: "child.vhd".parse().unwrap() };
-    let begun = harness.node.start_disk_job(&name("data"), DiskFileJob::Snapshot(request)).unwrap();
-    harness.node.wait_operation(begun.id, DEADLINE).unwrap();
+    let started =
+        harness.node.start_disk_job(&name("data"), DiskFileJob::Snapshot(request)).unwrap();
+    harness.node.wait_operation(started.id, DEADLINE).unwrap();
     let files = harness.disks.files(DISK_STORE);
-    let error = work(&harness, DiskFileJob::Merge);
+    let error = job_error(&harness, DiskFileJob::Merge);
     assert!(error.message.contains("a name that leaves room for 14 bytes"), "{error}");
     let disk = harness.node.disk("data").unwrap();
     assert_eq!((disk.state, disk.layers), (StorageState::Ready, Some(2)));

@@ -22,7 +22,7 @@ pub(crate) struct MeasuredStore {
 pub(crate) type MeasuredStores = BTreeMap<Name, MeasuredStore>;
 
 impl MeasuredStore {
-    pub(crate) fn of(store: &StoreConfig, measurement: StoreMeasurement) -> Self {
+    pub(crate) fn new(store: &StoreConfig, measurement: StoreMeasurement) -> Self {
         Self {
             path: store.path.clone(),
             normalization_bytes: store.normalization_bytes,
@@ -44,8 +44,9 @@ pub(crate) fn measured_of<'a>(
     store: &StoreConfig,
     measured: &'a MeasuredStores,
 ) -> Option<&'a StoreMeasurement> {
-    let found = measured.get(&store.name).filter(|found| found.matches(store));
-    found.map(|found| &found.measurement)
+    let measured_store =
+        measured.get(&store.name).filter(|measured_store| measured_store.matches(store));
+    measured_store.map(|measured_store| &measured_store.measurement)
 }
 
 /// Returns the capacity of a store for admission control. [`Capacity::Unknown`] if the capacity
@@ -55,7 +56,7 @@ pub(crate) fn capacity(store: &StoreConfig, measured: &MeasuredStores) -> Capaci
         None => Capacity::Unknown,
         Some(StoreCapacity::Declared(iops)) => Capacity::Declared(iops),
         Some(StoreCapacity::Measured(_)) => measured_of(store, measured)
-            .map_or(Capacity::Unknown, |found| Capacity::Measured(found.iops)),
+            .map_or(Capacity::Unknown, |measured_store| Capacity::Measured(measured_store.iops)),
     }
 }
 
@@ -70,5 +71,5 @@ pub(crate) fn measured_latency(
         let latency_ns = (u64::from(figure.depth) * 1_000_000_000).checked_div(figure.iops)?;
         Some(MeasuredLatency { depth: figure.depth, latency_ns })
     });
-    latencies.max_by_key(|of| of.latency_ns)
+    latencies.max_by_key(|latency| latency.latency_ns)
 }

@@ -28,8 +28,8 @@ impl ImageTask {
     pub(super) fn check_not_parent(&self, files: &Arc<dyn StoreFiles>) -> Result<(), ApiError> {
         let plan = self.required.plan();
         let Some(file) = plan.file.as_ref().filter(|_| !plan.is_read_only) else { return Ok(()) };
-        let is_there = plan.format.has_metadata() && files.status(file).is_ok();
-        let child = self.beside.iter().filter(|_| is_there).find(|other| {
+        let exists = plan.format.has_metadata() && files.status(file).is_ok();
+        let child = self.closed_disks.iter().filter(|_| exists).find(|other| {
             other.plan.format == plan.format
                 && self.parents_of(&self.required.store.path, files, &other.plan).contains(file)
         });
@@ -55,9 +55,9 @@ impl ImageTask {
         }
         let read = self.with_seeds(|seeds| images::parents(files.as_ref(), plan, seeds));
         let Ok(parents) = read else { return Vec::new() };
-        let (read, named) = (Instant::now(), plan.parent.clone());
-        let known = CachedParents { read, status, named, parents: parents.clone() };
-        self.known_parents.lock().insert(key, known);
+        let (read, parent) = (Instant::now(), plan.parent.clone());
+        let cached = CachedParents { read, status, named: parent, parents: parents.clone() };
+        self.known_parents.lock().insert(key, cached);
         parents
     }
 }

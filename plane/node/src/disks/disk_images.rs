@@ -54,7 +54,7 @@ pub(super) struct EarlierImages<'c> {
 
 impl EarlierImages<'_> {
     /// Returns whether a disk that the change opens is new; `None`: as before the change.
-    pub(super) fn is_new(&self, name: &Name, wanted: &RequiredDisk) -> Option<bool> {
+    pub(super) fn is_new(&self, name: &Name, required: &RequiredDisk) -> Option<bool> {
         if self.images.created.as_ref() == Some(name) {
             return Some(true);
         }
@@ -62,7 +62,7 @@ impl EarlierImages<'_> {
         let of_other = |(first, second): &(&Name, Option<&Name>)| {
             *first != name || second.is_some_and(|second| second != name)
         };
-        if self.disks.get(&wanted.image_path()).is_some_and(of_other) {
+        if self.disks.get(&required.image_path()).is_some_and(of_other) {
             return Some(false);
         }
         (!self.before.contains_key(name)).then_some(true)
@@ -71,18 +71,23 @@ impl EarlierImages<'_> {
 
 impl DiskImages {
     /// Returns the image files that the disks `before` a change have.
-    pub(super) fn earlier<'c>(&'c self, before: &'c RequiredDisks) -> EarlierImages<'c> {
+    pub(super) fn earlier_images<'c>(&'c self, before: &'c RequiredDisks) -> EarlierImages<'c> {
         let mut disks: BTreeMap<PathBuf, (&Name, Option<&Name>)> = BTreeMap::new();
-        for (name, of) in before.iter().filter(|(name, _)| !self.new.contains(*name)) {
-            let (_, second) = disks.entry(of.image_path()).or_insert((name, None));
+        for (name, disk) in before.iter().filter(|(name, _)| !self.new.contains(*name)) {
+            let (_, second) = disks.entry(disk.image_path()).or_insert((name, None));
             second.get_or_insert(name);
         }
         EarlierImages { images: self, before, disks }
     }
 
     /// Returns true if the change opens the images of a disk.
-    pub(super) fn opens(&self, name: &Name, wanted: &RequiredDisk, before: &RequiredDisks) -> bool {
-        before.get(name).is_none_or(|old| self.is_reopened(name) || !old.can_change_live(wanted))
+    pub(super) fn opens(
+        &self,
+        name: &Name,
+        required: &RequiredDisk,
+        before: &RequiredDisks,
+    ) -> bool {
+        before.get(name).is_none_or(|old| self.is_reopened(name) || !old.can_change_live(required))
     }
 
     pub(super) fn is_reopened(&self, name: &Name) -> bool {
@@ -92,12 +97,12 @@ impl DiskImages {
     /// Adds to a plan that an image is created on request.
     pub(crate) fn note(&self, before: &RequiredDisks, after: &RequiredDisks, plan: &mut Plan) {
         let Some(name) = &self.created else { return };
-        let (Some(old), Some(wanted)) = (before.get(name), after.get(name)) else { return };
-        if !self.is_reopened && old.image_path() == wanted.image_path() {
+        let (Some(old), Some(required)) = (before.get(name), after.get(name)) else { return };
+        if !self.is_reopened && old.image_path() == required.image_path() {
             return;
         }
         let resource = format!("{}/{name}", ResourceKind::Disk.word());
-        let mut note = format!("creates {} if the file is missing", wanted.new_image());
+        let mut note = format!("creates {} if the file is missing", required.new_image());
         if self.is_stopped {
             note = format!("{note}; {NOT_RECONNECTED}");
         }
@@ -131,15 +136,15 @@ impl PlanQueries<'_> {
     fn query<T: Send + 'static>(
         &self,
         store: &Path,
-        ask: impl FnOnce(&dyn StoreFiles) -> T + Send + 'static,
+        query: impl FnOnce(&dyn StoreFiles) -> T + Send + 'static,
     ) -> Result<T, ApiError> {
-        let left = self.until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
+        let remaining = self.until.saturating_duration_since(Instant::now());
+        if remaining.is_zero() {
             let limit = PLAN_LIMIT.as_secs();
             let text = format!("stores have not responded within {limit} s; check their devices");
             return Err(ApiError::new(ErrorCode::HostError, text));
         }
-        self.disks.query_store_within(left, store, ask)
+        self.disks.query_store_within(remaining, store, query)
     }
 
     /// Returns the kind that the image of a disk will have: the configured one, that of the existing
@@ -151,14 +156,14 @@ impl PlanQueries<'_> {
         }
         let Some(file) = disk.plan().file else { return Ok(new) };
         let format = disk_format(disk.config.format);
-        let found = self.query(&disk.store.path, move |files| {
+        let kind = self.query(&disk.store.path, move |files| {
             if files.status(&file).is_err_and(|error| error.is_missing()) {
                 return Ok(None);
             }
             inspect::kind(files, &file, format).map_err(|error| error.to_string())
         });
-        let found = found.map_err(|error| error.to_string())??;
-        Ok(found.map_or(new, contract_kind))
+        let kind = kind.map_err(|error| error.to_string())??;
+        Ok(kind.map_or(new, contract_kind))
     }
 
     /// Returns true if the image file of a disk is missing. A store that cannot be queried counts as
@@ -210,16 +215,16 @@ impl Disks {
         until: Instant,
     ) -> Vec<ApiError> {
         let queries = PlanQueries { disks: self, until };
-        let earlier = images.earlier(from);
+        let earlier = images.earlier_images(from);
         let mut errors = Vec::new();
-        for (name, wanted) in to.iter().filter(|(name, of)| images.opens(name, of, from)) {
-            let is_new = earlier.is_new(name, wanted).unwrap_or(images.new.contains(name));
+        for (name, required) in to.iter().filter(|(name, disk)| images.opens(name, disk, from)) {
+            let is_new = earlier.is_new(name, required).unwrap_or(images.new.contains(name));
             let label = format!("disk/{name}");
             let error = match is_new {
-                true => unknown_size(&label, wanted),
-                false => Some(missing_image(&label, wanted)),
+                true => unknown_size(&label, required),
+                false => Some(missing_image(&label, required)),
             };
-            errors.extend(error.filter(|_| queries.is_missing(wanted)));
+            errors.extend(error.filter(|_| queries.is_missing(required)));
         }
         errors
     }
@@ -240,6 +245,6 @@ fn set_kinds(step: &mut PlanStep, from: DiskKind, to: DiskKind) {
     let value = |kind: DiskKind| serde_json::to_value(kind).ok();
     let change = FieldChange { field: "kind".to_owned(), from: value(from), to: value(to) };
     let precedes = |change: &FieldChange| BEFORE_KIND.contains(&change.field.as_str());
-    let at = step.changes.iter().rposition(precedes).map_or(0, |last| last + 1);
-    step.changes.insert(at, change);
+    let index = step.changes.iter().rposition(precedes).map_or(0, |last| last + 1);
+    step.changes.insert(index, change);
 }

@@ -103,9 +103,9 @@ pub(crate) struct OpenDisk {
 }
 
 impl DiskEntry {
-    pub(crate) fn new(name: Name, id: DiskId, wanted: RequiredDisk) -> Self {
+    pub(crate) fn new(name: Name, id: DiskId, required: RequiredDisk) -> Self {
         let state = DiskState {
-            required: wanted,
+            required,
             open: None,
             opening: None,
             generation: 0,

@@ -86,13 +86,13 @@ impl Exports {
 
     /// Removes the export of a disk from a server, and closes the server if it has no other export.
     /// Connected clients continue until the disk is closed or they are detached.
-    pub(crate) fn remove(&self, place: &NbdAddress, name: &str) {
+    pub(crate) fn remove(&self, address: &NbdAddress, name: &str) {
         let mut servers = self.lock();
-        let Some(open) = servers.get(place) else { return };
+        let Some(open) = servers.get(address) else { return };
         open.offered.lock().remove(name);
         let is_empty = open.offered.lock().is_empty();
         if is_empty {
-            servers.remove(place);
+            servers.remove(address);
         }
     }
 
@@ -102,9 +102,9 @@ impl Exports {
     /// Returns the servers that cannot use their files; the previous rules remain in effect there.
     pub(crate) fn reload(&self) -> Vec<(NbdAddress, DeviceError)> {
         let servers = self.lock();
-        let reloaded = servers.iter().filter_map(|(place, server)| {
+        let reloaded = servers.iter().filter_map(|(address, server)| {
             let error = server.listener.change(&server.spec).err()?;
-            Some((place.clone(), error))
+            Some((address.clone(), error))
         });
         reloaded.collect()
     }
@@ -112,11 +112,11 @@ impl Exports {
     /// Returns the last clients that each server has rejected, and the number of rejections since
     /// the previous call.
     pub(crate) fn take_rejections(&self) -> Vec<(NbdNotice, u64)> {
-        let take = |server: &Server| {
+        let take_refusals = |server: &Server| {
             let mut refusals = server.offered.refusals();
             [refusals.refused.take(), refusals.limited.take()]
         };
-        self.lock().values().flat_map(take).flatten().collect()
+        self.lock().values().flat_map(take_refusals).flatten().collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<NbdAddress, Server>> {

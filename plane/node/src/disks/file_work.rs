@@ -44,7 +44,7 @@ pub(crate) struct ImageTask {
     /// True if an attempt to open the disk has found its image file.
     pub(super) has_file: bool,
     /// Disks of the same store that are not open. Empty except for opening a disk.
-    pub(super) beside: Vec<ClosedDisk>,
+    pub(super) closed_disks: Vec<ClosedDisk>,
     pub(super) known_parents: Arc<ParentCache>,
     /// Events of the operations, to be emitted if the whole change succeeds.
     pub(super) drafts: Vec<Draft>,
@@ -56,7 +56,7 @@ pub(crate) struct Opened {
     pub(super) files: Arc<dyn StoreFiles>,
     pub(super) images: OpenedDisk,
     /// Image file that this attempt has created; `None` if it existed before.
-    pub(super) made: Option<MadeFile>,
+    pub(super) created_file: Option<MadeFile>,
 }
 
 /// Image file that an attempt to open a disk has created.
@@ -85,8 +85,8 @@ impl Opened {
     /// Closes the images, and removes the file if it was created by this attempt.
     pub(super) fn undo(self) {
         self.work.close_images(self.images.spec);
-        if let Some(made) = self.made {
-            self.work.remove_made(&self.files, made.id);
+        if let Some(created) = self.created_file {
+            self.work.remove_created(&self.files, created.id);
         }
     }
 
@@ -102,14 +102,15 @@ impl Opened {
 impl ImageTask {
     /// Converts an error about the disk's images. The error about a missing parent is extended by
     /// the commands that set the parent.
-    pub(super) fn failed(&self, error: &DiskError) -> ApiError {
+    pub(super) fn to_api_error(&self, error: &DiskError) -> ApiError {
         let mut api_error = disk_error(&self.label, error);
         if matches!(*error.fault, DiskFault::ParentMissing { .. }) {
             let (disk, store) = (&self.required.config.name, &self.required.config.store);
             let relink = format!("suimon image relink --store {store} {} PARENT", error.file);
-            let own = self.required.plan().label();
+            let own_label = self.required.plan().label();
             let set = format!("suimon disk set {disk} --parent PARENT");
-            let commands = if own == error.file { format!("{set}, or {relink}") } else { relink };
+            let commands =
+                if own_label == error.file { format!("{set}, or {relink}") } else { relink };
             api_error.message = format!("{} ({commands})", api_error.message);
         }
         api_error
@@ -128,7 +129,9 @@ impl ImageTask {
     /// configured size, or cannot be opened. A file created by this attempt is removed.
     pub(super) fn open(mut self) -> Opening {
         match self.open_or_make() {
-            Ok((files, images, made)) => Ok(Opened { work: self, files, images, made }),
+            Ok((files, images, created)) => {
+                Ok(Opened { work: self, files, images, created_file: created })
+            }
             Err(error) => Err(Box::new(Unopened { error, has_file: self.has_file })),
         }
     }
@@ -136,12 +139,12 @@ impl ImageTask {
     fn open_or_make(&mut self) -> Result<FoundImages, ApiError> {
         let files = self.files()?;
         self.check_not_parent(&files)?;
-        let made = self.make_file(&files)?;
+        let created = self.make_file(&files)?;
         match self.open_extended(&files) {
-            Ok(images) => Ok((files, images, made)),
+            Ok(images) => Ok((files, images, created)),
             Err(error) => {
-                if let Some(made) = made {
-                    self.remove_made(&files, made.id);
+                if let Some(created) = created {
+                    self.remove_created(&files, created.id);
                 }
                 Err(error)
             }
@@ -157,7 +160,7 @@ impl ImageTask {
             true => Some(unsettled.add_new(store, file).ok_or_else(|| self.is_unsettled())?),
             false => None,
         };
-        let failed = |error: DiskError| self.failed(&error);
+        let failed = |error: DiskError| self.to_api_error(&error);
         if images::exists(files.as_ref(), &plan).map_err(failed)? {
             if unsettled_file.is_none() && unsettled.contains(store, file) {
                 return Err(self.is_unsettled());
@@ -223,7 +226,7 @@ impl ImageTask {
         let plan = self.required.plan();
         let opened = self
             .with_seeds(|seeds| images::open(files.as_ref(), &plan, seeds))
-            .map_err(|error| self.failed(&error))?;
+            .map_err(|error| self.to_api_error(&error))?;
         if let Some(error) = &opened.unrecorded {
             tracing::warn!(
                 disk = %self.label,
@@ -235,17 +238,17 @@ impl ImageTask {
         if self.verifies {
             if let Err(error) = images::verify_metadata(&opened, &plan) {
                 self.close_images(opened.spec);
-                return Err(self.failed(&error));
+                return Err(self.to_api_error(&error));
             }
         }
         Ok(opened)
     }
 
     /// Discards the redo records that a killed daemon has left for the disk's image.
-    pub(super) fn discard_left(&self, files: &Arc<dyn StoreFiles>) -> Result<(), ApiError> {
+    pub(super) fn discard_remaining(&self, files: &Arc<dyn StoreFiles>) -> Result<(), ApiError> {
         let plan = self.required.plan();
         self.with_seeds(|seeds| images::discard_left(files.as_ref(), &plan, seeds))
-            .map_err(|error| self.failed(&error))
+            .map_err(|error| self.to_api_error(&error))
     }
 
     /// Closes the images of a disk that is not in service.
@@ -262,29 +265,29 @@ impl ImageTask {
     ) -> Result<(), ApiError> {
         let plan = self.required.plan();
         let resized = self.with_seeds(|seeds| jobs::resize(files.as_ref(), &plan, size, seeds));
-        let size = resized.map_err(|error| self.failed(&error).field("size_bytes"))?;
+        let size = resized.map_err(|error| self.to_api_error(&error).field("size_bytes"))?;
         let text = format!("The size of the disk is {size} bytes now; it was {before} bytes.");
         let draft = Draft::new(EventKind::DiskResized, &self.label, text);
         self.drafts.push(draft.with("size_bytes", size).with("size_bytes_before", before));
         Ok(())
     }
 
-    /// Removes the file that a change without success has created for the disk, which is closed, and
-    /// its redo record. `made`: identity of the file when it was created; another file of its name
-    /// stays. Failures are logged only.
-    pub(super) fn remove_made(&self, files: &Arc<dyn StoreFiles>, made: Option<FileId>) {
+    /// Removes the file that a change without success has created for the disk, which is closed,
+    /// and its redo record. `created`: identity of the file when it was created; another file of
+    /// its name stays. Failures are logged only.
+    pub(super) fn remove_created(&self, files: &Arc<dyn StoreFiles>, created: Option<FileId>) {
         let Some(file) = self.required.plan().file else { return };
         let recorded = self.created.find_of(&self.required);
-        let removed = remove_if_same(files.as_ref(), &file, |found| {
-            let (Some(made), Some(id)) = (made, found.properties().id) else {
+        let removed = remove_if_same(files.as_ref(), &file, |file_info| {
+            let (Some(created), Some(id)) = (created, file_info.properties().id) else {
                 return Match::Unknown;
             };
             // Opening a VHDX writes its headers, so that it never equals its record.
             let is_written = recorded.as_ref().is_some_and(|record| {
                 !matches!(self.required.plan().format, DiskFormat::Vhdx)
-                    && record.compare_file(found) != Match::Same
+                    && record.compare_file(file_info) != Match::Same
             });
-            if id != made || is_written {
+            if id != created || is_written {
                 return Match::Other;
             }
             self.discard_redo(id);
@@ -321,7 +324,7 @@ impl ImageTask {
     /// Removes the file of a closed disk, its redo record, and the record that it was created.
     fn try_remove_file(&self, files: &Arc<dyn StoreFiles>) -> Result<(), ApiError> {
         let Some(file) = self.required.plan().file else { return Ok(()) };
-        if let Err(error) = self.discard_left(files) {
+        if let Err(error) = self.discard_remaining(files) {
             tracing::warn!(
                 disk = %self.label,
                 %error,

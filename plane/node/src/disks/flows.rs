@@ -19,9 +19,9 @@ use crate::events::Draft;
 impl Disks {
     /// Returns the QoS status of every disk in service.
     pub(crate) fn flows(&self, stores: &[StoreView]) -> BTreeMap<DiskId, QosFlowStatus> {
-        let views = stores.iter().flat_map(|of| of.flows.iter().map(move |flow| (of, flow)));
-        let flows = views.filter_map(|(of, flow)| {
-            Some((flow.disk, self.flow((of.store, !of.is_current), flow)?))
+        let views = stores.iter().flat_map(|view| view.flows.iter().map(move |flow| (view, flow)));
+        let flows = views.filter_map(|(view, flow)| {
+            Some((flow.disk, self.flow((view.store, !view.is_current), flow)?))
         });
         flows.collect()
     }
@@ -49,11 +49,12 @@ impl Disks {
     }
 
     fn holder(&self, holder: LimitsOwner) -> String {
-        let known = |name: Option<Name>| name.map_or_else(|| "?".to_owned(), |of| of.to_string());
+        let name_or_unknown =
+            |name: Option<Name>| name.map_or_else(|| "?".to_owned(), |name| name.to_string());
         match holder {
-            LimitsOwner::Disk(disk) => format!("disk/{}", known(self.disk_name(disk))),
+            LimitsOwner::Disk(disk) => format!("disk/{}", name_or_unknown(self.disk_name(disk))),
             LimitsOwner::Policy(policy) => {
-                format!("qos_policy/{}", known(self.policy_name(policy)))
+                format!("qos_policy/{}", name_or_unknown(self.policy_name(policy)))
             }
         }
     }
@@ -64,23 +65,23 @@ impl Disks {
         let store = self.store_name(store)?;
         match event {
             StoreEvent::MinimumUnmet(unmet) => Some(self.unmet(&store, unmet)),
-            StoreEvent::MinimumMet { holder, lasted } => {
+            StoreEvent::MinimumMet { holder, lasted: duration } => {
                 let text = format!(
                     "The minimum is met again, or the demand is below it, after {} s.",
-                    lasted.as_secs()
+                    duration.as_secs()
                 );
                 let draft = Draft::new(EventKind::MinimumMet, self.holder(*holder), text);
-                Some(draft.with("store", store).with("lasted_s", lasted.as_secs()))
+                Some(draft.with("store", store).with("lasted_s", duration.as_secs()))
             }
             StoreEvent::CapacityLow(low) => Some(Self::too_little(&store, low)),
-            StoreEvent::CapacitySufficient { lasted, estimate_iops, needed_iops } => {
+            StoreEvent::CapacitySufficient { lasted: duration, estimate_iops, needed_iops } => {
                 let text = format!(
                     "The store delivers {estimate_iops} IOPS again, after {} s; the minimums \
                      require {needed_iops} IOPS.",
-                    lasted.as_secs()
+                    duration.as_secs()
                 );
                 let draft = Draft::new(EventKind::CapabilityEnough, format!("store/{store}"), text);
-                let draft = draft.with("lasted_s", lasted.as_secs());
+                let draft = draft.with("lasted_s", duration.as_secs());
                 Some(draft.with("estimate_iops", estimate_iops).with("needed_iops", needed_iops))
             }
         }
@@ -105,7 +106,7 @@ impl Disks {
     }
 
     fn unmet(&self, store: &Name, unmet: &Unmet) -> Draft {
-        let (cause, why, remedy) = match unmet.shortfall {
+        let (cause, reason, remedy) = match unmet.shortfall {
             Shortfall::OtherDisks => (
                 "other-disks",
                 "other disks use the capacity of the store",
@@ -130,11 +131,13 @@ impl Disks {
         let displaced: Vec<String> = unmet
             .displaced_by
             .iter()
-            .filter_map(|of| Some(format!("{} {}", self.user_name(of.disk)?, of.delivered_iops)))
+            .filter_map(|recipient| {
+                Some(format!("{} {}", self.user_name(recipient.disk)?, recipient.delivered_iops))
+            })
             .collect();
         let text = format!(
             "The minimum has not been met for {} s: guaranteed {} IOPS, demand {} IOPS, delivered \
-             {} IOPS; {why}. {remedy}.",
+             {} IOPS; {reason}. {remedy}.",
             unmet.lasting.as_secs(),
             unmet.guaranteed_iops,
             unmet.demanded_iops,
@@ -153,25 +156,26 @@ impl Disks {
     }
 }
 
-fn delivery(of: &Delivery) -> QosDelivery {
-    let waits =
-        QueueCause::ALL.into_iter().map(|cause| (word(cause).to_owned(), of.waits.ns(cause)));
-    let latency = of.device_latency_ns();
+fn delivery(delivery_status: &Delivery) -> QosDelivery {
+    let queued = QueueCause::ALL
+        .into_iter()
+        .map(|cause| (cause_name(cause).to_owned(), delivery_status.waits.ns(cause)));
+    let latency = delivery_status.device_latency_ns();
     QosDelivery {
-        window_ns: of.window_ns,
-        guaranteed_iops: of.per_second(of.guaranteed),
-        demand_iops: of.per_second(of.demanded),
-        delivered_iops: of.per_second(of.delivered),
-        queued_ns: waits.filter(|(_, ns)| *ns > 0).collect(),
-        limited_by: of.time_shares().into_iter().map(time_share).collect(),
-        queue_depth_milli: of.queue_depth_milli(),
+        window_ns: delivery_status.window_ns,
+        guaranteed_iops: delivery_status.per_second(delivery_status.guaranteed),
+        demand_iops: delivery_status.per_second(delivery_status.demanded),
+        delivered_iops: delivery_status.per_second(delivery_status.delivered),
+        queued_ns: queued.filter(|(_, ns)| *ns > 0).collect(),
+        limited_by: delivery_status.time_shares().into_iter().map(time_share).collect(),
+        queue_depth_milli: delivery_status.queue_depth_milli(),
         device_latency_ns: latency.map(|(found_ns, _)| found_ns),
         device_own_latency_ns: latency.map(|(_, own_ns)| own_ns),
     }
 }
 
-const fn time_share(of: TimeShare) -> QosTimeShare {
-    let factor = match of.factor {
+const fn time_share(share: TimeShare) -> QosTimeShare {
+    let factor = match share.factor {
         LimitingFactor::OwnMaximum => QosLimitingFactor::OwnMaximum,
         LimitingFactor::OwnBandwidth => QosLimitingFactor::OwnBandwidth,
         LimitingFactor::SharedPolicy => QosLimitingFactor::SharedPolicy,
@@ -188,10 +192,10 @@ const fn time_share(of: TimeShare) -> QosTimeShare {
         LimitingFactor::ClientIdle => QosLimitingFactor::ClientIdle,
         LimitingFactor::DeviceService => QosLimitingFactor::Device,
     };
-    QosTimeShare { factor, share_ppm: of.share_ppm }
+    QosTimeShare { factor, share_ppm: share.share_ppm }
 }
 
-const fn word(cause: QueueCause) -> &'static str {
+const fn cause_name(cause: QueueCause) -> &'static str {
     match cause {
         QueueCause::OwnMaximum => "own-maximum",
         QueueCause::OwnBandwidth => "own-bandwidth",

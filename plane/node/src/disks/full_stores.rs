@@ -42,8 +42,8 @@ impl StoreSpaces {
         lock(&self.0).known.get(path).copied()
     }
 
-    fn retain(&self, is_kept: impl Fn(&Path) -> bool) {
-        lock(&self.0).known.retain(|path, _| is_kept(path));
+    fn retain(&self, is_used: impl Fn(&Path) -> bool) {
+        lock(&self.0).known.retain(|path, _| is_used(path));
     }
 
     /// Begins a query; `None` if one is in progress.
@@ -72,10 +72,10 @@ pub(super) fn used_percent(space: &StoreSpace) -> Option<u64> {
     (space.total_bytes > 0).then(|| u64::try_from(percent).unwrap_or(u64::MAX))
 }
 
-/// Returns true if a store is nearly full. `was`: the previous result, for hysteresis.
-fn is_nearly_full(config: &StoreConfig, space: &StoreSpace, was: bool) -> bool {
+/// Returns true if a store is nearly full. `previous`: the previous result, for hysteresis.
+fn is_nearly_full(config: &StoreConfig, space: &StoreSpace, previous: bool) -> bool {
     let threshold = u64::from(config.full_warning_percent);
-    let threshold = if was { threshold.saturating_sub(HYSTERESIS_PERCENT) } else { threshold };
+    let threshold = if previous { threshold.saturating_sub(HYSTERESIS_PERCENT) } else { threshold };
     used_percent(space).is_some_and(|percent| percent >= threshold)
 }
 
@@ -112,20 +112,20 @@ pub(super) fn limit_by_full_store(flow: &mut QosFlowStatus, full: &FullView) {
 
 const WHOLE_PPM: u64 = 1_000_000;
 
-fn limit(delivery: &mut QosDelivery, window: Duration, lasts: Duration) {
+fn limit(delivery: &mut QosDelivery, window: Duration, full_time: Duration) {
     let window = Duration::from_nanos(delivery.window_ns).min(window).max(Duration::from_secs(1));
-    let share = u128::from(WHOLE_PPM) * lasts.min(window).as_nanos() / window.as_nanos();
+    let share = u128::from(WHOLE_PPM) * full_time.min(window).as_nanos() / window.as_nanos();
     let share = u64::try_from(share).unwrap_or(WHOLE_PPM).min(WHOLE_PPM);
-    let rest = WHOLE_PPM - share;
-    let mut given = 0;
-    for of in &mut delivery.limited_by {
-        let scaled = u64::from(of.share_ppm) * rest / WHOLE_PPM;
-        of.share_ppm = u32::try_from(scaled).unwrap_or(u32::MAX);
-        given += scaled;
+    let remaining_ppm = WHOLE_PPM - share;
+    let mut assigned_ppm = 0;
+    for share in &mut delivery.limited_by {
+        let scaled = u64::from(share.share_ppm) * remaining_ppm / WHOLE_PPM;
+        share.share_ppm = u32::try_from(scaled).unwrap_or(u32::MAX);
+        assigned_ppm += scaled;
     }
-    delivery.limited_by.retain(|of| of.share_ppm > 0);
+    delivery.limited_by.retain(|share| share.share_ppm > 0);
     // The remainder of rounding is added to the share of the full store.
-    let share_ppm = u32::try_from(WHOLE_PPM.saturating_sub(given)).unwrap_or(u32::MAX);
+    let share_ppm = u32::try_from(WHOLE_PPM.saturating_sub(assigned_ppm)).unwrap_or(u32::MAX);
     delivery.limited_by.insert(0, QosTimeShare { factor: QosLimitingFactor::StoreFull, share_ppm });
 }
 
@@ -143,12 +143,12 @@ mod tests {
     #[test]
     fn a_store_is_nearly_full_from_its_threshold_on_and_until_it_is_clearly_below() {
         let space = |used: u64| StoreSpace { total_bytes: 1000, free_bytes: 1000 - used };
-        let is = |used, was| is_nearly_full(&store(90), &space(used), was);
-        assert_eq!([899, 900, 1000].map(|used| is(used, false)), [false, true, true]);
-        assert_eq!([889, 890, 899].map(|used| is(used, true)), [false, true, true]);
+        let nearly_full = |used, previous| is_nearly_full(&store(90), &space(used), previous);
+        assert_eq!([899, 900, 1000].map(|used| nearly_full(used, false)), [false, true, true]);
+        assert_eq!([889, 890, 899].map(|used| nearly_full(used, true)), [false, true, true]);
         assert!(!is_nearly_full(&store(1), &StoreSpace { total_bytes: 0, free_bytes: 0 }, false));
-        let all = StoreSpace { total_bytes: u64::MAX, free_bytes: 0 };
-        assert_eq!(used_percent(&all), Some(100));
+        let full_store = StoreSpace { total_bytes: u64::MAX, free_bytes: 0 };
+        assert_eq!(used_percent(&full_store), Some(100));
     }
 
     #[test]
@@ -158,10 +158,11 @@ mod tests {
             share(QosLimitingFactor::QueueDepth, 700_000),
             share(QosLimitingFactor::ClientIdle, 300_000),
         ];
-        let whole = QosDelivery { window_ns: 5_000_000_000, limited_by, ..QosDelivery::default() };
-        let limited = |lasts| {
-            let mut delivery = whole.clone();
-            limit(&mut delivery, Duration::from_secs(5), Duration::from_millis(lasts));
+        let delivery_window =
+            QosDelivery { window_ns: 5_000_000_000, limited_by, ..QosDelivery::default() };
+        let limited = |full_ms| {
+            let mut delivery = delivery_window.clone();
+            limit(&mut delivery, Duration::from_secs(5), Duration::from_millis(full_ms));
             delivery.limited_by
         };
         let expected = [

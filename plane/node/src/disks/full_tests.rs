@@ -59,7 +59,7 @@ fn a_disk_that_needs_no_space_any_more_tells_nothing_of_its_store() {
 fn a_store_that_is_full_again_and_again_does_not_fill_the_event_log() {
     let harness = Harness::with_store();
     harness.apply_ok(&one_disk());
-    let told = || {
+    let event_count = || {
         let kinds = [EventKind::DiskFull, EventKind::DiskHasSpace];
         kinds.map(|kind| harness.events(kind.id()).len()).iter().sum::<usize>()
     };
@@ -68,14 +68,14 @@ fn a_store_that_is_full_again_and_again_does_not_fill_the_event_log() {
         harness.disks.fill(Some(1));
         harness.disks.fill(None);
     }
-    wait_until("they are told", || told() >= 10);
+    wait_until("they are told", || event_count() >= 10);
     // A change is executed after the notices that precede it.
     let mut changed = one_disk();
     changed.disks[0].full_wait_s = 8;
     harness.apply_ok(&changed);
-    // At most 12 in 10 s, however long the test takes.
-    let most = 12 * (1 + began.elapsed().as_secs() as usize / 10);
-    assert!(told() <= most, "{} events, at most {most}", told());
+    // At maximum 12 in 10 s, however long the test takes.
+    let maximum = 12 * (1 + began.elapsed().as_secs() as usize / 10);
+    assert!(event_count() <= maximum, "{} events, at maximum {maximum}", event_count());
 }
 
 #[test]
@@ -91,8 +91,8 @@ fn what_requests_do_on_a_full_store_changes_while_the_disk_is_in_service() {
     config.disks[0].on_full = DiskOnFull::Error;
     harness.apply_ok(&config);
     assert_eq!(harness.disks.full_policies(), [FullPolicy::ERROR]);
-    let (served, _) = harness.disks.served();
-    assert_eq!(served, 1);
+    let (requests, _) = harness.disks.served_counts();
+    assert_eq!(requests, 1);
     harness.disks.fill(Some(0));
     let event = harness.wait_event(EventKind::DiskFull.id());
     assert!(event.text.contains("fail, because `on_full` is `error`"), "{}", event.text);

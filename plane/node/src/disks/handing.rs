@@ -133,16 +133,16 @@ impl Shared {
     /// disk is closed.
     pub(crate) fn open_incoming(&self, disk: &Name) -> Result<(), ApiError> {
         let entry = self.disks.find(disk).ok_or_else(|| not_found(ResourceKind::Disk, disk))?;
-        let known = {
+        let geometry = {
             let state = entry.lock();
             let is_awaited = state.moving == Some(Moving::AwaitingHandover);
             state.open.as_ref().filter(|_| is_awaited).map(|open| open.shape)
         };
-        let Some(known) = known else {
+        let Some(geometry) = geometry else {
             let text = "another node no longer waits for the disk";
             return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
         };
-        self.open_suspended(&entry, Some(known))
+        self.open_suspended(&entry, Some(geometry))
     }
 
     /// Closes a disk that was opened for an incoming VM whose migration failed.
@@ -182,26 +182,26 @@ impl Shared {
         self.with_store(entry, close, drop)?
     }
 
-    /// Opens the images of a suspended disk and resumes it. `known`: guest-visible properties that
-    /// the disk must have. Retries while the image is locked, at most [`LEFT_LOCKS_MAX`].
+    /// Opens the images of a suspended disk and resumes it. `geometry`: guest-visible properties
+    /// that the disk must have. Retries while the image is locked, at most [`LEFT_LOCKS_MAX`].
     fn open_suspended(
         &self,
         entry: &DiskEntry,
-        known: Option<DiskGeometry>,
+        geometry: Option<DiskGeometry>,
     ) -> Result<(), ApiError> {
         let is_busy = |error: &ApiError| error.code == ErrorCode::DeviceBusy;
-        let open = || self.try_to_open_suspended(entry, known);
+        let open = || self.try_to_open_suspended(entry, geometry);
         until_unlocked(Instant::now() + LEFT_LOCKS_MAX, is_busy, open)
     }
 
     fn try_to_open_suspended(
         &self,
         entry: &DiskEntry,
-        known: Option<DiskGeometry>,
+        geometry: Option<DiskGeometry>,
     ) -> Result<(), ApiError> {
         let mut work = self.file_work(entry);
-        let wanted = work.required.clone();
-        if known.is_some() {
+        let required = work.required.clone();
+        if geometry.is_some() {
             // The other node may have overwritten the blocks that redo records of this node refer
             // to.
             work.left_records = RemainingRecords::Discard;
@@ -209,14 +209,14 @@ impl Shared {
         let open = move || {
             let files = work.files()?;
             let images = work.open_images(&files)?;
-            Ok(Opened { work, files, images, made: None })
+            Ok(Opened { work, files, images, created_file: None })
         };
         let Opened { files, images, .. } =
             self.with_store(entry, open, Opened::take_back_result::<ApiError>)??;
         let images::OpenedDisk { spec, kind, shape, layers, .. } = images;
         let sees = |shape: &DiskGeometry| (shape.size, shape.logical_sector, shape.physical_sector);
-        if known.is_some_and(|known| sees(&known) != sees(&shape)) {
-            self.close_images(entry, &wanted, spec);
+        if geometry.is_some_and(|geometry| sees(&geometry) != sees(&shape)) {
+            self.close_images(entry, &required, spec);
             let text = format!(
                 "the image file has {} bytes and sectors of {} and {} bytes, unlike the disk that \
                  the VM's guest uses; restore the former file",
@@ -228,7 +228,7 @@ impl Shared {
         let resumed = self.disks.parts.plane.resume_disk(entry.id, spec);
         if let Err(NotResumed { error, spec }) = resumed {
             if let Some(spec) = spec {
-                self.close_images(entry, &wanted, spec);
+                self.close_images(entry, &required, spec);
             }
             return Err(plane_error(entry, &error));
         }
@@ -248,7 +248,7 @@ impl Controller {
         entry: &DiskEntry,
         shape: DiskGeometry,
     ) -> Result<(), ApiError> {
-        let (wanted, generation) = {
+        let (required, generation) = {
             let mut state = entry.lock();
             state.generation += 1;
             (state.required.clone(), state.generation)
@@ -256,13 +256,13 @@ impl Controller {
         let work = self.shared.file_work(entry);
         let files = self.shared.with_store(entry, move || work.files(), drop)??;
         let disks = &self.shared.disks;
-        let store = disks.store_id(&wanted.config.store);
+        let store = disks.store_id(&required.config.store);
         let added = disks.parts.plane.add_disk(entry.id, DiskSpec { layers: Vec::new() }, store);
         disks.apply_full_policy(entry);
         added.map_err(|error| plane_error(entry, &error))?;
         let device = self
-            .offer(entry, &wanted, shape, generation)
-            .inspect_err(|_| self.detach(entry, &wanted))?;
+            .offer(entry, &required, shape, generation)
+            .inspect_err(|_| self.detach(entry, &required))?;
         let layers = Vec::new();
         entry.lock().open = Some(OpenDisk { kind: None, shape, files, layers, device, made: None });
         Ok(())

@@ -34,14 +34,17 @@ impl Disks {
         let entry = self.find(disk)?;
         let (store, files, layers) = {
             let state = entry.lock();
-            let open = state.open.as_ref().filter(|of| of.kind != Some(images::DiskKind::Fixed))?;
+            let open = state
+                .open
+                .as_ref()
+                .filter(|open_disk| open_disk.kind != Some(images::DiskKind::Fixed))?;
             (state.required.store.path.clone(), open.files.clone(), open.layers.clone())
         };
-        let look = move || {
-            let of = layers.iter().filter_map(|name| files.status(name).ok());
-            of.map(|file| file.allocated_bytes).max()
+        let query = move || {
+            let statuses = layers.iter().filter_map(|name| files.status(name).ok());
+            statuses.map(|file| file.allocated_bytes).max()
         };
-        self.threads.run(&store, limit, look, drop).ok().flatten()
+        self.threads.run(&store, limit, query, drop).ok().flatten()
     }
 
     /// Returns the space of a store.
@@ -70,7 +73,9 @@ impl Disks {
                 continue;
             };
             let mut layers = state.open.iter().flat_map(|open| &open.layers);
-            if state.required.plan().file.as_ref() == Some(file) || layers.any(|of| of == file) {
+            if state.required.plan().file.as_ref() == Some(file)
+                || layers.any(|layer| layer == file)
+            {
                 let text =
                     format!("{file} belongs to disk {}: {}", entry.name, moving.description());
                 return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));

@@ -21,13 +21,13 @@ const CHILD: &str = r#"
 /// Creates a store with `base.vhdx` and its child `child.vhdx`, and no disk.
 fn with_child() -> Harness {
     let harness = Harness::with_store();
-    let with = |more: &str| host(&CHILD.replace("file = \"child.vhdx\"", more));
-    harness.apply_ok(&with("file = \"base.vhdx\"\nsize_bytes = 8388608"));
+    let with_file = |file_key: &str| host(&CHILD.replace("file = \"child.vhdx\"", file_key));
+    harness.apply_ok(&with_file("file = \"base.vhdx\"\nsize_bytes = 8388608"));
     let request = suimon_contract::SnapshotDiskRequest { file: "child.vhdx".parse().unwrap() };
     let operation =
         harness.node.start_disk_job(&name("data"), DiskFileJob::Snapshot(request)).unwrap();
-    let ended = harness.node.wait_operation(operation.id, crate::testing::DEADLINE).unwrap();
-    assert_eq!(ended.state, OperationState::Succeeded);
+    let operation = harness.node.wait_operation(operation.id, crate::testing::DEADLINE).unwrap();
+    assert_eq!(operation.state, OperationState::Succeeded);
     harness.apply_ok(&HostConfig::default());
     harness
 }
@@ -50,15 +50,15 @@ fn an_existing_child_needs_neither_kind_nor_parent() {
     assert_eq!(disk.parent.unwrap().as_str(), "base.vhdx");
     assert_eq!((disk.config.kind, disk.config.parent), (None, None));
     // A configured kind that contradicts the image is rejected, and the disk stays in service.
-    for wrong in [r#"{"kind": "dynamic"}"#, r#"{"kind": "fixed"}"#] {
-        let error = patch(&harness, wrong).error.unwrap();
-        assert_eq!(error.code, ErrorCode::InvalidValue, "{wrong}: {error}");
-        assert!(error.message.contains("differencing in the image"), "{wrong}: {error}");
+    for change in [r#"{"kind": "dynamic"}"#, r#"{"kind": "fixed"}"#] {
+        let error = patch(&harness, change).error.unwrap();
+        assert_eq!(error.code, ErrorCode::InvalidValue, "{change}: {error}");
+        assert!(error.message.contains("differencing in the image"), "{change}: {error}");
         let disk = harness.node.disk("data").unwrap();
-        assert_eq!((disk.state, disk.config.kind), (StorageState::Ready, None), "{wrong}");
+        assert_eq!((disk.state, disk.config.kind), (StorageState::Ready, None), "{change}");
     }
-    let named = patch(&harness, r#"{"kind": "differencing", "parent": "base.vhdx"}"#);
-    assert_eq!(named.state, OperationState::Succeeded, "{named:?}");
+    let named_parent = patch(&harness, r#"{"kind": "differencing", "parent": "base.vhdx"}"#);
+    assert_eq!(named_parent.state, OperationState::Succeeded, "{named_parent:?}");
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn a_missing_parent_is_named_with_commands_and_can_be_set() {
 #[test]
 fn no_disk_writes_to_a_parent_that_only_the_image_names() {
     let harness = with_child();
-    let both = |base: &str, child: &str| {
+    let config_of = |base: &str, child: &str| {
         let base = format!(
             "[[disk]]\nname = \"base\"\nstore = \"fast\"\nformat = \"vhdx\"\n{base}\n\
              nbd = {{ socket = \"/run/nbd.sock\" }}\n"
@@ -102,28 +102,28 @@ fn no_disk_writes_to_a_parent_that_only_the_image_names() {
         host(&format!("{}{base}", CHILD.replace("child.vhdx", child)))
     };
     let ready = |disk: &str| harness.node.disk(disk).unwrap().state == StorageState::Ready;
-    let refused = |child: &str| {
-        let error = harness.apply(&both("file = \"base.vhdx\"", child)).error.unwrap();
+    let refuse = |child: &str| {
+        let error = harness.apply(&config_of("file = \"base.vhdx\"", child)).error.unwrap();
         assert_eq!(error.code, ErrorCode::Conflict, "{error}");
         assert!(error.message.contains("disk/data") && error.message.contains("read_only"));
         harness.apply_ok(&HostConfig::default());
     };
-    refused("child.vhdx");
+    refuse("child.vhdx");
     // The base is also protected if it is the parent of a parent.
     harness.apply_ok(&host(CHILD));
     let request = suimon_contract::SnapshotDiskRequest { file: "top.vhdx".parse().unwrap() };
     let operation =
         harness.node.start_disk_job(&name("data"), DiskFileJob::Snapshot(request)).unwrap();
-    let ended = harness.node.wait_operation(operation.id, crate::testing::DEADLINE).unwrap();
-    assert_eq!(ended.state, OperationState::Succeeded);
+    let operation = harness.node.wait_operation(operation.id, crate::testing::DEADLINE).unwrap();
+    assert_eq!(operation.state, OperationState::Succeeded);
     harness.apply_ok(&HostConfig::default());
-    refused("top.vhdx");
+    refuse("top.vhdx");
     // Both disks may be open if the base is read-only, and the child is intact.
-    harness.apply_ok(&both("file = \"base.vhdx\"\nread_only = true", "top.vhdx"));
+    harness.apply_ok(&config_of("file = \"base.vhdx\"\nread_only = true", "top.vhdx"));
     assert!(ready("base") && ready("data"));
     harness.apply_ok(&HostConfig::default());
     // An image file of no configured disk does not protect its parent.
-    harness.apply_ok(&both("file = \"other.vhdx\"\nsize_bytes = 8388608", "top.vhdx"));
+    harness.apply_ok(&config_of("file = \"other.vhdx\"\nsize_bytes = 8388608", "top.vhdx"));
     assert!(ready("base") && ready("data"));
 }
 
@@ -139,8 +139,8 @@ fn a_plan_names_the_kind_of_another_image() {
     };
     let job = DiskFileJob::Convert(convert);
     let operation = harness.node.start_disk_job(&name("data"), job).unwrap();
-    let ended = harness.node.wait_operation(operation.id, crate::testing::DEADLINE).unwrap();
-    assert_eq!(ended.state, OperationState::Succeeded, "{ended:?}");
+    let operation = harness.node.wait_operation(operation.id, crate::testing::DEADLINE).unwrap();
+    assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     let preview = |patch: &str| {
         let edit = Edit::Disk(ResourceEdit::Patch(name("data"), patch.as_bytes().to_vec()));
         // Some of the images do not exist.

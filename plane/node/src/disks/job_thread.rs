@@ -83,7 +83,7 @@ impl Job {
         verb: &DiskFileJob,
         work: &ImageTask,
         files: &Arc<dyn StoreFiles>,
-        left: Option<&Checkpoint>,
+        checkpoint: Option<&Checkpoint>,
     ) -> Result<Self, DiskError> {
         let plan = work.required.plan();
         work.with_seeds(|seeds| match verb {
@@ -91,15 +91,15 @@ impl Job {
                 CheckJob::begin(files.as_ref(), &plan, seeds).map(|job| Self::Check(Box::new(job)))
             }
             DiskFileJob::Convert(request) => {
-                CopyJob::convert(files, &plan, &converted(&plan, request), left, seeds)
+                CopyJob::convert(files, &plan, &converted(&plan, request), checkpoint, seeds)
                     .map(|job| Self::Copy(Box::new(job)))
             }
-            DiskFileJob::Merge => {
-                MergeJob::begin(files, &plan, left, seeds).map(|job| Self::Merge(Box::new(job)))
-            }
+            DiskFileJob::Merge => MergeJob::begin(files, &plan, checkpoint, seeds)
+                .map(|job| Self::Merge(Box::new(job))),
             // Snapshots and reopening are no jobs: the control thread carries them out.
             DiskFileJob::Compact | DiskFileJob::Snapshot(_) | DiskFileJob::Reopen => {
-                CopyJob::compact(files, &plan, left, seeds).map(|job| Self::Copy(Box::new(job)))
+                CopyJob::compact(files, &plan, checkpoint, seeds)
+                    .map(|job| Self::Copy(Box::new(job)))
             }
         })
     }
@@ -110,11 +110,11 @@ impl Job {
         verb: &DiskFileJob,
         work: &ImageTask,
         files: &Arc<dyn StoreFiles>,
-        left: &Checkpoint,
+        checkpoint: &Checkpoint,
     ) -> Result<Self, DiskError> {
         let is_busy =
             |error: &DiskError| matches!(*error.fault, DiskFault::Store(StoreFault::InUse { .. }));
-        let begin = || Self::begin(verb, work, files, Some(left));
+        let begin = || Self::begin(verb, work, files, Some(checkpoint));
         until_unlocked(Instant::now() + LEFT_LOCKS_MAX, is_busy, begin)
     }
 
@@ -126,7 +126,7 @@ impl Job {
         }
     }
 
-    fn done(self) -> Done {
+    fn into_done(self) -> Done {
         match self {
             Self::Check(job) => Done::Checked(job.into_report()),
             Self::Copy(_) => Done::Copied,
@@ -135,7 +135,7 @@ impl Job {
     }
 }
 
-/// Executes a job until it completes, fails, is cancelled, or the daemon stops. `left`: the
+/// Executes a job until it completes, fails, is cancelled, or the daemon stops. `checkpoint`: the
 /// checkpoint to resume from. `report` is called with a checkpoint every [`CHECKPOINT_EVERY`] and
 /// when the daemon stops. While the store is full, the job is suspended if the disk's `on_full` is
 /// `wait`.
@@ -144,58 +144,58 @@ impl Job {
 /// [`NotDone::Failed`] after the effects of the job were undone; [`NotDone::Interrupted`] if the daemon
 /// stops.
 pub(super) fn run(
-    (verb, left): (&DiskFileJob, Option<&Checkpoint>),
+    (verb, checkpoint): (&DiskFileJob, Option<&Checkpoint>),
     work: &ImageTask,
     operation: &OperationHandle,
     stop: &AtomicBool,
     mut save: impl FnMut(Option<Checkpoint>),
 ) -> Result<Done, NotDone> {
     let hold_up = RetryHold { verb, work, operation, stop };
-    let mut job = begin(left, &hold_up)?;
+    let mut job = begin(checkpoint, &hold_up)?;
     let (mut checkpoint_at, mut progress) = (Instant::now(), None);
     loop {
         operation.check_cancelled()?;
-        let is_left = stop.load(Ordering::Acquire);
-        if is_left || checkpoint_at.elapsed() >= CHECKPOINT_EVERY {
+        let is_stopping = stop.load(Ordering::Acquire);
+        if is_stopping || checkpoint_at.elapsed() >= CHECKPOINT_EVERY {
             match job.as_dyn().checkpoint(work.now_unix_s()) {
                 Ok(checkpoint) => save(checkpoint),
                 // The previous checkpoint remains valid.
                 Err(error) if hold_up.is_for(&error) => {}
-                Err(error) => return Err(work.failed(&error).into()),
+                Err(error) => return Err(work.to_api_error(&error).into()),
             }
             checkpoint_at = Instant::now();
         }
-        if is_left {
+        if is_stopping {
             job.as_dyn().leave();
             return Err(NotDone::Interrupted);
         }
         match job.as_dyn().step() {
-            Ok(JobProgress { is_done: true, .. }) => return Ok(job.done()),
+            Ok(JobProgress { is_done: true, .. }) => return Ok(job.into_done()),
             Ok(now) => {
                 show(operation, verb.verb(), now);
                 progress = Some(now);
             }
             Err(error) if hold_up.is_for(&error) => hold_up.wait(progress),
-            Err(error) => return Err(work.failed(&error).into()),
+            Err(error) => return Err(work.to_api_error(&error).into()),
         }
     }
 }
 
-fn begin(left: Option<&Checkpoint>, hold_up: &RetryHold<'_>) -> Result<Job, NotDone> {
+fn begin(checkpoint: Option<&Checkpoint>, hold_up: &RetryHold<'_>) -> Result<Job, NotDone> {
     let RetryHold { verb, work, operation, stop } = *hold_up;
-    let files = match left {
+    let files = match checkpoint {
         Some(_) => wait_for_store(work, operation, stop)?,
         None => work.files()?,
     };
     loop {
-        let begun = match left {
-            Some(left) => Job::resume(verb, work, &files, left),
+        let started = match checkpoint {
+            Some(checkpoint) => Job::resume(verb, work, &files, checkpoint),
             None => Job::begin(verb, work, &files, None),
         };
-        match begun {
+        match started {
             Ok(job) => return Ok(job),
             Err(error) if hold_up.is_for(&error) => hold_up.wait(None),
-            Err(error) => return Err(work.failed(&error).into()),
+            Err(error) => return Err(work.to_api_error(&error).into()),
         }
         operation.check_cancelled()?;
         if stop.load(Ordering::Acquire) {
@@ -220,13 +220,13 @@ impl RetryHold<'_> {
 
     /// Blocks until the next attempt is due, or the job is cancelled or stopped.
     fn wait(&self, progress: Option<JobProgress>) {
-        let (done, total) = progress.map_or((0, 1), in_mib);
+        let (done_mib, total) = progress.map_or((0, 1), in_mib);
         let (verb, store) = (self.verb.verb(), &self.work.required.config.store);
         let text = format!(
             "{verb}: store {store} is full; free space on it, then the operation continues \
-             ({done} of {total} MiB)"
+             ({done_mib} of {total} MiB)"
         );
-        self.operation.progress(done, total, &text);
+        self.operation.progress(done_mib, total, &text);
         let until = Instant::now() + FULL_RETRY_EVERY;
         while Instant::now() < until
             && !self.operation.is_cancelled()
@@ -277,12 +277,12 @@ fn converted(plan: &DiskPlan, request: &ConvertDiskRequest) -> DiskPlan {
 }
 
 fn show(operation: &OperationHandle, verb: &str, progress: JobProgress) {
-    let (done, total) = in_mib(progress);
-    let text = format!("{verb}: {done} of {total} MiB");
-    operation.progress(done.min(total), total, &text);
+    let (done_mib, total) = in_mib(progress);
+    let text = format!("{verb}: {done_mib} of {total} MiB");
+    operation.progress(done_mib.min(total), total, &text);
 }
 
 fn in_mib(progress: JobProgress) -> (usize, usize) {
-    let of = |bytes: u64| usize::try_from(bytes / MIB).unwrap_or(usize::MAX);
-    (of(progress.done_bytes), of(progress.total_bytes.next_multiple_of(MIB)).max(1))
+    let mib = |bytes: u64| usize::try_from(bytes / MIB).unwrap_or(usize::MAX);
+    (mib(progress.done_bytes), mib(progress.total_bytes.next_multiple_of(MIB)).max(1))
 }

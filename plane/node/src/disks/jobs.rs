@@ -20,7 +20,7 @@ pub(crate) struct RunningJob {
     /// Persistent record of the job.
     unfinished: JobRecord,
     line: Arc<JobState>,
-    ended: Receiver<Ended>,
+    end_receiver: Receiver<Ended>,
 }
 
 struct Ended {

@@ -141,8 +141,8 @@ fn a_long_job_leaves_room_for_changes_and_is_cancelled() {
     assert_eq!(harness.node.operation(operation.id).unwrap().state, OperationState::Running);
 
     harness.node.cancel_operation(operation.id);
-    let ended = harness.node.wait_operation(operation.id, DEADLINE).unwrap();
-    assert_eq!(ended.state, OperationState::Cancelled);
+    let operation = harness.node.wait_operation(operation.id, DEADLINE).unwrap();
+    assert_eq!(operation.state, OperationState::Cancelled);
     assert_eq!(harness.disks.files(DISK_STORE), ["data.vhdx"], "what was begun is gone");
     assert!(is_ready(&harness));
 }
@@ -152,7 +152,7 @@ fn a_snapshot_is_taken_in_service_and_merged_again() {
     let harness = harness();
     harness.disks.connect(true);
     run_well(&harness, snapshot("one.vhdx"));
-    assert_eq!(harness.disks.served(), (1, 1), "it was never out of service");
+    assert_eq!(harness.disks.served_counts(), (1, 1), "it was never out of service");
     run_well(&harness, snapshot("two.vhdx"));
     let disk = harness.node.config().disks.remove(0);
     assert_eq!(disk.kind, Some(DiskKind::Differencing));
@@ -177,17 +177,17 @@ fn a_host_file_of_before_a_snapshot_does_not_revert_the_disk() {
     let harness = harness();
     run_well(&harness, snapshot("one.vhdx"));
     run_well(&harness, snapshot("two.vhdx"));
-    let taken = harness.node.config();
-    let refused = harness.node.submit(Edit::Apply(Box::new(config()))).unwrap_err();
-    assert_eq!(refused[0].code, ErrorCode::Conflict, "{refused:?}");
-    assert!(refused[0].message.contains("suimon disk merge data"), "{refused:?}");
-    assert_eq!(harness.node.config(), taken);
-    harness.apply_ok(&taken);
+    let snapshot_config = harness.node.config();
+    let errors = harness.node.submit(Edit::Apply(Box::new(config()))).unwrap_err();
+    assert_eq!(errors[0].code, ErrorCode::Conflict, "{errors:?}");
+    assert!(errors[0].message.contains("suimon disk merge data"), "{errors:?}");
+    assert_eq!(harness.node.config(), snapshot_config);
+    harness.apply_ok(&snapshot_config);
     // The state as of the first snapshot is readable if the disk is read-only.
     let mut past = config();
     past.disks[0].read_only = true;
     harness.apply_ok(&past);
-    harness.apply_ok(&taken);
+    harness.apply_ok(&snapshot_config);
     let force = ChangeOptions { force: true, ..ChangeOptions::default() };
     let edit = || Edit::Apply(Box::new(config()));
     assert!(harness.node.submit_with(edit(), force).is_err(), "--force is for minimums");
@@ -247,8 +247,8 @@ fn a_disk_with_as_many_files_as_it_may_have_works_and_is_merged() {
     assert_eq!(layers(), Some(64));
     harness.wait_events(EventKind::DiskHasManyLayers.id(), 64 - 48 + 1);
     let before = harness.node.config();
-    let refused = begin(&harness, snapshot("more.vhdx")).unwrap_err();
-    assert!(refused.message.contains("suimon disk merge data"), "{refused}");
+    let error = begin(&harness, snapshot("more.vhdx")).unwrap_err();
+    assert!(error.message.contains("suimon disk merge data"), "{error}");
     assert_eq!(harness.node.config(), before);
     assert_eq!(harness.disks.files(DISK_STORE).len(), 64);
     let harness = kill(harness);
@@ -279,10 +279,10 @@ fn a_crash_during_a_snapshot_or_a_merge_leaves_one_of_two_states() {
                     harness.node.wait_operation(operation.id, DEADLINE);
                 }
                 let harness = kill(harness);
-                let what = format!("merge {is_merge}, commit {nth}, after {after}");
+                let case = format!("merge {is_merge}, commit {nth}, after {after}");
                 // An interrupted merge is resumed from its record.
                 harness.node.resume_disk_jobs();
-                wait_until(&what, || {
+                wait_until(&case, || {
                     is_ready(&harness) && harness.store.keys("disk_work").is_empty()
                 });
                 let disk = harness.node.config().disks.remove(0);
@@ -290,9 +290,9 @@ fn a_crash_during_a_snapshot_or_a_merge_leaves_one_of_two_states() {
                     Some(_) => &["data.vhdx", "one.vhdx"],
                     None => &["data.vhdx"],
                 };
-                assert_eq!(harness.disks.files(DISK_STORE), files, "{what}");
-                assert_eq!(harness.store.keys("doomed"), Vec::<String>::new(), "{what}");
-                assert_eq!(harness.store.keys("desired"), ["current"], "{what}");
+                assert_eq!(harness.disks.files(DISK_STORE), files, "{case}");
+                assert_eq!(harness.store.keys("doomed"), Vec::<String>::new(), "{case}");
+                assert_eq!(harness.store.keys("desired"), ["current"], "{case}");
             }
         }
     }

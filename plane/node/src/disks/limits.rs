@@ -35,26 +35,29 @@ fn required(
     store: &StoreConfig,
     measured: &MeasuredStores,
 ) -> PublishedStore {
-    let on_it = config.disks.iter().filter(|disk| disk.store == store.name);
+    let disks_on_store = config.disks.iter().filter(|disk| disk.store == store.name);
     let is_shared = shared_stores(config).contains_key(&store.name);
     let covered = is_shared.then(|| disks.effective_minimums(&store.name));
     let assigned = |disk: &DiskConfig| {
         let policy = disk.qos_policy.as_ref();
-        let policy = policy.and_then(|name| config.qos_policies.iter().find(|of| of.name == *name));
+        let policy = policy.and_then(|name| {
+            config.qos_policies.iter().find(|qos_policy| qos_policy.name == *name)
+        });
         let qos = policy.map_or(disk.qos, QosPolicyConfig::limits);
-        let own =
+        let own_limits =
             |covered| LimitsSource::Own(as_covered(limits(&qos), covered, &of_disk(&disk.name)));
         let assignment = match (policy, &covered) {
             (Some(policy), Some(covered)) if policy.kind == QosPolicyKind::Dedicated => {
-                own(covered)
+                own_limits(covered)
             }
             (Some(policy), _) => LimitsSource::Policy(disks.policy_id(&policy.name)),
-            (None, Some(covered)) => own(covered),
+            (None, Some(covered)) => own_limits(covered),
             (None, None) => LimitsSource::Own(limits(&qos)),
         };
         (disks.disk_id(&disk.name), assignment)
     };
-    let used: BTreeSet<&Name> = on_it.clone().filter_map(|disk| disk.qos_policy.as_ref()).collect();
+    let used: BTreeSet<&Name> =
+        disks_on_store.clone().filter_map(|disk| disk.qos_policy.as_ref()).collect();
     let policies = config.qos_policies.iter().filter(|policy| used.contains(&policy.name));
     let spanning = policies.clone().filter(|policy| is_shared && policy.spans_nodes());
     PublishedStore {
@@ -62,7 +65,7 @@ fn required(
         spec: Some(store_spec(store)),
         capacity: capacity(store, measured),
         latency: measured_latency(store, measured),
-        disks: on_it.map(assigned).collect(),
+        disks: disks_on_store.map(assigned).collect(),
         policies: policies
             .map(|policy| {
                 let mut spec = policy_spec(policy);
@@ -77,32 +80,37 @@ fn required(
 }
 
 /// Returns `limits` with the minimum reduced to the one that is in effect in the cluster.
-fn as_covered(limits: Limits, covered: &Minimums, who: &str) -> Limits {
-    let most = covered.get(who).copied().unwrap_or_default();
-    let min_iops = limits.min_iops.and_then(|min| Iops::new(min.per_second().min(most)));
+fn as_covered(limits: Limits, covered: &Minimums, key: &str) -> Limits {
+    let covered_iops = covered.get(key).copied().unwrap_or_default();
+    let min_iops = limits.min_iops.and_then(|min| Iops::new(min.per_second().min(covered_iops)));
     Limits { min_iops, ..limits }
 }
 
 /// Returns the proposals that change the settings from those published to the required ones. With
 /// `removes`, settings that are not required are removed; false while their disks may still be in
 /// service.
-fn proposals(published: &PublishedStore, wanted: &PublishedStore, removes: bool) -> Vec<Proposal> {
+fn proposals(
+    published: &PublishedStore,
+    required: &PublishedStore,
+    removes: bool,
+) -> Vec<Proposal> {
     let mut proposals = Vec::new();
-    for (policy, spec) in &wanted.policies {
+    for (policy, spec) in &required.policies {
         if published.policies.get(policy) != Some(spec) {
             proposals.push(Proposal::Policy(*policy, *spec));
         }
     }
-    for (disk, assignment) in &wanted.disks {
+    for (disk, assignment) in &required.disks {
         if published.disks.get(disk) != Some(assignment) {
             proposals.push(Proposal::Disk(*disk, *assignment));
         }
     }
     if removes {
-        let gone = published.disks.keys().filter(|disk| !wanted.disks.contains_key(disk));
-        proposals.extend(gone.map(|disk| Proposal::RemoveDisk(*disk)));
-        let gone = published.policies.keys().filter(|policy| !wanted.policies.contains_key(policy));
-        proposals.extend(gone.map(|policy| Proposal::RemovePolicy(*policy)));
+        let removed = published.disks.keys().filter(|disk| !required.disks.contains_key(disk));
+        proposals.extend(removed.map(|disk| Proposal::RemoveDisk(*disk)));
+        let removed =
+            published.policies.keys().filter(|policy| !required.policies.contains_key(policy));
+        proposals.extend(removed.map(|policy| Proposal::RemovePolicy(*policy)));
     }
     proposals
 }
@@ -121,10 +129,10 @@ pub(crate) fn overcommitted(
     let mut errors = Vec::new();
     for (store, promises) in all_reservations(to, measured) {
         let name = &store.name;
-        let was = before.get(name);
-        let is_more = was.is_none_or(|was| {
-            promises.minimums_iops > was.minimums_iops
-                || promises.admissible_iops() < was.admissible_iops()
+        let previous = before.get(name);
+        let is_more = previous.is_none_or(|previous| {
+            promises.minimums_iops > previous.minimums_iops
+                || promises.admissible_iops() < previous.admissible_iops()
         });
         if promises.fit() || !is_more || promises.minimums_iops == 0 {
             continue;
@@ -140,17 +148,18 @@ pub(crate) fn store_reservations(
     config: &HostConfig,
     measured: &MeasuredStores,
 ) -> Vec<StoreReservations> {
-    let all = all_reservations(config, measured).into_iter();
-    all.map(|(store, promises)| StoreReservations {
-        store: store.name.clone(),
-        minimums: promises.minimums,
-        minimums_iops: promises.minimums_iops,
-        capacity_iops: promises.capacity.iops(),
-        reservable_iops: promises.admissible_iops(),
-        fits: promises.fit(),
-        text: if promises.fit() { promises.to_string() } else { refusal(store, promises) },
-    })
-    .collect()
+    let reservations = all_reservations(config, measured).into_iter();
+    reservations
+        .map(|(store, promises)| StoreReservations {
+            store: store.name.clone(),
+            minimums: promises.minimums,
+            minimums_iops: promises.minimums_iops,
+            capacity_iops: promises.capacity.iops(),
+            reservable_iops: promises.admissible_iops(),
+            fits: promises.fit(),
+            text: if promises.fit() { promises.to_string() } else { refusal(store, promises) },
+        })
+        .collect()
 }
 
 /// Returns the error text for minimums that exceed the capacity, with the remedy.
@@ -172,21 +181,22 @@ fn all_reservations<'a>(
     let numbers: BTreeMap<&Name, u32> =
         config.qos_policies.iter().map(|policy| &policy.name).zip(0..).collect();
     let of_store = |store: &'a StoreConfig| {
-        let mut of = Store::new(capacity(store, measured));
+        let mut scheduler_store = Store::new(capacity(store, measured));
         let policies = config.qos_policies.iter().zip(0..);
         let policies =
             policies.map(|(policy, id)| Proposal::Policy(PolicyId(id), policy_spec(policy)));
         let disks = config.disks.iter().zip(0..).filter(|(disk, _)| disk.store == store.name);
         let disks = disks.map(|(disk, id)| {
             let policy = disk.qos_policy.as_ref().and_then(|policy| numbers.get(policy));
-            let own = || LimitsSource::Own(limits(&disk.qos));
-            let assignment = policy.map_or_else(own, |id| LimitsSource::Policy(PolicyId(*id)));
+            let own_limits = || LimitsSource::Own(limits(&disk.qos));
+            let assignment =
+                policy.map_or_else(own_limits, |id| LimitsSource::Policy(PolicyId(*id)));
             Proposal::Disk(DiskId(id), assignment)
         });
         let proposals: Vec<Proposal> = policies.chain(disks).collect();
         // Validation has rejected contradictory limits.
-        let _ = of.propose(&proposals, true);
-        (store, of.admitted())
+        let _ = scheduler_store.propose(&proposals, true);
+        (store, scheduler_store.admitted())
     };
     config.stores.iter().map(of_store).collect()
 }

@@ -16,7 +16,7 @@ use super::opening::fault_code;
 use crate::shared::Shared;
 
 /// Converts the result of a measurement to the API type.
-pub(super) fn found(
+pub(super) fn to_measurement(
     shared: &Shared,
     store: &StoreConfig,
     seconds: u64,
@@ -40,14 +40,16 @@ pub(super) fn found(
         patterns: patterns.collect(),
         file_bytes: measured.file_bytes,
         direct: measured.is_direct,
-        others_iops: shared.store(store.name.as_str()).map_or(0, |of| of.delivered_iops),
+        others_iops: shared
+            .store(store.name.as_str())
+            .map_or(0, |store_status| store_status.delivered_iops),
     }
 }
 
 /// Returns the lines of a measurement's report.
-pub(super) fn report_lines(store: &StoreConfig, found: &StoreMeasurement) -> Vec<String> {
+pub(super) fn report_lines(store: &StoreConfig, measurement: &StoreMeasurement) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for figure in &found.patterns {
+    for figure in &measurement.patterns {
         lines.push(format!(
             "{}: {} IOPS with {} in flight; median latency {} µs, 99th percentile {} µs",
             figure.pattern.word(),
@@ -57,29 +59,29 @@ pub(super) fn report_lines(store: &StoreConfig, found: &StoreMeasurement) -> Vec
             figure.latency_ns_p99 / 1000
         ));
     }
-    if found.patterns.len() == 1 {
+    if measurement.patterns.len() == 1 {
         lines.push(
             "block devices are measured without writes, so the write latency is unknown".into(),
         );
     }
-    if !found.direct {
+    if !measurement.direct {
         lines.push(
             "requests went through the page cache, because the store does not support direct I/O"
                 .into(),
         );
     }
-    if found.others_iops > 0 {
+    if measurement.others_iops > 0 {
         lines.push(format!(
             "disks of the store used {} IOPS during the measurement: the results are what they \
              left",
-            found.others_iops
+            measurement.others_iops
         ));
     }
-    let may = u128::from(found.iops) * u128::from(MINIMUMS_PERCENT_MAX) / 100;
+    let permitted_iops = u128::from(measurement.iops) * u128::from(MINIMUMS_PERCENT_MAX) / 100;
     lines.push(format!(
         "the capacity of the store is {} IOPS, the lowest of these results; minimums of up to \
-         {may} IOPS are permitted",
-        found.iops
+         {permitted_iops} IOPS are permitted",
+        measurement.iops
     ));
     if store.capacity_iops != Some(StoreCapacity::MEASURED) {
         lines.push(format!(
@@ -94,7 +96,7 @@ pub(super) fn report_lines(store: &StoreConfig, found: &StoreMeasurement) -> Vec
 pub(super) fn measure_error(store: &Name, error: &MeasureError) -> ApiError {
     let code = match error {
         MeasureError::Store(StoreFileError { fault, .. }) => store_code(fault),
-        MeasureError::WorkerEnded(left) => match left.fault.as_ref() {
+        MeasureError::WorkerEnded(worker_end) => match worker_end.fault.as_ref() {
             DiskFault::Store(fault) => store_code(fault),
             _ => ErrorCode::HostError,
         },

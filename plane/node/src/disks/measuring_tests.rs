@@ -43,8 +43,8 @@ fn harness(keys: &str) -> Harness {
     harness
 }
 
-fn begin(harness: &Harness, beside: bool) -> Result<Operation, ApiError> {
-    let request = MeasureStoreRequest { seconds: 1, beside };
+fn begin(harness: &Harness, during_service: bool) -> Result<Operation, ApiError> {
+    let request = MeasureStoreRequest { seconds: 1, beside: during_service };
     harness.node.measure_store(&name("fast"), request)
 }
 
@@ -82,8 +82,9 @@ fn what_was_measured_is_promised_of_and_survives_a_restart() {
     let store = measure_well(&harness);
     let measured = store.measured.unwrap();
     let patterns: Vec<_> = measured.patterns.iter().map(|figure| figure.pattern).collect();
-    let all = [StorePattern::RandomRead, StorePattern::RandomWrite, StorePattern::RandomMixed];
-    assert_eq!(patterns, all);
+    let patterns_measured =
+        [StorePattern::RandomRead, StorePattern::RandomWrite, StorePattern::RandomMixed];
+    assert_eq!(patterns, patterns_measured);
     assert_eq!(Some(measured.iops), measured.patterns.iter().map(|figure| figure.iops).min());
     assert_eq!(store.capacity_iops, Some(measured.iops));
     assert_eq!(store.capacity_source, Some(CapacitySource::Measured));
@@ -95,14 +96,14 @@ fn what_was_measured_is_promised_of_and_survives_a_restart() {
     // The daemon is killed; the next one loads the measurement.
     let (state, devices, disks) = harness.kill_with_disks();
     let harness = Harness::with_disks(state, devices, disks);
-    let again = harness.node.store("fast").unwrap();
-    assert_eq!(again.measured, Some(measured.clone()));
+    let repeated = harness.node.store("fast").unwrap();
+    assert_eq!(repeated.measured, Some(measured.clone()));
     assert_eq!(harness.disks.negotiated_features()[0].capacity.iops(), Some(measured.iops));
-    let most = measured.iops * 9 / 10;
-    promise(&harness, most, false).unwrap();
-    let error = promise(&harness, most + 1, false).unwrap_err().remove(0);
+    let max_iops = measured.iops * 9 / 10;
+    promise(&harness, max_iops, false).unwrap();
+    let error = promise(&harness, max_iops + 1, false).unwrap_err().remove(0);
     assert!(error.message.contains(&format!("{} IOPS (measured)", measured.iops)), "{error}");
-    promise(&harness, most + 1, true).unwrap();
+    promise(&harness, max_iops + 1, true).unwrap();
 }
 
 #[test]
@@ -143,7 +144,7 @@ fn what_is_used_is_not_measured_unless_it_is_asked_for() {
         step.is_some_and(|step| step.contains("MiB") || step.contains("random"))
     });
     assert_eq!(begin(&harness, true).unwrap_err().code, ErrorCode::Conflict);
-    assert_eq!(harness.disks.served(), (1, 1));
+    assert_eq!(harness.disks.served_counts(), (1, 1));
     let errors = harness.node.submit(Edit::Apply(Box::default())).unwrap_err();
     assert!(errors.iter().any(|error| error.code == ErrorCode::Conflict), "{errors:?}");
     promise(&harness, 5, true).unwrap();
@@ -177,12 +178,12 @@ fn cancelled_or_stopped_it_leaves_nothing() {
 #[test]
 fn what_stands_against_it_is_told_and_nothing_is_changed() {
     let harness = harness(MEASURED);
-    let of = |store: &str, seconds| {
+    let measure_disk = |store: &str, seconds| {
         harness.node.measure_store(&name(store), MeasureStoreRequest { seconds, beside: false })
     };
-    assert_eq!(of("none", 1).unwrap_err().code, ErrorCode::NotFound);
+    assert_eq!(measure_disk("none", 1).unwrap_err().code, ErrorCode::NotFound);
     for seconds in [0, 601] {
-        let error = of("fast", seconds).unwrap_err();
+        let error = measure_disk("fast", seconds).unwrap_err();
         assert_eq!(error.field.as_deref(), Some("seconds"), "{error}");
     }
     let files = harness.disks.store(STORE);
@@ -205,8 +206,8 @@ fn what_stands_against_it_is_told_and_nothing_is_changed() {
 #[test]
 fn an_estimate_is_shown_with_its_age_and_too_little_is_an_event() {
     let harness = harness("capability_iops = 1000");
-    let at = Time::from_ns(5_000_000_000);
-    let estimate = CapacityEstimate { iops: 640, at };
+    let measured_at = Time::from_ns(5_000_000_000);
+    let estimate = CapacityEstimate { iops: 640, at: measured_at };
     let status = suimon_storage::WorkerStoreStatus {
         role: StoreRole::Sole,
         waiting: 0,
@@ -220,13 +221,13 @@ fn an_estimate_is_shown_with_its_age_and_too_little_is_an_event() {
         store: StoreId(0),
         worker: WorkerId(0),
         status,
-        at: at + Duration::from_millis(1500),
+        at: measured_at + Duration::from_millis(1500),
         flows: Vec::new(),
         is_current: true,
     };
     harness.disks.set_views(vec![view]);
-    let shown = harness.node.store("fast").unwrap().estimate.unwrap();
-    assert_eq!((shown.iops, shown.age_ms), (640, 1500));
+    let estimate = harness.node.store("fast").unwrap().estimate.unwrap();
+    assert_eq!((estimate.iops, estimate.age_ms), (640, 1500));
     // The estimate is informational: admission control uses the declared capacity.
     promise(&harness, 900, false).unwrap();
 
@@ -239,13 +240,14 @@ fn an_estimate_is_shown_with_its_age_and_too_little_is_an_event() {
     let event = StoreEvent::CapacityLow(low);
     harness.disks.report(PlaneNotice::Qos { store: StoreId(0), event });
     wait_until("an event", || !harness.events(EventKind::CapabilityLow.id()).is_empty());
-    let told = &harness.wait_event(EventKind::CapabilityLow.id());
+    let event = &harness.wait_event(EventKind::CapabilityLow.id());
     assert_eq!(
-        (told.subject.as_str(), told.fields["needed_iops"].as_str()),
+        (event.subject.as_str(), event.fields["needed_iops"].as_str()),
         ("store/fast", "1000")
     );
-    let lasted = Duration::from_secs(90);
-    let event = StoreEvent::CapacitySufficient { lasted, estimate_iops: 1100, needed_iops: 1000 };
+    let duration = Duration::from_secs(90);
+    let event =
+        StoreEvent::CapacitySufficient { lasted: duration, estimate_iops: 1100, needed_iops: 1000 };
     harness.disks.report(PlaneNotice::Qos { store: StoreId(0), event });
     wait_until("its end", || !harness.events(EventKind::CapabilityEnough.id()).is_empty());
 }

@@ -40,7 +40,7 @@ impl MirrorMark {
     fn new(
         shared: &Arc<Shared>,
         disk: &Name,
-        way: Moving,
+        mode: Moving,
     ) -> Result<(Self, DiskGeometry), ApiError> {
         let entry = shared.disks.find(disk).ok_or_else(|| not_found(ResourceKind::Disk, disk))?;
         check_idle(&entry)?;
@@ -54,7 +54,7 @@ impl MirrorMark {
                     return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
                 }
             };
-            if way == Moving::CopyIn && state.required.config.read_only {
+            if mode == Moving::CopyIn && state.required.config.read_only {
                 let text = "the disk is read-only and cannot be the destination of a copy";
                 return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
             }
@@ -63,15 +63,15 @@ impl MirrorMark {
                 let text = "another job on the disk is in progress; retry when it has ended";
                 return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
             }
-            state.moving = Some(way);
+            state.moving = Some(mode);
             shape
         };
         Ok((Self { shared: Arc::clone(shared), entry, is_begun: false }, shape))
     }
 
     fn begin(&mut self, dirty: Option<Arc<DirtyMap>>) -> Result<(), ApiError> {
-        let begun = self.plane().begin_mirror(self.entry.id, dirty);
-        begun.map_err(|error| plane_error(&self.entry, &error))?;
+        let result = self.plane().begin_mirror(self.entry.id, dirty);
+        result.map_err(|error| plane_error(&self.entry, &error))?;
         self.is_begun = true;
         Ok(())
     }
@@ -143,8 +143,8 @@ impl DiskExports for MirrorExport {
     }
 
     fn attach(&self, _name: &str, queue: Box<dyn DiskQueue>) -> Result<(), String> {
-        let is_over = self.is_over.lock().unwrap_or_else(PoisonError::into_inner);
-        if *is_over {
+        let is_ended = self.is_over.lock().unwrap_or_else(PoisonError::into_inner);
+        if *is_ended {
             return Err("mirror of a disk ended".to_owned());
         }
         self.plane.attach_mirror(self.disk, queue).map_err(|error| error.to_string())
@@ -177,13 +177,13 @@ impl ServedDisk {
     ) -> Result<Self, ApiError> {
         let (mut marked, shape) = MirrorMark::new(shared, disk, Moving::CopyIn)?;
         let stream = UnixStream::from(stream);
-        let own = stream.try_clone().map_err(|error| host_error(&marked.entry, &error))?;
+        let stream_copy = stream.try_clone().map_err(|error| host_error(&marked.entry, &error))?;
         marked.begin(None)?;
         let offer = MirrorExport::new(&marked, shape, false);
         let devices = &marked.shared.disks.parts.devices;
-        let served = devices.serve_nbd(stream.into(), "another node", offer.clone());
-        served.map_err(|error| marked.device_error(error))?;
-        Ok(Self { marked, offer, stream: own })
+        let result = devices.serve_nbd(stream.into(), "another node", offer.clone());
+        result.map_err(|error| marked.device_error(error))?;
+        Ok(Self { marked, offer, stream: stream_copy })
     }
 
     /// Closes the connection and blocks until none of its requests is in flight. Nothing writes to
@@ -252,18 +252,19 @@ impl DiskMirror {
         stream: OwnedFd,
         dirty: Arc<DirtyMap>,
     ) -> Result<Mirror, ApiError> {
-        let (inside, ours) =
+        let (served_stream, client_stream) =
             UnixStream::pair().map_err(|error| host_error(&marked.entry, &error))?;
         let devices = &marked.shared.disks.parts.devices;
         let connect = |stream: OwnedFd, writes: bool| {
             let connected = devices.connect_nbd(stream, marked.entry.name.as_str(), writes);
             connected.map_err(|error| marked.device_error(error))
         };
-        let served = devices.serve_nbd(inside.into(), "the copy of the other node", offer.clone());
-        served.map_err(|error| marked.device_error(error))?;
-        let own: Box<dyn DiskClient> = connect(ours.into(), false)?;
+        let result =
+            devices.serve_nbd(served_stream.into(), "the copy of the other node", offer.clone());
+        result.map_err(|error| marked.device_error(error))?;
+        let local_client: Box<dyn DiskClient> = connect(client_stream.into(), false)?;
         let copy = connect(stream, true)?;
-        let mirror = Mirror::start(own, copy, dirty);
+        let mirror = Mirror::start(local_client, copy, dirty);
         mirror.map_err(|error| mirror_error(&marked.entry, &error))
     }
 

@@ -53,23 +53,23 @@ fn serve(harness: &Harness) -> Result<ServedDisk, ApiError> {
 }
 
 /// Asserts that all other operations on the disk are rejected with this reason.
-fn assert_kept(harness: &Harness, why: &str) {
+fn assert_kept(harness: &Harness, reason: &str) {
     let snapshot = suimon_contract::SnapshotDiskRequest { file: "next.vhdx".parse().unwrap() };
     for work in [DiskFileJob::Snapshot(snapshot), DiskFileJob::Check, DiskFileJob::Compact] {
         let error = harness.node.start_disk_job(&name("data"), work).unwrap_err();
         assert_eq!(error.code, ErrorCode::Conflict, "{error}");
-        assert!(error.to_string().contains(why), "{error}");
+        assert!(error.to_string().contains(reason), "{error}");
     }
     let mut larger = config();
     larger.disks[0].size_bytes = Some(ByteSize::new(2 * SIZE));
-    let mut without = config();
-    without.disks.remove(0);
-    for changed in [larger, without] {
-        let refused = harness.node.submit(Edit::Apply(Box::new(changed))).unwrap_err();
-        assert!(refused.iter().any(|error| error.to_string().contains(why)), "{refused:?}");
+    let mut removed = config();
+    removed.disks.remove(0);
+    for changed in [larger, removed] {
+        let errors = harness.node.submit(Edit::Apply(Box::new(changed))).unwrap_err();
+        assert!(errors.iter().any(|error| error.to_string().contains(reason)), "{errors:?}");
     }
     for error in [mirror(harness).err().unwrap(), serve(harness).err().unwrap()] {
-        assert!(error.to_string().contains(why), "{error}");
+        assert!(error.to_string().contains(reason), "{error}");
     }
 }
 
@@ -81,10 +81,10 @@ fn nothing_else_is_done_to_a_disk_that_is_copied() {
     wait_until("the first pass", || copied.progress().has_copied_all);
     copied.finish(Instant::now() + DEADLINE).unwrap();
     drop(copied);
-    let served = serve(&harness).unwrap();
+    let served_disk = serve(&harness).unwrap();
     assert_kept(&harness, "is migrating from another node");
-    served.end().unwrap();
-    drop(served);
+    served_disk.end().unwrap();
+    drop(served_disk);
     assert_eq!(harness.disks.copied(), 0);
     let operation = harness.node.start_disk_job(&name("data"), DiskFileJob::Check).unwrap();
     let operation = harness.node.wait_operation(operation.id, DEADLINE).unwrap();
@@ -115,14 +115,14 @@ fn a_disk_is_not_copied_that_cannot_be() {
 #[test]
 fn a_disk_whose_store_does_not_answer_is_not_free_of_writers() {
     let harness = harness();
-    let served = serve(&harness).unwrap();
+    let served_disk = serve(&harness).unwrap();
     harness.disks.stall(true);
-    assert_eq!(served.end().unwrap_err().code, ErrorCode::HostError);
+    assert_eq!(served_disk.end().unwrap_err().code, ErrorCode::HostError);
     harness.disks.stall(false);
-    served.end().unwrap();
+    served_disk.end().unwrap();
     let copied = mirror(&harness).err().unwrap();
     assert_eq!(copied.code, ErrorCode::Conflict, "{copied}");
-    drop(served);
+    drop(served_disk);
     let copied = mirror(&harness).unwrap();
     copied.finish(Instant::now() + DEADLINE).unwrap();
 }

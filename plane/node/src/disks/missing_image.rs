@@ -20,23 +20,23 @@ impl RequiredDisk {
 }
 
 /// Returns the error that the image file of a disk is missing and is not created.
-pub(super) fn missing_image(label: &str, wanted: &RequiredDisk) -> ApiError {
-    let path = wanted.image_path();
-    let (name, store) = (&wanted.config.name, &wanted.config.store);
+pub(super) fn missing_image(label: &str, required: &RequiredDisk) -> ApiError {
+    let path = required.image_path();
+    let (name, store) = (&required.config.name, &required.config.store);
     let text = format!(
         "the image file {} is missing, and is created only for a new disk. Mount the file system \
          of store {store}, or restore the file; the daemon then opens it. Instead, `suimon disk set \
          {name}` with `--create-image` creates {}",
         path.display(),
-        wanted.new_image()
+        required.new_image()
     );
     ApiError::new(ErrorCode::NotFound, text).about(label).field("file")
 }
 
 /// Returns the error that the image file of a disk is missing and cannot be created, because its size
 /// is unknown; `None` if the disk has a size or a parent.
-pub(super) fn unknown_size(label: &str, wanted: &RequiredDisk) -> Option<ApiError> {
-    let plan = wanted.plan();
+pub(super) fn unknown_size(label: &str, required: &RequiredDisk) -> Option<ApiError> {
+    let plan = required.plan();
     if plan.size.is_some() || plan.parent.is_some() {
         return None;
     }

@@ -57,7 +57,7 @@ fn with_data() -> Harness {
     harness.apply_ok(&host(stores()));
     write_pattern(&harness);
     harness.apply_ok(&two_disks());
-    assert_eq!(harness.disks.served().0, 2);
+    assert_eq!(harness.disks.served_counts().0, 2);
     harness
 }
 
@@ -91,8 +91,9 @@ fn has_pattern(harness: &Harness) -> bool {
 fn restarted_without(harness: Harness, missing: &[&str]) -> (Harness, MemoryFiles) {
     let (store, devices, disks) = harness.kill_with_disks();
     let files = disks.take_store(DISK_STORE);
-    let left = files.files().into_iter().filter(|(name, _)| !missing.contains(&name.as_str()));
-    disks.put_store(DISK_STORE, MemoryFiles::with_files(left));
+    let kept_files =
+        files.files().into_iter().filter(|(name, _)| !missing.contains(&name.as_str()));
+    disks.put_store(DISK_STORE, MemoryFiles::with_files(kept_files));
     (Harness::with_disks(store, devices, disks), files)
 }
 
@@ -149,8 +150,8 @@ fn a_missing_file_fails_its_disk_until_it_is_restored() {
         harness.wait_event(EventKind::DiskFailed.id());
         assert!(!harness.disks.files(DISK_STORE).contains(&missing.to_owned()));
 
-        let back = harness.disks.store(DISK_STORE);
-        let image = StoreFiles::create(&back, &file(missing), 512).unwrap();
+        let restored_store = harness.disks.store(DISK_STORE);
+        let image = StoreFiles::create(&restored_store, &file(missing), 512).unwrap();
         image.write_at(0, &files.files()[&file(missing)]).unwrap();
         drop(image);
         wait_until("the disk is in service", || state(&harness, disk) == StorageState::Ready);
@@ -171,7 +172,7 @@ fn a_store_that_is_mounted_later_is_found_and_its_mount_point_stays_empty() {
     assert_missing(&harness, "data", "/srv/fast/data.vhdx");
     let mount_point = harness.disks.store(DISK_STORE);
     harness.disks.put_store(DISK_STORE, files);
-    wait_until("the disks are in service", || harness.disks.served().0 == 2);
+    wait_until("the disks are in service", || harness.disks.served_counts().0 == 2);
     assert!(has_pattern(&harness));
     assert!(mount_point.files().is_empty());
 }
@@ -189,7 +190,7 @@ fn a_store_that_is_unmounted_in_service_leads_to_no_empty_image() {
     wait_until("the retry has failed", is_missing);
     assert!(harness.disks.files(DISK_STORE).is_empty());
     harness.disks.put_store(DISK_STORE, files);
-    wait_until("the disks are in service", || harness.disks.served().0 == 2);
+    wait_until("the disks are in service", || harness.disks.served_counts().0 == 2);
     assert!(has_pattern(&harness));
 }
 
@@ -237,7 +238,7 @@ fn another_path_of_a_store_must_contain_the_images() {
     let operation = submitted(&harness, edit, options);
     assert_refused(&operation, "disk/boot", "/srv/empty/boot.raw");
     assert!(harness.disks.files("/srv/empty").is_empty());
-    assert_eq!(harness.disks.served().0, 2);
+    assert_eq!(harness.disks.served_counts().0, 2);
 }
 
 #[test]
@@ -249,9 +250,9 @@ fn a_renamed_disk_is_not_new() {
     assert_refused(&harness.apply(&config), "disk/renamed", "/srv/fast/boot.raw");
     assert_eq!(harness.disks.files(DISK_STORE), ["data.vhdx"]);
     // A disk that was deleted before is new.
-    let mut without = config.clone();
-    without.disks.remove(0);
-    harness.apply_ok(&without);
+    let mut removed = config.clone();
+    removed.disks.remove(0);
+    harness.apply_ok(&removed);
     harness.apply_ok(&config);
     assert_eq!(harness.disks.files(DISK_STORE), ["boot.raw", "data.vhdx"]);
 }
@@ -271,10 +272,13 @@ fn a_failed_disk_gets_an_empty_image_on_request() {
     assert_eq!(harness.node.config(), two_disks());
     harness.wait_events(EventKind::DiskFileMade.id(), 3);
     // A disk in service is not changed.
-    let (served, revision) = (harness.disks.served(), harness.node.host_status().revision);
+    let (requests, revision) = (harness.disks.served_counts(), harness.node.host_status().revision);
     let operation = set(&harness, "boot", "{}", true);
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
-    assert_eq!((harness.disks.served(), harness.node.host_status().revision), (served, revision));
+    assert_eq!(
+        (harness.disks.served_counts(), harness.node.host_status().revision),
+        (requests, revision)
+    );
 }
 
 #[test]
@@ -329,7 +333,7 @@ fn a_new_disk_whose_store_is_missing_is_created_when_the_store_is_there() {
             harness = Harness::with_disks(store, devices, disks);
         }
         harness.disks.put_store(DISK_STORE, MemoryFiles::default());
-        wait_until("the disks are in service", || harness.disks.served().0 == 2);
+        wait_until("the disks are in service", || harness.disks.served_counts().0 == 2);
         harness.wait_events(EventKind::DiskFileMade.id(), 2);
         assert!(harness.store.keys(NEW_DISKS).is_empty());
         let (harness, _) = restarted_without(harness, &["boot.raw"]);
@@ -410,9 +414,9 @@ fn a_new_disk_is_not_in_service_before_its_record_is_deleted() {
         reason.is_some_and(|reason| reason.contains("the disk is full"))
     };
     wait_until("the retry has failed", is_refused);
-    assert_eq!(harness.disks.served(), (0, 0));
+    assert_eq!(harness.disks.served_counts(), (0, 0));
     harness.store.set_full(false);
-    wait_until("the disks are in service", || harness.disks.served().0 == 2);
+    wait_until("the disks are in service", || harness.disks.served_counts().0 == 2);
     assert!(harness.store.keys(NEW_DISKS).is_empty());
 }
 
@@ -486,7 +490,7 @@ fn an_attempt_uses_what_was_known_at_its_beginning() {
     assert!(unopened.error.message.contains("is missing") && !unopened.has_file);
     entry.set_new(false);
     let opened = later.open().ok().unwrap();
-    assert!(opened.made.is_some());
+    assert!(opened.created_file.is_some());
     opened.undo();
     assert_eq!(harness.disks.files(DISK_STORE), ["data.vhdx"]);
 }

@@ -76,8 +76,8 @@ fn host_limits(host: &HostSection) -> (NbdLimits, NbdLimits) {
 /// Returns the server for a VM's QEMU that emulates the disk's controller; `None` for other
 /// controllers. The socket is in the VM's directory, whose files belong to the VM's group. Only
 /// processes of that group and the daemon are admitted.
-fn emulated_spec(wanted: &RequiredDisk) -> Option<NbdServerSpec> {
-    let socket = wanted.emulated.clone()?;
+fn emulated_spec(required: &RequiredDisk) -> Option<NbdServerSpec> {
+    let socket = required.emulated.clone()?;
     Some(NbdServerSpec::Unix { socket, access: NbdUnixAccess::default() })
 }
 
@@ -87,23 +87,23 @@ fn addresses(nbd: Option<&DiskNbd>) -> Vec<NbdAddress> {
 
 impl Disks {
     /// Checks whether NBD servers can use their files: those of changed disks, or of all disks if
-    /// `all` is true. Returns one error per server.
+    /// `is_start` is true. Returns one error per server.
     pub(crate) fn check_servers(
         &self,
         from: &RequiredDisks,
         to: &RequiredDisks,
-        all: bool,
+        is_start: bool,
     ) -> Vec<ApiError> {
         let mut errors = Vec::new();
-        let mut seen: Vec<NbdServerSpec> = Vec::new();
-        for (name, wanted) in to {
-            let Some(nbd) = &wanted.config.nbd else { continue };
+        let mut checked: Vec<NbdServerSpec> = Vec::new();
+        for (name, required) in to {
+            let Some(nbd) = &required.config.nbd else { continue };
             let old = from.get(name).and_then(|old| old.config.nbd.as_ref());
-            if !all && old == Some(nbd) {
+            if !is_start && old == Some(nbd) {
                 continue;
             }
             for spec in server_specs(nbd) {
-                if seen.contains(&spec) {
+                if checked.contains(&spec) {
                     continue;
                 }
                 if let Err(error) = self.parts.devices.probe_nbd(&spec) {
@@ -111,7 +111,7 @@ impl Disks {
                     let error = ApiError::new(error_code(error.kind), error.detail);
                     errors.push(error.about(format!("disk/{name}")).field(field));
                 }
-                seen.push(spec);
+                checked.push(spec);
             }
         }
         errors
@@ -124,14 +124,14 @@ impl Disks {
         nbd: Option<&DiskNbd>,
         clients: usize,
     ) -> DiskNbdStatus {
-        let all = self.parts.devices.nbd_clients();
-        let own = all.into_iter().filter(|client| client.export == disk);
-        let connections: Vec<DiskNbdClient> = own.map(connection).collect();
+        let nbd_clients = self.parts.devices.nbd_clients();
+        let disk_clients = nbd_clients.into_iter().filter(|client| client.export == disk);
+        let connections: Vec<DiskNbdClient> = disk_clients.map(connection).collect();
         let limits = export_limits(nbd);
         DiskNbdStatus {
             clients: u32::try_from(clients).unwrap_or(u32::MAX),
             connections_max: limits.connections_max,
-            buffer_bytes: connections.iter().map(|of| of.buffer_bytes).sum(),
+            buffer_bytes: connections.iter().map(|client| client.buffer_bytes).sum(),
             buffer_max_bytes: limits.buffer_max_bytes,
             connections,
         }
@@ -180,19 +180,20 @@ impl Controller {
     pub(crate) fn offer_nbd(
         &self,
         entry: &DiskEntry,
-        wanted: &RequiredDisk,
+        required: &RequiredDisk,
         shape: DiskGeometry,
     ) -> Result<(), ApiError> {
-        let own = wanted.config.nbd.as_ref().map(server_specs).unwrap_or_default();
-        let own = own.into_iter().map(|spec| (spec, "nbd"));
-        for (spec, key) in own.chain(emulated_spec(wanted).map(|spec| (spec, "controller"))) {
+        let nbd_specs = required.config.nbd.as_ref().map(server_specs).unwrap_or_default();
+        let nbd_specs = nbd_specs.into_iter().map(|spec| (spec, "nbd"));
+        for (spec, key) in nbd_specs.chain(emulated_spec(required).map(|spec| (spec, "controller")))
+        {
             let Freeing { can_discard, can_zero_fast } = entry.lock().freeing;
             let exported = ExportedDisk {
                 name: entry.name.to_string(),
                 bytes: shape.size,
                 sector_bytes: shape.logical_sector,
-                is_read_only: wanted.config.read_only,
-                limits: export_limits(wanted.config.nbd.as_ref()),
+                is_read_only: required.config.read_only,
+                limits: export_limits(required.config.nbd.as_ref()),
                 can_discard,
                 can_zero_fast,
             };
@@ -205,16 +206,16 @@ impl Controller {
     }
 
     /// Removes the export to the QEMU of the disk's VM.
-    pub(crate) fn withdraw_emulated(&self, entry: &DiskEntry, wanted: &RequiredDisk) {
-        if let Some(spec) = emulated_spec(wanted) {
+    pub(crate) fn withdraw_emulated(&self, entry: &DiskEntry, required: &RequiredDisk) {
+        if let Some(spec) = emulated_spec(required) {
             self.shared.disks.exports.remove(&spec.address(), entry.name.as_str());
         }
     }
 
     /// Removes the exports of a disk, except the one to the QEMU of its VM.
-    pub(crate) fn withdraw_nbd(&self, entry: &DiskEntry, wanted: &RequiredDisk) {
-        for place in addresses(wanted.config.nbd.as_ref()) {
-            self.shared.disks.exports.remove(&place, entry.name.as_str());
+    pub(crate) fn withdraw_nbd(&self, entry: &DiskEntry, required: &RequiredDisk) {
+        for address in addresses(required.config.nbd.as_ref()) {
+            self.shared.disks.exports.remove(&address, entry.name.as_str());
         }
     }
 
@@ -224,17 +225,17 @@ impl Controller {
         &self,
         entry: &DiskEntry,
         old: Option<&DiskNbd>,
-        wanted: &RequiredDisk,
+        required: &RequiredDisk,
         shape: DiskGeometry,
     ) -> Result<(), ApiError> {
-        let new = wanted.config.nbd.as_ref();
+        let new = required.config.nbd.as_ref();
         if old == new {
             return Ok(());
         }
-        self.offer_nbd(entry, wanted, shape)?;
-        let kept = addresses(new);
-        for place in addresses(old).iter().filter(|place| !kept.contains(place)) {
-            self.shared.disks.exports.remove(place, entry.name.as_str());
+        self.offer_nbd(entry, required, shape)?;
+        let kept_addresses = addresses(new);
+        for address in addresses(old).iter().filter(|address| !kept_addresses.contains(address)) {
+            self.shared.disks.exports.remove(address, entry.name.as_str());
         }
         if new.is_none() {
             self.shared.disks.parts.plane.detach_clients(entry.id);
@@ -253,13 +254,13 @@ impl Controller {
             return Ok(());
         }
         let failed = self.shared.disks.exports.reload();
-        let errors = failed.into_iter().map(|(place, error)| {
-            let at = match place {
+        let errors = failed.into_iter().map(|(address, error)| {
+            let location = match address {
                 NbdAddress::Unix(path) => path.display().to_string(),
                 NbdAddress::Tcp(address) => address.to_string(),
             };
             let text =
-                format!("the NBD server at {at} keeps its former settings: {}", error.detail);
+                format!("the NBD server at {location} keeps its former settings: {}", error.detail);
             ApiError::new(error_code(error.kind), text).field(format!("nbd.{}", error.field))
         });
         let errors: Vec<ApiError> = errors.collect();

@@ -13,10 +13,10 @@ const ADDRESS: &str = "127.0.0.1:10809";
 /// Returns a configuration with two disks exported on one TCP address; the first has a Unix socket
 /// in addition.
 fn shared(keys: &str) -> HostConfig {
-    let disk = |name: &str, more: &str| {
+    let disk = |name: &str, extra: &str| {
         format!(
             "[[disk]]\nname = \"{name}\"\nstore = \"fast\"\nformat = \"raw\"\n\
-             size_bytes = 1048576\n[disk.nbd]\nlisten = \"{ADDRESS}\"\n{keys}\n{more}\n"
+             size_bytes = 1048576\n[disk.nbd]\nlisten = \"{ADDRESS}\"\n{keys}\n{extra}\n"
         )
     };
     let store = format!("[[store]]\nname = \"fast\"\npath = \"{STORE}\"\n");
@@ -46,18 +46,18 @@ fn disks_share_servers_which_come_and_go_while_they_are_in_service() {
     let harness = harness();
     let config = shared("");
     harness.apply_ok(&config);
-    let both =
+    let expected =
         vec![("/run/nbd.sock".to_owned(), names(&["a"])), (ADDRESS.to_owned(), names(&["a", "b"]))];
-    assert_eq!(offered(&harness), both);
+    assert_eq!(offered(&harness), expected);
 
     let mut after = config.clone();
     after.disks[0].nbd.as_mut().unwrap().listen = None;
     after.disks[1].nbd = None;
     harness.apply_ok(&after);
-    assert_eq!(offered(&harness), both[..1]);
+    assert_eq!(offered(&harness), expected[..1]);
     harness.apply_ok(&config);
-    assert_eq!(offered(&harness), both);
-    assert_eq!(harness.disks.served(), (2, 2));
+    assert_eq!(offered(&harness), expected);
+    assert_eq!(harness.disks.served_counts(), (2, 2));
 }
 
 #[test]
@@ -109,8 +109,8 @@ fn certificates_are_read_again_when_desired_state_is_applied() {
     assert_eq!(harness.disks.servers().1, before + 2);
     let reload = || harness.node.submit(Edit::Reload).map(|operation| operation.id);
     let id = reload().unwrap();
-    let ended = harness.node.wait_operation(id, DEADLINE).unwrap();
-    assert_eq!(ended.state, OperationState::Succeeded);
+    let operation = harness.node.wait_operation(id, DEADLINE).unwrap();
+    assert_eq!(operation.state, OperationState::Succeeded);
     assert_eq!(harness.disks.servers().1, before + 4);
     harness.disks.refuse("/etc/c.pem", true);
     let errors = reload().unwrap_err();
@@ -126,9 +126,9 @@ fn disks_whose_server_cannot_be_had_fail_and_leave_the_others_running() {
     let mut config = tls("/etc/c.pem");
     config.disks[1].nbd = None;
     first.apply_ok(&config);
-    let (store, devices, left) = first.kill_with_disks();
-    left.refuse("/etc/c.pem", true);
-    let harness = Harness::with_disks(store, devices, left);
+    let (store, devices, remaining_disks) = first.kill_with_disks();
+    remaining_disks.refuse("/etc/c.pem", true);
+    let harness = Harness::with_disks(store, devices, remaining_disks);
     let failed = harness.node.disk("a").unwrap();
     assert_eq!(failed.state, StorageState::Failed);
     assert!(failed.reason.is_some());
@@ -157,7 +157,7 @@ fn limits_on_connections_change_live_and_are_shown() {
     assert_eq!(peer, NbdLimits { connections_max: 7, ..NbdLimits::PEER });
     assert_eq!(of_a, Some(NbdLimits { connections_max: 2, buffer_max_bytes: 2 << 20 }));
     let exports = harness.disks.exports_at("/run/nbd.sock");
-    assert_eq!(exports.iter().map(|of| Some(of.limits)).collect::<Vec<_>>(), [of_a]);
+    assert_eq!(exports.iter().map(|export| Some(export.limits)).collect::<Vec<_>>(), [of_a]);
     assert!(harness.disks.servers().1 >= servers, "servers continue");
     let status = harness.node.disk("a").unwrap().nbd.unwrap();
     assert_eq!((status.connections_max, status.buffer_max_bytes), (2, 2 << 20));
@@ -182,33 +182,37 @@ fn clients_are_shown_and_those_that_are_refused_told() {
         client("a", NbdTransport::Tls, "192.0.2.7:6"),
     ]);
     let connections = harness.node.disk("a").unwrap().nbd.unwrap().connections;
-    let seen: Vec<_> = connections.iter().map(|of| (of.transport, of.peer.as_str())).collect();
+    let shown_connections: Vec<_> = connections
+        .iter()
+        .map(|connection| (connection.transport, connection.peer.as_str()))
+        .collect();
     let expected =
         [(DiskNbdTransport::Unix, "process 7 of user 107"), (DiskNbdTransport::Tls, "192.0.2.7:6")];
-    assert_eq!(seen, expected);
+    assert_eq!(shown_connections, expected);
 
     let peer = "192.0.2.66:9".to_owned();
-    let refused = NbdNotice::Refused {
+    let refusal = NbdNotice::Refused {
         peer,
         reason: "its address is not in `addresses` of the \
                                                       export"
             .to_owned(),
     };
     for _ in 0..2000 {
-        harness.disks.notify(ADDRESS, refused.clone());
+        harness.disks.notify(ADDRESS, refusal.clone());
     }
     let (peer, reason) = ("192.0.2.67:9".to_owned(), "its export is full".to_owned());
     harness.disks.notify(ADDRESS, NbdNotice::Limited { peer, reason });
     let reason = "the name is too long".to_owned();
     harness.disks.notify("/run/nbd.sock", NbdNotice::ExportFailed { disk: "a".to_owned(), reason });
-    let told = || harness.events(EventKind::NbdClientRefused.id());
-    wait_until("the refusals told", || !told().is_empty());
-    assert!(told()[0].text.contains("192.0.2.66:9"), "{:?}", told()[0]);
+    let events = || harness.events(EventKind::NbdClientRefused.id());
+    wait_until("the refusals told", || !events().is_empty());
+    assert!(events()[0].text.contains("192.0.2.66:9"), "{:?}", events()[0]);
     // The remaining rejections are reported at the latest when the daemon stops.
     harness.node.stop();
-    let count = |of: &Event| of.fields.get("events").map_or(1, |count| count.parse().unwrap());
-    assert_eq!(told().iter().map(count).sum::<u64>(), 2000, "none is left out");
+    let count =
+        |event: &Event| event.fields.get("events").map_or(1, |count| count.parse().unwrap());
+    assert_eq!(events().iter().map(count).sum::<u64>(), 2000, "none is left out");
     let limited = harness.events(EventKind::NbdLimitReached.id());
     assert!(limited[0].text.contains("192.0.2.67:9"), "{:?}", limited[0]);
-    assert!(told().len() < 50, "a flood is bounded: {}", told().len());
+    assert!(events().len() < 50, "a flood is bounded: {}", events().len());
 }

@@ -43,9 +43,9 @@ fn clear(name: &Name) -> StoreChange {
 impl Controller {
     /// Returns the new disks among these. A disk can stop being new at any time, when an attempt to
     /// open it finds its file.
-    pub(crate) fn present_new_disks(&self, wanted: &RequiredDisks) -> BTreeSet<Name> {
+    pub(crate) fn present_new_disks(&self, required: &RequiredDisks) -> BTreeSet<Name> {
         let disks = self.shared.disks.all().into_iter();
-        let new = disks.filter(|entry| entry.is_new() && wanted.contains_key(&entry.name));
+        let new = disks.filter(|entry| entry.is_new() && required.contains_key(&entry.name));
         new.map(|entry| entry.name.clone()).collect()
     }
 
@@ -86,10 +86,10 @@ impl Controller {
         if !self.new_disks.contains(&entry.name) {
             return Ok(false);
         }
-        let ended = self.store.commit(&[clear(&entry.name)]);
+        let result = self.store.commit(&[clear(&entry.name)]);
         // While the node starts, a change that cannot be written is deferred without an error.
-        let ended = ended.and_then(|()| self.shared.store.failure().map_or(Ok(()), Err));
-        ended.map_err(|error| store_error(&error).about(entry.label()))?;
+        let result = result.and_then(|()| self.shared.store.failure().map_or(Ok(()), Err));
+        result.map_err(|error| store_error(&error).about(entry.label()))?;
         self.new_disks.remove(&entry.name);
         Ok(true)
     }

@@ -83,7 +83,7 @@ impl Controller {
             PlaneNotice::QueueFault { disk, queue, fault } => {
                 self.handle_queue_fault(disk, queue, &fault);
             }
-            PlaneNotice::DiskFault { disk, offset, detail, untold } => {
+            PlaneNotice::DiskFault { disk, offset, detail, untold: suppressed } => {
                 let Some(entry) = self.shared.disks.find_id(disk) else { return };
                 let text = format!(
                     "The store failed requests of the disk: {detail}. They were completed with an \
@@ -94,19 +94,19 @@ impl Controller {
                 if let Some(offset) = offset {
                     draft = draft.with("offset", offset);
                 }
-                if untold > 0 {
-                    draft = draft.with("failed_before", untold);
+                if suppressed > 0 {
+                    draft = draft.with("failed_before", suppressed);
                 }
                 self.drafts.push(draft.repeated());
             }
-            PlaneNotice::DiskStall { disk, stalls, waited } => {
+            PlaneNotice::DiskStall { disk, stalls, waited: stalled_for } => {
                 let Some(entry) = self.shared.disks.find_id(disk) else { return };
                 let store = entry.lock().required.config.store.clone();
                 let (kind, text) = if stalls {
                     let text = format!(
                         "Store {store} has not completed a request of the disk for {} s; the \
                          requests stay pending. Check the device of the store.",
-                        waited.as_secs()
+                        stalled_for.as_secs()
                     );
                     (EventKind::DiskStalled, text)
                 } else {
@@ -116,11 +116,12 @@ impl Controller {
                     )
                 };
                 let draft = Draft::new(kind, entry.label(), text);
-                self.drafts.push(draft.with("store", store).with("waited_s", waited.as_secs()));
+                self.drafts
+                    .push(draft.with("store", store).with("waited_s", stalled_for.as_secs()));
             }
-            PlaneNotice::DiskFull { disk, change, lasted } => {
+            PlaneNotice::DiskFull { disk, change, lasted: duration } => {
                 let Some(entry) = self.shared.disks.find_id(disk) else { return };
-                self.drafts.push(full_event(&entry, change, lasted).repeated());
+                self.drafts.push(full_event(&entry, change, duration).repeated());
             }
             PlaneNotice::FlushFailed { disk, detail } => {
                 let Some(entry) = self.shared.disks.find_id(disk) else { return };
@@ -172,10 +173,10 @@ impl Controller {
 }
 
 /// Returns the event that a disk's store is full, or that this is not the case any more.
-fn full_event(entry: &DiskEntry, change: FullChange, lasted: Duration) -> Draft {
+fn full_event(entry: &DiskEntry, change: FullChange, duration: Duration) -> Draft {
     let (store, on_full) = {
-        let wanted = &entry.lock().required;
-        (wanted.config.store.clone(), wanted.config.on_full)
+        let required = &entry.lock().required;
+        (required.config.store.clone(), required.config.on_full)
     };
     let (kind, text) = match (change, on_full) {
         (FullChange::Full, DiskOnFull::Wait) => {
@@ -204,7 +205,7 @@ fn full_event(entry: &DiskEntry, change: FullChange, lasted: Duration) -> Draft 
             (EventKind::DiskHasSpace, text)
         }
     };
-    Draft::new(kind, entry.label(), text).with("store", store).with("lasted_s", lasted.as_secs())
+    Draft::new(kind, entry.label(), text).with("store", store).with("lasted_s", duration.as_secs())
 }
 
 /// Returns the event that a flush of a disk has failed.
@@ -228,7 +229,7 @@ pub(crate) fn disk_failed(entry: &DiskEntry, reason: &str) -> Draft {
 
 /// Returns the event that the host cannot serve a queue of a disk.
 fn queue_failed(entry: &DiskEntry, queue: QueueKey, detail: &str) -> Draft {
-    let whose = match queue {
+    let queue_label = match queue {
         QueueKey::Ring(index) => format!("Queue {index} of the disk's VM"),
         QueueKey::Client(_) | QueueKey::EmulatedDisk(_) => {
             "The connection of an NBD client".to_owned()
@@ -236,8 +237,8 @@ fn queue_failed(entry: &DiskEntry, queue: QueueKey, detail: &str) -> Draft {
         QueueKey::Mirror => "The connection that copies the disk to another node".to_owned(),
     };
     let text = format!(
-        "{whose} was closed, because the host cannot serve it: {detail}. Check the memory and the \
-         file descriptors of the daemon."
+        "{queue_label} was closed, because the host cannot serve it: {detail}. Check the memory \
+         and the file descriptors of the daemon."
     );
     Draft::new(EventKind::DiskQueueFailed, entry.label(), text).with("detail", detail)
 }

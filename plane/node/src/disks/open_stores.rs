@@ -39,7 +39,7 @@ impl OpenStores {
 
     /// Ends the protection of an unfinished image.
     pub(super) fn keep_no_more(&self, path: &Path, draft: &FileName) {
-        self.lock_kept().retain(|(of, name)| of != path || name != draft);
+        self.lock_kept().retain(|(kept_path, name)| kept_path != path || name != draft);
     }
 
     /// Returns the files of the store at a path. Opens the store if necessary and removes remains
@@ -51,27 +51,28 @@ impl OpenStores {
     /// # Errors
     /// Fails if the store cannot be opened.
     pub(crate) fn files(&self, path: &Path) -> Result<Arc<dyn StoreFiles>, StoreFileError> {
-        let seat = self.lock().entry(path.to_owned()).or_default().clone();
+        let slot = self.lock().entry(path.to_owned()).or_default().clone();
         // The slot is not locked during the check, because a store that does not respond blocks it.
-        let known = seat.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(files) = &known {
+        let opened = slot.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(files) = &opened {
             if self.source.identity(path)? == files.identity() {
                 return Ok(files.clone());
             }
             tracing::info!(store = %path.display(), "the path of the store has another directory");
         }
-        let mut open = seat.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_known = |files: &&Arc<dyn StoreFiles>| {
-            known.as_ref().is_some_and(|known| Arc::ptr_eq(known, files))
+        let mut open = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_opened = |files: &&Arc<dyn StoreFiles>| {
+            opened.as_ref().is_some_and(|opened| Arc::ptr_eq(opened, files))
         };
         // Another caller may have opened the store meanwhile.
-        if let Some(files) = open.as_ref().filter(|files| !is_known(files)) {
+        if let Some(files) = open.as_ref().filter(|files| !is_opened(files)) {
             return Ok(files.clone());
         }
         let files = self.source.open(path)?;
-        let kept = self.lock_kept().clone().into_iter().filter(|(of, _)| of == path);
-        let kept: Vec<FileName> = kept.map(|(_, name)| name).collect();
-        let swept = remove_remains(path, files.as_ref(), &kept);
+        let kept_files =
+            self.lock_kept().clone().into_iter().filter(|(kept_path, _)| kept_path == path);
+        let kept_files: Vec<FileName> = kept_files.map(|(_, name)| name).collect();
+        let swept = remove_remains(path, files.as_ref(), &kept_files);
         self.created.forget_unnamed(path, files.as_ref(), &swept);
         *open = Some(files.clone());
         Ok(files)
@@ -79,17 +80,17 @@ impl OpenStores {
 
     /// Returns the stores that are open. Does not block.
     pub(super) fn open_ones(&self) -> Vec<(PathBuf, Arc<dyn StoreFiles>)> {
-        let seats = self.lock();
-        let open = seats.iter().filter_map(|(path, seat)| {
+        let slots = self.lock();
+        let open = slots.iter().filter_map(|(path, slot)| {
             // A locked slot belongs to a store that is being opened.
-            Some((path.clone(), seat.try_lock().ok()?.clone()?))
+            Some((path.clone(), slot.try_lock().ok()?.clone()?))
         });
         open.collect()
     }
 
-    /// Drops stores whose path does not satisfy `is_wanted`, so that they can be unmounted.
-    pub(crate) fn retain(&self, is_wanted: impl Fn(&Path) -> bool) {
-        self.lock().retain(|path, _| is_wanted(path));
+    /// Drops stores whose path does not satisfy `is_used`, so that they can be unmounted.
+    pub(crate) fn retain(&self, is_used: impl Fn(&Path) -> bool) {
+        self.lock().retain(|path, _| is_used(path));
     }
 
     fn lock_kept(&self) -> MutexGuard<'_, Vec<(PathBuf, FileName)>> {
@@ -101,11 +102,11 @@ impl OpenStores {
     }
 }
 
-/// Removes unfinished images that are not in `kept`, and makes disks usable whose merge was
+/// Removes unfinished images that are not in `kept_files`, and makes disks usable whose merge was
 /// interrupted by a crash. Returns the removed images. Failures are logged only.
-fn remove_remains(path: &Path, files: &dyn StoreFiles, kept: &[FileName]) -> Vec<FileName> {
+fn remove_remains(path: &Path, files: &dyn StoreFiles, kept_files: &[FileName]) -> Vec<FileName> {
     let store = path.display();
-    let removed = images::sweep(files, kept).unwrap_or_else(|error| {
+    let removed = images::sweep(files, kept_files).unwrap_or_else(|error| {
         tracing::warn!(%store, %error, "incomplete images may be left");
         Vec::new()
     });

@@ -83,8 +83,8 @@ impl Controller {
                 ApiError::new(ErrorCode::Conflict, moving.description()).about(entry.label());
             return Err(NoResult::Never(error));
         }
-        let beside = self.shared.disks.closed_siblings(entry);
-        let work = ImageTask { beside, ..self.shared.file_work(entry) };
+        let siblings = self.shared.disks.closed_siblings(entry);
+        let work = ImageTask { closed_disks: siblings, ..self.shared.file_work(entry) };
         let store = work.required.store.path.clone();
         let threads = &self.shared.disks.threads;
         threads.run(&store, timeout, move || work.open(), Opened::take_back_result)
@@ -138,12 +138,12 @@ impl Controller {
     /// Fails if the disk was reconfigured meanwhile, the state store cannot be written, or a
     /// front-end cannot be opened. The images are then closed, and a created file is removed.
     fn attach(&mut self, entry: &DiskEntry, opened: Opened) -> Result<bool, ApiError> {
-        let (wanted, generation) = {
+        let (required, generation) = {
             let mut state = entry.lock();
             state.generation += 1;
             (state.required.clone(), state.generation)
         };
-        if wanted != opened.work.required {
+        if required != opened.work.required {
             self.reclaim(opened);
             let text = "the disk was changed while its store did not respond";
             return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
@@ -157,16 +157,16 @@ impl Controller {
         };
         entry.set_new(false);
         let disks = &self.shared.disks;
-        let Opened { mut work, files, images, made } = opened;
+        let Opened { mut work, files, images, created_file: created } = opened;
         let images::OpenedDisk { spec, kind, shape, layers, .. } = images;
-        let store = disks.store_id(&wanted.config.store);
+        let store = disks.store_id(&required.config.store);
         entry.lock().freeing = spec.freeing();
-        let id = made.as_ref().and_then(|made| made.id);
+        let id = created.as_ref().and_then(|created| created.id);
         let added = disks.parts.plane.add_disk(entry.id, spec, store);
         let offered = added.map_err(|error| plane_error(entry, &error)).and_then(|()| {
             disks.apply_full_policy(entry);
-            self.offer(entry, &wanted, shape, generation)
-                .inspect_err(|_| self.detach(entry, &wanted))
+            self.offer(entry, &required, shape, generation)
+                .inspect_err(|_| self.detach(entry, &required))
         });
         match offered {
             Ok(device) => {
@@ -176,11 +176,11 @@ impl Controller {
                 state.open = Some(OpenDisk { kind, shape, files, layers, device, made: id });
                 state.retry.now = None;
                 state.has_failed_flush = false;
-                Ok(made.is_some())
+                Ok(created.is_some())
             }
             Err(error) => {
-                if let Some(made) = made {
-                    self.remove_made(entry, &files, made.id, Some(made.unsettled));
+                if let Some(created) = created {
+                    self.remove_created(entry, &files, created.id, Some(created.unsettled));
                     self.make_new_again(entry, was_recorded);
                 }
                 Err(error)
@@ -198,25 +198,25 @@ impl Controller {
     pub(super) fn offer(
         &self,
         entry: &DiskEntry,
-        wanted: &RequiredDisk,
+        required: &RequiredDisk,
         shape: DiskGeometry,
         generation: u64,
     ) -> Result<Option<Box<dyn suimon_ports::DiskDevice>>, ApiError> {
         let parts = &self.shared.disks.parts;
-        let negotiated = self.devices.negotiated_features.of(&entry.label());
-        let device = match wanted.vhost_user(shape, negotiated) {
+        let negotiated = self.devices.negotiated_features.features(&entry.label());
+        let device = match required.vhost_user(shape, negotiated) {
             None => None,
             Some(spec) => {
                 let (owner, commands) = (DeviceOwner::Disk(entry.id), self.devices.notices.clone());
-                let late = self.shared.late_notices.clone();
-                let notices = DeviceNotices::new(owner, generation, commands, late);
+                let late_notices = self.shared.late_notices.clone();
+                let notices = DeviceNotices::new(owner, generation, commands, late_notices);
                 let observer = Arc::new(NoticeSender(notices));
                 let opened =
                     parts.devices.open(entry.id, &spec, parts.plane.queue_host(), observer);
                 Some(opened.map_err(|error| offer_error(entry, "vhost_user", &error))?)
             }
         };
-        self.offer_nbd(entry, wanted, shape)?;
+        self.offer_nbd(entry, required, shape)?;
         Ok(device)
     }
 
@@ -224,15 +224,15 @@ impl Controller {
     /// everything is durable unless the store does not respond.
     pub(crate) fn close_disk(&self, entry: &DiskEntry) {
         if let Some(spec) = self.begin_close(entry) {
-            let wanted = entry.lock().required.clone();
-            self.shared.close_images(entry, &wanted, spec);
+            let required = entry.lock().required.clone();
+            self.shared.close_images(entry, &required, spec);
         }
     }
 
     /// Takes a disk out of service and cancels a pending attempt to open it. The caller must close
     /// the returned images.
     pub(super) fn begin_close(&self, entry: &DiskEntry) -> Option<DiskSpec> {
-        let (open, opening, wanted) = {
+        let (open, opening, required) = {
             let mut state = entry.lock();
             state.generation += 1;
             state.retry.now = None;
@@ -242,20 +242,20 @@ impl Controller {
         let open = open?;
         self.shared.disks.parts.plane.announce_removal(entry.id);
         drop(open.device);
-        self.take(entry, &wanted)
+        self.take(entry, &required)
     }
 
     /// Takes a disk out of service and closes its images. The vhost-user device must be closed
     /// already.
-    pub(super) fn detach(&self, entry: &DiskEntry, wanted: &RequiredDisk) {
-        if let Some(spec) = self.take(entry, wanted) {
-            self.shared.close_images(entry, wanted, spec);
+    pub(super) fn detach(&self, entry: &DiskEntry, required: &RequiredDisk) {
+        if let Some(spec) = self.take(entry, required) {
+            self.shared.close_images(entry, required, spec);
         }
     }
 
-    fn take(&self, entry: &DiskEntry, wanted: &RequiredDisk) -> Option<DiskSpec> {
-        self.withdraw_nbd(entry, wanted);
-        self.withdraw_emulated(entry, wanted);
+    fn take(&self, entry: &DiskEntry, required: &RequiredDisk) -> Option<DiskSpec> {
+        self.withdraw_nbd(entry, required);
+        self.withdraw_emulated(entry, required);
         match self.shared.disks.parts.plane.take_disk(entry.id) {
             Ok(spec) => Some(spec),
             Err(error) => {
@@ -294,20 +294,20 @@ impl Controller {
         true
     }
 
-    /// Removes the file that a change has created for a closed disk, in a store thread. `made`: its
-    /// identity; `unsettled`: its reservation, unless it was in service.
-    pub(super) fn remove_made(
+    /// Removes the file that a change has created for a closed disk, in a store thread. `created`:
+    /// its identity; `unsettled`: its reservation, unless it was in service.
+    pub(super) fn remove_created(
         &self,
         entry: &DiskEntry,
         files: &Arc<dyn StoreFiles>,
-        made: Option<FileId>,
+        created: Option<FileId>,
         unsettled: Option<UnsettledFile>,
     ) {
         let (work, files) = (self.shared.file_work(entry), files.clone());
         let store = work.required.store.path.clone();
         let unsettled = unsettled.or_else(|| work.unsettle());
         self.shared.disks.threads.run_eventually(&store, move || {
-            work.remove_made(&files, made);
+            work.remove_created(&files, created);
             drop(unsettled);
         });
     }
@@ -326,13 +326,13 @@ fn opened_by(entry: &DiskEntry, opened: Opening) -> Result<Opened, ApiError> {
 
 impl Shared {
     pub(super) fn file_work(&self, entry: &DiskEntry) -> ImageTask {
-        let (wanted, verifies, is_requested) = {
+        let (required, verifies, is_requested) = {
             let state = entry.lock();
             (state.required.clone(), state.has_failed_flush, state.is_image_requested)
         };
         ImageTask {
             label: entry.label(),
-            required: wanted,
+            required,
             verifies,
             stores: self.disks.stores.clone(),
             random: self.disks.parts.random.clone(),
@@ -343,7 +343,7 @@ impl Shared {
             is_requested,
             created: self.disks.created_images.clone(),
             has_file: false,
-            beside: Vec::new(),
+            closed_disks: Vec::new(),
             known_parents: self.disks.known_parents.clone(),
             drafts: Vec::new(),
         }
@@ -351,10 +351,10 @@ impl Shared {
 
     /// Closes the images of a disk that is not in service, in a store thread. If the store does not
     /// respond, they are closed when it does.
-    pub(super) fn close_images(&self, entry: &DiskEntry, wanted: &RequiredDisk, spec: DiskSpec) {
+    pub(super) fn close_images(&self, entry: &DiskEntry, required: &RequiredDisk, spec: DiskSpec) {
         let label = entry.label();
         let threads = &self.disks.threads;
-        if !threads.run_eventually(&wanted.store.path, move || close_images(spec, &label)) {
+        if !threads.run_eventually(&required.store.path, move || close_images(spec, &label)) {
             tracing::warn!(disk = %entry.name, "an image is closed when its store responds");
         }
     }

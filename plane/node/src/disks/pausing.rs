@@ -17,11 +17,11 @@ use crate::shared::Shared;
 
 impl Controller {
     /// Suspends a disk in service and closes its images, executes `change` in a store thread and
-    /// then `then` in the control thread, and resumes the disk with its current configuration,
-    /// which `then` may change. `then` must not block on a store.
+    /// then `apply` in the control thread, and resumes the disk with its current configuration,
+    /// which `apply` may change. `apply` must not block on a store.
     ///
     /// # Errors
-    /// Returns the error of `change` or `then`. If the disk cannot be resumed, it is marked as
+    /// Returns the error of `change` or `apply`. If the disk cannot be resumed, it is marked as
     /// failed and retried, and that error is returned unless there was one before.
     pub(super) fn run_suspended<T: Send + 'static>(
         &mut self,
@@ -29,7 +29,7 @@ impl Controller {
         change: impl FnOnce(&mut ImageTask, &Arc<dyn StoreFiles>) -> Result<T, ApiError>
         + Send
         + 'static,
-        then: impl FnOnce(&mut Self, T) -> Result<(), ApiError>,
+        apply: impl FnOnce(&mut Self, T) -> Result<(), ApiError>,
     ) -> Result<(), ApiError> {
         let files = entry.lock().open.as_ref().map(|open| open.files.clone());
         let files = files.ok_or_else(|| plane_error(entry, &PlaneError::NoSuchDisk))?;
@@ -37,7 +37,7 @@ impl Controller {
         let spec = plane.suspend_disk(entry.id).map_err(|error| plane_error(entry, &error))?;
         let mut work = self.shared.file_work(entry);
         let (label, of_store) = (entry.label(), files.clone());
-        let done = self.shared.with_store(
+        let result = self.shared.with_store(
             entry,
             move || {
                 close_images(spec, &label);
@@ -45,15 +45,15 @@ impl Controller {
             },
             drop,
         );
-        let done = done.and_then(|done| then(self, done?));
+        let result = result.and_then(|result| apply(self, result?));
         match self.shared.resume(entry, &files) {
-            Ok(()) => done,
+            Ok(()) => result,
             Err(error) => {
                 let reason = error.to_string();
                 self.drafts.push(disk_failed(entry, &reason));
                 self.fail_disk(entry, reason);
                 // The first error is the cause.
-                done.and(Err(error))
+                result.and(Err(error))
             }
         }
     }
@@ -69,8 +69,8 @@ impl Shared {
         take_back: fn(T),
     ) -> Result<T, ApiError> {
         let store = entry.lock().required.store.path.clone();
-        let done = self.disks.threads.run(&store, STORE_TIMEOUT, work, take_back);
-        done.map_err(|unanswered| unanswered.abandon().about(entry.label()))
+        let result = self.disks.threads.run(&store, STORE_TIMEOUT, work, take_back);
+        result.map_err(|unanswered| unanswered.abandon().about(entry.label()))
     }
 
     /// Opens the images of a suspended disk as currently configured, and resumes the disk.
@@ -80,10 +80,10 @@ impl Shared {
         files: &Arc<dyn StoreFiles>,
     ) -> Result<(), ApiError> {
         let (work, of_store) = (self.file_work(entry), files.clone());
-        let wanted = work.required.clone();
+        let required = work.required.clone();
         let open = move || {
             let images = work.open_images(&of_store)?;
-            Ok(Opened { work, files: of_store, images, made: None })
+            Ok(Opened { work, files: of_store, images, created_file: None })
         };
         let opened = self.with_store(entry, open, Opened::take_back_result::<ApiError>)??;
         let OpenedDisk { spec, kind, shape, layers, .. } = opened.images;
@@ -91,7 +91,7 @@ impl Shared {
         let resumed = self.disks.parts.plane.resume_disk(entry.id, spec);
         if let Err(NotResumed { error, spec }) = resumed {
             if let Some(spec) = spec {
-                self.close_images(entry, &wanted, spec);
+                self.close_images(entry, &required, spec);
             }
             return Err(plane_error(entry, &error));
         }

@@ -18,13 +18,13 @@ pub(crate) fn acquire_disks(
     before: &RequiredDisks,
     after: &RequiredDisks,
 ) {
-    for (name, wanted) in after {
+    for (name, required) in after {
         match before.get(name) {
-            Some(old) if old == wanted => continue,
-            Some(old) if old.can_change_live(wanted) => {}
-            _ => acquired.add_exclusive(wanted.claims()),
+            Some(old) if old == required => continue,
+            Some(old) if old.can_change_live(required) => {}
+            _ => acquired.add_exclusive(required.claims()),
         }
-        acquired.add_shared_sockets(wanted.nbd_socket());
+        acquired.add_shared_sockets(required.nbd_socket());
     }
 }
 
@@ -60,26 +60,26 @@ pub(crate) fn disk_steps(
     if has_limits {
         steps.push(DiskStep::Limits(Box::new(to.clone())));
     }
-    let earlier = images.earlier(before);
-    for (name, wanted) in after {
+    let earlier = images.earlier_images(before);
+    for (name, required) in after {
         match before.get(name) {
-            Some(old) if old == wanted && !images.is_reopened(name) => continue,
-            Some(old) if !images.opens(name, wanted, before) => {
+            Some(old) if old == required && !images.is_reopened(name) => continue,
+            Some(old) if !images.opens(name, required, before) => {
                 if old.is_nbd_acquired(acquired) {
-                    steps.push(DiskStep::Withdraw(name.clone(), wanted.clone()));
+                    steps.push(DiskStep::Withdraw(name.clone(), required.clone()));
                 }
-                steps.push(DiskStep::Change(name.clone(), wanted.clone()));
+                steps.push(DiskStep::Change(name.clone(), required.clone()));
                 continue;
             }
             Some(_) => steps.push(DiskStep::Close(name.clone())),
             None => {}
         }
-        let is_new = earlier.is_new(name, wanted);
-        let (name, wanted) = (name.clone(), wanted.clone());
-        steps.push(DiskStep::Open { name, wanted, is_new });
+        let is_new = earlier.is_new(name, required);
+        let (name, required) = (name.clone(), required.clone());
+        steps.push(DiskStep::Open { name, required, is_new });
     }
-    let gone = before.iter().filter(|(name, _)| !after.contains_key(*name));
-    let in_the_way = gone.filter(|(_, wanted)| wanted.holds_any(acquired));
-    steps.extend(in_the_way.map(|(name, _)| DiskStep::Close(name.clone())));
+    let removed = before.iter().filter(|(name, _)| !after.contains_key(*name));
+    let conflicting = removed.filter(|(_, required)| required.holds_any(acquired));
+    steps.extend(conflicting.map(|(name, _)| DiskStep::Close(name.clone())));
     steps
 }

@@ -42,13 +42,13 @@ pub(crate) fn load_doomed(store: &dyn StateStore) -> Result<Vec<DeletionRecord>,
 }
 
 pub(crate) fn save_deletion_record(
-    doomed: &DeletionRecord,
+    record: &DeletionRecord,
 ) -> Result<StoreChange, StateStoreError> {
-    Ok((DOOMED, path_key(&doomed.path()), Some(encode(DOOMED, doomed)?)))
+    Ok((DOOMED, path_key(&record.path()), Some(encode(DOOMED, record)?)))
 }
 
-pub(crate) fn clear_doomed(doomed: &DeletionRecord) -> StoreChange {
-    (DOOMED, path_key(&doomed.path()), None)
+pub(crate) fn clear_doomed(record: &DeletionRecord) -> StoreChange {
+    (DOOMED, path_key(&record.path()), None)
 }
 
 /// Reads the measured capacities of stores.

@@ -47,7 +47,7 @@ impl Controller {
         let spec = plane.suspend_disk_to_reopen(entry.id);
         let spec = spec.map_err(|error| plane_error(entry, &error))?;
         let has_failed_flush =
-            spec.layers.first().is_some_and(|own| own.file.failed_flush().is_some());
+            spec.layers.first().is_some_and(|layer| layer.file.failed_flush().is_some());
         // The plane may have reported it only just now.
         entry.lock().has_failed_flush |= has_failed_flush;
         let label = entry.label();

@@ -24,7 +24,7 @@ fn config() -> HostConfig {
 }
 
 /// Returns a host with a disk whose flush has failed.
-fn failed() -> Harness {
+fn failed_disk_host() -> Harness {
     let harness = Harness::with_store();
     harness.apply_ok(&config());
     harness.disks.connect(true);
@@ -46,19 +46,19 @@ fn run(harness: &Harness, work: DiskFileJob) -> Operation {
 
 #[test]
 fn a_disk_whose_flush_failed_is_shown_until_it_is_reopened() {
-    let harness = failed();
+    let harness = failed_disk_host();
     assert_eq!(state(&harness), StorageState::Faulted);
     let reason = harness.node.disk("data").unwrap().reason.unwrap();
     assert!(reason.contains("input/output error") && reason.contains("disk reopen"), "{reason}");
     let snapshot = SnapshotDiskRequest { file: "child.vhdx".parse().unwrap() };
-    let refused = run(&harness, DiskFileJob::Snapshot(snapshot)).error.unwrap();
-    assert!(refused.message.contains("disk reopen"), "{refused}");
+    let error = run(&harness, DiskFileJob::Snapshot(snapshot)).error.unwrap();
+    assert!(error.message.contains("disk reopen"), "{error}");
     assert_eq!(state(&harness), StorageState::Faulted);
     let operation = run(&harness, DiskFileJob::Reopen);
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     assert_eq!(state(&harness), StorageState::Ready);
     harness.wait_events(EventKind::DiskRecovered.id(), 1);
-    assert_eq!(harness.disks.served(), (1, 1), "its clients have seen a pause");
+    assert_eq!(harness.disks.served_counts(), (1, 1), "its clients have seen a pause");
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn a_disk_without_a_failed_flush_is_reopened_too() {
 
 #[test]
 fn an_image_that_the_failed_flush_has_damaged_is_not_served() {
-    let harness = failed();
+    let harness = failed_disk_host();
     // One of two region tables (MS-VHDX, 2.2.3), without which the image can be opened.
     harness.disks.overwrite(192 << 10, &vec![0xff; 64 << 10]);
     let operation = run(&harness, DiskFileJob::Reopen);

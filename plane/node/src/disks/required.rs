@@ -32,24 +32,24 @@ pub(crate) type RequiredDisks = BTreeMap<Name, RequiredDisk>;
 pub(crate) fn required_disks(config: &HostConfig) -> RequiredDisks {
     let config = config.with_sockets_of_vms();
     let store = |name: &Name| config.stores.iter().find(|store| store.name == *name);
-    let wanted = config.disks.iter().filter_map(|disk| {
+    let required = config.disks.iter().filter_map(|disk| {
         let store = store(&disk.store)?.clone();
         let emulated = config.emulated_disk_socket(disk);
         let vm = config.vm_of_disk(&disk.name).map(|vm| vm.name.clone());
         Some((disk.name.clone(), RequiredDisk { config: disk.clone(), store, vm, emulated }))
     });
-    wanted.collect()
+    required.collect()
 }
 
 /// Returns the socket files that opening these disks creates.
-pub(crate) fn required_sockets(wanted: &RequiredDisks) -> BTreeSet<PathBuf> {
-    wanted.values().flat_map(RequiredDisk::sockets).collect()
+pub(crate) fn required_sockets(required: &RequiredDisks) -> BTreeSet<PathBuf> {
+    required.values().flat_map(RequiredDisk::sockets).collect()
 }
 
 /// Returns the socket files that a new daemon takes over from a killed one. Other socket files must
 /// be removed before they are opened.
-pub(crate) fn taken_over_sockets(wanted: &RequiredDisks) -> BTreeSet<PathBuf> {
-    wanted.values().filter_map(RequiredDisk::vhost_user_socket).collect()
+pub(crate) fn taken_over_sockets(required: &RequiredDisks) -> BTreeSet<PathBuf> {
+    required.values().filter_map(RequiredDisk::vhost_user_socket).collect()
 }
 
 #[cfg(test)]
@@ -107,7 +107,7 @@ impl RequiredDisk {
             Some(file) => self.store.path.join(file.as_str()),
             None => self.store.path.clone(),
         };
-        let vhost_user = self.config.vhost_user.as_ref().map(|of| &of.socket);
+        let vhost_user = self.config.vhost_user.as_ref().map(|vhost_user| &vhost_user.socket);
         let sockets = vhost_user.into_iter().chain(&self.emulated);
         let sockets = sockets.map(|socket| ExclusiveResource::Socket(clean(socket)));
         std::iter::once(ExclusiveResource::File(clean(&file))).chain(sockets).collect()
@@ -121,7 +121,7 @@ impl RequiredDisk {
     /// Returns true if the disk holds a resource that a change acquires, so that a removed disk
     /// must be closed first.
     pub(crate) fn holds_any(&self, acquired: &Acquired) -> bool {
-        self.claims().iter().any(|held| acquired.contains(held)) || self.is_nbd_acquired(acquired)
+        self.claims().iter().any(|claim| acquired.contains(claim)) || self.is_nbd_acquired(acquired)
     }
 
     /// Returns true if another port or disk will hold the disk's NBD socket exclusively.
@@ -132,13 +132,17 @@ impl RequiredDisk {
 
     /// Returns the socket files that opening the disk creates.
     pub(crate) fn sockets(&self) -> Vec<PathBuf> {
-        let nbd = self.config.nbd.as_ref().and_then(|of| of.socket.clone());
+        let nbd = self.config.nbd.as_ref().and_then(|nbd| nbd.socket.clone());
         self.vhost_user_socket().into_iter().chain(nbd).chain(self.emulated.clone()).collect()
     }
 
     fn vhost_user_socket(&self) -> Option<PathBuf> {
-        let listened = self.config.vhost_user.as_ref().filter(|of| of.mode == SocketMode::Server);
-        listened.map(|of| of.socket.clone())
+        let listened = self
+            .config
+            .vhost_user
+            .as_ref()
+            .filter(|vhost_user| vhost_user.mode == SocketMode::Server);
+        listened.map(|vhost_user| vhost_user.socket.clone())
     }
 
     /// Returns the plan of the disk's image.
@@ -164,14 +168,14 @@ impl RequiredDisk {
         shape: DiskGeometry,
         negotiated: NegotiatedFeatures,
     ) -> Option<VhostUserDiskSpec> {
-        let of = self.config.vhost_user.as_ref()?;
+        let vhost_user = self.config.vhost_user.as_ref()?;
         Some(VhostUserDiskSpec {
-            socket: of.socket.clone(),
-            mode: match of.mode {
+            socket: vhost_user.socket.clone(),
+            mode: match vhost_user.mode {
                 SocketMode::Server => VhostUserMode::Server,
                 SocketMode::Client => VhostUserMode::Client,
             },
-            queues: of.queues,
+            queues: vhost_user.queues,
             bytes: shape.size,
             sector_bytes: shape.logical_sector,
             physical_sector_bytes: shape.physical_sector.max(shape.logical_sector),

@@ -17,31 +17,31 @@ use super::store_threads::EVENTUAL_TIMEOUT;
 use crate::control::Controller;
 
 impl Controller {
-    /// Opens the disks of the stored desired state when the daemon starts, except those in `away`,
-    /// which another node may have. Disks that cannot be opened are retried. Disks with an
-    /// unfinished job are opened after the job.
+    /// Opens the disks of the stored desired state when the daemon starts, except those in
+    /// `moving_disks`, which another node may have. Disks that cannot be opened are retried. Disks
+    /// with an unfinished job are opened after the job.
     pub(crate) fn open_stored(
         &mut self,
         config: &HostConfig,
-        wanted: RequiredDisks,
-        away: &BTreeMap<Name, Moving>,
+        required: RequiredDisks,
+        moving_disks: &BTreeMap<Name, Moving>,
     ) -> Result<(), StateStoreError> {
         self.load_unfinished()?;
         self.new_disks = load_new_disks(self.store.as_ref())?;
         self.load_created_images()?;
-        self.remove_created_images(&wanted);
+        self.remove_created_images(&required);
         self.shared.disks.set_measured(load_measured(self.store.as_ref())?);
         if let Err(error) = self.shared.disks.set_limits(config, true) {
             tracing::error!(%error, "limits are not as configured");
         }
-        let sockets = required_sockets(&wanted);
-        self.shared.disks.set_required(wanted.clone());
+        let sockets = required_sockets(&required);
+        self.shared.disks.set_required(required.clone());
         let deadline = Instant::now() + LEFT_LOCKS_MAX;
-        for (name, wanted) in wanted {
+        for (name, required) in required {
             let is_unfinished = self.unfinished.contains_key(&name);
-            let moving = away.get(&name).copied();
+            let moving = moving_disks.get(&name).copied();
             let is_new = self.new_disks.contains(&name);
-            let entry = self.shared.disks.insert(name, wanted);
+            let entry = self.shared.disks.insert(name, required);
             entry.set_new(is_new);
             if moving.is_some() || is_unfinished {
                 entry.lock().moving = moving;

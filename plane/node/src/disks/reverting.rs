@@ -46,8 +46,8 @@ impl Disks {
     fn children<'a>(&self, disks: &'a RequiredDisks) -> BTreeMap<PathBuf, &'a RequiredDisk> {
         let parents = disks.iter().flat_map(|(name, disk)| {
             let layers = self.layers(name).unwrap_or_default();
-            let named = disk.config.parent.as_ref().and_then(file_name);
-            let parents: Vec<FileName> = layers.into_iter().skip(1).chain(named).collect();
+            let parent = disk.config.parent.as_ref().and_then(file_name);
+            let parents: Vec<FileName> = layers.into_iter().skip(1).chain(parent).collect();
             parents
                 .into_iter()
                 .map(move |parent| (clean(&disk.store.path.join(parent.as_str())), disk))
@@ -68,10 +68,10 @@ fn is_differencing(disk: &RequiredDisk) -> bool {
 }
 
 fn refusal(name: &Name, after: &RequiredDisk, child: &RequiredDisk) -> ApiError {
-    let of = |disk: &RequiredDisk| {
+    let image_name = |disk: &RequiredDisk| {
         disk.config.effective_file().map(|file| file.to_string()).unwrap_or_default()
     };
-    let (file, image, disk) = (of(after), of(child), &child.config.name);
+    let (file, image, disk) = (image_name(after), image_name(child), &child.config.name);
     let text = format!(
         "`{file}` is a parent of `{image}`, the image of disk/{disk}, and data written since the \
          snapshot would be lost. To keep this data, set file, kind and parent as `suimon export` \

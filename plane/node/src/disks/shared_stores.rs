@@ -29,8 +29,8 @@ impl Drop for ReservedMark {
 }
 
 fn find<'a>(config: &'a HostConfig, store: &Name) -> Result<&'a StoreConfig, ApiError> {
-    let found = config.stores.iter().find(|of| of.name == *store);
-    found.ok_or_else(|| not_found(ResourceKind::Store, store))
+    let store_config = config.stores.iter().find(|store_config| store_config.name == *store);
+    store_config.ok_or_else(|| not_found(ResourceKind::Store, store))
 }
 
 impl Shared {
@@ -40,25 +40,29 @@ impl Shared {
     /// Fails if there is no such store, or it does not respond or cannot be written.
     pub(crate) fn mark_stores(&self, stores: &[StoreToken]) -> Result<Vec<ReservedMark>, ApiError> {
         let desired = self.desired();
-        let mark = |of: &StoreToken| {
-            let (label, path) =
-                (format!("store/{}", of.store), find(&desired.config, &of.store)?.path.clone());
-            let (open, token) = (self.disks.stores.clone(), of.token.clone());
-            let (about, at) = (label.clone(), path.clone());
+        let mark = |store_token: &StoreToken| {
+            let (label, path) = (
+                format!("store/{}", store_token.store),
+                find(&desired.config, &store_token.store)?.path.clone(),
+            );
+            let (open, token) = (self.disks.stores.clone(), store_token.token.clone());
+            let (mark_label, mark_path) = (label.clone(), path.clone());
             let make = move || {
-                let files = open.files(&at).map_err(|error| store_file_error(&about, &error))?;
-                StoreMark::make(&files, &token).map_err(|error| disk_error(&about, &error))
+                let files = open
+                    .files(&mark_path)
+                    .map_err(|error| store_file_error(&mark_label, &error))?;
+                StoreMark::make(&files, &token).map_err(|error| disk_error(&mark_label, &error))
             };
             let threads = &self.disks.threads;
-            let made = threads.run(&path, STORE_TIMEOUT, make, drop).map_err(NoResult::abandon);
-            let mark = made.map_err(|error| error.about(&label))??;
+            let result = threads.run(&path, STORE_TIMEOUT, make, drop).map_err(NoResult::abandon);
+            let mark = result.map_err(|error| error.about(&label))??;
             Ok(ReservedMark { mark: Some(mark), store: path, threads: threads.clone() })
         };
         stores.iter().map(mark).collect()
     }
 
-    /// Checks that these stores are the same as those of the node `from`, which has created the
-    /// mark files.
+    /// Checks that these stores are the same as those of the node `source_node`, which has created
+    /// the mark files.
     ///
     /// # Errors
     /// Fails if a store is not the same or not shared, or locks on its files do not hold between
@@ -67,44 +71,44 @@ impl Shared {
         &self,
         config: &HostConfig,
         stores: &[StoreToken],
-        from: &str,
+        source_node: &str,
     ) -> Result<(), ApiError> {
-        let here = self.host_name();
-        for of in stores {
-            let store = find(config, &of.store)?;
+        let host_name = self.host_name();
+        for store_token in stores {
+            let store = find(config, &store_token.store)?;
             let refuse = |code, text: String| {
-                let error = ApiError::new(code, text).about(format!("store/{}", of.store));
+                let error = ApiError::new(code, text).about(format!("store/{}", store_token.store));
                 Err(error.field("shared"))
             };
             if !store.shared {
                 let text = format!(
-                    "node {from} has shared = true for this store, and node {here} does not. If \
-                     both use the same directory, run `suimon store set {} --shared=true` on node \
-                     {here}; if not, rename one of the two stores, or set shared = false on node \
-                     {from}, which copies the disks",
-                    of.store
+                    "node {source_node} has shared = true for this store, and node {host_name} \
+                     does not. If both use the same directory, run `suimon store set {} \
+                     --shared=true` on node {host_name}; if not, rename one of the two stores, or \
+                     set shared = false on node {source_node}, which copies the disks",
+                    store_token.store
                 );
                 return refuse(ErrorCode::Conflict, text);
             }
-            let token = of.token.clone();
-            let ask =
+            let token = store_token.token.clone();
+            let result =
                 self.disks.query_store(&store.path, move |files| StoreMark::check(files, &token));
             let path = store.path.display();
-            match ask.map_err(|error| error.about(format!("store/{}", of.store)))? {
+            match result.map_err(|error| error.about(format!("store/{}", store_token.store)))? {
                 Ok(()) => {}
                 Err(MarkFault::Missing) => {
                     let text = format!(
-                        "{path} is not the same directory as on node {from}, whose test file is \
-                         missing on node {here}; mount the same file system on both nodes, or rename one of \
-                         the two stores"
+                        "{path} is not the same directory as on node {source_node}, whose test \
+                         file is missing on node {host_name}; mount the same file system on both \
+                         nodes, or rename one of the two stores"
                     );
                     return refuse(ErrorCode::Conflict, text);
                 }
                 Err(MarkFault::NotLocked) => {
                     let text = format!(
-                        "{path} is the same directory as on node {from}, but file locks are not \
-                         effective between the nodes, so both could write to one disk; mount it \
-                         with locks (NFS: version 4, without `local_lock`)"
+                        "{path} is the same directory as on node {source_node}, but file locks are \
+                         not effective between the nodes, so both could write to one disk; mount \
+                         it with locks (NFS: version 4, without `local_lock`)"
                     );
                     return refuse(ErrorCode::Unsupported, text);
                 }

@@ -68,18 +68,18 @@ impl Controller {
         }
         operation.set_plan(&to.plan, 2);
         operation.step(0, "create the new file");
-        let wanted = entry.lock().required.clone();
-        let child = DeletionRecord { store: wanted.store.path, file: request.file.clone() };
+        let required = entry.lock().required.clone();
+        let child = DeletionRecord { store: required.store.path, file: request.file.clone() };
         let before = required_ports(&self.shared.desired().config);
         let mut is_committed = false;
-        let done = self.make_child(&entry, &to, &edit, &child, &mut is_committed);
+        let result = self.make_child(&entry, &to, &edit, &child, &mut is_committed);
         if is_committed {
             self.finish(to, &edit, &before);
             self.warn_of_layers(&entry);
-        } else if let Err(error) = &done {
+        } else if let Err(error) = &result {
             self.report_failure(&edit, error);
         }
-        done
+        result
     }
 
     /// Emits a warning if the disk approaches the maximum number of files.
@@ -112,22 +112,22 @@ impl Controller {
         };
         self.refuse_existing(entry, &after.plan())?;
         let intent = Intent { revision: to.state.revision, kind: edit.kind() };
-        let noted = save_deletion_record(child).and_then(|doomed| {
+        let noted = save_deletion_record(child).and_then(|record| {
             let intent = save_intent(&intent)?;
-            self.store.commit(&[doomed, intent])
+            self.store.commit(&[record, intent])
         });
         noted.map_err(|error| store_error(&error))?;
         // Also true while a store that does not respond may still create the file.
         let may_be_made = Arc::new(AtomicBool::new(false));
-        let made = may_be_made.clone();
-        let done = self.run_suspended(
+        let may_create = may_be_made.clone();
+        let result = self.run_suspended(
             entry,
             move |work, files| {
-                made.store(true, Ordering::Release);
+                may_create.store(true, Ordering::Release);
                 work.with_seeds(|seeds| jobs::snapshot(files, &plan, name, seeds)).map_err(
                     |error| {
-                        made.store(false, Ordering::Release);
-                        work.failed(&error)
+                        may_create.store(false, Ordering::Release);
+                        work.to_api_error(&error)
                     },
                 )
             },
@@ -146,16 +146,16 @@ impl Controller {
         } else if !*is_committed {
             self.forget_doomed(child);
         }
-        done
+        result
     }
 
     fn refuse_existing(&self, entry: &DiskEntry, plan: &DiskPlan) -> Result<(), ApiError> {
         let files = entry.lock().open.as_ref().map(|open| open.files.clone());
         let Some(files) = files else { return Ok(()) };
         let plan = plan.clone();
-        let asked =
+        let exists =
             self.shared.with_store(entry, move || images::exists(files.as_ref(), &plan), drop)?;
-        match asked {
+        match exists {
             Ok(false) => Ok(()),
             Ok(true) => {
                 let text = "the store already has a file of this name; choose another";
@@ -178,12 +178,12 @@ impl Controller {
             config.kind = merged.kind.map(contract_kind);
             config.parent = merged.parent.as_ref().and_then(store_file);
         })?;
-        let wanted = entry.lock().required.clone();
-        let own = wanted.config.effective_file();
-        let Some(own) = own else { return Ok(()) };
-        let child = DeletionRecord { store: wanted.store.path, file: own };
-        let doomed = save_deletion_record(&child).map_err(|error| store_error(&error))?;
-        self.apply_with(operation, &edit, KEEP_MINIMUMS, vec![doomed])?;
+        let required = entry.lock().required.clone();
+        let child_file = required.config.effective_file();
+        let Some(child_file) = child_file else { return Ok(()) };
+        let child = DeletionRecord { store: required.store.path, file: child_file };
+        let record = save_deletion_record(&child).map_err(|error| store_error(&error))?;
+        self.apply_with(operation, &edit, KEEP_MINIMUMS, vec![record])?;
         if let Err(error) = self.remove_if_unused(&child, &self.shared.desired().config) {
             tracing::warn!(%error, "cannot delete the file of a merged disk");
         }
@@ -204,9 +204,9 @@ impl Controller {
 
     /// Removes recorded files of a killed daemon that no disk uses.
     pub(crate) fn remove_doomed(&mut self, config: &HostConfig) -> Result<(), StateStoreError> {
-        for doomed in load_doomed(self.store.as_ref())? {
-            if let Err(error) = self.remove_if_unused(&doomed, config) {
-                tracing::warn!(file = %doomed.path().display(), %error, "cannot delete a file yet");
+        for record in load_doomed(self.store.as_ref())? {
+            if let Err(error) = self.remove_if_unused(&record, config) {
+                tracing::warn!(file = %record.path().display(), %error, "cannot delete a file yet");
             }
         }
         Ok(())
@@ -215,23 +215,23 @@ impl Controller {
     /// Removes a file unless a disk uses it, and deletes its record.
     fn remove_if_unused(
         &self,
-        doomed: &DeletionRecord,
+        record: &DeletionRecord,
         config: &HostConfig,
     ) -> Result<(), ApiError> {
-        let path = doomed.path();
-        let is_used = required_disks(config).into_values().any(|wanted| {
-            let parent = wanted.config.parent.as_ref();
-            parent.is_some_and(|parent| wanted.store.path.join(parent.as_str()) == path)
-                || wanted.claims().contains(&ExclusiveResource::File(clean(&path)))
+        let path = record.path();
+        let is_used = required_disks(config).into_values().any(|required| {
+            let parent = required.config.parent.as_ref();
+            parent.is_some_and(|parent| required.store.path.join(parent.as_str()) == path)
+                || required.claims().contains(&ExclusiveResource::File(clean(&path)))
         });
         if !is_used {
             let failed = |error: String| ApiError::new(ErrorCode::HostError, error);
             let name =
-                file_name(&doomed.file).ok_or_else(|| failed("missing file name".to_owned()))?;
+                file_name(&record.file).ok_or_else(|| failed("missing file name".to_owned()))?;
             let disks = &self.shared.disks;
-            let (stores, store) = (disks.stores.clone(), doomed.store.clone());
+            let (stores, store) = (disks.stores.clone(), record.store.clone());
             let remove = move || stores.files(&store)?.remove(&name);
-            let removed = disks.threads.run(&doomed.store, STORE_TIMEOUT, remove, drop);
+            let removed = disks.threads.run(&record.store, STORE_TIMEOUT, remove, drop);
             match removed.map_err(NoResult::abandon)? {
                 Ok(()) => tracing::info!(
                     file = %path.display(),
@@ -241,12 +241,12 @@ impl Controller {
                 Err(error) => return Err(failed(error.to_string())),
             }
         }
-        self.forget_doomed(doomed);
+        self.forget_doomed(record);
         Ok(())
     }
 
-    fn forget_doomed(&self, doomed: &DeletionRecord) {
-        if let Err(error) = self.store.commit(&[clear_doomed(doomed)]) {
+    fn forget_doomed(&self, record: &DeletionRecord) {
+        if let Err(error) = self.store.commit(&[clear_doomed(record)]) {
             tracing::warn!(%error, "a deleted file is still recorded");
         }
     }

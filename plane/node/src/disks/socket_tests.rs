@@ -44,7 +44,7 @@ fn assert_at(harness: &Harness, [nbd, vm, nic]: [&str; 3]) {
     assert_eq!(harness.offered(), ["a"]);
     assert_eq!(disks, [std::path::PathBuf::from(vm)]);
     assert_eq!(harness.devices.sockets(), [nic.into()].into());
-    assert_eq!(harness.disks.served().0, 2);
+    assert_eq!(harness.disks.served_counts().0, 2);
     harness.assert_consistent(&[]);
 }
 
@@ -71,12 +71,12 @@ fn what_fails_gives_every_socket_back() {
     for [nbd, vm, nic] in [[y, x, z], [x, z, y], [z, y, x], [y, z, x], [z, x, y]] {
         // The last step fails, after all sockets have been moved.
         let mut after = config(nbd, vm, nic);
-        let refused = "/run/refused.sock";
+        let refused_path = "/run/refused.sock";
         let mut last = after.disks[1].clone();
         last.name = "last".parse().unwrap();
-        last.vhost_user.as_mut().unwrap().socket = refused.into();
+        last.vhost_user.as_mut().unwrap().socket = refused_path.into();
         after.disks.push(last);
-        harness.disks.refuse(refused, true);
+        harness.disks.refuse(refused_path, true);
         assert_eq!(harness.apply(&after).state, OperationState::Failed);
         assert_at(&harness, SOCKETS);
         let failed = harness.events(suimon_contract::EventKind::DiskFailed.id());
@@ -88,15 +88,15 @@ fn what_fails_gives_every_socket_back() {
 fn who_goes_lets_go_of_a_socket_before_who_comes_takes_it() {
     let [x, y, z] = SOCKETS;
     let harness = Harness::with_store();
-    let all = config(x, y, z);
-    for gone in 0..3 {
-        for heir in (0..3).filter(|heir| *heir != gone) {
-            harness.apply_ok(&all);
+    let all_disks = config(x, y, z);
+    for removed in 0..3 {
+        for heir in (0..3).filter(|heir| *heir != removed) {
+            harness.apply_ok(&all_disks);
             let mut sockets = SOCKETS;
-            sockets[heir] = SOCKETS[gone];
-            sockets[gone] = "/run/nobody.sock";
+            sockets[heir] = SOCKETS[removed];
+            sockets[removed] = "/run/nobody.sock";
             let mut after = config(sockets[0], sockets[1], sockets[2]);
-            match gone {
+            match removed {
                 2 => after.nics.clear(),
                 disk => drop(after.disks.remove(disk)),
             }
@@ -112,7 +112,7 @@ fn a_disk_whose_nbd_socket_moves_stays_in_service() {
     let [x, y, z] = SOCKETS;
     let harness = Harness::with_store();
     harness.apply_ok(&config(x, y, z));
-    let (_, taken) = harness.disks.served();
+    let (_, served) = harness.disks.served_counts();
     harness.apply_ok(&config(z, y, x));
-    assert_eq!(harness.disks.served(), (2, taken));
+    assert_eq!(harness.disks.served_counts(), (2, served));
 }

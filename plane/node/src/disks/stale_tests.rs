@@ -48,8 +48,8 @@ fn view(worker: u16, depth: u32, is_current: bool) -> StoreView {
         latency_ns: 1,
         estimate: None,
     };
-    let (worker, at, flows) = (WorkerId(worker), Time::ZERO, vec![flow]);
-    StoreView { store: StoreId(0), worker, status, at, flows, is_current }
+    let (worker, now, flows) = (WorkerId(worker), Time::ZERO, vec![flow]);
+    StoreView { store: StoreId(0), worker, status, at: now, flows, is_current }
 }
 
 #[test]
@@ -105,14 +105,14 @@ fn it_is_not_known_whether_writes_are_queued_while_the_worker_does_not_respond()
 #[test]
 fn work_that_needs_a_disk_without_clients_is_refused_while_they_are_not_known() {
     let harness = harness();
-    let refused = || {
+    let refuse = || {
         let job = harness.node.start_disk_job(&name("data"), DiskFileJob::Merge);
         let measurement = harness.node.measure_store(&name("fast"), MeasureStoreRequest::default());
         [job.err(), measurement.err()].map(|error| error.map(|error| (error.code, error.message)))
     };
     for set in [FakeState::Stale, FakeState::Unseen] {
         set.apply(&harness, true);
-        for error in refused() {
+        for error in refuse() {
             let (code, message) = error.expect("the connections are not known");
             assert_eq!(code, ErrorCode::Conflict);
             assert!(message.contains("does not respond"), "{message}");
@@ -131,10 +131,10 @@ enum FakeState {
 }
 
 impl FakeState {
-    fn apply(self, harness: &Harness, is_so: bool) {
+    fn apply(self, harness: &Harness, is_applied: bool) {
         match self {
-            Self::Stale => harness.disks.set_stale(is_so),
-            Self::Unseen => harness.disks.set_unseen(is_so),
+            Self::Stale => harness.disks.set_stale(is_applied),
+            Self::Unseen => harness.disks.set_unseen(is_applied),
         }
     }
 }
@@ -146,8 +146,8 @@ fn a_disk_in_service_is_not_taken_for_lost_because_its_worker_does_not_respond()
     harness.disks.set_unseen(true);
     let disk = DiskId(0);
     harness.disks.report(PlaneNotice::DiskLost { disk, reason: "no io_uring".to_owned() });
-    let (offset, detail, untold) = (None, "cannot read".to_owned(), 0);
-    harness.disks.report(PlaneNotice::DiskFault { disk, offset, detail, untold });
+    let (offset, detail, suppressed) = (None, "cannot read".to_owned(), 0);
+    harness.disks.report(PlaneNotice::DiskFault { disk, offset, detail, untold: suppressed });
     wait_until("the later notice is handled", || {
         !harness.events(EventKind::DiskIoFailed.id()).is_empty()
     });

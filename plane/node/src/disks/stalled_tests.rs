@@ -15,7 +15,7 @@ use crate::{ChangeOptions, DiskFileJob, Edit, ResourceEdit};
 /// meanwhile, so that a wrong wait would exceed the bound.
 const AT_ONCE: Duration = STORE_TIMEOUT;
 
-fn both() -> HostConfig {
+fn two_stores() -> HostConfig {
     host(
         r#"
         [[store]]
@@ -42,7 +42,7 @@ fn both() -> HostConfig {
 fn ready() -> (Harness, MemoryStore) {
     let harness = Harness::with_store();
     harness.disks.put_store("/srv/other", MemoryStore::default());
-    harness.apply_ok(&both());
+    harness.apply_ok(&two_stores());
     let store = harness.disks.store(DISK_STORE);
     (harness, store)
 }
@@ -54,13 +54,13 @@ fn serial(harness: &Harness, disk: &str, serial: &str) -> Operation {
 
 /// Asserts that the other disk can be changed and read without delay.
 fn assert_others_go_on(harness: &Harness, text: &str) {
-    let began = Instant::now();
+    let started = Instant::now();
     let changed = serial(harness, "good", text);
     assert_eq!(changed.state, OperationState::Succeeded, "{changed:?}");
     assert_eq!(harness.node.disks().len(), 2);
     assert_eq!(harness.node.disk("good").unwrap().state, StorageState::Ready);
     assert_eq!(harness.node.stores().len(), 2);
-    assert!(began.elapsed() < AT_ONCE, "{:?}", began.elapsed());
+    assert!(started.elapsed() < AT_ONCE, "{:?}", started.elapsed());
 }
 
 fn state(harness: &Harness) -> StorageState {
@@ -78,10 +78,10 @@ fn a_change_of_a_disk_whose_store_stalls_is_refused_and_the_disk_comes_back() {
     assert_eq!(error.resource.as_deref(), Some("disk/data"));
     assert_others_go_on(&harness, "one");
     // The store is marked as silent now, so that the second change fails at once.
-    let began = Instant::now();
+    let started = Instant::now();
     let changed = serial(&harness, "data", "new");
     assert_eq!(changed.state, OperationState::Failed);
-    assert!(began.elapsed() < AT_ONCE, "{:?}", began.elapsed());
+    assert!(started.elapsed() < AT_ONCE, "{:?}", started.elapsed());
     store.set_stalled(false);
     wait_until("the disk back", || state(&harness) == StorageState::Ready);
     assert_eq!(serial(&harness, "data", "new").state, OperationState::Succeeded);
@@ -91,7 +91,7 @@ fn a_change_of_a_disk_whose_store_stalls_is_refused_and_the_disk_comes_back() {
 fn a_new_disk_that_was_given_up_leaves_no_file() {
     let harness = Harness::with_store();
     harness.disks.put_store("/srv/other", MemoryStore::default());
-    let (mut config, store) = (both(), harness.disks.store(DISK_STORE));
+    let (mut config, store) = (two_stores(), harness.disks.store(DISK_STORE));
     let data = config.disks.remove(0);
     harness.apply_ok(&config);
     // The request opens the store.
@@ -116,9 +116,9 @@ fn a_daemon_starts_beside_a_store_that_stalls() {
     let (state_store, devices, disks) = harness.kill_with_disks();
     let store = disks.store(DISK_STORE);
     store.set_stalled(true);
-    let began = Instant::now();
+    let started = Instant::now();
     let harness = Harness::with_disks(state_store, devices, disks);
-    assert!(began.elapsed() < AT_ONCE, "{:?}", began.elapsed());
+    assert!(started.elapsed() < AT_ONCE, "{:?}", started.elapsed());
     assert_others_go_on(&harness, "two");
     wait_until("it is told", || harness.events(EventKind::DiskOpeningStalled.id()).len() == 1);
     let status = harness.node.disk("data").unwrap();
@@ -127,7 +127,7 @@ fn a_daemon_starts_beside_a_store_that_stalls() {
     assert_others_go_on(&harness, "three");
     store.set_stalled(false);
     wait_until("it is opened", || state(&harness) == StorageState::Ready);
-    assert_eq!(harness.disks.served().0, 2);
+    assert_eq!(harness.disks.served_counts().0, 2);
     harness.wait_events(EventKind::DiskRecovered.id(), 1);
 }
 
@@ -138,8 +138,8 @@ fn a_disk_whose_store_stalls_while_it_gets_a_snapshot_keeps_its_file() {
     let request = suimon_contract::SnapshotDiskRequest { file: "snap.vhdx".parse().unwrap() };
     let operation = harness.node.start_disk_job(&name("data"), DiskFileJob::Snapshot(request));
     let id = operation.unwrap().id;
-    let ended = harness.node.wait_operation(id, DEADLINE).unwrap();
-    assert_eq!(ended.state, OperationState::Failed, "{ended:?}");
+    let operation = harness.node.wait_operation(id, DEADLINE).unwrap();
+    assert_eq!(operation.state, OperationState::Failed, "{operation:?}");
     assert_others_go_on(&harness, "three");
     store.set_stalled(false);
     wait_until("it works", || state(&harness) == StorageState::Ready);
@@ -157,8 +157,8 @@ fn a_job_whose_store_stalls_holds_up_nothing_and_goes_on() {
     });
     assert_others_go_on(&harness, "four");
     store.set_stalled(false);
-    let ended = harness.node.wait_operation(operation.id, DEADLINE).unwrap();
-    assert_eq!(ended.state, OperationState::Succeeded, "{ended:?}");
+    let operation = harness.node.wait_operation(operation.id, DEADLINE).unwrap();
+    assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     wait_until("it is served", || state(&harness) == StorageState::Ready);
 }
 
@@ -189,10 +189,10 @@ fn a_plan_does_not_wait_for_a_store_that_stalls() {
         let patch = format!("{{\"file\": \"{file}\"}}");
         Edit::Disk(ResourceEdit::Patch(name("data"), patch.into_bytes()))
     };
-    let began = Instant::now();
+    let started = Instant::now();
     let plan = harness.node.preview(&edit("other.vhdx"), ChangeOptions::default()).unwrap();
     let note = plan.steps[0].note.clone().unwrap();
     assert!(note.contains("the kind of the image is unknown"), "{note}");
-    assert!(began.elapsed() < AT_ONCE, "{:?}", began.elapsed());
+    assert!(started.elapsed() < AT_ONCE, "{:?}", started.elapsed());
     store.set_stalled(false);
 }

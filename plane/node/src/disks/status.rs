@@ -69,9 +69,9 @@ impl DiskFileOf {
 
 impl Shared {
     pub(crate) fn disks(&self) -> Vec<DiskStatus> {
-        let seen = self.seen_with_files(self.disks.all());
+        let snapshot = self.seen_with_files(self.disks.all());
         let desired = self.desired();
-        desired.config.disks.iter().map(|disk| self.disk_status(disk, &seen)).collect()
+        desired.config.disks.iter().map(|disk| self.disk_status(disk, &snapshot)).collect()
     }
 
     pub(crate) fn disk(&self, name: &str) -> Result<DiskStatus, ApiError> {
@@ -83,45 +83,45 @@ impl Shared {
     }
 
     pub(crate) fn stores(&self) -> Vec<StoreStatus> {
-        let (desired, seen) = (self.desired(), self.seen_with_files(self.disks.all()));
+        let (desired, snapshot) = (self.desired(), self.seen_with_files(self.disks.all()));
         let promises = store_reservations(&desired.config, &self.disks.measured());
         let stores = desired.config.stores.iter().zip(&promises);
-        stores.map(|(store, promises)| self.store_status(store, promises, &seen)).collect()
+        stores.map(|(store, promises)| self.store_status(store, promises, &snapshot)).collect()
     }
 
     pub(crate) fn store(&self, name: &str) -> Result<StoreStatus, ApiError> {
         let mut stores = self.stores().into_iter();
-        let found = stores.find(|store| store.config.name.as_str() == name);
-        found.ok_or_else(|| not_found(ResourceKind::Store, name))
+        let store_status = stores.find(|store| store.config.name.as_str() == name);
+        store_status.ok_or_else(|| not_found(ResourceKind::Store, name))
     }
 
     pub(crate) fn qos_policies(&self) -> Vec<QosPolicyStatus> {
-        let (desired, seen) = (self.desired(), self.seen());
+        let (desired, snapshot) = (self.desired(), self.plane_snapshot());
         let policies = desired.config.qos_policies.iter();
-        policies.map(|policy| self.qos_policy_status(&desired.config, policy, &seen)).collect()
+        policies.map(|policy| self.qos_policy_status(&desired.config, policy, &snapshot)).collect()
     }
 
     pub(crate) fn qos_policy(&self, name: &str) -> Result<QosPolicyStatus, ApiError> {
         let mut policies = self.qos_policies().into_iter();
-        let found = policies.find(|policy| policy.config.name.as_str() == name);
-        found.ok_or_else(|| not_found(ResourceKind::QosPolicy, name))
+        let policy_status = policies.find(|policy| policy.config.name.as_str() == name);
+        policy_status.ok_or_else(|| not_found(ResourceKind::QosPolicy, name))
     }
 
     /// Returns the disks for `top`, sorted by name.
     pub(crate) fn top_disks(&self) -> Vec<TopDisk> {
-        let (desired, seen) = (self.desired(), self.seen());
+        let (desired, snapshot) = (self.desired(), self.plane_snapshot());
         let disks = desired.config.disks.iter().map(|config| {
             let entry = self.disks.find(&config.name);
             let state = entry.as_ref().map(|entry| entry.lock().condition().0);
             let id = self.disks.disk_id(&config.name);
-            let view = seen.disks.get(&id);
+            let view = snapshot.disks.get(&id);
             let tally = view.map(|view| view.tally).unwrap_or_default();
             TopDisk::new(
                 (config.name.clone(), config.store.clone()),
                 (state.unwrap_or(StorageState::Failed), self.disks.is_stale(id, view)),
                 &counters(&tally),
                 tally.latency_ns(),
-                seen.flows.get(&id).map(|flow| flow.last_5_s.clone()),
+                snapshot.flows.get(&id).map(|flow| flow.last_5_s.clone()),
             )
         });
         let mut disks: Vec<_> = disks.collect();
@@ -131,25 +131,25 @@ impl Shared {
 
     /// Returns the QoS status of every disk in service, in configured order.
     pub(crate) fn qos_flows(&self) -> Vec<QosFlowStatus> {
-        let (desired, mut seen) = (self.desired(), self.seen());
+        let (desired, mut snapshot) = (self.desired(), self.plane_snapshot());
         let ids = desired.config.disks.iter().map(|disk| self.disks.disk_id(&disk.name));
-        ids.filter_map(|id| seen.flows.remove(&id)).collect()
+        ids.filter_map(|id| snapshot.flows.remove(&id)).collect()
     }
 
     /// Returns minimums and capacity of the stores that these proposals would affect.
     pub(crate) fn what_if(&self, request: &WhatIfRequest) -> Result<WhatIfResponse, Vec<ApiError>> {
         let desired = self.desired();
-        let then = request.applied_to(&desired.config)?;
+        let changed_config = request.applied_to(&desired.config)?;
         let measured = self.disks.measured();
         let before = store_reservations(&desired.config, &measured);
-        let mut stores = store_reservations(&then, &measured);
+        let mut stores = store_reservations(&changed_config, &measured);
         // Stores that the proposals do not affect are left out.
         stores.retain(|store| !before.contains(store));
         let fits = stores.iter().all(|store| store.fits);
         Ok(WhatIfResponse { fits, stores, warnings: Vec::new() })
     }
 
-    fn seen(&self) -> PlaneSnapshot {
+    fn plane_snapshot(&self) -> PlaneSnapshot {
         let plane = &self.disks.parts.plane;
         let stores = plane.stores();
         let mut flows = self.disks.flows(&stores);
@@ -169,27 +169,27 @@ impl Shared {
         let mut by_store: BTreeMap<PathBuf, Vec<DiskFileOf>> = BTreeMap::new();
         for entry in entries {
             let state = entry.lock();
-            let own = state.open.as_ref().and_then(|open| {
+            let disk_file = state.open.as_ref().and_then(|open| {
                 let name = open.layers.first()?.clone();
                 Some(DiskFileOf { disk: entry.id, files: open.files.clone(), name })
             });
-            by_store.entry(state.required.store.path.clone()).or_default().extend(own);
+            by_store.entry(state.required.store.path.clone()).or_default().extend(disk_file);
         }
-        let mut seen = self.seen();
+        let mut snapshot = self.plane_snapshot();
         for (store, files) in by_store.into_iter().filter(|(_, files)| !files.is_empty()) {
-            let look = move || files.iter().filter_map(DiskFileOf::allocated).collect();
-            let looked: Result<Vec<(DiskId, u64)>, _> =
-                self.disks.threads.run(&store, STATUS_TIMEOUT, look, drop);
-            seen.allocated.extend(looked.unwrap_or_default());
+            let query = move || files.iter().filter_map(DiskFileOf::allocated).collect();
+            let allocated: Result<Vec<(DiskId, u64)>, _> =
+                self.disks.threads.run(&store, STATUS_TIMEOUT, query, drop);
+            snapshot.allocated.extend(allocated.unwrap_or_default());
         }
-        seen
+        snapshot
     }
 
-    fn disk_status(&self, config: &DiskConfig, seen: &PlaneSnapshot) -> DiskStatus {
+    fn disk_status(&self, config: &DiskConfig, snapshot: &PlaneSnapshot) -> DiskStatus {
         let Some(entry) = self.disks.find(&config.name) else {
             return absent(config);
         };
-        let view = seen.disks.get(&entry.id);
+        let view = snapshot.disks.get(&entry.id);
         let state = entry.lock();
         let failed_flush = view.and_then(|view| view.failed_flush.as_deref()).map(|error| {
             format!(
@@ -199,8 +199,8 @@ impl Shared {
             )
         });
         let (condition, reason) = match view.and_then(|view| view.stalled) {
-            Some(waited) if state.open.is_some() => {
-                let text = format!("the store has not responded for {} s", waited.as_secs());
+            Some(stalled_for) if state.open.is_some() => {
+                let text = format!("the store has not responded for {} s", stalled_for.as_secs());
                 (StorageState::Stalled, Some(text))
             }
             _ => match (state.condition(), view.and_then(|view| view.full)) {
@@ -228,7 +228,7 @@ impl Shared {
             kind: open.and_then(|open| open.kind).map(contract_kind),
             parent: open.and_then(|open| open.layers.get(1)).and_then(store_file),
             size_bytes: open.map(|open| open.shape.size),
-            allocated_bytes: open.and_then(|_| seen.allocated.get(&entry.id).copied()),
+            allocated_bytes: open.and_then(|_| snapshot.allocated.get(&entry.id).copied()),
             layers: open.and_then(|open| u32::try_from(open.layers.len()).ok()),
             uncommitted_bytes: view.map(|view| view.uncommitted_bytes),
             full: view.and_then(|view| view.full).map(|full| full_status(&full)),
@@ -237,7 +237,7 @@ impl Shared {
             nbd: (config.nbd.is_some() || state.required.emulated.is_some())
                 .then(|| self.disks.nbd_status(config.name.as_str(), config.nbd.as_ref(), clients)),
             counters: view.map(|view| counters(&view.tally)).unwrap_or_default(),
-            qos: seen.flows.get(&entry.id).cloned(),
+            qos: snapshot.flows.get(&entry.id).cloned(),
             stale: self.disks.is_stale(entry.id, view),
         }
     }
@@ -253,7 +253,7 @@ impl Shared {
         &self,
         config: &StoreConfig,
         promises: &StoreReservations,
-        seen: &PlaneSnapshot,
+        snapshot: &PlaneSnapshot,
     ) -> StoreStatus {
         let (space, reason) = match self.disks.space(&config.path) {
             Ok(space) => (Some(space), None),
@@ -264,7 +264,7 @@ impl Shared {
             desired.config.disks.iter().filter(|disk| disk.store == config.name).collect();
         let virtual_bytes = disks.iter().filter_map(|disk| self.virtual_bytes(disk)).sum::<u64>();
         let allocated = disks.iter().map(|disk| self.disks.disk_id(&disk.name));
-        let allocated_bytes = allocated.filter_map(|id| seen.allocated.get(&id)).sum();
+        let allocated_bytes = allocated.filter_map(|id| snapshot.allocated.get(&id)).sum();
         let total_bytes = space.map(|space| space.total_bytes).filter(|bytes| *bytes > 0);
         let overcommit = total_bytes.map(|total| {
             let percent = (u128::from(virtual_bytes) * 100).div_ceil(total.into());
@@ -277,13 +277,14 @@ impl Shared {
         let id = self.disks.store_id(&config.name);
         // All workers with disks of the store report the same, those that do not respond as of an
         // earlier time.
-        let budget = seen.stores.iter().filter(|view| view.store == id);
+        let budget = snapshot.stores.iter().filter(|view| view.store == id);
         let budget = budget.max_by_key(|view| (view.is_current, view.at));
         // A worker that has not responded since its first disk of the store has no view.
         let has_disks =
             || disks.iter().any(|disk| self.disks.is_in_service(self.disks.disk_id(&disk.name)));
-        let on_it = seen.flows.values().filter(|flow| flow.store == config.name);
-        let percent = |of: u64| (u128::from(promises.minimums_iops) * 100).div_ceil(of.into());
+        let flows = snapshot.flows.values().filter(|flow| flow.store == config.name);
+        let percent =
+            |capacity: u64| (u128::from(promises.minimums_iops) * 100).div_ceil(capacity.into());
         StoreStatus {
             config: config.clone(),
             state: if reason.is_none() { StorageState::Ready } else { StorageState::Failed },
@@ -304,7 +305,7 @@ impl Shared {
                 .filter(|iops| *iops > 0)
                 .map(|iops| u64::try_from(percent(iops)).unwrap_or(u64::MAX)),
             disks: disks.len(),
-            delivered_iops: on_it.map(|flow| flow.last_5_s.delivered_iops).sum(),
+            delivered_iops: flows.map(|flow| flow.last_5_s.delivered_iops).sum(),
             latency_ns: budget.map(|view| view.status.latency_ns).filter(|ns| *ns > 0),
             depth: budget.map_or(0, |view| view.status.in_flight),
             depth_allowed: budget.map_or(config.depth_max, |view| view.status.depth),
@@ -316,17 +317,18 @@ impl Shared {
         &self,
         config: &HostConfig,
         policy: &QosPolicyConfig,
-        seen: &PlaneSnapshot,
+        snapshot: &PlaneSnapshot,
     ) -> QosPolicyStatus {
-        let of_it = |disk: &&DiskConfig| disk.qos_policy.as_ref() == Some(&policy.name);
-        let disks: Vec<&DiskConfig> = config.disks.iter().filter(of_it).collect();
+        let uses_policy = |disk: &&DiskConfig| disk.qos_policy.as_ref() == Some(&policy.name);
+        let disks: Vec<&DiskConfig> = config.disks.iter().filter(uses_policy).collect();
         // Disks of an aggregated policy share one minimum on each store.
         let stores: BTreeSet<&Name> = disks.iter().map(|disk| &disk.store).collect();
         let minimums = match policy.kind {
             QosPolicyKind::Dedicated => disks.len(),
             QosPolicyKind::Aggregated => stores.len(),
         };
-        let flows = disks.iter().filter_map(|disk| seen.flows.get(&self.disks.disk_id(&disk.name)));
+        let flows =
+            disks.iter().filter_map(|disk| snapshot.flows.get(&self.disks.disk_id(&disk.name)));
         QosPolicyStatus {
             config: policy.clone(),
             reserved_iops: policy.min_iops.unwrap_or_default().saturating_mul(minimums as u64),
@@ -341,10 +343,10 @@ impl Disks {
     /// Returns the space of a store, or the reason why it is not available.
     fn space(&self, store: &Path) -> Result<StoreSpace, String> {
         let (stores, path) = (self.stores.clone(), store.to_owned());
-        let look = move || stores.files(&path).and_then(|files| files.space());
-        let looked = self.threads.run(store, STATUS_TIMEOUT, look, drop);
-        let looked = looked.map_err(|unanswered| NoResult::abandon(unanswered).to_string())?;
-        looked.map_err(|error| error.to_string())
+        let query = move || stores.files(&path).and_then(|files| files.space());
+        let space = self.threads.run(store, STATUS_TIMEOUT, query, drop);
+        let space = space.map_err(|unanswered| NoResult::abandon(unanswered).to_string())?;
+        space.map_err(|error| error.to_string())
     }
 }
 
@@ -386,40 +388,40 @@ fn absent(config: &DiskConfig) -> DiskStatus {
 }
 
 /// Returns the path of a disk's file, or of its block device.
-fn path_of(wanted: &RequiredDisk) -> PathBuf {
-    match wanted.config.effective_file() {
-        Some(file) => wanted.store.path.join(file.as_str()),
-        None => wanted.store.path.clone(),
+fn path_of(required: &RequiredDisk) -> PathBuf {
+    match required.config.effective_file() {
+        Some(file) => required.store.path.join(file.as_str()),
+        None => required.store.path.clone(),
     }
 }
 
 fn vhost_user_status(status: VhostUserDiskStatus) -> DiskVhostUserStatus {
     let features = status.features.unwrap_or_default();
-    let has = |bit: &u32| features & (1 << bit) != 0;
+    let has_feature = |bit: &u32| features & (1 << bit) != 0;
     DiskVhostUserStatus {
         connected: status.features.is_some(),
         queues: status.queues,
         features: FEATURES
             .iter()
-            .filter(|(bit, _)| has(bit))
+            .filter(|(bit, _)| has_feature(bit))
             .map(|(_, name)| (*name).to_owned())
             .collect(),
     }
 }
 
-fn counters(tally: &DiskCounterCells) -> DiskCounters {
-    let of = |tally: &OpTally| DiskRequestCounters {
-        requests: tally.requests,
-        bytes: tally.bytes,
-        errors: tally.failed,
-        latency_ns_p50: tally.latencies.p50_ns,
-        latency_ns_p99: tally.latencies.p99_ns,
-        latency_ns_max: tally.latencies.max_ns,
+fn counters(counters: &DiskCounterCells) -> DiskCounters {
+    let request_counters = |op_counters: &OpTally| DiskRequestCounters {
+        requests: op_counters.requests,
+        bytes: op_counters.bytes,
+        errors: op_counters.failed,
+        latency_ns_p50: op_counters.latencies.p50_ns,
+        latency_ns_p99: op_counters.latencies.p99_ns,
+        latency_ns_max: op_counters.latencies.max_ns,
     };
     DiskCounters {
-        reads: of(&tally.reads),
-        writes: of(&tally.writes),
-        flushes: of(&tally.flushes),
-        discards: of(&tally.discards),
+        reads: request_counters(&counters.reads),
+        writes: request_counters(&counters.writes),
+        flushes: request_counters(&counters.flushes),
+        discards: request_counters(&counters.discards),
     }
 }

@@ -35,7 +35,7 @@ pub(crate) enum DiskStep {
         /// Name of the disk.
         name: Name,
         /// Configuration of the disk.
-        wanted: RequiredDisk,
+        required: RequiredDisk,
         /// True if the disk counts as new, so that a missing image file is created; `None`: as
         /// before the change.
         is_new: Option<bool>,
@@ -105,38 +105,38 @@ impl Controller {
                 }
                 Ok(())
             }
-            DiskStep::Withdraw(name, wanted) => {
+            DiskStep::Withdraw(name, required) => {
                 let Some(entry) = self.shared.disks.find(name) else { return Ok(()) };
                 let old = entry.lock().required.clone();
                 undo.push(DiskRollback::Restore(entry.clone(), old));
-                self.unexport_nbd(&entry, wanted);
-                if wanted.config.nbd.is_none() {
+                self.unexport_nbd(&entry, required);
+                if required.config.nbd.is_none() {
                     self.shared.disks.parts.plane.detach_clients(entry.id);
                 }
                 Ok(())
             }
-            DiskStep::Change(name, wanted) => {
+            DiskStep::Change(name, required) => {
                 let Some(entry) = self.shared.disks.find(name) else { return Ok(()) };
                 let old = entry.lock().required.clone();
                 undo.push(DiskRollback::Restore(entry.clone(), old));
-                self.change_disk(&entry, wanted)
+                self.change_disk(&entry, required)
             }
-            DiskStep::Open { name, wanted, is_new } => match self.shared.disks.find(name) {
+            DiskStep::Open { name, required, is_new } => match self.shared.disks.find(name) {
                 // The disk was closed by an earlier step, whose reversal opens it again.
                 Some(entry) => {
                     let was_new = entry.is_new();
-                    let old = std::mem::replace(&mut entry.lock().required, wanted.clone());
+                    let old = std::mem::replace(&mut entry.lock().required, required.clone());
                     entry.set_new(is_new.unwrap_or(was_new));
                     // Only the image of such a disk can be taken for its earlier one.
                     entry.lock().is_image_requested = *is_new == Some(true);
                     let opened = self.open_or_keep_faulty(&entry, options);
                     entry.lock().is_image_requested = false;
-                    let is_made = *opened.as_ref().unwrap_or(&false);
-                    undo.push(DiskRollback::Close { entry, old, was_new, is_made });
+                    let is_created = *opened.as_ref().unwrap_or(&false);
+                    undo.push(DiskRollback::Close { entry, old, was_new, is_made: is_created });
                     opened.map(|_| ())
                 }
                 None => {
-                    let entry = self.shared.disks.insert(name.clone(), wanted.clone());
+                    let entry = self.shared.disks.insert(name.clone(), required.clone());
                     if let Some(shape) = self.awaited_shape(name) {
                         entry.lock().moving = Some(Moving::AwaitingHandover);
                         undo.push(DiskRollback::Discard(entry.clone(), false));
@@ -144,8 +144,8 @@ impl Controller {
                     }
                     entry.set_new(is_new.unwrap_or_default());
                     let opened = self.open_or_keep_faulty(&entry, options);
-                    let is_made = *opened.as_ref().unwrap_or(&false);
-                    undo.push(DiskRollback::Discard(entry, is_made));
+                    let is_created = *opened.as_ref().unwrap_or(&false);
+                    undo.push(DiskRollback::Discard(entry, is_created));
                     opened.map(|_| ())
                 }
             },
@@ -174,38 +174,39 @@ impl Controller {
     /// VM, while the source has it open.
     fn awaited_shape(&self, disk: &Name) -> Option<DiskGeometry> {
         let request = self.arriving.as_ref()?;
-        let of = request.handed_over.iter().find(|of| of.name == *disk)?;
+        let handed_over =
+            request.handed_over.iter().find(|handed_over| handed_over.name == *disk)?;
         Some(DiskGeometry {
-            size: of.size_bytes,
-            logical_sector: of.logical_sector,
-            physical_sector: of.physical_sector,
+            size: handed_over.size_bytes,
+            logical_sector: handed_over.logical_sector,
+            physical_sector: handed_over.physical_sector,
             block: 0,
         })
     }
 
     /// Changes a disk in service to a configuration that it can take.
-    fn change_disk(&mut self, entry: &DiskEntry, wanted: &RequiredDisk) -> Result<(), ApiError> {
-        let old = std::mem::replace(&mut entry.lock().required, wanted.clone());
+    fn change_disk(&mut self, entry: &DiskEntry, required: &RequiredDisk) -> Result<(), ApiError> {
+        let old = std::mem::replace(&mut entry.lock().required, required.clone());
         let open = entry.lock().open.as_ref().map(|open| (open.shape, open.kind));
-        let Some((shape, found)) = open else {
+        let Some((shape, image_kind)) = open else {
             // The disk has failed. Its retry uses the new configuration.
             return Ok(());
         };
-        let named = wanted.plan();
-        if let (true, Some(planned), Some(found)) = (named.has_image(), named.kind, found) {
-            if planned != found {
-                let (planned, found) = (planned.word(), found.word());
+        let plan = required.plan();
+        if let (true, Some(planned), Some(image_kind)) = (plan.has_image(), plan.kind, image_kind) {
+            if planned != image_kind {
+                let (planned, image_kind) = (planned.word(), image_kind.word());
                 let text = format!(
-                    "is {planned} in the configuration and {found} in the image; set the image's \
-                     value"
+                    "is {planned} in the configuration and {image_kind} in the image; set the \
+                     image's value"
                 );
                 let error = ApiError::new(ErrorCode::InvalidValue, text);
                 return Err(error.about(entry.label()).field("kind"));
             }
         }
         self.shared.disks.apply_full_policy(entry);
-        let shape = self.grow_disk(entry, wanted, shape)?;
-        self.change_nbd(entry, old.config.nbd.as_ref(), wanted, shape)
+        let shape = self.grow_disk(entry, required, shape)?;
+        self.change_nbd(entry, old.config.nbd.as_ref(), required, shape)
     }
 
     /// Removes the NBD exports of a disk if they differ in the configuration `to`. Connected
@@ -235,13 +236,13 @@ impl Controller {
                     // original configuration.
                     returns.changed.insert(entry.name.clone(), (entry, old));
                 }
-                DiskRollback::Close { entry, old, was_new, is_made } => {
-                    self.close_and_unmake(&entry, is_made);
+                DiskRollback::Close { entry, old, was_new, is_made: is_created } => {
+                    self.close_and_unmake(&entry, is_created);
                     entry.lock().required = old;
                     entry.set_new(was_new);
                 }
-                DiskRollback::Discard(entry, is_made) => {
-                    self.close_and_unmake(&entry, is_made);
+                DiskRollback::Discard(entry, is_created) => {
+                    self.close_and_unmake(&entry, is_created);
                     self.shared.disks.remove(&entry.name);
                 }
             }
@@ -278,11 +279,11 @@ impl Controller {
     }
 
     /// Closes a disk, and removes its image file if the change that is rolled back has created it.
-    fn close_and_unmake(&self, entry: &DiskEntry, is_made: bool) {
+    fn close_and_unmake(&self, entry: &DiskEntry, is_created: bool) {
         let opened = entry.lock().open.as_ref().map(|open| (open.files.clone(), open.made));
         self.close_disk(entry);
-        if let Some((files, made)) = opened.filter(|_| is_made) {
-            self.remove_made(entry, &files, made, None);
+        if let Some((files, created)) = opened.filter(|_| is_created) {
+            self.remove_created(entry, &files, created, None);
         }
     }
 

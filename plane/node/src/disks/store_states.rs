@@ -29,7 +29,7 @@ pub(super) struct StoreState {
 }
 
 impl Threads {
-    pub(super) fn of(&mut self, store: &Path) -> &mut StoreState {
+    pub(super) fn entry(&mut self, store: &Path) -> &mut StoreState {
         self.0.entry(store.to_owned()).or_default()
     }
 
@@ -39,31 +39,37 @@ impl Threads {
     }
 
     pub(super) fn running_on(&self, store: &Path) -> usize {
-        self.0.get(store).map_or(0, |of| of.running)
+        self.0.get(store).map_or(0, |states| states.running)
     }
 
     /// Returns the number of threads on stores that are not silent.
     pub(super) fn running(&self) -> usize {
-        self.0.values().filter(|of| of.silence().is_none()).map(|of| of.running).sum()
+        self.0
+            .values()
+            .filter(|states| states.silence().is_none())
+            .map(|states| states.running)
+            .sum()
     }
 
     /// Takes the next queued operation of a store, or ends the draining. The operation counts as
     /// unawaited, because its caller waits for less than [`STORE_TIMEOUT`].
     pub(super) fn next_queued(&mut self, store: &Path) -> Option<(Operation, Instant)> {
-        let (of, began) = (self.of(store), Instant::now());
-        let Some(operation) = of.queued.pop_front() else {
-            of.is_draining = false;
+        let (store_state, started) = (self.entry(store), Instant::now());
+        let Some(operation) = store_state.queued.pop_front() else {
+            store_state.is_draining = false;
             self.forget_idle(store);
             return None;
         };
-        of.unawaited.push(began);
-        Some((operation, began))
+        store_state.unawaited.push(started);
+        Some((operation, started))
     }
 
-    pub(super) fn end_unawaited(&mut self, store: &Path, began: Instant) {
-        let of = self.of(store);
-        if let Some(at) = of.unawaited.iter().position(|at| *at == began) {
-            of.unawaited.swap_remove(at);
+    pub(super) fn end_unawaited(&mut self, store: &Path, started: Instant) {
+        let store_state = self.entry(store);
+        if let Some(index) =
+            store_state.unawaited.iter().position(|started_at| *started_at == started)
+        {
+            store_state.unawaited.swap_remove(index);
         }
         self.forget_idle(store);
     }
@@ -77,8 +83,8 @@ impl Threads {
 
 impl StoreState {
     fn silence(&self) -> Option<Duration> {
-        let waited = self.unawaited.iter().min()?.elapsed();
-        (waited >= STORE_TIMEOUT).then_some(waited)
+        let stalled_for = self.unawaited.iter().min()?.elapsed();
+        (stalled_for >= STORE_TIMEOUT).then_some(stalled_for)
     }
 
     fn is_idle(&self) -> bool {

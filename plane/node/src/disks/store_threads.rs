@@ -127,18 +127,14 @@ impl StoreThreads {
         take_back: fn(T),
     ) -> Result<StoreWork<T>, ApiError> {
         self.enter(store)?;
-        let place = Arc::new(ResultSlot {
+        let slot = Arc::new(ResultSlot {
             state: Mutex::new(State::Working),
             changed: Condvar::new(),
             is_unawaited: AtomicBool::new(false),
         });
-        let (store, began) = (store.to_owned(), Instant::now());
-        let guard = Guard {
-            slot: place.clone(),
-            threads: self.clone(),
-            store: store.clone(),
-            started: began,
-        };
+        let (store, started) = (store.to_owned(), Instant::now());
+        let guard =
+            Guard { slot: slot.clone(), threads: self.clone(), store: store.clone(), started };
         let operation = Box::new(move || {
             let result = work();
             if let Some(unwanted) = guard.slot.put(result) {
@@ -148,13 +144,7 @@ impl StoreThreads {
         (self.spawn)(operation).map_err(|error| {
             ApiError::new(ErrorCode::HostError, format!("no thread for a store: {error}"))
         })?;
-        Ok(StoreWork {
-            slot: place,
-            threads: self.clone(),
-            store,
-            started: began,
-            on_abandon: take_back,
-        })
+        Ok(StoreWork { slot, threads: self.clone(), store, started, on_abandon: take_back })
     }
 
     /// Starts an operation on a store that no caller waits for. The store is silent if the
@@ -186,14 +176,14 @@ impl StoreThreads {
         store: &Path,
         work: impl FnOnce() + Send + 'static,
     ) -> bool {
-        let (began, ended) = std::sync::mpsc::sync_channel::<()>(0);
+        let (end_sender, end_receiver) = std::sync::mpsc::sync_channel::<()>(0);
         let operation = move || {
             work();
-            drop(began);
+            drop(end_sender);
         };
         let is_silent = {
             let mut threads = self.lock();
-            threads.of(store).queued.push_back(Box::new(operation));
+            threads.entry(store).queued.push_back(Box::new(operation));
             threads.silence(store).is_some()
         };
         if let Err(error) = self.drain(store) {
@@ -201,14 +191,14 @@ impl StoreThreads {
             return false;
         }
         let timeout = if is_silent { Duration::ZERO } else { EVENTUAL_TIMEOUT };
-        ended.recv_timeout(timeout).is_err_and(is_over)
+        end_receiver.recv_timeout(timeout).is_err_and(is_over)
     }
 
     /// Starts threads for queued operations that have none because no thread could be created.
     pub(super) fn resume_queued(&self) {
         let queued: Vec<PathBuf> = {
             let threads = self.lock();
-            let queued = threads.0.iter().filter(|(_, of)| !of.queued.is_empty());
+            let queued = threads.0.iter().filter(|(_, states)| !states.queued.is_empty());
             queued.map(|(store, _)| store.clone()).collect()
         };
         for store in queued {
@@ -220,21 +210,21 @@ impl StoreThreads {
 
     /// Starts the thread that executes the queued operations of a store, unless it runs.
     fn drain(&self, store: &Path) -> std::io::Result<()> {
-        if std::mem::replace(&mut self.lock().of(store).is_draining, true) {
+        if std::mem::replace(&mut self.lock().entry(store).is_draining, true) {
             return Ok(());
         }
         let (threads, path) = (self.clone(), store.to_owned());
         (self.spawn)(Box::new(move || threads.execute_queued(&path)))
-            .inspect_err(|_| self.lock().of(store).is_draining = false)
+            .inspect_err(|_| self.lock().entry(store).is_draining = false)
     }
 
     fn execute_queued(&self, store: &Path) {
         loop {
             let next = self.lock().next_queued(store);
-            let Some((operation, began)) = next else { return };
+            let Some((operation, started)) = next else { return };
             // A panic, which the hook reports, must not keep the operations behind from running.
             let _ = catch_unwind(AssertUnwindSafe(operation));
-            self.lock().end_unawaited(store, began);
+            self.lock().end_unawaited(store, started);
         }
     }
 
@@ -243,13 +233,13 @@ impl StoreThreads {
     /// # Errors
     /// Fails if the store is silent.
     pub(super) fn check(&self, store: &Path) -> Result<(), ApiError> {
-        self.lock().silence(store).map_or(Ok(()), |waited| Err(silent(waited)))
+        self.lock().silence(store).map_or(Ok(()), |stalled_for| Err(silent(stalled_for)))
     }
 
     fn enter(&self, store: &Path) -> Result<(), ApiError> {
         let mut threads = self.lock();
-        if let Some(waited) = threads.silence(store) {
-            return Err(silent(waited));
+        if let Some(stalled_for) = threads.silence(store) {
+            return Err(silent(stalled_for));
         }
         let refuse = |text: String| Err(ApiError::new(ErrorCode::HostError, text));
         if threads.running_on(store) >= STORE_THREADS_MAX {
@@ -258,7 +248,7 @@ impl StoreThreads {
         if threads.running() >= THREADS_MAX {
             return refuse(format!("{THREADS_MAX} threads wait for stores already"));
         }
-        threads.of(store).running += 1;
+        threads.entry(store).running += 1;
         Ok(())
     }
 
@@ -277,8 +267,9 @@ fn is_over(error: std::sync::mpsc::RecvTimeoutError) -> bool {
     error == std::sync::mpsc::RecvTimeoutError::Disconnected
 }
 
-fn silent(waited: Duration) -> ApiError {
-    let text = format!("the store has not responded for {} s; check its device", waited.as_secs());
+fn silent(stalled_for: Duration) -> ApiError {
+    let text =
+        format!("the store has not responded for {} s; check its device", stalled_for.as_secs());
     ApiError::new(ErrorCode::HostError, text)
 }
 
@@ -325,7 +316,7 @@ impl<T> StoreWork<T> {
     /// that the thread cannot end meanwhile.
     fn note_unawaited(&self) {
         if !self.slot.is_unawaited.swap(true, Ordering::AcqRel) {
-            self.threads.lock().of(&self.store).unawaited.push(self.started);
+            self.threads.lock().entry(&self.store).unawaited.push(self.started);
         }
     }
 }
@@ -376,7 +367,7 @@ impl<T> Drop for Guard<T> {
         }
         drop(state);
         let mut threads = self.threads.lock();
-        threads.of(&self.store).running -= 1;
+        threads.entry(&self.store).running -= 1;
         if self.slot.is_unawaited.load(Ordering::Acquire) {
             threads.end_unawaited(&self.store, self.started);
         }

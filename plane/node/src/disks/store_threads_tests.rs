@@ -39,7 +39,7 @@ fn threads_are_bounded_and_places_come_back() {
 #[test]
 fn one_store_leaves_threads_for_the_others() {
     let threads = StoreThreads::default();
-    let (hung, good) = (Path::new("/srv/hung"), Path::new("/srv/good"));
+    let (hung, responsive) = (Path::new("/srv/hung"), Path::new("/srv/good"));
     let mut waiting = Vec::new();
     for _ in 0..STORE_THREADS_MAX {
         let (gate, work) = gated();
@@ -49,7 +49,7 @@ fn one_store_leaves_threads_for_the_others() {
         panic!("one too many")
     };
     assert!(error.message.contains("32 threads wait for this store"), "{error}");
-    assert!(matches!(threads.run(good, PATIENCE, || 7, drop), Ok(7)));
+    assert!(matches!(threads.run(responsive, PATIENCE, || 7, drop), Ok(7)));
     // The threads of a silent store leave the places of all other stores free.
     wait_until("it is silent", || threads.check(hung).is_err());
     assert_eq!(threads.lock().running(), 0);
@@ -77,8 +77,8 @@ fn a_store_that_answers_each_operation_in_time_is_not_silent() {
     let store = Path::new("/srv/one");
     let (mut gate, work) = gated();
     threads.start(store, work).unwrap();
-    let began = Instant::now();
-    while began.elapsed() < STORE_TIMEOUT + Duration::from_secs(2) {
+    let started = Instant::now();
+    while started.elapsed() < STORE_TIMEOUT + Duration::from_secs(2) {
         let (next, work) = gated();
         threads.start(store, work).unwrap();
         drop(std::mem::replace(&mut gate, next));
@@ -92,21 +92,21 @@ fn operations_in_the_end_have_one_thread_per_store_and_make_it_silent() {
     let threads = StoreThreads::default();
     let store = Path::new("/srv/one");
     let (gate, hangs) = gated();
-    let began = Instant::now();
+    let started = Instant::now();
     assert!(!threads.run_eventually(store, hangs));
-    let (told, done) = channel();
+    let (sender, receiver) = channel();
     for number in 0..20 {
-        let told = told.clone();
-        assert!(!threads.run_eventually(store, move || told.send(number).unwrap()));
+        let sender = sender.clone();
+        assert!(!threads.run_eventually(store, move || sender.send(number).unwrap()));
     }
     // Five waits of 2 s until the store is silent, and none afterwards. 21 waits would be 42 s.
-    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
     assert!(threads.check(store).is_err());
-    assert_eq!(threads.lock().of(store).queued.len(), 20);
+    assert_eq!(threads.lock().entry(store).queued.len(), 20);
     assert!(threads.run_eventually(Path::new("/srv/two"), || ()));
     drop(gate);
-    let all: Vec<i32> = (0..20).map(|_| done.recv_timeout(PATIENCE).unwrap()).collect();
-    assert_eq!(all, (0..20).collect::<Vec<_>>());
+    let numbers: Vec<i32> = (0..20).map(|_| receiver.recv_timeout(PATIENCE).unwrap()).collect();
+    assert_eq!(numbers, (0..20).collect::<Vec<_>>());
     wait_until("it answers", || threads.run_eventually(store, || ()));
 }
 
@@ -117,16 +117,16 @@ fn operations_in_the_end_outlive_a_panic_and_a_lack_of_threads() {
     }
     let store = Path::new("/srv/one");
     let short = StoreThreads { spawn: refuse, ..StoreThreads::default() };
-    let (told, done) = channel();
-    let again = told.clone();
+    let (sender, receiver) = channel();
+    let second_sender = sender.clone();
     assert!(!short.run_eventually(store, || panic!("a test of what a defect does")));
-    assert!(!short.run_eventually(store, move || told.send(1).unwrap()));
+    assert!(!short.run_eventually(store, move || sender.send(1).unwrap()));
     assert!(short.run(store, PATIENCE, || 7, drop).is_err());
     let threads = StoreThreads { spawn: spawn_thread, ..short };
     threads.resume_queued();
-    assert_eq!(done.recv_timeout(PATIENCE), Ok(1));
-    threads.run_eventually(store, move || again.send(2).unwrap());
-    assert_eq!(done.recv_timeout(PATIENCE), Ok(2));
+    assert_eq!(receiver.recv_timeout(PATIENCE), Ok(1));
+    threads.run_eventually(store, move || second_sender.send(2).unwrap());
+    assert_eq!(receiver.recv_timeout(PATIENCE), Ok(2));
     wait_until("nothing is left", || threads.lock().0.is_empty());
 }
 
@@ -136,8 +136,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 fn a_thread_that_dies_is_told_of_and_leaves_nothing() {
     let threads = StoreThreads::default();
     let store = Path::new("/srv/one");
-    let died = threads.run(store, PATIENCE, || panic!("a test of what a defect does"), |()| ());
-    let Err(NoResult::Never(error)) = died else { panic!("it has answered") };
+    let result = threads.run(store, PATIENCE, || panic!("a test of what a defect does"), |()| ());
+    let Err(NoResult::Never(error)) = result else { panic!("it has answered") };
     assert_eq!(error.code, ErrorCode::Internal);
     wait_until("its place", || threads.running_on(store) == 0);
 }
@@ -152,12 +152,12 @@ fn a_store_is_silent_only_after_its_time_and_until_it_answers() {
     assert!(matches!(threads.run(store, PATIENCE, || 7, drop), Ok(7)));
     let first = late(first.wait(STORE_TIMEOUT));
     assert!(first.is_stalled());
-    let began = Instant::now();
-    let refused = threads.run(store, PATIENCE, || 7, drop);
-    let Err(NoResult::Never(error)) = refused else { panic!("it is silent") };
+    let started = Instant::now();
+    let rejection = threads.run(store, PATIENCE, || 7, drop);
+    let Err(NoResult::Never(error)) = rejection else { panic!("it is silent") };
     assert!(error.message.contains("has not responded for"), "{error}");
     assert!(matches!(threads.run(Path::new("/srv/two"), PATIENCE, || 7, drop), Ok(7)));
-    assert!(began.elapsed() < PATIENCE);
+    assert!(started.elapsed() < PATIENCE);
     drop(gate);
     assert!(first.wait(PATIENCE).is_ok());
     wait_until("it answers", || matches!(threads.run(store, PATIENCE, || 7, drop), Ok(7)));
@@ -168,16 +168,16 @@ fn what_comes_of_work_that_was_given_up_is_taken_back() {
     let threads = StoreThreads::default();
     let store = Path::new("/srv/one");
     let (gate, wait) = gated();
-    let (told, taken_back) = channel();
+    let (sender, taken_back) = channel();
     let work = late(threads.run(
         store,
         Duration::ZERO,
         move || {
             wait();
-            told
+            sender
         },
-        |told: Sender<u8>| {
-            let _ = told.send(7);
+        |sender: Sender<u8>| {
+            let _ = sender.send(7);
         },
     ));
     drop(work);

@@ -37,7 +37,7 @@ fn disks_are_made_served_and_offered_and_their_files_stay() {
     let harness = Harness::with_store();
     harness.apply_ok(&two_disks());
     assert_eq!(harness.disks.files(DISK_STORE), ["boot.raw", "data.vhdx"]);
-    assert_eq!(harness.disks.served(), (2, 2));
+    assert_eq!(harness.disks.served_counts(), (2, 2));
     assert_eq!(harness.disks.sockets().0, [std::path::Path::new("/run/boot.sock")]);
     assert_eq!(harness.offered(), ["boot", "data"]);
     let status = harness.node.disk("data").unwrap();
@@ -46,7 +46,7 @@ fn disks_are_made_served_and_offered_and_their_files_stay() {
 
     harness.apply_ok(&HostConfig::default());
     assert_eq!(harness.disks.files(DISK_STORE), ["boot.raw", "data.vhdx"]);
-    assert_eq!(harness.disks.served().0, 0);
+    assert_eq!(harness.disks.served_counts().0, 0);
     assert!(harness.disks.sockets().0.is_empty() && harness.offered().is_empty());
 }
 
@@ -97,7 +97,7 @@ fn a_change_that_fails_leaves_neither_disk_nor_file() {
     let operation = harness.apply(&two_disks());
     assert_eq!(operation.state, OperationState::Failed);
     assert!(harness.disks.files(DISK_STORE).is_empty());
-    assert_eq!(harness.disks.served().0, 0);
+    assert_eq!(harness.disks.served_counts().0, 0);
     assert!(harness.disks.sockets().0.is_empty());
     assert!(harness.node.disks().is_empty());
 
@@ -112,7 +112,7 @@ fn a_change_that_fails_leaves_neither_disk_nor_file() {
     let operation = harness.apply(&after);
     assert_eq!(operation.state, OperationState::Failed);
     assert_eq!(harness.node.config(), before);
-    assert_eq!(harness.disks.served().0, 2);
+    assert_eq!(harness.disks.served_counts().0, 2);
     assert_eq!(harness.offered(), ["boot", "data"]);
     assert_eq!(harness.disks.files(DISK_STORE), ["boot.raw", "data.vhdx"]);
 }
@@ -125,11 +125,11 @@ fn what_can_change_live_does_not_interrupt() {
     config.disks[0].nbd.as_mut().unwrap().socket = Some("/run/other.sock".into());
     config.disks[1].nbd = None;
     harness.apply_ok(&config);
-    assert_eq!(harness.disks.served(), (2, 2));
+    assert_eq!(harness.disks.served_counts(), (2, 2));
     assert_eq!(harness.offered(), ["boot"]);
     config.disks[0].serial = Some("S1".to_owned());
     harness.apply_ok(&config);
-    assert_eq!(harness.disks.served(), (2, 3));
+    assert_eq!(harness.disks.served_counts(), (2, 3));
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn a_disk_takes_over_the_file_and_socket_of_one_that_goes() {
     config.disks[0].name = name("renamed");
     config.disks[0].file = Some("boot.raw".parse().unwrap());
     harness.apply_ok(&config);
-    assert_eq!(harness.disks.served(), (2, 3));
+    assert_eq!(harness.disks.served_counts(), (2, 3));
     assert_eq!(harness.disks.files(DISK_STORE), ["boot.raw", "data.vhdx"]);
     assert_eq!(harness.offered(), ["data", "renamed"]);
 }
@@ -187,14 +187,14 @@ fn a_disk_grows_in_service_and_its_clients_are_told() {
     let harness = Harness::with_store();
     harness.apply_ok(&two_disks());
     harness.apply_ok(&grown(3 << 20));
-    assert_eq!(harness.disks.served(), (2, 2), "none was taken out of service");
+    assert_eq!(harness.disks.served_counts(), (2, 2), "none was taken out of service");
     assert_eq!(sizes(&harness), [Some(3 << 20); 2]);
     assert_eq!(harness.disks.resized(), [3 << 20], "the VM of the one that has a VM");
     let exported = harness.disks.exported().into_iter();
-    assert_eq!(exported.map(|of| of.bytes).collect::<Vec<_>>(), [3 << 20; 2]);
+    assert_eq!(exported.map(|export| export.bytes).collect::<Vec<_>>(), [3 << 20; 2]);
     let events = harness.wait_events(EventKind::DiskResized.id(), 2);
-    let about: Vec<&str> = events.iter().map(|event| event.subject.as_str()).collect();
-    assert_eq!(about, ["disk/boot", "disk/data"]);
+    let subjects: Vec<&str> = events.iter().map(|event| event.subject.as_str()).collect();
+    assert_eq!(subjects, ["disk/boot", "disk/data"]);
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn a_disk_that_cannot_grow_goes_on_as_it_was() {
     assert_eq!(operation.state, OperationState::Failed);
     assert_eq!(harness.node.config(), two_disks());
     harness.disks.refuse_resuming(false);
-    wait_until("it is tried again", || harness.disks.served().0 == 2);
+    wait_until("it is tried again", || harness.disks.served_counts().0 == 2);
     wait_until("it is offered", || harness.offered() == ["boot", "data"]);
     // The file was extended before the failure. This is not an error, and the actual size is
     // reported.
@@ -221,7 +221,7 @@ fn a_disk_that_cannot_grow_goes_on_as_it_was() {
         (error.resource.as_deref(), error.field.as_deref()),
         (Some("disk/boot"), Some("size_bytes"))
     );
-    assert_eq!(harness.disks.served().0, 2, "{error}");
+    assert_eq!(harness.disks.served_counts().0, 2, "{error}");
     assert_eq!(sizes(&harness), [Some(2 << 20), Some(1 << 20)]);
     assert_eq!(harness.offered(), ["boot", "data"]);
 }
@@ -249,13 +249,13 @@ fn what_a_crash_has_left_in_a_store_is_removed_when_it_is_opened() {
     harness.apply_ok(&two_disks());
     let (store, devices, disks) = harness.kill_with_disks();
     let files = disks.take_store(DISK_STORE);
-    let left = files
+    let remaining_files = files
         .files()
         .into_iter()
         .chain([(suimon_ports::FileName::new(".x.vhdx.suimon-new").unwrap(), vec![1])]);
-    disks.put_store(DISK_STORE, suimon_ports::testing::MemoryStore::with_files(left));
+    disks.put_store(DISK_STORE, suimon_ports::testing::MemoryStore::with_files(remaining_files));
     let harness = Harness::with_disks(store, devices, disks);
-    wait_until("the disks are there", || harness.disks.served().0 == 2);
+    wait_until("the disks are there", || harness.disks.served_counts().0 == 2);
     wait_until("files of the disks only", || {
         harness.disks.files(DISK_STORE) == ["boot.raw", "data.vhdx"]
     });
@@ -277,7 +277,7 @@ fn a_new_daemon_opens_them_again_and_tries_until_their_store_is_there() {
     harness.wait_events(EventKind::DiskFailed.id(), 2);
 
     harness.disks.put_store(DISK_STORE, files);
-    wait_until("the disks are there", || harness.disks.served().0 == 2);
+    wait_until("the disks are there", || harness.disks.served_counts().0 == 2);
     wait_until("it is told", || harness.events(EventKind::DiskRecovered.id()).len() == 2);
     assert_eq!(harness.offered(), ["boot", "data"]);
     assert!(harness.events(EventKind::DiskFileMade.id()).len() <= 2, "nothing is made anew");
@@ -350,7 +350,7 @@ fn a_disk_that_the_plane_has_lost_has_failed_and_is_tried_again() {
     wait_until("it is told", || failed().len() == 2);
     assert!(failed()[0].text.contains("no processor takes it"), "{:?}", failed());
     harness.disks.put_store(DISK_STORE, files);
-    wait_until("the disks are there", || harness.disks.served().0 == 2);
+    wait_until("the disks are there", || harness.disks.served_counts().0 == 2);
     wait_until("it is told", || harness.events(EventKind::DiskRecovered.id()).len() == 2);
     assert_eq!(harness.node.disk("boot").unwrap().state, StorageState::Ready);
     assert_eq!(harness.offered(), ["boot", "data"]);
@@ -384,7 +384,7 @@ fn a_new_daemon_waits_for_locks_that_are_about_to_end() {
     harness.apply_ok(&two_disks());
     let (store, devices, disks) = harness.kill_with_disks();
     let files = disks.take_store(DISK_STORE);
-    let held = suimon_ports::StoreFiles::open(
+    let lock = suimon_ports::StoreFiles::open(
         &files,
         &suimon_ports::FileName::new("boot.raw").unwrap(),
         suimon_ports::FileLockMode::Write,
@@ -394,7 +394,7 @@ fn a_new_daemon_waits_for_locks_that_are_about_to_end() {
     disks.put_store(DISK_STORE, files);
     let release = std::thread::spawn(move || {
         std::thread::sleep(std::time::Duration::from_millis(200));
-        drop(held);
+        drop(lock);
     });
     let harness = Harness::with_disks(store, devices, disks);
     wait_until("the disk is there", || {

@@ -50,11 +50,11 @@ pub(crate) type UnfinishedWorks = BTreeMap<Name, JobRecord>;
 
 impl JobRecord {
     /// Creates the record of a new job.
-    pub(super) fn new(work: DiskFileJob, wanted: &RequiredDisk) -> Self {
+    pub(super) fn new(work: DiskFileJob, required: &RequiredDisk) -> Self {
         Self {
             work,
-            store: wanted.store.path.clone(),
-            file: wanted.config.effective_file(),
+            store: required.store.path.clone(),
+            file: required.config.effective_file(),
             at_bytes: 0,
             sources: Vec::new(),
             attempts: 0,
@@ -66,8 +66,8 @@ impl JobRecord {
     }
 
     /// Returns true if the disk still has the file that the job began with.
-    fn is_about(&self, wanted: &RequiredDisk) -> bool {
-        self.store == wanted.store.path && self.file == wanted.config.effective_file()
+    fn is_about(&self, required: &RequiredDisk) -> bool {
+        self.store == required.store.path && self.file == required.config.effective_file()
     }
 
     /// Returns the name of the unfinished image that the job writes; `None` if the job creates
@@ -86,9 +86,9 @@ impl JobRecord {
 
     /// Returns the checkpoint to resume from.
     pub(super) fn checkpoint(&self) -> Checkpoint {
-        let source = |of: &StoredSource| {
-            let (len, modified_unix_s) = (of.len, of.modified_unix_s);
-            Some(SourceFile { name: file_name(&of.file)?, len, modified_unix_s })
+        let source = |stored: &StoredSource| {
+            let (len, modified_unix_s) = (stored.len, stored.modified_unix_s);
+            Some(SourceFile { name: file_name(&stored.file)?, len, modified_unix_s })
         };
         // If a source has an invalid name, the job starts from the beginning.
         let sources: Option<Vec<SourceFile>> = self.sources.iter().map(source).collect();
@@ -97,9 +97,9 @@ impl JobRecord {
 
     /// Records a checkpoint. Progress resets the number of tries.
     fn go_to(&mut self, checkpoint: &Checkpoint) {
-        let source = |of: &SourceFile| {
-            let (len, modified_unix_s) = (of.len, of.modified_unix_s);
-            Some(StoredSource { file: of.name.as_str().parse().ok()?, len, modified_unix_s })
+        let source = |source: &SourceFile| {
+            let (len, modified_unix_s) = (source.len, source.modified_unix_s);
+            Some(StoredSource { file: source.name.as_str().parse().ok()?, len, modified_unix_s })
         };
         let Some(sources) = checkpoint.sources.iter().map(source).collect() else { return };
         if checkpoint.at_bytes > self.at_bytes {
@@ -111,12 +111,12 @@ impl JobRecord {
 
 /// Loads the records of jobs that former daemons did not complete.
 pub(crate) fn load_unfinished(store: &dyn StateStore) -> Result<UnfinishedWorks, StateStoreError> {
-    let mut works = BTreeMap::new();
+    let mut jobs = BTreeMap::new();
     scan_all(store, DISK_WORK, &mut |key, value| {
         if let Ok(disk) = key.parse::<Name>() {
-            works.insert(disk, decode(DISK_WORK, key, value)?);
+            jobs.insert(disk, decode(DISK_WORK, key, value)?);
         }
         Ok(())
     })?;
-    Ok(works)
+    Ok(jobs)
 }

@@ -10,7 +10,7 @@ use crate::testing::{DEADLINE, DISK_STORE, Harness, host, name, wait_until};
 const DRAFT: &str = ".copy.vhdx.suimon-new";
 
 /// Returns a disk large enough that a job on it does not complete during the test.
-fn config(more: &str) -> HostConfig {
+fn config(extra: &str) -> HostConfig {
     host(&format!(
         r#"
         [[store]]
@@ -21,7 +21,7 @@ fn config(more: &str) -> HostConfig {
         store = "fast"
         format = "vhdx"
         size_bytes = "16 TiB"
-        {more}
+        {extra}
         "#
     ))
 }
@@ -79,11 +79,11 @@ fn assert_nothing_left(harness: &Harness, files: &[&str]) {
     });
 }
 
-fn assert_given_up(harness: &Harness, why: &str) {
-    let told = || harness.events(EventKind::DiskWorkGivenUp.id());
-    wait_until("it is told", || !told().is_empty());
-    assert_eq!(told().len(), 1);
-    assert!(told()[0].text.contains(why), "{}", told()[0].text);
+fn assert_abandoned(harness: &Harness, reason: &str) {
+    let events = || harness.events(EventKind::DiskWorkGivenUp.id());
+    wait_until("it is told", || !events().is_empty());
+    assert_eq!(events().len(), 1);
+    assert!(events()[0].text.contains(reason), "{}", events()[0].text);
 }
 
 #[test]
@@ -97,12 +97,12 @@ fn it_goes_on_where_it_was_when_the_daemon_ended() {
         (operation.kind.as_str(), operation.subject.as_str()),
         ("disk convert", "disk/data")
     );
-    let ended = harness.node.wait_operation(operation.id, DEADLINE).unwrap();
-    assert_eq!(ended.state, OperationState::Succeeded, "{ended:?}");
+    let operation = harness.node.wait_operation(operation.id, DEADLINE).unwrap();
+    assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     assert_nothing_left(&harness, &["copy.vhdx", "data.vhdx"]);
-    let told = harness.wait_events(EventKind::DiskWorkResumed.id(), 1);
-    let from: u64 = told[0].fields["from_bytes"].parse().unwrap();
-    assert!(from > 1000 << 20, "{from}");
+    let events = harness.wait_events(EventKind::DiskWorkResumed.id(), 1);
+    let start_bytes: u64 = events[0].fields["from_bytes"].parse().unwrap();
+    assert!(start_bytes > 1000 << 20, "{start_bytes}");
 }
 
 #[test]
@@ -116,8 +116,8 @@ fn it_begins_anew_when_the_daemon_was_killed_at_once_and_can_be_cancelled() {
     assert_eq!(harness.node.disk("data").unwrap().state, StorageState::Working);
     assert_eq!(harness.wait_event(EventKind::DiskWorkResumed.id()).fields["from_bytes"], "0");
     harness.node.cancel_operation(operation.id);
-    let ended = harness.node.wait_operation(operation.id, DEADLINE).unwrap();
-    assert_eq!(ended.state, OperationState::Cancelled);
+    let operation = harness.node.wait_operation(operation.id, DEADLINE).unwrap();
+    assert_eq!(operation.state, OperationState::Cancelled);
     assert_nothing_left(&harness, &["data.vhdx"]);
     let harness = kill(harness);
     harness.node.resume_disk_jobs();
@@ -135,7 +135,7 @@ fn what_three_daemons_have_died_of_is_given_up() {
     harness.node.resume_disk_jobs();
     assert_nothing_left(&harness, &["data.vhdx"]);
     assert!(harness.node.operations().is_empty());
-    assert_given_up(&harness, "3 daemons");
+    assert_abandoned(&harness, "3 daemons");
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn a_disk_that_has_another_file_or_is_gone_meanwhile_is_left_alone() {
     harness.apply_ok(&config("file = \"other.vhdx\""));
     harness.node.resume_disk_jobs();
     assert_nothing_left(&harness, &["data.vhdx", "other.vhdx"]);
-    assert_given_up(&harness, "another file");
+    assert_abandoned(&harness, "another file");
 
     let harness = end(converting());
     harness.apply_ok(&without_disks);
@@ -162,8 +162,8 @@ fn a_record_that_cannot_be_written_keeps_it_from_beginning() {
     harness.apply_ok(&config(""));
     harness.store.arm(crate::testing::StoreFailure::Refuse(0));
     let operation = harness.node.start_disk_job(&name("data"), convert()).unwrap();
-    let ended = harness.node.wait_operation(operation.id, DEADLINE).unwrap();
-    assert_eq!(ended.state, OperationState::Failed, "{ended:?}");
+    let operation = harness.node.wait_operation(operation.id, DEADLINE).unwrap();
+    assert_eq!(operation.state, OperationState::Failed, "{operation:?}");
     assert_nothing_left(&harness, &["data.vhdx"]);
 }
 
@@ -177,8 +177,8 @@ fn it_waits_for_a_store_that_comes_later() {
         step.is_some_and(|step| step.starts_with("waiting for the store"))
     });
     harness.disks.put_store(DISK_STORE, files);
-    let ended = harness.node.wait_operation(operation.id, DEADLINE).unwrap();
-    assert_eq!(ended.state, OperationState::Succeeded, "{ended:?}");
+    let operation = harness.node.wait_operation(operation.id, DEADLINE).unwrap();
+    assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     assert_nothing_left(&harness, &["copy.vhdx", "data.vhdx"]);
 }
 
@@ -187,7 +187,7 @@ fn it_waits_for_a_store_that_comes_later() {
 fn a_job_waits_for_space_over_restarts_unless_its_disk_reports_full_stores() {
     let mut harness = Harness::with_store();
     harness.apply_ok(&config(""));
-    let waits = |harness: &Harness| {
+    let wait_queued = |harness: &Harness| {
         wait_until("it waits for space", || {
             let operations = harness.node.operations();
             let conversion = operations.iter().find(|operation| operation.kind == "disk convert");
@@ -197,17 +197,17 @@ fn a_job_waits_for_space_over_restarts_unless_its_disk_reports_full_stores() {
     };
     harness.disks.store(DISK_STORE).set_change_limit(Some(0));
     harness.node.start_disk_job(&name("data"), convert()).unwrap();
-    waits(&harness);
+    wait_queued(&harness);
     for _ in 0..4 {
         harness = end(harness);
         harness.disks.store(DISK_STORE).set_change_limit(Some(0));
         goes_on(&harness);
-        waits(&harness);
+        wait_queued(&harness);
     }
     let operation = only_operation(&harness);
     harness.node.cancel_operation(operation.id);
-    let ended = harness.node.wait_operation(operation.id, DEADLINE).unwrap();
-    assert_eq!(ended.state, OperationState::Cancelled, "{ended:?}");
+    let operation = harness.node.wait_operation(operation.id, DEADLINE).unwrap();
+    assert_eq!(operation.state, OperationState::Cancelled, "{operation:?}");
     harness.disks.store(DISK_STORE).set_change_limit(None);
     assert_nothing_left(&harness, &["data.vhdx"]);
 
@@ -218,15 +218,15 @@ fn a_job_waits_for_space_over_restarts_unless_its_disk_reports_full_stores() {
         step.contains("store fast is full")
     });
     harness.disks.store(DISK_STORE).set_change_limit(None);
-    let ended = harness.node.wait_operation(operation.id, DEADLINE).unwrap();
-    assert_eq!(ended.state, OperationState::Succeeded, "{ended:?}");
+    let operation = harness.node.wait_operation(operation.id, DEADLINE).unwrap();
+    assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     assert_nothing_left(&harness, &["copy.vhdx", "data.vhdx"]);
 
     harness.apply_ok(&config("on_full = \"error\""));
     harness.disks.store(DISK_STORE).set_change_limit(Some(0));
     let operation = harness.node.start_disk_job(&name("data"), other_copy()).unwrap();
-    let ended = harness.node.wait_operation(operation.id, DEADLINE).unwrap();
-    assert_eq!(ended.state, OperationState::Failed, "{ended:?}");
+    let operation = harness.node.wait_operation(operation.id, DEADLINE).unwrap();
+    assert_eq!(operation.state, OperationState::Failed, "{operation:?}");
     harness.disks.store(DISK_STORE).set_change_limit(None);
 }
 

@@ -43,7 +43,7 @@ impl UnsettledFiles {
 
     /// Returns true if the file is being created or removed.
     pub(super) fn contains(&self, store: &Path, file: &FileName) -> bool {
-        self.lock().iter().any(|(of, name)| of == store && name == file)
+        self.lock().iter().any(|(unsettled_store, name)| unsettled_store == store && name == file)
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<StoredFile>> {
@@ -54,8 +54,8 @@ impl UnsettledFiles {
 impl Drop for UnsettledFile {
     fn drop(&mut self) {
         let mut files = self.files.lock();
-        if let Some(at) = files.iter().position(|file| *file == self.file) {
-            files.swap_remove(at);
+        if let Some(index) = files.iter().position(|file| *file == self.file) {
+            files.swap_remove(index);
         }
     }
 }
@@ -68,11 +68,11 @@ mod tests {
     fn a_file_is_unsettled_until_all_its_operations_have_ended() {
         let files = UnsettledFiles::default();
         let (store, file) = (Path::new("/srv/fast"), FileName::new("boot.raw").unwrap());
-        let made = files.add_new(store, &file).unwrap();
+        let unsettled_file = files.add_new(store, &file).unwrap();
         assert!(files.add_new(store, &file).is_none());
         assert!(files.add_new(Path::new("/srv/other"), &file).is_some());
         let removed = files.add(store, &file);
-        drop(made);
+        drop(unsettled_file);
         assert!(files.contains(store, &file));
         drop(removed);
         assert!(!files.contains(store, &file));

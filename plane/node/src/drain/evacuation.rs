@@ -27,12 +27,12 @@ type SentPerNode = BTreeMap<Name, usize>;
 impl Shared {
     /// Returns what a drain would do with each VM of the host.
     pub(super) fn plan_drain(&self, request: &DrainRequest) -> DrainPlan {
-        let mut sent = SentPerNode::new();
+        let mut migrations = SentPerNode::new();
         let vms = self.vms.all();
         let vms = vms.iter().map(|entry| {
-            let vm = self.plan_vm(entry, request, &sent, &BTreeSet::new());
-            if let Some(to) = &vm.to {
-                *sent.entry(to.clone()).or_default() += 1;
+            let vm = self.plan_vm(entry, request, &migrations, &BTreeSet::new());
+            if let Some(target) = &vm.to {
+                *migrations.entry(target.clone()).or_default() += 1;
             }
             vm
         });
@@ -45,7 +45,7 @@ impl Shared {
         &self,
         entry: &VmEntry,
         request: &DrainRequest,
-        sent: &SentPerNode,
+        migrations: &SentPerNode,
         in_vain: &BTreeSet<Name>,
     ) -> DrainedVm {
         let vm = entry.name.clone();
@@ -53,8 +53,8 @@ impl Shared {
             let reason = Some("it is not running".to_owned());
             return DrainedVm { vm, to: None, reason, blocks_drain: false };
         }
-        match self.find_node(entry, request, sent, in_vain) {
-            Ok(to) => DrainedVm { vm, to: Some(to), reason: None, blocks_drain: false },
+        match self.find_node(entry, request, migrations, in_vain) {
+            Ok(target) => DrainedVm { vm, to: Some(target), reason: None, blocks_drain: false },
             Err(reason) => DrainedVm { vm, to: None, reason: Some(reason), blocks_drain: true },
         }
     }
@@ -63,18 +63,18 @@ impl Shared {
         &self,
         entry: &VmEntry,
         request: &DrainRequest,
-        sent: &SentPerNode,
+        migrations: &SentPerNode,
         in_vain: &BTreeSet<Name>,
     ) -> Result<Name, String> {
-        let said = |error: ApiError| error.message;
-        entry.check_can_leave().map_err(said)?;
-        let arrival = self.departure(&entry.name).map_err(said)?;
-        let _marks = self.mark_stores(&arrival.stores).map_err(said)?;
+        let message = |error: ApiError| error.message;
+        entry.check_can_leave().map_err(message)?;
+        let arrival = self.departure(&entry.name).map_err(message)?;
+        let _marks = self.mark_stores(&arrival.stores).map_err(message)?;
         let desired = self.desired();
-        let is_asked = |name: &Name| request.to.is_empty() || request.to.contains(name);
+        let is_requested = |name: &Name| request.to.is_empty() || request.to.contains(name);
         let mut nodes: Vec<&Name> = desired.config.nodes.iter().map(|node| &node.name).collect();
-        nodes.retain(|name| is_asked(name) && !in_vain.contains(*name));
-        nodes.sort_by_key(|name| sent.get(*name).copied().unwrap_or_default());
+        nodes.retain(|name| is_requested(name) && !in_vain.contains(*name));
+        nodes.sort_by_key(|name| migrations.get(*name).copied().unwrap_or_default());
         let mut refusals = Vec::new();
         for name in nodes {
             let peer = self.peer_node(name).map_err(|error| vec![error]);
@@ -103,16 +103,18 @@ impl Shared {
         let Some(request) = stored.map(|stored| stored.request) else {
             return self.check_going_on(operation);
         };
-        let (mut sent, mut results) = (SentPerNode::new(), BTreeMap::<Name, DrainedVm>::new());
+        let (mut migrations, mut results) =
+            (SentPerNode::new(), BTreeMap::<Name, DrainedVm>::new());
         loop {
             // A VM whose arrival began before the drain may be added meanwhile.
-            let all = self.vms.all();
-            let Some(entry) = all.iter().find(|entry| !results.contains_key(&entry.name)) else {
+            let entries = self.vms.all();
+            let Some(entry) = entries.iter().find(|entry| !results.contains_key(&entry.name))
+            else {
                 break;
             };
-            let (done, of) = (results.len(), results.len().max(all.len()));
-            operation.progress(done, of, &entry.label());
-            let vm = self.migrate_vm(entry, &request, (&mut sent, operation))?;
+            let (completed, total) = (results.len(), results.len().max(entries.len()));
+            operation.progress(completed, total, &entry.label());
+            let vm = self.migrate_vm(entry, &request, (&mut migrations, operation))?;
             results.insert(entry.name.clone(), vm);
             operation.report(results.values().map(ToString::to_string).collect());
         }
@@ -124,28 +126,28 @@ impl Shared {
         &self,
         entry: &Arc<VmEntry>,
         request: &DrainRequest,
-        (sent, operation): (&mut SentPerNode, &OperationHandle),
+        (migrations, operation): (&mut SentPerNode, &OperationHandle),
     ) -> Result<DrainedVm, ApiError> {
         self.await_settled(entry, operation)?;
         let mut in_vain = BTreeSet::new();
         let mut failed = None;
         loop {
             self.check_going_on(operation)?;
-            let mut vm = self.plan_vm(entry, request, sent, &in_vain);
-            let Some(to) = &vm.to else {
+            let mut vm = self.plan_vm(entry, request, migrations, &in_vain);
+            let Some(target) = &vm.to else {
                 // The failure of a migration is more specific than the lack of further nodes.
                 vm.reason = failed.or(vm.reason);
                 return Ok(vm);
             };
             // The checks by other nodes may have taken long.
             self.check_going_on(operation)?;
-            match self.send_to(entry, to, request, operation)? {
+            match self.send_to(entry, target, request, operation)? {
                 Ok(()) => {
-                    *sent.entry(to.clone()).or_default() += 1;
+                    *migrations.entry(target.clone()).or_default() += 1;
                     return Ok(vm);
                 }
                 Err(reason) => {
-                    in_vain.insert(to.clone());
+                    in_vain.insert(target.clone());
                     failed = Some(reason);
                 }
             }
@@ -158,11 +160,11 @@ impl Shared {
         let until = Instant::now() + SETTLE_LIMIT;
         let is_settled = || {
             let view = entry.view();
-            let is_known = matches!(
+            let is_settled = matches!(
                 view.state,
                 VmState::Stopped | VmState::Running | VmState::Paused | VmState::Panicked
             );
-            is_known && view.migration.is_none()
+            is_settled && view.migration.is_none()
         };
         while !is_settled() && Instant::now() < until {
             self.check_going_on(operation)?;
@@ -177,14 +179,14 @@ impl Shared {
             return Err(ApiError::new(ErrorCode::HostError, text).about("host"));
         }
         operation.check_cancelled().map_err(|_| {
-            let left = "the drain was cancelled; VMs that have left stay on the other nodes";
+            let reason = "the drain was cancelled; VMs that have left stay on the other nodes";
             let is_drained = self.drain.state().stored.is_some();
             let name = self.host_name();
             let text = match is_drained {
                 true => format!(
-                    "{left}, and no VM comes to node {name} until `suimon node undrain {name}`"
+                    "{reason}, and no VM comes to node {name} until `suimon node undrain {name}`"
                 ),
-                false => left.to_owned(),
+                false => reason.to_owned(),
             };
             ApiError::new(ErrorCode::Cancelled, text).about("host")
         })
@@ -195,12 +197,12 @@ impl Shared {
     fn send_to(
         &self,
         entry: &Arc<VmEntry>,
-        to: &Name,
+        target: &Name,
         request: &DrainRequest,
         operation: &OperationHandle,
     ) -> Result<Result<(), String>, ApiError> {
         let request = MigrateVmRequest {
-            to: to.clone(),
+            to: target.clone(),
             downtime_ms: request.downtime_ms,
             bandwidth: request.bandwidth,
             with_files: request.with_files,
@@ -230,34 +232,34 @@ impl Shared {
         &self,
         results: impl Iterator<Item = &'v DrainedVm>,
     ) -> Result<(), ApiError> {
-        let mut left = Vec::new();
-        let (mut went, mut all) = (0_usize, 0_usize);
+        let mut remaining = Vec::new();
+        let (mut migrated, mut total) = (0_usize, 0_usize);
         for vm in results {
-            went += usize::from(vm.to.is_some());
-            all += 1;
-            left.extend(vm.blocks_drain.then(|| vm.to_string()));
+            migrated += usize::from(vm.to.is_some());
+            total += 1;
+            remaining.extend(vm.blocks_drain.then(|| vm.to_string()));
         }
-        if left.is_empty() {
+        if remaining.is_empty() {
             self.record_drained()?;
             let text = format!(
-                "Draining is complete: no VM runs on the host; {went} of {all} migrated to other \
-                 nodes."
+                "Draining is complete: no VM runs on the host; {migrated} of {total} migrated to \
+                 other nodes."
             );
-            let draft = Draft::new(EventKind::NodeEmptied, "host", text).with("went", went);
+            let draft = Draft::new(EventKind::NodeEmptied, "host", text).with("went", migrated);
             self.events.append(vec![draft]);
             return Ok(());
         }
-        let left = left.join("; ");
+        let remaining = remaining.join("; ");
         let name = self.host_name();
         let text = format!(
-            "Draining is incomplete, VMs still run on the host: {left}. Remove the reasons and \
-             repeat `suimon node drain {name}`, or end it with `suimon node undrain {name}`."
+            "Draining is incomplete, VMs still run on the host: {remaining}. Remove the reasons \
+             and repeat `suimon node drain {name}`, or end it with `suimon node undrain {name}`."
         );
-        let draft = Draft::new(EventKind::NodeNotEmptied, "host", text).with("went", went);
+        let draft = Draft::new(EventKind::NodeNotEmptied, "host", text).with("went", migrated);
         self.events.append(vec![draft]);
         let text = format!(
-            "{left}. Node {name} accepts no VM meanwhile; retry with `suimon node drain {name}`, \
-             or end it with `suimon node undrain {name}`"
+            "{remaining}. Node {name} accepts no VM meanwhile; retry with `suimon node drain \
+             {name}`, or end it with `suimon node undrain {name}`"
         );
         Err(ApiError::new(ErrorCode::Conflict, text).about("host"))
     }

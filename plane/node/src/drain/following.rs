@@ -24,10 +24,10 @@ impl Shared {
     pub(super) fn mirror_remote(
         &self,
         (name, peer): (&Name, &dyn PeerNode),
-        begun: Operation,
+        remote_operation: Operation,
         operation: &OperationHandle,
     ) -> Result<(), ApiError> {
-        let mut now = begun;
+        let mut now = remote_operation;
         let mut silent_since = None;
         let mut is_cancelled = false;
         while now.state == OperationState::Running {
@@ -52,13 +52,13 @@ impl Shared {
                 Err(PeerError::Unreachable(reason)) => {
                     let since: Instant = *silent_since.get_or_insert_with(Instant::now);
                     if since.elapsed() >= SILENT_MAX {
-                        return Err(lost(name, PeerError::Unreachable(reason)));
+                        return Err(lost_node_error(name, PeerError::Unreachable(reason)));
                     }
                     let step = format!("node {name} does not respond: {reason}");
                     operation.progress(now.steps_done, now.steps, &step);
                     std::thread::sleep(PAUSE);
                 }
-                Err(error) => return Err(lost(name, error)),
+                Err(error) => return Err(lost_node_error(name, error)),
             }
         }
         operation.report(now.report);
@@ -103,7 +103,7 @@ fn not_cancelled(name: &Name, error: PeerError) -> ApiError {
     error
 }
 
-fn lost(name: &Name, error: PeerError) -> ApiError {
+fn lost_node_error(name: &Name, error: PeerError) -> ApiError {
     let mut error = peer_error(name, error);
     error.message = format!(
         "{}; its drain may continue: `suimon node list` shows its state when the node responds",

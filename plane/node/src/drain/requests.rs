@@ -60,7 +60,8 @@ impl Shared {
     fn resolve_node(&self, name: &str) -> Result<Target, ApiError> {
         let desired = self.desired();
         let cluster = desired.config.cluster.as_ref();
-        if name == self.host_name() || cluster.is_some_and(|of| of.node.as_str() == name) {
+        if name == self.host_name() || cluster.is_some_and(|cluster| cluster.node.as_str() == name)
+        {
             return Ok(Target::This);
         }
         let name: Name = name.parse().map_err(|_| not_found(ResourceKind::Node, name))?;
@@ -81,8 +82,8 @@ impl Shared {
             return refuse("bandwidth", text.to_owned());
         }
         let desired = self.desired();
-        let is_known = |name: &Name| desired.config.nodes.iter().any(|node| node.name == *name);
-        match request.to.iter().find(|name| !is_known(name)) {
+        let is_node = |name: &Name| desired.config.nodes.iter().any(|node| node.name == *name);
+        match request.to.iter().find(|name| !is_node(name)) {
             Some(name) => Err(not_found(ResourceKind::Node, name).field("to")),
             None => Ok(()),
         }
@@ -96,7 +97,8 @@ impl Shared {
         state.stored = Some(stored);
         if !is_empty {
             let operation = self.add_drain();
-            if let Err(error) = operation.and_then(|of| self.begin_emptying(&mut state, of)) {
+            if let Err(error) = operation.and_then(|handle| self.begin_emptying(&mut state, handle))
+            {
                 tracing::error!(%error, "VMs stay on the host although the host is drained");
             }
         }
@@ -158,8 +160,8 @@ impl Shared {
     pub(super) fn store_drain(&self, stored: Option<&StoredDrain>) -> Result<(), ApiError> {
         let value = stored.map(|stored| encode(DRAIN, stored)).transpose();
         let value = value.map_err(|error| crate::errors::store_error(&error))?;
-        let kept = self.store.commit(&[(HOST, DRAIN.to_owned(), value)]);
-        kept.map_err(|error| crate::errors::store_error(&error))
+        let result = self.store.commit(&[(HOST, DRAIN.to_owned(), value)]);
+        result.map_err(|error| crate::errors::store_error(&error))
     }
 
     fn add_drain(&self) -> Result<OperationHandle, ApiError> {
@@ -177,9 +179,9 @@ impl Shared {
         state.operation = Some(id);
         let shared = Arc::clone(self);
         let thread = Builder::new().name("suimon-drain".to_owned()).spawn(move || {
-            let ended = shared.migrate_all(&operation);
+            let result = shared.migrate_all(&operation);
             shared.drain.state().operation = None;
-            operation.end(&ended);
+            operation.end(&result);
         });
         match thread {
             Ok(thread) => {
@@ -235,15 +237,16 @@ impl Node {
             Target::This => return shared.drain_this(request),
             Target::Other(name, peer) => (name, peer),
         };
-        let begun = peer.drain(&request).map_err(|error| peer_error(&name, error))?;
+        let remote_operation = peer.drain(&request).map_err(|error| peer_error(&name, error))?;
         let subject = format!("{}/{name}", ResourceKind::Node.word());
         let operation = shared.operations.add("node drain", &subject, false)?;
         operation.begin();
         let id = operation.id();
         let follower = Arc::clone(shared);
         let follow = move || {
-            let ended = follower.mirror_remote((&name, peer.as_ref()), begun, &operation);
-            operation.end(&ended);
+            let result =
+                follower.mirror_remote((&name, peer.as_ref()), remote_operation, &operation);
+            operation.end(&result);
         };
         let thread = Builder::new().name("suimon-drain-far".to_owned()).spawn(follow);
         thread.map_err(|error| {

@@ -15,16 +15,16 @@ use crate::testing::{
 use crate::{PeerError, VmAction};
 
 /// Returns a node's configuration with the two other nodes.
-fn knowing(own: &str, more: &str) -> HostConfig {
-    let node = |(at, name): (usize, &str)| {
+fn config_with_nodes(own_name: &str, extra: &str) -> HostConfig {
+    let node = |(index, name): (usize, &str)| {
         format!(
-            "[[node]]\nname = \"{name}\"\naddress = \"192.0.2.{at}:8443\"\n\
+            "[[node]]\nname = \"{name}\"\naddress = \"192.0.2.{index}:8443\"\n\
              authority = \"/etc/suimon/{name}.pem\"\ntoken_file = \"/etc/suimon/{name}.token\"\n"
         )
     };
-    let others = NAMES.iter().enumerate().filter(|(_, of)| **of != own);
-    let nodes: String = others.map(|(at, of)| node((at, of))).collect();
-    host(&format!("[host]\nname = \"{own}\"\n{nodes}{more}"))
+    let others = NAMES.iter().enumerate().filter(|(_, other_name)| **other_name != own_name);
+    let nodes: String = others.map(|(index, other_name)| node((index, other_name))).collect();
+    host(&format!("[host]\nname = \"{own_name}\"\n{nodes}{extra}"))
 }
 
 const NAMES: [&str; 3] = ["one", "two", "three"];
@@ -49,12 +49,13 @@ impl Site {
     fn new() -> Self {
         let far_nodes = FakePeerNodes::default();
         let new = |_| {
-            let left = (MemoryStore::default(), FakeDevices::default());
-            Harness::among_nodes(left, FakeVms::default(), far_nodes.clone())
+            let state = (MemoryStore::default(), FakeDevices::default());
+            Harness::among_nodes(state, FakeVms::default(), far_nodes.clone())
         };
         let site = Self { nodes: NAMES.iter().map(new).collect() };
-        for (at, own) in NAMES.iter().enumerate() {
-            site.nodes[at].apply_ok(&knowing(own, if at == 0 { VMS } else { "" }));
+        for (index, own_name) in NAMES.iter().enumerate() {
+            site.nodes[index]
+                .apply_ok(&config_with_nodes(own_name, if index == 0 { VMS } else { "" }));
         }
         site.connect();
         for vm in ["a", "b"] {
@@ -64,20 +65,20 @@ impl Site {
     }
 
     fn connect(&self) {
-        for (at, node) in self.nodes.iter().enumerate() {
-            self.nodes[0].far_nodes.connect(&format!("192.0.2.{at}:8443"), &node.node);
+        for (index, node) in self.nodes.iter().enumerate() {
+            self.nodes[0].far_nodes.connect(&format!("192.0.2.{index}:8443"), &node.node);
         }
     }
 
-    fn do_with(&self, at: usize, vm: &str, work: VmAction) {
-        let begun = self.nodes[at].node.start_vm_action(&name(vm), work).unwrap();
-        self.nodes[at].node.wait_operation(begun.id, DEADLINE).unwrap();
+    fn do_with(&self, index: usize, vm: &str, work: VmAction) {
+        let started = self.nodes[index].node.start_vm_action(&name(vm), work).unwrap();
+        self.nodes[index].node.wait_operation(started.id, DEADLINE).unwrap();
     }
 
-    /// Drains a node by a request to the node number `asked`.
-    fn drain(&self, asked: usize, node: &str, request: DrainRequest) -> Operation {
-        let begun = self.nodes[asked].node.drain(node, request).unwrap();
-        self.nodes[asked].node.wait_operation(begun.id, DEADLINE).unwrap()
+    /// Drains a node by a request to the node number `asker`.
+    fn drain(&self, asker: usize, node: &str, request: DrainRequest) -> Operation {
+        let started = self.nodes[asker].node.drain(node, request).unwrap();
+        self.nodes[asker].node.wait_operation(started.id, DEADLINE).unwrap()
     }
 
     /// Returns the names of the running VMs, by node.
@@ -103,9 +104,9 @@ fn vms_go_to_others_and_none_comes_until_that_is_taken_back() {
     );
     assert_eq!((site.running()[0].len(), first.host_status().drain), (2, None), "only a look");
 
-    let ended = site.drain(0, "one", DrainRequest::default());
-    assert_eq!(ended.state, OperationState::Succeeded, "{ended:?}");
-    assert_eq!(ended.report, lines);
+    let operation = site.drain(0, "one", DrainRequest::default());
+    assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
+    assert_eq!(operation.report, lines);
     assert_eq!(site.running(), [vec![], vec!["a".to_owned()], vec!["b".to_owned()]]);
     assert!(first.host_status().drain.unwrap().is_empty);
     site.wait_event(EventKind::NodeDrained);
@@ -113,14 +114,14 @@ fn vms_go_to_others_and_none_comes_until_that_is_taken_back() {
 
     // Other nodes report the drain, and arrivals are rejected.
     let second = &site.nodes[1].node;
-    let seen = second.nodes();
-    assert!(seen[0].drain.is_some() && seen[1].drain.is_none(), "{seen:?}");
-    let back =
+    let nodes_shown = second.nodes();
+    assert!(nodes_shown[0].drain.is_some() && nodes_shown[1].drain.is_none(), "{nodes_shown:?}");
+    let request_back =
         MigrateVmRequest { to: name("one"), downtime_ms: 300, bandwidth: None, with_files: false };
-    let refused = second.check_migration(&name("a"), &back).unwrap_err();
-    assert!(refused[0].message.contains("suimon node undrain one"), "{refused:?}");
+    let errors = second.check_migration(&name("a"), &request_back).unwrap_err();
+    assert!(errors[0].message.contains("suimon node undrain one"), "{errors:?}");
     second.undrain("one").unwrap();
-    second.check_migration(&name("a"), &back).unwrap();
+    second.check_migration(&name("a"), &request_back).unwrap();
     site.wait_event(EventKind::NodeUndrained);
     assert_eq!(first.host_status().drain, None);
 }
@@ -129,15 +130,19 @@ fn vms_go_to_others_and_none_comes_until_that_is_taken_back() {
 fn a_vm_that_stays_is_named_with_why_and_goes_when_it_can() {
     let site = Site::new();
     // Both other nodes reject the VMs.
-    for at in [1, 2] {
-        site.nodes[at].vms.refuse_all("probe", VmErrorKind::Host, "there is not enough memory");
+    for node_index in [1, 2] {
+        site.nodes[node_index].vms.refuse_all(
+            "probe",
+            VmErrorKind::Host,
+            "there is not enough memory",
+        );
     }
     site.nodes[0].vms.hold_memory(false);
-    let ended = site.drain(1, "one", DrainRequest::default());
-    assert_eq!(ended.state, OperationState::Failed);
-    let why = ended.error.unwrap().message;
+    let operation = site.drain(1, "one", DrainRequest::default());
+    assert_eq!(operation.state, OperationState::Failed);
+    let reason = operation.error.unwrap().message;
     for part in ["a stays: ", "b stays: ", "node two rejected", "node three rejected", "memory"] {
-        assert!(why.contains(part), "{part}: {why}");
+        assert!(reason.contains(part), "{part}: {reason}");
     }
     assert_eq!(site.running()[0], ["a", "b"]);
     site.wait_event(EventKind::NodeNotEmptied);
@@ -154,8 +159,8 @@ fn where_a_vm_does_not_arrive_it_goes_to_another() {
         let fails = address == "192.0.2.1:8443" && call == "prepare_arrival";
         fails.then(|| PeerError::Unreachable("the line is cut".to_owned()))
     });
-    let ended = site.drain(0, "one", DrainRequest::default());
-    assert_eq!(ended.state, OperationState::Succeeded, "{ended:?}");
+    let operation = site.drain(0, "one", DrainRequest::default());
+    assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     assert_eq!(site.running(), [vec![], vec![], vec!["a".to_owned(), "b".to_owned()]]);
 }
 
@@ -163,10 +168,10 @@ fn where_a_vm_does_not_arrive_it_goes_to_another() {
 fn what_cannot_be_asked_is_refused() {
     let site = Site::new();
     let first = &site.nodes[0].node;
-    let nowhere = first.drain("four", DrainRequest::default()).unwrap_err();
-    assert_eq!(nowhere.code, ErrorCode::NotFound);
-    let to = DrainRequest { to: vec![name("four")], ..DrainRequest::default() };
-    assert_eq!(first.drain("one", to).unwrap_err().code, ErrorCode::NotFound);
+    let unknown_node = first.drain("four", DrainRequest::default()).unwrap_err();
+    assert_eq!(unknown_node.code, ErrorCode::NotFound);
+    let request = DrainRequest { to: vec![name("four")], ..DrainRequest::default() };
+    assert_eq!(first.drain("one", request).unwrap_err().code, ErrorCode::NotFound);
     let zero = DrainRequest { downtime_ms: 0, ..DrainRequest::default() };
     assert_eq!(first.drain("one", zero).unwrap_err().field.as_deref(), Some("downtime_ms"));
     assert_eq!(first.host_status().drain, None);
@@ -179,14 +184,14 @@ fn taking_it_back_has_vms_stay() {
     let site = Site::new();
     site.nodes[0].vms.hold_memory(true);
     let first = &site.nodes[0].node;
-    let begun = first.drain("one", DrainRequest::default()).unwrap();
+    let started = first.drain("one", DrainRequest::default()).unwrap();
     wait_until("one is on its way", || site.nodes[1].vms.state("a").is_some());
-    let twice = first.drain("one", DrainRequest::default()).unwrap_err();
-    assert_eq!(twice.code, ErrorCode::Conflict);
+    let conflict = first.drain("one", DrainRequest::default()).unwrap_err();
+    assert_eq!(conflict.code, ErrorCode::Conflict);
     first.undrain("one").unwrap();
-    let ended = first.wait_operation(begun.id, DEADLINE).unwrap();
-    assert_eq!(ended.state, OperationState::Cancelled, "{ended:?}");
-    let text = ended.error.unwrap().message;
+    let operation = first.wait_operation(started.id, DEADLINE).unwrap();
+    assert_eq!(operation.state, OperationState::Cancelled, "{operation:?}");
+    let text = operation.error.unwrap().message;
     assert!(text.contains("stay on the other nodes") && !text.contains("undrain"), "{text}");
     wait_until("it runs here", || site.nodes[0].vms.state("a") == Some(VmRunState::Running));
     wait_until("it is not there", || site.nodes[1].vms.state("a").is_none());
@@ -197,17 +202,17 @@ fn taking_it_back_has_vms_stay() {
 #[test]
 fn cancelling_the_drain_of_another_node_ends_it_there() {
     let site = Site::new();
-    let (asked, drained) = (&site.nodes[1].node, &site.nodes[0].node);
+    let (asking_node, drained) = (&site.nodes[1].node, &site.nodes[0].node);
     site.nodes[0].vms.hold_memory(true);
-    let begun = asked.drain("one", DrainRequest::default()).unwrap();
+    let started = asking_node.drain("one", DrainRequest::default()).unwrap();
     wait_until("one is on its way", || site.nodes[1].vms.state("a").is_some());
-    let there = drained.host_status().drain.unwrap().operation.unwrap();
-    asked.cancel_operation(begun.id).unwrap();
-    let ended = asked.wait_operation(begun.id, DEADLINE).unwrap();
-    assert_eq!(ended.state, OperationState::Cancelled, "{ended:?}");
-    let text = ended.error.unwrap().message;
+    let remote_operation = drained.host_status().drain.unwrap().operation.unwrap();
+    asking_node.cancel_operation(started.id).unwrap();
+    let operation = asking_node.wait_operation(started.id, DEADLINE).unwrap();
+    assert_eq!(operation.state, OperationState::Cancelled, "{operation:?}");
+    let text = operation.error.unwrap().message;
     assert!(text.contains("stay on the other nodes") && text.contains("undrain one"), "{text}");
-    assert_eq!(drained.operation(there).unwrap().state, OperationState::Cancelled);
+    assert_eq!(drained.operation(remote_operation).unwrap().state, OperationState::Cancelled);
     wait_until("it runs here", || site.nodes[0].vms.state("a") == Some(VmRunState::Running));
     assert!(drained.host_status().drain.is_some(), "the node stays drained");
 }
@@ -216,17 +221,17 @@ fn cancelling_the_drain_of_another_node_ends_it_there() {
 #[test]
 fn requests_without_an_answer_do_not_end_the_drain_of_another_node() {
     let site = Site::new();
-    let left = Mutex::new(3);
+    let remaining_failures = Mutex::new(3);
     site.nodes[0].far_nodes.intercept(move |address, call| {
-        let mut left = left.lock().unwrap();
-        let fails = address == "192.0.2.0:8443" && call == "operation" && *left > 0;
-        *left -= i32::from(fails);
+        let mut remaining = remaining_failures.lock().unwrap();
+        let fails = address == "192.0.2.0:8443" && call == "operation" && *remaining > 0;
+        *remaining -= i32::from(fails);
         fails.then(|| PeerError::Unreachable("the line is cut".to_owned()))
     });
-    let ended = site.drain(1, "one", DrainRequest::default());
-    assert_eq!(ended.state, OperationState::Succeeded, "{ended:?}");
+    let operation = site.drain(1, "one", DrainRequest::default());
+    assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     assert!(site.running()[0].is_empty());
-    assert_eq!(ended.report.len(), 3, "{ended:?}");
+    assert_eq!(operation.report.len(), 3, "{operation:?}");
 }
 
 /// After a kill of the daemon during a migration, the next daemon resumes the drain.
@@ -239,26 +244,26 @@ fn it_goes_on_after_a_restart() {
     let first = site.nodes.remove(0);
     let (vms, far_nodes) = (first.vms.clone(), first.far_nodes.clone());
     vms.forget_observers();
-    let left = first.kill();
+    let stopped = first.kill();
     vms.cut_lines();
     vms.hold_memory(false);
     // The other nodes are connected after the daemon has started.
-    site.nodes.insert(0, Harness::among_nodes(left, vms, far_nodes));
+    site.nodes.insert(0, Harness::among_nodes(stopped, vms, far_nodes));
     site.connect();
-    let is_gone = || site.running()[0].is_empty();
-    wait_until("both have gone", is_gone);
+    let has_gone = || site.running()[0].is_empty();
+    wait_until("both have gone", has_gone);
     wait_until("that is known", || {
         site.nodes[0].node.host_status().drain.is_some_and(|drain| drain.is_empty)
     });
-    let refused = site.nodes[0].node.shared().check_not_drained();
-    assert!(refused.is_err(), "it is drained still");
+    let result = site.nodes[0].node.shared().check_not_drained();
+    assert!(result.is_err(), "it is drained still");
 }
 
 #[test]
 fn a_drained_host_is_empty_only_while_no_vm_runs() {
     let site = Site::new();
-    let ended = site.drain(0, "one", DrainRequest::default());
-    assert_eq!(ended.state, OperationState::Succeeded, "{ended:?}");
+    let operation = site.drain(0, "one", DrainRequest::default());
+    assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     let is_empty = || site.nodes[0].node.host_status().drain.unwrap().is_empty;
     assert!(is_empty());
     site.do_with(0, "idle", VmAction::Start);
@@ -280,9 +285,9 @@ fn no_migration_begins_when_the_daemon_ends() {
         }
         None
     });
-    let ended = site.drain(0, "one", DrainRequest::default());
-    assert_eq!(ended.state, OperationState::Failed, "{ended:?}");
-    assert!(ended.error.unwrap().message.contains("the next one continues"));
+    let operation = site.drain(0, "one", DrainRequest::default());
+    assert_eq!(operation.state, OperationState::Failed, "{operation:?}");
+    assert!(operation.error.unwrap().message.contains("the next one continues"));
     assert!(site.nodes[0].events(EventKind::VmLeaves.id()).is_empty());
     assert_eq!(site.running()[0], ["a", "b"]);
     // Releases the node.
@@ -296,17 +301,17 @@ fn of_requests_at_the_same_time_one_drains_the_host() {
     site.nodes[0].vms.hold_memory(true);
     let first = &site.nodes[0].node;
     let start = std::sync::Barrier::new(8);
-    let begun: Vec<_> = std::thread::scope(|scope| {
+    let results: Vec<_> = std::thread::scope(|scope| {
         let drain = || {
             start.wait();
             first.drain("one", DrainRequest::default())
         };
-        let all: Vec<_> = (0..8).map(|_| scope.spawn(drain)).collect();
-        all.into_iter().map(|of| of.join().unwrap()).collect()
+        let drains: Vec<_> = (0..8).map(|_| scope.spawn(drain)).collect();
+        drains.into_iter().map(|drain| drain.join().unwrap()).collect()
     });
-    assert_eq!(begun.iter().filter(|of| of.is_ok()).count(), 1, "{begun:?}");
-    let codes = begun.iter().filter_map(|of| of.as_ref().err());
-    assert!(codes.into_iter().all(|error| error.code == ErrorCode::Conflict), "{begun:?}");
+    assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 1, "{results:?}");
+    let codes = results.iter().filter_map(|result| result.as_ref().err());
+    assert!(codes.into_iter().all(|error| error.code == ErrorCode::Conflict), "{results:?}");
     site.wait_event(EventKind::NodeDrained);
     first.undrain("one").unwrap();
 }
@@ -316,14 +321,14 @@ fn a_host_whose_drain_cannot_begin_is_not_drained() {
     let site = Site::new();
     let first = &site.nodes[0].node;
     let operations = &first.shared().operations;
-    let held: Vec<_> =
+    let operations_held: Vec<_> =
         (0..RUNNING_MAX).map_while(|_| operations.add("vm start", "vm/a", false).ok()).collect();
     let error = first.drain("one", DrainRequest::default()).unwrap_err();
     assert!(error.message.contains("operations are in progress"), "{error}");
     assert_eq!(first.host_status().drain, None);
     first.shared().check_not_drained().unwrap();
     assert!(site.nodes[0].events(EventKind::NodeDrained.id()).is_empty());
-    drop(held);
-    let ended = site.drain(0, "one", DrainRequest::default());
-    assert_eq!(ended.state, OperationState::Succeeded, "{ended:?}");
+    drop(operations_held);
+    let operation = site.drain(0, "one", DrainRequest::default());
+    assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
 }

@@ -53,16 +53,16 @@ pub(crate) fn start_event(status: &ConfinementStatus) -> Draft {
 }
 
 /// Returns the event of a denied system call.
-pub(crate) fn denied_event(refused: &DeniedCall) -> Draft {
-    let DeniedCall { call, by, thread, count } = refused;
+pub(crate) fn denied_event(denied: &DeniedCall) -> Draft {
+    let DeniedCall { call, by: thread_group, thread, count } = denied;
     let text = format!(
-        "A {by} thread called {call}, which is not in its allow list, and the kernel denied it; \
-         {count} such calls since the start. The daemon has a defect or was compromised: save its \
-         log and restart it."
+        "A {thread_group} thread called {call}, which is not in its allow list, and the kernel \
+         denied it; {count} such calls since the start. The daemon has a defect or was \
+         compromised: save its log and restart it."
     );
     Draft::new(EventKind::SystemCallRefused, "host", text)
         .with("call", call)
-        .with("by", by)
+        .with("by", thread_group)
         .with("thread", thread)
         .with("count", count)
 }

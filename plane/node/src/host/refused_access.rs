@@ -21,15 +21,15 @@ pub struct RefusedAccess {
 /// Returns the event about refused requests. Peers cause it at will, from many addresses.
 pub(crate) fn event(refused: &RefusedAccess) -> Draft {
     let RefusedAccess { listener, peer, count, seconds } = refused;
-    let from = peer.as_deref().unwrap_or("other peers");
+    let source = peer.as_deref().unwrap_or("other peers");
     let text = format!(
-        "[{listener}] refused {count} requests with a wrong token or login code from {from} within \
-         {seconds} s. Check whether a client of {from} has an outdated token; if not, block {from} \
-         in the firewall."
+        "[{listener}] refused {count} requests with a wrong token or login code from {source} \
+         within {seconds} s. Check whether a client of {source} has an outdated token; if not, \
+         block {source} in the firewall."
     );
     Draft::new(EventKind::AccessRefused, "host", text)
         .with("listener", listener)
-        .with("peer", from)
+        .with("peer", source)
         .with("count", count)
         .with("seconds", seconds)
         .repeated()

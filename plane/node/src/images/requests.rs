@@ -32,7 +32,7 @@ impl TargetImage {
         ImageTarget { files: &self.files, name: &self.name, format: self.format, prefix: "" }
     }
 
-    fn failed(&self, error: &DiskError) -> ApiError {
+    fn to_api_error(&self, error: &DiskError) -> ApiError {
         disk_error(&self.label, error)
     }
 }
@@ -47,8 +47,8 @@ impl Shared {
         store: &Name,
         request: &ImageRequest,
     ) -> Result<ImageInfo, ApiError> {
-        self.with_image(store, request, |found, seeds| {
-            inspect::info(found.target(), seeds).map_err(|error| found.failed(&error))
+        self.with_image(store, request, |image, seeds| {
+            inspect::info(image.target(), seeds).map_err(|error| image.to_api_error(&error))
         })
     }
 
@@ -61,8 +61,8 @@ impl Shared {
         store: &Name,
         request: &ImageRequest,
     ) -> Result<ImageCheck, ApiError> {
-        self.with_image(store, request, |found, _| {
-            inspect::check(found.target()).map_err(|error| found.failed(&error))
+        self.with_image(store, request, |image, _| {
+            inspect::check(image.target()).map_err(|error| image.to_api_error(&error))
         })
     }
 
@@ -78,13 +78,13 @@ impl Shared {
         request: &ImageRequest,
     ) -> Result<ImageChanges, ApiError> {
         let undo = request.undo.as_ref().map(named).transpose()?;
-        let changes = self.with_image(store, request, |found, seeds| {
-            let (target, dry_run) = (found.target(), request.dry_run);
-            let done = inspect::redo_left(target, dry_run, seeds).and_then(|()| match &undo {
+        let changes = self.with_image(store, request, |image, seeds| {
+            let (target, dry_run) = (image.target(), request.dry_run);
+            let result = inspect::redo_left(target, dry_run, seeds).and_then(|()| match &undo {
                 Some(backup) => inspect::undo(target, backup, dry_run),
                 None => inspect::repair(target, dry_run, seeds),
             });
-            done.map_err(|error| found.failed(&error))
+            result.map_err(|error| image.to_api_error(&error))
         })?;
         self.report_change(EventKind::ImageRepaired, store, &changes);
         Ok(changes)
@@ -105,11 +105,11 @@ impl Shared {
             ApiError::new(ErrorCode::MissingKey, text).field("parent")
         };
         let parent = named(request.parent.as_ref().ok_or_else(missing)?)?;
-        let changes = self.with_image(store, request, |found, seeds| {
-            let (target, dry_run) = (found.target(), request.dry_run);
+        let changes = self.with_image(store, request, |image, seeds| {
+            let (target, dry_run) = (image.target(), request.dry_run);
             inspect::redo_left(target, dry_run, seeds)
                 .and_then(|()| inspect::relink(target, &parent, dry_run, seeds))
-                .map_err(|error| found.failed(&error))
+                .map_err(|error| image.to_api_error(&error))
         })?;
         self.disks.forget_known_parents();
         self.report_change(EventKind::ImageRelinked, store, &changes);
@@ -123,25 +123,25 @@ impl Shared {
         run: impl Fn(&TargetImage, &mut HostInputs<'_>) -> Result<T, ApiError>,
     ) -> Result<T, ApiError> {
         let desired = self.desired();
-        let found = desired.config.stores.iter().find(|of| of.name == *store);
-        let path = &found.ok_or_else(|| not_found(ResourceKind::Store, store))?.path;
+        let store_config = desired.config.stores.iter().find(|config| config.name == *store);
+        let path = &store_config.ok_or_else(|| not_found(ResourceKind::Store, store))?.path;
         let label = format!("store/{store}");
         if request.format == Some(DiskFormat::PassThrough) {
             let text = "only raw, vhd and vhdx are formats of files";
             return Err(ApiError::new(ErrorCode::InvalidValue, text).about(label).field("format"));
         }
-        let about = |error: ApiError| error.about(&label);
-        self.disks.check_store_responds(path).map_err(about)?;
-        let _running = self.image_requests.begin(path).map_err(about)?;
+        let about_image = |error: ApiError| error.about(&label);
+        self.disks.check_store_responds(path).map_err(about_image)?;
+        let _running = self.image_requests.begin(path).map_err(about_image)?;
         let files = self.disks.store_files(path);
         let files = files.map_err(|error| store_file_error(&label, &error))?;
         let format = request.format.map(disk_format);
-        let found = TargetImage { label, files, name: named(&request.file)?, format };
+        let image = TargetImage { label, files, name: named(&request.file)?, format };
         let parts = &self.disks.parts;
         let attempt = || {
-            self.disks.check_not_moving(path, &found.name)?;
+            self.disks.check_not_moving(path, &image.name)?;
             run(
-                &found,
+                &image,
                 &mut HostInputs {
                     random: &mut || (parts.random)(),
                     now_unix_s: (self.clock)() / 1000,

@@ -22,10 +22,10 @@ impl Controller {
         if !operation.begin() {
             return;
         }
-        let made = self.make_arrival(&operation, request);
+        let result = self.make_arrival(&operation, request);
         self.write_drafts();
         let entry = self.shared.vms.find(&request.vm.name);
-        match (made, entry) {
+        match (result, entry) {
             (Ok(()), Some(entry)) => {
                 operation.allow_concurrent_changes();
                 entry.submit(Message::Arrive(request.clone(), operation));
@@ -47,9 +47,9 @@ impl Controller {
         self.shared.check_arrival(request).map_err(summarize)?;
         self.arriving = Some(request.clone());
         let edit = Edit::Arrive(request.clone());
-        let made = self.apply(operation, &edit, ChangeOptions::default());
+        let result = self.apply(operation, &edit, ChangeOptions::default());
         self.arriving = None;
-        made
+        result
     }
 
     /// Deletes a VM that belongs to another node, with its NICs and disks. `with_file` also deletes
@@ -60,8 +60,8 @@ impl Controller {
             return;
         }
         let options = ChangeOptions { force: true, with_file, ..ChangeOptions::default() };
-        let gone = self.apply(operation, &Edit::Depart(vm), options);
+        let result = self.apply(operation, &Edit::Depart(vm), options);
         self.write_drafts();
-        operation.end(&gone);
+        operation.end(&result);
     }
 }

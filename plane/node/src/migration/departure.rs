@@ -32,15 +32,15 @@ pub(crate) fn arrival_request(
 ) -> Result<IncomingMigrationRequest, ApiError> {
     let desired = shared.desired();
     let config = &desired.config;
-    let refused = |text: &str| ApiError::new(ErrorCode::Conflict, text).about(entry.label());
+    let refusal = |text: &str| ApiError::new(ErrorCode::Conflict, text).about(entry.label());
     let vm = config.vm(entry.name.as_str()).cloned();
-    let vm = vm.ok_or_else(|| refused("the VM is not in the configuration any more"))?;
+    let vm = vm.ok_or_else(|| refusal("the VM is not in the configuration any more"))?;
     let has_all = run.nics == vm.nics.iter().cloned().collect()
         && run.disks == vm.disks.iter().cloned().collect();
     if !has_all {
         let text = "the NICs or disks plugged into the VM differ from its configuration; wait \
                     until its guest has released them, or revert the change";
-        return Err(refused(text));
+        return Err(refusal(text));
     }
     entry.check_no_queued_writes(shared, &run.disks)?;
     let disks: Result<Vec<DiskConfig>, ApiError> =
@@ -98,10 +98,10 @@ fn copied(
 ) -> Vec<DiskCopied> {
     let until = Instant::now() + ALLOCATED_LIMIT;
     let names = disks.iter().map(|disk| &disk.name);
-    let names = names.filter(|name| handed_over.iter().all(|of| of.name != **name));
+    let names = names.filter(|name| handed_over.iter().all(|disk| disk.name != **name));
     let copied = names.filter_map(|name| {
-        let left = until.saturating_duration_since(Instant::now());
-        let allocated_bytes = shared.disks.allocated_bytes(name, left)?;
+        let remaining = until.saturating_duration_since(Instant::now());
+        let allocated_bytes = shared.disks.allocated_bytes(name, remaining)?;
         Some(DiskCopied { name: name.clone(), allocated_bytes })
     });
     copied.collect()
@@ -110,13 +110,13 @@ fn copied(
 fn switches_of(config: &HostConfig, nics: &[NicConfig]) -> Vec<SourceSwitch> {
     let names: BTreeSet<&Name> = nics.iter().map(|nic| &nic.switch).collect();
     let of_nics = config.switches.iter().filter(|switch| names.contains(&switch.name));
-    of_nics.map(|of| SourceSwitch { name: of.name.clone(), kind: of.kind }).collect()
+    of_nics.map(|switch| SourceSwitch { name: switch.name.clone(), kind: switch.kind }).collect()
 }
 
 /// Returns the VM's disks in shared stores, which are handed over instead of copied.
 pub(crate) fn disks_to_hand_over(config: &HostConfig, vm: &VmConfig) -> Vec<Name> {
     let is_shared = |disk: &&Name| {
-        let disk = config.disks.iter().find(|of| of.name == **disk);
+        let disk = config.disks.iter().find(|candidate| candidate.name == **disk);
         disk.is_some_and(|disk| is_shared(config, disk))
     };
     vm.disks.iter().filter(is_shared).cloned().collect()
@@ -133,8 +133,10 @@ fn tokens(
     disks: &[DiskConfig],
     handed_over: &[DiskHandedOver],
 ) -> Vec<StoreToken> {
-    let of = disks.iter().filter(|disk| handed_over.iter().any(|of| of.name == disk.name));
-    let stores: BTreeSet<&Name> = of.map(|disk| &disk.store).collect();
+    let handed_over_disks = disks
+        .iter()
+        .filter(|disk| handed_over.iter().any(|handed_over| handed_over.name == disk.name));
+    let stores: BTreeSet<&Name> = handed_over_disks.map(|disk| &disk.store).collect();
     let token = |store: &Name| StoreToken {
         store: store.clone(),
         token: digits((shared.disks.parts.random)()),
@@ -142,47 +144,48 @@ fn tokens(
     stores.into_iter().map(token).collect()
 }
 
-fn port_of(of: &suimon_ports::PluggedDevice) -> IncomingPort {
-    IncomingPort { device: of.device.to_string(), port: of.port }
+fn port_of(plugged: &suimon_ports::PluggedDevice) -> IncomingPort {
+    IncomingPort { device: plugged.device.to_string(), port: plugged.port }
 }
 
 /// Returns a NIC's configuration with the MAC address that the guest uses, configured or chosen by
 /// QEMU.
 fn nic_to_go(config: &HostConfig, layout: &VmHardware, name: &Name) -> Option<NicConfig> {
     let mut nic = config.nics.iter().find(|nic| nic.name == *name)?.clone();
-    let is_it = |device: &VmDevice| matches!(device, VmDevice::Nic(of) if *of == name.as_str());
-    let plugged = layout.plugged.iter().find(|of| is_it(&of.device));
-    nic.mac = nic.mac.or(plugged.and_then(|of| of.mac));
+    let is_nic = |device: &VmDevice| matches!(device, VmDevice::Nic(nic) if *nic == name.as_str());
+    let plugged = layout.plugged.iter().find(|device| is_nic(&device.device));
+    nic.mac = nic.mac.or(plugged.and_then(|device| device.mac));
     Some(nic)
 }
 
 /// Returns a disk's configuration for the destination: unchanged if it is handed over. The copy of
 /// a differencing disk is a dynamic disk without a parent, because the whole content is copied.
 fn disk_to_go(shared: &Shared, config: &HostConfig, name: &Name) -> Result<DiskConfig, ApiError> {
-    let about = |code, text: &str| ApiError::new(code, text).about(format!("disk/{name}"));
+    let disk_error = |code, text: &str| ApiError::new(code, text).about(format!("disk/{name}"));
     let disk = config.disks.iter().find(|disk| disk.name == *name).cloned();
-    let mut disk = disk.ok_or_else(|| about(ErrorCode::NotFound, "the disk does not exist"))?;
+    let mut disk =
+        disk.ok_or_else(|| disk_error(ErrorCode::NotFound, "the disk does not exist"))?;
     if disk.format == DiskFormat::PassThrough {
         let text = "a disk that is a block device of this host cannot migrate, because its \
                     identity and its locks cannot be checked on the other node; copy it to a file \
                     in a store, or unplug it from the VM first";
-        return Err(about(ErrorCode::Unsupported, text));
+        return Err(disk_error(ErrorCode::Unsupported, text));
     }
     let is_shared = is_shared(config, &disk);
     if is_shared && disk.controller.is_emulated() {
         let text = "a disk on an IDE or SATA controller cannot be handed over, because QEMU reads \
                     it before the VM has arrived; set controller = \"virtio\", or move it to a \
                     store that is not shared, from which it is copied";
-        return Err(about(ErrorCode::Unsupported, text));
+        return Err(disk_error(ErrorCode::Unsupported, text));
     }
     if disk.read_only && !is_shared {
         let text = "a read-only disk can migrate only in a store that both nodes share; move it \
                     to such a store, or unplug it from the VM first";
-        return Err(about(ErrorCode::Unsupported, text));
+        return Err(disk_error(ErrorCode::Unsupported, text));
     }
     let Some(size) = shared.disks.size_of(name) else {
         let text = "the disk is not in service; `suimon disk show` shows the reason";
-        return Err(about(ErrorCode::Conflict, text));
+        return Err(disk_error(ErrorCode::Conflict, text));
     };
     if is_shared {
         return Ok(disk);

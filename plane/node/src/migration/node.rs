@@ -89,13 +89,13 @@ impl Node {
         request: &MigrateVmRequest,
     ) -> Result<Plan, Vec<ApiError>> {
         let shared = self.shared();
-        let alone = |error: ApiError| vec![error];
-        shared.check_migrate_request(vm, request).map_err(alone)?;
-        let peer = shared.peer_node(&request.to).map_err(alone)?;
-        let arrival = shared.departure(vm).map_err(alone)?;
-        let _marks = shared.mark_stores(&arrival.stores).map_err(alone)?;
+        let to_errors = |error: ApiError| vec![error];
+        shared.check_migrate_request(vm, request).map_err(to_errors)?;
+        let peer = shared.peer_node(&request.to).map_err(to_errors)?;
+        let arrival = shared.departure(vm).map_err(to_errors)?;
+        let _marks = shared.mark_stores(&arrival.stores).map_err(to_errors)?;
         let checked = peer.check_arrival(&arrival);
-        checked.map_err(|error| alone(shared.arrival_error(&request.to, peer.as_ref(), error)))
+        checked.map_err(|error| to_errors(shared.arrival_error(&request.to, peer.as_ref(), error)))
     }
 
     /// Starts a migration of a VM to another node.

@@ -29,10 +29,10 @@ fn a_disk_goes_there_and_back_with_its_vm() {
     assert_eq!(state, StorageState::Away);
     assert!(reason.contains("is migrating from another node"), "{reason}");
     assert_eq!(pair.there.disks.sockets().0.len(), 1);
-    let moving = pair.here.node.vm("web").unwrap().migration.unwrap();
-    assert_eq!((moving.disks_handed_over, moving.disks_copied), (vec![name("web")], vec![]));
-    let moving = pair.there.node.vm("web").unwrap().migration.unwrap();
-    assert_eq!(moving.disks_handed_over, [name("web")]);
+    let migration = pair.here.node.vm("web").unwrap().migration.unwrap();
+    assert_eq!((migration.disks_handed_over, migration.disks_copied), (vec![name("web")], vec![]));
+    let migration = pair.there.node.vm("web").unwrap().migration.unwrap();
+    assert_eq!(migration.disks_handed_over, [name("web")]);
     // Other operations on the disk are rejected on both nodes meanwhile.
     for harness in [&pair.here, &pair.there] {
         let work = DiskFileJob::Snapshot(SnapshotDiskRequest { file: "n.vhdx".parse().unwrap() });
@@ -51,9 +51,9 @@ fn a_disk_goes_there_and_back_with_its_vm() {
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     pair.assert_there();
 
-    let back = pair.there.node.migrate_vm(&name("web"), request("here")).unwrap();
-    let back = pair.there.node.wait_operation(back.id, DEADLINE).unwrap();
-    assert_eq!(back.state, OperationState::Succeeded, "{back:?}");
+    let returned = pair.there.node.migrate_vm(&name("web"), request("here")).unwrap();
+    let returned = pair.there.node.wait_operation(returned.id, DEADLINE).unwrap();
+    assert_eq!(returned.state, OperationState::Succeeded, "{returned:?}");
     pair.assert_here();
 }
 
@@ -61,43 +61,43 @@ fn refusal(pair: &Pair) -> String {
     let error = pair.here.node.check_migration(&name("web"), &request("there")).unwrap_err();
     let operation = pair.migrate();
     assert_eq!(operation.state, OperationState::Failed);
-    let said = operation.error.unwrap().message;
-    assert_eq!(said, error[0].message, "a look says the same");
+    let message = operation.error.unwrap().message;
+    assert_eq!(message, error[0].message, "a look says the same");
     assert_eq!(pair.here.node.vm("web").unwrap().state, VmState::Running);
     assert_eq!(state_of_disk(&pair.here).0, StorageState::Ready);
     assert!(pair.there.vms.folders().is_empty());
     pair.assert_held();
-    said
+    message
 }
 
 #[test]
 fn a_store_that_is_not_known_to_be_the_same_is_refused() {
     let pair = Pair::new();
     pair.there.apply_ok(&nodes(PATHS[1], false));
-    let said = refusal(&pair);
-    assert!(said.contains("suimon store set all --shared=true"), "{said}");
+    let message = refusal(&pair);
+    assert!(message.contains("suimon store set all --shared=true"), "{message}");
 
     // Both nodes configure the store as shared, but the directories differ.
     pair.there.disks.put_store("/srv/elsewhere", MemoryFiles::default());
     pair.there.apply_ok(&nodes("/srv/elsewhere", true));
-    let said = refusal(&pair);
-    assert!(said.contains("/srv/elsewhere is not the same directory"), "{said}");
+    let message = refusal(&pair);
+    assert!(message.contains("/srv/elsewhere is not the same directory"), "{message}");
 
     // Only the destination configures the store as shared: a copy would overwrite the disk's file.
     pair.there.apply_ok(&nodes(PATHS[1], true));
     let set = br#"{"shared": false}"#.to_vec();
     let operation = pair.here.change(Edit::Store(ResourceEdit::Patch(name("all"), set)));
     assert_eq!(operation.state, OperationState::Succeeded, "it changes while disks are used");
-    let said = refusal(&pair);
-    assert!(said.contains("set shared = true of the store on both"), "{said}");
+    let message = refusal(&pair);
+    assert!(message.contains("set shared = true of the store on both"), "{message}");
 }
 
 #[test]
 fn a_disk_that_qemu_emulates_is_not_handed_over() {
     let vm = VM.replace("size_bytes", "controller = \"ide\"\nsize_bytes");
     let pair = Pair::with(&with_vm(&vm));
-    let said = pair.here.node.check_migration(&name("web"), &request("there")).unwrap_err();
-    assert!(said[0].message.contains("controller = \"virtio\""), "{said:?}");
+    let errors = pair.here.node.check_migration(&name("web"), &request("there")).unwrap_err();
+    assert!(errors[0].message.contains("controller = \"virtio\""), "{errors:?}");
     assert_eq!(pair.migrate().state, OperationState::Failed);
     assert_eq!(state_of_disk(&pair.here).0, StorageState::Ready);
 }

@@ -17,7 +17,7 @@ use crate::{PeerError, VmAction};
 const SIZE: u64 = 8 << 20;
 const PATHS: [&str; 2] = ["/srv/here", "/srv/there"];
 
-fn nodes(path: &str, more: &str) -> HostConfig {
+fn nodes(path: &str, extra: &str) -> HostConfig {
     host(&format!(
         r#"
 [[node]]
@@ -28,7 +28,7 @@ token_file = "/etc/suimon/there.token"
 [[store]]
 name = "all"
 path = "{path}"
-{more}
+{extra}
 "#
     ))
 }
@@ -55,23 +55,23 @@ struct Pair {
 impl Pair {
     fn new() -> Self {
         let far_nodes = FakePeerNodes::default();
-        let [here, there] = PATHS.map(|path| {
+        let [source, target] = PATHS.map(|path| {
             let disks = FakeDisks::default();
             disks.put_store(path, MemoryFiles::default());
             disks.set_far_bytes(Some(SIZE));
-            let left = (MemoryStore::default(), FakeDevices::default());
-            Harness::among_nodes_with_disks(left, disks, FakeVms::default(), far_nodes.clone())
+            let state = (MemoryStore::default(), FakeDevices::default());
+            Harness::among_nodes_with_disks(state, disks, FakeVms::default(), far_nodes.clone())
         });
-        here.far_nodes.connect("192.0.2.2:8443", &there.node);
-        here.apply_ok(&nodes(PATHS[0], VM));
-        there.apply_ok(&nodes(PATHS[1], ""));
-        let pair = Self { here, there };
-        pair.work(VmAction::Start);
+        source.far_nodes.connect("192.0.2.2:8443", &target.node);
+        source.apply_ok(&nodes(PATHS[0], VM));
+        target.apply_ok(&nodes(PATHS[1], ""));
+        let pair = Self { here: source, there: target };
+        pair.run_action(VmAction::Start);
         pair
     }
 
-    fn work(&self, work: VmAction) {
-        let operation = self.here.node.start_vm_action(&name("web"), work).unwrap();
+    fn run_action(&self, action: VmAction) {
+        let operation = self.here.node.start_vm_action(&name("web"), action).unwrap();
         let operation = self.end(&operation);
         assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     }
@@ -107,7 +107,7 @@ impl Pair {
     }
 
     fn resumes(&self) -> usize {
-        self.here.vms.commands().iter().filter(|told| *told == "web Resume").count()
+        self.here.vms.commands().iter().filter(|command| *command == "web Resume").count()
     }
 }
 
@@ -120,8 +120,8 @@ fn pass_looks() {
 fn a_vm_that_waits_for_space_never_goes_on_here_after_it_was_handed_over() {
     let pair = Pair::new();
     pair.find_no_space();
-    pair.here.far_nodes.intercept(|_, asked| {
-        let is_namespace_lost = asked == "activate_arrival answer";
+    pair.here.far_nodes.intercept(|_, call_name| {
+        let is_namespace_lost = call_name == "activate_arrival answer";
         is_namespace_lost.then(|| PeerError::Unreachable("no route".to_owned()))
     });
     let operation = pair.begin();
@@ -166,9 +166,9 @@ fn a_vm_that_finds_no_space_while_it_moves_and_stays_goes_on_when_there_is_some(
 fn a_vm_that_was_paused_while_it_waited_for_space_stays_paused_if_it_does_not_move() {
     let pair = Pair::new();
     pair.find_no_space();
-    pair.work(VmAction::Pause);
-    pair.here.far_nodes.intercept(|_, asked| {
-        (asked == "activate_arrival").then(|| PeerError::Rejected(Vec::new()))
+    pair.run_action(VmAction::Pause);
+    pair.here.far_nodes.intercept(|_, call_name| {
+        (call_name == "activate_arrival").then(|| PeerError::Rejected(Vec::new()))
     });
     let failed = pair.end(&pair.begin());
     assert_eq!(failed.state, OperationState::Failed, "{failed:?}");
@@ -181,7 +181,7 @@ fn a_vm_that_was_paused_while_it_waited_for_space_stays_paused_if_it_does_not_mo
 fn a_vm_that_was_paused_while_it_waited_for_space_stays_paused_where_it_goes() {
     let pair = Pair::new();
     pair.find_no_space();
-    pair.work(VmAction::Pause);
+    pair.run_action(VmAction::Pause);
     let moved = pair.end(&pair.begin());
     assert_eq!(moved.state, OperationState::Succeeded, "{moved:?}");
     let state = || pair.there.node.vm("web").unwrap().state;
@@ -201,7 +201,7 @@ fn only_a_vm_that_nobody_has_paused_is_to_run_on_the_other_node() {
     assert!(!is_paused());
     pair.find_no_space();
     assert!(!is_paused());
-    pair.work(VmAction::Pause);
+    pair.run_action(VmAction::Pause);
     assert!(is_paused());
 }
 
@@ -216,13 +216,13 @@ fn a_disk_that_was_copied_is_not_new_at_its_destination() {
     assert!(store.keys("new_disks").is_empty());
     drop(disks.take_store(PATHS[1]));
     disks.put_store(PATHS[1], MemoryFiles::default());
-    let there = Harness::with_disks(store, devices, disks);
+    let target = Harness::with_disks(store, devices, disks);
     wait_until("the file is missing", || {
-        let disk = there.node.disk("web").unwrap();
+        let disk = target.node.disk("web").unwrap();
         let is_missing = disk.reason.is_some_and(|reason| reason.contains("is missing"));
         disk.state == StorageState::Failed && is_missing
     });
-    assert!(there.disks.files(PATHS[1]).is_empty());
+    assert!(target.disks.files(PATHS[1]).is_empty());
 }
 
 fn migrated(pair: &Pair) -> Operation {

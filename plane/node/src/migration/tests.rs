@@ -58,8 +58,8 @@ impl Pair {
     fn new() -> Self {
         let far_nodes = FakePeerNodes::default();
         let new = || {
-            let left = (MemoryStore::default(), FakeDevices::default());
-            Harness::among_nodes(left, FakeVms::default(), far_nodes.clone())
+            let state = (MemoryStore::default(), FakeDevices::default());
+            Harness::among_nodes(state, FakeVms::default(), far_nodes.clone())
         };
         let pair = Self { here: new(), there: new() };
         pair.connect();
@@ -91,8 +91,8 @@ impl Pair {
     /// change.
     fn wait_for_changes(&self) {
         for node in [&self.here.node, &self.there.node] {
-            let is_over = |of: &Operation| of.state != OperationState::Running;
-            wait_until("changes to end", || node.operations().iter().all(is_over));
+            let has_ended = |operation: &Operation| operation.state != OperationState::Running;
+            wait_until("changes to end", || node.operations().iter().all(has_ended));
         }
     }
 
@@ -125,17 +125,17 @@ impl Pair {
 
     /// Kills the source's daemon and starts another.
     fn restart_here(self) -> Self {
-        let Self { here, there } = self;
-        let here = restarted(here);
-        let pair = Self { here, there };
+        let Self { here: source, there: target } = self;
+        let source = restarted(source);
+        let pair = Self { here: source, there: target };
         pair.connect();
         pair
     }
 
     fn restart_there(self) -> Self {
-        let Self { here, there } = self;
-        let there = restarted(there);
-        let pair = Self { here, there };
+        let Self { here: source, there: target } = self;
+        let target = restarted(target);
+        let pair = Self { here: source, there: target };
         pair.connect();
         pair
     }
@@ -144,14 +144,14 @@ impl Pair {
 fn restarted(harness: Harness) -> Harness {
     let (vms, far_nodes) = (harness.vms.clone(), harness.far_nodes.clone());
     vms.forget_observers();
-    let left = harness.kill();
+    let stopped = harness.kill();
     // Connections between nodes end with the daemons that relay them.
     vms.cut_lines();
-    Harness::among_nodes(left, vms, far_nodes)
+    Harness::among_nodes(stopped, vms, far_nodes)
 }
 
-fn request(to: &str) -> MigrateVmRequest {
-    MigrateVmRequest { to: name(to), downtime_ms: 300, bandwidth: None, with_files: false }
+fn request(target_name: &str) -> MigrateVmRequest {
+    MigrateVmRequest { to: name(target_name), downtime_ms: 300, bandwidth: None, with_files: false }
 }
 
 /// Waits until there is exactly one event of a kind.
@@ -181,9 +181,9 @@ fn a_vm_goes_there_and_back() {
     wait_one_event(&pair.there, EventKind::VmArrives);
     wait_one_event(&pair.there, EventKind::VmArrived);
 
-    let back = pair.there.node.migrate_vm(&name("web"), request("here")).unwrap();
-    let back = pair.there.node.wait_operation(back.id, DEADLINE).unwrap();
-    assert_eq!(back.state, OperationState::Succeeded, "{back:?}");
+    let returned = pair.there.node.migrate_vm(&name("web"), request("here")).unwrap();
+    let returned = pair.there.node.wait_operation(returned.id, DEADLINE).unwrap();
+    assert_eq!(returned.state, OperationState::Succeeded, "{returned:?}");
     wait_until("it runs here", || pair.here.vms.state("web") == Some(VmRunState::Running));
     assert_eq!(pair.there.vms.state("web"), None);
     assert_eq!(pair.here.vms.spec("web").uuid, uuid);
@@ -201,8 +201,9 @@ fn a_vm_that_is_paused_stays_paused() {
     assert_eq!(pair.there.node.vm("web").unwrap().state, VmState::Paused);
 }
 
-fn refusal(pair: &Pair, to: &str) -> ApiError {
-    let mut errors = pair.here.node.check_migration(&name("web"), &request(to)).unwrap_err();
+fn refusal(pair: &Pair, target_name: &str) -> ApiError {
+    let mut errors =
+        pair.here.node.check_migration(&name("web"), &request(target_name)).unwrap_err();
     assert_eq!(pair.there.node.config().vms.len(), 0);
     errors.remove(0)
 }
@@ -222,8 +223,9 @@ fn what_cannot_go_is_refused_before_anything_changes() {
     pair.there.apply_ok(&host(&other));
     let other_kind = refusal(&pair, "there");
     assert_eq!(other_kind.code, ErrorCode::Conflict);
-    let there = pair.there.node.host_status().name;
-    for part in [&format!("internal on node {there}"), "private on node", "same kind on both"] {
+    let target_name = pair.there.node.host_status().name;
+    for part in [&format!("internal on node {target_name}"), "private on node", "same kind on both"]
+    {
         assert!(other_kind.message.contains(part), "{part}: {other_kind}");
     }
     let operation = pair.migrate();
@@ -252,24 +254,33 @@ fn what_cannot_go_is_refused_before_anything_changes() {
 fn a_node_that_speaks_otherwise_is_refused() {
     let pair = Pair::new();
     let arrival = pair.here.node.shared().departure(&name("web")).unwrap();
-    let refuse = |arrival: suimon_contract::IncomingMigrationRequest, what: &str| {
+    let refuse = |arrival: suimon_contract::IncomingMigrationRequest, message: &str| {
         let errors = pair.there.node.check_arrival(&arrival).unwrap_err();
-        assert!(errors[0].to_string().contains(what), "{errors:?}");
+        assert!(errors[0].to_string().contains(message), "{errors:?}");
     };
-    let with = |change: fn(&mut suimon_contract::IncomingMigrationRequest)| {
+    let changed = |change: fn(&mut suimon_contract::IncomingMigrationRequest)| {
         let mut changed = arrival.clone();
         change(&mut changed);
         changed
     };
-    refuse(with(|of| of.protocol += 1), "version 3 of the migration protocol");
-    refuse(with(|of| of.protocol += 1), "has version 2 of the migration protocol, Suimon ");
-    refuse(with(|of| of.protocol -= 1), "install the same version of Suimon on both nodes");
-    refuse(with(|of| of.id = "../../x".to_owned()), "32 hexadecimal digits");
-    refuse(with(|of| of.uuid = "+0000000000000000000000000000000".to_owned()), "hexadecimal");
-    refuse(with(|of| of.nics.clear()), "each once");
-    let flags = with(|of| {
-        of.is_kvm = true;
-        of.cpu_flags = vec!["fpu".to_owned(), "amx_tile".to_owned()];
+    refuse(changed(|request| request.protocol += 1), "version 3 of the migration protocol");
+    refuse(
+        changed(|request| request.protocol += 1),
+        "has version 2 of the migration protocol, Suimon ",
+    );
+    refuse(
+        changed(|request| request.protocol -= 1),
+        "install the same version of Suimon on both nodes",
+    );
+    refuse(changed(|request| request.id = "../../x".to_owned()), "32 hexadecimal digits");
+    refuse(
+        changed(|request| request.uuid = "+0000000000000000000000000000000".to_owned()),
+        "hexadecimal",
+    );
+    refuse(changed(|request| request.nics.clear()), "each once");
+    let flags = changed(|request| {
+        request.is_kvm = true;
+        request.cpu_flags = vec!["fpu".to_owned(), "amx_tile".to_owned()];
     });
     refuse(flags, "amx_tile");
     pair.there.node.check_arrival(&arrival).unwrap();
@@ -292,8 +303,8 @@ fn it_is_cancelled_and_the_vm_goes_on_here() {
     let delete = Edit::Vm(ResourceEdit::Delete(name("web")));
     let errors = pair.there.node.submit(delete).unwrap_err();
     assert!(errors[0].message.contains("arriving"), "{errors:?}");
-    let twice = pair.here.node.migrate_vm(&name("web"), request("there")).unwrap_err();
-    assert!(twice.message.contains("already"), "{twice}");
+    let conflict = pair.here.node.migrate_vm(&name("web"), request("there")).unwrap_err();
+    assert!(conflict.message.contains("already"), "{conflict}");
     let status = pair.there.node.vm("web").unwrap();
     assert_eq!(status.state, VmState::Arriving);
 
@@ -319,7 +330,7 @@ fn whatever_call_fails_one_node_runs_it() {
             pair.here.vms.hold_memory(call == "arrival");
             pair.here
                 .far_nodes
-                .intercept(move |_, asked| (asked == call).then(|| failure(is_refused)));
+                .intercept(move |_, call_name| (call_name == call).then(|| failure(is_refused)));
             let operation = pair.migrate();
             println!("{call} {is_refused}: {:?}", operation.error);
             if call == "abandon_arrival" {
@@ -388,13 +399,13 @@ fn an_answer_that_is_lost_is_asked_for_again() {
     for lost in ["activate_arrival", "activate_arrival answer"] {
         let pair = Pair::new();
         let fails = std::sync::atomic::AtomicU32::new(5);
-        pair.here.far_nodes.intercept(move |_, asked| {
-            let fails = asked == lost
+        pair.here.far_nodes.intercept(move |_, call_name| {
+            let fails = call_name == lost
                 && fails
                     .fetch_update(
                         std::sync::atomic::Ordering::Relaxed,
                         std::sync::atomic::Ordering::Relaxed,
-                        |left| left.checked_sub(1),
+                        |remaining| remaining.checked_sub(1),
                     )
                     .is_ok();
             fails.then(|| failure(false))
@@ -412,7 +423,9 @@ fn an_answer_that_is_lost_is_asked_for_again() {
 fn an_activation_that_is_refused_is_none() {
     let pair = Pair::new();
     pair.there.store.arm(crate::testing::StoreFailure::Refuse(usize::MAX));
-    pair.here.far_nodes.intercept(|_, asked| (asked == "activate_arrival").then(|| failure(true)));
+    pair.here
+        .far_nodes
+        .intercept(|_, call_name| (call_name == "activate_arrival").then(|| failure(true)));
     assert_eq!(pair.migrate().state, OperationState::Failed);
     pair.assert_here();
 }
@@ -420,9 +433,9 @@ fn an_activation_that_is_refused_is_none() {
 #[test]
 fn a_vm_that_was_handed_over_to_a_node_that_is_gone_comes_back_when_that_is_deleted() {
     let pair = Pair::new();
-    pair.here
-        .far_nodes
-        .intercept(|_, asked| asked.starts_with("activate_arrival").then(|| failure(false)));
+    pair.here.far_nodes.intercept(|_, call_name| {
+        call_name.starts_with("activate_arrival").then(|| failure(false))
+    });
     let operation = pair.begin();
     let is_handed_over = || pair.here.node.vm("web").unwrap().state == VmState::HandedOver;
     wait_until("it is handed over", is_handed_over);
@@ -452,7 +465,9 @@ fn the_daemon_here_dies_while_memory_is_copied() {
 fn the_daemon_here_dies_when_the_vm_was_handed_over() {
     for reaches in ["activate_arrival", "activate_arrival answer"] {
         let pair = Pair::new();
-        pair.here.far_nodes.intercept(move |_, asked| (asked == reaches).then(|| failure(false)));
+        pair.here
+            .far_nodes
+            .intercept(move |_, call_name| (call_name == reaches).then(|| failure(false)));
         pair.begin();
         let is_handed_over = || pair.here.node.vm("web").unwrap().state == VmState::HandedOver;
         wait_until("it is handed over", is_handed_over);
@@ -483,7 +498,9 @@ fn the_daemon_there_dies_while_it_waits() {
 fn the_daemon_there_dies_before_and_after_it_was_told() {
     for reaches in ["activate_arrival", "activate_arrival answer"] {
         let pair = Pair::new();
-        pair.here.far_nodes.intercept(move |_, asked| (asked == reaches).then(|| failure(false)));
+        pair.here
+            .far_nodes
+            .intercept(move |_, call_name| (call_name == reaches).then(|| failure(false)));
         let operation = pair.begin();
         wait_until("it is handed over", || {
             pair.here.node.vm("web").unwrap().state == VmState::HandedOver
@@ -513,15 +530,15 @@ fn a_vm_of_which_nobody_says_anything_is_given_up() {
         IncomingMigrationState::Waiting
     );
     // The VM's state is incomplete, so the activation is rejected.
-    let early = pair.there.node.activate_arrival(&arrival.id).unwrap_err();
-    assert!(early.message.contains("was not received completely"), "{early}");
+    let early_error = pair.there.node.activate_arrival(&arrival.id).unwrap_err();
+    assert!(early_error.message.contains("was not received completely"), "{early_error}");
     pair.assert_here();
     assert_eq!(
         pair.there.node.arrival(&arrival.id).unwrap().state,
         IncomingMigrationState::Abandoned
     );
-    let late = pair.there.node.activate_arrival(&arrival.id).unwrap();
-    assert_eq!(late.state, IncomingMigrationState::Abandoned);
+    let late_arrival = pair.there.node.activate_arrival(&arrival.id).unwrap();
+    assert_eq!(late_arrival.state, IncomingMigrationState::Abandoned);
     let line = pair.there.node.arrival_line(&arrival.id, &crate::PeerStream::Memory).unwrap_err();
     assert_eq!(line.code, ErrorCode::NotFound);
 }
@@ -536,25 +553,37 @@ fn a_request_that_cannot_be_read_is_refused_with_the_versions_of_both_nodes() {
     let other = refuse(r#"{"protocol": 3, "from": "left", "colour": "red"}"#);
     assert_eq!((other.code, other.field.as_deref()), (ErrorCode::Unsupported, Some("protocol")));
     let version = node.host_status().version;
-    let here = format!("has version 2 of the migration protocol, Suimon {version}");
-    for part in ["node left has version 3", &here, "install the same version"] {
+    let source_version = format!("has version 2 of the migration protocol, Suimon {version}");
+    for part in ["node left has version 3", &source_version, "install the same version"] {
         assert!(other.message.contains(part), "{part}: {other}");
     }
-    let same = refuse(r#"{"protocol": 2, "from": "left", "colour": "red"}"#);
-    assert_eq!((same.code, same.field.as_deref()), (ErrorCode::UnknownKey, Some("colour")));
+    let unknown_field = refuse(r#"{"protocol": 2, "from": "left", "colour": "red"}"#);
+    assert_eq!(
+        (unknown_field.code, unknown_field.field.as_deref()),
+        (ErrorCode::UnknownKey, Some("colour"))
+    );
     for part in ["a key that", "node left", &version, "install the same version", "see the log"] {
-        assert!(same.message.contains(part), "{part}: {same}");
+        assert!(unknown_field.message.contains(part), "{part}: {unknown_field}");
     }
     // Not a request of a node.
     for body in [r#"{"colour": "red"}"#, "["] {
-        let other = refuse(body);
-        assert_eq!((other.code, other.field.as_deref()), (same.code, Some("colour")));
-        assert!(other.message.contains("a key that") && !other.message.contains("version"));
-        assert!(!other.message.contains("expected"), "{other}");
+        let not_a_request = refuse(body);
+        assert_eq!(
+            (not_a_request.code, not_a_request.field.as_deref()),
+            (unknown_field.code, Some("colour"))
+        );
+        assert!(
+            not_a_request.message.contains("a key that")
+                && !not_a_request.message.contains("version")
+        );
+        assert!(!not_a_request.message.contains("expected"), "{not_a_request}");
     }
-    assert!(!same.message.contains("expected"), "the text of the parser is in the log: {same}");
-    let long = refuse(&format!(r#"{{"protocol": 1, "from": "{}"}}"#, "x".repeat(65)));
-    assert!(long.message.starts_with("the source node has version 1"), "{long}");
+    assert!(
+        !unknown_field.message.contains("expected"),
+        "the text of the parser is in the log: {unknown_field}"
+    );
+    let long_name = refuse(&format!(r#"{{"protocol": 1, "from": "{}"}}"#, "x".repeat(65)));
+    assert!(long_name.message.starts_with("the source node has version 1"), "{long_name}");
 }
 
 #[test]
@@ -582,15 +611,15 @@ fn the_source_reports_both_versions_if_the_destination_cannot_read_its_request()
     let pair = Pair::new();
     let text = "the body cannot be read: unknown field `copied`";
     let unknown = ApiError::new(ErrorCode::UnknownKey, text).field("copied");
-    pair.here.far_nodes.intercept(move |_, asked| {
-        let is_request = ["check_arrival", "prepare_arrival"].contains(&asked);
+    pair.here.far_nodes.intercept(move |_, call_name| {
+        let is_request = ["check_arrival", "prepare_arrival"].contains(&call_name);
         is_request.then(|| PeerError::Rejected(vec![unknown.clone()]))
     });
     let version = pair.here.node.host_status().version;
     let assert_clear = |error: &ApiError| {
-        let spoken = format!("version 2 of the migration protocol, Suimon {version}");
-        let there = format!("node there has Suimon {version}");
-        for part in [text, &spoken, &there, "install the same version"] {
+        let target_text = format!("version 2 of the migration protocol, Suimon {version}");
+        let version_text = format!("node there has Suimon {version}");
+        for part in [text, &target_text, &version_text, "install the same version"] {
             assert!(error.message.contains(part), "{part}: {error}");
         }
     };
@@ -640,9 +669,9 @@ fn who_asks_too_late_hears_what_was_decided() {
 #[test]
 fn a_guest_that_ends_while_it_is_handed_over_has_ended() {
     let pair = Pair::new();
-    pair.here
-        .far_nodes
-        .intercept(|_, asked| asked.starts_with("activate_arrival").then(|| failure(false)));
+    pair.here.far_nodes.intercept(|_, call_name| {
+        call_name.starts_with("activate_arrival").then(|| failure(false))
+    });
     let operation = pair.begin();
     wait_until("it is handed over", || {
         pair.here.node.vm("web").unwrap().state == VmState::HandedOver
@@ -659,7 +688,9 @@ fn a_guest_that_ends_while_it_is_handed_over_has_ended() {
 #[test]
 fn a_vm_that_was_handed_over_cannot_be_called_back() {
     let pair = Pair::new();
-    pair.here.far_nodes.intercept(|_, asked| (asked == "activate_arrival").then(|| failure(false)));
+    pair.here
+        .far_nodes
+        .intercept(|_, call_name| (call_name == "activate_arrival").then(|| failure(false)));
     let operation = pair.begin();
     wait_until("it is handed over", || {
         pair.here.node.vm("web").unwrap().state == VmState::HandedOver
@@ -673,16 +704,16 @@ fn a_vm_that_was_handed_over_cannot_be_called_back() {
 /// After the handover, each write of the state store in turn fails once.
 #[test]
 fn what_is_left_of_a_vm_that_has_moved_goes_though_the_store_refuses_once() {
-    for refused in 0..8 {
+    for failed_write in 0..8 {
         let pair = Pair::new();
         pair.here
             .far_nodes
-            .intercept(|_, asked| (asked == "activate_arrival").then(|| failure(false)));
+            .intercept(|_, call_name| (call_name == "activate_arrival").then(|| failure(false)));
         let operation = pair.begin();
         wait_one_event(&pair.here, EventKind::VmHandedOver);
-        pair.here.store.arm(crate::testing::StoreFailure::Refuse(refused));
+        pair.here.store.arm(crate::testing::StoreFailure::Refuse(failed_write));
         pair.here.far_nodes.intercept(|_, _| None);
-        assert_eq!(pair.end(&operation).state, OperationState::Succeeded, "{refused}");
+        assert_eq!(pair.end(&operation).state, OperationState::Succeeded, "{failed_write}");
         pair.assert_there();
     }
 }

@@ -78,32 +78,33 @@ impl Shared {
     ///
     /// # Errors
     /// [`ErrorCode::Unsupported`] with the versions of both nodes.
-    pub(super) fn check_protocol(&self, protocol: u64, from: &str) -> Result<(), ApiError> {
+    pub(super) fn check_protocol(&self, protocol: u64, source: &str) -> Result<(), ApiError> {
         if protocol == u64::from(MIGRATION_PROTOCOL) {
             return Ok(());
         }
         let text = format!(
-            "{from} has version {protocol} of the migration protocol, and node {} has {}; {ACTION}",
+            "{source} has version {protocol} of the migration protocol, and node {} has {}; \
+             {ACTION}",
             self.host_name(),
-            self.spoken()
+            self.versions_text()
         );
         Err(ApiError::new(ErrorCode::Unsupported, text).about("arrival").field("protocol"))
     }
 
     /// Returns this node's versions of the migration protocol and of Suimon.
-    fn spoken(&self) -> String {
+    fn versions_text(&self) -> String {
         format!("version {MIGRATION_PROTOCOL} of the migration protocol, Suimon {}", self.version)
     }
 
-    /// Converts the error of an arrival request to the node `to`. If that node cannot read the
+    /// Converts the error of an arrival request to the node `target`. If that node cannot read the
     /// request, the error contains the versions of both nodes.
     pub(crate) fn arrival_error(
         &self,
-        to: &Name,
+        target: &Name,
         peer: &dyn PeerNode,
         error: PeerError,
     ) -> ApiError {
-        let PeerError::Rejected(errors) = &error else { return peer_error(to, error) };
+        let PeerError::Rejected(errors) = &error else { return peer_error(target, error) };
         let is_unreadable = errors.iter().any(|error| {
             matches!(
                 error.code,
@@ -114,26 +115,26 @@ impl Shared {
             || errors.iter().any(|error| {
                 matches!(error.code, ErrorCode::InvalidValue | ErrorCode::KeyNotApplicable)
             });
-        let mut error = peer_error(to, error);
+        let mut error = peer_error(target, error);
         if !may_differ {
             return error;
         }
-        let there = peer.host().ok().map(|host| host.version);
-        let differs = there.as_ref().is_some_and(|there| *there != self.version);
+        let version = peer.host().ok().map(|host| host.version);
+        let differs = version.as_ref().is_some_and(|version| *version != self.version);
         let reason = match (differs, is_unreadable) {
             (true, _) => "This is a difference between versions",
             (false, true) => "This may be a difference between versions",
             (false, false) => return error,
         };
-        let there = there.map_or_else(
+        let version = version.map_or_else(
             || "an unknown version of Suimon".to_owned(),
             |version| format!("Suimon {version}"),
         );
         error.message = format!(
-            "{}. {reason}: node {} has {}, and node {to} has {there}; {ACTION}",
+            "{}. {reason}: node {} has {}, and node {target} has {version}; {ACTION}",
             error.message,
             self.host_name(),
-            self.spoken()
+            self.versions_text()
         );
         error
     }
@@ -147,8 +148,8 @@ fn key(name: Option<String>) -> Option<String> {
 /// Returns the beginning of an error with text of a peer, without control characters.
 fn logged(error: &ApiError) -> String {
     let text = error.to_string();
-    let shown = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
-    text.chars().take(LOGGED_MAX).map(shown).collect()
+    let replace_control = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
+    text.chars().take(LOGGED_MAX).map(replace_control).collect()
 }
 
 /// Returns the label of the source node in errors. Host names that cannot be valid are left out.

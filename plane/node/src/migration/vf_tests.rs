@@ -71,19 +71,19 @@ impl Pair {
     fn new(of_there: &HostConfig) -> Self {
         let far_nodes = FakePeerNodes::default();
         let new = |sriov: &FakeSriov| {
-            let left = (MemoryStore::default(), FakeDevices::default());
+            let state = (MemoryStore::default(), FakeDevices::default());
             let vms = (sriov.clone(), FakeVms::default());
-            let harness = Harness::with_iov_among_nodes(left, vms, far_nodes.clone());
+            let harness = Harness::with_iov_among_nodes(state, vms, far_nodes.clone());
             harness.plane.run_clock();
             harness
         };
         let adapter_here = FakeSriov::with_adapters(1);
         let adapter_there = FakeSriov::with_adapters(1);
-        let (here, there) = (new(&adapter_here), new(&adapter_there));
-        far_nodes.connect("192.0.2.2:8443", &there.node);
-        there.apply_ok(of_there);
-        here.apply_ok(&host(&format!("{NODE}{VM}")));
-        let pair = Self { here, there, adapter_here, adapter_there };
+        let (source, target) = (new(&adapter_here), new(&adapter_there));
+        far_nodes.connect("192.0.2.2:8443", &target.node);
+        target.apply_ok(of_there);
+        source.apply_ok(&host(&format!("{NODE}{VM}")));
+        let pair = Self { here: source, there: target, adapter_here, adapter_there };
         let started = pair.here.node.start_vm_action(&name("web"), VmAction::Start).unwrap();
         pair.here.node.wait_operation(started.id, DEADLINE).unwrap();
         pair.wait_path(&pair.here, IovPath::Vf);
@@ -92,7 +92,7 @@ impl Pair {
 
     fn wait_path(&self, node: &Harness, path: IovPath) {
         let is_on =
-            || node.node.nic("web").is_ok_and(|nic| nic.iov.is_some_and(|of| of.path == path));
+            || node.node.nic("web").is_ok_and(|nic| nic.iov.is_some_and(|iov| iov.path == path));
         let deadline = std::time::Instant::now() + DEADLINE;
         while !is_on() {
             let state = || (node.node.vm("web"), node.node.nic("web"), node.vms.commands());
@@ -124,16 +124,20 @@ impl Pair {
     }
 
     /// Waits until the hot-unplug of the VF was requested.
-    fn wait_asked(&self) {
-        let is_asked =
-            || self.here.vms.commands().iter().any(|told| told == "web unplug VF of nic/web");
-        wait_until("the guest is asked", is_asked);
+    fn wait_queried(&self) {
+        let is_requested =
+            || self.here.vms.commands().iter().any(|command| command == "web unplug VF of nic/web");
+        wait_until("the guest is asked", is_requested);
     }
 
     /// Asserts that no memory of the VM was sent.
     fn assert_nothing_sent(&self) {
-        let moving = self.moving().unwrap();
-        assert_eq!((moving.memory_bytes_copied, moving.memory_bytes_left), (0, 0), "{moving:?}");
+        let migration = self.moving().unwrap();
+        assert_eq!(
+            (migration.memory_bytes_copied, migration.memory_bytes_left),
+            (0, 0),
+            "{migration:?}"
+        );
         assert_eq!(self.here.vms.state("web"), Some(VmRunState::Running));
         assert_eq!(self.here.vms.sends(), 0);
     }
@@ -147,7 +151,7 @@ impl Pair {
 fn a_vf_is_left_before_memory_is_sent_and_there_is_one_on_the_other_node() {
     let pair = Pair::new(&there_has_vf());
     let operation = pair.begin();
-    pair.wait_asked();
+    pair.wait_queried();
     wait_until("it waits there", || pair.there.vms.state("web").is_some());
     // Long enough for the destination to assign VFs and for the source to send memory; much shorter
     // than the limit on the release of the VF, which is 2.4 s here.
@@ -157,7 +161,7 @@ fn a_vf_is_left_before_memory_is_sent_and_there_is_one_on_the_other_node() {
     wait_until("the reason on the destination", || {
         pair.reason(&pair.there) == "its VM is migrating from node test"
     });
-    assert!(pair.adapter_there.led().is_empty(), "VFs there find it by the wire");
+    assert!(pair.adapter_there.led_addresses().is_empty(), "VFs there find it by the wire");
     pair.here.vms.hold_memory(true);
     pair.here.vms.release_vf("web", "web");
     pair.wait_path(&pair.here, IovPath::Synthetic);
@@ -167,9 +171,9 @@ fn a_vf_is_left_before_memory_is_sent_and_there_is_one_on_the_other_node() {
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     pair.wait_path(&pair.there, IovPath::Vf);
     assert_eq!(pair.there.node.vm("web").unwrap().state, VmState::Running);
-    let told = pair.there.vms.commands();
-    let at = |part: &str| told.iter().position(|of| of.contains(part)).unwrap();
-    assert!(at("Resume") < at("plug VF"), "{told:?}");
+    let commands = pair.there.vms.commands();
+    let position = |part: &str| commands.iter().position(|command| command.contains(part)).unwrap();
+    assert!(position("Resume") < position("plug VF"), "{commands:?}");
     // The VF on the source is unassigned.
     wait_until("it is given back", || pair.here.vms.vfs().is_empty());
     assert_eq!(pair.address_of_vf_here(), "00:00:00:00:00:00");
@@ -180,13 +184,13 @@ fn a_vf_is_left_before_memory_is_sent_and_there_is_one_on_the_other_node() {
 fn a_vm_is_on_the_switch_of_a_node_that_has_no_vf_for_it() {
     let pair = Pair::new(&there_has_none());
     let operation = pair.begin();
-    pair.wait_asked();
+    pair.wait_queried();
     pair.here.vms.release_vf("web", "web");
     let operation = pair.end(&operation);
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     let nic = || pair.there.node.nic("web").unwrap().iov.unwrap();
     wait_until("it says why", || {
-        nic().reason.is_some_and(|why| why.contains("no VF for this NIC is free"))
+        nic().reason.is_some_and(|reason| reason.contains("no VF for this NIC is free"))
     });
     assert_eq!(nic().path, IovPath::Synthetic);
     assert!(pair.there.vms.plugged_vfs("web").is_empty());
@@ -196,7 +200,7 @@ fn a_vm_is_on_the_switch_of_a_node_that_has_no_vf_for_it() {
 fn a_guest_that_does_not_let_go_of_its_vf_stays_and_nothing_was_sent() {
     let pair = Pair::new(&there_has_vf());
     let operation = pair.begin();
-    pair.wait_asked();
+    pair.wait_queried();
     let operation = pair.end(&operation);
     assert_eq!(operation.state, OperationState::Failed, "{operation:?}");
     assert!(operation.error.unwrap().message.contains("has not released its VF"));
@@ -217,11 +221,11 @@ fn a_move_that_is_cancelled_or_fails_gives_the_vf_back() {
         let pair = Pair::new(&there_has_vf());
         pair.here.vms.hold_memory(true);
         let operation = pair.begin();
-        pair.wait_asked();
+        pair.wait_queried();
         pair.here.vms.release_vf("web", "web");
         wait_until("memory is sent", || pair.here.vms.sends() == 1);
         // During the transfer no VF is assigned, although one is free.
-        pair.adapter_here.wait_looked_at();
+        pair.adapter_here.wait_polled();
         assert!(pair.here.vms.vfs().is_empty());
         if is_cancelled {
             pair.here.node.cancel_operation(operation.id).unwrap();
@@ -244,15 +248,15 @@ struct KeepsAsking {
 
 impl KeepsAsking {
     fn start(node: &Harness, id: String) -> Self {
-        let is_over = Arc::new(AtomicBool::new(false));
-        let (node, over) = (Arc::clone(&node.node), Arc::clone(&is_over));
+        let has_ended = Arc::new(AtomicBool::new(false));
+        let (node, stop) = (Arc::clone(&node.node), Arc::clone(&has_ended));
         let thread = std::thread::spawn(move || {
-            while !over.load(Ordering::Relaxed) {
+            while !stop.load(Ordering::Relaxed) {
                 let _ = node.arrival(&id);
                 std::thread::sleep(std::time::Duration::from_millis(20));
             }
         });
-        Self { is_over, thread: Some(thread) }
+        Self { is_over: has_ended, thread: Some(thread) }
     }
 }
 
@@ -270,30 +274,32 @@ impl Drop for KeepsAsking {
 #[test]
 fn a_vm_that_was_handed_over_is_given_no_vf() {
     let pair = Pair::new(&there_has_vf());
-    pair.here.far_nodes.intercept(|_, asked| {
-        asked.starts_with("activate_arrival").then(|| PeerError::Unreachable("no route".to_owned()))
+    pair.here.far_nodes.intercept(|_, call_name| {
+        call_name
+            .starts_with("activate_arrival")
+            .then(|| PeerError::Unreachable("no route".to_owned()))
     });
     pair.begin();
-    pair.wait_asked();
+    pair.wait_queried();
     pair.here.vms.release_vf("web", "web");
     let is_handed_over =
         |node: &Harness| node.node.vm("web").is_ok_and(|vm| vm.state == VmState::HandedOver);
     wait_until("it is handed over", || is_handed_over(&pair.here));
     let id = pair.moving().unwrap().id;
     let _asking = KeepsAsking::start(&pair.there, id);
-    let Pair { here, there, adapter_here, adapter_there } = pair;
-    let (vms, far_nodes) = (here.vms.clone(), here.far_nodes.clone());
+    let Pair { here: source, there: target, adapter_here, adapter_there } = pair;
+    let (vms, far_nodes) = (source.vms.clone(), source.far_nodes.clone());
     vms.forget_observers();
-    let left = here.kill();
+    let stopped = source.kill();
     vms.cut_lines();
     let iov = (adapter_here.clone(), vms.clone());
-    let here = Harness::with_iov_among_nodes(left, iov, far_nodes.clone());
-    here.plane.run_clock();
-    wait_until("it is handed over", || is_handed_over(&here));
-    adapter_here.wait_looked_at();
+    let source = Harness::with_iov_among_nodes(stopped, iov, far_nodes.clone());
+    source.plane.run_clock();
+    wait_until("it is handed over", || is_handed_over(&source));
+    adapter_here.wait_polled();
     assert!(vms.vfs().is_empty(), "a VM that is another node's has a VF here");
     far_nodes.intercept(|_, _| None);
-    let pair = Pair { here, there, adapter_here, adapter_there };
+    let pair = Pair { here: source, there: target, adapter_here, adapter_there };
     pair.wait_path(&pair.there, IovPath::Vf);
     assert_eq!(pair.there.vms.state("web"), Some(VmRunState::Running));
 }

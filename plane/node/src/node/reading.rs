@@ -243,13 +243,13 @@ impl Node {
     }
 
     /// Returns up to `limit` events after a sequence number.
-    pub fn events(&self, after: u64, limit: usize, wanted: &EventFilter) -> EventPage {
-        self.shared.events.page(after, limit, wanted)
+    pub fn events(&self, after: u64, limit: usize, filter: &EventFilter) -> EventPage {
+        self.shared.events.page(after, limit, filter)
     }
 
     /// Returns the last `limit` events.
-    pub fn last_events(&self, limit: usize, wanted: &EventFilter) -> EventPage {
-        self.shared.events.tail(limit, wanted)
+    pub fn last_events(&self, limit: usize, filter: &EventFilter) -> EventPage {
+        self.shared.events.tail(limit, filter)
     }
 
     /// Returns events like [`Node::events`], but blocks up to `timeout` until there is one.
@@ -257,10 +257,10 @@ impl Node {
         &self,
         after: u64,
         limit: usize,
-        wanted: &EventFilter,
+        filter: &EventFilter,
         timeout: Duration,
     ) -> EventPage {
-        self.shared.events.wait(after, limit, wanted, timeout)
+        self.shared.events.wait(after, limit, filter, timeout)
     }
 
     /// Returns the operations in progress and the last ones that have ended.

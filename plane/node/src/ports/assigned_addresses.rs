@@ -25,25 +25,27 @@ pub(crate) fn assign_addresses(
     current: &HostConfig,
     random: &RandomSource,
 ) {
-    let mut taken: BTreeSet<MacAddr> = config.nics.iter().filter_map(|nic| nic.mac).collect();
-    for at in 0..config.nics.len() {
-        let nic = &config.nics[at];
+    let mut used_addresses: BTreeSet<MacAddr> =
+        config.nics.iter().filter_map(|nic| nic.mac).collect();
+    for index in 0..config.nics.len() {
+        let nic = &config.nics[index];
         if nic.mac.is_some() || !has_chosen_address(config, nic) {
             continue;
         }
         let before = current.nics.iter().find(|before| before.name == nic.name);
         let mac = match before {
-            Some(NicConfig { mac: Some(mac), .. }) if !taken.contains(mac) => *mac,
+            Some(NicConfig { mac: Some(mac), .. }) if !used_addresses.contains(mac) => *mac,
             Some(before) if before.mac.is_none() && has_chosen_address(current, before) => continue,
-            _ => random_address(&taken, random),
+            _ => random_address(&used_addresses, random),
         };
-        taken.insert(mac);
-        config.nics[at].mac = Some(mac);
+        used_addresses.insert(mac);
+        config.nics[index].mac = Some(mac);
     }
 }
 
-/// Returns a locally administered individual address (IEEE 802-2014, 8.4) that is not in `taken`.
-fn random_address(taken: &BTreeSet<MacAddr>, random: &RandomSource) -> MacAddr {
+/// Returns a locally administered individual address (IEEE 802-2014, 8.4) that is not in
+/// `used_addresses`.
+fn random_address(used_addresses: &BTreeSet<MacAddr>, random: &RandomSource) -> MacAddr {
     let [first, second, rest @ ..] = random();
     let low = u32::from_be_bytes([rest[0], rest[1], rest[2], rest[3]]);
     let address = |attempt: u32| {
@@ -51,7 +53,7 @@ fn random_address(taken: &BTreeSet<MacAddr>, random: &RandomSource) -> MacAddr {
         MacAddr::new([first & 0xfc | 2, second, a, b, c, d])
     };
     // The number of NICs is far smaller than the number of addresses, so the search ends early.
-    (0..u32::MAX).map(address).find(|mac| !taken.contains(mac)).unwrap_or(address(0))
+    (0..u32::MAX).map(address).find(|mac| !used_addresses.contains(mac)).unwrap_or(address(0))
 }
 
 #[cfg(test)]

@@ -54,8 +54,8 @@ fn taps_and_nics_of_vms_get_different_addresses_and_keep_them() {
     harness.apply_ok(&with_vm(""));
     assert_eq!([mac(&harness, "of-vm"), mac(&harness, "tap")], addresses.map(Some));
     // A configured address takes precedence over an assigned one.
-    let taken = with_vm(&format!("mac = \"{}\"", addresses[0]));
-    harness.apply_ok(&taken);
+    let configured = with_vm(&format!("mac = \"{}\"", addresses[0]));
+    harness.apply_ok(&configured);
     assert_eq!(mac(&harness, "tap"), Some(addresses[0]));
     assert_ne!(mac(&harness, "of-vm"), Some(addresses[0]));
 }

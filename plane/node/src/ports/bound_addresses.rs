@@ -123,11 +123,11 @@ impl BoundAddresses {
             return BTreeMap::new();
         }
         let configured = config.nics.iter().filter_map(|nic| Some((&nic.switch, nic.mac?)));
-        let mut taken: BTreeSet<(&Name, MacAddr)> = configured.collect();
+        let mut used: BTreeSet<(&Name, MacAddr)> = configured.collect();
         let nics = config.nics.iter().filter(|nic| binds_source(nic));
         nics.filter_map(|nic| {
             let binding = state.bound.get(&nic.name)?;
-            taken.insert((&nic.switch, binding.mac)).then(|| (nic.name.clone(), *binding))
+            used.insert((&nic.switch, binding.mac)).then(|| (nic.name.clone(), *binding))
         })
         .collect()
     }

@@ -39,8 +39,8 @@ fn config(web: &str) -> HostConfig {
 
 fn port(harness: &Harness, nic: &str) -> PortId {
     let is_of = |spec: &DeviceSpec| match spec {
-        DeviceSpec::VhostUser(of) => of.socket.to_string_lossy() == format!("/run/{nic}.sock"),
-        DeviceSpec::Tap(of) => of.device == nic,
+        DeviceSpec::VhostUser(spec) => spec.socket.to_string_lossy() == format!("/run/{nic}.sock"),
+        DeviceSpec::Tap(spec) => spec.device == nic,
         _ => false,
     };
     let mut devices = harness.devices.open_devices().into_iter();
@@ -92,9 +92,9 @@ fn the_first_source_address_of_a_guest_is_bound_to_its_nic() {
     assert!(spec(&harness, "web").binds_source && spec(&harness, "db").binds_source);
     assert!(!spec(&harness, "tap").binds_source);
     see(&harness, "web", FIRST);
-    let told = harness.wait_event(EventKind::NicAddressBound.id());
+    let event = harness.wait_event(EventKind::NicAddressBound.id());
     assert_eq!(
-        (told.subject.as_str(), told.fields["mac"].as_str()),
+        (event.subject.as_str(), event.fields["mac"].as_str()),
         ("nic/web", "52:54:00:00:00:01")
     );
     wait_until("the tables have it", || spec(&harness, "web").bound == Some(FIRST));
@@ -152,8 +152,8 @@ fn restarted(harness: Harness) -> Harness {
 #[test]
 fn a_binding_outlives_the_daemon_and_is_confirmed_by_the_next_frame() {
     let harness = restarted(with_bound());
-    let told = || harness.events(EventKind::NicAddressBound.id()).len();
-    let before = told();
+    let event_count = || harness.events(EventKind::NicAddressBound.id()).len();
+    let before = event_count();
     connect(&harness, "web");
     let spoofed = SwitchNotice::SpoofedSource { port: port(&harness, "db"), mac: FIRST };
     harness.plane.notify(spoofed);
@@ -164,7 +164,7 @@ fn a_binding_outlives_the_daemon_and_is_confirmed_by_the_next_frame() {
     see(&harness, "db", OTHER);
     connect(&harness, "db");
     see(&harness, "db", OTHER);
-    wait_until("the other guest's is bound", || told() == before + 1);
+    wait_until("the other guest's is bound", || event_count() == before + 1);
     assert_eq!(bound(&harness, "web"), Some(FIRST));
 }
 
@@ -229,9 +229,9 @@ fn a_configured_address_and_permitted_spoofing_end_a_binding() {
 #[test]
 fn an_address_configured_for_another_nic_is_not_bound() {
     let harness = with_bound();
-    let mut taken = config("");
-    taken.nics[1].mac = Some(FIRST);
-    harness.apply_ok(&taken);
+    let mut changed = config("");
+    changed.nics[1].mac = Some(FIRST);
+    harness.apply_ok(&changed);
     assert_eq!(spec(&harness, "db").mac, Some(FIRST));
     assert_eq!(bound(&harness, "web"), None);
     see(&harness, "web", FIRST);
@@ -245,8 +245,8 @@ fn a_move_between_ports_names_both_and_how_many_there_were() {
     harness.apply_ok(&config(""));
     let (from, to) = (port(&harness, "tap"), port(&harness, "db"));
     harness.plane.notify(SwitchNotice::AddressMoved { mac: FIRST, from, to, moves: 3 });
-    let told = harness.wait_event(EventKind::NicAddressMoved.id());
-    assert_eq!(told.subject, "nic/db");
-    assert_eq!((told.fields["from"].as_str(), told.fields["moves"].as_str()), ("tap", "3"));
-    assert!(told.text.contains("3 moves"), "{}", told.text);
+    let event = harness.wait_event(EventKind::NicAddressMoved.id());
+    assert_eq!(event.subject, "nic/db");
+    assert_eq!((event.fields["from"].as_str(), event.fields["moves"].as_str()), ("tap", "3"));
+    assert!(event.text.contains("3 moves"), "{}", event.text);
 }

@@ -45,7 +45,7 @@ impl CreatedObjects {
     ) -> Result<Self, StateStoreError> {
         let taps = load_owned(store.as_ref())?.into_iter().collect();
         let sockets = load_sockets(store.as_ref())?;
-        let sockets = sockets.into_iter().map(|left| (left.path.clone(), left)).collect();
+        let sockets = sockets.into_iter().map(|socket| (socket.path.clone(), socket)).collect();
         Ok(Self { devices, socket_files, clock, store, taps, sockets })
     }
 
@@ -81,9 +81,9 @@ impl CreatedObjects {
         let absent_unix_ms = (self.clock)();
         let mut sockets = BTreeMap::new();
         for path in paths.into_iter().filter(|path| self.is_free(path)) {
-            let left = StaleSocket { path: path.clone(), identity: None, absent_unix_ms };
-            changes.push(save_socket(&left)?);
-            sockets.insert(path, left);
+            let socket = StaleSocket { path: path.clone(), identity: None, absent_unix_ms };
+            changes.push(save_socket(&socket)?);
+            sockets.insert(path, socket);
         }
         self.commit(&changes)?;
         self.sockets.extend(sockets);
@@ -106,27 +106,27 @@ impl CreatedObjects {
         let mut noted = Vec::new();
         for path in paths {
             let identity = self.socket_files.identity(&path);
-            let Some(known) = self.sockets.get(&path) else { continue };
-            if identity.is_some() && known.identity != identity {
-                noted.push(StaleSocket { identity, ..known.clone() });
+            let Some(known_socket) = self.sockets.get(&path) else { continue };
+            if identity.is_some() && known_socket.identity != identity {
+                noted.push(StaleSocket { identity, ..known_socket.clone() });
             }
         }
         let changes = noted.iter().map(save_socket).collect::<Result<Vec<_>, _>>()?;
         self.commit(&changes)?;
-        self.sockets.extend(noted.into_iter().map(|left| (left.path.clone(), left)));
+        self.sockets.extend(noted.into_iter().map(|socket| (socket.path.clone(), socket)));
         Ok(())
     }
 
-    /// Deletes recorded TAPs and socket files that are not required: `wanted` are the devices of
-    /// the required ports, `of_disks` the required sockets of disks. Failed deletions are logged and retried
-    /// after the next change.
+    /// Deletes recorded TAPs and socket files that are not required: `required` are the devices of
+    /// the required ports, `of_disks` the required sockets of disks. Failed deletions are logged
+    /// and retried after the next change.
     pub(crate) fn sweep<'s>(
         &mut self,
-        wanted: impl Iterator<Item = &'s PortDeviceSpec> + Clone,
+        required: impl Iterator<Item = &'s PortDeviceSpec> + Clone,
         of_disks: &BTreeSet<PathBuf>,
     ) {
-        let taps = self.sweep_taps(wanted.clone());
-        let sockets = self.sweep_sockets(wanted, of_disks);
+        let taps = self.sweep_taps(required.clone());
+        let sockets = self.sweep_sockets(required, of_disks);
         let mut changes: Vec<_> = taps.iter().map(clear_owned).collect();
         changes.extend(sockets.iter().map(|path| clear_socket(path)));
         match self.commit(&changes) {
@@ -141,17 +141,17 @@ impl CreatedObjects {
         }
     }
 
-    fn sweep_taps<'s>(&self, wanted: impl Iterator<Item = &'s PortDeviceSpec>) -> BTreeSet<Tap> {
-        let wanted: BTreeSet<Tap> = wanted.filter_map(tap_of).collect();
-        let mut gone = BTreeSet::new();
-        for tap in self.taps.difference(&wanted) {
+    fn sweep_taps<'s>(&self, required: impl Iterator<Item = &'s PortDeviceSpec>) -> BTreeSet<Tap> {
+        let required: BTreeSet<Tap> = required.filter_map(tap_of).collect();
+        let mut removed = BTreeSet::new();
+        for tap in self.taps.difference(&required) {
             match self.devices.remove_tap(&tap.device, tap.netns.as_deref()) {
                 Ok(is_removed) => {
                     if !is_removed {
                         let (device, netns) = (&tap.device, tap.netns.as_deref());
                         tracing::info!(device, netns, "TAP kept: another program created it");
                     }
-                    gone.insert(tap.clone());
+                    removed.insert(tap.clone());
                 }
                 Err(error) => tracing::warn!(
                     device = tap.device,
@@ -160,21 +160,21 @@ impl CreatedObjects {
                 ),
             }
         }
-        gone
+        removed
     }
 
     fn sweep_sockets<'s>(
         &self,
-        wanted: impl Iterator<Item = &'s PortDeviceSpec>,
+        required: impl Iterator<Item = &'s PortDeviceSpec>,
         of_disks: &BTreeSet<PathBuf>,
     ) -> BTreeSet<PathBuf> {
-        let mut wanted: BTreeSet<PathBuf> = wanted.filter_map(socket_of).collect();
-        wanted.extend(of_disks.iter().cloned());
-        let mut gone = BTreeSet::new();
-        for (path, left) in self.sockets.iter().filter(|(path, _)| !wanted.contains(*path)) {
-            match self.socket_files.remove_stale(left) {
+        let mut required: BTreeSet<PathBuf> = required.filter_map(socket_of).collect();
+        required.extend(of_disks.iter().cloned());
+        let mut removed = BTreeSet::new();
+        for (path, socket) in self.sockets.iter().filter(|(path, _)| !required.contains(*path)) {
+            match self.socket_files.remove_stale(socket) {
                 Ok(_) => {
-                    gone.insert(path.clone());
+                    removed.insert(path.clone());
                 }
                 Err(error) => {
                     tracing::warn!(
@@ -184,7 +184,7 @@ impl CreatedObjects {
                 }
             }
         }
-        gone
+        removed
     }
 
     fn is_free(&self, path: &PathBuf) -> bool {

@@ -23,20 +23,20 @@ pub(crate) type RequiredPorts = BTreeMap<PortKey, PortDeviceSpec>;
 /// not opened.
 pub(crate) fn required_ports(config: &HostConfig) -> RequiredPorts {
     let config = &config.with_sockets_of_vms();
-    let mut wanted = RequiredPorts::new();
+    let mut required = RequiredPorts::new();
     // A NIC without a VM and without a socket has no device.
     for nic in config.nics.iter().filter(|nic| config.is_connected(nic)) {
-        wanted.insert(PortKey::Nic(nic.name.clone()), nic_spec(nic));
+        required.insert(PortKey::Nic(nic.name.clone()), nic_spec(nic));
     }
     for uplink in &config.uplinks {
         if switch_of(config, &uplink.name).is_some() {
-            wanted.insert(PortKey::Uplink(uplink.name.clone()), uplink_spec(uplink));
+            required.insert(PortKey::Uplink(uplink.name.clone()), uplink_spec(uplink));
         }
     }
     for switch in config.switches.iter().filter(|s| s.kind == SwitchKind::Internal) {
-        wanted.insert(PortKey::HostNic(switch.name.clone()), host_nic_spec(config, switch));
+        required.insert(PortKey::HostNic(switch.name.clone()), host_nic_spec(config, switch));
     }
-    wanted
+    required
 }
 
 /// Returns the switch that uses an uplink (directly or in a team) or a team. Uplinks and teams

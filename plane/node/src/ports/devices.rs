@@ -58,8 +58,8 @@ impl Devices {
         let spec = self.negotiated_features.add_to(&port.key, spec);
         port.lock().tried_index = self.shared.devices.device_index(&spec);
         let owner = DeviceOwner::Port(port.id);
-        let late = self.shared.late_notices.clone();
-        let notices = DeviceNotices::new(owner, generation, self.notices.clone(), late);
+        let late_notices = self.shared.late_notices.clone();
+        let notices = DeviceNotices::new(owner, generation, self.notices.clone(), late_notices);
         port.lock().notices = Some(Arc::clone(&notices));
         let observer = Arc::new(NoticeSender { teams: self.shared.teams.clone(), notices });
         let queues = self.shared.plane.queue_host();

@@ -10,15 +10,15 @@ use crate::testing::{Harness, host, name, wait_until};
 const LAN: &str = "[[switch]]\nname = \"lan\"\nkind = \"private\"\n";
 
 /// Returns the configuration of a NIC with `kernel_path` and further keys.
-fn nic(name: &str, more: &str) -> String {
+fn nic(name: &str, extra: &str) -> String {
     format!(
         "[[nic]]\nname = \"{name}\"\nswitch = \"lan\"\nbackend = \"tap\"\nnetns = \"{name}\"\n\
-         kernel_path = true\n{more}\n"
+         kernel_path = true\n{extra}\n"
     )
 }
 
 fn lan(nics: &[(&str, &str)]) -> HostConfig {
-    let nics: Vec<String> = nics.iter().map(|(name, more)| nic(name, more)).collect();
+    let nics: Vec<String> = nics.iter().map(|(name, extra)| nic(name, extra)).collect();
     host(&format!("{LAN}{}", nics.concat()))
 }
 
@@ -33,7 +33,7 @@ fn mac(last: u8) -> MacAddr {
     MacAddr::new([2, 0, 0, 0, 0, last])
 }
 
-fn known(last: u8, vlan: Option<u16>, port: PortId, fixed: bool) -> AddressView {
+fn address_view(last: u8, vlan: Option<u16>, port: PortId, fixed: bool) -> AddressView {
     let vlan = vlan.and_then(VlanId::new);
     AddressView { mac: mac(last), vlan, port, fixed, age: None }
 }
@@ -48,7 +48,7 @@ fn groups(harness: &Harness, nics: &[&str]) -> Vec<Option<u32>> {
 #[test]
 fn nics_that_are_alike_reach_each_other() {
     let harness = Harness::new();
-    let alone = nic("alone", "").replace("kernel_path = true", "");
+    let excluded = nic("alone", "").replace("kernel_path = true", "");
     let mut config = lan(&[
         ("a", "mac_spoofing = true"),
         ("b", "mac = \"02:00:00:00:00:0b\""),
@@ -57,33 +57,33 @@ fn nics_that_are_alike_reach_each_other() {
         ("e", "vlan = 5"),
         ("f", "trunk = [5]"),
     ]);
-    config.nics.extend(host(&format!("{LAN}{alone}")).nics);
+    config.nics.extend(host(&format!("{LAN}{excluded}")).nics);
     harness.apply_ok(&config);
     let ports = ["a", "b", "c", "e", "alone"].map(|nic| port(&harness, nic));
     harness.plane.set_addresses(vec![
-        known(0x0b, None, ports[1], true),
-        known(1, None, ports[0], false),
-        known(2, None, ports[2], false),
-        known(1, Some(5), ports[0], false),
-        known(3, Some(5), ports[3], false),
-        known(4, None, ports[4], false),
+        address_view(0x0b, None, ports[1], true),
+        address_view(1, None, ports[0], false),
+        address_view(2, None, ports[2], false),
+        address_view(1, Some(5), ports[0], false),
+        address_view(3, Some(5), ports[3], false),
+        address_view(4, None, ports[4], false),
     ]);
     wait_until("open", || harness.devices.kernel_paths().addresses.len() == 3);
-    let seen = groups(&harness, &["a", "b", "c", "d", "e", "f", "alone"]);
-    assert_eq!(seen, [Some(1), Some(1), Some(2), Some(2), None, None, None]);
+    let group_numbers = groups(&harness, &["a", "b", "c", "d", "e", "f", "alone"]);
+    assert_eq!(group_numbers, [Some(1), Some(1), Some(2), Some(2), None, None, None]);
     let table = harness.devices.kernel_paths();
-    let at: Vec<_> =
-        table.addresses.iter().map(|(key, at)| (*key, at.port, at.is_static)).collect();
+    let addresses: Vec<_> =
+        table.addresses.iter().map(|(key, entry)| (*key, entry.port, entry.is_static)).collect();
     let [a, b, c, ..] = ports;
     let expected = [((1, mac(1)), a, false), ((1, mac(0x0b)), b, true), ((2, mac(2)), c, false)];
-    assert_eq!(at, expected);
+    assert_eq!(addresses, expected);
     // The switch refreshes addresses that the kernel path has seen.
-    let heard = [(1, mac(1)), (1, mac(0x0b)), (2, mac(2)), (3, mac(1)), (0, mac(1))];
-    heard.into_iter().for_each(|(group, mac)| harness.devices.learn(group, mac));
+    let learned = [(1, mac(1)), (1, mac(0x0b)), (2, mac(2)), (3, mac(1)), (0, mac(1))];
+    learned.into_iter().for_each(|(group, mac)| harness.devices.learn(group, mac));
     wait_until("heard", || !harness.plane.refreshed().is_empty());
-    let heard =
-        harness.plane.refreshed().into_iter().map(|heard| (heard.mac, heard.vlan, heard.port));
-    assert_eq!(heard.collect::<Vec<_>>(), [(mac(1), None, a), (mac(2), None, c)]);
+    let learned =
+        harness.plane.refreshed().into_iter().map(|entry| (entry.mac, entry.vlan, entry.port));
+    assert_eq!(learned.collect::<Vec<_>>(), [(mac(1), None, a), (mac(2), None, c)]);
     let learns = |nic| table.ports[&port(&harness, nic)].is_learning;
     assert_eq!(["a", "b", "d"].map(learns), [true, false, true]);
 }
@@ -136,9 +136,12 @@ fn what_takes_it_is_counted_with_the_rest_and_alone() {
     let counters = KernelPathCounters { sent_frames, sent_bytes, received_frames, received_bytes };
     harness.devices.set_kernel_path_counters(counters);
     let status = harness.node.nic("a").unwrap();
-    let (all, path) = (&status.counters, status.kernel_path.unwrap());
+    let (counters, path) = (&status.counters, status.kernel_path.unwrap());
     let expected = (sent_frames, sent_bytes, received_frames, received_bytes);
-    assert_eq!((all.rx_frames, all.rx_bytes, all.tx_frames, all.tx_bytes), expected);
+    assert_eq!(
+        (counters.rx_frames, counters.rx_bytes, counters.tx_frames, counters.tx_bytes),
+        expected
+    );
     assert_eq!((path.rx_frames, path.rx_bytes, path.tx_frames, path.tx_bytes), expected);
     assert_eq!(harness.node.top().nics[0].rx_bytes, sent_bytes);
 }

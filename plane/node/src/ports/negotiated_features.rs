@@ -42,26 +42,26 @@ struct State {
 
 impl NegotiatedFeatureTable {
     pub(crate) fn load(store: Arc<dyn StateStore>) -> Result<Self, StateStoreError> {
-        let mut kept = BTreeMap::new();
+        let mut stored = BTreeMap::new();
         scan_all(store.as_ref(), TABLE, &mut |key, value| {
-            kept.insert(key.to_owned(), decode(TABLE, key, value)?);
+            stored.insert(key.to_owned(), decode(TABLE, key, value)?);
             Ok(())
         })?;
-        Ok(Self { store, state: Mutex::new(State { stored: kept, ..State::default() }) })
+        Ok(Self { store, state: Mutex::new(State { stored, ..State::default() }) })
     }
 
     /// Returns the specification of a device with its stored promise.
     pub(crate) fn add_to(&self, key: &PortKey, mut spec: PortDeviceSpec) -> PortDeviceSpec {
         if let PortDeviceSpec::VhostUser(vhost_user) = &mut spec {
-            vhost_user.negotiated = self.of(key.name().as_str());
+            vhost_user.negotiated = self.features(key.name().as_str());
         }
         spec
     }
 
     /// Returns the promise of a NIC or disk; the empty promise if none is stored.
-    pub(crate) fn of(&self, name: &str) -> NegotiatedFeatures {
-        self.lock().stored.get(name).map_or_else(NegotiatedFeatures::default, |kept| {
-            let StoredNegotiatedFeatures { features, queue_pairs } = *kept;
+    pub(crate) fn features(&self, name: &str) -> NegotiatedFeatures {
+        self.lock().stored.get(name).map_or_else(NegotiatedFeatures::default, |stored| {
+            let StoredNegotiatedFeatures { features, queue_pairs } = *stored;
             NegotiatedFeatures { features, queue_pairs }
         })
     }
@@ -76,18 +76,18 @@ impl NegotiatedFeatureTable {
     pub(crate) fn keep_named(&self, name: &str, negotiated: NegotiatedFeatures) {
         let NegotiatedFeatures { features, queue_pairs } = negotiated;
         let name = name.to_owned();
-        let wanted = (negotiated != NegotiatedFeatures::default())
+        let features = (negotiated != NegotiatedFeatures::default())
             .then_some(StoredNegotiatedFeatures { features, queue_pairs });
         let mut state = self.lock();
-        if state.stored.get(&name).copied() == wanted {
+        if state.stored.get(&name).copied() == features {
             return;
         }
         state.unwritten.insert(name.clone());
-        match wanted {
-            Some(wanted) => state.stored.insert(name, wanted),
+        match features {
+            Some(features) => state.stored.insert(name, features),
             None => state.stored.remove(&name),
         };
-        if state.written_at.is_none_or(|at| at.elapsed() >= WRITE_EVERY) {
+        if state.written_at.is_none_or(|written_at| written_at.elapsed() >= WRITE_EVERY) {
             self.write_all(&mut state);
         }
     }
@@ -104,7 +104,7 @@ impl NegotiatedFeatureTable {
         }
         state.written_at = Some(Instant::now());
         let change = |name: &String| -> Result<StoreChange, StateStoreError> {
-            let value = state.stored.get(name).map(|kept| encode(TABLE, kept)).transpose()?;
+            let value = state.stored.get(name).map(|stored| encode(TABLE, stored)).transpose()?;
             Ok((TABLE, name.clone(), value))
         };
         let changes: Result<Vec<_>, _> = state.unwritten.iter().map(change).collect();

@@ -18,17 +18,17 @@ use crate::ports::texts::failed;
 
 impl Controller {
     /// Handles the queued notices of a device.
-    pub(crate) fn handle_notices_of(&mut self, of: &DeviceNotices) {
-        for notice in of.take_queued() {
-            self.handle_notice_of(of, notice);
+    pub(crate) fn handle_notices_of(&mut self, notices: &DeviceNotices) {
+        for notice in notices.take_queued() {
+            self.handle_notice_of(notices, notice);
         }
     }
 
     /// Handles a notice of a device. Notices of a closed device have no effect.
-    pub(crate) fn handle_notice_of(&mut self, of: &DeviceNotices, notice: DeviceNotice) {
-        match of.owner {
-            DeviceOwner::Port(port) => self.handle_device_notice(port, of.generation, notice),
-            DeviceOwner::Disk(disk) => self.handle_disk_notice(disk, of.generation, notice),
+    pub(crate) fn handle_notice_of(&mut self, notices: &DeviceNotices, notice: DeviceNotice) {
+        match notices.owner {
+            DeviceOwner::Port(port) => self.handle_device_notice(port, notices.generation, notice),
+            DeviceOwner::Disk(disk) => self.handle_disk_notice(disk, notices.generation, notice),
         }
     }
 

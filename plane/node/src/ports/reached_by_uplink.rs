@@ -21,8 +21,9 @@ impl VmEntry {
     /// Returns true if another node runs the VM according to the state of its migration.
     fn is_away(&self) -> bool {
         let view = self.view();
-        let is_theirs =
-            |of: &VmMigration| !of.is_outgoing || of.phase == MigrationPhase::HandedOver;
+        let is_theirs = |migration: &VmMigration| {
+            !migration.is_outgoing || migration.phase == MigrationPhase::HandedOver
+        };
         view.migration.as_ref().is_some_and(is_theirs)
     }
 }
@@ -36,24 +37,24 @@ impl Shared {
         vms.flat_map(|vm| vm.nics.iter().cloned()).collect()
     }
 
-    /// Sets the uplink or team as the location of the addresses of the NICs in `away` and of NICs
-    /// on virtual functions.
+    /// Sets the uplink or team as the location of the addresses of the NICs in `away_nics` and of
+    /// NICs on virtual functions.
     pub(crate) fn lead(
         &self,
         tables: &mut Topology,
         config: &HostConfig,
         ids: &PlaneIds,
-        away: &BTreeSet<Name>,
+        away_nics: &BTreeSet<Name>,
     ) {
         let on_vfs = self.iov.nics_on_vfs();
-        let is_led = |nic: &Name| away.contains(nic) || on_vfs.contains(nic);
+        let is_led = |nic: &Name| away_nics.contains(nic) || on_vfs.contains(nic);
         for nic in config.nics.iter().filter(|nic| is_led(&nic.name)) {
             let switch = config.switches.iter().find(|switch| switch.name == nic.switch);
-            let by = switch.and_then(|switch| uplink_port(switch, tables, ids));
+            let uplink = switch.and_then(|switch| uplink_port(switch, tables, ids));
             let id = ids.port(&PortKey::Nic(nic.name.clone()));
             let port = tables.ports.iter_mut().find(|port| Some(port.spec.id) == id);
-            if let (Some(port), Some(by)) = (port, by) {
-                port.spec.reached_by_uplink = Some(by);
+            if let (Some(port), Some(uplink)) = (port, uplink) {
+                port.spec.reached_by_uplink = Some(uplink);
             }
         }
     }
@@ -63,8 +64,8 @@ impl Shared {
 fn uplink_port(switch: &SwitchConfig, tables: &Topology, ids: &PlaneIds) -> Option<PortId> {
     let name = switch.uplink.as_ref()?;
     let keys = [PortKey::Uplink(name.clone()), PortKey::Team(name.clone())];
-    let mut found = keys.iter().filter_map(|key| ids.port(key));
-    found.find(|id| tables.ports.iter().any(|port| port.spec.id == *id))
+    let mut port_ids = keys.iter().filter_map(|key| ids.port(key));
+    port_ids.find(|id| tables.ports.iter().any(|port| port.spec.id == *id))
 }
 
 impl Controller {
@@ -78,12 +79,12 @@ impl Controller {
     /// Like [`Controller::follow_moves`], for a change in progress: `config` is the configuration
     /// of the published tables.
     pub(crate) fn follow_moves_in(&mut self, config: &HostConfig) {
-        let away = self.shared.nics_away(config);
-        if away == self.away {
+        let away_nics = self.shared.nics_away(config);
+        if away_nics == self.away {
             return;
         }
         match self.shared.publish_tables(config) {
-            Ok(()) => self.away = away,
+            Ok(()) => self.away = away_nics,
             Err(error) => tracing::error!(
                 %error,
                 "cannot publish the locations of VMs to the switch"

@@ -226,7 +226,7 @@ impl Shared {
         let port = self.ports.find(&PortKey::Uplink(uplink.name.clone()));
         let device = port.as_ref().and_then(|port| port.device_status());
         // Queried without the port's lock, because the kernel may block the call.
-        let asked = self.devices.hardware_features(&uplink_spec(uplink));
+        let feature_result = self.devices.hardware_features(&uplink_spec(uplink));
         let condition = match (&port, switch) {
             (Some(port), _) => port.condition(),
             (None, Some(_)) => not_yet(),
@@ -247,8 +247,8 @@ impl Shared {
                 .or(uplink.mtu)
                 .unwrap_or(0),
             mac: device.as_ref().and_then(|device| device.mac),
-            offloads: uplink_offloads(device.as_ref(), uplink, &asked),
-            device: device_features(&asked),
+            offloads: uplink_offloads(device.as_ref(), uplink, &feature_result),
+            device: device_features(&feature_result),
             steering: self.steering_status(uplink, config, device.as_ref()),
             af_xdp: device.and_then(|device| device.xdp).map(xdp_status),
         }

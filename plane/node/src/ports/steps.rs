@@ -48,7 +48,7 @@ impl PortStep {
     }
 
     /// Returns the specification of the device that the step opens or changes.
-    pub(crate) const fn opened(&self) -> Option<&PortDeviceSpec> {
+    pub(crate) const fn opened_spec(&self) -> Option<&PortDeviceSpec> {
         match self {
             Self::Change(_, spec) | Self::Open(_, spec) => Some(spec),
             Self::Close(_) => None,
@@ -68,8 +68,8 @@ pub(crate) fn acquire_ports(
     after: &RequiredPorts,
 ) {
     for (key, spec) in after {
-        let held = before.get(key).map(resource_of);
-        if before.get(key) != Some(spec) && held.as_ref() != Some(&resource_of(spec)) {
+        let previous = before.get(key).map(resource_of);
+        if before.get(key) != Some(spec) && previous.as_ref() != Some(&resource_of(spec)) {
             acquired.add_exclusive([resource_of(spec)]);
         }
     }
@@ -95,9 +95,9 @@ pub(crate) fn port_steps(
         }
         steps.push(PortStep::Open(key.clone(), spec.clone()));
     }
-    let gone = before.iter().filter(|(key, _)| !after.contains_key(key));
-    let in_the_way = gone.filter(|(_, spec)| acquired.contains(&resource_of(spec)));
-    steps.extend(in_the_way.map(|(key, _)| PortStep::Close(key.clone())));
+    let removed = before.iter().filter(|(key, _)| !after.contains_key(key));
+    let conflicting = removed.filter(|(_, spec)| acquired.contains(&resource_of(spec)));
+    steps.extend(conflicting.map(|(key, _)| PortStep::Close(key.clone())));
     steps
 }
 

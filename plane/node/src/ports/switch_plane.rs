@@ -74,7 +74,7 @@ pub trait SwitchPlane: Send + Sync {
     fn addresses(&self, switch: SwitchId) -> Vec<AddressView>;
 
     /// Refreshes addresses of frames that bypassed the plane (kernel path).
-    fn refresh_addresses(&self, heard: Vec<Learned>);
+    fn refresh_addresses(&self, learned: Vec<Learned>);
 
     /// Starts to copy the frames that pass a port.
     fn capture(&self, port: PortId, options: CaptureBufferLimits) -> Box<dyn FrameCapture>;
@@ -89,12 +89,12 @@ pub trait SwitchPlane: Send + Sync {
 /// Reader of captured frames. Dropping the reader ends the capture.
 pub trait FrameCapture: Send {
     /// Waits up to `timeout` for a frame, then passes up to `frames_max` available frames to
-    /// `take`. Returns their number.
+    /// `handle_frame`. Returns their number.
     fn read(
         &self,
         timeout: Duration,
         frames_max: usize,
-        take: &mut dyn FnMut(&CapturedFrame),
+        handle_frame: &mut dyn FnMut(&CapturedFrame),
     ) -> usize;
 
     /// Returns the number of frames that were not copied because the buffer was full.
@@ -106,9 +106,9 @@ impl FrameCapture for CaptureReader {
         &self,
         timeout: Duration,
         frames_max: usize,
-        take: &mut dyn FnMut(&CapturedFrame),
+        handle_frame: &mut dyn FnMut(&CapturedFrame),
     ) -> usize {
-        Self::read(self, timeout, frames_max, take)
+        Self::read(self, timeout, frames_max, handle_frame)
     }
 
     fn dropped(&self) -> u64 {
@@ -169,8 +169,8 @@ impl SwitchPlane for DataPlane {
         Self::addresses(self, switch)
     }
 
-    fn refresh_addresses(&self, heard: Vec<Learned>) {
-        Self::refresh_addresses(self, heard);
+    fn refresh_addresses(&self, learned: Vec<Learned>) {
+        Self::refresh_addresses(self, learned);
     }
 
     fn capture(&self, port: PortId, options: CaptureBufferLimits) -> Box<dyn FrameCapture> {

@@ -52,7 +52,7 @@ impl PlaneIds {
     }
 
     /// Assigns identifiers to switches, ports and teams without one.
-    pub(crate) fn assign(&mut self, config: &HostConfig, wanted: &RequiredPorts) {
+    pub(crate) fn assign(&mut self, config: &HostConfig, required: &RequiredPorts) {
         for switch in &config.switches {
             if !self.switches.contains_key(&switch.name) {
                 self.switches.insert(switch.name.clone(), SwitchId(self.switches_given));
@@ -60,7 +60,7 @@ impl PlaneIds {
             }
         }
         let teams = required_teams(config).map(|(team, _)| PortKey::Team(team.name.clone()));
-        for key in wanted.keys().cloned().chain(teams) {
+        for key in required.keys().cloned().chain(teams) {
             if !self.ports.contains_key(&key) {
                 self.ports.insert(key, PortId(self.ports_given));
                 self.ports_given = self.ports_given.wrapping_add(1);
@@ -69,13 +69,13 @@ impl PlaneIds {
     }
 
     /// Removes the identifiers of objects that the configuration does not contain.
-    pub(crate) fn release(&mut self, config: &HostConfig, wanted: &RequiredPorts) {
+    pub(crate) fn release(&mut self, config: &HostConfig, required: &RequiredPorts) {
         let switches: BTreeSet<&Name> = config.switches.iter().map(|s| &s.name).collect();
         self.switches.retain(|name, _| switches.contains(name));
         let teams: BTreeSet<&Name> = required_teams(config).map(|(team, _)| &team.name).collect();
         self.ports.retain(|key, _| match key {
             PortKey::Team(name) => teams.contains(name),
-            _ => wanted.contains_key(key),
+            _ => required.contains_key(key),
         });
     }
 }

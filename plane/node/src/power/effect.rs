@@ -5,9 +5,9 @@ use suimon_contract::{PowerEffect, PowerSettingStatus};
 /// Returns whether all, some or none of the settings are in effect. `Full` if there are no
 /// settings.
 pub(super) fn effect_of(settings: &[PowerSettingStatus]) -> PowerEffect {
-    let made = settings.iter().filter(|setting| setting.in_effect).count();
-    match made {
-        all if all == settings.len() => PowerEffect::Full,
+    let count = settings.iter().filter(|setting| setting.in_effect).count();
+    match count {
+        count if count == settings.len() => PowerEffect::Full,
         0 => PowerEffect::None,
         _ => PowerEffect::Partial,
     }

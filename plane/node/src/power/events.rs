@@ -12,37 +12,37 @@ use crate::events::Draft;
 const EVENT_ITEMS_MAX: usize = 8;
 
 /// Returns the events about restored, unrestorable and externally changed settings.
-pub(super) fn settled(settled: &ApplyResult) -> Vec<Draft> {
+pub(super) fn settled(apply_result: &ApplyResult) -> Vec<Draft> {
     let mut drafts = Vec::new();
-    if settled.restored > 0 {
+    if apply_result.restored > 0 {
         let text = format!(
             "{} of CPUs that the daemon had changed were restored to the former values.",
-            CountedNoun::new(settled.restored, "setting")
+            CountedNoun::new(apply_result.restored, "setting")
         );
         let draft = Draft::new(EventKind::PowerRestored, "power", text);
-        drafts.push(draft.with("settings", settled.restored));
+        drafts.push(draft.with("settings", apply_result.restored));
     }
-    if !settled.external_changes.is_empty() {
+    if !apply_result.external_changes.is_empty() {
         let text = format!(
             "Another program changed {} of CPUs after the daemon did; the daemon does not restore \
              them. Stop the other program; `suimon power set` then sets them again.",
-            CountedNoun::new(settled.external_changes.len(), "setting")
+            CountedNoun::new(apply_result.external_changes.len(), "setting")
         );
         let draft = Draft::new(EventKind::PowerSettingLeft, "power", text);
-        let items = settled.external_changes.iter().take(EVENT_ITEMS_MAX);
-        drafts.push(
-            items.fold(draft, |draft, of| draft.with(&of.id.file(), external_change_text(of))),
-        );
+        let items = apply_result.external_changes.iter().take(EVENT_ITEMS_MAX);
+        drafts.push(items.fold(draft, |draft, change| {
+            draft.with(&change.id.file(), external_change_text(change))
+        }));
     }
-    if !settled.not_restored.is_empty() {
+    if !apply_result.not_restored.is_empty() {
         let text = format!(
             "{} of CPUs could not be restored to the former values; the daemon retries when CPUs \
              come online or at its next start. The fields list them with the reason.",
-            CountedNoun::new(settled.not_restored.len(), "setting")
+            CountedNoun::new(apply_result.not_restored.len(), "setting")
         );
         let draft = Draft::new(EventKind::PowerRestoreFailed, "power", text);
-        let items = settled.not_restored.iter().take(EVENT_ITEMS_MAX);
-        drafts.push(items.fold(draft, |draft, (id, why)| draft.with(&id.file(), why)));
+        let items = apply_result.not_restored.iter().take(EVENT_ITEMS_MAX);
+        drafts.push(items.fold(draft, |draft, (id, reason)| draft.with(&id.file(), reason)));
     }
     drafts
 }
@@ -52,17 +52,17 @@ pub(super) fn in_effect(
     power: &PowerConfig,
     effect: PowerEffect,
     settings: &[PowerSettingStatus],
-    settled: &ApplyResult,
+    apply_result: &ApplyResult,
 ) -> Draft {
     let plan = power.plan;
-    if effect == PowerEffect::Full && settled.store_error.is_none() {
+    if effect == PowerEffect::Full && apply_result.store_error.is_none() {
         let text = format!("Power plan {plan} is in effect on all CPUs.");
         return Draft::new(EventKind::PowerPlanInEffect, "power", text).with("plan", plan);
     }
-    let text = match (&settled.store_error, effect) {
-        (Some(why), _) => format!(
+    let text = match (&apply_result.store_error, effect) {
+        (Some(reason), _) => format!(
             "Power plan {plan} was not applied, because the present CPU settings could not be \
-             saved: {why}"
+             saved: {reason}"
         ),
         (None, PowerEffect::None) => format!(
             "No setting of power plan {plan} is available on this host's CPUs; only its settings \
@@ -73,21 +73,21 @@ pub(super) fn in_effect(
         ),
     };
     let draft = Draft::new(EventKind::PowerPlanIncomplete, "power", text).with("plan", plan);
-    let lacking = settings.iter().filter(|of| !of.in_effect);
-    lacking.take(EVENT_ITEMS_MAX).fold(draft, |draft, of| {
-        let why = of.reason.as_deref().unwrap_or("the setting has another value");
-        let of_whom = match of.cpus.as_slice() {
+    let lacking = settings.iter().filter(|setting| !setting.in_effect);
+    lacking.take(EVENT_ITEMS_MAX).fold(draft, |draft, setting| {
+        let reason = setting.reason.as_deref().unwrap_or("the setting has another value");
+        let cpu_text = match setting.cpus.as_slice() {
             [] => String::new(),
             [cpu] => format!(" of CPU {cpu}"),
             [first, ..] => format!(" of CPU {first} and others"),
         };
-        draft.with(&format!("{}{of_whom}", of.setting), why)
+        draft.with(&format!("{}{cpu_text}", setting.setting), reason)
     })
 }
 
 /// Returns the event about CPUs that came online or went offline.
-pub(super) fn cpus_changed(online: &BTreeSet<u16>, came: &BTreeSet<u16>) -> Draft {
-    let text = match came.len() {
+pub(super) fn cpus_changed(online: &BTreeSet<u16>, added: &BTreeSet<u16>) -> Draft {
+    let text = match added.len() {
         0 => "CPUs went offline.".to_owned(),
         number => format!("{} came online.", CountedNoun::new(number, "CPU")),
     };
@@ -97,5 +97,5 @@ pub(super) fn cpus_changed(online: &BTreeSet<u16>, came: &BTreeSet<u16>) -> Draf
     };
     Draft::new(EventKind::PowerCpusChanged, "power", text)
         .with("online", list(online))
-        .with("came", list(came))
+        .with("came", list(added))
 }

@@ -31,7 +31,7 @@ pub(super) fn save(
             changes.push((POWER, id.file(), Some(encode(POWER, record)?)));
         }
     }
-    let gone = before.keys().filter(|id| !after.contains_key(id));
-    changes.extend(gone.map(|id| (POWER, id.file(), None)));
+    let removed = before.keys().filter(|id| !after.contains_key(id));
+    changes.extend(removed.map(|id| (POWER, id.file(), None)));
     if changes.is_empty() { Ok(()) } else { store.commit(&changes) }
 }

@@ -66,16 +66,20 @@ pub fn restore_power(
 ) -> Result<PowerRestoration, StateStoreError> {
     let mut keeper = SettingsWriter::load(Arc::clone(host), Arc::clone(store))?;
     keeper.forget_other_boots(boot_id)?;
-    let settled = keeper.apply(None, &Overwrite::Nothing);
-    if let Some(detail) = settled.store_error {
+    let apply_result = keeper.apply(None, &Overwrite::Nothing);
+    if let Some(detail) = apply_result.store_error {
         return Err(StateStoreError::new(detail));
     }
-    let left = settled.external_changes.iter().map(external_change_text).collect();
-    let waits = keeper.records.keys().map(|id| {
-        let why = keeper.refused.get(id).map_or("its file does not exist now", String::as_str);
-        format!("{id}: {why}")
+    let external_changes = apply_result.external_changes.iter().map(external_change_text).collect();
+    let not_restored = keeper.records.keys().map(|id| {
+        let reason = keeper.refused.get(id).map_or("its file does not exist now", String::as_str);
+        format!("{id}: {reason}")
     });
-    Ok(PowerRestoration { restored: settled.restored, left, failed: waits.collect() })
+    Ok(PowerRestoration {
+        restored: apply_result.restored,
+        left: external_changes,
+        failed: not_restored.collect(),
+    })
 }
 
 /// Returns the description of an externally changed setting that is left unchanged.
@@ -111,7 +115,7 @@ impl SettingsWriter {
     /// Applies the plan's settings; restores previous values if `spec` is `None` or omits a
     /// setting.
     pub(super) fn apply(&mut self, spec: Option<&PowerSpec>, assert: &Overwrite) -> ApplyResult {
-        let mut settled = ApplyResult::default();
+        let mut apply_result = ApplyResult::default();
         self.refused.clear();
         let reported_before: BTreeSet<SettingId> = self.external_changes.keys().copied().collect();
         let mut machine = self.host.settings();
@@ -119,28 +123,28 @@ impl SettingsWriter {
             // External changes are overwritten once. A different value in a later round results
             // from the kernel's adjustment.
             let assert = if round == 0 { assert } else { &Overwrite::Nothing };
-            let wanted = spec.map(|spec| settings(spec, &machine)).unwrap_or_default();
-            let mut todo = reconcile(&wanted, &machine, &self.records, assert);
-            todo.writes.retain(|of| !self.refused.contains_key(&of.id));
+            let required = spec.map(|spec| settings(spec, &machine)).unwrap_or_default();
+            let mut todo = reconcile(&required, &machine, &self.records, assert);
+            todo.writes.retain(|setting| !self.refused.contains_key(&setting.id));
             self.turbo_first(&mut todo);
             if let Err(error) = self.record(todo.records.clone()) {
-                settled.store_error = Some(error.to_string());
+                apply_result.store_error = Some(error.to_string());
                 break;
             }
             self.external_changes =
-                todo.external_changes.iter().map(|of| (of.id, of.clone())).collect();
-            settled.waiting = todo.waiting.len();
-            settled.external_changes.extend(todo.external_changes.iter().cloned());
+                todo.external_changes.iter().map(|change| (change.id, change.clone())).collect();
+            apply_result.waiting = todo.waiting.len();
+            apply_result.external_changes.extend(todo.external_changes.iter().cloned());
             if todo.writes.is_empty() {
                 break;
             }
-            machine = self.write_all(&todo, &machine, &mut settled);
+            machine = self.write_all(&todo, &machine, &mut apply_result);
         }
-        settled.external_changes.sort_by_key(|of| of.id);
-        settled.external_changes.dedup_by_key(|of| of.id);
-        settled.external_changes.retain(|of| !reported_before.contains(&of.id));
+        apply_result.external_changes.sort_by_key(|change| change.id);
+        apply_result.external_changes.dedup_by_key(|change| change.id);
+        apply_result.external_changes.retain(|change| !reported_before.contains(&change.id));
         self.delete_unapplied_records(&machine);
-        settled
+        apply_result
     }
 
     /// Restricts a round to turbo if turbo is to be written, because other settings depend on it.
@@ -148,10 +152,10 @@ impl SettingsWriter {
         if !todo.writes.iter().any(is_turbo) {
             return;
         }
-        for of in todo.writes.iter().filter(|of| !is_turbo(of)) {
-            match self.records.get(&of.id) {
-                Some(record) => todo.records.insert(of.id, record.clone()),
-                None => todo.records.remove(&of.id),
+        for setting in todo.writes.iter().filter(|setting| !is_turbo(setting)) {
+            match self.records.get(&setting.id) {
+                Some(record) => todo.records.insert(setting.id, record.clone()),
+                None => todo.records.remove(&setting.id),
             };
         }
         todo.writes.retain(is_turbo);
@@ -162,41 +166,41 @@ impl SettingsWriter {
         &mut self,
         todo: &Reconciliation,
         before: &HostPowerSettings,
-        settled: &mut ApplyResult,
+        apply_result: &mut ApplyResult,
     ) -> HostPowerSettings {
         let is_of_turbo = todo.writes.iter().any(is_turbo);
         let mut records = self.records.clone();
         let mut written = BTreeSet::new();
-        for of in &todo.writes {
-            let is_back = todo.restored.contains(&of.id);
-            match self.host.write(of.id, &of.value) {
+        for setting in &todo.writes {
+            let is_back = todo.restored.contains(&setting.id);
+            match self.host.write(setting.id, &setting.value) {
                 Ok(()) if is_back => {
-                    records.remove(&of.id);
-                    settled.restored += 1;
+                    records.remove(&setting.id);
+                    apply_result.restored += 1;
                 }
                 Ok(()) => {
-                    written.insert(of.id);
+                    written.insert(setting.id);
                 }
                 Err(error) => {
-                    let why = error.to_string();
+                    let reason = error.to_string();
                     if is_back {
-                        settled.not_restored.push((of.id, why.clone()));
+                        apply_result.not_restored.push((setting.id, reason.clone()));
                     }
-                    self.refused.insert(of.id, why);
+                    self.refused.insert(setting.id, reason);
                 }
             }
         }
         let after = self.host.settings();
         for (id, record) in &mut records {
-            let was_ours = before
-                .value(*id)
-                .is_some_and(|was| is_of_turbo && record.fulfils(*id, &record.written, &was));
+            let was_ours = before.value(*id).is_some_and(|previous| {
+                is_of_turbo && record.fulfils(*id, &record.written, &previous)
+            });
             if written.contains(id) || was_ours {
                 record.found = after.value(*id).or(record.found.take());
             }
         }
         if let Err(error) = self.record(records) {
-            settled.store_error = Some(error.to_string());
+            apply_result.store_error = Some(error.to_string());
         }
         after
     }
@@ -220,15 +224,16 @@ impl SettingsWriter {
 
     /// Returns true if a setting has the wanted value, or the value to which the driver adjusted
     /// it.
-    pub(super) fn is_in_effect(&self, of: &RequiredSetting, now: Option<&String>) -> bool {
+    pub(super) fn is_in_effect(&self, setting: &RequiredSetting, now: Option<&String>) -> bool {
         let Some(now) = now else { return false };
-        let record = self.records.get(&of.id);
-        *now == of.value || record.is_some_and(|record| record.fulfils(of.id, &of.value, now))
+        let record = self.records.get(&setting.id);
+        *now == setting.value
+            || record.is_some_and(|record| record.fulfils(setting.id, &setting.value, now))
     }
 }
 
-fn is_turbo(of: &RequiredSetting) -> bool {
-    of.id.kind() == SettingKind::Turbo
+fn is_turbo(setting: &RequiredSetting) -> bool {
+    setting.id.kind() == SettingKind::Turbo
 }
 
 /// Returns the settings that a plan requires on this machine.

@@ -32,9 +32,10 @@ impl Inner {
             .collect();
         let counted: Option<Vec<u64>> =
             zones.iter().filter(|zone| zone.counted).map(|zone| zone.milliwatts).collect();
-        let milliwatts = counted.filter(|all| !all.is_empty());
+        let milliwatts = counted.filter(|readings| !readings.is_empty());
         PowerEnergyStatus {
-            milliwatts: milliwatts.map(|all| all.into_iter().fold(0, u64::saturating_add)),
+            milliwatts: milliwatts
+                .map(|readings| readings.into_iter().fold(0, u64::saturating_add)),
             unavailable_reason: if readings.is_empty() {
                 self.keeper.host.energy_unavailable_reason()
             } else {
@@ -55,13 +56,13 @@ impl Inner {
     }
 
     fn setting_status(&self, target: &Target, machine: &HostPowerSettings) -> PowerSettingStatus {
-        let wrong = target.settings.iter().find(|of| {
-            let now = machine.value(of.id);
-            !self.keeper.is_in_effect(of, now.as_ref())
+        let mismatch = target.settings.iter().find(|setting| {
+            let now = machine.value(setting.id);
+            !self.keeper.is_in_effect(setting, now.as_ref())
         });
-        let reason = match (&target.why_not, wrong) {
-            (Some(why), _) => Some(why.to_string()),
-            (None, Some(of)) => Some(self.why_wrong(of)),
+        let reason = match (&target.why_not, mismatch) {
+            (Some(reason), _) => Some(reason.to_string()),
+            (None, Some(setting)) => Some(self.mismatch_reason(setting)),
             (None, None) => self.rounding(target, machine),
         };
         PowerSettingStatus {
@@ -71,17 +72,17 @@ impl Inner {
             },
             setting: target.kind.as_str().to_owned(),
             required: target.required.clone(),
-            in_effect: target.why_not.is_none() && wrong.is_none(),
-            now: now_in_words(target, machine),
+            in_effect: target.why_not.is_none() && mismatch.is_none(),
+            now: current_value_text(target, machine),
             reason,
         }
     }
 
-    fn why_wrong(&self, of: &RequiredSetting) -> String {
-        if let Some(why) = self.keeper.refused.get(&of.id) {
-            return why.clone();
+    fn mismatch_reason(&self, setting: &RequiredSetting) -> String {
+        if let Some(reason) = self.keeper.refused.get(&setting.id) {
+            return reason.clone();
         }
-        if let Some(external_changes) = self.keeper.external_changes.get(&of.id) {
+        if let Some(external_changes) = self.keeper.external_changes.get(&setting.id) {
             return format!(
                 "changed by another program: {}",
                 external_change_text(external_changes)
@@ -92,9 +93,9 @@ impl Inner {
 
     /// Returns a note if the driver has rounded a frequency.
     fn rounding(&self, target: &Target, machine: &HostPowerSettings) -> Option<String> {
-        let of = target.settings.first()?;
-        let now = machine.value(of.id)?;
-        let is_other = now != of.value;
+        let setting = target.settings.first()?;
+        let now = machine.value(setting.id)?;
+        let is_other = now != setting.value;
         is_other.then(|| format!("{now} kHz is the nearest frequency that the driver supports"))
     }
 
@@ -110,7 +111,7 @@ impl Inner {
 }
 
 /// Returns the current value of a target as text; `None` if it cannot be read.
-fn now_in_words(target: &Target, machine: &HostPowerSettings) -> Option<String> {
+fn current_value_text(target: &Target, machine: &HostPowerSettings) -> Option<String> {
     if let (SettingKind::IdleStates, Scope::Cpus(cpus)) = (target.kind, &target.scope) {
         let cpu = machine.cpus.iter().find(|cpu| cpus.contains(&cpu.number))?;
         let allowed = allowed_states(cpu);
@@ -129,8 +130,8 @@ fn now_in_words(target: &Target, machine: &HostPowerSettings) -> Option<String> 
     })
 }
 
-fn on_off(on: bool) -> String {
-    if on { "on" } else { "off" }.to_owned()
+fn on_off(is_on: bool) -> String {
+    if is_on { "on" } else { "off" }.to_owned()
 }
 
 fn allowed_states(cpu: &Cpu) -> Vec<String> {

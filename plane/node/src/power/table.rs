@@ -63,7 +63,7 @@ impl Inner {
     fn report_effect(
         &mut self,
         power: Option<&PowerConfig>,
-        settled: &ApplyResult,
+        apply_result: &ApplyResult,
     ) -> Option<Draft> {
         let Some(power) = power else {
             self.effect = PowerEffect::Off;
@@ -73,7 +73,7 @@ impl Inner {
         let machine = self.keeper.host.settings();
         let settings = self.setting_statuses(power, &machine);
         self.effect = super::effect::effect_of(&settings);
-        let draft = events::in_effect(power, self.effect, &settings, settled);
+        let draft = events::in_effect(power, self.effect, &settings, apply_result);
         let must_report = self.reported.as_ref().is_none_or(|reported| {
             (reported.kind, &reported.text, &reported.fields)
                 != (draft.kind, &draft.text, &draft.fields)
@@ -91,8 +91,8 @@ impl Inner {
         let is_first = self.online_text.is_empty();
         self.online_text = text;
         let online: BTreeSet<u16> = self.keeper.host.settings().online().into_iter().collect();
-        let came = online.difference(&self.online).copied().collect();
+        let added = online.difference(&self.online).copied().collect();
         self.online = online;
-        (!is_first).then_some(came)
+        (!is_first).then_some(added)
     }
 }

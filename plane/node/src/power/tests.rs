@@ -26,9 +26,10 @@ fn texts(harness: &Harness, kind: EventKind) -> Vec<String> {
     harness.events(kind.id()).into_iter().map(|event| event.text).collect()
 }
 
-fn now(status: &PowerStatus, setting: &str) -> Vec<String> {
-    let of_it = status.settings.iter().filter(|of| of.setting == setting);
-    of_it.map(|of| of.now.clone().unwrap_or_default()).collect()
+fn current_values(status: &PowerStatus, setting: &str) -> Vec<String> {
+    let settings =
+        status.settings.iter().filter(|setting_status| setting_status.setting == setting);
+    settings.map(|setting| setting.now.clone().unwrap_or_default()).collect()
 }
 
 #[test]
@@ -42,25 +43,25 @@ fn a_plan_is_carried_out_shown_changed_and_taken_back() {
     harness.change(put(PowerPlanName::Balanced));
     let status = harness.node.power();
     assert_eq!(status.effect, PowerEffect::Full, "{status:?}");
-    assert_eq!(now(&status, "governor"), ["schedutil", "schedutil"]);
-    assert_eq!(now(&status, "turbo"), ["off"]);
-    assert_eq!(now(&status, "performance_percent_min"), ["1500 MHz", "1500 MHz"]);
-    let boost = status.changed.iter().find(|of| of.file.ends_with("boost")).unwrap();
+    assert_eq!(current_values(&status, "governor"), ["schedutil", "schedutil"]);
+    assert_eq!(current_values(&status, "turbo"), ["off"]);
+    assert_eq!(current_values(&status, "performance_percent_min"), ["1500 MHz", "1500 MHz"]);
+    let boost = status.changed.iter().find(|change| change.file.ends_with("boost")).unwrap();
     assert_eq!((boost.before.as_str(), boost.written.as_str()), ("1", "0"));
     assert_eq!(status.data_plane.poll_us, 50);
 
     harness.change(patch(r#"{"performance_percent_min": 100, "idle_latency_us_max": 10}"#));
     let status = harness.node.power();
-    assert_eq!(now(&status, "performance_percent_min"), ["3400 MHz", "3400 MHz"]);
-    assert_eq!(now(&status, "idle_states"), ["POLL C1", "POLL C1"]);
+    assert_eq!(current_values(&status, "performance_percent_min"), ["3400 MHz", "3400 MHz"]);
+    assert_eq!(current_values(&status, "idle_states"), ["POLL C1", "POLL C1"]);
 
     harness.change(put(PowerPlanName::HighPerformance));
     let status = harness.node.power();
-    assert_eq!(now(&status, "turbo"), ["on"]);
+    assert_eq!(current_values(&status, "turbo"), ["on"]);
     assert!(status.cpus.iter().all(|cpu| cpu.idle_states == ["POLL", "C1", "C6"]));
     assert!(!status.data_plane.parking);
     assert_eq!(harness.plane.poll_budget().as_micros(), 200, "the plane polls as the plan has it");
-    assert!(!status.changed.iter().any(|of| of.file.ends_with("boost")), "it is as it was");
+    assert!(!status.changed.iter().any(|change| change.file.ends_with("boost")), "it is as it was");
 
     harness.change(Edit::Power(PowerEdit::Delete));
     assert_eq!(power.machine(), before);
@@ -75,26 +76,30 @@ fn a_plan_is_carried_out_shown_changed_and_taken_back() {
 fn what_the_driver_has_not_is_rounded_and_what_it_refuses_is_said() {
     let power = FakePower::with_two_cpus();
     let before = power.machine();
-    let refused = SettingId::Governor(1);
-    power.lock().refuses.insert(refused);
+    let refused_setting = SettingId::Governor(1);
+    power.lock().refuses.insert(refused_setting);
     let harness = Harness::with_power(MemoryStore::default(), power.clone());
     harness.change(patch(
         r#"{"plan": "custom", "governor": "performance", "performance_percent_max": 60}"#,
     ));
     let status = harness.node.power();
     assert_eq!(status.effect, PowerEffect::Partial);
-    let max = status.settings.iter().find(|of| of.setting == "performance_percent_max").unwrap();
+    let max = status
+        .settings
+        .iter()
+        .find(|setting| setting.setting == "performance_percent_max")
+        .unwrap();
     // 60 % of the maximum frequency are 2040 MHz.
     assert_eq!((max.in_effect, max.now.as_deref()), (true, Some("2200 MHz")), "{max:?}");
     assert!(max.reason.as_ref().unwrap().contains("nearest"), "{max:?}");
     let governor = |cpu: u16| {
-        let mut all = status.settings.iter().filter(|of| of.setting == "governor");
-        all.find(|of| of.cpus == [cpu]).unwrap()
+        let mut governors = status.settings.iter().filter(|setting| setting.setting == "governor");
+        governors.find(|setting| setting.cpus == [cpu]).unwrap()
     };
     assert!(governor(0).in_effect && !governor(1).in_effect);
     assert!(governor(1).reason.as_ref().unwrap().contains("busy"), "{status:?}");
     let incomplete = harness.wait_event(EventKind::PowerPlanIncomplete.id());
-    assert!(incomplete.fields.values().any(|why| why.contains("busy")), "{incomplete:?}");
+    assert!(incomplete.fields.values().any(|reason| reason.contains("busy")), "{incomplete:?}");
     let writes = power.lock().writes.len();
     harness.change(patch(r#"{"poll_us": 7}"#));
     assert_eq!(power.lock().writes.len(), writes, "what is so is not written again");
@@ -110,23 +115,23 @@ fn who_is_killed_leaves_a_record_and_the_next_one_puts_back_what_is_not_wanted()
     harness.change(put(PowerPlanName::HighPerformance));
     assert_eq!(governors(&power), ["performance", "performance"]);
     // Simulates a kill: keeps the contents of the store and the host at this time.
-    let (killed, left) = (harness.store.surviving(), power.machine());
+    let (killed, machine) = (harness.store.surviving(), power.machine());
     drop(harness);
-    power.lock().machine = left;
+    power.lock().machine = machine;
     let next = Harness::with_power(killed, power.clone());
     assert_eq!(next.node.power().effect, PowerEffect::Full, "it is wanted still");
     assert_eq!(next.node.power().changed.len(), 4, "two governors and two frequencies");
-    let (killed, left) = (next.store.surviving(), power.machine());
+    let (killed, machine) = (next.store.surviving(), power.machine());
     next.change(Edit::Power(PowerEdit::Delete));
     assert_eq!(power.machine(), before, "and what was there before is known still");
     drop(next);
 
     // Without a daemon, as called by the service manager.
-    power.lock().machine = left;
+    power.lock().machine = machine;
     let store: Arc<dyn StateStore> = Arc::new(killed);
     let host: Arc<dyn PowerHost> = Arc::new(power.clone());
-    let done = restore_power(&store, &host, "").unwrap();
-    assert_eq!((done.restored, done.failed.len()), (4, 0));
+    let restoration = restore_power(&store, &host, "").unwrap();
+    assert_eq!((restoration.restored, restoration.failed.len()), (4, 0));
     assert_eq!(power.machine(), before);
     assert_eq!(restore_power(&store, &host, "").unwrap().restored, 0);
 }
@@ -143,8 +148,8 @@ fn a_host_that_was_started_anew_has_forgotten_and_so_does_the_record() {
     power.lock().machine = booted.clone();
     let store: Arc<dyn StateStore> = Arc::new(killed);
     let host: Arc<dyn PowerHost> = Arc::new(power.clone());
-    let done = restore_power(&store, &host, "another").unwrap();
-    assert_eq!((done.restored, done.left.len()), (0, 0), "{done:?}");
+    let restoration = restore_power(&store, &host, "another").unwrap();
+    assert_eq!((restoration.restored, restoration.left.len()), (0, 0), "{restoration:?}");
     assert_eq!(power.machine(), booted);
 }
 
@@ -156,8 +161,8 @@ fn what_somebody_else_changed_is_left_and_said_until_a_plan_is_set_again() {
     power.lock().machine.policies[1].governor = Some("conservative".to_owned());
     let status = harness.node.power();
     assert_eq!(status.effect, PowerEffect::Partial);
-    let why = status.settings.iter().find_map(|of| of.reason.clone()).unwrap();
-    assert!(why.contains("changed by another program"), "{why}");
+    let reason = status.settings.iter().find_map(|setting| setting.reason.clone()).unwrap();
+    assert!(reason.contains("changed by another program"), "{reason}");
     // A plan that is set again overwrites external changes.
     harness.change(put(PowerPlanName::HighPerformance));
     assert_eq!(governors(&power), ["performance", "performance"]);
@@ -187,10 +192,10 @@ fn cpus_that_come_online_get_the_plan_and_those_that_went_are_put_back_when_they
 
     // The plan is removed while a CPU is offline.
     harness.change(put(PowerPlanName::HighPerformance));
-    let seen = harness.events(EventKind::PowerCpusChanged.id()).len();
+    let event_count = harness.events(EventKind::PowerCpusChanged.id()).len();
     power.set_online(1, false);
     wait_until("the CPU is seen to be gone", || {
-        harness.events(EventKind::PowerCpusChanged.id()).len() > seen
+        harness.events(EventKind::PowerCpusChanged.id()).len() > event_count
     });
     harness.change(Edit::Power(PowerEdit::Delete));
     assert!(!harness.store.keys("power").is_empty(), "it is not forgotten");
@@ -207,8 +212,8 @@ fn a_store_that_refuses_keeps_cpus_as_they_are() {
     harness.store.arm(StoreFailure::Refuse(2));
     harness.change(put(PowerPlanName::HighPerformance));
     assert_eq!(power.machine(), before, "nothing is written that could not come back");
-    let told = texts(&harness, EventKind::PowerPlanIncomplete);
-    assert!(told[0].contains("could not be saved"), "{told:?}");
+    let events = texts(&harness, EventKind::PowerPlanIncomplete);
+    assert!(events[0].contains("could not be saved"), "{events:?}");
 }
 
 #[test]

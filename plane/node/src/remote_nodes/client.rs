@@ -118,17 +118,18 @@ pub trait PeerNodes: Send + Sync {
 
 /// Converts a failed request to another node to an API error that names the node.
 pub(crate) fn peer_error(node: &Name, error: PeerError) -> ApiError {
-    let about = format!("{}/{node}", ResourceKind::Node.word());
+    let resource = format!("{}/{node}", ResourceKind::Node.word());
     match error {
         PeerError::Rejected(errors) => {
             let mut error = summarize(errors);
-            let at = error.resource.take().map_or_else(String::new, |at| format!("{at}: "));
-            error.message = format!("node {node} rejected the request: {at}{}", error.message);
-            error.about(about)
+            let prefix =
+                error.resource.take().map_or_else(String::new, |label| format!("{label}: "));
+            error.message = format!("node {node} rejected the request: {prefix}{}", error.message);
+            error.about(resource)
         }
         PeerError::Unreachable(text) => {
             let text = format!("node {node} does not respond: {text}");
-            ApiError::new(ErrorCode::HostError, text).about(about)
+            ApiError::new(ErrorCode::HostError, text).about(resource)
         }
     }
 }

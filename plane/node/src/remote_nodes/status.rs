@@ -57,16 +57,18 @@ impl Queries {
         let question = Arc::new(Query { config: config.clone(), answer: OnceLock::new() });
         under_way.insert(config.name.clone(), question.clone());
         drop(under_way);
-        let (inner, nodes, asked) = (self.0.clone(), nodes.clone(), question.clone());
+        let (inner, nodes, query) = (self.0.clone(), nodes.clone(), question.clone());
         let thread = std::thread::Builder::new().name("suimon-far-node".to_owned());
         let started = thread.spawn(move || {
             // Dropping the guard ends the query even if the call panics.
-            let telling = QueryGuard { inner, queried: asked };
+            let telling = QueryGuard { inner, queried: query };
             telling.report(answer_of(nodes.as_ref(), &telling.queried.config));
         });
         if let Err(error) = started {
             let guard = QueryGuard { inner: self.0.clone(), queried: question.clone() };
-            guard.report(Err(failed(format!("cannot start a thread to query the node: {error}"))));
+            guard.report(Err(failed_condition(format!(
+                "cannot start a thread to query the node: {error}"
+            ))));
         }
         Some(question)
     }
@@ -100,9 +102,9 @@ impl Inner {
         locked: MutexGuard<'g, BTreeMap<Name, Arc<Query>>>,
         deadline: Instant,
     ) -> Option<MutexGuard<'g, BTreeMap<Name, Arc<Query>>>> {
-        let left = deadline.checked_duration_since(Instant::now())?;
-        let waited = self.answered.wait_timeout(locked, left);
-        Some(waited.unwrap_or_else(PoisonError::into_inner).0)
+        let remaining = deadline.checked_duration_since(Instant::now())?;
+        let wait_result = self.answered.wait_timeout(locked, remaining);
+        Some(wait_result.unwrap_or_else(PoisonError::into_inner).0)
     }
 }
 
@@ -121,7 +123,7 @@ impl QueryGuard {
 
 impl Drop for QueryGuard {
     fn drop(&mut self) {
-        self.report(Err(failed(
+        self.report(Err(failed_condition(
             "the query of the node failed because of a defect in the daemon; see its log"
                 .to_owned(),
         )));
@@ -131,9 +133,11 @@ impl Drop for QueryGuard {
 }
 
 fn answer_of(nodes: &dyn PeerNodes, config: &NodeConfig) -> Answer {
-    let node = nodes.node(config).map_err(|error| failed(error.to_string()))?;
+    let node = nodes.node(config).map_err(|error| failed_condition(error.to_string()))?;
     node.host().map_err(|error| match error {
-        PeerError::Rejected(errors) => failed(crate::errors::summarize(errors).to_string()),
+        PeerError::Rejected(errors) => {
+            failed_condition(crate::errors::summarize(errors).to_string())
+        }
         PeerError::Unreachable(reason) => down(reason),
     })
 }
@@ -142,7 +146,7 @@ fn down(reason: String) -> Condition {
     Condition { health: Health::Down, reason: Some(reason) }
 }
 
-fn failed(reason: String) -> Condition {
+fn failed_condition(reason: String) -> Condition {
     Condition { health: Health::Failed, reason: Some(reason) }
 }
 

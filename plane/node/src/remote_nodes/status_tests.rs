@@ -47,28 +47,28 @@ fn nodes_are_desired_state_and_touch_no_device() {
 
 #[test]
 fn a_node_is_asked_when_it_is_shown() {
-    let (here, there) = (Harness::new(), Harness::new());
-    here.apply_ok(&host(&TWO.replace("right.pem", "missing")));
-    let left = here.node.peer_node("left").unwrap();
-    assert_eq!(left.condition.health, Health::Down);
-    assert_eq!(left.condition.reason.unwrap(), "nobody listens at 192.0.2.2:8443");
-    assert_eq!((left.host, left.version), (None, None));
-    here.far_nodes.connect("192.0.2.2:8443", &there.node);
-    let [left, right] = here.node.nodes().try_into().unwrap();
-    assert_eq!(left.condition.health, Health::Up, "{left:?}");
-    assert_eq!(left.host.as_deref(), Some("test"));
-    assert_eq!(left.version.as_deref(), Some("0"));
+    let (source, target) = (Harness::new(), Harness::new());
+    source.apply_ok(&host(&TWO.replace("right.pem", "missing")));
+    let left_node = source.node.peer_node("left").unwrap();
+    assert_eq!(left_node.condition.health, Health::Down);
+    assert_eq!(left_node.condition.reason.unwrap(), "nobody listens at 192.0.2.2:8443");
+    assert_eq!((left_node.host, left_node.version), (None, None));
+    source.far_nodes.connect("192.0.2.2:8443", &target.node);
+    let [left_status, right] = source.node.nodes().try_into().unwrap();
+    assert_eq!(left_status.condition.health, Health::Up, "{left_status:?}");
+    assert_eq!(left_status.host.as_deref(), Some("test"));
+    assert_eq!(left_status.version.as_deref(), Some("0"));
     // The reason names a file that cannot be used.
     assert_eq!(right.condition.health, Health::Failed, "{right:?}");
     assert!(right.condition.reason.unwrap().contains("node/right"));
-    here.far_nodes.intercept(|_, call| {
+    source.far_nodes.intercept(|_, call| {
         assert_eq!(call, "host");
         Some(PeerError::Rejected(vec![ApiError::new(ErrorCode::Unauthorized, "who are you?")]))
     });
-    let left = here.node.peer_node("left").unwrap();
-    assert_eq!(left.condition.health, Health::Failed);
-    assert!(left.condition.reason.unwrap().contains("who are you?"));
-    assert_eq!(here.node.peer_node("up").unwrap_err().code, ErrorCode::NotFound);
+    let left_node = source.node.peer_node("left").unwrap();
+    assert_eq!(left_node.condition.health, Health::Failed);
+    assert!(left_node.condition.reason.unwrap().contains("who are you?"));
+    assert_eq!(source.node.peer_node("up").unwrap_err().code, ErrorCode::NotFound);
 }
 
 /// True once the gate is open.
@@ -88,15 +88,15 @@ fn silent(nodes: usize) -> (Harness, Arc<Gate>, Arc<AtomicUsize>) {
         .collect();
     harness.apply_ok(&host(&text));
     let gate = Arc::new((Mutex::new(false), Condvar::new()));
-    let asked = Arc::new(AtomicUsize::new(0));
-    let (closed, counted) = (gate.clone(), asked.clone());
+    let queries = Arc::new(AtomicUsize::new(0));
+    let (closed, counted) = (gate.clone(), queries.clone());
     harness.far_nodes.intercept(move |_, _| {
         counted.fetch_add(1, Ordering::SeqCst);
         let open = closed.0.lock().unwrap();
         let _open = closed.1.wait_while(open, |open| !*open).unwrap();
         None
     });
-    (harness, gate, asked)
+    (harness, gate, queries)
 }
 
 fn open(gate: &Gate) {
@@ -106,41 +106,44 @@ fn open(gate: &Gate) {
 
 #[test]
 fn nodes_that_do_not_answer_hold_nobody_up_for_longer_than_one() {
-    let (harness, gate, asked) = silent(QUERIES_MAX + 3);
-    let began = Instant::now();
+    let (harness, gate, queries) = silent(QUERIES_MAX + 3);
+    let started = Instant::now();
     let nodes = harness.node.nodes();
-    let took = began.elapsed();
+    let elapsed = started.elapsed();
     // Sequential queries would take `QUERIES_MAX` times as long. The bound leaves a margin for a
     // loaded machine.
-    assert!(took >= QUERY_TIMEOUT && took < QUERY_TIMEOUT * QUERIES_MAX as u32 / 4, "{took:?}");
+    assert!(
+        elapsed >= QUERY_TIMEOUT && elapsed < QUERY_TIMEOUT * QUERIES_MAX as u32 / 4,
+        "{elapsed:?}"
+    );
     assert!(nodes.iter().all(|node| node.condition.health == Health::Down), "{nodes:?}");
     assert!(nodes[0].condition.reason.as_ref().unwrap().contains("within 5 s"), "{nodes:?}");
     // Each node was queried once, and the number of threads was bounded.
-    assert_eq!(asked.load(Ordering::SeqCst), QUERIES_MAX);
+    assert_eq!(queries.load(Ordering::SeqCst), QUERIES_MAX);
     // Changes succeed while queries are in progress.
     let name = name("n0");
     let deleted = harness.change(Edit::Node(ResourceEdit::<NodeConfig>::Delete(name)));
     assert_eq!(deleted.state, OperationState::Succeeded);
     open(&gate);
-    let left = harness.node.peer_node("n1").unwrap();
-    assert_eq!(left.condition.reason.unwrap(), "nobody listens at n1:8443");
+    let first_node = harness.node.peer_node("n1").unwrap();
+    assert_eq!(first_node.condition.reason.unwrap(), "nobody listens at n1:8443");
 }
 
 #[test]
 fn requests_for_the_status_of_one_node_share_one_question() {
-    let (harness, gate, asked) = silent(1);
+    let (harness, gate, queries) = silent(1);
     std::thread::scope(|scope| {
-        let both = [(); 2].map(|()| scope.spawn(|| harness.node.peer_node("n0").unwrap()));
+        let requests = [(); 2].map(|()| scope.spawn(|| harness.node.peer_node("n0").unwrap()));
         crate::testing::wait_until("both to wait for one answer", || {
             let questions = harness.node.shared().questions.0.in_progress();
             // The map, the query's thread and both waiting requests hold references.
             questions.get(&name("n0")).is_some_and(|question| Arc::strong_count(question) == 2 + 2)
         });
         open(&gate);
-        for shown in both {
-            let reason = shown.join().unwrap().condition.reason.unwrap();
+        for request in requests {
+            let reason = request.join().unwrap().condition.reason.unwrap();
             assert_eq!(reason, "nobody listens at n0:8443");
         }
     });
-    assert_eq!(asked.load(Ordering::SeqCst), 1);
+    assert_eq!(queries.load(Ordering::SeqCst), 1);
 }

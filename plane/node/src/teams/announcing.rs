@@ -40,12 +40,12 @@ struct Waiting {
 impl Announcing {
     /// Queues the addresses of ports that have moved to another member. Replaces queued frames of
     /// these ports.
-    pub(crate) fn add(&mut self, plane: &dyn SwitchPlane, places: &BTreeMap<PortId, AnnounceAt>) {
-        self.waiting.retain(|port, _| !places.contains_key(port));
-        let switches: BTreeSet<SwitchId> = places.values().map(|place| place.switch).collect();
+    pub(crate) fn add(&mut self, plane: &dyn SwitchPlane, targets: &BTreeMap<PortId, AnnounceAt>) {
+        self.waiting.retain(|port, _| !targets.contains_key(port));
+        let switches: BTreeSet<SwitchId> = targets.values().map(|target| target.switch).collect();
         for view in switches.into_iter().flat_map(|switch| plane.addresses(switch)) {
-            let Some(place) = places.get(&view.port) else { continue };
-            let new = Waiting { member: place.member, frames: VecDeque::new() };
+            let Some(target) = targets.get(&view.port) else { continue };
+            let new = Waiting { member: target.member, frames: VecDeque::new() };
             let waiting = self.waiting.entry(view.port).or_insert(new);
             let frame = Announcement::reverse_arp(view.mac, view.vlan.map(VlanTag::for_vlan));
             waiting.frames.push_back(frame);
@@ -56,8 +56,8 @@ impl Announcing {
         }
         self.rounds.retain(|port| self.waiting.contains_key(port));
         // Every queue has its turn.
-        let known: BTreeSet<PortId> = self.rounds.iter().copied().collect();
-        self.rounds.extend(self.waiting.keys().filter(|port| !known.contains(port)));
+        let queued_ports: BTreeSet<PortId> = self.rounds.iter().copied().collect();
+        self.rounds.extend(self.waiting.keys().filter(|port| !queued_ports.contains(port)));
     }
 
     /// Reduces the queue to [`WAITING_MAX`] frames. Returns the number of dropped ones.
@@ -79,10 +79,10 @@ impl Announcing {
                 too_large = middle;
             }
         }
-        let mut left = WAITING_MAX - queued(share);
+        let mut remaining = WAITING_MAX - queued(share);
         for waiting in self.waiting.values_mut() {
-            let has_more = waiting.frames.len() > share && left > 0;
-            left -= usize::from(has_more);
+            let has_more = waiting.frames.len() > share && remaining > 0;
+            remaining -= usize::from(has_more);
             waiting.frames.truncate(share + usize::from(has_more));
         }
         self.waiting.retain(|_, waiting| !waiting.frames.is_empty());
@@ -153,23 +153,23 @@ mod tests {
     fn announcing(addresses: &[(u32, u32)]) -> Announcing {
         let plane = FakePlane::default();
         let views = addresses.iter().flat_map(|(port, number)| {
-            (0..*number).map(|at| AddressView {
-                mac: mac(*port, at),
+            (0..*number).map(|index| AddressView {
+                mac: mac(*port, index),
                 vlan: None,
                 port: PortId(*port),
-                fixed: at == 0,
+                fixed: index == 0,
                 age: None,
             })
         });
         plane.set_addresses(views.collect());
-        let place = AnnounceAt { switch: SwitchId(0), member: PortId(9999) };
-        let places = addresses.iter().map(|(port, _)| (PortId(*port), place)).collect();
+        let target = AnnounceAt { switch: SwitchId(0), member: PortId(9999) };
+        let targets = addresses.iter().map(|(port, _)| (PortId(*port), target)).collect();
         let mut announcing = Announcing::default();
-        announcing.add(&plane, &places);
+        announcing.add(&plane, &targets);
         announcing
     }
 
-    fn taken(mut announcing: Announcing) -> Vec<u32> {
+    fn take_all(mut announcing: Announcing) -> Vec<u32> {
         core::iter::from_fn(|| announcing.take()).map(|(port, _, _)| port.0).collect()
     }
 
@@ -179,12 +179,13 @@ mod tests {
         addresses.extend((3..203).map(|port| (port, 4)));
         let announcing = announcing(&addresses);
         assert_eq!(announcing.len(), WAITING_MAX);
-        let taken = taken(announcing);
-        let of = |port| taken.iter().filter(|of| **of == port).count();
-        assert!((3..203).all(|port| of(port) == 4), "all of the others are announced");
-        assert_eq!((of(1), of(2)), (WAITING_MAX - 1024 - 800, 1024));
+        let announced = take_all(announcing);
+        let count_of =
+            |port| announced.iter().filter(|announced_port| **announced_port == port).count();
+        assert!((3..203).all(|port| count_of(port) == 4), "all of the others are announced");
+        assert_eq!((count_of(1), count_of(2)), (WAITING_MAX - 1024 - 800, 1024));
         // Each port has its first address announced before any has its second.
-        let first: BTreeSet<u32> = taken[..202].iter().copied().collect();
+        let first: BTreeSet<u32> = announced[..202].iter().copied().collect();
         assert_eq!(first.len(), 202);
     }
 
@@ -192,11 +193,11 @@ mod tests {
     fn the_queue_is_bounded_however_many_ports_there_are() {
         let ports = u32::try_from(WAITING_MAX).unwrap() + 100;
         let addresses: Vec<(u32, u32)> = (0..ports).map(|port| (port, 2)).collect();
-        assert_eq!(taken(announcing(&addresses)).len(), WAITING_MAX);
+        assert_eq!(take_all(announcing(&addresses)).len(), WAITING_MAX);
         let addresses: Vec<(u32, u32)> = (0..3000).map(|port| (port, 2)).collect();
-        let taken = taken(announcing(&addresses));
-        assert_eq!(taken.len(), WAITING_MAX);
-        assert_eq!(taken.into_iter().collect::<BTreeSet<u32>>().len(), 3000);
+        let announced = take_all(announcing(&addresses));
+        assert_eq!(announced.len(), WAITING_MAX);
+        assert_eq!(announced.into_iter().collect::<BTreeSet<u32>>().len(), 3000);
     }
 
     #[test]
@@ -213,9 +214,9 @@ mod tests {
             age: None,
         };
         plane.set_addresses(vec![view(1)]);
-        let place = AnnounceAt { switch: SwitchId(0), member: PortId(9999) };
-        announcing.add(&plane, &BTreeMap::from([(PortId(1), place)]));
+        let target = AnnounceAt { switch: SwitchId(0), member: PortId(9999) };
+        announcing.add(&plane, &BTreeMap::from([(PortId(1), target)]));
         assert_eq!(announcing.len(), 3);
-        assert_eq!(taken(announcing), [2, 1, 2]);
+        assert_eq!(take_all(announcing), [2, 1, 2]);
     }
 }

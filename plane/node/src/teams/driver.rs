@@ -40,9 +40,9 @@ impl TeamDriver {
         Self { shared, sockets, announcing: Announcing::default(), jobs }
     }
 
-    /// Processes queued events and everything that is due. `woke`: members whose sockets became
+    /// Processes queued events and everything that is due. `readable`: members whose sockets became
     /// readable. Does not block on a disk or on the kernel's lock of network devices (RTNL).
-    pub(crate) fn poll(&mut self, woke: &BTreeSet<PortId>) -> PollResult {
+    pub(crate) fn poll(&mut self, readable: &BTreeSet<PortId>) -> PollResult {
         let shared = self.shared.clone();
         shared.teams.wake.drain();
         let inbox = std::mem::take(&mut *shared.teams.inbox());
@@ -54,12 +54,13 @@ impl TeamDriver {
         for opened in inbox.sockets {
             self.sockets.install(opened, now);
         }
-        self.sockets.receive(now, woke, &mut |port, frame| table.handle_frame(port, frame, now));
+        self.sockets
+            .receive(now, readable, &mut |port, frame| table.handle_frame(port, frame, now));
         for (port, control) in self.sockets.take_state_changes() {
             table.handle_control(port, control, now);
         }
         let effects = if inbox.stop { table.leave(now) } else { table.work(&*shared.plane, now) };
-        let (wanted, due) = (table.required_sockets(), table.next_deadline());
+        let (required, due) = (table.required_sockets(), table.next_deadline());
         drop(table);
         let Effects { frames, announcements, drafts } = effects;
         for (member, frame) in frames {
@@ -68,7 +69,7 @@ impl TeamDriver {
         if !inbox.stop {
             // After the last frames of members that leave, whose sockets are closed here; before
             // announcements, which may have to wait for the socket of a new member.
-            self.sockets.follow(wanted, now);
+            self.sockets.follow(required, now);
             self.announce(&announcements, now);
         }
         if !drafts.is_empty() {
@@ -84,9 +85,9 @@ impl TeamDriver {
         PollResult::Until([due, now_if_news, sockets, announcing].into_iter().flatten().min())
     }
 
-    fn announce(&mut self, places: &BTreeMap<PortId, AnnounceAt>, now: Time) {
-        if !places.is_empty() {
-            self.announcing.add(&*self.shared.plane, places);
+    fn announce(&mut self, targets: &BTreeMap<PortId, AnnounceAt>, now: Time) {
+        if !targets.is_empty() {
+            self.announcing.add(&*self.shared.plane, targets);
         }
         self.announcing.send(&mut self.sockets, now);
     }
@@ -121,7 +122,7 @@ impl TeamDriver {
         let fds = sockets.iter().map(|(_, fd)| *fd).chain([wake]);
         let mut polled: Vec<PollFd<'_>> =
             fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
-        let timeout = until.and_then(|at| Timespec::try_from(at.since(now)).ok());
+        let timeout = until.and_then(|deadline| Timespec::try_from(deadline.since(now)).ok());
         match poll(&mut polled, timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => {

@@ -54,6 +54,6 @@ mod tests {
             inbox.handle_link(PortId(number % 3), 1, link);
         }
         assert_eq!(inbox.links.len(), 3);
-        assert!(inbox.links.values().all(|told| told.was_down));
+        assert!(inbox.links.values().all(|link| link.was_down));
     }
 }

@@ -60,12 +60,12 @@ impl TeamLacp {
     /// Creates LACP without members. `sink`: recorder of its inputs and decisions, if any.
     pub(crate) fn new(
         sink: Option<&Arc<dyn Sink>>,
-        begins: (Time, &str),
+        origin: (Time, &str),
         (team, settings): (PortId, LacpSettings),
         members: &[Member],
     ) -> Result<Self, LacpSpecError> {
         let spec = spec(team, settings, system(None, team, members));
-        Ok(Self { lacp: Recorded::lacp(sink, begins, spec)?, ports: BTreeMap::new() })
+        Ok(Self { lacp: Recorded::lacp(sink, origin, spec)?, ports: BTreeMap::new() })
     }
 
     /// Applies settings and members of the configuration.
@@ -80,12 +80,12 @@ impl TeamLacp {
         if spec != *self.lacp.spec() {
             self.lacp.set_spec(now, spec)?;
         }
-        let gone: Vec<MemberId> = self
+        let removed: Vec<MemberId> = self
             .lacp
             .members()
             .filter(|id| members.iter().all(|member| member.id() != *id))
             .collect();
-        for member in gone {
+        for member in removed {
             self.lacp.remove_member(now, member)?;
             self.ports.remove(&member);
         }
@@ -138,7 +138,7 @@ impl TeamLacp {
     /// Returns changes of partners since their last events, limited to one per member and
     /// [`PARTNER_NEWS_EVERY`].
     pub(crate) fn take_partner_changes(&mut self, now: Time) -> Vec<PartnerChange> {
-        let mut news = Vec::new();
+        let mut partner_changes = Vec::new();
         for (member, port) in &mut self.ports {
             let Some(state) = self.lacp.member_state(*member) else { continue };
             let (changes, partner) = (state.counters.partner_changes, state.partner);
@@ -148,11 +148,13 @@ impl TeamLacp {
                 }
                 continue;
             }
-            let is_soon = port.reported_at.is_some_and(|at| now.since(at) < PARTNER_NEWS_EVERY);
+            let is_soon = port
+                .reported_at
+                .is_some_and(|reported_at| now.since(reported_at) < PARTNER_NEWS_EVERY);
             if is_soon || !partner.system.is_station() {
                 continue;
             }
-            news.push(PartnerChange {
+            partner_changes.push(PartnerChange {
                 member: *member,
                 from: std::mem::replace(&mut port.partner, partner),
                 to: partner,
@@ -161,7 +163,7 @@ impl TeamLacp {
             port.changes_reported = changes;
             port.reported_at = Some(now);
         }
-        news
+        partner_changes
     }
 
     /// Removes all members. The next poll returns their last LACPDUs.
@@ -195,13 +197,14 @@ fn spec(team: PortId, settings: LacpSettings, system: MacAddr) -> LacpSpec {
 /// is the same after a restart. It is kept while that member remains, because a change makes all
 /// links leave their group.
 fn system(now: Option<MacAddr>, team: PortId, members: &[Member]) -> MacAddr {
-    let known = || members.iter().filter(|member| member.properties.mac == Some(member.mac));
-    let stays = now.filter(|system| members.iter().any(|member| member.mac == *system));
+    let known_members =
+        || members.iter().filter(|member| member.properties.mac == Some(member.mac));
+    let current = now.filter(|system| members.iter().any(|member| member.mac == *system));
     let is_placeholder =
         |mac: &MacAddr| members.iter().any(|m| placeholder_mac(m.properties.port) == *mac);
-    stays
+    current
         .filter(|mac| !is_placeholder(mac))
-        .or_else(|| known().next().map(|member| member.mac))
+        .or_else(|| known_members().next().map(|member| member.mac))
         .or_else(|| members.first().map(|member| member.mac))
         .unwrap_or_else(|| placeholder_mac(team))
 }

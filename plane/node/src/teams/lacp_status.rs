@@ -7,19 +7,19 @@ use suimon_teaming::lacp::{LagClass, MemberState, PortInfo, TeamState};
 
 /// Converts the LACP status of a member.
 pub(crate) fn lacp_status(state: &MemberState, now: Time) -> LacpMemberStatus {
-    let age_ms = |at: Time| u64::try_from(now.since(at).as_millis()).unwrap_or(u64::MAX);
+    let age_ms = |time: Time| u64::try_from(now.since(time).as_millis()).unwrap_or(u64::MAX);
     let counters = state.counters;
     LacpMemberStatus {
         actor: port_status(&state.actor),
         partner: port_status(&state.partner),
-        receive: word(&state.receive),
-        periodic: word(&state.periodic),
-        mux: word(&state.mux),
-        selected: word(&state.selected),
+        receive: serialized_name(&state.receive),
+        periodic: serialized_name(&state.periodic),
+        mux: serialized_name(&state.mux),
+        selected: serialized_name(&state.selected),
         collecting: state.is_collecting,
         distributing: state.is_distributing,
-        actor_churn: word(&state.actor_churn),
-        partner_churn: word(&state.partner_churn),
+        actor_churn: serialized_name(&state.actor_churn),
+        partner_churn: serialized_name(&state.partner_churn),
         looped_port: state.looped_port,
         last_pdu_age_ms: state.last_pdu.map(age_ms),
         counters: LacpCounters {
@@ -59,9 +59,9 @@ fn port_status(info: &PortInfo) -> LacpPortStatus {
 }
 
 /// Returns the serialized name of a state.
-fn word(state: &impl Serialize) -> String {
+fn serialized_name(state: &impl Serialize) -> String {
     match serde_json::to_value(state) {
-        Ok(serde_json::Value::String(word)) => word,
+        Ok(serde_json::Value::String(state_name)) => state_name,
         _ => String::new(),
     }
 }

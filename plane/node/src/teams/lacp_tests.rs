@@ -60,12 +60,12 @@ impl Partner {
     fn talk(&mut self, bench: &mut Bench) {
         for _ in 0..20 {
             bench.settle();
-            let mut said = false;
+            let mut has_sent = false;
             for (number, device) in (1..).zip(&self.devices) {
                 for frame in bench.members.take_sent(device) {
-                    said = true;
-                    let heard = self.lacp.handle_frame(MemberId(number), &frame, bench.now);
-                    heard.unwrap();
+                    has_sent = true;
+                    let result = self.lacp.handle_frame(MemberId(number), &frame, bench.now);
+                    result.unwrap();
                 }
             }
             let mut actions = Vec::new();
@@ -73,7 +73,7 @@ impl Partner {
             for action in actions {
                 match action {
                     LacpAction::Send { member, frame } if !self.is_silent => {
-                        said = true;
+                        has_sent = true;
                         bench.members.arrive(self.device(member), frame.bytes());
                     }
                     LacpAction::Use { member, distributing, .. } => {
@@ -82,7 +82,7 @@ impl Partner {
                     _ => {}
                 }
             }
-            if !said {
+            if !has_sent {
                 return;
             }
         }
@@ -123,8 +123,8 @@ fn both_sides_agree_on_all_links_and_say_whom_they_agree_with() {
     partner.pass(&mut bench, Duration::from_secs(6));
     assert_eq!((bench.uplink_ports(), bench.states()), (set(&["a", "b"]), vec![Active, Active]));
     let team = bench.team();
-    let heard = team.lacp_partner.unwrap();
-    assert_eq!((heard.system, heard.system_priority), (partner_spec(1).system, 100));
+    let partner = team.lacp_partner.unwrap();
+    assert_eq!((partner.system, partner.system_priority), (partner_spec(1).system, 100));
     let lacp = team.members[0].lacp.as_ref().unwrap();
     assert_eq!(lacp.actor.system, mac_of("a"), "ours is a member's address");
     assert_eq!([lacp.actor.port, lacp.partner.port], [1, 1]);
@@ -149,7 +149,7 @@ fn a_silent_partner_and_a_lost_carrier_end_the_use_of_a_member() {
     let report = bench.events(4107).pop().unwrap();
     assert!(report.fields["reason"].contains("no LACPDU of the partner is received"), "{report:?}");
     partner.is_silent = false;
-    bench.up("b");
+    bench.link_up("b");
     partner.pass(&mut bench, Duration::from_secs(8));
     assert_eq!(bench.uplink_ports(), set(&["a", "b"]));
 }
@@ -175,23 +175,23 @@ fn modes_change_live_and_the_partner_is_told_at_once() {
     bench.apply(&with_team(&["a"], &FAST.replace("fast", "slow")));
     partner.pass(&mut bench, Duration::from_secs(3));
     assert_eq!((bench.uplink_ports(), partner.uses()), (set(&["a"]), set(&["a"])));
-    let failed = bench.events(4107).iter().filter(|of| of.fields["member"] == "a").count();
+    let failed = bench.events(4107).iter().filter(|event| event.fields["member"] == "a").count();
     assert_eq!(failed, 1, "only when LACP began anew");
 }
 
 #[test]
 fn a_refused_publication_does_not_disturb_lacp() {
     let (mut bench, mut partner) = agreed();
-    let sent = |bench: &Bench| {
+    let sent_frames = |bench: &Bench| {
         let members = bench.team().members;
         members[0].lacp.as_ref().unwrap().counters.lacpdus_rx
     };
-    let before = sent(&bench);
+    let before = sent_frames(&bench);
     bench.plane.fail_publish(0);
     bench.try_apply(&with_team(&["a", "b"], "mode = \"static\"")).unwrap_err();
     partner.pass(&mut bench, Duration::from_secs(3));
     assert_eq!((bench.uplink_ports(), partner.uses()), (set(&["a", "b"]), set(&["a", "b"])));
-    assert!(sent(&bench) > before);
+    assert!(sent_frames(&bench) > before);
     assert!(bench.events(4107).is_empty());
 }
 
@@ -244,8 +244,8 @@ fn a_partner_that_changes_is_told_of_but_not_too_often() {
     assert_eq!(report[0].fields["from"], partner_spec(1).system.to_string());
     assert_eq!(report[0].fields["to"], other.system.to_string());
     assert_eq!(bench.uplink_ports(), set(&["b"]), "the other link is not disturbed");
-    let all = bench.shared.events.page(0, usize::MAX, &EventFilter::default()).events;
-    assert!(all.len() < 120, "{} events", all.len());
+    let events = bench.shared.events.page(0, usize::MAX, &EventFilter::default()).events;
+    assert!(events.len() < 120, "{} events", events.len());
 }
 
 #[test]
@@ -271,8 +271,8 @@ fn an_event_of_a_changed_partner_says_what_changed() {
         for event in report {
             assert!(event.text.contains(text), "{}", event.text);
             let fields = ["from", "to", "from_key", "to_key"].map(|name| &event.fields[name]);
-            let from = partner_spec(1).system.to_string();
-            assert_eq!(fields, [&from, &system, &"295".to_owned(), &"391".to_owned()]);
+            let former_system = partner_spec(1).system.to_string();
+            assert_eq!(fields, [&former_system, &system, &"295".to_owned(), &"391".to_owned()]);
         }
     }
 }

@@ -125,8 +125,8 @@ impl Member {
 
     /// Returns the reason why the member cannot be used. `lacp`: the reason according to LACP.
     pub(crate) fn fault_text(&self, fault: MemberFault, lacp: Option<LacpReason>) -> String {
-        if let Some(trouble) = &self.exclusion {
-            return trouble.clone();
+        if let Some(exclusion) = &self.exclusion {
+            return exclusion.clone();
         }
         if !self.properties.is_open {
             let failure = self.properties.failure.clone();
@@ -135,7 +135,7 @@ impl Member {
         if !self.link.up || fault == MemberFault::LinkDown {
             return "its link is down".to_owned();
         }
-        let why = match (&self.control, lacp) {
+        let reason = match (&self.control, lacp) {
             _ if !self.properties.has_control => {
                 "a TAP device cannot carry LACPDUs; use another uplink".to_owned()
             }
@@ -146,7 +146,7 @@ impl Member {
             (Control::Open, Some(reason)) => reason.to_string(),
             (Control::Open, None) => "no LACPDU has been exchanged yet".to_owned(),
         };
-        format!("LACP does not permit traffic: {why}")
+        format!("LACP does not permit traffic: {reason}")
     }
 }
 

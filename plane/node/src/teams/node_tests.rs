@@ -33,7 +33,7 @@ fn is_used(harness: &Harness, device: &str) -> bool {
     let port = harness.devices.port_of(device).unwrap();
     let topology = harness.plane.topology();
     let distribution = &topology.teams[0].distribution;
-    let place = distribution.slot(MemberId(port.0)).unwrap();
+    let slot = distribution.slot(MemberId(port.0)).unwrap();
     let mut states = (0..256_u32).filter_map(|number| {
         let mut frame = suimon_frame::Frame::new(0);
         let mut bytes = [0_u8; 60];
@@ -46,7 +46,7 @@ fn is_used(harness: &Harness, device: &str) -> bool {
         let origin = distribution.ingress_context(topology.ports[0].spec.id);
         distribution.choose(&distribution.key(&frame, origin))
     });
-    states.any(|choice| choice.member == place)
+    states.any(|choice| choice.member == slot)
 }
 
 #[test]
@@ -90,8 +90,8 @@ fn a_lost_carrier_does_not_wait_for_a_change_under_way() {
     let state = harness.node.operation(operation.id).unwrap().state;
     assert_eq!(state, OperationState::Running, "the change is still under way");
     drop(gate);
-    let ended = harness.node.wait_operation(operation.id, crate::testing::DEADLINE).unwrap();
-    assert_eq!(ended.state, OperationState::Succeeded);
+    let operation = harness.node.wait_operation(operation.id, crate::testing::DEADLINE).unwrap();
+    assert_eq!(operation.state, OperationState::Succeeded);
     assert!(!is_used(&harness, "a"), "what was published since knows of it");
     harness.devices.set_link("a", crate::testing::LINK);
     wait_until("it is used", || is_used(&harness, "a"));
@@ -159,8 +159,8 @@ fn a_change_that_fails_leaves_the_team_as_it_was() {
     let operation = harness.apply(&with_team(&["a", "c"], "mode = \"switch-independent\""));
     assert_eq!(operation.state, OperationState::Failed, "{operation:?}");
     let mut after = harness.node.team("both").unwrap();
-    for (member, was) in after.members.iter_mut().zip(&before.members) {
-        (member.rx_bps, member.tx_bps) = (was.rx_bps, was.tx_bps);
+    for (member, previous) in after.members.iter_mut().zip(&before.members) {
+        (member.rx_bps, member.tx_bps) = (previous.rx_bps, previous.tx_bps);
     }
     assert_eq!(after, before);
     assert!(is_used(&harness, "a") && is_used(&harness, "b"));
@@ -170,14 +170,14 @@ fn a_change_that_fails_leaves_the_team_as_it_was() {
 #[test]
 fn lacp_speaks_as_time_passes_and_says_goodbye() {
     // Taken before the start, so that the lower bound holds however late this thread is scheduled.
-    let began = Instant::now();
+    let started = Instant::now();
     let harness = with(FAST);
-    let mut sent = 0;
+    let mut sent_count = 0;
     wait_until("it speaks", || {
-        sent += harness.members.take_sent("a").len();
-        sent >= 3
+        sent_count += harness.members.take_sent("a").len();
+        sent_count >= 3
     });
-    assert!(began.elapsed() > Duration::from_millis(900), "no more than three in a second");
+    assert!(started.elapsed() > Duration::from_millis(900), "no more than three in a second");
     harness.members.take_sent("b");
     harness.node.stop();
     assert_eq!(harness.members.open_sockets("a"), 0, "everything is closed");

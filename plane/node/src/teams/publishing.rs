@@ -12,7 +12,7 @@ impl Shared {
     /// A team or the plane rejects the configuration; both are unchanged.
     pub(crate) fn publish_tables(&self, config: &HostConfig) -> Result<(), ApiError> {
         let internal = |text: String| ApiError::new(ErrorCode::Internal, text);
-        let away = self.nics_away(config);
+        let away_nics = self.nics_away(config);
         let ids = self.ids();
         let mut table = self.teams.table();
         let mut next = table.clone();
@@ -25,7 +25,7 @@ impl Shared {
             &next.distributions(),
             &self.bound_addresses.in_effect(config),
         );
-        self.lead(&mut tables, config, &ids, &away);
+        self.lead(&mut tables, config, &ids, &away_nics);
         self.plane.publish(tables).map_err(|error| {
             internal(format!("the switch rejected its forwarding tables: {error}"))
         })?;

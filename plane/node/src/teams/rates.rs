@@ -8,25 +8,25 @@ use suimon_switch::PortCountersView;
 /// Rates in bit/s between the last two samples of a port's counters; 0 after the first sample.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rates {
-    seen: Option<Sample>,
+    last_sample: Option<Sample>,
     pub(crate) rx_bps: u64,
     pub(crate) tx_bps: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Sample {
-    at: Time,
+    time: Time,
     rx_bytes: u64,
     tx_bytes: u64,
 }
 
 impl Rates {
     pub(crate) fn sample(&mut self, now: Time, counters: &PortCountersView) {
-        let seen = Sample { at: now, rx_bytes: counters.rx_bytes, tx_bytes: counters.tx_bytes };
-        if let Some(before) = self.seen.replace(seen) {
-            let span = now.since(before.at);
-            self.rx_bps = bits_per_second(before.rx_bytes, seen.rx_bytes, span);
-            self.tx_bps = bits_per_second(before.tx_bytes, seen.tx_bytes, span);
+        let sample = Sample { time: now, rx_bytes: counters.rx_bytes, tx_bytes: counters.tx_bytes };
+        if let Some(before) = self.last_sample.replace(sample) {
+            let span = now.since(before.time);
+            self.rx_bps = bits_per_second(before.rx_bytes, sample.rx_bytes, span);
+            self.tx_bps = bits_per_second(before.tx_bytes, sample.tx_bytes, span);
         }
     }
 }
@@ -36,9 +36,9 @@ fn bits_per_second(from: u64, to: u64, span: Duration) -> u64 {
     u64::try_from(bits.checked_div(span.as_nanos()).unwrap_or_default()).unwrap_or(u64::MAX)
 }
 
-/// Returns `part` of `whole` in parts per million; 0 if `whole` is 0.
-pub(crate) fn ppm(part: u64, whole: u64) -> u32 {
-    let share = (u128::from(part) * 1_000_000).checked_div(u128::from(whole)).unwrap_or_default();
+/// Returns `part` of `total` in parts per million; 0 if `total` is 0.
+pub(crate) fn ppm(part: u64, total: u64) -> u32 {
+    let share = (u128::from(part) * 1_000_000).checked_div(u128::from(total)).unwrap_or_default();
     u32::try_from(share).unwrap_or(u32::MAX)
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn ppm(part: u64, whole: u64) -> u32 {
 mod tests {
     use super::*;
 
-    fn at(ms: u64) -> Time {
+    fn time_at_ms(ms: u64) -> Time {
         Time::from_ns(ms * 1_000_000)
     }
 
@@ -57,16 +57,16 @@ mod tests {
     #[test]
     fn the_first_look_says_nothing_and_later_ones_count_from_the_one_before() {
         let mut rates = Rates::default();
-        rates.sample(at(100), &bytes(5000, 70));
+        rates.sample(time_at_ms(100), &bytes(5000, 70));
         assert_eq!((rates.rx_bps, rates.tx_bps), (0, 0));
-        rates.sample(at(1100), &bytes(6000, 70));
+        rates.sample(time_at_ms(1100), &bytes(6000, 70));
         assert_eq!((rates.rx_bps, rates.tx_bps), (8000, 0));
-        rates.sample(at(3100), &bytes(6000, 1070));
+        rates.sample(time_at_ms(3100), &bytes(6000, 1070));
         assert_eq!((rates.rx_bps, rates.tx_bps), (0, 4000));
         // Counters that restart from 0, and two samples at the same time.
-        rates.sample(at(4100), &bytes(0, u64::MAX));
+        rates.sample(time_at_ms(4100), &bytes(0, u64::MAX));
         assert_eq!((rates.rx_bps, rates.tx_bps), (0, u64::MAX));
-        rates.sample(at(4100), &bytes(1, u64::MAX));
+        rates.sample(time_at_ms(4100), &bytes(1, u64::MAX));
         assert_eq!((rates.rx_bps, rates.tx_bps), (0, 0));
     }
 

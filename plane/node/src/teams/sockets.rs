@@ -71,29 +71,30 @@ impl Sockets {
 
     /// Opens the wanted sockets whose attempt is due, and closes sockets that are not wanted, by
     /// jobs for the worker.
-    pub(crate) fn follow(&mut self, wanted: BTreeMap<PortId, RequiredSocket>, now: Time) {
-        let is_wanted =
-            |port: &PortId, of: &MemberSocket| wanted.get(port).is_some_and(|w| *w == of.required);
-        let (stay, go): (BTreeMap<_, _>, BTreeMap<_, _>) =
-            std::mem::take(&mut self.sockets).into_iter().partition(|(p, of)| is_wanted(p, of));
-        self.sockets = stay;
-        for (port, gone) in go {
+    pub(crate) fn follow(&mut self, required: BTreeMap<PortId, RequiredSocket>, now: Time) {
+        let is_required = |port: &PortId, socket: &MemberSocket| {
+            required.get(port).is_some_and(|w| *w == socket.required)
+        };
+        let (kept, go): (BTreeMap<_, _>, BTreeMap<_, _>) = std::mem::take(&mut self.sockets)
+            .into_iter()
+            .partition(|(p, socket)| is_required(p, socket));
+        self.sockets = kept;
+        for (port, closed) in go {
             self.changes.push((port, Control::Opening));
-            self.close(gone.state);
+            self.close(closed.state);
         }
-        for (port, wanted) in wanted {
+        for (port, required) in required {
             match self.sockets.get_mut(&port) {
                 Some(MemberSocket { state: state @ State::Failed { .. }, .. }) => {
                     if matches!(state, State::Failed { retry_at } if *retry_at <= now) {
                         *state = State::Opening;
-                        self.jobs.push(Job::open(port, wanted.generation, &wanted.device));
+                        self.jobs.push(Job::open(port, required.generation, &required.device));
                     }
                 }
                 Some(_) => {}
                 None => {
-                    self.jobs.push(Job::open(port, wanted.generation, &wanted.device));
-                    let socket =
-                        MemberSocket { required: wanted, state: State::Opening, failures: 0 };
+                    self.jobs.push(Job::open(port, required.generation, &required.device));
+                    let socket = MemberSocket { required, state: State::Opening, failures: 0 };
                     self.sockets.insert(port, socket);
                 }
             }
@@ -109,16 +110,17 @@ impl Sockets {
     /// Processes the result of [`Job::Open`].
     pub(crate) fn install(&mut self, opened: OpenedSocket, now: Time) {
         let OpenedSocket { port, generation, result } = opened;
-        let waiting = self.sockets.get_mut(&port).filter(|of| {
-            matches!(of.state, State::Opening) && of.required.generation == generation
+        let waiting = self.sockets.get_mut(&port).filter(|socket| {
+            matches!(socket.state, State::Opening) && socket.required.generation == generation
         });
         match (waiting, result) {
-            (Some(of), Ok(socket)) => {
-                of.state = State::Open { socket, paused_until: now };
-                if std::mem::take(&mut of.failures) > 0 {
+            (Some(entry), Ok(socket)) => {
+                entry.state = State::Open { socket, paused_until: now };
+                if std::mem::take(&mut entry.failures) > 0 {
                     let text =
                         "LACPDUs and announcements of the uplink can be sent and received again.";
-                    let draft = Draft::new(EventKind::UplinkRecovered, of.required.subject(), text);
+                    let draft =
+                        Draft::new(EventKind::UplinkRecovered, entry.required.subject(), text);
                     self.jobs.push(Job::AppendEvents(vec![draft]));
                 }
                 self.changes.push((port, Control::Open));
@@ -136,48 +138,48 @@ impl Sockets {
 
     /// Records the failure of a socket and schedules a retry. Emits an event for the first failure.
     fn fail(&mut self, port: PortId, reason: &str, now: Time) {
-        let Some(of) = self.sockets.get_mut(&port) else { return };
-        let factor = 1_u32.checked_shl(of.failures).unwrap_or(u32::MAX).min(RETRY_FACTOR_MAX);
-        let before = of.failures;
-        of.failures = before.saturating_add(1);
+        let Some(socket) = self.sockets.get_mut(&port) else { return };
+        let factor = 1_u32.checked_shl(socket.failures).unwrap_or(u32::MAX).min(RETRY_FACTOR_MAX);
+        let before = socket.failures;
+        socket.failures = before.saturating_add(1);
         let failed = State::Failed { retry_at: now + self.retry_first * factor };
-        let state = std::mem::replace(&mut of.state, failed);
+        let state = std::mem::replace(&mut socket.state, failed);
         if before == 0 {
             let text = format!(
                 "LACPDUs and announcements of the uplink cannot be sent and received, and the \
                  daemon retries: {reason}."
             );
-            let draft = Draft::new(EventKind::UplinkFailed, of.required.subject(), text);
+            let draft = Draft::new(EventKind::UplinkFailed, socket.required.subject(), text);
             self.jobs.push(Job::AppendEvents(vec![draft.with("reason", reason)]));
         }
         self.changes.push((port, Control::Failed(reason.to_owned())));
         self.close(state);
     }
 
-    /// Receives queued frames of all sockets that are not paused. A socket in `woke` without a
+    /// Receives queued frames of all sockets that are not paused. A socket in `readable` without a
     /// frame is paused, too, so that it does not wake the thread continuously.
     pub(crate) fn receive(
         &mut self,
         now: Time,
-        woke: &BTreeSet<PortId>,
-        take: &mut dyn FnMut(PortId, &[u8]),
+        readable: &BTreeSet<PortId>,
+        handle_frame: &mut dyn FnMut(PortId, &[u8]),
     ) {
         let mut broken = Vec::new();
-        for (port, of) in &mut self.sockets {
-            let State::Open { socket, paused_until } = &mut of.state else { continue };
+        for (port, socket) in &mut self.sockets {
+            let State::Open { socket, paused_until } = &mut socket.state else { continue };
             if *paused_until > now {
                 continue;
             }
             let mut frames = 0_usize;
-            let turn = socket.receive(&mut |frame: ControlFrame<'_>| {
+            let result = socket.receive(&mut |frame: ControlFrame<'_>| {
                 frames += 1;
                 // A frame longer than its copied part is not an LACPDU.
                 if frame.wire_bytes == frame.bytes.len() {
-                    take(*port, frame.bytes);
+                    handle_frame(*port, frame.bytes);
                 }
             });
-            match turn {
-                Ok(NextReceive::WhenReadable) if frames > 0 || !woke.contains(port) => {}
+            match result {
+                Ok(NextReceive::WhenReadable) if frames > 0 || !readable.contains(port) => {}
                 Ok(NextReceive::WhenReadable | NextReceive::AfterPause) => {
                     *paused_until = now + CONTROL_PAUSE;
                 }
@@ -191,7 +193,7 @@ impl Sockets {
 
     /// Sends a frame by a member.
     pub(crate) fn send(&mut self, port: PortId, frame: &[u8], now: Time) -> SendResult {
-        let socket = match self.sockets.get_mut(&port).map(|of| &mut of.state) {
+        let socket = match self.sockets.get_mut(&port).map(|socket| &mut socket.state) {
             Some(State::Open { socket, .. }) => socket,
             Some(State::Opening) => return SendResult::Later,
             Some(State::Failed { .. }) | None => return SendResult::Lost,
@@ -226,8 +228,8 @@ impl Sockets {
 
     /// Returns the next deadline: end of a pause or a retry; `None` if there is none.
     pub(crate) fn next_deadline(&self, now: Time) -> Option<Time> {
-        let due = |of: &MemberSocket| match of.state {
-            State::Open { paused_until, .. } => Some(paused_until).filter(|at| *at > now),
+        let due = |socket: &MemberSocket| match socket.state {
+            State::Open { paused_until, .. } => Some(paused_until).filter(|time| *time > now),
             State::Failed { retry_at } => Some(retry_at),
             State::Opening => None,
         };
@@ -236,7 +238,7 @@ impl Sockets {
 
     /// Returns the file descriptors to poll, of sockets that are not paused.
     pub(crate) fn wake_fds(&self, now: Time) -> Vec<(PortId, BorrowedFd<'_>)> {
-        let open = self.sockets.iter().filter_map(|(port, of)| match &of.state {
+        let open = self.sockets.iter().filter_map(|(port, socket)| match &socket.state {
             State::Open { socket, paused_until } if *paused_until <= now => {
                 Some((*port, socket.wake_fd()))
             }

@@ -109,7 +109,9 @@ fn view(
     let lacp = entry.lacp.as_ref();
     Some(PublishedTeamStatus {
         condition: condition(entry, failures),
-        speed_mbps: active(entry).map(|of| u64::from(of.link.speed.mbps.unwrap_or(0))).sum(),
+        speed_mbps: active(entry)
+            .map(|member| u64::from(member.link.speed.mbps.unwrap_or(0)))
+            .sum(),
         lacp_partner: lacp.and_then(|side| partner_status(&side.lacp.team_state())),
         members: entry
             .members
@@ -132,15 +134,15 @@ fn condition(entry: &TeamEntry, failures: &Failures) -> Condition {
     if entry.is_up() {
         return Condition { health: Health::Up, reason: None };
     }
-    let statuses = entry.members.iter().filter_map(|of| entry.team.member_status(of.id()));
+    let statuses = entry.members.iter().filter_map(|member| entry.team.member_status(member.id()));
     let usable = statuses.filter(|status| status.is_usable).count();
     let mut reason =
         format!("{} usable, min_links is {min_links}", CountedNoun::new(usable, "member"));
     for member in &entry.members {
         let status = entry.team.member_status(member.id());
         if status.is_some_and(|status| !status.is_usable) {
-            let why = failed_reason(entry, member, failures);
-            reason.push_str(&format!("; {}: {why}", member.name()));
+            let detail = failed_reason(entry, member, failures);
+            reason.push_str(&format!("; {}: {detail}", member.name()));
         }
     }
     Condition { health: Health::Down, reason: Some(reason) }
@@ -164,9 +166,11 @@ fn member_status(
     let Some(status) = entry.team.member_status(member.id()) else {
         return idle_member(member.name(), "the team is being changed");
     };
-    let (state, reason) = doing(entry, member, &status, failures);
+    let (state, reason) = member_state(entry, member, &status, failures);
     let is_active = state == TeamMemberState::Active;
-    let sum = |of: fn(&Member) -> u64| entry.members.iter().map(of).fold(0, u64::saturating_add);
+    let sum = |value_of: fn(&Member) -> u64| {
+        entry.members.iter().map(value_of).fold(0, u64::saturating_add)
+    };
     let rates = member.rates;
     let lacp = entry.lacp.as_ref().and_then(|side| side.lacp.member_state(member.id()));
     TeamMemberStatus {
@@ -179,8 +183,8 @@ fn member_status(
         standby: status.is_standby,
         rx_bps: rates.rx_bps,
         tx_bps: rates.tx_bps,
-        rx_share_ppm: ppm(rates.rx_bps, sum(|of| of.rates.rx_bps)),
-        tx_share_ppm: ppm(rates.tx_bps, sum(|of| of.rates.tx_bps)),
+        rx_share_ppm: ppm(rates.rx_bps, sum(|member| member.rates.rx_bps)),
+        tx_share_ppm: ppm(rates.tx_bps, sum(|member| member.rates.tx_bps)),
         flows_share_ppm: if is_active { ppm(status.buckets.into(), BUCKETS as u64) } else { 0 },
         nics: if is_active { status.assigned_ports } else { 0 },
         counters: suimon_contract::PortCounters::default(),
@@ -188,7 +192,7 @@ fn member_status(
     }
 }
 
-fn doing(
+fn member_state(
     entry: &TeamEntry,
     member: &Member,
     status: &MemberStatus,

@@ -75,42 +75,42 @@ impl TeamTable {
         plane: &dyn SwitchPlane,
         now: Time,
     ) {
-        let Some((entry, at)) = self.at(port) else { return };
+        let Some((entry, index)) = self.member_at(port) else { return };
         // The state is from a device that was closed, or from one opened later, whose state the
         // table reads itself.
-        if entry.0.members.get(at).is_none_or(|m| m.properties.generation != report.generation) {
+        if entry.0.members.get(index).is_none_or(|m| m.properties.generation != report.generation) {
             return;
         }
         let (entry, effects) = entry;
         if report.was_down && report.link.up {
-            entry.handle_link(at, suimon_ports::LinkProperties::default(), now, effects);
+            entry.handle_link(index, suimon_ports::LinkProperties::default(), now, effects);
         }
-        entry.handle_link(at, report.link, now, effects);
+        entry.handle_link(index, report.link, now, effects);
         entry.flush(plane);
     }
 
     pub(crate) fn handle_control(&mut self, port: PortId, control: Control, now: Time) {
-        if let Some(((entry, effects), at)) = self.at(port) {
-            entry.handle_control(at, control, now, effects);
+        if let Some(((entry, effects), index)) = self.member_at(port) {
+            entry.handle_control(index, control, now, effects);
         }
     }
 
     pub(crate) fn handle_frame(&mut self, port: PortId, frame: &[u8], now: Time) {
-        if let Some(((entry, _), at)) = self.at(port) {
-            entry.handle_frame(at, frame, now);
+        if let Some(((entry, _), index)) = self.member_at(port) {
+            entry.handle_frame(index, frame, now);
         }
     }
 
     /// Returns the team and index of the member whose device has this port.
-    fn at(&mut self, port: PortId) -> Option<((&mut TeamEntry, &mut Effects), usize)> {
+    fn member_at(&mut self, port: PortId) -> Option<((&mut TeamEntry, &mut Effects), usize)> {
         let effects = &mut self.effects;
         self.teams
             .values_mut()
             .find_map(|entry| {
-                let at = entry.slot(port)?;
-                Some((entry, at))
+                let index = entry.slot(port)?;
+                Some((entry, index))
             })
-            .map(|(entry, at)| ((entry, effects), at))
+            .map(|(entry, index)| ((entry, effects), index))
     }
 
     /// Processes everything that is due, and returns the effects for the caller to execute.
@@ -136,12 +136,12 @@ impl TeamTable {
         with_control
             .map(|member| {
                 let properties = &member.properties;
-                let wanted = RequiredSocket {
+                let required = RequiredSocket {
                     uplink: properties.uplink.clone(),
                     device: properties.device.clone(),
                     generation: properties.generation,
                 };
-                (properties.port, wanted)
+                (properties.port, required)
             })
             .collect()
     }

@@ -107,8 +107,8 @@ impl TeamEntry {
             (None, Some(_)) => self.leave_lacp(now, effects),
             (None, None) => {}
         }
-        for at in 0..self.members.len() {
-            self.pass_link(at, now, effects);
+        for index in 0..self.members.len() {
+            self.pass_link(index, now, effects);
         }
         self.poll(now, effects);
         let members = &self.members;
@@ -119,9 +119,10 @@ impl TeamEntry {
     fn follow_members(&mut self, plan: &TeamPlan) {
         let mut before = std::mem::take(&mut self.members);
         for properties in plan.members.iter().cloned() {
-            let known = before.iter().position(|member| member.properties.port == properties.port);
-            let mut member = match known {
-                Some(at) => before.swap_remove(at),
+            let known_index =
+                before.iter().position(|member| member.properties.port == properties.port);
+            let mut member = match known_index {
+                Some(index) => before.swap_remove(index),
                 None => Member::new(properties.clone()),
             };
             member.follow(properties);
@@ -179,44 +180,44 @@ impl TeamEntry {
     /// Processes a member's link state.
     pub(crate) fn handle_link(
         &mut self,
-        at: usize,
+        index: usize,
         link: LinkProperties,
         now: Time,
         effects: &mut Effects,
     ) {
-        let Some(member) = self.members.get_mut(at) else { return };
+        let Some(member) = self.members.get_mut(index) else { return };
         member.link = link;
-        self.pass_link(at, now, effects);
+        self.pass_link(index, now, effects);
         self.poll(now, effects);
     }
 
     /// Processes the state of a member's control socket.
     pub(crate) fn handle_control(
         &mut self,
-        at: usize,
+        index: usize,
         control: Control,
         now: Time,
         effects: &mut Effects,
     ) {
-        let Some(member) = self.members.get_mut(at) else { return };
+        let Some(member) = self.members.get_mut(index) else { return };
         if member.control != control {
             member.control = control;
-            self.pass_link(at, now, effects);
+            self.pass_link(index, now, effects);
         }
     }
 
     /// The team policy is updated before LACP, because it moves the traffic.
-    fn pass_link(&mut self, at: usize, now: Time, effects: &mut Effects) {
-        let Some(member) = self.members.get(at) else { return };
+    fn pass_link(&mut self, index: usize, now: Time, effects: &mut Effects) {
+        let Some(member) = self.members.get(index) else { return };
         let (id, link) = (member.id(), member.lacp_link());
-        self.pass_team(at, now, effects);
+        self.pass_team(index, now, effects);
         if let Some(side) = &mut self.lacp {
             side.pass_link(id, link, now);
         }
     }
 
-    fn pass_team(&mut self, at: usize, now: Time, effects: &mut Effects) {
-        let Some(member) = self.members.get(at) else { return };
+    fn pass_team(&mut self, index: usize, now: Time, effects: &mut Effects) {
+        let Some(member) = self.members.get(index) else { return };
         match self.team.handle_member(now, member.id(), member.team_link()) {
             Ok(change) => self.absorb(change, effects),
             Err(error) => tracing::error!(%error, "the team has no state of its member"),
@@ -225,8 +226,8 @@ impl TeamEntry {
 
     /// Passes a frame of the slow protocols that a member has received to LACP, which counts
     /// invalid ones.
-    pub(crate) fn handle_frame(&mut self, at: usize, frame: &[u8], now: Time) {
-        let id = self.members.get(at).map(Member::id);
+    pub(crate) fn handle_frame(&mut self, index: usize, frame: &[u8], now: Time) {
+        let id = self.members.get(index).map(Member::id);
         if let (Some(side), Some(id)) = (&mut self.lacp, id) {
             if let Err(error) = side.lacp.handle_frame(now, id, frame) {
                 tracing::debug!(team = %self.name, member = id.0, %error, "not a LACPDU");
@@ -247,12 +248,12 @@ impl TeamEntry {
         let Some(side) = &mut self.lacp else { return };
         let mut actions = Vec::new();
         side.lacp.poll(now, &mut actions);
-        let news = side.take_partner_changes(now);
+        let changes = side.take_partner_changes(now);
         for action in actions {
             self.execute(action, now, effects);
         }
-        for news in news {
-            let draft = partner_changed(&self.name, self.name_of(news.member), &news);
+        for change in changes {
+            let draft = partner_changed(&self.name, self.name_of(change.member), &change);
             effects.drafts.push(draft.repeated());
         }
     }
@@ -260,11 +261,11 @@ impl TeamEntry {
     fn execute(&mut self, action: LacpAction, now: Time, effects: &mut Effects) {
         match action {
             LacpAction::Use { member, collecting, distributing, .. } => {
-                let Some(at) = self.slot(PortId(member.0)) else { return };
-                if let Some(member) = self.members.get_mut(at) {
+                let Some(index) = self.slot(PortId(member.0)) else { return };
+                if let Some(member) = self.members.get_mut(index) {
                     member.lacp = LacpDirections { collecting, distributing };
                 }
-                self.pass_team(at, now, effects);
+                self.pass_team(index, now, effects);
             }
             LacpAction::Send { member, frame } => effects.frames.push((PortId(member.0), frame)),
             LacpAction::Churn { member, side, is_churning } => {
@@ -364,8 +365,8 @@ impl TeamEntry {
 
 fn spec(plan: &TeamPlan, members: &[Member]) -> TeamSpec {
     let id_of = |name: &Option<Name>| {
-        let named = members.iter().find(|member| Some(member.name()) == name.as_ref());
-        named.map(Member::id)
+        let named_member = members.iter().find(|member| Some(member.name()) == name.as_ref());
+        named_member.map(Member::id)
     };
     TeamSpec {
         id: TeamId(plan.id.0),

@@ -84,10 +84,10 @@ impl Bench {
 
     pub(crate) fn try_apply(&mut self, config: &HostConfig) -> Result<(), String> {
         validate(config).unwrap();
-        let wanted = required_ports(config);
-        self.shared.change_ids(|ids| ids.assign(config, &wanted));
+        let required = required_ports(config);
+        self.shared.change_ids(|ids| ids.assign(config, &required));
         self.shared.publish_tables(config).map_err(|error| error.message)?;
-        for (key, spec) in &wanted {
+        for (key, spec) in &required {
             if self.shared.ports.find(key).is_none() {
                 let id = self.shared.ids().port(key).unwrap();
                 let port = Arc::new(Port::new(key.clone(), id, spec.clone()));
@@ -98,7 +98,7 @@ impl Bench {
             }
         }
         for port in self.shared.ports.all() {
-            if !wanted.contains_key(&port.key) {
+            if !required.contains_key(&port.key) {
                 self.shared.ports.remove(&port.key);
                 Devices::close(&port);
             }
@@ -106,7 +106,7 @@ impl Bench {
         self.shared.publish_tables(config).map_err(|error| error.message)?;
         let desired = StoredState { config: config.clone(), ..StoredState::default() };
         self.shared.set_desired(desired);
-        self.shared.change_ids(|ids| ids.release(config, &wanted));
+        self.shared.change_ids(|ids| ids.release(config, &required));
         self.settle();
         Ok(())
     }
@@ -116,9 +116,9 @@ impl Bench {
         self.settle_woken(&BTreeSet::new());
     }
 
-    pub(crate) fn settle_woken(&mut self, woke: &BTreeSet<PortId>) {
+    pub(crate) fn settle_woken(&mut self, readable: &BTreeSet<PortId>) {
         for _ in 0..50 {
-            let due = self.poll(woke);
+            let due = self.poll(readable);
             let jobs: Vec<Job> = self.jobs.try_iter().collect();
             let is_idle = jobs.is_empty() && due.is_none_or(|due| due > self.now);
             jobs.into_iter().for_each(|job| job.run(&self.shared));
@@ -130,8 +130,8 @@ impl Bench {
     }
 
     /// Executes one turn, and returns the deadline of the next.
-    pub(crate) fn poll(&mut self, woke: &BTreeSet<PortId>) -> Option<Time> {
-        match self.driver.poll(woke) {
+    pub(crate) fn poll(&mut self, readable: &BTreeSet<PortId>) -> Option<Time> {
+        match self.driver.poll(readable) {
             PollResult::Until(due) => due,
             PollResult::Stop => panic!("nobody asked it to stop"),
         }
@@ -162,7 +162,7 @@ impl Bench {
         self.settle();
     }
 
-    pub(crate) fn up(&mut self, device: &str) {
+    pub(crate) fn link_up(&mut self, device: &str) {
         self.link(device, LINK);
     }
 
@@ -199,18 +199,19 @@ impl Bench {
         let team = &topology.teams[0];
         let names = self.devices_by_port();
         let nics = topology.ports.iter().filter(|port| port.spec.id != team.port);
-        let mut ways = BTreeSet::new();
+        let mut uplinks = BTreeSet::new();
         for nic in nics {
             let origin = team.distribution.ingress_context(nic.spec.id);
             for flow in 0..64 {
                 let key = team.distribution.key(&udp(nic.spec.mac.unwrap(), flow), origin);
                 let Some(choice) = team.distribution.choose(&key) else { continue };
                 let member = team.distribution.member(choice.member).unwrap();
-                let port = team.members.iter().find(|of| of.id == member).unwrap().port;
-                ways.insert(names[&port].clone());
+                let port =
+                    team.members.iter().find(|team_member| team_member.id == member).unwrap().port;
+                uplinks.insert(names[&port].clone());
             }
         }
-        ways
+        uplinks
     }
 
     fn devices_by_port(&self) -> BTreeMap<PortId, String> {
@@ -223,8 +224,8 @@ impl Bench {
     }
 
     pub(crate) fn events(&self, id: u32) -> Vec<Event> {
-        let all = self.shared.events.page(0, usize::MAX, &EventFilter::default()).events;
-        all.into_iter().filter(|event| event.id == id).collect()
+        let events = self.shared.events.page(0, usize::MAX, &EventFilter::default()).events;
+        events.into_iter().filter(|event| event.id == id).collect()
     }
 }
 

@@ -37,9 +37,9 @@ fn a_lost_link_moves_traffic_and_its_return_moves_it_back() {
         assert_eq!(bench.uplink_ports(), set(&[]));
         assert_eq!(bench.team().condition.health, Health::Down);
         assert_eq!(bench.events(4105).len(), 1);
-        bench.up("a");
+        bench.link_up("a");
         assert_eq!((bench.uplink_ports(), bench.states()), (set(&["a"]), vec![Active, Failed]));
-        bench.up("b");
+        bench.link_up("b");
         assert_eq!(bench.uplink_ports(), set(&["a", "b"]), "{keys}");
         assert_eq!(bench.team().condition.health, Health::Up);
     }
@@ -62,29 +62,29 @@ fn addresses_are_announced_where_they_are_now_with_their_vlans() {
     let web = bench.shared.ids().port(&PortKey::Nic("web".parse().unwrap())).unwrap();
     let learned = MacAddr::new([2, 0, 0, 0, 0, 0x77]);
     let vlan = VlanId::new(7);
-    let known = |mac, vlan| AddressView { mac, vlan, port: web, fixed: false, age: None };
-    let own = MacAddr::new([2, 0, 0, 0, 0, 1]);
-    bench.plane.set_addresses(vec![known(own, None), known(learned, vlan)]);
-    let place = |bench: &Bench| {
+    let view = |mac, vlan| AddressView { mac, vlan, port: web, fixed: false, age: None };
+    let own_address = MacAddr::new([2, 0, 0, 0, 0, 1]);
+    bench.plane.set_addresses(vec![view(own_address, None), view(learned, vlan)]);
+    let active_member = |bench: &Bench| {
         let members = bench.team().members;
         members.iter().position(|member| member.nics > 0 && member.state == Active).unwrap()
     };
-    assert!(place(&bench) < 2);
+    assert!(active_member(&bench) < 2);
     for device in ["a", "b"] {
         bench.members.take_sent(device);
     }
     bench.down("a");
     bench.down("b");
-    bench.up("b");
+    bench.link_up("b");
     let expected = [
-        Announcement::reverse_arp(own, None).bytes().to_vec(),
+        Announcement::reverse_arp(own_address, None).bytes().to_vec(),
         Announcement::reverse_arp(learned, vlan.map(VlanTag::for_vlan)).bytes().to_vec(),
     ];
     assert_eq!(bench.members.take_sent("b")[..2], expected);
     assert!(bench.members.take_sent("a").is_empty() || bench.events(4107).len() == 2);
     // Announcements by a device whose buffer is full are sent later.
     bench.members.fill("a", true);
-    bench.up("a");
+    bench.link_up("a");
     bench.down("b");
     assert!(bench.members.take_sent("a").is_empty());
     bench.members.fill("a", false);
@@ -103,17 +103,17 @@ fn what_moves_to_a_member_that_comes_is_announced_there() {
         let port = ids.port(&PortKey::Nic(name.parse().unwrap())).unwrap();
         (port, MacAddr::new([2, 0, 0, 0, 0, number]))
     });
-    let known =
+    let views =
         nics.map(|(port, mac)| AddressView { mac, vlan: None, port, fixed: true, age: None });
-    bench.plane.set_addresses(known.to_vec());
+    bench.plane.set_addresses(views.to_vec());
     bench.apply(&with_team(&["b", "a"], INDEPENDENT));
     let members = bench.team().members;
     assert_eq!(members.iter().map(|member| member.nics).collect::<Vec<_>>(), [1, 1]);
     let announced = nics.map(|(_, mac)| Announcement::reverse_arp(mac, None).bytes().to_vec());
     bench.pass(20 * MS);
-    let sent = bench.members.take_sent("a");
-    assert_eq!(sent.len(), 1);
-    assert!(announced.contains(&sent[0]), "{sent:?}");
+    let sent_frames = bench.members.take_sent("a");
+    assert_eq!(sent_frames.len(), 1);
+    assert!(announced.contains(&sent_frames[0]), "{sent_frames:?}");
 }
 
 /// The number of announcements is bounded however many addresses a guest has, and they are sent in
@@ -132,7 +132,7 @@ fn many_addresses_are_announced_in_portions() {
     bench.plane.set_addresses((0..10_000).map(view).collect());
     bench.down("a");
     bench.members.take_sent("a");
-    bench.up("a");
+    bench.link_up("a");
     let first = bench.members.take_sent("a").len();
     assert!((1..=64).contains(&first), "{first}");
     bench.pass(Duration::from_secs(10));
@@ -164,10 +164,10 @@ fn a_standby_takes_over_and_is_released() {
     assert!(bench.reasons()[1].contains("standby"), "{:?}", bench.reasons());
     bench.down("a");
     assert_eq!((bench.uplink_ports(), bench.states()), (set(&["b"]), vec![Failed, Active]));
-    let took = &bench.events(4108)[0].fields;
-    assert_eq!((took["standby"].as_str(), took["failed"].as_str()), ("b", "a"));
+    let fields = &bench.events(4108)[0].fields;
+    assert_eq!((fields["standby"].as_str(), fields["failed"].as_str()), ("b", "a"));
     assert_eq!(bench.events(4110).last().unwrap().fields["to"], "b");
-    bench.up("a");
+    bench.link_up("a");
     assert_eq!(bench.uplink_ports(), set(&["a"]));
     assert_eq!((bench.events(4109).len(), bench.events(4111).len()), (1, 1));
 }
@@ -191,10 +191,10 @@ fn mode_algorithm_and_members_change_live() {
     bench.apply(&config);
     assert_eq!(bench.team().mtu, 1380);
     // An uplink of the team becomes the uplink of the switch, and a member again.
-    let mut alone = config.clone();
-    alone.teams.clear();
-    alone.switches[0].uplink = Some("b".parse().unwrap());
-    bench.apply(&alone);
+    let mut without_team = config.clone();
+    without_team.teams.clear();
+    without_team.switches[0].uplink = Some("b".parse().unwrap());
+    bench.apply(&without_team);
     assert!(bench.plane.topology().teams.is_empty());
     assert_eq!(bench.fakes.port_of("b"), ports[1]);
     assert_eq!(bench.members.open_sockets("b"), 0);
@@ -221,8 +221,8 @@ fn a_refused_publication_leaves_the_team_as_it_is() {
     let mut bench = Bench::new(&with_team(&["a", "b"], STATIC));
     let before = bench.team();
     bench.plane.fail_publish(0);
-    let refused = bench.try_apply(&with_team(&["a", "b"], INDEPENDENT)).unwrap_err();
-    assert!(refused.contains("the switch rejected its forwarding tables"), "{refused}");
+    let error = bench.try_apply(&with_team(&["a", "b"], INDEPENDENT)).unwrap_err();
+    assert!(error.contains("the switch rejected its forwarding tables"), "{error}");
     bench.settle();
     assert_eq!(bench.team(), before);
     bench.down("a");
@@ -304,19 +304,21 @@ fn rates_and_shares_are_those_of_the_last_second() {
     };
     count(&bench, [9_000_000, 5]);
     bench.pass(Duration::from_secs(1));
-    let shown = |bench: &Bench| {
-        let of = bench.team().members;
-        [0, 1].map(|at| (of[at].tx_bps, of[at].rx_bps, of[at].tx_share_ppm))
+    let rates = |bench: &Bench| {
+        let members = bench.team().members;
+        [0, 1].map(|index| {
+            (members[index].tx_bps, members[index].rx_bps, members[index].tx_share_ppm)
+        })
     };
-    assert_eq!(shown(&bench), [(0, 0, 0); 2], "the first look says nothing");
+    assert_eq!(rates(&bench), [(0, 0, 0); 2], "the first look says nothing");
     count(&bench, [9_750_000, 250_005]);
     bench.pass(Duration::from_secs(1));
-    assert_eq!(shown(&bench), [(6_000_000, 600_000, 750_000), (2_000_000, 200_000, 250_000)]);
+    assert_eq!(rates(&bench), [(6_000_000, 600_000, 750_000), (2_000_000, 200_000, 250_000)]);
     assert_eq!(bench.team().members[0].counters.tx_bytes, 9_750_000);
     assert_eq!(bench.team().members[0].flows_share_ppm, 500_000);
     assert_eq!(bench.team().speed_mbps, 20_000);
     bench.pass(Duration::from_secs(1));
-    assert_eq!(shown(&bench), [(0, 0, 0); 2]);
+    assert_eq!(rates(&bench), [(0, 0, 0); 2]);
     let slow = LinkSpeed { mbps: None, full_duplex: None };
     bench.link("a", LinkProperties { up: true, speed: slow });
     assert_eq!((bench.team().speed_mbps, bench.team().members[0].speed_mbps), (10_000, None));
@@ -358,9 +360,9 @@ fn a_dynamic_team_moves_flows_by_their_loads() {
     let moved = moved.count();
     assert!(moved > busy.len() / 4 && moved < busy.len(), "{moved} of {}", busy.len());
     // Without loads, the distribution does not change.
-    let settled = bench.plane.distributions_set();
+    let distributions_before = bench.plane.distributions_set();
     bench.pass(Duration::from_secs(3));
-    assert_eq!(bench.plane.distributions_set(), settled);
+    assert_eq!(bench.plane.distributions_set(), distributions_before);
 }
 
 #[test]
@@ -368,7 +370,7 @@ fn events_that_a_flapping_link_causes_are_bounded() {
     let mut bench = Bench::new(&with_team(&["a", "b"], STATIC));
     for _ in 0..300 {
         bench.down("a");
-        bench.up("a");
+        bench.link_up("a");
     }
     let events = bench.events(4106).len() + bench.events(4107).len();
     assert!(events < 60, "{events}");

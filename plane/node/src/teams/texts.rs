@@ -14,7 +14,7 @@ pub(super) fn draft(kind: EventKind, team: &Name, text: impl Into<String>) -> Dr
 /// Returns the event that one end of a link has been out of sync for too long, or is in sync again
 /// (IEEE 802.1AX churn detection).
 pub(crate) fn churn(team: &Name, member: &str, side: ChurnSide, is_churning: bool) -> Draft {
-    let (end, word) = match side {
+    let (end, side_name) = match side {
         ChurnSide::Actor => ("This host", "actor"),
         ChurnSide::Partner => ("The LACP partner", "partner"),
     };
@@ -28,7 +28,7 @@ pub(crate) fn churn(team: &Name, member: &str, side: ChurnSide, is_churning: boo
         let text = format!("{end} is in sync by LACP on the link of {member} again.");
         draft(EventKind::LacpInSync, team, text)
     };
-    draft.with("member", member).with("side", word)
+    draft.with("member", member).with("side", side_name)
 }
 
 /// Returns the event that a member's link is looped to this host, or that the loop has ended.
@@ -52,8 +52,8 @@ pub(crate) fn loopback(team: &Name, member: &str, port: Option<u16>) -> Draft {
 
 /// Returns the event that a member's partner has changed: another system, or other settings of the
 /// same one.
-pub(crate) fn partner_changed(team: &Name, member: &str, news: &PartnerChange) -> Draft {
-    let PartnerChange { from, to, changes, .. } = news;
+pub(crate) fn partner_changed(team: &Name, member: &str, change: &PartnerChange) -> Draft {
+    let PartnerChange { from, to, changes, .. } = change;
     let text = if from.system == to.system {
         let partner = format!("The LACP partner {} on the link of {member}", to.system);
         let differences = differences(from, to);

@@ -30,9 +30,9 @@ impl TeamThreads {
         let mut driver = TeamDriver::new(shared.clone(), retry_first, jobs);
         let mut threads = Self { shared: shared.clone(), running: Vec::new() };
         threads.spawn("suimon-team", move || {
-            let mut woke = BTreeSet::new();
-            while let PollResult::Until(due) = driver.poll(&woke) {
-                woke = driver.wait(due);
+            let mut readable = BTreeSet::new();
+            while let PollResult::Until(due) = driver.poll(&readable) {
+                readable = driver.wait(due);
             }
         })?;
         let worker = shared.clone();

@@ -29,7 +29,7 @@ pub(crate) struct Faults {
 pub(crate) struct FakeCluster {
     world: Arc<Mutex<World>>,
     faults: Arc<Mutex<Faults>>,
-    answered: Arc<Mutex<Option<Instant>>>,
+    last_answer: Arc<Mutex<Option<Instant>>>,
     /// Number of failed lease requests.
     without_lease: Arc<AtomicUsize>,
 }
@@ -57,7 +57,7 @@ struct Watched {
 
 impl FakeCluster {
     /// Returns another client of the same store.
-    pub(crate) fn other(&self) -> Self {
+    pub(crate) fn new_client(&self) -> Self {
         Self { world: Arc::clone(&self.world), ..Self::default() }
     }
 
@@ -112,20 +112,21 @@ impl FakeCluster {
         lock(&self.world).files.clone()
     }
 
-    fn ask(&self) -> Result<(), ClusterStoreError> {
+    fn check_reachable(&self) -> Result<(), ClusterStoreError> {
         if lock(&self.faults).is_unreachable {
             std::thread::sleep(Duration::from_millis(20));
             let detail = "nobody answers".to_owned();
             return Err(ClusterStoreError { kind: Kind::Unreachable, detail });
         }
-        *lock(&self.answered) = Some(Instant::now());
+        *lock(&self.last_answer) = Some(Instant::now());
         Ok(())
     }
 }
 
 impl ClusterStores for FakeCluster {
     fn connect(&self, _config: &ClusterConfig) -> Result<Arc<dyn ClusterKvStore>, ApiError> {
-        self.ask().map_err(|error| ApiError::new(ErrorCode::HostError, error.to_string()))?;
+        self.check_reachable()
+            .map_err(|error| ApiError::new(ErrorCode::HostError, error.to_string()))?;
         Ok(Arc::new(self.clone()))
     }
 }
@@ -134,44 +135,47 @@ impl World {
     fn holds(&self, condition: &ClusterCondition) -> bool {
         match condition {
             ClusterCondition::Absent(key) => !self.entries.contains_key(key),
-            ClusterCondition::Created(key, at) => {
-                self.entries.get(key).is_some_and(|(entry, _)| entry.created == *at)
+            ClusterCondition::Created(key, created) => {
+                self.entries.get(key).is_some_and(|(entry, _)| entry.created == *created)
             }
-            ClusterCondition::Unmodified(key, at) => {
-                self.entries.get(key).is_some_and(|(entry, _)| entry.modified == *at)
+            ClusterCondition::Unmodified(key, modified) => {
+                self.entries.get(key).is_some_and(|(entry, _)| entry.modified == *modified)
             }
         }
     }
 
     fn make(&mut self, changes: &[ClusterChange]) -> u64 {
         self.revision += 1;
-        let at = self.revision;
-        let mut told = Vec::new();
+        let revision = self.revision;
+        let mut notifications = Vec::new();
         let is_removed = |(removed, _): &mut (String, String)| {
             changes
                 .iter()
                 .any(|change| matches!(change, ClusterChange::Remove(key) if key == removed))
         };
-        let late = self.late_write.take_if(is_removed);
-        let written = late.as_ref().and_then(|(_, key)| self.entries.get(key).cloned());
+        let late_removal = self.late_write.take_if(is_removed);
+        let written = late_removal.as_ref().and_then(|(_, key)| self.entries.get(key).cloned());
         for change in changes {
             match change {
                 ClusterChange::Put(key, value, lease) => {
-                    let created = self.entries.get(key).map_or(at, |(entry, _)| entry.created);
+                    let created =
+                        self.entries.get(key).map_or(revision, |(entry, _)| entry.created);
                     let (key, value) = (key.clone(), value.clone());
-                    let entry = ClusterEntry { key: key.clone(), value, created, modified: at };
-                    self.entries.insert(key.clone(), (entry.clone(), lease.map(|of| of.0)));
-                    told.push((key, Some(entry)));
+                    let entry =
+                        ClusterEntry { key: key.clone(), value, created, modified: revision };
+                    self.entries
+                        .insert(key.clone(), (entry.clone(), lease.map(|lease_id| lease_id.0)));
+                    notifications.push((key, Some(entry)));
                 }
                 ClusterChange::Remove(key) => {
                     if self.entries.remove(key).is_some() {
-                        told.push((key.clone(), None));
+                        notifications.push((key.clone(), None));
                     }
                 }
             }
         }
-        if let (Some((removed, key)), Some(entry)) = (late, written) {
-            told.retain(|(told, _)| *told != removed);
+        if let (Some((removed, key)), Some(entry)) = (late_removal, written) {
+            notifications.retain(|(removed_key, _)| *removed_key != removed);
             self.entries.insert(key, entry);
         }
         for Watched { prefix, observer, faults, is_behind } in self.watches.values_mut() {
@@ -179,18 +183,18 @@ impl World {
                 *is_behind = true;
                 continue;
             }
-            let of_it = told.iter().filter(|(key, _)| key.starts_with(prefix.as_str()));
-            let of_it: Vec<_> = of_it.cloned().collect();
-            if !of_it.is_empty() {
-                observer.changed(at, of_it);
+            let changed = notifications.iter().filter(|(key, _)| key.starts_with(prefix.as_str()));
+            let changed: Vec<_> = changed.cloned().collect();
+            if !changed.is_empty() {
+                observer.changed(revision, changed);
             }
         }
-        at
+        revision
     }
 
     fn view(&self, prefix: &str) -> ClusterView {
-        let of_it = self.entries.iter().filter(|(key, _)| key.starts_with(prefix));
-        let entries = of_it.map(|(_, (entry, _))| entry.clone()).collect();
+        let entries = self.entries.iter().filter(|(key, _)| key.starts_with(prefix));
+        let entries = entries.map(|(_, (entry, _))| entry.clone()).collect();
         ClusterView { revision: self.revision, entries }
     }
 
@@ -208,7 +212,7 @@ impl World {
 
 impl ClusterKvStore for FakeCluster {
     fn read(&self, prefix: &str) -> Result<ClusterView, ClusterStoreError> {
-        self.ask()?;
+        self.check_reachable()?;
         Ok(lock(&self.world).view(prefix))
     }
 
@@ -217,14 +221,14 @@ impl ClusterKvStore for FakeCluster {
         conditions: &[ClusterCondition],
         changes: &[ClusterChange],
     ) -> Result<ClusterCommit, ClusterStoreError> {
-        self.ask()?;
+        self.check_reachable()?;
         if changes.len().max(conditions.len()) > self.changes_max() {
             let detail = "too many operations in a transaction".to_owned();
             return Err(ClusterStoreError { kind: Kind::Refused, detail });
         }
         let mut world = lock(&self.world);
-        let is_made = conditions.iter().all(|condition| world.holds(condition));
-        let revision = is_made.then(|| world.make(changes));
+        let holds = conditions.iter().all(|condition| world.holds(condition));
+        let revision = holds.then(|| world.make(changes));
         drop(world);
         if lock(&self.faults).loses_answers {
             let detail = "the answer was lost".to_owned();
@@ -242,7 +246,7 @@ impl ClusterKvStore for FakeCluster {
         prefix: &str,
         observer: Arc<dyn ClusterObserver>,
     ) -> Result<Box<dyn ClusterWatch>, ClusterStoreError> {
-        self.ask()?;
+        self.check_reachable()?;
         let mut world = lock(&self.world);
         observer.snapshot(world.view(prefix));
         world.next_watch += 1;
@@ -254,7 +258,7 @@ impl ClusterKvStore for FakeCluster {
     }
 
     fn lease(&self, span: Duration) -> Result<Box<dyn ClusterLease>, ClusterStoreError> {
-        self.ask().inspect_err(|_| {
+        self.check_reachable().inspect_err(|_| {
             self.without_lease.fetch_add(1, Relaxed);
         })?;
         let mut world = lock(&self.world);
@@ -267,7 +271,7 @@ impl ClusterKvStore for FakeCluster {
         if !lock(&self.faults).is_unreachable {
             return Some(Duration::ZERO);
         }
-        lock(&self.answered).map(|at| at.elapsed())
+        lock(&self.last_answer).map(|answered_at| answered_at.elapsed())
     }
 }
 
@@ -305,15 +309,15 @@ impl Drop for Lease {
     fn drop(&mut self) {
         let mut world = lock(&self.world);
         let is_its = |lease: &Option<i64>| *lease == Some(self.id);
-        let of_it = world.entries.iter().filter(|(_, (_, lease))| is_its(lease));
+        let entries = world.entries.iter().filter(|(_, (_, lease))| is_its(lease));
         let changes: Vec<ClusterChange> =
-            of_it.map(|(key, _)| ClusterChange::Remove(key.clone())).collect();
+            entries.map(|(key, _)| ClusterChange::Remove(key.clone())).collect();
         if !changes.is_empty() {
             world.make(&changes);
         }
     }
 }
 
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -56,7 +56,7 @@ impl BoundSockets {
     pub(crate) fn bind(&self, path: &Path) -> Result<(), DeviceError> {
         match self.lock().insert(path.to_owned()) {
             true => Ok(()),
-            false => Err(refused(DeviceErrorKind::Busy)),
+            false => Err(device_error(DeviceErrorKind::Busy)),
         }
     }
 
@@ -131,8 +131,8 @@ struct Opened {
 }
 
 impl FakeDevices {
-    pub(crate) fn on_host(left: HostState) -> Self {
-        Self { left: Arc::new(Mutex::new(left)), ..Self::default() }
+    pub(crate) fn on_host(state: HostState) -> Self {
+        Self { left: Arc::new(Mutex::new(state)), ..Self::default() }
     }
 
     /// Returns the sockets of its NICs, which disks of the same process can share.
@@ -244,8 +244,10 @@ impl FakeDevices {
     pub(crate) fn set_link(&self, device: &str, link: LinkProperties) {
         let mut inner = self.lock();
         inner.links.insert(device.to_owned(), link);
-        let told = inner.open.iter().find(|(claim, _)| is_device(claim, device));
-        let Some((port, observer)) = told.map(|(_, of)| (of.port, of.observer.clone())) else {
+        let device_entry = inner.open.iter().find(|(claim, _)| is_device(claim, device));
+        let Some((port, observer)) =
+            device_entry.map(|(_, opened)| (opened.port, opened.observer.clone()))
+        else {
             return;
         };
         drop(inner);
@@ -269,7 +271,7 @@ impl FakeDevices {
     /// Returns the port of an open device.
     pub(crate) fn port_of(&self, device: &str) -> Option<PortId> {
         let inner = self.lock();
-        inner.open.iter().find(|(claim, _)| is_device(claim, device)).map(|(_, of)| of.port)
+        inner.open.iter().find(|(claim, _)| is_device(claim, device)).map(|(_, opened)| opened.port)
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -281,7 +283,7 @@ impl Inner {
     fn count_call(&mut self) -> Result<(), DeviceError> {
         let call = self.calls;
         self.calls += 1;
-        if self.fail_at == Some(call) { Err(refused(DeviceErrorKind::Host)) } else { Ok(()) }
+        if self.fail_at == Some(call) { Err(device_error(DeviceErrorKind::Host)) } else { Ok(()) }
     }
 
     fn check(&self, spec: &PortDeviceSpec) -> Result<(), DeviceError> {
@@ -291,10 +293,10 @@ impl Inner {
             ExclusiveResource::Socket(_) | ExclusiveResource::File(_) => false,
         };
         if is_missing {
-            return Err(refused(DeviceErrorKind::Missing));
+            return Err(device_error(DeviceErrorKind::Missing));
         }
         if self.open.contains_key(&claim) {
-            return Err(refused(DeviceErrorKind::Busy));
+            return Err(device_error(DeviceErrorKind::Busy));
         }
         Ok(())
     }
@@ -313,7 +315,7 @@ pub(crate) fn mac_of(device: &str) -> MacAddr {
     MacAddr::new([0x00, 0x1b, 0x21, a, b, c])
 }
 
-pub(crate) fn refused(kind: DeviceErrorKind) -> DeviceError {
+pub(crate) fn device_error(kind: DeviceErrorKind) -> DeviceError {
     DeviceError { kind, field: "device", detail: format!("refused: {kind:?}") }
 }
 
@@ -365,8 +367,8 @@ impl DeviceFactory for FakeDevices {
     fn device_index(&self, spec: &PortDeviceSpec) -> Option<u32> {
         let PortDeviceSpec::Uplink(uplink) = spec else { return None };
         let inner = self.lock();
-        let is_there = !inner.missing.contains(&uplink.device);
-        is_there.then(|| inner.indices.get(&uplink.device).copied().unwrap_or(1))
+        let exists = !inner.missing.contains(&uplink.device);
+        exists.then(|| inner.indices.get(&uplink.device).copied().unwrap_or(1))
     }
 
     fn hardware_features(
@@ -387,11 +389,11 @@ impl DeviceFactory for FakeDevices {
             !self.lock().open.contains_key(&ExclusiveResource::Device(tap.clone())),
             "{tap:?} is open"
         );
-        let mut left = self.left();
-        if left.taps.get(&tap) == Some(&false) {
+        let mut host_state = self.left();
+        if host_state.taps.get(&tap) == Some(&false) {
             return Ok(false);
         }
-        left.taps.remove(&tap);
+        host_state.taps.remove(&tap);
         Ok(true)
     }
 }
@@ -401,16 +403,18 @@ impl SocketFiles for FakeDevices {
         self.left().sockets.get(path).copied()
     }
 
-    fn remove_stale(&self, left: &StaleSocket) -> io::Result<bool> {
-        let is_open = self.lock().open.contains_key(&ExclusiveResource::Socket(left.path.clone()));
-        assert!(!is_open, "{left:?} is open");
+    fn remove_stale(&self, socket: &StaleSocket) -> io::Result<bool> {
+        let is_open =
+            self.lock().open.contains_key(&ExclusiveResource::Socket(socket.path.clone()));
+        assert!(!is_open, "{socket:?} is open");
         let mut host = self.left();
-        let found = host.sockets.get(&left.path).copied();
-        let is_it = found.is_some() && (left.identity.is_none() || left.identity == found);
-        if is_it {
-            host.sockets.remove(&left.path);
+        let identity = host.sockets.get(&socket.path).copied();
+        let is_same =
+            identity.is_some() && (socket.identity.is_none() || socket.identity == identity);
+        if is_same {
+            host.sockets.remove(&socket.path);
         }
-        Ok(is_it)
+        Ok(is_same)
     }
 }
 
@@ -424,7 +428,10 @@ impl PortDevice for FakeDevice {
     fn status(&self) -> DeviceStatus {
         let inner = self.host.lock();
         let opened = inner.open.get(&self.claim);
-        let asks = matches!(opened, Some(Opened { spec: PortDeviceSpec::Tap(tap), .. }) if tap.kernel_path);
+        let has_kernel_path = matches!(
+            opened,
+            Some(Opened { spec: PortDeviceSpec::Tap(tap), .. }) if tap.kernel_path
+        );
         let uplink = match opened {
             Some(Opened { spec: PortDeviceSpec::Uplink(uplink), .. }) => {
                 Some(uplink.device.as_str())
@@ -451,7 +458,7 @@ impl PortDevice for FakeDevice {
             mtu: 1400,
             ingress: Offloads::TCP,
             egress: Offloads::TCP,
-            kernel_path: asks.then_some(KernelPathState::Ready),
+            kernel_path: has_kernel_path.then_some(KernelPathState::Ready),
             ..DeviceStatus::default()
         }
     }
@@ -494,9 +501,9 @@ impl Drop for FakeDevice {
         drop(inner);
         if let Some((identity, path)) = &self.socket {
             self.host.bound.release(path);
-            let mut left = self.host.left();
-            if left.sockets.get(path) == Some(identity) {
-                left.sockets.remove(path);
+            let mut host_state = self.host.left();
+            if host_state.sockets.get(path) == Some(identity) {
+                host_state.sockets.remove(path);
             }
         }
     }

@@ -40,9 +40,9 @@ impl FakePeerNodes {
     /// becomes the result.
     pub(crate) fn intercept(
         &self,
-        in_the_way: impl Fn(&str, &str) -> Option<PeerError> + Send + Sync + 'static,
+        intercept: impl Fn(&str, &str) -> Option<PeerError> + Send + Sync + 'static,
     ) {
-        self.lock().in_the_way = Some(Arc::new(in_the_way));
+        self.lock().in_the_way = Some(Arc::new(intercept));
     }
 
     fn lock(&self) -> MutexGuard<'_, Reached> {
@@ -68,8 +68,8 @@ struct FakePeerNode {
 
 impl FakePeerNode {
     fn reach(&self, call: &str) -> Result<Arc<Node>, PeerError> {
-        let in_the_way = self.reached.lock().in_the_way.clone();
-        if let Some(error) = in_the_way.and_then(|asked| asked(&self.address, call)) {
+        let intercept = self.reached.lock().in_the_way.clone();
+        if let Some(error) = intercept.and_then(|check_call| check_call(&self.address, call)) {
             return Err(error);
         }
         let node = self.reached.lock().nodes.get(&self.address).and_then(Weak::upgrade);
@@ -106,40 +106,40 @@ impl PeerNode for FakePeerNode {
     }
 
     fn arrival(&self, id: &str) -> Result<IncomingMigration, PeerError> {
-        self.reach("arrival")?.arrival(id).map_err(refused)
+        self.reach("arrival")?.arrival(id).map_err(peer_error)
     }
 
     fn line(&self, id: &str, line: &PeerStream) -> Result<OwnedFd, PeerError> {
-        self.reach("line")?.arrival_line(id, line).map_err(refused)
+        self.reach("line")?.arrival_line(id, line).map_err(peer_error)
     }
 
     fn activate_arrival(&self, id: &str) -> Result<IncomingMigration, PeerError> {
-        let answer = self.reach("activate_arrival")?.activate_arrival(id).map_err(refused);
+        let answer = self.reach("activate_arrival")?.activate_arrival(id).map_err(peer_error);
         // A response can be lost although the request was executed.
         self.reach("activate_arrival answer")?;
         answer
     }
 
     fn abandon_arrival(&self, id: &str) -> Result<IncomingMigration, PeerError> {
-        self.reach("abandon_arrival")?.abandon_arrival(id).map_err(refused)
+        self.reach("abandon_arrival")?.abandon_arrival(id).map_err(peer_error)
     }
 
     fn check_drain(&self, request: &DrainRequest) -> Result<DrainPlan, PeerError> {
         let node = self.reach("check_drain")?;
-        node.check_drain(&node.host_status().name, request).map_err(refused)
+        node.check_drain(&node.host_status().name, request).map_err(peer_error)
     }
 
     fn drain(&self, request: &DrainRequest) -> Result<Operation, PeerError> {
         let node = self.reach("drain")?;
-        node.drain(&node.host_status().name, request.clone()).map_err(refused)
+        node.drain(&node.host_status().name, request.clone()).map_err(peer_error)
     }
 
     fn undrain(&self) -> Result<(), PeerError> {
         let node = self.reach("undrain")?;
-        node.undrain(&node.host_status().name).map_err(refused)
+        node.undrain(&node.host_status().name).map_err(peer_error)
     }
 }
 
-fn refused(error: ApiError) -> PeerError {
+fn peer_error(error: ApiError) -> PeerError {
     PeerError::Rejected(vec![error])
 }

@@ -10,7 +10,7 @@ use suimon_ports::{
 };
 
 use crate::teams::WakeEvent;
-use crate::testing::refused;
+use crate::testing::device_error;
 
 /// Control sockets of one host. Clones share the state.
 #[derive(Clone, Default)]
@@ -36,13 +36,13 @@ impl FakeMembers {
     }
 
     /// Calls `act` with the state of a device.
-    fn on<T>(&self, device: &str, act: impl FnOnce(&mut Line) -> T) -> T {
+    fn with_line<T>(&self, device: &str, act: impl FnOnce(&mut Line) -> T) -> T {
         act(self.lines().entry(device.to_owned()).or_default())
     }
 
     /// Delivers a frame to the sockets of a device.
     pub(crate) fn arrive(&self, device: &str, frame: &[u8]) {
-        self.on(device, |line| {
+        self.with_line(device, |line| {
             line.arrived.push_back(frame.to_vec());
             line.open.values().for_each(|wake| wake.wake());
         });
@@ -50,31 +50,31 @@ impl FakeMembers {
 
     /// Returns the frames sent on a device since the last call.
     pub(crate) fn take_sent(&self, device: &str) -> Vec<Vec<u8>> {
-        self.on(device, |line| std::mem::take(&mut line.sent))
+        self.with_line(device, |line| std::mem::take(&mut line.sent))
     }
 
     /// Returns the number of frames that have not been received yet.
     pub(crate) fn waiting(&self, device: &str) -> usize {
-        self.on(device, |line| line.arrived.len())
+        self.with_line(device, |line| line.arrived.len())
     }
 
     pub(crate) fn open_sockets(&self, device: &str) -> usize {
-        self.on(device, |line| line.open.len())
+        self.with_line(device, |line| line.open.len())
     }
 
     /// Sets whether sockets on a device cannot be opened.
     pub(crate) fn refuse(&self, device: &str, is_refused: bool) {
-        self.on(device, |line| line.is_refused = is_refused);
+        self.with_line(device, |line| line.is_refused = is_refused);
     }
 
     /// Sets whether the device's send queue is full.
     pub(crate) fn fill(&self, device: &str, is_full: bool) {
-        self.on(device, |line| line.is_full = is_full);
+        self.with_line(device, |line| line.is_full = is_full);
     }
 
     /// Simulates that the device was deleted and created again: its open sockets fail.
     pub(crate) fn replace_device(&self, device: &str) {
-        self.on(device, |line| {
+        self.with_line(device, |line| {
             line.disconnected = line.open.keys().copied().collect();
             line.open.values().for_each(|wake| wake.wake());
         });
@@ -84,9 +84,9 @@ impl FakeMembers {
 impl MemberDevices for FakeMembers {
     fn open_control(&self, device: &str) -> Result<Box<dyn ControlSocket>, DeviceError> {
         let wake = Arc::new(WakeEvent::new().unwrap());
-        let number = self.on(device, |line| {
+        let number = self.with_line(device, |line| {
             if line.is_refused {
-                return Err(refused(DeviceErrorKind::Denied));
+                return Err(device_error(DeviceErrorKind::Denied));
             }
             line.opened += 1;
             line.open.insert(line.opened, wake.clone());
@@ -96,7 +96,7 @@ impl MemberDevices for FakeMembers {
     }
 
     fn link(&self, _device: &str) -> Result<LinkProperties, DeviceError> {
-        Err(refused(DeviceErrorKind::Unsupported))
+        Err(device_error(DeviceErrorKind::Unsupported))
     }
 }
 
@@ -109,8 +109,9 @@ struct FakeSocket {
 
 impl FakeSocket {
     fn check(&self) -> Result<(), ControlError> {
-        let is_gone = self.host.on(&self.device, |line| line.disconnected.contains(&self.number));
-        if is_gone {
+        let is_disconnected =
+            self.host.with_line(&self.device, |line| line.disconnected.contains(&self.number));
+        if is_disconnected {
             Err(ControlError::DeviceMissing { device: self.device.clone() })
         } else {
             Ok(())
@@ -121,15 +122,15 @@ impl FakeSocket {
 impl ControlSocket for FakeSocket {
     fn receive(
         &mut self,
-        take: &mut dyn FnMut(ControlFrame<'_>),
+        handle_frame: &mut dyn FnMut(ControlFrame<'_>),
     ) -> Result<NextReceive, ControlError> {
         self.check()?;
-        let frames: Vec<Vec<u8>> = self.host.on(&self.device, |line| {
+        let frames: Vec<Vec<u8>> = self.host.with_line(&self.device, |line| {
             let number = line.arrived.len().min(CONTROL_FRAMES_PER_CALL_MAX);
             line.arrived.drain(..number).collect()
         });
         for frame in &frames {
-            take(ControlFrame { bytes: frame, wire_bytes: frame.len() });
+            handle_frame(ControlFrame { bytes: frame, wire_bytes: frame.len() });
         }
         if frames.len() == CONTROL_FRAMES_PER_CALL_MAX {
             return Ok(NextReceive::AfterPause);
@@ -140,7 +141,7 @@ impl ControlSocket for FakeSocket {
 
     fn send(&mut self, frame: &[u8]) -> Result<(), ControlError> {
         self.check()?;
-        self.host.on(&self.device, |line| {
+        self.host.with_line(&self.device, |line| {
             if line.is_full {
                 return Err(ControlError::Full { device: self.device.clone() });
             }
@@ -158,13 +159,13 @@ impl ControlSocket for FakeSocket {
     }
 
     fn reopen(&mut self) -> Result<(), DeviceError> {
-        Err(refused(DeviceErrorKind::Unsupported))
+        Err(device_error(DeviceErrorKind::Unsupported))
     }
 }
 
 impl Drop for FakeSocket {
     fn drop(&mut self) {
-        self.host.on(&self.device, |line| {
+        self.host.with_line(&self.device, |line| {
             line.open.remove(&self.number);
             line.disconnected.remove(&self.number);
         });

@@ -61,17 +61,18 @@ impl Inner {
 
     fn place(&mut self, placements: &[CpuAffinity]) {
         let mut missing = placements.to_vec();
-        for place in &mut self.workers {
-            *place = place.take().filter(|view| {
-                let wanted = missing.iter().position(|placement| *placement == view.placement);
-                wanted.map(|at| missing.remove(at)).is_some()
+        for slot in &mut self.workers {
+            *slot = slot.take().filter(|view| {
+                let placement_index =
+                    missing.iter().position(|placement| *placement == view.placement);
+                placement_index.map(|index| missing.remove(index)).is_some()
             });
         }
         for placement in &missing {
-            let at = self.workers.iter().position(Option::is_none);
-            let at = at.unwrap_or(self.workers.len());
-            self.workers.resize(self.workers.len().max(at + 1), None);
-            self.workers[at] = Some(worker(at, *placement));
+            let index = self.workers.iter().position(Option::is_none);
+            let index = index.unwrap_or(self.workers.len());
+            self.workers.resize(self.workers.len().max(index + 1), None);
+            self.workers[index] = Some(worker(index, *placement));
         }
         let astray: Vec<QueueId> = self.queues.values().map(|view| view.id).collect();
         for id in astray {
@@ -84,9 +85,9 @@ impl Inner {
 }
 
 /// Returns a worker with zero counters.
-fn worker(at: usize, placement: CpuAffinity) -> WorkerStatus {
+fn worker(index: usize, placement: CpuAffinity) -> WorkerStatus {
     WorkerStatus {
-        id: WorkerId(u16::try_from(at).unwrap()),
+        id: WorkerId(u16::try_from(index).unwrap()),
         placement,
         queues: 0,
         cpu_time: Duration::ZERO,
@@ -148,7 +149,7 @@ impl FakePlane {
 
     /// Advances the time by `span`, in which each queue demands this much working time. Queues
     /// share their worker's time in proportion if they demand more.
-    pub(crate) fn pass(&self, span: Duration, wanted: &BTreeMap<QueueId, Duration>) {
+    pub(crate) fn pass(&self, span: Duration, loads: &BTreeMap<QueueId, Duration>) {
         let mut inner = self.lock();
         if let Clock::At(now) = &mut inner.clock {
             *now = *now + span;
@@ -156,17 +157,17 @@ impl FakePlane {
         let ns = |span: Duration| u64::try_from(span.as_nanos()).unwrap();
         let Inner { workers, queues, .. } = &mut *inner;
         for worker in workers.iter_mut().flatten() {
-            let mut here: Vec<&mut QueueView> =
+            let mut views_here: Vec<&mut QueueView> =
                 queues.values_mut().filter(|view| view.worker == worker.id).collect();
-            let wants = |view: &QueueView| wanted.get(&view.id).copied().map_or(0, ns);
-            let whole: u64 = here.iter().map(|view| wants(view)).sum();
-            let given = whole.min(ns(span));
-            for view in &mut here {
-                let busy_ns = wants(view) * given / whole.max(1);
+            let load_of = |view: &QueueView| loads.get(&view.id).copied().map_or(0, ns);
+            let total: u64 = views_here.iter().map(|view| load_of(view)).sum();
+            let granted = total.min(ns(span));
+            for view in &mut views_here {
+                let busy_ns = load_of(view) * granted / total.max(1);
                 view.busy_ns += busy_ns;
                 view.frames += busy_ns / 1000;
             }
-            worker.working_ns += given;
+            worker.working_ns += granted;
         }
     }
 
@@ -286,8 +287,8 @@ impl SwitchPlane for FakePlane {
             return Err(TopologyError::Timeout(1));
         }
         inner.distributions_set += 1;
-        let of = inner.topology.teams.iter_mut().find(|of| of.port == team);
-        of.ok_or(TopologyError::NoSuchTeam(team))?.distribution = distribution.clone();
+        let team_entry = inner.topology.teams.iter_mut().find(|team_entry| team_entry.port == team);
+        team_entry.ok_or(TopologyError::NoSuchTeam(team))?.distribution = distribution.clone();
         Ok(())
     }
 
@@ -305,18 +306,18 @@ impl SwitchPlane for FakePlane {
         Ok(())
     }
 
-    fn move_queue(&self, id: QueueId, to: WorkerId) -> Result<(), MoveError> {
+    fn move_queue(&self, id: QueueId, worker: WorkerId) -> Result<(), MoveError> {
         let mut inner = self.lock();
-        if !inner.has(to) {
-            return Err(MoveError::NoSuchWorker(to));
+        if !inner.has(worker) {
+            return Err(MoveError::NoSuchWorker(worker));
         }
         if inner.refuse_moves {
             return Err(MoveError::NoSuchQueue(id));
         }
         let is_late = inner.late_moves;
         let view = inner.queues.get_mut(&id).ok_or(MoveError::NoSuchQueue(id))?;
-        view.moves += u64::from(view.worker != to);
-        view.worker = to;
+        view.moves += u64::from(view.worker != worker);
+        view.worker = worker;
         if is_late { Err(MoveError::Timeout) } else { Ok(()) }
     }
 
@@ -344,8 +345,8 @@ impl SwitchPlane for FakePlane {
         self.lock().addresses.clone()
     }
 
-    fn refresh_addresses(&self, heard: Vec<Learned>) {
-        self.lock().refreshed.extend(heard);
+    fn refresh_addresses(&self, learned: Vec<Learned>) {
+        self.lock().refreshed.extend(learned);
     }
 
     fn capture(&self, _port: PortId, _options: CaptureBufferLimits) -> Box<dyn FrameCapture> {

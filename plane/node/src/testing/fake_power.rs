@@ -38,12 +38,12 @@ impl FakePower {
                 })
                 .collect(),
         };
-        let words = |text: &str| text.split(' ').map(str::to_owned).collect();
+        let words_of = |text: &str| text.split(' ').map(str::to_owned).collect();
         let policy = |number| FrequencyPolicy {
             number,
             cpus: vec![number],
             driver: "acpi-cpufreq".to_owned(),
-            governors: words("conservative ondemand performance schedutil"),
+            governors: words_of("conservative ondemand performance schedutil"),
             governor: Some("ondemand".to_owned()),
             khz_range: Some((1_500_000, 3_400_000)),
             khz_min: Some(2_200_000),
@@ -73,9 +73,10 @@ impl FakePower {
         let cpu = world.machine.cpus.iter_mut().find(|cpu| cpu.number == number).unwrap();
         cpu.online = online;
         if online {
-            let mut back = Self::with_two_cpus().machine().policies.remove(usize::from(number));
-            back.governor = Some("schedutil".to_owned());
-            world.machine.policies.insert(usize::from(number), back);
+            let mut policy_state =
+                Self::with_two_cpus().machine().policies.remove(usize::from(number));
+            policy_state.governor = Some("schedutil".to_owned());
+            world.machine.policies.insert(usize::from(number), policy_state);
         } else {
             world.machine.policies.retain(|policy| policy.number != number);
         }
@@ -87,17 +88,30 @@ impl PowerWorld {
         let machine = &mut self.machine;
         match id {
             SettingId::Turbo(file) => {
-                let on = (value == "1") == (file == TurboFile::Boost);
-                machine.turbo = Some(Turbo { file, on });
+                let is_on = (value == "1") == (file == TurboFile::Boost);
+                machine.turbo = Some(Turbo { file, on: is_on });
             }
-            SettingId::Boost(of) => policy(machine, of).boost = Some(value == "1"),
-            SettingId::Governor(of) => policy(machine, of).governor = Some(value.to_owned()),
-            SettingId::Preference(of) => policy(machine, of).preference = Some(value.to_owned()),
-            SettingId::FrequencyMax(of) => policy(machine, of).khz_max = Some(nearest(value)),
-            SettingId::FrequencyMin(of) => policy(machine, of).khz_min = Some(nearest(value)),
+            SettingId::Boost(cpu_number) => policy(machine, cpu_number).boost = Some(value == "1"),
+            SettingId::Governor(cpu_number) => {
+                policy(machine, cpu_number).governor = Some(value.to_owned())
+            }
+            SettingId::Preference(cpu_number) => {
+                policy(machine, cpu_number).preference = Some(value.to_owned())
+            }
+            SettingId::FrequencyMax(cpu_number) => {
+                policy(machine, cpu_number).khz_max = Some(nearest(value))
+            }
+            SettingId::FrequencyMin(cpu_number) => {
+                policy(machine, cpu_number).khz_min = Some(nearest(value))
+            }
             SettingId::Idle { cpu, state } => {
-                let cpu = machine.cpus.iter_mut().find(|of| of.number == cpu).unwrap();
-                let state = cpu.idle_states.iter_mut().find(|of| of.number == state).unwrap();
+                let cpu =
+                    machine.cpus.iter_mut().find(|cpu_entry| cpu_entry.number == cpu).unwrap();
+                let state = cpu
+                    .idle_states
+                    .iter_mut()
+                    .find(|idle_state| idle_state.number == state)
+                    .unwrap();
                 state.disabled = value == "1";
             }
         }
@@ -111,7 +125,10 @@ fn policy(machine: &mut HostPowerSettings, number: u16) -> &mut FrequencyPolicy 
 /// Returns the nearest of the driver's three frequencies, in kHz.
 fn nearest(value: &str) -> u32 {
     let khz: u32 = value.parse().unwrap();
-    [1_500_000, 2_200_000, 3_400_000].into_iter().min_by_key(|of| khz.abs_diff(*of)).unwrap()
+    [1_500_000, 2_200_000, 3_400_000]
+        .into_iter()
+        .min_by_key(|candidate| khz.abs_diff(*candidate))
+        .unwrap()
 }
 
 impl PowerHost for FakePower {

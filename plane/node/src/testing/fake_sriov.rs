@@ -21,9 +21,9 @@ struct World {
     adapters: Vec<PfProperties>,
     /// Setting that the driver rejects, by its key.
     cannot: Option<&'static str>,
-    told: Vec<String>,
+    calls: Vec<String>,
     /// Addresses added for physical functions in embedded switches.
-    led: BTreeSet<(PciAddress, MacAddr)>,
+    addresses: BTreeSet<(PciAddress, MacAddr)>,
     /// Addresses added (`true`) and removed since the last query.
     leads: Vec<(MacAddr, bool)>,
     /// Number of queries of the adapters.
@@ -33,13 +33,13 @@ struct World {
 impl FakeSriov {
     /// Returns adapters `wan0`, `wan1`, … on buses 1, 2, …
     pub(crate) fn with_adapters(number: u8) -> Self {
-        let adapter = |at: u8| PfProperties {
-            address: PciAddress { domain: 0, bus: at + 1, device: 0, function: 0 },
-            device: Some(format!("wan{at}")),
+        let adapter = |index: u8| PfProperties {
+            address: PciAddress { domain: 0, bus: index + 1, device: 0, function: 0 },
+            device: Some(format!("wan{index}")),
             netns: None,
             driver: Some("igb".to_owned()),
             vfs_max: 7,
-            iommu_group: Some(u32::from(at)),
+            iommu_group: Some(u32::from(index)),
             numa_node: None,
             support: SriovSupport::Supported,
             vfs: Vec::new(),
@@ -54,29 +54,29 @@ impl FakeSriov {
     }
 
     /// Changes an adapter externally.
-    pub(crate) fn change(&self, at: usize, change: impl FnOnce(&mut PfProperties)) {
-        change(&mut self.world().adapters[at]);
+    pub(crate) fn change(&self, index: usize, change: impl FnOnce(&mut PfProperties)) {
+        change(&mut self.world().adapters[index]);
     }
 
-    pub(crate) fn properties(&self, at: usize) -> PfProperties {
-        self.world().adapters[at].clone()
+    pub(crate) fn properties(&self, index: usize) -> PfProperties {
+        self.world().adapters[index].clone()
     }
 
     /// Waits until the node has completed a query of its adapters and its reaction.
-    pub(crate) fn wait_looked_at(&self) {
+    pub(crate) fn wait_polled(&self) {
         let before = self.world().listed;
         // One query may have begun before, and the last one may not be complete.
         wait_until("adapters are looked at", || self.world().listed >= before + 3);
     }
 
     /// Has the driver reject changes of this key; `None`: of no key.
-    pub(crate) fn cannot(&self, key: Option<&'static str>) {
+    pub(crate) fn reject_key(&self, key: Option<&'static str>) {
         self.world().cannot = key;
     }
 
     /// Returns the addresses added for physical functions.
-    pub(crate) fn led(&self) -> Vec<String> {
-        self.world().led.iter().map(|(pf, mac)| format!("{pf} {mac}")).collect()
+    pub(crate) fn led_addresses(&self) -> Vec<String> {
+        self.world().addresses.iter().map(|(pf, mac)| format!("{pf} {mac}")).collect()
     }
 
     /// Returns the addresses added (`true`) and removed since the last call.
@@ -86,11 +86,11 @@ impl FakeSriov {
 
     /// Returns the changes since the last call.
     pub(crate) fn settings_applied(&self) -> Vec<String> {
-        std::mem::take(&mut self.world().told)
+        std::mem::take(&mut self.world().calls)
     }
 }
 
-fn refused(field: &'static str) -> DeviceError {
+fn unsupported_error(field: &'static str) -> DeviceError {
     let detail = format!("the driver cannot do {field}");
     DeviceError { kind: DeviceErrorKind::Unsupported, field, detail }
 }
@@ -131,7 +131,7 @@ impl SriovHost for FakeSriov {
             return Ok(());
         }
         adapter.vfs = (0..count).map(|index| new_vf(pf, index)).collect();
-        world.told.push(format!("{pf} {count}"));
+        world.calls.push(format!("{pf} {count}"));
         Ok(())
     }
 
@@ -139,12 +139,12 @@ impl SriovHost for FakeSriov {
         &self,
         pf: PciAddress,
         mac: MacAddr,
-        is_there: bool,
+        is_added: bool,
     ) -> Result<(), DeviceError> {
         let mut world = self.world();
-        world.leads.push((mac, is_there));
-        let led = &mut world.led;
-        if is_there {
+        world.leads.push((mac, is_added));
+        let led = &mut world.addresses;
+        if is_added {
             led.insert((pf, mac))
         } else {
             led.remove(&(pf, mac))
@@ -170,19 +170,19 @@ impl SriovHost for FakeSriov {
         ];
         for (key, _) in keys.into_iter().filter(|(_, is_reported)| *is_reported) {
             if cannot == Some(key) {
-                return Err(refused(key));
+                return Err(unsupported_error(key));
             }
             let adapter = world.adapters.iter_mut().find(|adapter| adapter.address == pf).unwrap();
-            let is = adapter.vfs[usize::from(index)].settings.as_mut().unwrap();
+            let current = adapter.vfs[usize::from(index)].settings.as_mut().unwrap();
             match key {
-                "mac" => is.mac = change.mac.unwrap(),
-                "vlan" => is.vlan = change.vlan.unwrap(),
-                "spoof_check" => is.spoof_check = change.spoof_check,
-                "trust" => is.trust = change.trust,
-                "link_state" => is.link_state = change.link_state,
-                _ => (is.rate_min_mbps, is.rate_max_mbps) = change.rates_mbps.unwrap(),
+                "mac" => current.mac = change.mac.unwrap(),
+                "vlan" => current.vlan = change.vlan.unwrap(),
+                "spoof_check" => current.spoof_check = change.spoof_check,
+                "trust" => current.trust = change.trust,
+                "link_state" => current.link_state = change.link_state,
+                _ => (current.rate_min_mbps, current.rate_max_mbps) = change.rates_mbps.unwrap(),
             }
-            world.told.push(format!("{pf} vf {index} {key}"));
+            world.calls.push(format!("{pf} vf {index} {key}"));
         }
         Ok(())
     }

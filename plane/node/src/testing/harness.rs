@@ -280,8 +280,8 @@ impl Harness {
     }
 
     pub(crate) fn events(&self, id: u32) -> Vec<Event> {
-        let all = self.node.events(0, usize::MAX, &EventFilter::default()).events;
-        all.into_iter().filter(|event| event.id == id).collect()
+        let events = self.node.events(0, usize::MAX, &EventFilter::default()).events;
+        events.into_iter().filter(|event| event.id == id).collect()
     }
 
     /// Waits for this number of events with an id, and returns them. An event may be published
@@ -315,17 +315,17 @@ impl Harness {
     /// `others_taps` are TAPs of other owners.
     pub(crate) fn assert_consistent(&self, others_taps: &[&str]) {
         let config = self.node.config();
-        let wanted = required_ports(&config);
+        let required = required_ports(&config);
         let open: BTreeSet<String> =
             self.devices.open_devices().iter().map(|(_, spec)| format!("{spec:?}")).collect();
         let expected: BTreeSet<String> =
-            wanted.values().map(|spec: &PortDeviceSpec| format!("{spec:?}")).collect();
+            required.values().map(|spec: &PortDeviceSpec| format!("{spec:?}")).collect();
         assert_eq!(open, expected, "open devices");
         let mut taps: BTreeSet<String> =
-            wanted.values().filter_map(tap_of).map(|tap| tap.device).collect();
+            required.values().filter_map(tap_of).map(|tap| tap.device).collect();
         taps.extend(others_taps.iter().map(|tap| (*tap).to_owned()));
         assert_eq!(self.devices.taps(), taps, "TAPs on the host");
-        let sockets = wanted.values().filter_map(socket_of).collect();
+        let sockets = required.values().filter_map(socket_of).collect();
         assert_eq!(self.devices.sockets(), sockets, "socket files on the host");
 
         let topology = self.plane.topology();
@@ -354,8 +354,8 @@ impl Harness {
 /// Returns four CPUs on two cores with two threads each: 0 and 2, 1 and 3. Each core is a NUMA
 /// node.
 pub(crate) fn cpu_places() -> Vec<CpuTopology> {
-    let place = |cpu: u16| CpuTopology { cpu, core: u32::from(cpu % 2), numa_node: cpu % 2 };
-    (0..4).map(place).collect()
+    let topology = |cpu: u16| CpuTopology { cpu, core: u32::from(cpu % 2), numa_node: cpu % 2 };
+    (0..4).map(topology).collect()
 }
 
 /// Parses a host file.
@@ -367,12 +367,12 @@ pub(crate) fn name(text: &str) -> Name {
     text.parse().unwrap()
 }
 
-pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+pub(crate) fn wait_until(description: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + DEADLINE;
     // Other tests run meanwhile: long waits cost little CPU time.
     let mut pause = Duration::from_millis(2);
     while !condition() {
-        assert!(Instant::now() < deadline, "not in time: {what}");
+        assert!(Instant::now() < deadline, "not in time: {description}");
         std::thread::sleep(pause);
         pause = (pause + pause / 8).min(Duration::from_millis(40));
     }

@@ -16,7 +16,7 @@ mod hollow_disk;
 
 pub(crate) use bare_node::shared_only_node;
 pub(crate) use fake_cluster::{FakeCluster, Faults};
-pub(crate) use fake_devices::{BoundSockets, FakeDevices, LINK, mac_of, refused};
+pub(crate) use fake_devices::{BoundSockets, FakeDevices, LINK, device_error, mac_of};
 pub(crate) use fake_disks::FakeDisks;
 pub(crate) use fake_far_nodes::FakePeerNodes;
 pub(crate) use fake_members::FakeMembers;

@@ -73,13 +73,13 @@ impl IovController {
         self.nics.name(nic).cloned()
     }
 
-    /// Forgets the NICs that are neither configured nor hold a VF (`held`).
-    fn forget_nics(&mut self, configured: &BTreeSet<&Name>, held: &BTreeSet<Name>) {
-        let Self { nics, reported_nics, leaving, failures, .. } = self;
-        let is_kept = |name: &Name| configured.contains(name) || held.contains(name);
-        failures.retain(|name, _| is_kept(name));
+    /// Forgets the NICs that are neither configured nor hold a VF (`assigned`).
+    fn forget_nics(&mut self, configured: &BTreeSet<&Name>, assigned: &BTreeSet<Name>) {
+        let Self { nics, reported_nics, leaving: leaving_nics, failures, .. } = self;
+        let is_retained = |name: &Name| configured.contains(name) || assigned.contains(name);
+        failures.retain(|name, _| is_retained(name));
         nics.retain(|name| {
-            is_kept(name) || reported_nics.contains_key(name) || leaving.contains_key(name)
+            is_retained(name) || reported_nics.contains_key(name) || leaving_nics.contains_key(name)
         });
     }
 
@@ -88,8 +88,8 @@ impl IovController {
         *self.adapters.entry(address).or_insert(next)
     }
 
-    pub(super) fn vf(&mut self, place: &VfAddress) -> VfId {
-        VfId { adapter: self.adapter(place.adapter), index: place.index }
+    pub(super) fn vf(&mut self, address: &VfAddress) -> VfId {
+        VfId { adapter: self.adapter(address.adapter), index: address.index }
     }
 }
 
@@ -100,22 +100,23 @@ mod tests {
 
     #[test]
     fn nics_that_are_not_configured_are_forgotten() {
-        let mut desk = IovController::default();
-        let (kept, held) = (name("kept"), name("held"));
-        let numbers = [desk.nic(&kept), desk.nic(&held)];
-        let (configured, of_vfs) = (BTreeSet::from([&kept]), BTreeSet::from([held.clone()]));
-        let mut seen = BTreeSet::from(numbers);
+        let mut controller = IovController::default();
+        let (kept_nic, assigned) = (name("kept"), name("held"));
+        let numbers = [controller.nic(&kept_nic), controller.nic(&assigned)];
+        let (configured, of_vfs) =
+            (BTreeSet::from([&kept_nic]), BTreeSet::from([assigned.clone()]));
+        let mut seen_numbers = BTreeSet::from(numbers);
         for round in 0..1000 {
             let other = name(&format!("nic{}", round % 3));
-            let number = desk.nic(&other);
-            assert!(seen.insert(number), "a number is not assigned twice");
-            assert_eq!(desk.name(number), Some(other.clone()));
-            desk.failures.insert(other, "no".to_owned());
-            desk.forget_nics(&configured, &of_vfs);
-            assert_eq!(desk.name(number), None);
-            assert!(desk.failures.is_empty());
+            let number = controller.nic(&other);
+            assert!(seen_numbers.insert(number), "a number is not assigned twice");
+            assert_eq!(controller.name(number), Some(other.clone()));
+            controller.failures.insert(other, "no".to_owned());
+            controller.forget_nics(&configured, &of_vfs);
+            assert_eq!(controller.name(number), None);
+            assert!(controller.failures.is_empty());
         }
-        assert_eq!([desk.nic(&kept), desk.nic(&held)], numbers);
-        assert_eq!(numbers.map(|number| desk.name(number)), [Some(kept), Some(held)]);
+        assert_eq!([controller.nic(&kept_nic), controller.nic(&assigned)], numbers);
+        assert_eq!(numbers.map(|number| controller.name(number)), [Some(kept_nic), Some(assigned)]);
     }
 }

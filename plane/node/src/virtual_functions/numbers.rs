@@ -33,9 +33,9 @@ impl NicNumbers {
         self.names.get(&number)
     }
 
-    /// Forgets the NICs for which `is_kept` returns false.
-    pub(super) fn retain(&mut self, is_kept: impl Fn(&Name) -> bool) {
-        self.numbers.retain(|name, _| is_kept(name));
-        self.names.retain(|_, name| is_kept(name));
+    /// Forgets the NICs for which `is_retained` returns false.
+    pub(super) fn retain(&mut self, is_retained: impl Fn(&Name) -> bool) {
+        self.numbers.retain(|name, _| is_retained(name));
+        self.names.retain(|_, name| is_retained(name));
     }
 }

@@ -52,24 +52,24 @@ impl StoredVfId {
 
 /// Returns the changes after which a VF has the NIC's MAC address, VLAN and bandwidth limit. The VF
 /// is trusted and unchecked only if the NIC permits MAC spoofing. Rates are rounded up to 1 Mbit/s.
-pub(crate) fn settings_for_nic(is: &VfSettings, nic: &NicConfig) -> VfSettingsChange {
-    let most = nic.bandwidth_max_bps.map_or(0, |bps| bps.div_ceil(MBPS));
-    let most = u32::try_from(most).unwrap_or(u32::MAX);
-    let wanted = VfSettings {
+pub(crate) fn settings_for_nic(current: &VfSettings, nic: &NicConfig) -> VfSettingsChange {
+    let max_mbps = nic.bandwidth_max_bps.map_or(0, |bps| bps.div_ceil(MBPS));
+    let max_mbps = u32::try_from(max_mbps).unwrap_or(u32::MAX);
+    let required = VfSettings {
         mac: nic.mac.unwrap_or_default(),
         vlan: nic.vlan,
         spoof_check: Some(!nic.mac_spoofing),
         trust: Some(nic.mac_spoofing),
         rate_min_mbps: 0,
-        rate_max_mbps: most,
+        rate_max_mbps: max_mbps,
         link_state: None,
     };
-    difference(is, &wanted)
+    difference(current, &required)
 }
 
 /// Returns the changes that restore a driver's initial settings, without a MAC address.
-pub(crate) fn settings_unused(is: &VfSettings) -> VfSettingsChange {
-    let wanted = VfSettings {
+pub(crate) fn settings_unused(current: &VfSettings) -> VfSettingsChange {
+    let required = VfSettings {
         mac: MacAddr::default(),
         vlan: None,
         spoof_check: Some(true),
@@ -78,20 +78,21 @@ pub(crate) fn settings_unused(is: &VfSettings) -> VfSettingsChange {
         rate_max_mbps: 0,
         link_state: None,
     };
-    difference(is, &wanted)
+    difference(current, &required)
 }
 
-/// Returns the changes from `is` to `wanted`, without flags that the driver does not report.
-fn difference(is: &VfSettings, wanted: &VfSettings) -> VfSettingsChange {
-    let flag =
-        |is: Option<bool>, wanted: Option<bool>| wanted.filter(|_| is.is_some() && is != wanted);
-    let rates = (wanted.rate_min_mbps, wanted.rate_max_mbps);
+/// Returns the changes from `current` to `required`, without flags that the driver does not report.
+fn difference(current: &VfSettings, required: &VfSettings) -> VfSettingsChange {
+    let flag = |current: Option<bool>, required: Option<bool>| {
+        required.filter(|_| current.is_some() && current != required)
+    };
+    let rates = (required.rate_min_mbps, required.rate_max_mbps);
     VfSettingsChange {
-        mac: (is.mac != wanted.mac).then_some(wanted.mac),
-        vlan: (is.vlan != wanted.vlan).then_some(wanted.vlan),
-        spoof_check: flag(is.spoof_check, wanted.spoof_check),
-        trust: flag(is.trust, wanted.trust),
-        rates_mbps: (rates != (is.rate_min_mbps, is.rate_max_mbps)).then_some(rates),
+        mac: (current.mac != required.mac).then_some(required.mac),
+        vlan: (current.vlan != required.vlan).then_some(required.vlan),
+        spoof_check: flag(current.spoof_check, required.spoof_check),
+        trust: flag(current.trust, required.trust),
+        rates_mbps: (rates != (current.rate_min_mbps, current.rate_max_mbps)).then_some(rates),
         link_state: None,
     }
 }

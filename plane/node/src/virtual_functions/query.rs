@@ -24,7 +24,7 @@ pub(super) struct HostQuery {
 
 impl HostQuery {
     pub(super) fn new(shared: &Shared, config: &HostConfig, properties: Vec<PfProperties>) -> Self {
-        let mut seen = Self {
+        let mut result = Self {
             adapters: BTreeMap::new(),
             vfs: Vec::new(),
             by_switch: config
@@ -37,10 +37,12 @@ impl HostQuery {
             properties: Vec::new(),
         };
         for pf in &properties {
-            let Some(described) = config.pfs.iter().find(|of| refers_to(pf, &of.device)) else {
+            let Some(described) =
+                config.pfs.iter().find(|pf_config| refers_to(pf, &pf_config.device))
+            else {
                 continue;
             };
-            seen.adapters.insert(pf.address, pf.driver.is_some());
+            result.adapters.insert(pf.address, pf.driver.is_some());
             // VFs with explicit settings in the configuration are reserved for other users.
             let written: BTreeSet<u16> = described.vf.iter().map(|vf| vf.index).collect();
             let is_for_nics = |vf: &&VfProperties| {
@@ -49,20 +51,20 @@ impl HostQuery {
                         && !written.contains(&vf.index)
                         && user_of(config, vf).is_none())
             };
-            seen.vfs.extend(pf.vfs.iter().filter(is_for_nics).map(|vf| VfAddress {
+            result.vfs.extend(pf.vfs.iter().filter(is_for_nics).map(|vf| VfAddress {
                 adapter: pf.address,
                 index: vf.index,
                 address: vf.address,
             }));
         }
-        seen.properties = properties;
-        seen
+        result.properties = properties;
+        result
     }
 
     /// Returns the state of a VF.
     pub(super) fn vf(&self, vf: &VfAddress) -> Option<&VfProperties> {
         let pf = self.properties.iter().find(|pf| pf.address == vf.adapter)?;
-        pf.vfs.iter().find(|of| of.index == vf.index)
+        pf.vfs.iter().find(|properties| properties.index == vf.index)
     }
 
     /// Returns the addresses of NICs by adapter, and whether VFs reach them through the physical
@@ -72,14 +74,14 @@ impl HostQuery {
         config: &HostConfig,
         is_elsewhere: impl Fn(&NicConfig) -> bool,
     ) -> BTreeMap<(PciAddress, MacAddr), bool> {
-        let mut found = BTreeMap::new();
+        let mut addresses = BTreeMap::new();
         for nic in &config.nics {
             let (Some(adapter), Some(mac)) = (self.by_switch.get(&nic.switch), nic.mac) else {
                 continue;
             };
-            *found.entry((*adapter, mac)).or_default() |= !is_elsewhere(nic);
+            *addresses.entry((*adapter, mac)).or_default() |= !is_elsewhere(nic);
         }
-        found
+        addresses
     }
 }
 
@@ -95,22 +97,22 @@ fn adapter_of(
         pf.netns.is_none() && pf.device.as_deref() == Some(uplink.device.as_str())
     };
     let pf = properties.iter().find(is_its)?;
-    let is_described = config.pfs.iter().any(|of| refers_to(pf, &of.device));
+    let is_described = config.pfs.iter().any(|pf_config| refers_to(pf, &pf_config.device));
     is_described.then_some(pf.address)
 }
 
 /// Returns the NICs whose guests support failover to a VF now, and those that had a VF when the
 /// previous daemon ended.
 pub(super) fn eligible_nics(shared: &Shared, config: &HostConfig) -> BTreeSet<Name> {
-    let mut found = BTreeSet::new();
+    let mut nics = BTreeSet::new();
     for vm in &config.vms {
         let Some(entry) = shared.vms.find(&vm.name) else { continue };
         let view = entry.view();
-        let takes: Vec<Name> = match &view.running {
+        let failover_nics: Vec<Name> = match &view.running {
             Some(run) => run.failover_nics.intersection(&run.nics).cloned().collect(),
             None => view.recorded_vfs.iter().cloned().collect(),
         };
-        found.extend(takes.into_iter().filter(|nic| vm.nics.contains(nic)));
+        nics.extend(failover_nics.into_iter().filter(|nic| vm.nics.contains(nic)));
     }
-    found
+    nics
 }

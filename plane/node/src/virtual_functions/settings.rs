@@ -18,12 +18,13 @@ impl Shared {
         let host = &self.sriov.host;
         let adapters = host.adapters().map_err(|error| error.detail)?;
         let pf = adapters.into_iter().find(|pf| pf.address == vf.adapter);
-        let found = pf.and_then(|pf| pf.vfs.into_iter().find(|of| of.index == vf.index));
-        let settings = found.ok_or_else(|| format!("{vf} does not exist any more"))?.settings;
-        let Some(is) = settings else {
+        let found_vf =
+            pf.and_then(|pf| pf.vfs.into_iter().find(|properties| properties.index == vf.index));
+        let settings = found_vf.ok_or_else(|| format!("{vf} does not exist any more"))?.settings;
+        let Some(current) = settings else {
             return Err(format!("the adapter's driver does not report the settings of {vf}"));
         };
-        let change = change(&is);
+        let change = change(&current);
         if change.is_empty() {
             return Ok(());
         }

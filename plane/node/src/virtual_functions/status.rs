@@ -31,9 +31,10 @@ impl Shared {
         }
         let vm = desired.config.vm_of_nic(&nic.name);
         let entry = vm.and_then(|vm| self.vms.find(&vm.name));
-        if let Some(moving) = entry.as_ref().and_then(|entry| entry.view().migration.clone()) {
-            let way = if moving.is_outgoing { "is migrating to" } else { "is migrating from" };
-            return format!("its VM {way} node {}", moving.node);
+        if let Some(migration) = entry.as_ref().and_then(|entry| entry.view().migration.clone()) {
+            let direction =
+                if migration.is_outgoing { "is migrating to" } else { "is migrating from" };
+            return format!("its VM {direction} node {}", migration.node);
         }
         let run = entry.as_ref().and_then(|entry| entry.view().running.clone());
         let Some(run) = run.filter(|run| run.nics.contains(&nic.name)) else {

@@ -11,15 +11,16 @@ impl Controller {
     /// Assumes that recorded VFs are still assigned and used, because the VMs have continued.
     /// Called before tables are published and devices are opened, also for VMs that do not respond.
     /// The VM's driver reports a VF that has been lost.
-    pub(crate) fn hold_stored_vfs(&mut self, config: &HostConfig, left: &[RecordedVm]) {
-        for (nic, vf) in left.iter().filter_map(|vm| vm.left.run.as_ref()).flat_map(|run| &run.vfs)
+    pub(crate) fn hold_stored_vfs(&mut self, config: &HostConfig, recorded: &[RecordedVm]) {
+        for (nic, vf) in
+            recorded.iter().filter_map(|vm| vm.left.run.as_ref()).flat_map(|run| &run.vfs)
         {
             if let Some(vf) = vf.address() {
                 self.hold_vf(config, nic, vf);
             }
         }
         // These are not back at the host, although their VMs have ended.
-        for (nic, vf) in left.iter().flat_map(|vm| &vm.left.held_vfs) {
+        for (nic, vf) in recorded.iter().flat_map(|vm| &vm.left.held_vfs) {
             let Some(vf) = vf.address() else { continue };
             self.shared.iov.view().assigned.insert(vf.address, nic.clone());
             let (nic, vf) = (self.iov.nic(nic), self.iov.vf(&vf));
@@ -34,8 +35,8 @@ impl Controller {
         view.active.insert(nic.clone(), vf.clone());
         drop(view);
         self.iov.reported_vfs.insert(vf_id, vf);
-        let weight = config.nics.iter().find(|of| of.name == *nic);
-        let iov_weight = weight.map_or(0, |of| of.iov_weight);
+        let weight = config.nics.iter().find(|nic_config| nic_config.name == *nic);
+        let iov_weight = weight.map_or(0, |nic_config| nic_config.iov_weight);
         let adapters = vec![vf_id.adapter];
         self.iov.reported_nics.insert(nic.clone(), (iov_weight, adapters.clone()));
         self.notify_policy(&FailoverEvent::VfInUse { nic: id, iov_weight, adapters, vf: vf_id });

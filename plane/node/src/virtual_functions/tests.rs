@@ -99,13 +99,13 @@ impl Bench {
     }
 
     fn start(&self, vm: &str) {
-        self.work(vm, VmAction::Start);
+        self.run_action(vm, VmAction::Start);
     }
 
-    fn work(&self, vm: &str, work: VmAction) {
-        let operation = self.harness.node.start_vm_action(&name(vm), work).unwrap();
-        let ended = self.harness.node.wait_operation(operation.id, Duration::from_secs(20));
-        assert_eq!(ended.unwrap().state, OperationState::Succeeded);
+    fn run_action(&self, vm: &str, action: VmAction) {
+        let operation = self.harness.node.start_vm_action(&name(vm), action).unwrap();
+        let operation = self.harness.node.wait_operation(operation.id, Duration::from_secs(20));
+        assert_eq!(operation.unwrap().state, OperationState::Succeeded);
     }
 
     fn nic(&self, nic: &str) -> NicStatus {
@@ -131,7 +131,7 @@ impl Bench {
 
     /// Waits until the switch reaches a NIC's address through the uplink, which is published after
     /// the NIC's path.
-    fn wait_led_there(&self, nic: &str) {
+    fn wait_address_added(&self, nic: &str) {
         wait_until(&format!("{nic} reached"), || self.reached_by(nic) == Some(self.uplink()));
     }
 
@@ -156,7 +156,7 @@ impl Bench {
         let (mac, uplink) = (self.mac(nic), Some(self.uplink()));
         let published = self.harness.plane.published();
         let led: Vec<_> = published.iter().map(|tables| reached_by(tables, mac)).collect();
-        assert!(!led.is_empty() && led.iter().all(|by| *by == uplink), "{led:?}");
+        assert!(!led.is_empty() && led.iter().all(|led_uplink| *led_uplink == uplink), "{led:?}");
         let leads = self.sriov.leads();
         assert!(leads.contains(&(mac, false)) && !leads.contains(&(mac, true)), "{leads:?}");
     }
@@ -164,7 +164,7 @@ impl Bench {
     /// Waits until the adapter has this number of addresses, which are updated by a query after the
     /// daemon's start.
     fn wait_led(&self, number: usize) {
-        wait_until("addresses", || self.sriov.led().len() == number);
+        wait_until("addresses", || self.sriov.led_addresses().len() == number);
     }
 }
 
@@ -179,12 +179,12 @@ fn config(host: &str) -> HostConfig {
 #[test]
 fn adapters_know_addresses_as_soon_as_a_change_is_made() {
     let bench = Bench::new(HOST);
-    let all = bench.sriov.led();
-    assert_eq!(all.len(), 3, "{all:?}");
+    let led = bench.sriov.led_addresses();
+    assert_eq!(led.len(), 3, "{led:?}");
     bench.harness.apply_ok(&config(&HOST.replace("iov = true", "iov = false")));
-    assert_eq!(bench.sriov.led(), Vec::<String>::new());
+    assert_eq!(bench.sriov.led_addresses(), Vec::<String>::new());
     bench.harness.apply_ok(&config(HOST));
-    assert_eq!(bench.sriov.led(), all);
+    assert_eq!(bench.sriov.led_addresses(), led);
 }
 
 #[test]
@@ -204,10 +204,10 @@ fn who_weighs_most_has_the_vf_and_the_switch_reaches_it_there() {
         (Some(20), Some(true))
     );
     assert_eq!(bench.vms.plugged_vfs("web")["web"], vf.address.to_string());
-    bench.wait_led_there("web");
+    bench.wait_address_added("web");
     assert_eq!(bench.reached_by("light"), None);
     // The embedded switch has the addresses of the other NICs only.
-    let led = || bench.sriov.led();
+    let led = || bench.sriov.led_addresses();
     wait_until("addresses", || {
         led() == ["0000:01:00.0 52:54:00:00:00:02", "0000:01:00.0 52:54:00:00:00:03"]
     });
@@ -223,7 +223,7 @@ fn who_weighs_most_has_the_vf_and_the_switch_reaches_it_there() {
     // With weight 0 the VF is taken once the guest has released it.
     bench.harness.apply_ok(&config(&HOST.replace("iov_weight = 50", "iov_weight = 0")));
     wait_until("the guest is asked", || {
-        bench.vms.commands().iter().any(|told| told == "web unplug VF of nic/web")
+        bench.vms.commands().iter().any(|command| command == "web unplug VF of nic/web")
     });
     assert_eq!(bench.reached_by("web"), Some(bench.uplink()), "its VF carries it as long");
     bench.vms.release_vf("web", "web");
@@ -233,8 +233,8 @@ fn who_weighs_most_has_the_vf_and_the_switch_reaches_it_there() {
     });
     let settings = bench.sriov.properties(0).vfs[0].settings.clone().unwrap();
     assert_eq!((settings.mac.to_string().as_str(), settings.vlan), ("52:54:00:00:00:02", None));
-    let told = || (bench.harness.events(9008).len(), bench.harness.events(9009).len());
-    wait_until("both that have had it are told of", || told() == (2, 1));
+    let event_counts = || (bench.harness.events(9008).len(), bench.harness.events(9009).len());
+    wait_until("both that have had it are told of", || event_counts() == (2, 1));
 }
 
 /// Two running VMs become eligible for the only VF at the same time. The NIC with the higher weight
@@ -242,8 +242,8 @@ fn who_weighs_most_has_the_vf_and_the_switch_reaches_it_there() {
 #[test]
 fn of_those_who_come_together_who_weighs_most_has_the_vf() {
     let host = format!("{HOST}[[pf]]\nname = \"other\"\ndevice = \"wan1\"\nvfs = 0\n");
-    let elsewhere = host.replacen("device = \"wan0\"", "device = \"wan1\"", 1);
-    let bench = Bench::with_adapters(2, &elsewhere);
+    let other_device = host.replacen("device = \"wan0\"", "device = \"wan1\"", 1);
+    let bench = Bench::with_adapters(2, &other_device);
     bench.start("db");
     bench.start("web");
     assert_eq!((bench.path("db"), bench.path("web")), (IovPath::Synthetic, IovPath::Synthetic));
@@ -289,8 +289,8 @@ fn a_vf_that_fails_falls_back_at_once_and_is_free_when_the_vm_has_ended() {
     bench.vms.release_vf("web", "web");
     bench.wait_path("web", IovPath::Synthetic);
     bench.wait_path("web", IovPath::Vf);
-    let ended = VmNotice::Ended { is_orderly: true, reason: "off".to_owned() };
-    bench.vms.guest("web", ended);
+    let end_notice = VmNotice::Ended { is_orderly: true, reason: "off".to_owned() };
+    bench.vms.guest("web", end_notice);
     bench.wait_reason("web", "no running VM has the NIC");
     wait_until("it is released", || bench.vms.vfs().is_empty());
     let settings = bench.sriov.properties(0).vfs[0].settings.clone().unwrap();
@@ -303,9 +303,13 @@ fn a_vf_is_free_when_its_nic_was_taken_from_a_vm_that_runs() {
     bench.start("web");
     bench.wait_path("web", IovPath::Vf);
     bench.vms.release_vfs(|| {});
-    let mut without = config(HOST);
-    without.vms.iter_mut().filter(|vm| vm.name.as_str() == "web").for_each(|vm| vm.nics.clear());
-    bench.harness.apply_ok(&without);
+    let mut without_nics = config(HOST);
+    without_nics
+        .vms
+        .iter_mut()
+        .filter(|vm| vm.name.as_str() == "web")
+        .for_each(|vm| vm.nics.clear());
+    bench.harness.apply_ok(&without_nics);
     wait_until("the guest has no NIC", || bench.vm("web").nics.is_empty());
     wait_until("it is released", || bench.vms.vfs().is_empty());
     // The VF is assigned to another VM.
@@ -318,18 +322,22 @@ fn a_guest_is_asked_for_a_nic_that_is_taken_away_when_it_has_let_go_of_the_vf() 
     let bench = Bench::new(HOST);
     bench.start("web");
     bench.wait_path("web", IovPath::Vf);
-    let mut without = config(HOST);
-    without.vms.iter_mut().filter(|vm| vm.name.as_str() == "web").for_each(|vm| vm.nics.clear());
-    bench.harness.apply_ok(&without);
-    let asked = || -> Vec<String> {
-        bench.vms.commands().into_iter().filter(|told| told.contains("unplug")).collect()
+    let mut without_nics = config(HOST);
+    without_nics
+        .vms
+        .iter_mut()
+        .filter(|vm| vm.name.as_str() == "web")
+        .for_each(|vm| vm.nics.clear());
+    bench.harness.apply_ok(&without_nics);
+    let unplugs = || -> Vec<String> {
+        bench.vms.commands().into_iter().filter(|command| command.contains("unplug")).collect()
     };
-    wait_until("the guest is asked for the VF", || !asked().is_empty());
-    assert_eq!(asked(), ["web unplug VF of nic/web"]);
+    wait_until("the guest is asked for the VF", || !unplugs().is_empty());
+    assert_eq!(unplugs(), ["web unplug VF of nic/web"]);
     assert_eq!(bench.vms.vfs().len(), 1);
     bench.vms.release_vf("web", "web");
-    wait_until("the guest is asked for the NIC", || asked().len() > 1);
-    assert_eq!(asked()[1], "web unplug nic/web");
+    wait_until("the guest is asked for the NIC", || unplugs().len() > 1);
+    assert_eq!(unplugs()[1], "web unplug nic/web");
     assert!(bench.vms.vfs().is_empty());
 }
 
@@ -364,8 +372,8 @@ fn a_new_daemon_finds_vfs_where_they_are_and_frees_those_of_vms_that_are_gone() 
     bench.wait_path("web", IovPath::Vf);
     bench.wait_path("db", IovPath::Vf);
     assert_eq!((bench.vms.plugged_vfs("web"), bench.vms.plugged_vfs("db")), before);
-    bench.wait_led_there("web");
-    bench.work("db", VmAction::Kill);
+    bench.wait_address_added("web");
+    bench.run_action("db", VmAction::Kill);
     wait_until("one is free", || bench.vms.vfs().len() == 1);
     assert_eq!(bench.path("web"), IovPath::Vf);
 }
@@ -378,20 +386,20 @@ fn a_new_daemons_first_tables_have_vms_on_their_vfs() {
     bench.wait_path("web", IovPath::Vf);
     // The previous daemon may have ended before it removed the address from the physical function.
     let web = bench.mac("web");
-    let tell = |bench: &Bench| {
+    let reload = |bench: &Bench| {
         let pf = bench.sriov.properties(0).address;
         SriovHost::set_switch_address(&bench.sriov, pf, web, true).unwrap();
     };
     bench.wait_led(2);
-    tell(&bench);
+    reload(&bench);
     let bench = bench.die(|_| {});
     assert_eq!(bench.path("web"), IovPath::Vf);
     bench.wait_led(2);
     wait_until("it is found again", || bench.vm("web").state == VmState::Running);
     bench.assert_was_always_on_its_vf("web");
-    assert!(bench.vms.commands().iter().all(|told| !told.contains("unplug")));
+    assert!(bench.vms.commands().iter().all(|command| !command.contains("unplug")));
     // The same for a VM that does not respond.
-    tell(&bench);
+    reload(&bench);
     let bench = bench.die(|vms| vms.refuse_all("adopt", VmErrorKind::Timeout, "it is silent"));
     bench.wait_led(2);
     wait_until("it is lost", || bench.vm("web").reason.is_some());
@@ -405,7 +413,7 @@ fn a_new_daemons_first_tables_have_vms_on_their_vfs() {
     assert_eq!((bench.vms.vfs().len(), bench.reached_by("web")), (1, Some(bench.uplink())));
     bench.vms.refuse_all("none", VmErrorKind::Host, "");
     wait_until("the guest is asked", || {
-        bench.vms.commands().iter().any(|told| told == "web unplug VF of nic/web")
+        bench.vms.commands().iter().any(|command| command == "web unplug VF of nic/web")
     });
     bench.vms.release_vf("web", "web");
     bench.wait_path("db", IovPath::Vf);

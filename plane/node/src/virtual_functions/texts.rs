@@ -5,7 +5,7 @@ use suimon_contract::{EventKind, Name};
 use super::VfAddress;
 use crate::events::Draft;
 
-fn about(kind: EventKind, nic: &Name, text: String) -> Draft {
+fn nic_draft(kind: EventKind, nic: &Name, text: String) -> Draft {
     Draft::new(kind, format!("nic/{nic}"), text)
 }
 
@@ -14,27 +14,27 @@ fn with_vf(draft: Draft, vf: &VfAddress) -> Draft {
 }
 
 pub(super) fn on_vf(nic: &Name, vf: &VfAddress) -> Draft {
-    with_vf(about(EventKind::NicOnVf, nic, format!("Traffic of the NIC uses {vf}.")), vf)
+    with_vf(nic_draft(EventKind::NicOnVf, nic, format!("Traffic of the NIC uses {vf}.")), vf)
 }
 
-pub(super) fn on_paravirtual(nic: &Name, vf: &VfAddress, why: &str) -> Draft {
-    let text = format!("Traffic of the NIC uses the switch, {vf} was released: {why}.");
-    with_vf(about(EventKind::NicOnSynthetic, nic, text), vf).with("reason", why)
+pub(super) fn on_paravirtual(nic: &Name, vf: &VfAddress, reason: &str) -> Draft {
+    let text = format!("Traffic of the NIC uses the switch, {vf} was released: {reason}.");
+    with_vf(nic_draft(EventKind::NicOnSynthetic, nic, text), vf).with("reason", reason)
 }
 
-pub(super) fn lost_vf(nic: &Name, vf: &VfAddress, why: &str) -> Draft {
+pub(super) fn lost_vf(nic: &Name, vf: &VfAddress, reason: &str) -> Draft {
     let text = format!(
-        "Traffic of the NIC uses the switch instead of {vf}: {why}. Check the adapter and the \
+        "Traffic of the NIC uses the switch instead of {vf}: {reason}. Check the adapter and the \
          kernel log."
     );
-    with_vf(about(EventKind::NicLostVf, nic, text), vf).with("reason", why)
+    with_vf(nic_draft(EventKind::NicLostVf, nic, text), vf).with("reason", reason)
 }
 
-pub(super) fn without_vf(nic: &Name, why: &str) -> Draft {
+pub(super) fn without_vf(nic: &Name, reason: &str) -> Draft {
     let text = format!(
-        "Traffic of the NIC uses the switch, because no VF can be assigned: {why}. Set `iov_weight` \
-         of this or of another NIC to 0, or add VFs with `suimon vf enable`, which requires that no \
-         VF of the adapter is in use."
+        "Traffic of the NIC uses the switch, because no VF can be assigned: {reason}. Set \
+         `iov_weight` of this or of another NIC to 0, or add VFs with `suimon vf enable`, which \
+         requires that no VF of the adapter is in use."
     );
-    about(EventKind::NicWithoutVf, nic, text).with("reason", why)
+    nic_draft(EventKind::NicWithoutVf, nic, text).with("reason", reason)
 }

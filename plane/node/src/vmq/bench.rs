@@ -39,11 +39,11 @@ impl Bench {
     pub(super) fn apply(&mut self, config: &HostConfig) {
         let shared = &self.shared;
         assert_eq!(shared.check_vmqs(config), []);
-        let wanted = required_ports(config);
-        shared.change_ids(|ids| ids.assign(config, &wanted));
+        let required = required_ports(config);
+        shared.change_ids(|ids| ids.assign(config, &required));
         self.plane.set_workers(&placements(&config.host)).unwrap();
         shared.publish_vmqs(config);
-        for (key, spec) in &wanted {
+        for (key, spec) in &required {
             if shared.ports.find(key).is_none() {
                 let id = shared.ids().port(key).unwrap();
                 shared.ports.insert(Arc::new(Port::new(key.clone(), id, spec.clone())));
@@ -53,22 +53,22 @@ impl Bench {
             }
         }
         for port in shared.ports.all() {
-            if !wanted.contains_key(&port.key) {
+            if !required.contains_key(&port.key) {
                 shared.ports.remove(&port.key);
                 for direction in [Direction::Ingress, Direction::Egress] {
                     self.plane.detach(QueueId { port: port.id, direction, index: 0 });
                 }
             }
         }
-        shared.change_ids(|ids| ids.release(config, &wanted));
+        shared.change_ids(|ids| ids.release(config, &required));
         let revision = shared.desired().revision + 1;
         let config = config.clone();
         shared.set_desired(StoredState { revision, config, file_text: None });
     }
 
     pub(super) fn port(&self, name: &str) -> PortId {
-        let all = self.shared.ports.all();
-        all.iter().find(|port| port.key.name().as_str() == name).unwrap().id
+        let ports = self.shared.ports.all();
+        ports.iter().find(|port| port.key.name().as_str() == name).unwrap().id
     }
 
     /// Returns the queue of frames that a NIC's guest sends.
@@ -105,7 +105,7 @@ impl Bench {
     }
 
     pub(super) fn queue_status(&self, queue: &str) -> VmqQueueStatus {
-        self.status().queues.into_iter().find(|of| of.queue == queue).unwrap()
+        self.status().queues.into_iter().find(|queue_status| queue_status.queue == queue).unwrap()
     }
 }
 
@@ -119,10 +119,10 @@ pub(super) fn lan(workers: &str, vmq: &str, nics: &[(&str, &str)]) -> HostConfig
     };
     let nics: Vec<String> = nics
         .iter()
-        .map(|(name, more)| {
+        .map(|(name, extra)| {
             format!(
                 "[[nic]]\nname = \"{name}\"\nswitch = \"lan\"\nbackend = \"tap\"\n\
-                 device = \"{name}\"\n{more}\n"
+                 device = \"{name}\"\n{extra}\n"
             )
         })
         .collect();

@@ -46,20 +46,21 @@ impl HandOver<'_> {
 pub(super) fn moved(
     shared: &Shared,
     numbering: &Numbering,
-    of: &HandOver<'_>,
+    hand_over: &HandOver<'_>,
     task: &Task,
-    why: Option<PlacementReason>,
+    reason: Option<PlacementReason>,
 ) -> Option<Draft> {
-    let HandOver { from, to, .. } = of;
+    let HandOver { from, to, .. } = hand_over;
     let (because, predicted) = match task {
         Task::Move(Move { reason, predicted, .. }) => (reason.to_string(), Some(predicted)),
         Task::PlaceInitially { .. } => {
-            let why = why.map(|why| with_plane_ids(why, numbering).to_string());
-            (why.unwrap_or_else(|| "the first worker of the queue".to_owned()), None)
+            let reason = reason.map(|reason| with_plane_ids(reason, numbering).to_string());
+            (reason.unwrap_or_else(|| "the first worker of the queue".to_owned()), None)
         }
     };
-    let draft = of.draft(shared, EventKind::QueueMoved, |name| {
-        let expected = predicted.map(|figures| format!(" Predicted loads: {}.", of.loads(figures)));
+    let draft = hand_over.draft(shared, EventKind::QueueMoved, |name| {
+        let expected =
+            predicted.map(|figures| format!(" Predicted loads: {}.", hand_over.loads(figures)));
         format!(
             "VMQ moved queue {name} from worker {from} to worker {to}: {because}.{}",
             expected.unwrap_or_default()
@@ -75,12 +76,12 @@ pub(super) fn moved(
 /// Returns the event of a queue that could not be moved.
 pub(super) fn move_failed(
     shared: &Shared,
-    of: &HandOver<'_>,
+    hand_over: &HandOver<'_>,
     task: &Task,
     error: &str,
 ) -> Option<Draft> {
-    let HandOver { from, to, .. } = of;
-    let draft = of.draft(shared, EventKind::QueueMoveFailed, |name| {
+    let HandOver { from, to, .. } = hand_over;
+    let draft = hand_over.draft(shared, EventKind::QueueMoveFailed, |name| {
         format!(
             "VMQ could not move queue {name} from worker {from} to worker {to}: {error}. The \
              queue stays on its worker; VMQ retries. If the event repeats, check both workers."
@@ -88,7 +89,7 @@ pub(super) fn move_failed(
     })?;
     let draft = draft.with("error", error);
     Some(match task {
-        Task::Move(of) => draft.with("because", of.reason),
+        Task::Move(queue_move) => draft.with("because", queue_move.reason),
         Task::PlaceInitially { .. } => draft,
     })
 }
@@ -103,19 +104,19 @@ pub(super) fn measured(
     let MoveEffect { queue, from, to, predicted, measured } = effect;
     // A stopped worker has no number.
     let (from, to) = (numbering.id(*from)?, numbering.id(*to)?);
-    let of = HandOver { uplink, queue: *queue, from, to };
-    let draft = of.draft(shared, EventKind::QueueMoveMeasured, |name| {
+    let hand_over = HandOver { uplink, queue: *queue, from, to };
+    let draft = hand_over.draft(shared, EventKind::QueueMoveMeasured, |name| {
         format!(
             "Loads after queue {name} was moved from worker {from} to worker {to}: {}. Predicted \
              loads: {}.",
-            of.loads(measured),
-            of.loads(predicted)
+            hand_over.loads(measured),
+            hand_over.loads(predicted)
         )
     })?;
     Some(with_figures(with_figures(draft, "expected", predicted), "measured", measured))
 }
 
-fn with_figures(draft: Draft, what: &str, figures: &Figures) -> Draft {
+fn with_figures(draft: Draft, prefix: &str, figures: &Figures) -> Draft {
     let Figures { from_before, from_after, to_before, to_after } = figures;
     let loads = [
         ("from_before", from_before),
@@ -125,22 +126,22 @@ fn with_figures(draft: Draft, what: &str, figures: &Figures) -> Draft {
     ];
     loads
         .into_iter()
-        .fold(draft, |draft, (name, load)| draft.with(&format!("{what}_{name}_ppm"), load.ppm()))
+        .fold(draft, |draft, (name, load)| draft.with(&format!("{prefix}_{name}_ppm"), load.ppm()))
 }
 
 /// Returns the reason with the plane's worker ids, which the API and events use.
-pub(super) fn with_plane_ids(why: PlacementReason, numbering: &Numbering) -> PlacementReason {
+pub(super) fn with_plane_ids(reason: PlacementReason, numbering: &Numbering) -> PlacementReason {
     let id = |number| numbering.id(number).unwrap_or(number);
-    match why {
-        PlacementReason::Moved { from, reason, predicted } => {
-            PlacementReason::Moved { from: id(from), reason, predicted }
+    match reason {
+        PlacementReason::Moved { from: source, reason, predicted } => {
+            PlacementReason::Moved { from: id(source), reason, predicted }
         }
-        PlacementReason::NotMoved { preferred: wanted } => {
-            PlacementReason::NotMoved { preferred: id(wanted) }
+        PlacementReason::NotMoved { preferred } => {
+            PlacementReason::NotMoved { preferred: id(preferred) }
         }
         PlacementReason::Home
         | PlacementReason::DefaultQueue
         | PlacementReason::Assigned { .. }
-        | PlacementReason::MovedExternally => why,
+        | PlacementReason::MovedExternally => reason,
     }
 }

@@ -16,40 +16,42 @@ pub(super) struct Numbering(Vec<(WorkerId, WorkerSpec)>);
 impl Numbering {
     /// Returns the numbering of running workers: those of the configured placements in their order,
     /// then the others.
-    pub(super) fn of(
-        wanted: &[CpuAffinity],
+    pub(super) fn new(
+        required: &[CpuAffinity],
         views: &[WorkerStatus],
-        places: &[CpuTopology],
+        topologies: &[CpuTopology],
     ) -> Self {
-        let mut left: Vec<_> = views.iter().map(|view| (view.id, view.placement)).collect();
+        let mut remaining: Vec<_> = views.iter().map(|view| (view.id, view.placement)).collect();
         let mut running = Vec::new();
-        for placement in wanted {
+        for placement in required {
             // If several workers have this placement, each number refers to one of them.
-            if let Some(at) = left.iter().position(|(_, running)| running == placement) {
-                running.push(left.remove(at));
+            if let Some(index) = remaining.iter().position(|(_, running)| running == placement) {
+                running.push(remaining.remove(index));
             }
         }
-        running.append(&mut left);
-        Self::count(running.into_iter(), places)
+        running.append(&mut remaining);
+        Self::count(running.into_iter(), topologies)
     }
 
     /// Returns the numbering of a host whose workers all run as configured.
-    pub(super) fn of_placements(wanted: &[CpuAffinity], places: &[CpuTopology]) -> Self {
-        Self::count((0..).map(WorkerId).zip(wanted.iter().copied()), places)
+    pub(super) fn of_placements(required: &[CpuAffinity], topologies: &[CpuTopology]) -> Self {
+        Self::count((0..).map(WorkerId).zip(required.iter().copied()), topologies)
     }
 
     fn count(
         running: impl Iterator<Item = (WorkerId, CpuAffinity)>,
-        places: &[CpuTopology],
+        topologies: &[CpuTopology],
     ) -> Self {
         let numbered = (0..).zip(running).map(|(number, (id, placement))| {
-            let at = places.iter().find(|place| placement.cpu() == Some(place.cpu));
-            let core = match (at, placement.cpu()) {
-                (Some(at), _) => at.core,
+            let topology = topologies
+                .iter()
+                .find(|topology_entry| placement.cpu() == Some(topology_entry.cpu));
+            let core = match (topology, placement.cpu()) {
+                (Some(topology), _) => topology.core,
                 (None, Some(cpu)) => u32::from(cpu),
                 (None, None) => FLOATING_CORES + u32::from(number),
             };
-            let numa_node = at.map_or(0, |at| at.numa_node);
+            let numa_node = topology.map_or(0, |topology| topology.numa_node);
             (id, WorkerSpec { number: WorkerId(number), core, numa_node })
         });
         Self(numbered.collect())
@@ -62,7 +64,7 @@ impl Numbering {
 
     /// Returns the configuration's number of a worker.
     pub(super) fn number(&self, id: WorkerId) -> Option<WorkerId> {
-        self.0.iter().find(|(of, _)| *of == id).map(|(_, worker)| worker.number)
+        self.0.iter().find(|(worker_id, _)| *worker_id == id).map(|(_, worker)| worker.number)
     }
 
     /// Returns the plane's id of a worker.
@@ -74,7 +76,7 @@ impl Numbering {
     pub(super) fn agrees_with(&self, other: &Self) -> bool {
         self.0.iter().all(|(id, worker)| {
             other.number(*id).is_none_or(|number| number == worker.number)
-                && other.id(worker.number).is_none_or(|of| of == *id)
+                && other.id(worker.number).is_none_or(|worker_id| worker_id == *id)
         })
     }
 }

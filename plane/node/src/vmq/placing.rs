@@ -27,14 +27,14 @@ pub(super) enum Task {
 impl Task {
     pub(super) const fn queue(&self) -> QueueId {
         match self {
-            Self::Move(of) => of.queue,
+            Self::Move(queue_move) => queue_move.queue,
             Self::PlaceInitially { queue, .. } => *queue,
         }
     }
 
-    pub(super) const fn to(&self) -> WorkerId {
+    pub(super) const fn target(&self) -> WorkerId {
         match self {
-            Self::Move(of) => of.to,
+            Self::Move(queue_move) => queue_move.to,
             Self::PlaceInitially { to, .. } => *to,
         }
     }
@@ -51,7 +51,7 @@ struct QueueSample {
 pub(super) struct Placement {
     plan: Plan,
     pub(super) vmq: Recorded<Vmq>,
-    seen: BTreeMap<QueueId, QueueSample>,
+    samples: BTreeMap<QueueId, QueueSample>,
     tasks: Vec<Task>,
     /// True before the first measurement: queues found by it already existed.
     is_new: bool,
@@ -69,12 +69,12 @@ impl Placement {
         sink: Option<&Arc<dyn Sink>>,
     ) -> Result<Self, VmqSpecError> {
         let spec = spec_of(&plan.config, plan.share);
-        let begins = (now, plan.uplink.as_str());
-        let mut vmq = Recorded::record_vmq(sink, begins, spec, &numbering.workers())?;
+        let origin = (now, plan.uplink.as_str());
+        let mut vmq = Recorded::record_vmq(sink, origin, spec, &numbering.workers())?;
         for (port, (_, nic)) in &plan.ports {
             vmq.set_nic(*port, *nic, nic.queues, now)?;
         }
-        Ok(Self { plan, vmq, seen: BTreeMap::new(), tasks: Vec::new(), is_new: true })
+        Ok(Self { plan, vmq, samples: BTreeMap::new(), tasks: Vec::new(), is_new: true })
     }
 
     pub(super) const fn plan(&self) -> &Plan {
@@ -99,7 +99,7 @@ impl Placement {
         }
         for port in self.plan.ports.keys().filter(|port| !plan.ports.contains_key(port)) {
             self.vmq.remove_nic(*port, now);
-            self.seen.retain(|queue, _| queue.port != *port);
+            self.samples.retain(|queue, _| queue.port != *port);
         }
         for (port, (_, nic)) in &plan.ports {
             if self.plan.ports.get(port).is_none_or(|(_, before)| before != nic) {
@@ -118,42 +118,45 @@ impl Placement {
         numbering: &Numbering,
         now: Time,
     ) -> Vec<QueueBusy> {
-        let mine = views.iter().filter(|view| self.plan.ports.contains_key(&view.id.port));
-        let mine: BTreeMap<QueueId, &QueueView> = mine.map(|view| (view.id, view)).collect();
-        let gone: Vec<QueueId> =
-            self.seen.keys().filter(|queue| !mine.contains_key(queue)).copied().collect();
-        gone.into_iter().for_each(|queue| self.forget(queue, now));
+        let own_queues = views.iter().filter(|view| self.plan.ports.contains_key(&view.id.port));
+        let own_queues: BTreeMap<QueueId, &QueueView> =
+            own_queues.map(|view| (view.id, view)).collect();
+        let removed: Vec<QueueId> =
+            self.samples.keys().filter(|queue| !own_queues.contains_key(queue)).copied().collect();
+        removed.into_iter().for_each(|queue| self.forget(queue, now));
         let mut busy = Vec::new();
-        for (queue, view) in mine {
-            let Some(at) = numbering.number(view.worker) else { continue };
-            let seen = QueueSample { busy_ns: view.busy_ns, frames: view.frames };
-            match self.seen.get(&queue).copied() {
-                Some(before) if before.busy_ns <= seen.busy_ns && before.frames <= seen.frames => {
-                    self.vmq.handle_found(queue, at, now);
-                    busy.push(QueueBusy { queue, busy_ns: seen.busy_ns - before.busy_ns });
+        for (queue, view) in own_queues {
+            let Some(worker) = numbering.number(view.worker) else { continue };
+            let sample = QueueSample { busy_ns: view.busy_ns, frames: view.frames };
+            match self.samples.get(&queue).copied() {
+                Some(before)
+                    if before.busy_ns <= sample.busy_ns && before.frames <= sample.frames =>
+                {
+                    self.vmq.handle_found(queue, worker, now);
+                    busy.push(QueueBusy { queue, busy_ns: sample.busy_ns - before.busy_ns });
                 }
                 // Lower counters: the queue was detached and attached again.
                 Some(_) => {
                     self.forget(queue, now);
-                    self.add_queue(queue, at, now);
+                    self.add_queue(queue, worker, now);
                 }
-                None => self.add_queue(queue, at, now),
+                None => self.add_queue(queue, worker, now),
             }
             if self.vmq.contains_queue(queue) {
-                self.seen.insert(queue, seen);
+                self.samples.insert(queue, sample);
             }
         }
         self.is_new = false;
         busy
     }
 
-    fn add_queue(&mut self, queue: QueueId, at: WorkerId, now: Time) {
+    fn add_queue(&mut self, queue: QueueId, worker: WorkerId, now: Time) {
         match self.vmq.add_queue(queue, now) {
             Ok(added) => {
                 if self.is_new && self.vmq.spec().mode == VmqMode::Dynamic {
                     // An existing queue may have been moved because of load.
-                    self.vmq.handle_found(queue, at, now);
-                } else if added.at != at {
+                    self.vmq.handle_found(queue, worker, now);
+                } else if added.at != worker {
                     self.tasks.push(Task::PlaceInitially { queue, to: added.at });
                 }
                 self.tasks.extend(added.moves.into_iter().map(Task::Move));
@@ -165,7 +168,7 @@ impl Placement {
     }
 
     fn forget(&mut self, queue: QueueId, now: Time) {
-        self.seen.remove(&queue);
+        self.samples.remove(&queue);
         self.vmq.remove_queue(queue, now);
         self.tasks.retain(|task| task.queue() != queue);
     }
@@ -192,18 +195,24 @@ impl Placement {
 
     /// Reports the result of a task: the queue's worker. With `None` the queue is forgotten, and
     /// added again when it is found again.
-    pub(super) fn handle_carried_out(&mut self, task: &Task, at: Option<WorkerId>, now: Time) {
+    pub(super) fn handle_carried_out(&mut self, task: &Task, worker: Option<WorkerId>, now: Time) {
         let queue = task.queue();
-        match (task, at) {
+        match (task, worker) {
             (_, None) => self.forget(queue, now),
-            (Task::Move(_), Some(at)) => self.vmq.handle_moved(queue, at, now),
-            (Task::PlaceInitially { .. }, Some(at)) => self.vmq.handle_found(queue, at, now),
+            (Task::Move(_), Some(worker)) => self.vmq.handle_moved(queue, worker, now),
+            (Task::PlaceInitially { .. }, Some(worker)) => {
+                self.vmq.handle_found(queue, worker, now)
+            }
         }
     }
 
     /// Returns the reason of a queue's current placement.
     pub(super) fn reason(&self, queue: QueueId, now: Time) -> Option<PlacementReason> {
         let explanation = self.vmq.explain(queue.port, now)?;
-        explanation.queues.iter().find(|of| of.queue == queue).map(|of| of.reason)
+        explanation
+            .queues
+            .iter()
+            .find(|explained| explained.queue == queue)
+            .map(|explained| explained.reason)
     }
 }

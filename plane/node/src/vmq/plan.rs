@@ -33,8 +33,9 @@ impl Plan {
     pub(super) fn all(config: &HostConfig, ids: &PlaneIds) -> Vec<Self> {
         let of_switch = |switch: &suimon_contract::SwitchConfig| {
             let name = switch.uplink.as_ref()?;
-            let on_it = |nic: &&NicConfig| nic.switch == switch.name && config.is_connected(nic);
-            let nics = config.nics.iter().filter(on_it).map(of_nic);
+            let switch_nics =
+                |nic: &&NicConfig| nic.switch == switch.name && config.is_connected(nic);
+            let nics = config.nics.iter().filter(switch_nics).map(of_nic);
             let uplink = config.uplinks.iter().find(|uplink| &uplink.name == name);
             let team = config.teams.iter().find(|team| &team.name == name);
             let (vmq, members) = match (uplink, team) {
@@ -42,9 +43,9 @@ impl Plan {
                 (None, Some(team)) => (&team.vmq, members(config, team)),
                 (None, None) => return None,
             };
-            let asked = members.into_iter().map(of_uplink).chain(nics);
-            let ports =
-                asked.filter_map(|(key, spec)| Some((ids.port(&key)?, (key.name().clone(), spec))));
+            let required_ports = members.into_iter().map(of_uplink).chain(nics);
+            let ports = required_ports
+                .filter_map(|(key, spec)| Some((ids.port(&key)?, (key.name().clone(), spec))));
             Some(Self {
                 uplink: name.clone(),
                 config: vmq.clone(),

@@ -38,8 +38,9 @@ impl Shared {
     /// # Errors
     /// [`ErrorCode::NotFound`](suimon_contract::ErrorCode::NotFound) if no switch uses it.
     pub(crate) fn vmq(&self, uplink: &str) -> Result<VmqStatus, ApiError> {
-        let mut all = self.vmqs().into_iter();
-        all.find(|vmq| vmq.uplink.as_str() == uplink)
+        let mut statuses = self.vmqs().into_iter();
+        statuses
+            .find(|vmq| vmq.uplink.as_str() == uplink)
             .ok_or_else(|| not_found(ResourceKind::Vmq, uplink))
     }
 
@@ -54,14 +55,14 @@ impl Shared {
         for (id, (name, _)) in &placing.plan().ports {
             let Some(port) = self.ports.find_id(*id) else { continue };
             let explained = placing.vmq.explain(*id, now).into_iter();
-            for of in explained.flat_map(|explanation| explanation.queues) {
-                let queue = queue_name(labels, &port.key, of.queue);
-                queues.push((of.queue, queue_status(queue, name, &of, numbering)));
+            for explained in explained.flat_map(|explanation| explanation.queues) {
+                let queue = queue_name(labels, &port.key, explained.queue);
+                queues.push((explained.queue, queue_status(queue, name, &explained, numbering)));
             }
         }
-        queues.sort_by(|(a, one), (b, other)| {
+        queues.sort_by(|(a, first), (b, other)| {
             let key = |status: &VmqQueueStatus| status.nic.clone();
-            key(one).cmp(&key(other)).then(a.cmp(b))
+            key(first).cmp(&key(other)).then(a.cmp(b))
         });
         queues.into_iter().map(|(_, status)| status).collect()
     }
@@ -85,17 +86,17 @@ fn workers(placing: &Placement, numbering: &Numbering) -> Vec<VmqWorkerStatus> {
 fn queue_status(
     queue: String,
     nic: &Name,
-    of: &QueueExplanation,
+    explained: &QueueExplanation,
     numbering: &Numbering,
 ) -> VmqQueueStatus {
     VmqQueueStatus {
         queue,
         nic: nic.clone(),
-        default_queue: of.stays == StayReason::DefaultQueue,
-        worker: numbering.id(of.worker).unwrap_or(of.worker).0,
-        load_ppm: of.load.ppm(),
-        age_s: of.for_time.as_secs(),
-        reason: with_plane_ids(of.reason, numbering).to_string(),
-        stay_reason: of.stays.describe(of.water),
+        default_queue: explained.stays == StayReason::DefaultQueue,
+        worker: numbering.id(explained.worker).unwrap_or(explained.worker).0,
+        load_ppm: explained.load.ppm(),
+        age_s: explained.for_time.as_secs(),
+        reason: with_plane_ids(explained.reason, numbering).to_string(),
+        stay_reason: explained.stays.describe(explained.water),
     }
 }

@@ -25,10 +25,10 @@ vlan = 10
 "#;
 
 /// Returns the configuration of a NIC with this address.
-fn nic(name: &str, address: u8, more: &str) -> String {
+fn nic(name: &str, address: u8, extra: &str) -> String {
     format!(
         "[[nic]]\nname = \"{name}\"\nswitch = \"lan\"\nbackend = \"vhost-user\"\n\
-         socket = \"/run/{name}.sock\"\nmac = \"52:54:00:00:00:{address:02x}\"\n{more}\n"
+         socket = \"/run/{name}.sock\"\nmac = \"52:54:00:00:00:{address:02x}\"\n{extra}\n"
     )
 }
 
@@ -48,7 +48,7 @@ fn steering(harness: &Harness) -> SteeringStatus {
 }
 
 fn named(status: &SteeringStatus) -> Vec<(&str, u16)> {
-    status.nics.iter().map(|of| (of.nic.as_str(), of.queue)).collect()
+    status.nics.iter().map(|rule| (rule.nic.as_str(), rule.queue)).collect()
 }
 
 #[test]
@@ -56,12 +56,12 @@ fn rules_follow_nics_that_come_go_and_change() {
     let harness = Harness::new();
     harness.apply_ok(&host(HOST));
     assert_eq!(rules(&harness), [(1, Some(10), 1)]);
-    let with = |more: &str| host(&format!("{HOST}{more}"));
+    let with_nics = |extra: &str| host(&format!("{HOST}{extra}"));
     // No queue is left for the third NIC. A NIC without a configured address needs none.
     let db = nic("db", 2, "trunk = [20, 30]");
     let unknown = nic("unknown", 9, "").replace("mac = \"52:54:00:00:00:09\"\n", "");
-    let all = format!("{unknown}{db}{}", nic("log", 3, ""));
-    harness.apply_ok(&with(&all));
+    let nics = format!("{unknown}{db}{}", nic("log", 3, ""));
+    harness.apply_ok(&with_nics(&nics));
     assert_eq!(rules(&harness), [(1, Some(10), 1), (2, None, 2)]);
     let status = steering(&harness);
     assert_eq!((status.mode, status.queues, status.exclusive), (SteeringMode::Hardware, 3, true));
@@ -70,7 +70,7 @@ fn rules_follow_nics_that_come_go_and_change() {
     assert_eq!(status.reason.as_deref(), Some(reason));
     // Without the first NIC, the third one gets its queue; the second NIC keeps its own.
     let without_web = HOST.split_once("[[nic]]").unwrap().0;
-    harness.apply_ok(&host(&format!("{without_web}{all}")));
+    harness.apply_ok(&host(&format!("{without_web}{nics}")));
     assert_eq!(rules(&harness), [(2, None, 2), (3, None, 1)]);
     assert_eq!(steering(&harness).reason, None);
     // Another address and VLAN; then a NIC without a queue of its own.
@@ -103,7 +103,7 @@ fn a_device_that_is_opened_again_gets_its_rules_again() {
     harness.devices.notify(port, suimon_ports::DeviceNotice::Lost { reason });
     crate::testing::wait_until("the uplink to be closed and opened again", || {
         let events = harness.events(suimon_contract::EventKind::UplinkRecovered.id());
-        !events.is_empty() && harness.devices.steering("eth0").is_some_and(|of| of.len() == 1)
+        !events.is_empty() && harness.devices.steering("eth0").is_some_and(|rules| rules.len() == 1)
     });
     // Another number of queues requires new sockets.
     harness.apply_ok(&host(&HOST.replace("queues = 3", "queues = 1")));

@@ -39,8 +39,8 @@ impl Inner {
     /// Returns each worker's working time since the last call, without empty polls, by the
     /// configuration's number. New workers are omitted.
     fn busy(&mut self, workers: &[WorkerStatus]) -> Vec<WorkerBusy> {
-        let worked = workers.iter().map(|view| (view.id, view.working_ns)).collect();
-        let before = std::mem::replace(&mut self.worked_ns, worked);
+        let working_ns = workers.iter().map(|view| (view.id, view.working_ns)).collect();
+        let before = std::mem::replace(&mut self.worked_ns, working_ns);
         let busy = workers.iter().filter_map(|view| {
             let before = before.get(&view.id)?;
             let busy_ns = view.working_ns.saturating_sub(*before);

@@ -61,14 +61,14 @@ fn queues_spread_when_load_rises_and_are_packed_when_it_falls() {
 
 #[test]
 fn marks_and_parking_are_the_power_plans() {
-    let with = |power: PowerConfig| {
+    let bench_with = |power: PowerConfig| {
         let mut config = lan("0, 1, 2, 3", "", &NICS);
         config.power = Some(power);
         Bench::new(&config)
     };
     let names = ["a", "b", "c", "d"];
     let balanced = PowerConfig::of(PowerPlanName::Balanced);
-    let mut bench = with(PowerConfig { parking: Some(false), ..balanced.clone() });
+    let mut bench = bench_with(PowerConfig { parking: Some(false), ..balanced.clone() });
     bench.run(8);
     names.iter().for_each(|name| bench.require(name, 70));
     bench.run(8);
@@ -81,7 +81,7 @@ fn marks_and_parking_are_the_power_plans() {
     for (power, used) in
         [(balanced.clone(), 1), (PowerConfig { vmq_high_percent: Some(50), ..balanced }, 2)]
     {
-        let mut bench = with(power);
+        let mut bench = bench_with(power);
         bench.run(8);
         ["a", "b"].iter().for_each(|name| bench.require(name, 30));
         bench.run(8);
@@ -200,10 +200,10 @@ fn a_specification_is_changed_live() {
     bench.apply(&lan("0, 1, 2, 3", "mode = \"static\"", &NICS));
     let events = bench.run(2);
     assert!(events.last().unwrap().text.contains("assigned again"), "{:?}", events.last());
-    let settled = bench.plane.moves();
+    let moves_before = bench.plane.moves();
     names.iter().for_each(|name| bench.require(name, 1));
     bench.run(100);
-    assert_eq!(bench.plane.moves(), settled, "static queues stay");
+    assert_eq!(bench.plane.moves(), moves_before, "static queues stay");
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn workers_that_float_are_told_apart() {
     let mut owners = bench.owners(names);
     owners.sort_unstable();
     assert_eq!(owners, [0, 1, 2, 3]);
-    let numbers: Vec<u16> = bench.status().workers.iter().map(|of| of.worker).collect();
+    let numbers: Vec<u16> = bench.status().workers.iter().map(|worker| worker.worker).collect();
     assert_eq!(numbers, [0, 1, 2, 3]);
     bench.apply(&lan("floating_processors = 2", "", &NICS));
     bench.run(12);
@@ -237,7 +237,7 @@ fn workers_come_and_go() {
     bench.apply(&lan("3, 2", "base_processor = 1", &NICS));
     bench.run(8);
     assert_eq!(bench.owners(names), [2; 4], "{:?}", bench.events());
-    let permitted: Vec<_> = bench.status().workers.iter().map(|of| of.permitted).collect();
+    let permitted: Vec<_> = bench.status().workers.iter().map(|worker| worker.permitted).collect();
     assert_eq!(permitted, [false, true]);
     bench.apply(&lan("3, 2", "", &NICS));
     bench.run(12);

@@ -24,7 +24,10 @@ pub(crate) fn queue_moved(
 }
 
 /// Returns the events of stopped and started workers, each given by its number and placement.
-pub(crate) fn workers_changed(was: &[(u16, CpuAffinity)], is: &[(u16, CpuAffinity)]) -> Vec<Draft> {
+pub(crate) fn workers_changed(
+    previous: &[(u16, CpuAffinity)],
+    current: &[(u16, CpuAffinity)],
+) -> Vec<Draft> {
     let event = |kind, number: u16, placement: CpuAffinity, text: String| {
         let draft = Draft::new(kind, format!("processor/{number}"), text);
         match placement.cpu() {
@@ -32,13 +35,15 @@ pub(crate) fn workers_changed(was: &[(u16, CpuAffinity)], is: &[(u16, CpuAffinit
             None => draft,
         }
     };
-    let stopped = was.iter().filter(|worker| !is.contains(worker)).map(|(n, at)| {
-        let text = format!("Worker {n} on {at} was stopped.");
-        event(EventKind::ProcessorStopped, *n, *at, text)
-    });
-    let started = is.iter().filter(|worker| !was.contains(worker)).map(|(n, at)| {
-        let text = format!("Worker {n} was started on {at}.");
-        event(EventKind::ProcessorStarted, *n, *at, text)
-    });
+    let stopped =
+        previous.iter().filter(|worker| !current.contains(worker)).map(|(n, placement)| {
+            let text = format!("Worker {n} on {placement} was stopped.");
+            event(EventKind::ProcessorStopped, *n, *placement, text)
+        });
+    let started =
+        current.iter().filter(|worker| !previous.contains(worker)).map(|(n, placement)| {
+            let text = format!("Worker {n} was started on {placement}.");
+            event(EventKind::ProcessorStarted, *n, *placement, text)
+        });
     stopped.chain(started).collect()
 }

@@ -29,11 +29,11 @@ pub(crate) fn workers_step(
     to: &HostSection,
     current: &[CpuAffinity],
 ) -> Option<WorkersStep> {
-    let wanted = placements(to);
-    if placements(from) != wanted {
+    let required = placements(to);
+    if placements(from) != required {
         Some(WorkersStep::Change)
     } else {
-        (wanted != current).then_some(WorkersStep::Retry)
+        (required != current).then_some(WorkersStep::Retry)
     }
 }
 
@@ -45,13 +45,13 @@ impl Controller {
     pub(crate) fn set_workers(&mut self, config: &HostConfig) -> Result<(), ApiError> {
         let placements = placements(&config.host);
         if placements != self.workers {
-            let was = self.running_workers();
+            let previous = self.running_workers();
             self.shared.plane.set_workers(&placements).map_err(|error| {
                 let text = format!("the workers could not be reconfigured: {error}");
                 ApiError::new(ErrorCode::HostError, text).about("host").field("worker_cpus")
             })?;
             self.workers = placements;
-            self.drafts.extend(workers_changed(&was, &self.running_workers()));
+            self.drafts.extend(workers_changed(&previous, &self.running_workers()));
         }
         self.workers_retry.now = None;
         Ok(())

@@ -16,7 +16,7 @@ pub(super) struct Unresponsive {
 
 impl Unresponsive {
     /// Returns a VM that is not to be adopted.
-    pub(super) fn not_asked(stored: StoredRun) -> Self {
+    pub(super) fn unqueried(stored: StoredRun) -> Self {
         Self { stored, query_at: Instant::now(), is_reported: true }
     }
 }

@@ -52,16 +52,16 @@ pub(crate) fn vm_steps(
     let config = &to.state.config;
     let has_new_vm = config.vms.iter().any(|vm| from.vm(vm.name.as_str()).is_none());
     let other_folder = from.host.effective_vm_folder() != config.host.effective_vm_folder();
-    let (early, late) = releases(from, before, to, acquired);
+    let (early_releases, late_releases) = releases(from, before, to, acquired);
     let mut steps = Vec::new();
     if has_new_vm || other_folder {
         steps.push(VmStep::Create);
     }
-    if !early.is_empty() {
-        steps.push(VmStep::Release(early));
+    if !early_releases.is_empty() {
+        steps.push(VmStep::Release(early_releases));
     }
-    if !late.is_empty() {
-        steps.push(VmStep::ReleaseLate(late));
+    if !late_releases.is_empty() {
+        steps.push(VmStep::ReleaseLate(late_releases));
     }
     steps
 }
@@ -75,8 +75,8 @@ impl Controller {
     ) -> (VmUndo, Result<(), ApiError>) {
         match step {
             VmStep::Create => {
-                let (made, result) = self.create_vms(to);
-                (VmUndo::Delete(made), result)
+                let (vm_names, result) = self.create_vms(to);
+                (VmUndo::Delete(vm_names), result)
             }
             VmStep::Release(releases) => {
                 let desired = self.shared.desired();

@@ -39,7 +39,7 @@ impl ControlLine {
 
     /// Sends the commands that are left, if the next attempt is due.
     pub(super) fn poll(&mut self, now: Instant) {
-        if self.retry_at.is_some_and(|at| at <= now) {
+        if self.retry_at.is_some_and(|deadline| deadline <= now) {
             self.send_unsent();
         }
     }
@@ -79,15 +79,15 @@ mod tests {
         line.send(bring_back("b"));
         line.wake();
         let mut disks = Vec::new();
-        while let Some(at) = line.retry_at {
-            line.poll(at - Duration::from_millis(1));
+        while let Some(retry_at) = line.retry_at {
+            line.poll(retry_at - Duration::from_millis(1));
             match receiver.try_recv() {
                 Ok(Command::ReturnDisk { disk, .. }) => disks.push(disk.to_string()),
                 Ok(_) => assert!(disks.is_empty()),
                 Err(error) => panic!("{error}"),
             }
             assert!(receiver.try_recv().is_err(), "nothing is sent before it is due");
-            line.poll(at);
+            line.poll(retry_at);
         }
         assert!(
             matches!(receiver.try_recv(), Ok(Command::ReturnDisk { disk, .. }) if disk.as_str() == "b")

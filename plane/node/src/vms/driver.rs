@@ -10,7 +10,7 @@ use suimon_ports::{StateStore, Vm, VmCommand, VmDevice, VmError, VmRunState};
 use super::VmEntry;
 use super::adoption::Unresponsive;
 use super::control_line::ControlLine;
-use super::entry::in_words;
+use super::entry::vm_state;
 use super::freezing::GuestFreeze;
 use super::inbox::{DriverEnd, Input, Message, PendingNotices};
 use super::incoming::Arriving;
@@ -97,17 +97,18 @@ pub(super) struct Run {
 }
 
 impl Driver {
-    /// Runs the driver until [`Message::Detach`] or [`Message::Delete`] arrives, executes kills that
-    /// were queued behind, and fails other operations with the reason. `left` is the run that the previous daemon recorded.
-    pub(super) fn drive(mut self, left: Option<StoredRun>) {
-        self.take_up(left);
+    /// Runs the driver until [`Message::Detach`] or [`Message::Delete`] arrives, executes kills
+    /// that were queued behind, and fails other operations with the reason. `stored_run` is the run
+    /// that the previous daemon recorded.
+    pub(super) fn drive(mut self, stored_run: Option<StoredRun>) {
+        self.take_up(stored_run);
         let end = loop {
             // Before the next input, because a guest controls the rate of notices.
             if self.deadline().is_some_and(|deadline| deadline <= Instant::now()) {
                 self.handle_time();
             }
             match self.entry.inbox.take(self.deadline()) {
-                Input::Notices(news) => self.handle_notices(news),
+                Input::Notices(notices) => self.handle_notices(notices),
                 Input::Time => {}
                 Input::Message(Message::Work(work, operation)) => self.begin(work, operation),
                 Input::Message(Message::Kill(kill)) => self.begin_kill(&kill),
@@ -118,7 +119,7 @@ impl Driver {
                 Input::Message(Message::Arrive(request, operation)) => {
                     self.begin_arriving(&request, &operation);
                 }
-                Input::Message(Message::ArrivalQuery(asked)) => self.answer_arrival(asked),
+                Input::Message(Message::ArrivalQuery(query)) => self.answer_arrival(query),
                 Input::Message(Message::Release(devices)) => self.begin_release(devices),
                 Input::Message(Message::Reconcile) => {
                     self.end_release();
@@ -141,18 +142,18 @@ impl Driver {
     }
 
     /// Resumes the recorded run or migration of the previous daemon.
-    fn take_up(&mut self, left: Option<StoredRun>) {
+    fn take_up(&mut self, stored_run: Option<StoredRun>) {
         if matches!(self.migration_record, Some(StoredMove::Arriving { .. })) {
             // A new arrival is started by `Message::Arrive`.
             if self.entry.view().migration.is_none() {
-                self.take_up_arrival(left);
+                self.take_up_arrival(stored_run);
             }
             return;
         }
         let has_left = matches!(self.migration_record, Some(StoredMove::Migrated(_)));
-        match left {
+        match stored_run {
             // The process is killed and not adopted.
-            Some(stored) if has_left => self.lost = Some(Unresponsive::not_asked(stored)),
+            Some(stored) if has_left => self.lost = Some(Unresponsive::unqueried(stored)),
             Some(stored) => self.adopt(stored, false),
             None => {}
         }
@@ -168,16 +169,16 @@ impl Driver {
         let of_run = self.run.as_ref();
         let vfs = of_run.and_then(|run| run.vfs.request_at);
         let standbys = of_run.and_then(|run| run.vfs.verify_at);
-        let leaving = self.outgoing.as_ref().map(|leaving| leaving.next_poll_at);
+        let outgoing = self.outgoing.as_ref().map(|outgoing| outgoing.next_poll_at);
         let arriving = self.incoming.as_ref().map(|arriving| arriving.next_poll_at);
-        let awaited = self.pending_autostart.as_ref().map(|awaited| awaited.next_poll_at);
+        let autostart = self.pending_autostart.as_ref().map(|autostart| autostart.next_poll_at);
         let space = self.run.as_ref().and_then(|run| run.space.as_ref());
         let space = space.map(|space| space.next_poll_at);
         let departing = self.departing.as_ref().map(|departing| departing.retry_at);
         let released = self.run.as_ref().and_then(|run| run.self_released.deadline());
-        let of_vm = [stopping, lost, frozen, awaited, space, released];
+        let of_vm = [stopping, lost, frozen, autostart, space, released];
         let of_vfs = [vfs, standbys, self.held_vfs.deadline()];
-        let of_move = [leaving, arriving, departing, self.control.retry_at];
+        let of_move = [outgoing, arriving, departing, self.control.retry_at];
         of_vm.into_iter().chain(of_vfs).chain(of_move).flatten().min()
     }
 
@@ -204,7 +205,7 @@ impl Driver {
         let state = self.entry.view().state;
         let is_paused = work == VmAction::Pause && self.waits_for_space();
         let checked = if is_paused { self.check_stays(work) } else { self.check_action(work) };
-        let done = checked.and_then(|()| match work {
+        let result = checked.and_then(|()| match work {
             VmAction::Start if operation.is_none() => self.start_with_host(),
             VmAction::Pause if is_paused => {
                 self.set_paused_on_request();
@@ -213,11 +214,11 @@ impl Driver {
             work => self.execute_action(work),
         });
         match (work, operation) {
-            (VmAction::Stop(request), operation) if done.is_ok() => {
+            (VmAction::Stop(request), operation) if result.is_ok() => {
                 self.begin_stopping(request, operation);
             }
-            (_, Some(operation)) => operation.end(&done),
-            (_, None) => self.report_not_done(state, &done),
+            (_, Some(operation)) => operation.end(&result),
+            (_, None) => self.report_not_done(state, &result),
         }
     }
 
@@ -249,9 +250,9 @@ impl Driver {
     }
 
     /// Emits an event if an autostart failed: no operation reports the error.
-    fn report_not_done(&self, state: VmState, done: &Result<(), ApiError>) {
+    fn report_not_done(&self, state: VmState, result: &Result<(), ApiError>) {
         // A failed start attempt has emitted its own event, and a running VM needs none.
-        if let (VmState::Lost, Err(error)) = (state, done) {
+        if let (VmState::Lost, Err(error)) = (state, result) {
             self.append(texts::not_started(&self.entry, &error.message));
         }
     }
@@ -260,27 +261,27 @@ impl Driver {
     /// state. `is_recorded` is true if the state store contains `stored`.
     pub(super) fn set_current_run(&mut self, vm: Arc<dyn Vm>, stored: StoredRun, is_written: bool) {
         let state = vm.status().state;
-        let (leaving, not_replugged) = (BTreeSet::new(), BTreeSet::new());
-        let (cut_off, refused) = (BTreeMap::new(), BTreeSet::new());
+        let (unplugging, not_replugged) = (BTreeSet::new(), BTreeSet::new());
+        let (cut_off, failed_plugs) = (BTreeMap::new(), BTreeSet::new());
         let self_released = SelfReleased::default();
         let frozen = stored.is_frozen.then(|| GuestFreeze::lasting(Duration::ZERO));
         let (vfs, space) = (VmVfs::default(), None);
         self.run = Some(Run {
             vm,
             stored,
-            unplugging: leaving,
+            unplugging,
             not_replugged,
             self_released,
             disconnected: cut_off,
-            failed_plugs: refused,
+            failed_plugs,
             is_recorded: is_written,
             frozen,
             vfs,
             space,
         });
         self.find_vfs();
-        self.follow_space(in_words(state));
-        self.publish(in_words(state));
+        self.follow_space(vm_state(state));
+        self.publish(vm_state(state));
         // Applies changes that were made during the start or while no daemon was running.
         self.reconcile();
     }
@@ -303,11 +304,11 @@ impl Driver {
         Ok(())
     }
 
-    fn handle_notices(&mut self, news: PendingNotices) {
-        if self.run.is_none() || news.run != self.runs {
+    fn handle_notices(&mut self, notices: PendingNotices) {
+        if self.run.is_none() || notices.run != self.runs {
             return;
         }
-        if let Some((is_orderly, reason)) = news.ended {
+        if let Some((is_orderly, reason)) = notices.ended {
             if self.departing.is_some() {
                 return self.forget_process();
             }
@@ -316,20 +317,21 @@ impl Driver {
         if self.departing.is_some() {
             return;
         }
-        if news.is_reset {
+        if notices.is_reset {
             self.end_freeze(FreezeEnd::Reset);
             self.verify_failover_nics();
             let now = Instant::now();
-            let is_due = self.reset_reported_at.is_none_or(|at| now - at >= RESETS_EVERY);
+            let is_due =
+                self.reset_reported_at.is_none_or(|reported_at| now - reported_at >= RESETS_EVERY);
             if is_due {
                 self.reset_reported_at = Some(now);
                 self.append(texts::reset(&self.entry));
             }
         }
-        for device in news.unplugged {
+        for device in notices.unplugged {
             self.handle_unplugged(&device);
         }
-        if let Some(state) = news.state {
+        if let Some(state) = notices.state {
             self.handle_state(state);
         }
     }
@@ -345,7 +347,7 @@ impl Driver {
         }
         let now = match (state, &self.stopping) {
             (VmRunState::Running, Some(_)) => VmState::Stopping,
-            _ => in_words(state),
+            _ => vm_state(state),
         };
         // Also for an unchanged state: notices are merged, so the state may have changed and
         // changed back.

@@ -10,14 +10,14 @@ use super::stopping::Stopping;
 impl VmEntry {
     /// Sends a request to the VM's driver. If the driver has ended, the request fails with the reason.
     pub(crate) fn submit(&self, message: Message) {
-        if let Some(refused) = self.inbox.put(message) {
-            self.refuse(refused);
+        if let Some(rejected) = self.inbox.put(message) {
+            self.refuse(rejected);
         }
     }
 
     /// Fails a request that the driver does not execute, because it has ended.
     pub(super) fn refuse(&self, message: Message) {
-        let error = self.driver_ended();
+        let error = self.driver_end_error();
         match message {
             Message::Work(_, Some(operation))
             | Message::Migrate(_, operation)
@@ -37,7 +37,7 @@ impl VmEntry {
     }
 
     /// Returns the error of a request that arrives when the driver ends.
-    fn driver_ended(&self) -> ApiError {
+    fn driver_end_error(&self) -> ApiError {
         let text = match self.inbox.end() {
             Some(DriverEnd::Deleted) => {
                 "the VM was deleted before the request was executed; `suimon vm list` shows the VMs"
@@ -58,14 +58,14 @@ impl Driver {
         let name = &self.entry.name;
         let stop = self.stopping.take().and_then(Stopping::into_operation);
         let migration = self.outgoing.take().and_then(|outgoing| outgoing.operation);
-        let ended = [
+        let operations = [
             (stop, "while the guest shuts down"),
             (migration, "during the migration; the next daemon ends or continues it"),
         ];
-        for (operation, when) in ended {
+        for (operation, phase) in operations {
             let Some(operation) = operation else { continue };
             let text = format!(
-                "the daemon ends {when}; `suimon vm show {name}` shows the result when the daemon \
+                "the daemon ends {phase}; `suimon vm show {name}` shows the result when the daemon \
                  runs again"
             );
             operation.end(&Err(self.error(ErrorCode::Conflict, &text)));

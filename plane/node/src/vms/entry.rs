@@ -180,7 +180,7 @@ impl VmEntry {
 }
 
 /// Returns the API state that corresponds to a run state.
-pub(super) const fn in_words(state: VmRunState) -> VmState {
+pub(super) const fn vm_state(state: VmRunState) -> VmState {
     match state {
         VmRunState::Running => VmState::Running,
         VmRunState::Paused => VmState::Paused,

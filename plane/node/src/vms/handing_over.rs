@@ -22,21 +22,21 @@ impl Driver {
     /// The VM stays on this node: the destination has abandoned it or is no longer configured.
     pub(super) fn query_owner(
         &mut self,
-        leaving: &mut OutgoingMigration,
+        outgoing: &mut OutgoingMigration,
         is_reported: bool,
     ) -> Result<Option<Duration>, ApiError> {
-        if leaving.marks.is_empty() {
+        if outgoing.marks.is_empty() {
             // The marks were created by the previous daemon and must be created again: without them
             // the destination refuses the activation.
-            let marked = self.shared.mark_stores(&leaving.leave.stores);
-            leaving.marks = marked.unwrap_or_else(|error| {
+            let marked = self.shared.mark_stores(&outgoing.migration.stores);
+            outgoing.marks = marked.unwrap_or_else(|error| {
                 tracing::warn!(vm = %self.entry.name, %error, "cannot mark a store");
                 Vec::new()
             });
         }
-        let leave = &leaving.leave;
-        let answer = match self.shared.peer_node(&leave.to) {
-            Ok(peer) => activated(peer.as_ref(), &leave.id),
+        let migration = &outgoing.migration;
+        let answer = match self.shared.peer_node(&migration.to) {
+            Ok(peer) => activated(peer.as_ref(), &migration.id),
             // By deleting the node, the operator declares that it will never run the VM.
             Err(error) if error.code == ErrorCode::NotFound => {
                 let text = "the destination node is not configured any more";
@@ -46,23 +46,23 @@ impl Driver {
         };
         match answer {
             Ok(IncomingMigration { state: IncomingMigrationState::Active, .. }) => {
-                self.leave(leaving);
+                self.leave(outgoing);
                 Ok(None)
             }
             Ok(_) => {
-                let text = format!("node {} cancelled the migration", leave.to);
+                let text = format!("node {} cancelled the migration", migration.to);
                 Err(self.error(ErrorCode::HostError, &text))
             }
             Err(error) => {
-                let error = peer_error(&leave.to, error);
+                let error = peer_error(&migration.to, error);
                 if !is_reported {
-                    self.append(texts::handed_over(&self.entry, &leave.to, &error.message));
+                    self.append(texts::handed_over(&self.entry, &migration.to, &error.message));
                 }
                 let mut view = self.entry.view();
                 view.state = VmState::HandedOver;
                 view.reason = Some(error.message);
                 drop(view);
-                leaving.stage = Stage::HandedOver { is_reported: true };
+                outgoing.stage = Stage::HandedOver { is_reported: true };
                 Ok(Some(self.peer_request_interval))
             }
         }
@@ -70,12 +70,12 @@ impl Driver {
 
     /// Handles the activation on the destination: kills the local process and has the VM deleted
     /// here. The record keeps the run, so that the next daemon kills a process that is left.
-    fn leave(&mut self, leaving: &mut OutgoingMigration) {
-        let leave = leaving.leave.clone();
-        let to = leave.to.clone();
-        self.save_moving(Some(StoredMove::Migrated(leave)));
+    fn leave(&mut self, outgoing: &mut OutgoingMigration) {
+        let migration = outgoing.migration.clone();
+        let to = migration.to.clone();
+        self.save_moving(Some(StoredMove::Migrated(migration)));
         self.append(texts::left(&self.entry, to.as_str()));
-        self.depart(leaving.operation.take());
+        self.depart(outgoing.operation.take());
     }
 }
 

@@ -107,13 +107,13 @@ impl Inbox {
         if waiting.closed.is_some() {
             return Some(message);
         }
-        let is_request = |of: &Message| matches!(of, Message::ArrivalQuery(_));
+        let is_request = |message: &Message| matches!(message, Message::ArrivalQuery(_));
         let messages = &mut waiting.messages;
         if is_request(&message) {
-            let queued = messages.iter().filter(|of| is_request(of)).count();
+            let queued = messages.iter().filter(|message| is_request(message)).count();
             let oldest = messages.iter().position(is_request);
-            if let Some(at) = oldest.filter(|_| queued >= ARRIVAL_REQUESTS_MAX) {
-                messages.remove(at);
+            if let Some(index) = oldest.filter(|_| queued >= ARRIVAL_REQUESTS_MAX) {
+                messages.remove(index);
             }
         }
         messages.push_back(message);
@@ -140,22 +140,22 @@ impl Inbox {
         let mut waiting = self.lock();
         loop {
             let is_turn = waiting.in_a_row < NOTICES_PER_BATCH || waiting.messages.is_empty();
-            if let Some(news) = waiting.notices.take_if(|_| is_turn) {
+            if let Some(notices) = waiting.notices.take_if(|_| is_turn) {
                 let is_ahead = !waiting.messages.is_empty();
                 waiting.in_a_row = if is_ahead { waiting.in_a_row + 1 } else { 0 };
-                return Input::Notices(news);
+                return Input::Notices(notices);
             }
             if let Some(message) = waiting.messages.pop_front() {
                 waiting.in_a_row = 0;
                 return Input::Message(message);
             }
-            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-            waiting = match left {
+            let remaining = until.map(|until| until.saturating_duration_since(Instant::now()));
+            waiting = match remaining {
                 None => self.arrived.wait(waiting).unwrap_or_else(PoisonError::into_inner),
-                Some(left) if left.is_zero() => return Input::Time,
-                Some(left) => {
-                    let waited = self.arrived.wait_timeout(waiting, left);
-                    waited.unwrap_or_else(PoisonError::into_inner).0
+                Some(remaining) if remaining.is_zero() => return Input::Time,
+                Some(remaining) => {
+                    let wait_result = self.arrived.wait_timeout(waiting, remaining);
+                    wait_result.unwrap_or_else(PoisonError::into_inner).0
                 }
             };
         }
@@ -168,19 +168,21 @@ impl Inbox {
     /// Merges a notice. Notices of an earlier run are discarded.
     fn merge(&self, run: u64, notice: VmNotice) {
         let mut waiting = self.lock();
-        if waiting.notices.as_ref().is_none_or(|news| news.run < run) {
+        if waiting.notices.as_ref().is_none_or(|notices| notices.run < run) {
             waiting.notices = Some(PendingNotices { run, ..PendingNotices::default() });
         }
-        let Some(news) = waiting.notices.as_mut().filter(|news| news.run == run) else { return };
+        let Some(notices) = waiting.notices.as_mut().filter(|notices| notices.run == run) else {
+            return;
+        };
         match notice {
-            VmNotice::State(state) => news.state = Some(state),
-            VmNotice::Reset => news.is_reset = true,
+            VmNotice::State(state) => notices.state = Some(state),
+            VmNotice::Reset => notices.is_reset = true,
             VmNotice::Unplugged(device) => {
-                if news.unplugged.len() < 2 * VM_DEVICES_MAX {
-                    news.unplugged.insert(device);
+                if notices.unplugged.len() < 2 * VM_DEVICES_MAX {
+                    notices.unplugged.insert(device);
                 }
             }
-            VmNotice::Ended { is_orderly, reason } => news.ended = Some((is_orderly, reason)),
+            VmNotice::Ended { is_orderly, reason } => notices.ended = Some((is_orderly, reason)),
         }
         drop(waiting);
         self.arrived.notify_one();
@@ -230,12 +232,16 @@ mod tests {
         assert!(inbox.put(Message::Reconcile).is_none());
         assert!(matches!(inbox.take(None), Input::Message(Message::Detach)));
         assert_eq!(inbox.end(), None);
-        let left = inbox.close(DriverEnd::Detached);
-        assert!(matches!(&left[0], Message::Kill(of) if Arc::ptr_eq(of, &kill)));
-        assert!(matches!(left[1], Message::Reconcile) && left.len() == 2);
+        let remaining = inbox.close(DriverEnd::Detached);
+        assert!(
+            matches!(&remaining[0], Message::Kill(queued_kill) if Arc::ptr_eq(queued_kill, &kill))
+        );
+        assert!(matches!(remaining[1], Message::Reconcile) && remaining.len() == 2);
         assert_eq!(inbox.end(), Some(DriverEnd::Detached));
-        let refused = inbox.put(Message::Kill(Arc::clone(&kill)));
-        assert!(matches!(refused, Some(Message::Kill(of)) if Arc::ptr_eq(&of, &kill)));
+        let rejected = inbox.put(Message::Kill(Arc::clone(&kill)));
+        assert!(
+            matches!(rejected, Some(Message::Kill(queued_kill)) if Arc::ptr_eq(&queued_kill, &kill))
+        );
         assert!(inbox.lock().messages.is_empty());
     }
 }

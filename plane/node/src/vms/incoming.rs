@@ -34,13 +34,14 @@ pub(crate) fn arriving_view(request: &IncomingMigrationRequest) -> VmMigration {
         memory_bytes_copied: 0,
         memory_bytes_left: 0,
         disks_copied: copied_disks(request),
-        disks_handed_over: request.handed_over.iter().map(|of| of.name.clone()).collect(),
+        disks_handed_over: request.handed_over.iter().map(|disk| disk.name.clone()).collect(),
     }
 }
 
 /// Returns the names of the VM's disks that are copied, that is, not handed over.
 pub(super) fn copied_disks(request: &IncomingMigrationRequest) -> Vec<Name> {
-    let is_copied = |disk: &Name| request.handed_over.iter().all(|of| of.name != *disk);
+    let is_copied =
+        |disk: &Name| request.handed_over.iter().all(|handed_over| handed_over.name != *disk);
     let names = request.disks.iter().map(|disk| &disk.name);
     names.filter(|disk| is_copied(disk)).cloned().collect()
 }

@@ -39,16 +39,16 @@ impl Shared {
     /// Submits a kill to the VM's driver, and executes it without the driver if that is blocked.
     pub(super) fn submit_kill(self: &Arc<Self>, entry: Arc<VmEntry>, operation: OperationHandle) {
         let kill = Arc::new(PendingKill::new(operation));
-        if let Some(refused) = entry.inbox.put(Message::Kill(Arc::clone(&kill))) {
-            return entry.refuse(refused);
+        if let Some(rejected) = entry.inbox.put(Message::Kill(Arc::clone(&kill))) {
+            return entry.refuse(rejected);
         }
         let (shared, vm) = (Arc::clone(self), entry.name.clone());
         let bypass = move || {
-            let Some(late) = kill.wait_late() else { return };
-            if shared.execute_late_kill(&entry, late)
-                && let Some(late) = kill.wait_unblocked(|| entry.is_switching())
+            let Some(late_kill) = kill.wait_late() else { return };
+            if shared.execute_late_kill(&entry, late_kill)
+                && let Some(late_kill) = kill.wait_unblocked(|| entry.is_switching())
             {
-                shared.execute_late_kill(&entry, late);
+                shared.execute_late_kill(&entry, late_kill);
             }
         };
         // Without the thread, the driver kills the VM as soon as it is not blocked any more.
@@ -59,11 +59,11 @@ impl Shared {
 
     /// Executes a kill that the driver has not begun in time. Returns true if it was left to the driver
     /// because of a switchover.
-    fn execute_late_kill(&self, entry: &VmEntry, mut late: LateKill<'_>) -> bool {
+    fn execute_late_kill(&self, entry: &VmEntry, mut late_kill: LateKill<'_>) -> bool {
         let was_switching = entry.is_switching();
         match self.kill_without_driver(entry) {
             KilledWithoutDriver::Killed => {
-                late.set_killed();
+                late_kill.set_killed();
                 false
             }
             KilledWithoutDriver::LeftToDriver(reason) => {
@@ -73,7 +73,7 @@ impl Shared {
                 was_switching || entry.is_switching()
             }
             KilledWithoutDriver::Failed(error) => {
-                late.operation().end(&Err(entry.error_of(&error)));
+                late_kill.operation().end(&Err(entry.error_of(&error)));
                 false
             }
         }
@@ -94,8 +94,10 @@ impl Shared {
         // The list can take long. Until the process has ended, no switchover begins.
         let _no_switchover = entry.lock_switchover();
         // Another VM of this name may have arrived.
-        let is_present =
-            self.vms.find(&entry.name).is_some_and(|of| std::ptr::eq(Arc::as_ptr(&of), entry));
+        let is_present = self
+            .vms
+            .find(&entry.name)
+            .is_some_and(|current_entry| std::ptr::eq(Arc::as_ptr(&current_entry), entry));
         if !is_present || !entry.may_be_killed() {
             return LeftToDriver(NOT_PERMITTED);
         }
@@ -115,10 +117,9 @@ impl VmEntry {
     /// Returns true if the VM is running, as far as is known, and no other node may have it.
     fn may_be_killed(&self) -> bool {
         let view = self.view();
-        let is_here = view
-            .migration
-            .as_ref()
-            .is_none_or(|of| of.is_outgoing && of.phase != MigrationPhase::HandedOver);
+        let is_here = view.migration.as_ref().is_none_or(|migration| {
+            migration.is_outgoing && migration.phase != MigrationPhase::HandedOver
+        });
         is_here && !self.is_switching() && VmAction::Kill.check(&self.name, view.state).is_ok()
     }
 
@@ -131,8 +132,8 @@ impl VmEntry {
             return false;
         }
         self.set_switching(true);
-        if let Some(moving) = &mut self.view().migration {
-            moving.phase = MigrationPhase::Switching;
+        if let Some(migration) = &mut self.view().migration {
+            migration.phase = MigrationPhase::Switching;
         }
         true
     }
@@ -155,9 +156,9 @@ impl Driver {
             true => self.check_stays(VmAction::Kill),
             false => self.check_action(VmAction::Kill),
         };
-        let done = checked.and_then(|()| self.execute_action(VmAction::Kill));
+        let result = checked.and_then(|()| self.execute_action(VmAction::Kill));
         self.entry.set_killed(false);
-        kill.operation().end(&done);
+        kill.operation().end(&result);
     }
 
     /// Returns how the process has ended, given how its end was reported: true for an orderly end,

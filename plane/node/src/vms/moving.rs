@@ -23,9 +23,9 @@ impl VmEntry {
         let name = &self.name;
         let is_frozen = view.running.as_ref().is_some_and(|run| run.frozen_until.is_some());
         let text = match (view.state, &view.migration) {
-            (_, Some(moving)) => format!(
+            (_, Some(migration)) => format!(
                 "the VM is already migrating ({}); `suimon operation list` shows the operation",
-                moving.node
+                migration.node
             ),
             (VmState::Running | VmState::Paused, None) if is_frozen => {
                 format!(
@@ -72,22 +72,22 @@ impl Driver {
         let text = match &self.migration_record {
             None => return Ok(()),
             Some(StoredMove::Leaving(_)) if work == VmAction::Kill => return Ok(()),
-            Some(StoredMove::Leaving(leave)) => format!(
+            Some(StoredMove::Leaving(migration)) => format!(
                 "the VM is migrating to node {}; wait for the end, or cancel it (`suimon \
                  operation list` shows the operation)",
-                leave.to
+                migration.to
             ),
-            Some(StoredMove::HandedOver(leave)) => format!(
+            Some(StoredMove::HandedOver(migration)) => format!(
                 "the VM was handed over to node {}, which does not respond; if that node is \
                  switched off and will not return, `suimon node delete {}` resumes the VM here",
-                leave.to, leave.to
+                migration.to, migration.to
             ),
-            Some(StoredMove::Migrated(leave)) => {
-                format!("the VM has migrated to node {}", leave.to)
+            Some(StoredMove::Migrated(migration)) => {
+                format!("the VM has migrated to node {}", migration.to)
             }
-            Some(StoredMove::Arriving { from, .. }) => {
+            Some(StoredMove::Arriving { from: source, .. }) => {
                 format!(
-                    "the VM is migrating from node {from}; use that node until the VM has \
+                    "the VM is migrating from node {source}; use that node until the VM has \
                      arrived"
                 )
             }
@@ -105,14 +105,14 @@ impl Driver {
     /// CPUs at the end of a migration; that state is not reported as an event. The next step
     /// becomes due.
     pub(super) fn handle_state_while_moving(&mut self, state: VmRunState) -> bool {
-        if let Some(leaving) = &mut self.outgoing {
-            leaving.next_poll_at = std::time::Instant::now();
+        if let Some(outgoing) = &mut self.outgoing {
+            outgoing.next_poll_at = std::time::Instant::now();
         }
         match (&self.migration_record, state) {
             (None, _) | (_, VmRunState::Panicked) => false,
             (Some(_), _) => {
                 if self.outgoing.is_some() && self.entry.view().state != VmState::HandedOver {
-                    self.publish(super::entry::in_words(state));
+                    self.publish(super::entry::vm_state(state));
                 }
                 true
             }
@@ -131,19 +131,20 @@ impl Shared {
     ) -> Vec<ApiError> {
         let is_changed = |vm: &VmConfig| {
             let nics = |config: &HostConfig| {
-                let of = config.nics.iter().filter(|nic| vm.nics.contains(&nic.name));
-                of.cloned().collect::<Vec<_>>()
+                let nics = config.nics.iter().filter(|nic| vm.nics.contains(&nic.name));
+                nics.cloned().collect::<Vec<_>>()
             };
             let disks = |config: &HostConfig| {
-                let of = config.disks.iter().filter(|disk| vm.disks.contains(&disk.name));
-                of.cloned().collect::<Vec<_>>()
+                let disks = config.disks.iter().filter(|disk| vm.disks.contains(&disk.name));
+                disks.cloned().collect::<Vec<_>>()
             };
             // The destination applies the QoS policies that it received.
             let policies = |config: &HostConfig| {
                 let of_disks: Vec<Name> =
                     disks(config).into_iter().filter_map(|disk| disk.qos_policy).collect();
-                let of = config.qos_policies.iter().filter(|of| of_disks.contains(&of.name));
-                of.cloned().collect::<Vec<_>>()
+                let policies =
+                    config.qos_policies.iter().filter(|policy| of_disks.contains(&policy.name));
+                policies.cloned().collect::<Vec<_>>()
             };
             to.vm(vm.name.as_str()) != Some(vm)
                 || nics(from) != nics(to)
@@ -154,12 +155,12 @@ impl Shared {
         let changed = from.vms.iter().filter(|vm| is_changed(vm) && !departs(vm));
         let errors = changed.filter_map(|vm| {
             let entry = self.vms.find(&vm.name)?;
-            let moving = entry.view().migration.clone()?;
-            let way = if moving.is_outgoing { "to" } else { "from" };
+            let migration = entry.view().migration.clone()?;
+            let direction = if migration.is_outgoing { "to" } else { "from" };
             let text = format!(
-                "the VM is migrating {way} node {}; change the VM, its NICs, its disks and their \
-                 QoS policies after that",
-                moving.node
+                "the VM is migrating {direction} node {}; change the VM, its NICs, its disks and \
+                 their QoS policies after that",
+                migration.node
             );
             Some(ApiError::new(ErrorCode::InUse, text).about(entry.label()))
         });

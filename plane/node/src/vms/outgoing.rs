@@ -21,7 +21,7 @@ pub(super) const SWITCHOVER_POLL: Duration = Duration::from_millis(2);
 
 /// Outgoing migration of a VM.
 pub(super) struct OutgoingMigration {
-    pub(super) leave: StoredMigration,
+    pub(super) migration: StoredMigration,
     /// Migration operation; `None` after a restart of the daemon.
     pub(super) operation: Option<OperationHandle>,
     pub(super) stage: Stage,
@@ -31,7 +31,7 @@ pub(super) struct OutgoingMigration {
     last_query_at: Instant,
     /// Disks on shared stores, which are handed over instead of copied; empty after a restart of
     /// the daemon.
-    pub(super) handed: Vec<OutgoingDisk>,
+    pub(super) handed_over: Vec<OutgoingDisk>,
     /// Marks by which the destination verifies that the stores are the same.
     pub(super) marks: Vec<ReservedMark>,
     /// Time since when the migration has been waiting only for the guest to release its VFs.
@@ -80,19 +80,19 @@ impl OutgoingMigration {
 
     /// Returns an outgoing migration in this stage, with its next step due immediately.
     pub(super) fn new(
-        leave: StoredMigration,
+        migration: StoredMigration,
         operation: Option<OperationHandle>,
         stage: Stage,
     ) -> Self {
         let now = Instant::now();
         Self {
-            leave,
+            migration,
             operation,
             stage,
             next_poll_at: now,
             copied: Copied::default(),
             last_query_at: now,
-            handed: Vec::new(),
+            handed_over: Vec::new(),
             marks: Vec::new(),
             vf_release_since: None,
         }
@@ -100,33 +100,33 @@ impl OutgoingMigration {
 
     pub(super) fn view(&self) -> VmMigration {
         VmMigration {
-            id: self.leave.id.clone(),
+            id: self.migration.id.clone(),
             is_outgoing: true,
-            node: self.leave.to.to_string(),
+            node: self.migration.to.to_string(),
             phase: self.phase(),
             disk_bytes_copied: self.copied.disks.0,
             disk_bytes_left: self.copied.disks.1,
             memory_bytes_copied: self.copied.memory.0,
             memory_bytes_left: self.copied.memory.1,
-            disks_copied: self.leave.copied.clone(),
-            disks_handed_over: self.leave.handed_over.clone(),
+            disks_copied: self.migration.copied.clone(),
+            disks_handed_over: self.migration.handed_over.clone(),
         }
     }
 
     fn note_disks(&mut self, mirrors: &[DiskMirror]) {
         let progress = || mirrors.iter().map(DiskMirror::progress);
-        let copied = progress().map(|of| of.copied_bytes).sum();
-        self.copied.disks = (copied, progress().map(|of| of.left_bytes).sum());
+        let copied = progress().map(|progress| progress.copied_bytes).sum();
+        self.copied.disks = (copied, progress().map(|progress| progress.left_bytes).sum());
     }
 }
 
 /// Returns the migration status of a VM that an earlier daemon handed over; `None` if it was not
 /// handed over.
-pub(super) fn handed_over_view(moving: &StoredMove) -> Option<VmMigration> {
-    let (leave, is_reported) = match moving {
-        StoredMove::HandedOver(leave) => (leave, false),
-        StoredMove::Migrated(leave) => (leave, true),
+pub(super) fn handed_over_view(stored_move: &StoredMove) -> Option<VmMigration> {
+    let (migration, is_reported) = match stored_move {
+        StoredMove::HandedOver(migration) => (migration, false),
+        StoredMove::Migrated(migration) => (migration, true),
         StoredMove::Arriving { .. } | StoredMove::Leaving(_) => return None,
     };
-    Some(OutgoingMigration::new(leave.clone(), None, Stage::HandedOver { is_reported }).view())
+    Some(OutgoingMigration::new(migration.clone(), None, Stage::HandedOver { is_reported }).view())
 }

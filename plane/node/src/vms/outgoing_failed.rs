@@ -6,7 +6,7 @@ use suimon_contract::{ApiError, ErrorCode, MigrationPhase, Name, VmState};
 use suimon_ports::{SendingPhase, Vm, VmCommand, VmError, VmErrorKind, VmRunState};
 
 use super::driver::Driver;
-use super::entry::in_words;
+use super::entry::vm_state;
 use super::move_limits::SWITCH_LIMIT;
 use super::outgoing::{OutgoingMigration, SWITCHOVER_POLL, Stage};
 use super::records::{StoredMigration, StoredMove};
@@ -21,31 +21,31 @@ impl Driver {
     /// Ends an outgoing migration with `error`, and has the VM continue on this node. Blocks until
     /// QEMU has cancelled the migration, at most for `SWITCH_LIMIT`. A VM that is not adopted yet
     /// continues when it is; until then the migration stays recorded, for the next daemon.
-    pub(super) fn stay(&mut self, leaving: OutgoingMigration, error: ApiError) {
+    pub(super) fn stay(&mut self, outgoing: OutgoingMigration, error: ApiError) {
         // No other node gets the VM any more, so that other threads may kill it while QEMU does not
         // respond.
         self.entry.set_switching(false);
-        let OutgoingMigration { leave, operation, stage, handed, marks, .. } = leaving;
+        let OutgoingMigration { migration, operation, stage, handed_over, marks, .. } = outgoing;
         // Stops the mirrors before the guest continues.
         drop(stage);
-        self.roll_back(&leave, handed);
+        self.roll_back(&migration, handed_over);
         drop(marks);
         // Restores the switch's tables before the guest continues, so that frames reach it.
-        if let Some(moving) = &mut self.entry.view().migration {
-            moving.phase = MigrationPhase::Switching;
+        if let Some(migration) = &mut self.entry.view().migration {
+            migration.phase = MigrationPhase::Switching;
         }
         self.report_location();
         if self.lost.is_some() {
             self.cancels_when_found = true;
-            self.save_moving(Some(StoredMove::Leaving(leave.clone())));
+            self.save_moving(Some(StoredMove::Leaving(migration.clone())));
         } else {
-            self.end_move(leave.was_paused);
+            self.end_move(migration.was_paused);
         }
-        if let Ok(peer) = self.shared.peer_node(&leave.to) {
+        if let Ok(peer) = self.shared.peer_node(&migration.to) {
             // Best effort: the destination also abandons an arrival after a silence.
-            let _ = peer.abandon_arrival(&leave.id);
+            let _ = peer.abandon_arrival(&migration.id);
         }
-        self.append(texts::stays(&self.entry, leave.to.as_str(), &error.message));
+        self.append(texts::stays(&self.entry, migration.to.as_str(), &error.message));
         let mut view = self.entry.view();
         view.migration = None;
         match (&self.run, &self.lost) {
@@ -64,21 +64,22 @@ impl Driver {
     }
 
     /// Reopens the handed-over disks. The control thread retries failed ones.
-    fn roll_back(&mut self, leave: &StoredMigration, handed: Vec<OutgoingDisk>) {
+    fn roll_back(&mut self, migration: &StoredMigration, handed_over: Vec<OutgoingDisk>) {
         let control = &mut self.control;
         let mut bring_back = |disk: &Name, failure| {
             control.send(Command::ReturnDisk { disk: disk.clone(), failure });
         };
-        if handed.is_empty() {
+        if handed_over.is_empty() {
             // A previous daemon may have closed them.
             let shared = &self.shared;
-            let left = leave.handed_over.iter().filter(|disk| shared.clear_handover(disk));
-            left.for_each(|disk| bring_back(disk, None));
+            let recorded_disks =
+                migration.handed_over.iter().filter(|disk| shared.clear_handover(disk));
+            recorded_disks.for_each(|disk| bring_back(disk, None));
         }
-        for disk in handed {
-            let (name, taken) = (disk.name().clone(), disk.reclaim());
+        for disk in handed_over {
+            let (name, result) = (disk.name().clone(), disk.reclaim());
             drop(disk);
-            if let Err(error) = taken {
+            if let Err(error) = result {
                 bring_back(&name, Some(error.to_string()));
             }
         }
@@ -89,8 +90,8 @@ impl Driver {
         if self.lost.is_some() || !std::mem::take(&mut self.cancels_when_found) {
             return;
         }
-        if let Some(StoredMove::Leaving(leave)) = self.migration_record.clone() {
-            self.end_move(leave.was_paused);
+        if let Some(StoredMove::Leaving(migration)) = self.migration_record.clone() {
+            self.end_move(migration.was_paused);
             self.follow_space_again();
             self.reconcile();
         }
@@ -98,14 +99,14 @@ impl Driver {
 
     /// Ends the migration in QEMU and in the records.
     fn end_move(&mut self, was_paused: bool) {
-        self.go_on_here(was_paused);
+        self.continue_on_source(was_paused);
         self.save_moving(None);
         self.set_vfs_moving(false);
     }
 
     /// Cancels QEMU's migration and resumes the CPUs, unless the VM was paused before or waits for
     /// space. Failures are retried for `SWITCH_LIMIT`, except the end of the process.
-    fn go_on_here(&mut self, was_paused: bool) {
+    fn continue_on_source(&mut self, was_paused: bool) {
         let Some(vm) = self.run.as_ref().map(|run| run.vm.clone()) else { return };
         let limit = Instant::now() + SWITCH_LIMIT;
         loop {
@@ -126,28 +127,28 @@ impl Driver {
             std::thread::sleep(wait);
         }
         let state = vm.status().state;
-        self.publish(in_words(state));
+        self.publish(vm_state(state));
     }
 
     /// Resumes an outgoing migration that the previous daemon left in progress.
     pub(super) fn take_up_leaving(&mut self) {
         match self.migration_record.clone() {
-            Some(StoredMove::Leaving(leave)) => {
+            Some(StoredMove::Leaving(migration)) => {
                 let text = "the daemon ended during the migration";
                 let error = self.error(ErrorCode::HostError, text);
-                let leaving =
-                    OutgoingMigration::new(leave, None, Stage::Switchover(Instant::now()));
-                self.stay(leaving, error);
+                let outgoing =
+                    OutgoingMigration::new(migration, None, Stage::Switchover(Instant::now()));
+                self.stay(outgoing, error);
             }
-            Some(StoredMove::HandedOver(leave)) => {
+            Some(StoredMove::HandedOver(migration)) => {
                 let stage = Stage::HandedOver { is_reported: false };
-                self.outgoing = Some(OutgoingMigration::new(leave, None, stage));
+                self.outgoing = Some(OutgoingMigration::new(migration, None, stage));
                 self.show_leaving();
             }
-            Some(StoredMove::Migrated(leave)) => {
+            Some(StoredMove::Migrated(migration)) => {
                 let stage = Stage::HandedOver { is_reported: true };
                 self.entry.view().migration =
-                    Some(OutgoingMigration::new(leave, None, stage).view());
+                    Some(OutgoingMigration::new(migration, None, stage).view());
                 self.depart(None);
             }
             Some(StoredMove::Arriving { .. }) | None => {}
@@ -164,8 +165,8 @@ fn cancel_and_resume(vm: &dyn Vm, was_paused: bool) -> Result<bool, VmError> {
         return Ok(false);
     }
     // A VM that waits for space is resumed when there is some.
-    let facts = vm.status();
-    if !was_paused && facts.state == VmRunState::Paused && !facts.waits_for_space {
+    let status = vm.status();
+    if !was_paused && status.state == VmRunState::Paused && !status.waits_for_space {
         vm.execute(&VmCommand::Resume)?;
     }
     Ok(true)

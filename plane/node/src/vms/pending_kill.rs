@@ -91,8 +91,8 @@ impl PendingKill {
     /// time.
     pub(super) fn wait_late(&self) -> Option<LateKill<'_>> {
         let is_queued = |stage: &mut Stage| *stage == Stage::Queued;
-        let waited = self.changed.wait_timeout_while(self.lock(), GRACE, is_queued);
-        let (mut stage, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let wait_result = self.changed.wait_timeout_while(self.lock(), GRACE, is_queued);
+        let (mut stage, _) = wait_result.unwrap_or_else(PoisonError::into_inner);
         if *stage != Stage::Queued || !self.operation.begin() {
             return None;
         }
@@ -104,16 +104,16 @@ impl PendingKill {
     /// the driver has begun it, it was cancelled, or it stays blocked for `RETRY_MAX`.
     pub(super) fn wait_unblocked(&self, is_blocked: impl Fn() -> bool) -> Option<LateKill<'_>> {
         let deadline = Instant::now() + RETRY_MAX;
-        let left = Stage::Ended { is_killed: false };
+        let ended_stage = Stage::Ended { is_killed: false };
         let mut stage = self.lock();
-        while *stage == left && is_blocked() {
+        while *stage == ended_stage && is_blocked() {
             if Instant::now() >= deadline || self.operation.is_cancelled() {
                 return None;
             }
-            let waited = self.changed.wait_timeout(stage, RETRY_INTERVAL);
-            (stage, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            let wait_result = self.changed.wait_timeout(stage, RETRY_INTERVAL);
+            (stage, _) = wait_result.unwrap_or_else(PoisonError::into_inner);
         }
-        if *stage != left || self.operation.is_cancelled() || !self.operation.begin() {
+        if *stage != ended_stage || self.operation.is_cancelled() || !self.operation.begin() {
             return None;
         }
         *stage = Stage::Killing;
@@ -177,19 +177,19 @@ pub(super) mod tests {
     fn the_driver_waits_for_a_late_kill_and_gets_its_result() {
         for is_killed in [false, true] {
             let (kill, _table) = kill();
-            let mut late = kill.wait_late().expect("no driver");
-            let (report, begun) = channel();
+            let mut late_kill = kill.wait_late().expect("no driver");
+            let (report, begun_receiver) = channel();
             let driver = Arc::clone(&kill);
             thread::spawn(move || report.send(driver.begin()));
             if is_killed {
-                late.set_killed();
+                late_kill.set_killed();
             }
             // A driver that did not wait would not set it, or would have returned.
             wait_until("the driver waits", || kill.has_waited.load(Ordering::Acquire));
             assert_eq!(*kill.lock(), Stage::Killing, "the driver has not begun the kill");
-            assert!(begun.try_recv().is_err(), "the process is being killed");
-            drop(late);
-            assert_eq!(begun.recv_timeout(DEADLINE), Ok(is_killed));
+            assert!(begun_receiver.try_recv().is_err(), "the process is being killed");
+            drop(late_kill);
+            assert_eq!(begun_receiver.recv_timeout(DEADLINE), Ok(is_killed));
         }
     }
 
@@ -201,10 +201,10 @@ pub(super) mod tests {
             panic!("a defect");
         }));
         assert!(result.is_err());
-        let (report, begun) = channel();
+        let (report, begun_receiver) = channel();
         let driver = Arc::clone(&kill);
         thread::spawn(move || report.send(driver.begin()));
-        assert_eq!(begun.recv_timeout(DEADLINE), Ok(false));
+        assert_eq!(begun_receiver.recv_timeout(DEADLINE), Ok(false));
     }
 
     #[test]
@@ -213,9 +213,9 @@ pub(super) mod tests {
         drop(kill.wait_late().expect("no driver"));
         let checks = std::sync::atomic::AtomicU32::new(0);
         let is_blocked = || checks.fetch_add(1, Ordering::AcqRel) < 2;
-        let mut late = kill.wait_unblocked(is_blocked).expect("the driver has not begun it");
-        late.set_killed();
-        drop(late);
+        let mut late_kill = kill.wait_unblocked(is_blocked).expect("the driver has not begun it");
+        late_kill.set_killed();
+        drop(late_kill);
         assert!(kill.begin(), "the other thread has killed the process");
     }
 

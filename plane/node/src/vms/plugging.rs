@@ -47,7 +47,7 @@ pub(super) type Refusals = Vec<(String, VmError)>;
 
 /// Returns the disconnected NICs that the guest has not released yet, with the reason.
 pub(super) fn remaining_disconnected(run: &Run) -> Refusals {
-    run.disconnected.iter().map(|(device, why)| (device.to_string(), why.clone())).collect()
+    run.disconnected.iter().map(|(device, reason)| (device.to_string(), reason.clone())).collect()
 }
 
 impl Driver {
@@ -65,17 +65,17 @@ impl Driver {
         let desired = self.shared.desired();
         if let Some(vm) = desired.config.vm(self.entry.name.as_str()) {
             let before = run.stored.clone();
-            let wanted = |names: &[Name], device: Device| -> BTreeSet<Name> {
+            let vm_names = |names: &[Name], device: Device| -> BTreeSet<Name> {
                 let is_given = |name: &&Name| !run.not_replugged.contains(&device.named(name));
                 names.iter().filter(is_given).cloned().collect()
             };
-            let nics = wanted(&vm.nics, Device::Nic);
-            let disks = wanted(&vm.disks, Device::Disk);
+            let nics = vm_names(&vm.nics, Device::Nic);
+            let disks = vm_names(&vm.disks, Device::Disk);
             run.self_released.retain(|device| vm_has(vm, device));
             let mut refusals = Vec::new();
-            for (device, wanted) in [(Device::Nic, &nics), (Device::Disk, &disks)] {
-                refusals.extend(self.unplug_removed(&mut run, device, wanted));
-                refusals.extend(self.plug_new(&mut run, &desired.config, device, wanted));
+            for (device, required) in [(Device::Nic, &nics), (Device::Disk, &disks)] {
+                refusals.extend(self.unplug_removed(&mut run, device, required));
+                refusals.extend(self.plug_new(&mut run, &desired.config, device, required));
             }
             refusals.extend(self.set_cpus(&run, vm.cpus));
             refusals.extend(remaining_disconnected(&run));
@@ -89,22 +89,22 @@ impl Driver {
         self.publish_again();
     }
 
-    /// Requests the hot-unplug of devices that are plugged but not in `wanted`.
-    fn unplug_removed(&self, run: &mut Run, device: Device, wanted: &BTreeSet<Name>) -> Refusals {
+    /// Requests the hot-unplug of devices that are plugged but not in `required`.
+    fn unplug_removed(&self, run: &mut Run, device: Device, required: &BTreeSet<Name>) -> Refusals {
         let mut refusals = Vec::new();
-        let gone: Vec<Name> = device.plugged(run).difference(wanted).cloned().collect();
-        for name in gone {
-            let what = device.named(&name);
+        let removed: Vec<Name> = device.plugged(run).difference(required).cloned().collect();
+        for name in removed {
+            let device_label = device.named(&name);
             // A VF must be unplugged before its standby NIC. `Driver::release` calls `reconcile` again.
             let has_vf = device == Device::Nic && run.stored.vfs.contains_key(&name);
-            if has_vf || run.unplugging.contains(&what) {
+            if has_vf || run.unplugging.contains(&device_label) {
                 continue;
             }
-            match run.vm.execute(&VmCommand::Unplug(what.clone())) {
+            match run.vm.execute(&VmCommand::Unplug(device_label.clone())) {
                 Ok(()) => {
-                    run.unplugging.insert(what);
+                    run.unplugging.insert(device_label);
                 }
-                Err(error) => refusals.push((what.to_string(), error)),
+                Err(error) => refusals.push((device_label.to_string(), error)),
             }
         }
         refusals
@@ -115,17 +115,17 @@ impl Driver {
         run: &mut Run,
         config: &HostConfig,
         device: Device,
-        wanted: &BTreeSet<Name>,
+        required: &BTreeSet<Name>,
     ) -> Refusals {
         let mut refusals = Vec::new();
-        let new: Vec<Name> = wanted.difference(device.plugged(run)).cloned().collect();
+        let new: Vec<Name> = required.difference(device.plugged(run)).cloned().collect();
         let now = Instant::now();
         for name in new {
-            let what = device.named(&name);
-            if run.self_released.holds(&what, now) {
+            let device_label = device.named(&name);
+            if run.self_released.holds(&device_label, now) {
                 continue;
             }
-            let what = what.to_string();
+            let device_label = device_label.to_string();
             let Some(command) = device.plug(config, &name) else { continue };
             match run.vm.execute(&command) {
                 Ok(()) => {
@@ -134,21 +134,21 @@ impl Driver {
                         run.vfs.request_at = Some(Instant::now());
                     }
                     device.plugged(run).insert(name);
-                    self.append(texts::plugged(&self.entry, &what));
+                    self.append(texts::plugged(&self.entry, &device_label));
                 }
-                Err(error) => refusals.push((what, error)),
+                Err(error) => refusals.push((device_label, error)),
             }
         }
         refusals
     }
 
-    fn set_cpus(&self, run: &Run, wanted: u16) -> Option<(String, VmError)> {
-        if run.vm.status().cpus == wanted {
+    fn set_cpus(&self, run: &Run, required_cpus: u16) -> Option<(String, VmError)> {
+        if run.vm.status().cpus == required_cpus {
             return None;
         }
-        match run.vm.execute(&VmCommand::SetCpus(wanted)) {
+        match run.vm.execute(&VmCommand::SetCpus(required_cpus)) {
             Ok(()) => {
-                self.append(texts::cpus(&self.entry, wanted));
+                self.append(texts::cpus(&self.entry, required_cpus));
                 None
             }
             Err(error) => Some(("cpus".to_owned(), error)),
@@ -159,11 +159,11 @@ impl Driver {
     /// before.
     fn report_failed_plugs(&self, run: &mut Run, refusals: Refusals) {
         let before = std::mem::take(&mut run.failed_plugs);
-        for (what, error) in refusals {
-            if !before.contains(&what) {
-                self.append(texts::refused(&self.entry, &what, &error.text));
+        for (device_label, error) in refusals {
+            if !before.contains(&device_label) {
+                self.append(texts::refused(&self.entry, &device_label, &error.text));
             }
-            run.failed_plugs.insert(what);
+            run.failed_plugs.insert(device_label);
         }
     }
 
@@ -186,13 +186,13 @@ impl Driver {
             run.vfs.failover_nics.remove(name);
         }
         if name.is_ok_and(|name| kind.plugged(&mut run).remove(&name)) {
-            let what = device.to_string();
+            let device_label = device.to_string();
             self.append(if was_requested {
-                texts::unplugged(&self.entry, &what)
+                texts::unplugged(&self.entry, &device_label)
             } else {
                 let (now, first) = (Instant::now(), self.peer_request_interval);
                 let delay = run.self_released.note(device.clone(), now, first);
-                texts::released(&self.entry, &what, delay)
+                texts::released(&self.entry, &device_label, delay)
             });
             run.is_recorded = false;
         }
@@ -204,10 +204,10 @@ impl Driver {
 
 /// Returns true if the VM is to have the device.
 fn vm_has(vm: &VmConfig, device: &VmDevice) -> bool {
-    let (names, of) = match device {
-        VmDevice::Nic(of) => (&vm.nics, of),
-        VmDevice::Disk(of) => (&vm.disks, of),
+    let (names, device_name) = match device {
+        VmDevice::Nic(device_name) => (&vm.nics, device_name),
+        VmDevice::Disk(device_name) => (&vm.disks, device_name),
         VmDevice::Vf(_) => return false,
     };
-    names.iter().any(|name| name.as_str() == of)
+    names.iter().any(|name| name.as_str() == device_name)
 }

@@ -54,15 +54,15 @@ impl Driver {
     /// Publishes the observed state to the VM's view.
     pub(super) fn publish(&self, state: VmState) {
         let running = self.run.as_ref().map(|run| {
-            let facts = run.vm.status();
+            let status = run.vm.status();
             RunView {
                 process: run.vm.identity().process,
                 started_unix_ms: run.stored.started_unix_ms,
                 as_started: run.stored.as_started.clone(),
-                accelerator: super::status::accelerator(facts.accelerator),
-                cpus: facts.cpus,
-                qemu_version: facts.qemu_version,
-                user: facts.user,
+                accelerator: super::status::accelerator(status.accelerator),
+                cpus: status.cpus,
+                qemu_version: status.qemu_version,
+                user: status.user,
                 nics: run.stored.nics.clone(),
                 disks: run.stored.disks.clone(),
                 standbys: run.stored.standbys.clone(),

@@ -140,8 +140,8 @@ pub(crate) fn forget_vm(
     arrived: Option<&str>,
     unix_ms: u64,
 ) -> Result<Vec<StoreChange>, StateStoreError> {
-    let kept = arrived.map(|id| record_incoming(store, id, unix_ms)).transpose()?;
-    let mut changes = kept.unwrap_or_default();
+    let result = arrived.map(|id| record_incoming(store, id, unix_ms)).transpose()?;
+    let mut changes = result.unwrap_or_default();
     changes.push((VMS, name.to_string(), None));
     Ok(changes)
 }
@@ -150,8 +150,8 @@ pub(crate) fn forget_vm(
 pub(crate) fn has_arrived(store: &dyn StateStore, id: &str) -> Result<bool, StateStoreError> {
     // In this order, because the deletion of a VM moves its id to the other table.
     let vms = load_vms(store)?;
-    let is_it = |vm: &StoredVm| vm.arrived.as_deref() == Some(id);
-    Ok(vms.iter().any(|(_, vm)| is_it(vm)) || store.read(COMPLETED_INCOMING, id)?.is_some())
+    let is_arrival = |vm: &StoredVm| vm.arrived.as_deref() == Some(id);
+    Ok(vms.iter().any(|(_, vm)| is_arrival(vm)) || store.read(COMPLETED_INCOMING, id)?.is_some())
 }
 
 /// Returns the changes that record an activated migration whose VM is deleted, and that delete the
@@ -161,15 +161,15 @@ fn record_incoming(
     id: &str,
     unix_ms: u64,
 ) -> Result<Vec<StoreChange>, StateStoreError> {
-    let mut known: Vec<(u64, String)> = Vec::new();
+    let mut completed: Vec<(u64, String)> = Vec::new();
     scan_all(store, COMPLETED_INCOMING, &mut |key, value| {
-        known.push((decode(COMPLETED_INCOMING, key, value)?, key.to_owned()));
+        completed.push((decode(COMPLETED_INCOMING, key, value)?, key.to_owned()));
         Ok(())
     })?;
-    known.sort_unstable();
-    let surplus = (known.len() + 1).saturating_sub(ARRIVALS_MAX);
-    let gone = known.into_iter().take(surplus).map(|(_, id)| (COMPLETED_INCOMING, id, None));
-    let mut changes: Vec<StoreChange> = gone.collect();
+    completed.sort_unstable();
+    let surplus = (completed.len() + 1).saturating_sub(ARRIVALS_MAX);
+    let removed = completed.into_iter().take(surplus).map(|(_, id)| (COMPLETED_INCOMING, id, None));
+    let mut changes: Vec<StoreChange> = removed.collect();
     changes.push((COMPLETED_INCOMING, id.to_owned(), Some(encode(id, &unix_ms)?)));
     Ok(changes)
 }
@@ -182,9 +182,9 @@ mod tests {
     #[test]
     fn arrivals_of_deleted_vms_are_kept_up_to_a_bound_and_the_newest_stay() {
         let store = MemoryStore::default();
-        let record = |at: usize| {
-            let time = encode(COMPLETED_INCOMING, &at).unwrap();
-            (COMPLETED_INCOMING, format!("id-{at}"), Some(time))
+        let record = |number: usize| {
+            let time = encode(COMPLETED_INCOMING, &number).unwrap();
+            (COMPLETED_INCOMING, format!("id-{number}"), Some(time))
         };
         let full: Vec<StoreChange> = (0..ARRIVALS_MAX).map(record).collect();
         store.commit(&full).unwrap();
@@ -192,8 +192,8 @@ mod tests {
         let changes = forget_vm(&store, &name("web"), Some("newest"), now).unwrap();
         store.commit(&changes).unwrap();
         assert_eq!(store.keys(COMPLETED_INCOMING).len(), ARRIVALS_MAX);
-        let is_known = |id: &str| has_arrived(&store, id).unwrap();
-        assert!(is_known("newest") && is_known("id-1") && !is_known("id-0"));
+        let is_recorded = |id: &str| has_arrived(&store, id).unwrap();
+        assert!(is_recorded("newest") && is_recorded("id-1") && !is_recorded("id-0"));
         let changes = forget_vm(&store, &name("web"), None, now).unwrap();
         assert_eq!(changes.len(), 1);
     }

@@ -49,30 +49,30 @@ pub(super) fn releases(
     to: &ValidatedChange,
     acquired: &Acquired,
 ) -> (Unplugs, Unplugs) {
-    let (mut early, mut late) = (Unplugs::new(), Unplugs::new());
+    let (mut early_unplugs, mut late_unplugs) = (Unplugs::new(), Unplugs::new());
     for vm in &from.vms {
         let Some(after) = to.state.config.vm(vm.name.as_str()) else { continue };
         let nics = vm.nics.iter().filter(|nic| !after.nics.contains(nic)).map(|nic| {
             let key = PortKey::Nic(nic.clone());
-            let is_held = |spec: &PortDeviceSpec| acquired.contains(&resource_of(spec));
-            let closed = closed(ports.get(&key), to.required.get(&key), is_held);
+            let is_acquired = |spec: &PortDeviceSpec| acquired.contains(&resource_of(spec));
+            let closed = closed(ports.get(&key), to.required.get(&key), is_acquired);
             (VmDevice::Nic(nic.to_string()), closed)
         });
         let disks = vm.disks.iter().filter(|disk| !after.disks.contains(disk)).map(|disk| {
-            let is_held = |wanted: &RequiredDisk| wanted.holds_any(acquired);
-            let closed = closed(disks.get(disk), to.disks.get(disk), is_held);
+            let is_acquired = |required: &RequiredDisk| required.holds_any(acquired);
+            let closed = closed(disks.get(disk), to.disks.get(disk), is_acquired);
             (VmDevice::Disk(disk.to_string()), closed)
         });
         for (device, closed) in nics.chain(disks) {
             let releases = match closed {
                 None => continue,
-                Some(CloseTime::Early) => &mut early,
-                Some(CloseTime::Late) => &mut late,
+                Some(CloseTime::Early) => &mut early_unplugs,
+                Some(CloseTime::Late) => &mut late_unplugs,
             };
             releases.entry(vm.name.clone()).or_default().insert(device);
         }
     }
-    (early, late)
+    (early_unplugs, late_unplugs)
 }
 
 /// Returns when a device is closed; `None` if it did not exist or is unchanged.
@@ -143,15 +143,15 @@ fn has_any(entry: &VmEntry, devices: &BTreeSet<VmDevice>) -> bool {
     let Some(run) = view.running.as_ref().filter(|_| view.migration.is_none()) else {
         return false;
     };
-    let has = |device: &VmDevice| match device {
+    let holds = |device: &VmDevice| match device {
         VmDevice::Nic(nic) => {
-            let is_it = |name: &&Name| name.as_str() == nic;
-            run.nics.iter().find(is_it).is_some_and(|name| !run.standbys.contains(name))
+            let is_named = |name: &&Name| name.as_str() == nic;
+            run.nics.iter().find(is_named).is_some_and(|name| !run.standbys.contains(name))
         }
         VmDevice::Disk(disk) => run.disks.iter().any(|name| name.as_str() == disk),
         VmDevice::Vf(_) => false,
     };
-    matches!(view.state, VmState::Running | VmState::Stopping) && devices.iter().any(has)
+    matches!(view.state, VmState::Running | VmState::Stopping) && devices.iter().any(holds)
 }
 
 impl Driver {
@@ -186,12 +186,12 @@ impl Driver {
         }
         let desired = self.shared.desired();
         let vm = desired.config.vm(self.entry.name.as_str());
-        let stays = |device: &VmDevice| match (device, vm) {
+        let is_configured = |device: &VmDevice| match (device, vm) {
             (VmDevice::Nic(name), Some(vm)) => vm.nics.iter().any(|nic| nic.as_str() == name),
             (VmDevice::Disk(name), Some(vm)) => vm.disks.iter().any(|disk| disk.as_str() == name),
             (VmDevice::Vf(_), _) | (_, None) => false,
         };
-        run.unplugging.retain(|device| !(not_replugged.contains(device) && stays(device)));
+        run.unplugging.retain(|device| !(not_replugged.contains(device) && is_configured(device)));
         self.follow_awaited_writes();
     }
 
@@ -201,8 +201,9 @@ impl Driver {
     /// # Errors
     /// [`ErrorCode::Conflict`] with the device.
     pub(super) fn check_nothing_leaves(&self) -> Result<(), ApiError> {
-        let leaves = |run: &Run| run.unplugging.iter().chain(&run.not_replugged).next().cloned();
-        match self.run.as_ref().and_then(leaves) {
+        let first_released =
+            |run: &Run| run.unplugging.iter().chain(&run.not_replugged).next().cloned();
+        match self.run.as_ref().and_then(first_released) {
             None => Ok(()),
             Some(device) => {
                 let text = format!(

@@ -13,8 +13,8 @@ impl Driver {
     /// state once the guest has released them; until then they are reported as waiting.
     pub(super) fn replug_cut_off(&mut self) {
         let Some(run) = &mut self.run else { return };
-        let facts = run.vm.status();
-        if facts.reconnects_streams {
+        let status = run.vm.status();
+        if status.reconnects_streams {
             return;
         }
         let desired = self.shared.desired();
@@ -29,16 +29,16 @@ impl Driver {
         for name in cut_off {
             let device = VmDevice::Nic(name.to_string());
             let result = run.vm.execute(&VmCommand::Unplug(device.clone()));
-            let why = result.err().unwrap_or_else(|| {
+            let reason = result.err().unwrap_or_else(|| {
                 let text = format!(
                     "QEMU {} does not reconnect a legacy NIC after a restart of the daemon; the \
                      NIC is plugged in again as soon as the guest releases it",
-                    facts.qemu_version
+                    status.qemu_version
                 );
                 VmError::new(VmErrorKind::Refused, text)
             });
             run.unplugging.insert(device.clone());
-            run.disconnected.insert(device, why);
+            run.disconnected.insert(device, reason);
         }
         self.reconcile();
     }

@@ -94,9 +94,9 @@ mod tests {
     #[test]
     fn devices_that_are_not_configured_are_forgotten() {
         let (mut released, now) = (SelfReleased::default(), Instant::now());
-        for turn in 0..1000 {
-            released.note(nic(&turn.to_string()), now, FIRST);
-            released.retain(|device| *device == nic("0") || *device == nic(&turn.to_string()));
+        for round in 0..1000 {
+            released.note(nic(&round.to_string()), now, FIRST);
+            released.retain(|device| *device == nic("0") || *device == nic(&round.to_string()));
         }
         assert_eq!(released.0.len(), 2);
         assert!(released.deadline().is_some());

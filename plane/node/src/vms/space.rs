@@ -36,10 +36,10 @@ pub(super) struct SpaceWait {
 }
 
 impl SpaceWait {
-    fn new(now: Instant, every: Duration) -> Self {
+    fn new(now: Instant, interval: Duration) -> Self {
         Self {
             next_poll_at: now,
-            every,
+            every: interval,
             since: now,
             tried_at: None,
             is_attempting: false,
@@ -52,9 +52,9 @@ impl SpaceWait {
         self.next_poll_at = now + self.every;
         let mut has_more = false;
         for (path, &bytes) in free {
-            let least = self.least_free.entry(path.clone()).or_insert(bytes);
-            has_more |= bytes > *least;
-            *least = bytes.min(*least);
+            let lowest = self.least_free.entry(path.clone()).or_insert(bytes);
+            has_more |= bytes > *lowest;
+            *lowest = bytes.min(*lowest);
         }
         let has_any = free.values().any(|bytes| *bytes > 0);
         let is_due = now >= self.tried_at.unwrap_or(self.since) + self.every * ATTEMPT_INTERVALS;
@@ -96,41 +96,41 @@ mod tests {
     #[test]
     fn a_vm_goes_on_with_more_space_than_before_and_tries_now_and_then_with_any() {
         let start = Instant::now();
-        let at = |seconds| start + Duration::from_secs(seconds);
+        let time = |seconds| start + Duration::from_secs(seconds);
         let mut space = SpaceWait::new(start, EVERY);
         // No report yet, then no new space, no space at all, and more than the lowest value.
-        assert!(!space.check(at(1), &BTreeMap::new()));
-        assert!(!space.check(at(2), &free(4096)));
-        assert!(!space.check(at(3), &free(0)));
-        assert!(space.check(at(4), &free(1)));
-        assert_eq!(space.next_poll_at, at(5));
+        assert!(!space.check(time(1), &BTreeMap::new()));
+        assert!(!space.check(time(2), &free(4096)));
+        assert!(!space.check(time(3), &free(0)));
+        assert!(space.check(time(4), &free(1)));
+        assert_eq!(space.next_poll_at, time(5));
         // No space is freed while the VM waits.
-        let mut space = SpaceWait::new(at(5), EVERY);
-        assert!(!space.check(at(6), &free(1)));
-        assert!(!space.check(at(14), &free(1)));
-        assert!(space.check(at(15), &free(1)));
-        assert!(!space.check(at(60), &free(0)));
+        let mut space = SpaceWait::new(time(5), EVERY);
+        assert!(!space.check(time(6), &free(1)));
+        assert!(!space.check(time(14), &free(1)));
+        assert!(space.check(time(15), &free(1)));
+        assert!(!space.check(time(60), &free(0)));
     }
 
     #[test]
     fn a_vm_that_is_paused_again_is_left_alone_for_a_while() {
         let start = Instant::now();
-        let at = |seconds| start + Duration::from_secs(seconds);
+        let time = |seconds| start + Duration::from_secs(seconds);
         let mut space = SpaceWait::new(start, EVERY);
-        assert!(!space.check(at(1), &free(0)));
-        assert!(space.check(at(2), &free(1)));
-        space.record_attempt(at(2), true);
-        assert_eq!((space.next_poll_at, space.waited()), (at(12), Duration::from_secs(2)));
-        space.end_attempt(at(3));
-        assert_eq!(space.next_poll_at, at(4));
+        assert!(!space.check(time(1), &free(0)));
+        assert!(space.check(time(2), &free(1)));
+        space.record_attempt(time(2), true);
+        assert_eq!((space.next_poll_at, space.waited()), (time(12), Duration::from_secs(2)));
+        space.end_attempt(time(3));
+        assert_eq!(space.next_poll_at, time(4));
         // More space than before, but possibly still too little.
         for seconds in 4..12 {
-            assert!(!space.check(at(seconds), &free(seconds << 20)));
+            assert!(!space.check(time(seconds), &free(seconds << 20)));
         }
-        assert!(space.check(at(12), &free(1)));
-        space.record_attempt(at(12), true);
-        space.end_attempt(at(30));
-        assert!(space.check(at(30), &free(1)));
+        assert!(space.check(time(12), &free(1)));
+        space.record_attempt(time(12), true);
+        space.end_attempt(time(30));
+        assert!(space.check(time(30), &free(1)));
         assert_eq!(space.waited(), Duration::from_secs(12));
     }
 }

@@ -51,8 +51,9 @@ impl Shared {
         status.disks = run.disks.iter().cloned().collect();
         status.qemu_version = Some(run.qemu_version.clone());
         status.agent = Some(run.vm.status().has_agent);
-        let left = |until: Instant| until.saturating_duration_since(Instant::now()).as_secs();
-        status.frozen_s = run.frozen_until.map(left);
+        let remaining_s =
+            |until: Instant| until.saturating_duration_since(Instant::now()).as_secs();
+        status.frozen_s = run.frozen_until.map(remaining_s);
     }
 }
 

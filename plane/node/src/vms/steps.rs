@@ -39,20 +39,20 @@ pub(crate) struct LeftVm {
 
 /// Returns the disks of these VMs that another node may have open: handed-over disks of VMs that
 /// have left for it, and of VMs that were arriving from it.
-pub(crate) fn disks_elsewhere(left: &[RecordedVm]) -> BTreeMap<Name, Moving> {
-    let away = left.iter().flat_map(|vm| {
-        let (names, way): (&[Name], Moving) = match &vm.left.moving {
+pub(crate) fn disks_elsewhere(recorded: &[RecordedVm]) -> BTreeMap<Name, Moving> {
+    let moving_disks = recorded.iter().flat_map(|vm| {
+        let (names, mode): (&[Name], Moving) = match &vm.left.moving {
             Some(StoredMove::Arriving { handed_over, .. }) => {
                 (handed_over, Moving::AwaitingHandover)
             }
-            Some(StoredMove::HandedOver(leave) | StoredMove::Migrated(leave)) => {
-                (&leave.handed_over, Moving::HandedOver)
+            Some(StoredMove::HandedOver(migration) | StoredMove::Migrated(migration)) => {
+                (&migration.handed_over, Moving::HandedOver)
             }
             Some(StoredMove::Leaving(_)) | None => (&[], Moving::HandedOver),
         };
-        names.iter().map(move |name| (name.clone(), way))
+        names.iter().map(move |name| (name.clone(), mode))
     });
-    away.collect()
+    moving_disks.collect()
 }
 
 /// Returns the error for a new VM when all user ids are in use.
@@ -65,7 +65,7 @@ impl Controller {
     /// Creates the VMs that `to` adds and prepares the folders of stopped ones, before their
     /// devices are opened. Returns the names of the created VMs, also after a failure.
     pub(crate) fn create_vms(&mut self, to: &HostConfig) -> (Vec<Name>, Result<(), ApiError>) {
-        let mut made = Vec::new();
+        let mut created = Vec::new();
         for vm in &to.vms {
             if let Some(entry) = self.shared.vms.find(&vm.name) {
                 // A running VM's folder exists, and `check_vms_stopped` has rejected a change of
@@ -77,46 +77,47 @@ impl Controller {
                 let prepared = self.shared.vms.parts.host.prepare(&folder, entry.user);
                 if let Err(error) = prepared {
                     let error = ApiError::new(ErrorCode::HostError, error.text);
-                    return (made, Err(error.about(entry.label())));
+                    return (created, Err(error.about(entry.label())));
                 }
                 continue;
             }
             let result = self.make_vm(to, &vm.name);
-            made.push(vm.name.clone());
+            created.push(vm.name.clone());
             if let Err(error) = result {
-                return (made, Err(error));
+                return (created, Err(error));
             }
         }
-        (made, Ok(()))
+        (created, Ok(()))
     }
 
     fn make_vm(&mut self, config: &HostConfig, name: &Name) -> Result<(), ApiError> {
-        let about = |error: ApiError| error.about(format!("vm/{name}"));
+        let about_vm = |error: ApiError| error.about(format!("vm/{name}"));
         let user = self.shared.vms.free_user().ok_or_else(|| no_user_left(name))?;
-        let comes = self.arriving.clone().filter(|request| request.vm.name == *name);
-        let uuid = comes.as_ref().map_or_else(|| Ok(self.new_uuid()), |of| uuid_of(of))?;
-        let moving = comes.as_ref().map(|request| StoredMove::Arriving {
+        let arrival = self.arriving.clone().filter(|request| request.vm.name == *name);
+        let uuid =
+            arrival.as_ref().map_or_else(|| Ok(self.new_uuid()), |request| uuid_of(request))?;
+        let moving = arrival.as_ref().map(|request| StoredMove::Arriving {
             id: request.id.clone(),
             from: request.from.clone(),
-            handed_over: request.handed_over.iter().map(|of| of.name.clone()).collect(),
+            handed_over: request.handed_over.iter().map(|disk| disk.name.clone()).collect(),
         });
         let folder = config.host.folder_of(name);
         let prepared = self.shared.vms.parts.host.prepare(&folder, user);
-        prepared.map_err(|error| about(ApiError::new(ErrorCode::HostError, error.text)))?;
+        prepared.map_err(|error| about_vm(ApiError::new(ErrorCode::HostError, error.text)))?;
         let held_vfs = Vec::new();
         let stored = StoredVm { uuid, user, run: None, moving, arrived: None, held_vfs };
-        let kept = save_vm(name, &stored).and_then(|change| self.store.commit(&[change]));
-        kept.map_err(|error| about(crate::errors::store_error(&error)))?;
+        let result = save_vm(name, &stored).and_then(|change| self.store.commit(&[change]));
+        result.map_err(|error| about_vm(crate::errors::store_error(&error)))?;
         let entry = Arc::new(VmEntry::new(name.clone(), uuid, user));
-        if let Some(request) = comes {
+        if let Some(request) = arrival {
             let mut view = entry.view();
             (view.state, view.migration) = (VmState::Arriving, Some(arriving_view(&request)));
         }
         self.shared.vms.insert(entry.clone());
-        let left = LeftVm { moving: stored.moving, ..LeftVm::default() };
-        self.start_driver(&entry, left).map_err(|error| {
+        let left_vm = LeftVm { moving: stored.moving, ..LeftVm::default() };
+        self.start_driver(&entry, left_vm).map_err(|error| {
             let text = format!("cannot start a thread for the VM: {error}");
-            about(ApiError::new(ErrorCode::HostError, text))
+            about_vm(ApiError::new(ErrorCode::HostError, text))
         })
     }
 
@@ -129,8 +130,8 @@ impl Controller {
         uuid
     }
 
-    fn start_driver(&self, entry: &Arc<VmEntry>, left: LeftVm) -> std::io::Result<()> {
-        let LeftVm { run: left, moving, held_vfs } = left;
+    fn start_driver(&self, entry: &Arc<VmEntry>, left_vm: LeftVm) -> std::io::Result<()> {
+        let LeftVm { run, moving, held_vfs } = left_vm;
         let driver = Driver {
             shared: self.shared.clone(),
             store: self.store.clone(),
@@ -156,7 +157,7 @@ impl Controller {
         };
         let thread = std::thread::Builder::new()
             .name(format!("vm-{}", entry.name))
-            .spawn(move || driver.drive(left))?;
+            .spawn(move || driver.drive(run))?;
         entry.set_thread(thread);
         Ok(())
     }
@@ -197,11 +198,11 @@ impl Controller {
     /// Stops all VM drivers because the daemon ends, and blocks until they have stopped. VMs
     /// continue.
     pub(crate) fn detach_vms(&self) {
-        let all = self.shared.vms.all();
-        for entry in &all {
+        let entries = self.shared.vms.all();
+        for entry in &entries {
             entry.inbox.put(Message::Detach);
         }
-        for entry in &all {
+        for entry in &entries {
             entry.join();
         }
     }
@@ -215,7 +216,7 @@ impl Controller {
         &mut self,
         config: &HostConfig,
     ) -> Result<Vec<RecordedVm>, StateStoreError> {
-        let mut left = Vec::new();
+        let mut recorded = Vec::new();
         for (name, stored) in load_vms(self.store.as_ref())? {
             if config.vm(name.as_str()).is_none() {
                 // The record and the folder stem from a change that was not committed, or from a
@@ -241,10 +242,10 @@ impl Controller {
             drop(view);
             self.shared.vms.insert(entry.clone());
             let StoredVm { run, moving, held_vfs, .. } = stored;
-            left.push(RecordedVm { entry, left: LeftVm { run, moving, held_vfs } });
+            recorded.push(RecordedVm { entry, left: LeftVm { run, moving, held_vfs } });
         }
-        forget_stale_vfs(&mut left);
-        Ok(left)
+        forget_stale_vfs(&mut recorded);
+        Ok(recorded)
     }
 
     /// Starts the drivers of recorded VMs, which adopt running VMs. VMs with `autostart` are
@@ -255,21 +256,21 @@ impl Controller {
     pub(crate) fn drive_stored_vms(
         &mut self,
         config: &HostConfig,
-        left: Vec<RecordedVm>,
+        recorded: Vec<RecordedVm>,
     ) -> Result<(), StateStoreError> {
         let boot = self.shared.vms.parts.boot_id.clone();
         let is_new_boot = load_boot(self.store.as_ref())?.as_ref() != Some(&boot);
-        for RecordedVm { entry, left } in left {
-            let is_wanted = config.vm(entry.name.as_str()).is_some_and(|vm| vm.autostart);
-            if left.run.is_some() {
-                let comes = matches!(left.moving, Some(StoredMove::Arriving { .. }));
-                entry.view().state = if comes { VmState::Arriving } else { VmState::Lost };
+        for RecordedVm { entry, left: left_vm } in recorded {
+            let is_autostart = config.vm(entry.name.as_str()).is_some_and(|vm| vm.autostart);
+            if left_vm.run.is_some() {
+                let is_arriving = matches!(left_vm.moving, Some(StoredMove::Arriving { .. }));
+                entry.view().state = if is_arriving { VmState::Arriving } else { VmState::Lost };
             }
-            if let Err(error) = self.start_driver(&entry, left) {
+            if let Err(error) = self.start_driver(&entry, left_vm) {
                 tracing::error!(vm = %entry.name, %error, "no thread can control the VM");
                 continue;
             }
-            if is_wanted && is_new_boot {
+            if is_autostart && is_new_boot {
                 entry.inbox.put(Message::Work(VmAction::Start, None));
             }
         }
@@ -284,10 +285,10 @@ fn forget_stale_vfs(vms: &mut [RecordedVm]) {
     let runs = vms.iter().filter_map(|vm| vm.left.run.as_ref());
     let assigned = runs.flat_map(|run| run.vfs.values()).filter_map(StoredVfId::address);
     let assigned: BTreeSet<PciAddress> = assigned.map(|vf| vf.address).collect();
-    let is_held =
+    let is_free =
         |stored: &StoredVfId| stored.address().is_none_or(|vf| !assigned.contains(&vf.address));
     for vm in vms {
-        vm.left.held_vfs.retain(|(_, stored)| is_held(stored));
+        vm.left.held_vfs.retain(|(_, stored)| is_free(stored));
     }
 }
 

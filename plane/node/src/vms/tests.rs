@@ -51,13 +51,13 @@ fn harness() -> Harness {
     harness
 }
 
-fn work(harness: &Harness, work: VmAction) -> Operation {
-    let operation = harness.node.start_vm_action(&name("web"), work).unwrap();
+fn run_action(harness: &Harness, action: VmAction) -> Operation {
+    let operation = harness.node.start_vm_action(&name("web"), action).unwrap();
     harness.node.wait_operation(operation.id, DEADLINE).unwrap()
 }
 
-fn well(harness: &Harness, asked: VmAction) {
-    let operation = work(harness, asked);
+fn well(harness: &Harness, action: VmAction) {
+    let operation = run_action(harness, action);
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
 }
 
@@ -65,8 +65,8 @@ fn state(harness: &Harness) -> VmState {
     harness.node.vm("web").unwrap().state
 }
 
-fn refusal(harness: &Harness, asked: VmAction) -> String {
-    harness.node.start_vm_action(&name("web"), asked).unwrap_err().message
+fn refusal(harness: &Harness, action: VmAction) -> String {
+    harness.node.start_vm_action(&name("web"), action).unwrap_err().message
 }
 
 fn patch(harness: &Harness, patch: &str) {
@@ -134,7 +134,7 @@ fn a_guest_that_does_not_turn_itself_off_goes_on_or_is_ended() {
     well(&harness, VmAction::Start);
     let gently =
         VmAction::Stop(StopVmRequest { seconds: 1, force: false, ..StopVmRequest::default() });
-    let operation = work(&harness, gently);
+    let operation = run_action(&harness, gently);
     assert_eq!(operation.state, OperationState::Failed);
     assert!(operation.error.unwrap().message.contains("suimon vm kill web"));
     assert_eq!(state(&harness), VmState::Running);
@@ -155,7 +155,7 @@ fn a_vm_that_cannot_be_started_says_why_and_can_be_tried_again() {
     let harness = harness();
     for call in ["probe", "prepare", "start"] {
         harness.vms.refuse(call, VmErrorKind::Host, "there is no QEMU; install it");
-        let operation = work(&harness, VmAction::Start);
+        let operation = run_action(&harness, VmAction::Start);
         assert_eq!(operation.error.unwrap().message, "there is no QEMU; install it", "{call}");
         let status = harness.node.vm("web").unwrap();
         assert_eq!(status.state, VmState::Stopped);
@@ -217,26 +217,26 @@ fn nics_and_cpus_change_while_it_runs() {
     wait_until("it is asked for", || harness.vms.commands().len() == 3);
     assert_eq!(harness.node.vm("web").unwrap().nics.len(), 2, "the guest still has it");
     // A disk with the same name is a different device.
-    let gone = |device| harness.vms.guest("web", VmNotice::Unplugged(device));
-    gone(VmDevice::Disk("more".to_owned()));
-    gone(VmDevice::Nic("web".to_owned() + "x"));
+    let release = |device| harness.vms.guest("web", VmNotice::Unplugged(device));
+    release(VmDevice::Disk("more".to_owned()));
+    release(VmDevice::Nic("web".to_owned() + "x"));
     assert_eq!(harness.node.vm("web").unwrap().nics.len(), 2);
-    gone(VmDevice::Nic("more".to_owned()));
+    release(VmDevice::Nic("more".to_owned()));
     wait_until("it is gone", || harness.node.vm("web").unwrap().nics == [name("web")]);
     assert_eq!(harness.vms.commands()[2..], ["web unplug nic/more"]);
     wait_until("it is told", || harness.events(EventKind::VmDeviceUnplugged.id()).len() == 1);
 
     harness.vms.refuse("tell", VmErrorKind::Refused, "the machine has no slot left");
     patch(&harness, r#"{"nics": ["web", "more"]}"#);
-    let refused = || harness.events(EventKind::VmDeviceRefused.id());
-    wait_until("it is told", || refused().len() == 1);
-    assert!(refused()[0].text.contains("no slot left"));
-    let waits = || harness.node.vm("web").unwrap().waits_for_start;
-    wait_until("it is seen", || waits() == ["memory_bytes", "nic/more"]);
+    let events = || harness.events(EventKind::VmDeviceRefused.id());
+    wait_until("it is told", || events().len() == 1);
+    assert!(events()[0].text.contains("no slot left"));
+    let pending_changes = || harness.node.vm("web").unwrap().waits_for_start;
+    wait_until("it is seen", || pending_changes() == ["memory_bytes", "nic/more"]);
     // A device that is not configured is not pending.
     patch(&harness, r#"{"nics": ["web"]}"#);
-    wait_until("it is seen", || waits() == ["memory_bytes"]);
-    assert_eq!(refused().len(), 1, "told once");
+    wait_until("it is seen", || pending_changes() == ["memory_bytes"]);
+    assert_eq!(events().len(), 1, "told once");
 }
 
 #[test]
@@ -245,13 +245,13 @@ fn what_was_refused_is_tried_again_at_a_change_and_told_once() {
     well(&harness, VmAction::Start);
     harness.vms.refuse_all("tell", VmErrorKind::Refused, "the machine has no slot left");
     patch(&harness, r#"{"nics": ["web", "more"]}"#);
-    let waits = || harness.node.vm("web").unwrap().waits_for_start;
-    wait_until("it is refused", || waits() == ["nic/more"]);
+    let pending_changes = || harness.node.vm("web").unwrap().waits_for_start;
+    wait_until("it is refused", || pending_changes() == ["nic/more"]);
     patch(&harness, r#"{"cpus": 2}"#);
-    wait_until("it is refused", || waits() == ["cpus", "nic/more"]);
+    wait_until("it is refused", || pending_changes() == ["cpus", "nic/more"]);
     harness.vms.refuse("none", VmErrorKind::Refused, "");
     patch(&harness, r#"{"autostart": true}"#);
-    wait_until("nothing waits", || waits().is_empty());
+    wait_until("nothing waits", || pending_changes().is_empty());
     assert_eq!(harness.node.vm("web").unwrap().nics.len(), 2);
     harness.wait_events(EventKind::VmDeviceRefused.id(), 2);
 }
@@ -291,13 +291,13 @@ fn a_vm_that_runs_is_not_deleted_and_its_devices_are_in_use() {
     assert!(error.message.contains("suimon vm stop web"), "{error}");
     let of_nic = harness.node.submit(Edit::Nic(ResourceEdit::Delete(name("web")))).unwrap_err();
     assert!(of_nic[0].message.starts_with("vm/web refers to this resource"), "{of_nic:?}");
-    let mut elsewhere = config();
-    elsewhere.host.vm_folder = Some("/elsewhere".into());
-    let error = harness.node.submit(Edit::Apply(Box::new(elsewhere.clone()))).unwrap_err();
+    let mut other_folder = config();
+    other_folder.host.vm_folder = Some("/elsewhere".into());
+    let error = harness.node.submit(Edit::Apply(Box::new(other_folder.clone()))).unwrap_err();
     assert_eq!((error[0].code, error[0].field.as_deref()), (ErrorCode::InUse, Some("vm_folder")));
 
     well(&harness, VmAction::Kill);
-    harness.apply_ok(&elsewhere);
+    harness.apply_ok(&other_folder);
     assert!(harness.vms.folders().contains(std::path::Path::new("/elsewhere/web")));
     well(&harness, VmAction::Start);
     well(&harness, VmAction::Kill);

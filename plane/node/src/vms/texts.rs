@@ -18,11 +18,11 @@ pub(super) fn started(
     identity: &VmIdentity,
     properties: &RunningVmStatus,
 ) -> Draft {
-    let by = match properties.accelerator {
+    let accelerator = match properties.accelerator {
         VmAccelerator::Kvm => "KVM",
         VmAccelerator::Tcg => "software emulation (TCG)",
     };
-    let text = format!("The VM was started with {by}.");
+    let text = format!("The VM was started with {accelerator}.");
     Draft::new(EventKind::VmStarted, entry.label(), text)
         .with("process", identity.process)
         .with("user", properties.user.unwrap_or(entry.user))
@@ -77,13 +77,13 @@ pub(super) fn paused_for_space(entry: &VmEntry, stores: &str) -> Draft {
     Draft::new(EventKind::VmPausedForSpace, entry.label(), text).with("stores", stores).repeated()
 }
 
-pub(super) fn continued_with_space(entry: &VmEntry, waited: Duration) -> Draft {
+pub(super) fn continued_with_space(entry: &VmEntry, paused_for: Duration) -> Draft {
     let text = format!(
         "The VM resumed; it was paused for {} s because the store of a disk was full.",
-        waited.as_secs()
+        paused_for.as_secs()
     );
     Draft::new(EventKind::VmContinuedWithSpace, entry.label(), text)
-        .with("paused_s", waited.as_secs())
+        .with("paused_s", paused_for.as_secs())
         .repeated()
 }
 
@@ -105,9 +105,11 @@ pub(super) fn lost(entry: &VmEntry, reason: &str) -> Draft {
     Draft::new(EventKind::VmLost, entry.label(), text).with("reason", reason)
 }
 
-pub(super) fn plugged(entry: &VmEntry, what: &str) -> Draft {
-    let text = format!("{what} was hot-plugged.");
-    Draft::new(EventKind::VmDevicePlugged, entry.label(), text).with("device", what).repeated()
+pub(super) fn plugged(entry: &VmEntry, device_label: &str) -> Draft {
+    let text = format!("{device_label} was hot-plugged.");
+    Draft::new(EventKind::VmDevicePlugged, entry.label(), text)
+        .with("device", device_label)
+        .repeated()
 }
 
 pub(super) fn cpus(entry: &VmEntry, cpus: u16) -> Draft {
@@ -115,29 +117,33 @@ pub(super) fn cpus(entry: &VmEntry, cpus: u16) -> Draft {
     Draft::new(EventKind::VmDevicePlugged, entry.label(), text).with("cpus", cpus)
 }
 
-pub(super) fn unplugged(entry: &VmEntry, what: &str) -> Draft {
-    let text = format!("{what} was hot-unplugged: the guest released it.");
-    Draft::new(EventKind::VmDeviceUnplugged, entry.label(), text).with("device", what).repeated()
+pub(super) fn unplugged(entry: &VmEntry, device_label: &str) -> Draft {
+    let text = format!("{device_label} was hot-unplugged: the guest released it.");
+    Draft::new(EventKind::VmDeviceUnplugged, entry.label(), text)
+        .with("device", device_label)
+        .repeated()
 }
 
 /// Returns the event of a device that the guest has released without a request. Its rate is
 /// limited, because the guest determines how often it occurs.
-pub(super) fn released(entry: &VmEntry, what: &str, delay: Duration) -> Draft {
+pub(super) fn released(entry: &VmEntry, device_label: &str, delay: Duration) -> Draft {
     let text = format!(
-        "The guest has released {what} without a request. It is plugged in again in {:.1} s. To \
-         remove it, remove it from the VM's configuration.",
+        "The guest has released {device_label} without a request. It is plugged in again in {:.1} \
+         s. To remove it, remove it from the VM's configuration.",
         delay.as_secs_f32()
     );
-    Draft::new(EventKind::VmDeviceUnplugged, entry.label(), text).with("device", what).repeated()
+    Draft::new(EventKind::VmDeviceUnplugged, entry.label(), text)
+        .with("device", device_label)
+        .repeated()
 }
 
-pub(super) fn refused(entry: &VmEntry, what: &str, reason: &str) -> Draft {
+pub(super) fn refused(entry: &VmEntry, device_label: &str, reason: &str) -> Draft {
     let text = format!(
-        "Hot-plug or hot-unplug of {what} failed, the change takes effect at the VM's next start. \
-         Stop and start the VM. {reason}"
+        "Hot-plug or hot-unplug of {device_label} failed, the change takes effect at the VM's next \
+         start. Stop and start the VM. {reason}"
     );
     Draft::new(EventKind::VmDeviceRefused, entry.label(), text)
-        .with("device", what)
+        .with("device", device_label)
         .with("reason", reason)
 }
 
@@ -203,42 +209,42 @@ pub(super) fn handed_over(entry: &VmEntry, node: &Name, reason: &str) -> Draft {
         .with("reason", reason)
 }
 
-pub(super) fn arrives(entry: &VmEntry, from: &str) -> Draft {
+pub(super) fn arrives(entry: &VmEntry, source: &str) -> Draft {
     let text = format!(
-        "Migration of the VM from node {from} began; its NICs and disks were created here."
+        "Migration of the VM from node {source} began; its NICs and disks were created here."
     );
-    Draft::new(EventKind::VmArrives, entry.label(), text).with("node", from)
+    Draft::new(EventKind::VmArrives, entry.label(), text).with("node", source)
 }
 
-pub(super) fn arrived(entry: &VmEntry, from: &str) -> Draft {
-    let text = format!("The VM migrated from node {from} and runs here.");
-    Draft::new(EventKind::VmArrived, entry.label(), text).with("node", from)
+pub(super) fn arrived(entry: &VmEntry, source: &str) -> Draft {
+    let text = format!("The VM migrated from node {source} and runs here.");
+    Draft::new(EventKind::VmArrived, entry.label(), text).with("node", source)
 }
 
-pub(super) fn did_not_arrive(entry: &VmEntry, from: &str, reason: &str) -> Draft {
+pub(super) fn did_not_arrive(entry: &VmEntry, source: &str, reason: &str) -> Draft {
     let text = format!(
-        "Migration of the VM from node {from} failed: {reason}. The NICs and disks created for it \
-         were removed. Remove the cause, and migrate the VM again."
+        "Migration of the VM from node {source} failed: {reason}. The NICs and disks created for \
+         it were removed. Remove the cause, and migrate the VM again."
     );
     Draft::new(EventKind::VmDidNotArrive, entry.label(), text)
-        .with("node", from)
+        .with("node", source)
         .with("reason", reason)
 }
 
 /// Returns the progress text of a migration.
-pub(super) fn phase(of: &VmMigration) -> String {
+pub(super) fn phase(migration: &VmMigration) -> String {
     const MIB: u64 = 1 << 20;
-    let left = |bytes: u64| bytes.div_ceil(MIB);
-    let disks = left(of.disk_bytes_left);
-    match of.phase {
-        MigrationPhase::Preparing => format!("node {} prepares the migration", of.node),
+    let mib = |bytes: u64| bytes.div_ceil(MIB);
+    let disks = mib(migration.disk_bytes_left);
+    match migration.phase {
+        MigrationPhase::Preparing => format!("node {} prepares the migration", migration.node),
         MigrationPhase::CopyingDisks => format!("copy disks, {disks} MiB left"),
         MigrationPhase::CopyingMemory => {
-            let memory = left(of.memory_bytes_left);
+            let memory = mib(migration.memory_bytes_left);
             format!("copy memory, {memory} MiB left (and {disks} MiB of disks)")
         }
         MigrationPhase::Switching => "switch over to the other node".to_owned(),
-        MigrationPhase::HandedOver => format!("node {} takes over the VM", of.node),
+        MigrationPhase::HandedOver => format!("node {} takes over the VM", migration.node),
     }
 }
 

@@ -299,7 +299,7 @@ pub(crate) fn write_image(
                 size: making.size,
                 size_encoding: SizeEncoding::Exact,
                 unique_id: match making.identity {
-                    Identity::Vhd(kept) => kept,
+                    Identity::Vhd(vhd_identity) => vhd_identity,
                     _ => (seeds.random)(),
                 },
                 created: vhd_time(seeds.now_unix_s),

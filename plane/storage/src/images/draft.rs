@@ -127,9 +127,9 @@ impl Drop for IncompleteImage {
 /// Removes an incomplete file unless it is in use.
 pub(crate) fn remove_left(files: &dyn StoreFiles, name: &FileName) -> Result<bool, DiskError> {
     match files.open(name, FileLockMode::Write, 1) {
-        Ok(left) => {
+        Ok(draft) => {
             files.remove(name)?;
-            drop(left);
+            drop(draft);
             Ok(true)
         }
         Err(error) if error.is_missing() => Ok(false),
@@ -146,15 +146,16 @@ pub fn draft_name(target: &FileName) -> Result<FileName, DiskError> {
 }
 
 /// Removes incomplete images that remained after crashes, and returns their names. Files in use
-/// remain, as do the files in `kept`, which jobs will continue.
+/// remain, as do the files in `kept_files`, which jobs will continue.
 ///
 /// # Errors
 /// The store cannot be read, or a file cannot be removed.
-pub fn sweep(files: &dyn StoreFiles, kept: &[FileName]) -> Result<Vec<FileName>, DiskError> {
+pub fn sweep(files: &dyn StoreFiles, kept_files: &[FileName]) -> Result<Vec<FileName>, DiskError> {
     let mut removed = Vec::new();
     let drafts = files.names(DRAFT_ENDING)?;
-    let is_left = |name: &FileName| name.file_name().starts_with('.') && !kept.contains(name);
-    for name in drafts.into_iter().filter(is_left) {
+    let is_incomplete =
+        |name: &FileName| name.file_name().starts_with('.') && !kept_files.contains(name);
+    for name in drafts.into_iter().filter(is_incomplete) {
         match remove_left(files, &name) {
             Ok(true) => removed.push(name),
             Ok(false) => {}

@@ -192,12 +192,12 @@ pub enum DiskFault {
 }
 
 /// Describes the recorded names of a parent and the names searched.
-fn search(recorded: &[String], tried: &[FileName]) -> String {
-    let tried: Vec<&str> = tried.iter().map(FileName::as_str).collect();
-    let searched = if tried.is_empty() {
+fn search(recorded: &[String], searched: &[FileName]) -> String {
+    let searched: Vec<&str> = searched.iter().map(FileName::as_str).collect();
+    let searched = if searched.is_empty() {
         "the store has no such path".to_owned()
     } else {
-        format!("searched {}", tried.join(", "))
+        format!("searched {}", searched.join(", "))
     };
     if recorded.is_empty() {
         return format!("{searched}; move the parent there, or name another file");

@@ -51,7 +51,7 @@ impl OpenLayer {
             refuse_unfinished(files, name)?;
         }
         let file = files.open(name, options.used, options.unit)?;
-        Self::on(file, name, options, None, seeds)
+        Self::from_file(file, name, options, None, seeds)
     }
 
     /// Applies the metadata changes that a killed process recorded to an image that will be read.
@@ -67,45 +67,49 @@ impl OpenLayer {
         }
         let reading = LayerOptions { used: FileLockMode::Read, ..options };
         let file = files.open(name, reading.used, options.unit)?;
-        if RemainingRedo::of(file.as_ref(), name, seeds)?.is_none() {
+        if RemainingRedo::load(file.as_ref(), name, seeds)?.is_none() {
             return Ok(());
         }
-        let content = match Self::on(file, name, reading, None, seeds)?.identity() {
+        let content = match Self::from_file(file, name, reading, None, seeds)?.identity() {
             Identity::Vhdx { content, .. } => Some(content),
             Identity::None | Identity::Vhd(_) => None,
         };
         let writing = LayerOptions { used: FileLockMode::Write, ..options };
         let file = files.open(name, writing.used, options.unit)?;
-        Self::on(file, name, writing, content, seeds)?.close()
+        Self::from_file(file, name, writing, content, seeds)?.close()
     }
 
     /// Uses an opened file as an image. With `content`, a VHDX image that is opened for writing
     /// keeps this content identifier, because the content that children read does not change. If
     /// the image is opened for writing, the metadata changes that a killed process recorded are
     /// applied.
-    pub(crate) fn on(
+    pub(crate) fn from_file(
         file: Arc<dyn DiskFile>,
         name: &FileName,
         options: LayerOptions,
         content: Option<Guid>,
         seeds: &mut HostInputs<'_>,
     ) -> Result<Self, DiskError> {
-        let left = if options.used == FileLockMode::Write && options.format.has_metadata() {
-            RemainingRedo::of(file.as_ref(), name, seeds)?
+        let remaining_redo = if options.used == FileLockMode::Write && options.format.has_metadata()
+        {
+            RemainingRedo::load(file.as_ref(), name, seeds)?
         } else {
             None
         };
         let nothing = RedoChanges::default();
-        let redo = left.as_ref().map_or(&nothing, |left| &left.redo);
+        let redo = remaining_redo.as_ref().map_or(&nothing, |remaining_redo| &remaining_redo.redo);
         let modified = file.modified().ok();
-        let image = match (open_image(file.as_ref(), options, content, redo, seeds), left) {
-            (Ok(image), left) => {
+        let image = match (open_image(file.as_ref(), options, content, redo, seeds), remaining_redo)
+        {
+            (Ok(image), remaining_redo) => {
                 keep_modified(file.as_ref(), &image, modified);
-                left.map_or(Ok(()), |left| left.finish(name))?;
+                remaining_redo.map_or(Ok(()), |remaining_redo| remaining_redo.finish(name))?;
                 image
             }
             (Err(error), None) => return Err(DiskError::new(name, error)),
-            (Err(error), Some(left)) => return Err(left.failed(file.as_ref(), name, error)),
+            (Err(error), Some(remaining_redo)) => {
+                return Err(remaining_redo.failed(file.as_ref(), name, error));
+            }
         };
         Ok(Self { name: name.clone(), file, image })
     }

@@ -20,33 +20,33 @@ pub(crate) struct Candidate {
 /// to the child, then the last component of every recorded path in the child's directory. The
 /// latter finds a parent that was moved together with the child, or was created on another system.
 pub(crate) fn candidates(child: &OpenLayer) -> Vec<Candidate> {
-    let mut found: Vec<Candidate> = Vec::new();
+    let mut candidates: Vec<Candidate> = Vec::new();
     let mut add = |name: Option<FileName>, is_guess| {
-        if let Some(name) = name.filter(|name| found.iter().all(|other| other.name != *name)) {
-            found.push(Candidate { name, is_guess });
+        if let Some(name) = name.filter(|name| candidates.iter().all(|other| other.name != *name)) {
+            candidates.push(Candidate { name, is_guess });
         }
     };
-    let (relative, elsewhere) = paths(&child.image);
+    let (relative, absolute) = paths(&child.image);
     for path in &relative {
         add(relative_to(&child.name, path), false);
     }
-    for path in relative.into_iter().chain(elsewhere) {
+    for path in relative.into_iter().chain(absolute) {
         let last = path.rsplit(['\\', '/']).next().unwrap_or(path);
         add(child.name.with_file_name(last).ok(), true);
     }
-    found
+    candidates
 }
 
 /// Returns the paths of the parent that the image records.
 pub(crate) fn recorded_paths(child: &OpenLayer) -> Vec<String> {
-    let (relative, elsewhere) = paths(&child.image);
-    let mut found: Vec<String> = Vec::new();
-    for path in relative.into_iter().chain(elsewhere).filter(|path| !path.is_empty()) {
-        if found.iter().all(|other| other != path) {
-            found.push(path.to_owned());
+    let (relative, absolute) = paths(&child.image);
+    let mut paths: Vec<String> = Vec::new();
+    for path in relative.into_iter().chain(absolute).filter(|path| !path.is_empty()) {
+        if paths.iter().all(|other| other != path) {
+            paths.push(path.to_owned());
         }
     }
-    found
+    paths
 }
 
 /// Returns two lists: the recorded paths that are relative to the child, and all others.
@@ -54,8 +54,8 @@ fn paths(image: &Opened) -> (Vec<&str>, Vec<&str>) {
     match image {
         Opened::Raw(_) => (Vec::new(), Vec::new()),
         Opened::Vhdx(image) => image.parent_locator().map_or_else(Default::default, |locator| {
-            let elsewhere = locator.volume_path().into_iter().chain(locator.absolute_win32_path());
-            (locator.relative_path().into_iter().collect(), elsewhere.collect())
+            let absolute = locator.volume_path().into_iter().chain(locator.absolute_win32_path());
+            (locator.relative_path().into_iter().collect(), absolute.collect())
         }),
         Opened::Vhd(image) => image.parent().map_or_else(Default::default, |parent| {
             let relative = parent.locators.iter().filter_map(|locator| match locator {
@@ -66,8 +66,8 @@ fn paths(image: &Opened) -> (Vec<&str>, Vec<&str>) {
                 ParentLocator::WindowsAbsolute(path) => Some(path.as_str()),
                 _ => None,
             });
-            let elsewhere = core::iter::once(parent.name.as_str()).chain(absolute);
-            (relative.collect(), elsewhere.collect())
+            let absolute = core::iter::once(parent.name.as_str()).chain(absolute);
+            (relative.collect(), absolute.collect())
         }),
     }
 }
@@ -118,8 +118,8 @@ pub(crate) fn verify(
         }
         (Opened::Vhdx(of_child), Opened::Vhdx(of_parent)) => {
             let Some(locator) = of_child.parent_locator() else { return Ok(()) };
-            let found = of_parent.data_write_guid();
-            if locator.is_linked_to(found) {
+            let parent_guid = of_parent.data_write_guid();
+            if locator.is_linked_to(parent_guid) {
                 return Ok(());
             }
             let expected = locator.linkage().map_or_else(String::new, |guid| guid.to_string());
@@ -127,7 +127,7 @@ pub(crate) fn verify(
                 field: "parent_linkage",
                 parent: parent.name.clone(),
                 expected: format!("DataWriteGuid {expected}"),
-                found: found.to_string(),
+                found: parent_guid.to_string(),
                 hint: "the parent is another disk, or was written to since; restore the file that \
                        existed when this disk was created"
                     .to_owned(),
@@ -169,13 +169,13 @@ fn check_vhd(
             expected: hex(claim.unique_id),
             found: hex(unique_id),
         }),
-        Err(ParentMismatch::Modified { expected, found }) => {
-            let (expected, found) = (unix_time(expected), unix_time(found));
+        Err(ParentMismatch::Modified { expected, found: found_time }) => {
+            let (expected, found_time) = (unix_time(expected), unix_time(found_time));
             Err(DiskFault::ParentChanged {
                 field: "Parent Time Stamp",
                 parent: parent.clone(),
                 expected: format!("Unix time {expected}"),
-                found: format!("Unix time {found}"),
+                found: format!("Unix time {found_time}"),
                 hint: format!(
                     "if the parent was written to, restore it; if it was only copied, restore its \
                      time: touch -d @{expected} {parent}"
@@ -206,8 +206,8 @@ mod tests {
             ("c", "", None),
         ] {
             let child = FileName::new(child).unwrap();
-            let found = relative_to(&child, path);
-            assert_eq!(found.as_ref().map(FileName::as_str), expected, "{child} {path}");
+            let relative_path = relative_to(&child, path);
+            assert_eq!(relative_path.as_ref().map(FileName::as_str), expected, "{child} {path}");
         }
     }
 

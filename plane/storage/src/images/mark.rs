@@ -86,16 +86,16 @@ mod tests {
 
     #[test]
     fn the_same_store_is_known_by_a_file_that_is_held() {
-        let (here, files) = store();
+        let (mark_store, files) = store();
         let (other, _) = store();
         let mark = StoreMark::make(&files, TOKEN).unwrap();
-        StoreMark::check(&here, TOKEN).unwrap();
+        StoreMark::check(&mark_store, TOKEN).unwrap();
         assert!(matches!(StoreMark::check(&other, TOKEN), Err(MarkFault::Missing)));
-        let another = TOKEN.replace('0', "1");
-        assert!(matches!(StoreMark::check(&here, &another), Err(MarkFault::Missing)));
+        let other_token = TOKEN.replace('0', "1");
+        assert!(matches!(StoreMark::check(&mark_store, &other_token), Err(MarkFault::Missing)));
         drop(mark);
-        assert!(matches!(StoreMark::check(&here, TOKEN), Err(MarkFault::Missing)));
-        assert!(here.files().is_empty());
+        assert!(matches!(StoreMark::check(&mark_store, TOKEN), Err(MarkFault::Missing)));
+        assert!(mark_store.files().is_empty());
     }
 
     /// Locks are local to each node: the file exists and appears to be unlocked.
@@ -103,34 +103,34 @@ mod tests {
     fn a_store_without_locks_between_nodes_is_told() {
         let (_, files) = store();
         let mark = StoreMark::make(&files, TOKEN).unwrap();
-        let seen = MemoryStore::with_files(
+        let copied_store = MemoryStore::with_files(
             files.names("").unwrap().into_iter().map(|name| (name, Vec::new())),
         );
-        assert!(matches!(StoreMark::check(&seen, TOKEN), Err(MarkFault::NotLocked)));
+        assert!(matches!(StoreMark::check(&copied_store, TOKEN), Err(MarkFault::NotLocked)));
         drop(mark);
     }
 
     #[test]
     fn what_a_crash_has_left_is_swept_and_made_again() {
-        let (here, files) = store();
+        let (store, files) = store();
         let name = IncompleteImage::name_for(&target(TOKEN).unwrap()).unwrap();
-        let left = MemoryStore::with_files([(name, Vec::new())]);
-        super::super::sweep(&left, &[]).unwrap();
-        assert!(left.files().is_empty());
+        let crashed_store = MemoryStore::with_files([(name, Vec::new())]);
+        super::super::sweep(&crashed_store, &[]).unwrap();
+        assert!(crashed_store.files().is_empty());
         // A file in use is not removed.
         let mark = StoreMark::make(&files, TOKEN).unwrap();
-        super::super::sweep(&here, &[]).unwrap();
-        StoreMark::check(&here, TOKEN).unwrap();
+        super::super::sweep(&store, &[]).unwrap();
+        StoreMark::check(&store, TOKEN).unwrap();
         drop(mark);
         let _again = StoreMark::make(&files, TOKEN).unwrap();
     }
 
     #[test]
     fn a_token_is_no_path() {
-        let (here, files) = store();
+        let (store, files) = store();
         for token in ["", "../x", "a/b", "a.b"] {
             assert!(StoreMark::make(&files, token).is_err(), "{token}");
-            assert!(matches!(StoreMark::check(&here, token), Err(MarkFault::Store(_))), "{token}");
+            assert!(matches!(StoreMark::check(&store, token), Err(MarkFault::Store(_))), "{token}");
         }
     }
 }

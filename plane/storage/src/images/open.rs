@@ -70,10 +70,10 @@ pub(crate) fn open_up_to(
     }
     let layers = open_layers(files, plan, layers_max, seeds)?;
     let names: Vec<FileName> = layers.iter().map(|layer| layer.name.clone()).collect();
-    let (Some(own), Some(name)) = (layers.first(), names.first()) else {
+    let (Some(top_layer), Some(name)) = (layers.first(), names.first()) else {
         return Err(plan.error(suimon_ports::StoreFault::Missing));
     };
-    let (shape, kind) = (own.shape(), own.kind().unwrap_or(plan.new_kind()));
+    let (shape, kind) = (top_layer.shape(), top_layer.kind().unwrap_or(plan.new_kind()));
     let allocated_bytes = files.status(name)?.allocated_bytes;
     let mut layers: Vec<DiskLayer> = layers.into_iter().map(OpenLayer::into_layer).collect();
     let mut unrecorded = None;
@@ -81,10 +81,10 @@ pub(crate) fn open_up_to(
         let parents = layers.split_off(1);
         layers = layers
             .into_iter()
-            .map(|own| {
-                let (own, failed) = recorded(own, seeds);
+            .map(|top_layer| {
+                let (top_layer, failed) = recorded(top_layer, seeds);
                 unrecorded = failed;
-                own
+                top_layer
             })
             .chain(parents)
             .collect();
@@ -137,8 +137,8 @@ pub(crate) fn open_layers(
 ) -> Result<Vec<OpenLayer>, DiskError> {
     let used = if plan.is_read_only { FileLockMode::Read } else { FileLockMode::Write };
     let options = plan.layer_options(used);
-    let own = OpenLayer::open(files, plan.named()?, options, seeds)?;
-    let mut layers = vec![own];
+    let top_layer = OpenLayer::open(files, plan.named()?, options, seeds)?;
+    let mut layers = vec![top_layer];
     let opened = agree(plan, &layers).and_then(|()| {
         add_parents(files, &mut layers, plan.parent.as_ref(), options, layers_max, seeds)
     });
@@ -146,8 +146,8 @@ pub(crate) fn open_layers(
         Ok(()) => Ok(layers),
         Err(error) => {
             // The image was not used. If it cannot be closed, it is repaired at the next opening.
-            if let Some(own) = layers.into_iter().next().filter(|_| !plan.is_read_only) {
-                let _ = own.close();
+            if let Some(top_layer) = layers.into_iter().next().filter(|_| !plan.is_read_only) {
+                let _ = top_layer.close();
             }
             Err(error)
         }
@@ -156,23 +156,23 @@ pub(crate) fn open_layers(
 
 /// Checks that the image agrees with the plan.
 fn agree(plan: &DiskPlan, layers: &[OpenLayer]) -> Result<(), DiskError> {
-    let Some(own) = layers.first() else { return Ok(()) };
-    let differs = |field, planned: String, found: String| {
-        Err(plan.error(DiskFault::Differs { field, configured: planned, found }))
+    let Some(top_layer) = layers.first() else { return Ok(()) };
+    let differs = |field, planned: String, difference: String| {
+        Err(plan.error(DiskFault::Differs { field, configured: planned, found: difference }))
     };
-    if let (Some(planned), Some(found)) = (plan.kind, own.kind()) {
-        if planned != found {
-            return differs("kind", planned.word().to_owned(), found.word().to_owned());
+    if let (Some(planned), Some(actual)) = (plan.kind, top_layer.kind()) {
+        if planned != actual {
+            return differs("kind", planned.word().to_owned(), actual.word().to_owned());
         }
     }
-    if let Some(parent) = plan.parent.as_ref().filter(|_| !own.is_differencing()) {
+    if let Some(parent) = plan.parent.as_ref().filter(|_| !top_layer.is_differencing()) {
         return differs("parent", parent.to_string(), "absent".to_owned());
     }
-    let (planned, found) = (plan.logical_sector, own.shape().logical_sector);
-    if planned != found {
-        return differs("logical_sector", planned.to_string(), found.to_string());
+    let (planned, actual) = (plan.logical_sector, top_layer.shape().logical_sector);
+    if planned != actual {
+        return differs("logical_sector", planned.to_string(), actual.to_string());
     }
-    if own.shape().size == 0 {
+    if top_layer.shape().size == 0 {
         return differs("size", "at least one sector".to_owned(), "0".to_owned());
     }
     Ok(())
@@ -200,13 +200,13 @@ pub fn parents(
 fn add_parents(
     files: &dyn StoreFiles,
     layers: &mut Vec<OpenLayer>,
-    named: Option<&FileName>,
-    own: LayerOptions,
+    parent_name: Option<&FileName>,
+    child_options: LayerOptions,
     layers_max: usize,
     seeds: &mut HostInputs<'_>,
 ) -> Result<(), DiskError> {
-    let options = LayerOptions { used: FileLockMode::Read, ..own };
-    let mut named = named.cloned();
+    let options = LayerOptions { used: FileLockMode::Read, ..child_options };
+    let mut parent_name = parent_name.cloned();
     while let Some(child) = layers.last() {
         if !child.is_differencing() {
             break;
@@ -215,19 +215,21 @@ fn add_parents(
         if layers.len() == layers_max {
             return Err(failed(DiskFault::TooManyLayers { max: layers_max }));
         }
-        let named = named.take();
-        let recorded = if named.is_some() { Vec::new() } else { recorded_paths(child) };
-        let tried = match named {
+        let parent_name = parent_name.take();
+        let recorded = if parent_name.is_some() { Vec::new() } else { recorded_paths(child) };
+        let candidates = match parent_name {
             Some(name) => vec![Candidate { name, is_guess: false }],
             None => candidates(child),
         };
         let is_layer = |name: &FileName| layers.iter().any(|layer| layer.name == *name);
-        if let Some(again) = tried.iter().find(|tried| !tried.is_guess && is_layer(&tried.name)) {
-            return Err(failed(DiskFault::ParentCycle { file: again.name.clone() }));
+        if let Some(repeated) =
+            candidates.iter().find(|candidate| !candidate.is_guess && is_layer(&candidate.name))
+        {
+            return Err(failed(DiskFault::ParentCycle { file: repeated.name.clone() }));
         }
-        let tried: Vec<Candidate> =
-            tried.into_iter().filter(|tried| !is_layer(&tried.name)).collect();
-        let parent = find_parent(files, child, recorded, &tried, options, seeds)?;
+        let candidates: Vec<Candidate> =
+            candidates.into_iter().filter(|candidate| !is_layer(&candidate.name)).collect();
+        let parent = find_parent(files, child, recorded, &candidates, options, seeds)?;
         let (of_child, of_parent) = (child.shape().logical_sector, parent.shape().logical_sector);
         if of_parent > of_child {
             return Err(failed(DiskFault::Differs {
@@ -248,12 +250,12 @@ pub(crate) fn find_parent(
     files: &dyn StoreFiles,
     child: &OpenLayer,
     recorded: Vec<String>,
-    tried: &[Candidate],
+    candidates: &[Candidate],
     options: LayerOptions,
     seeds: &mut HostInputs<'_>,
 ) -> Result<OpenLayer, DiskError> {
     let mut first_error = None;
-    for candidate in tried {
+    for candidate in candidates {
         let opened = OpenLayer::open(files, &candidate.name, options, seeds)
             .and_then(|parent| verify(files, child, &parent).map(|()| parent));
         match opened {
@@ -262,7 +264,8 @@ pub(crate) fn find_parent(
             Err(error) => first_error = first_error.or(Some(error)),
         }
     }
-    let tried = tried.iter().map(|tried| tried.name.clone()).collect();
-    let missing = || DiskError::new(&child.name, DiskFault::ParentMissing { recorded, tried });
+    let names = candidates.iter().map(|candidate| candidate.name.clone()).collect();
+    let missing =
+        || DiskError::new(&child.name, DiskFault::ParentMissing { recorded, tried: names });
     Err(first_error.unwrap_or_else(missing))
 }

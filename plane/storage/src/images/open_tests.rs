@@ -62,11 +62,11 @@ pub(crate) fn recorded<T>(
     })
 }
 
-fn made(files: &Arc<dyn StoreFiles>, plan: &DiskPlan, first: u128) -> Result<(), DiskError> {
+fn create_disk(files: &Arc<dyn StoreFiles>, plan: &DiskPlan, first: u128) -> Result<(), DiskError> {
     seeded(first, |seeds| create(files, plan, seeds))
 }
 
-fn opened(files: &dyn StoreFiles, plan: &DiskPlan) -> Result<OpenedDisk, DiskError> {
+fn open_disk(files: &dyn StoreFiles, plan: &DiskPlan) -> Result<OpenedDisk, DiskError> {
     seeded(900, |seeds| open(files, plan, seeds))
 }
 
@@ -87,26 +87,27 @@ fn formats() -> Vec<DiskPlan> {
 /// Returns the name of an error's fault.
 fn fault<T>(result: Result<T, DiskError>) -> String {
     let text = format!("{:?}", result.err().expect("an error").fault);
-    let word = text.trim_start_matches("Store(");
-    word.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_owned()
+    let fault_name = text.trim_start_matches("Store(");
+    fault_name.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_owned()
 }
 
 #[test]
 fn what_is_made_opens_with_its_size() {
     for plan in formats() {
         let (store, files) = store();
-        assert!(opened(files.as_ref(), &plan).err().unwrap().is_missing());
+        assert!(open_disk(files.as_ref(), &plan).err().unwrap().is_missing());
         assert!(!exists(files.as_ref(), &plan).unwrap());
-        made(&files, &plan, 1).unwrap();
+        create_disk(&files, &plan, 1).unwrap();
         assert!(exists(files.as_ref(), &plan).unwrap());
-        assert_eq!(fault(made(&files, &plan, 1)), "Exists");
-        let disk = opened(files.as_ref(), &plan).unwrap();
+        assert_eq!(fault(create_disk(&files, &plan, 1)), "Exists");
+        let disk = open_disk(files.as_ref(), &plan).unwrap();
         assert_eq!((disk.shape.size, disk.layers.len()), (3 * MB, 1), "{plan:?}");
         assert_eq!((disk.shape.logical_sector, disk.shape.physical_sector), (512, 4096));
-        assert_eq!(fault(opened(files.as_ref(), &plan)), "InUse");
+        assert_eq!(fault(open_disk(files.as_ref(), &plan)), "InUse");
         close(disk.spec, "disk").unwrap();
         let reader = DiskPlan { is_read_only: true, ..plan };
-        let (_one, _other) = (opened(&store, &reader).unwrap(), opened(&store, &reader).unwrap());
+        let (_one, _other) =
+            (open_disk(&store, &reader).unwrap(), open_disk(&store, &reader).unwrap());
         assert_eq!(store.files().len(), 1);
     }
 }
@@ -115,23 +116,28 @@ fn what_is_made_opens_with_its_size() {
 fn a_crash_while_a_disk_is_made_leaves_none_or_a_whole_one() {
     for plan in formats() {
         let (store, files) = store();
-        made(&files, &plan, 1).unwrap();
+        create_disk(&files, &plan, 1).unwrap();
         let ops = store.ops().len();
-        for begun in 0..=ops {
+        for crash_point in 0..=ops {
             for of_all in [
                 WriteOutcome::Persisted,
                 WriteOutcome::Lost,
                 WriteOutcome::Torn(0x5555_5555_5555_5555),
             ] {
-                let crashed = store.crashed(begun, || of_all);
+                let crashed = store.crashed(crash_point, || of_all);
                 let swept = sweep(&crashed, &[]).unwrap();
                 let files: Arc<dyn StoreFiles> = Arc::new(crashed.clone());
-                match opened(files.as_ref(), &plan) {
-                    Ok(disk) => assert_eq!((disk.shape.size, begun), (3 * MB, ops), "{plan:?}"),
+                match open_disk(files.as_ref(), &plan) {
+                    Ok(disk) => {
+                        assert_eq!((disk.shape.size, crash_point), (3 * MB, ops), "{plan:?}")
+                    }
                     Err(error) => {
-                        assert!(error.is_missing() && begun < ops, "{begun} {plan:?}: {error}");
-                        assert!(crashed.files().is_empty(), "{begun}: {swept:?}");
-                        made(&files, &plan, 1).unwrap();
+                        assert!(
+                            error.is_missing() && crash_point < ops,
+                            "{crash_point} {plan:?}: {error}"
+                        );
+                        assert!(crashed.files().is_empty(), "{crash_point}: {swept:?}");
+                        create_disk(&files, &plan, 1).unwrap();
                     }
                 }
             }
@@ -142,18 +148,18 @@ fn a_crash_while_a_disk_is_made_leaves_none_or_a_whole_one() {
 #[test]
 fn a_full_store_is_told_and_nothing_stays() {
     for plan in formats() {
-        for room in 0.. {
+        for change_limit in 0.. {
             let (store, files) = store();
-            store.set_change_limit(Some(room));
-            match made(&files, &plan, 1) {
+            store.set_change_limit(Some(change_limit));
+            match create_disk(&files, &plan, 1) {
                 Ok(()) => break,
                 Err(error) => {
                     let has_no_room = matches!(*error.fault, DiskFault::NoSpace { .. });
-                    assert!(error.is_full() || has_no_room, "{room}: {error}");
-                    assert_eq!(error.file, "disk", "{room}");
+                    assert!(error.is_full() || has_no_room, "{change_limit}: {error}");
+                    assert_eq!(error.file, "disk", "{change_limit}");
                     let text = error.to_string();
                     assert!(text.contains("free space") || text.contains("full"), "{text}");
-                    assert!(store.files().is_empty(), "{room}");
+                    assert!(store.files().is_empty(), "{change_limit}");
                 }
             }
         }
@@ -166,13 +172,13 @@ fn a_leftover_is_taken_for_no_disk_and_one_in_use_is_kept() {
     let plan = plan(DiskFormat::Vhdx, DiskKind::Dynamic, "sub/disk");
     let draft = IncompleteImage::name_for(&name("sub/disk")).unwrap();
     drop(files.create(&draft, 1).unwrap());
-    made(&files, &plan, 1).unwrap();
+    create_disk(&files, &plan, 1).unwrap();
     assert_eq!(store.files().keys().cloned().collect::<Vec<_>>(), [name("sub/disk")]);
     let making = files.create(&draft, 1).unwrap();
     assert!(sweep(files.as_ref(), &[]).unwrap().is_empty());
-    let another = DiskPlan { file: Some(name("sub/disk")), ..plan };
+    let second_plan = DiskPlan { file: Some(name("sub/disk")), ..plan };
     files.remove(&name("sub/disk")).unwrap();
-    assert_eq!(fault(made(&files, &another, 1)), "InUse");
+    assert_eq!(fault(create_disk(&files, &second_plan, 1)), "InUse");
     drop(making);
     assert_eq!(sweep(files.as_ref(), &[]).unwrap(), [draft]);
 }
@@ -182,40 +188,50 @@ fn plans_that_are_not_possible_say_what_would_be() {
     use DiskFormat::{PassThrough, Raw, Vhd, Vhdx};
     use DiskKind::{Differencing, Dynamic, Fixed};
     let (_, files) = store();
-    let with = |format, kind, change: &dyn Fn(&mut DiskPlan)| {
+    let changed_plan = |format, kind, change: &dyn Fn(&mut DiskPlan)| {
         let mut plan = plan(format, kind, "disk");
         change(&mut plan);
         plan
     };
     for (field, plan) in [
-        ("size", with(Raw, Fixed, &|plan| plan.size = None)),
-        ("size", with(Raw, Fixed, &|plan| plan.size = Some(0))),
-        ("size", with(Raw, Fixed, &|plan| plan.size = Some(513))),
-        ("size", with(Raw, Fixed, &|plan| plan.size = Some(u64::MAX - 511))),
-        ("size", with(Vhd, Dynamic, &|plan| plan.size = Some((2040 << 30) + 512))),
-        ("size", with(Vhdx, Dynamic, &|plan| plan.size = Some((64 << 40) + 512))),
-        ("size", with(Vhdx, Dynamic, &|plan| (plan.logical_sector, plan.size) = (4096, Some(512)))),
-        ("logical_sector", with(Raw, Fixed, &|plan| plan.logical_sector = 1024)),
-        ("logical_sector", with(Vhd, Fixed, &|plan| plan.logical_sector = 4096)),
-        ("physical_sector", with(Raw, Fixed, &|plan| plan.physical_sector = 0)),
+        ("size", changed_plan(Raw, Fixed, &|plan| plan.size = None)),
+        ("size", changed_plan(Raw, Fixed, &|plan| plan.size = Some(0))),
+        ("size", changed_plan(Raw, Fixed, &|plan| plan.size = Some(513))),
+        ("size", changed_plan(Raw, Fixed, &|plan| plan.size = Some(u64::MAX - 511))),
+        ("size", changed_plan(Vhd, Dynamic, &|plan| plan.size = Some((2040 << 30) + 512))),
+        ("size", changed_plan(Vhdx, Dynamic, &|plan| plan.size = Some((64 << 40) + 512))),
+        (
+            "size",
+            changed_plan(Vhdx, Dynamic, &|plan| {
+                (plan.logical_sector, plan.size) = (4096, Some(512))
+            }),
+        ),
+        ("logical_sector", changed_plan(Raw, Fixed, &|plan| plan.logical_sector = 1024)),
+        ("logical_sector", changed_plan(Vhd, Fixed, &|plan| plan.logical_sector = 4096)),
+        ("physical_sector", changed_plan(Raw, Fixed, &|plan| plan.physical_sector = 0)),
         (
             "physical_sector",
-            with(Raw, Fixed, &|plan| (plan.logical_sector, plan.physical_sector) = (4096, 512)),
+            changed_plan(Raw, Fixed, &|plan| {
+                (plan.logical_sector, plan.physical_sector) = (4096, 512)
+            }),
         ),
-        ("block_bytes", with(Raw, Fixed, &|plan| plan.block_bytes = Some(MB))),
-        ("block_bytes", with(Vhd, Dynamic, &|plan| plan.block_bytes = Some(4 * MB))),
-        ("block_bytes", with(Vhdx, Dynamic, &|plan| plan.block_bytes = Some(3 * MB))),
-        ("kind", with(Raw, Differencing, &|_| {})),
-        ("kind", with(PassThrough, Dynamic, &|plan| plan.file = None)),
-        ("file", with(PassThrough, Fixed, &|_| {})),
-        ("file", with(Raw, Fixed, &|plan| plan.file = None)),
-        ("parent", with(Vhd, Dynamic, &|plan| plan.parent = Some(name("p")))),
-        ("parent", with(Vhd, Differencing, &|plan| plan.parent = Some(name("disk")))),
-        ("parent", with(Vhd, Differencing, &|_| {})),
+        ("block_bytes", changed_plan(Raw, Fixed, &|plan| plan.block_bytes = Some(MB))),
+        ("block_bytes", changed_plan(Vhd, Dynamic, &|plan| plan.block_bytes = Some(4 * MB))),
+        ("block_bytes", changed_plan(Vhdx, Dynamic, &|plan| plan.block_bytes = Some(3 * MB))),
+        ("kind", changed_plan(Raw, Differencing, &|_| {})),
+        ("kind", changed_plan(PassThrough, Dynamic, &|plan| plan.file = None)),
+        ("file", changed_plan(PassThrough, Fixed, &|_| {})),
+        ("file", changed_plan(Raw, Fixed, &|plan| plan.file = None)),
+        ("parent", changed_plan(Vhd, Dynamic, &|plan| plan.parent = Some(name("p")))),
+        ("parent", changed_plan(Vhd, Differencing, &|plan| plan.parent = Some(name("disk")))),
+        ("parent", changed_plan(Vhd, Differencing, &|_| {})),
     ] {
-        let error = made(&files, &plan, 1).unwrap_err();
+        let error = create_disk(&files, &plan, 1).unwrap_err();
         assert!(
-            matches!(&*error.fault, DiskFault::Plan { field: of, .. } if *of == field),
+            matches!(
+                &*error.fault,
+                DiskFault::Plan { field: field_name, .. } if *field_name == field
+            ),
             "{field}: {error}"
         );
     }
@@ -226,30 +242,30 @@ fn an_image_that_is_not_as_planned_is_refused() {
     let (_, files) = store();
     for format in [DiskFormat::Vhd, DiskFormat::Vhdx] {
         let dynamic = plan(format, DiskKind::Dynamic, format.word());
-        made(&files, &dynamic, 1).unwrap();
+        create_disk(&files, &dynamic, 1).unwrap();
         let fixed = DiskPlan { kind: Some(DiskKind::Fixed), ..dynamic.clone() };
-        assert_eq!(fault(opened(files.as_ref(), &fixed)), "Differs");
+        assert_eq!(fault(open_disk(files.as_ref(), &fixed)), "Differs");
         let other = match format {
             DiskFormat::Vhd => DiskFormat::Vhdx,
             _ => DiskFormat::Vhd,
         };
         let other = DiskPlan { format: other, block_bytes: None, ..dynamic.clone() };
-        assert_eq!(fault(opened(files.as_ref(), &other)), "Image");
+        assert_eq!(fault(open_disk(files.as_ref(), &other)), "Image");
         if format == DiskFormat::Vhdx {
             let sectors = DiskPlan { logical_sector: 4096, ..dynamic.clone() };
-            assert_eq!(fault(opened(files.as_ref(), &sectors)), "Differs");
+            assert_eq!(fault(open_disk(files.as_ref(), &sectors)), "Differs");
         }
         // A refused file is not locked.
-        opened(files.as_ref(), &dynamic).unwrap();
+        open_disk(files.as_ref(), &dynamic).unwrap();
     }
 }
 
 /// Creates a store with `base`, its child `sub/mid`, and that image's child `top`.
 fn chain(format: DiskFormat) -> (MemoryStore, Arc<dyn StoreFiles>) {
     let (store, files) = store();
-    made(&files, &plan(format, DiskKind::Dynamic, "base"), 1).unwrap();
-    made(&files, &child(format, "sub/mid", "base"), 100).unwrap();
-    made(&files, &child(format, "top", "sub/mid"), 200).unwrap();
+    create_disk(&files, &plan(format, DiskKind::Dynamic, "base"), 1).unwrap();
+    create_disk(&files, &child(format, "sub/mid", "base"), 100).unwrap();
+    create_disk(&files, &child(format, "top", "sub/mid"), 200).unwrap();
     (store, files)
 }
 
@@ -259,7 +275,7 @@ fn a_chain_is_found_by_what_its_images_say() {
         let (store, files) = chain(format);
         let top = child(format, "top", "sub/mid");
         for plan in [top.clone(), DiskPlan { parent: None, ..top }] {
-            let disk = opened(files.as_ref(), &plan).unwrap();
+            let disk = open_disk(files.as_ref(), &plan).unwrap();
             assert_eq!(disk.layers, [name("top"), name("sub/mid"), name("base")]);
             assert_eq!(disk.shape.size, 3 * MB);
             // Parents are opened for reading and shared.
@@ -274,34 +290,34 @@ fn a_chain_is_found_by_what_its_images_say() {
 fn an_image_states_its_kind_where_the_plan_does_not() {
     let (_, files) = store();
     for plan in formats().into_iter().filter(|plan| plan.format != DiskFormat::Raw) {
-        made(&files, &plan, 1).unwrap();
+        create_disk(&files, &plan, 1).unwrap();
         let kind = plan.kind;
         let plan = DiskPlan { kind: None, size: None, block_bytes: None, ..plan };
-        let disk = opened(files.as_ref(), &plan).unwrap();
+        let disk = open_disk(files.as_ref(), &plan).unwrap();
         assert_eq!(Some(disk.kind), kind);
         close(disk.spec, "disk").unwrap();
         // A planned parent contradicts an image without parent.
         let child = DiskPlan { parent: Some(name("other")), ..plan.clone() };
-        let error = opened(files.as_ref(), &child).err().unwrap();
+        let error = open_disk(files.as_ref(), &child).err().unwrap();
         assert!(matches!(&*error.fault, DiskFault::Differs { field: "parent", .. }), "{error}");
         files.remove(&name("disk")).unwrap();
     }
     for format in [DiskFormat::Vhd, DiskFormat::Vhdx] {
         let (_, files) = chain(format);
         let top = DiskPlan { kind: None, parent: None, ..child(format, "top", "sub/mid") };
-        let disk = opened(files.as_ref(), &top).unwrap();
+        let disk = open_disk(files.as_ref(), &top).unwrap();
         assert_eq!((disk.kind, disk.layers.len()), (DiskKind::Differencing, 3));
         close(disk.spec, "top").unwrap();
         // A planned value that contradicts the image is refused, with the name of the key.
         let dynamic = DiskPlan { kind: Some(DiskKind::Dynamic), ..top.clone() };
-        let error = opened(files.as_ref(), &dynamic).err().unwrap().to_string();
+        let error = open_disk(files.as_ref(), &dynamic).err().unwrap().to_string();
         assert!(error.contains("kind is dynamic in the configuration and differencing"), "{error}");
         let base = DiskPlan { parent: Some(name("base")), ..top };
-        assert!(opened(files.as_ref(), &base).is_err());
+        assert!(open_disk(files.as_ref(), &base).is_err());
         // A new file with a parent is differencing.
         let new = DiskPlan { kind: None, ..child(format, "new", "base") };
-        made(&files, &new, 500).unwrap();
-        assert_eq!(opened(files.as_ref(), &new).unwrap().kind, DiskKind::Differencing);
+        create_disk(&files, &new, 500).unwrap();
+        assert_eq!(open_disk(files.as_ref(), &new).unwrap().kind, DiskKind::Differencing);
     }
 }
 
@@ -311,28 +327,28 @@ fn a_moved_parent_is_found_beside_the_child() {
         let top = DiskPlan { parent: None, ..child(format, "top", "sub/mid") };
         let (_, files) = chain(format);
         files.rename(&name("base"), &name("sub/base")).unwrap();
-        let disk = opened(files.as_ref(), &top).unwrap();
+        let disk = open_disk(files.as_ref(), &top).unwrap();
         assert_eq!(disk.layers, [name("top"), name("sub/mid"), name("sub/base")]);
         close(disk.spec, "top").unwrap();
         // Another image at the former name does not hide the parent.
-        made(&files, &plan(format, DiskKind::Dynamic, "base"), 5000).unwrap();
-        let disk = opened(files.as_ref(), &top).unwrap();
+        create_disk(&files, &plan(format, DiskKind::Dynamic, "base"), 5000).unwrap();
+        let disk = open_disk(files.as_ref(), &top).unwrap();
         assert_eq!(disk.layers.last(), Some(&name("sub/base")));
         close(disk.spec, "top").unwrap();
         // The other image is reported if the parent exists under no name.
         files.remove(&name("sub/base")).unwrap();
-        let error = opened(files.as_ref(), &top).err().unwrap();
+        let error = open_disk(files.as_ref(), &top).err().unwrap();
         assert!(error.to_string().contains("base is"), "{error}");
         // With a planned parent, no other name is tried.
         let (_, files) = chain(format);
         files.rename(&name("base"), &name("sub/base")).unwrap();
-        let named = child(format, "sub/mid", "base");
-        let error = opened(files.as_ref(), &named).err().unwrap();
+        let child_plan = child(format, "sub/mid", "base");
+        let error = open_disk(files.as_ref(), &child_plan).err().unwrap();
         assert!(
             error.to_string().contains("not found: searched base; move the parent there"),
             "{error}"
         );
-        opened(files.as_ref(), &child(format, "sub/mid", "sub/base")).unwrap();
+        open_disk(files.as_ref(), &child(format, "sub/mid", "sub/base")).unwrap();
     }
 }
 
@@ -342,34 +358,34 @@ fn a_parent_that_is_missing_changed_or_another_is_named() {
         let top = DiskPlan { parent: None, ..child(format, "top", "sub/mid") };
         let (_, files) = chain(format);
         files.rename(&name("base"), &name("elsewhere")).unwrap();
-        let error = opened(files.as_ref(), &top).err().unwrap();
+        let error = open_disk(files.as_ref(), &top).err().unwrap();
         assert_eq!(error.file, "sub/mid");
         let text = error.to_string();
         assert!(text.contains(r"the image records ..\base"), "{text}");
         assert!(text.contains("searched base, sub/base; move the parent there"), "{text}");
         // The child is not locked. It can be opened when its parent is available again.
         files.rename(&name("elsewhere"), &name("base")).unwrap();
-        opened(files.as_ref(), &top).unwrap();
+        open_disk(files.as_ref(), &top).unwrap();
 
         let (store, files) = chain(format);
         store.set_time(NOW + 60);
-        let base = opened(files.as_ref(), &plan(format, DiskKind::Dynamic, "base")).unwrap();
+        let base = open_disk(files.as_ref(), &plan(format, DiskKind::Dynamic, "base")).unwrap();
         let file = &base.spec.layers[0].file;
         let mut bytes = [0; 512];
         file.read_at(0, &mut bytes).unwrap();
         file.write_at(0, &bytes).unwrap();
         close(base.spec, "base").unwrap();
-        let error = opened(files.as_ref(), &top).err().unwrap();
+        let error = open_disk(files.as_ref(), &top).err().unwrap();
         assert_eq!(error.file, "sub/mid");
         assert!(matches!(*error.fault, DiskFault::ParentChanged { .. }), "{error}");
 
         let (store, files) = chain(format);
         files.remove(&name("base")).unwrap();
         store.set_time(NOW);
-        made(&files, &plan(format, DiskKind::Dynamic, "base"), 5000).unwrap();
-        let found = fault(opened(files.as_ref(), &top));
+        create_disk(&files, &plan(format, DiskKind::Dynamic, "base"), 5000).unwrap();
+        let actual = fault(open_disk(files.as_ref(), &top));
         let expected = if format == DiskFormat::Vhd { "ParentIsAnother" } else { "ParentChanged" };
-        assert_eq!(found, expected);
+        assert_eq!(actual, expected);
     }
 }
 
@@ -379,23 +395,23 @@ fn a_chain_that_comes_round_or_does_not_end_is_an_error() {
         let (_, files) = chain(format);
         files.remove(&name("base")).unwrap();
         files.rename(&name("sub/mid"), &name("sub/x")).unwrap();
-        made(&files, &plan(format, DiskKind::Dynamic, "sub/base"), 1).unwrap();
-        made(&files, &child(format, "sub/mid", "sub/base"), 100).unwrap();
+        create_disk(&files, &plan(format, DiskKind::Dynamic, "sub/base"), 1).unwrap();
+        create_disk(&files, &child(format, "sub/mid", "sub/base"), 100).unwrap();
         // The image refers to a parent with the name that the image itself has now.
         files.replace(&name("sub/mid"), &name("sub/base")).unwrap();
-        let own = DiskPlan { parent: None, ..child(format, "sub/base", "sub/x") };
-        assert_eq!(fault(opened(files.as_ref(), &own)), "ParentCycle");
+        let base_plan = DiskPlan { parent: None, ..child(format, "sub/base", "sub/x") };
+        assert_eq!(fault(open_disk(files.as_ref(), &base_plan)), "ParentCycle");
         let (_, files) = store();
-        made(&files, &plan(format, DiskKind::Dynamic, "0"), 1).unwrap();
+        create_disk(&files, &plan(format, DiskKind::Dynamic, "0"), 1).unwrap();
         for number in 1..=LAYERS_MAX {
             let plan = child(format, &number.to_string(), &(number - 1).to_string());
-            made(&files, &plan, 1 + number as u128 * 10).unwrap();
+            create_disk(&files, &plan, 1 + number as u128 * 10).unwrap();
         }
         let longest = LAYERS_MAX - 1;
         let last = |number: usize| child(format, &number.to_string(), &(number - 1).to_string());
         // Opening a parent for writing invalidates its children, so the child is opened first.
-        assert_eq!(fault(opened(files.as_ref(), &last(LAYERS_MAX))), "TooManyLayers");
-        let disk = opened(files.as_ref(), &last(longest)).unwrap();
+        assert_eq!(fault(open_disk(files.as_ref(), &last(LAYERS_MAX))), "TooManyLayers");
+        let disk = open_disk(files.as_ref(), &last(longest)).unwrap();
         assert_eq!(disk.layers.len(), LAYERS_MAX);
     }
 }
@@ -419,7 +435,7 @@ fn paths_of_an_image_lead_nowhere_but_to_the_store() {
     };
     image.create(files.create(&name("top"), 512).unwrap().as_ref()).unwrap();
     let top = DiskPlan { parent: None, ..child(DiskFormat::Vhd, "top", "x") };
-    let error = opened(files.as_ref(), &top).err().unwrap();
+    let error = open_disk(files.as_ref(), &top).err().unwrap();
     // Only the last components of paths are searched, in the child's directory.
     assert!(error.to_string().contains("searched passwd, p, a:b, x;"), "{error}");
 }
@@ -428,8 +444,8 @@ fn paths_of_an_image_lead_nowhere_but_to_the_store() {
 fn metadata_of_an_opened_image_is_verified() {
     let (store, files) = store();
     for plan in formats().into_iter().filter(|plan| plan.format == DiskFormat::Vhdx) {
-        made(&files, &plan, 1).unwrap();
-        let disk = opened(&store, &plan).unwrap();
+        create_disk(&files, &plan, 1).unwrap();
+        let disk = open_disk(&store, &plan).unwrap();
         verify_metadata(&disk, &plan).unwrap();
         // One of two region tables (MS-VHDX, 2.2.3).
         disk.spec.layers[0].file.write_at(192 << 10, &[0xff; 64 << 10]).unwrap();
@@ -438,8 +454,8 @@ fn metadata_of_an_opened_image_is_verified() {
         files.remove(&name("disk")).unwrap();
     }
     for plan in formats() {
-        made(&files, &plan, 1).unwrap();
-        let disk = opened(&store, &plan).unwrap();
+        create_disk(&files, &plan, 1).unwrap();
+        let disk = open_disk(&store, &plan).unwrap();
         verify_metadata(&disk, &plan).unwrap();
         close(disk.spec, "disk").unwrap();
         files.remove(&name("disk")).unwrap();

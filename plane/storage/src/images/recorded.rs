@@ -99,12 +99,12 @@ impl Unrecorded {
 
     /// Adds the blocks of a range. `None` adds all blocks.
     fn insert(&mut self, range: Option<ByteRange>, block: u64) {
-        let whole = range.and_then(|range| {
+        let block_range = range.and_then(|range| {
             let start = range.offset() - range.offset() % block.max(1);
             let end = range.end().checked_next_multiple_of(block.max(1))?;
             ByteRange::new(start, end - start)
         });
-        match whole {
+        match block_range {
             Some(range) => self.ranges.insert(range),
             None => self.is_all = true,
         }
@@ -163,8 +163,11 @@ impl RecordedImage {
     /// Returns the number of further changes that the record has unreserved room for.
     fn free(&self) -> u64 {
         self.usable().map_or(u64::MAX, |record| {
-            let kept = record.next_position().saturating_sub(self.first);
-            record.remaining_capacity().saturating_sub(kept).saturating_sub(self.reserved)
+            let record_position = record.next_position().saturating_sub(self.first);
+            record
+                .remaining_capacity()
+                .saturating_sub(record_position)
+                .saturating_sub(self.reserved)
         })
     }
 
@@ -312,31 +315,31 @@ impl Image for RecordedImage {
     fn discard(
         &mut self,
         range: ByteRange,
-        kept: &mut Vec<ByteRange>,
+        kept_ranges: &mut Vec<ByteRange>,
     ) -> Result<Translation, ImageError> {
-        let (before, block) = (kept.len(), self.image.disk_geometry().block);
-        let mut rest = range;
-        while !rest.is_empty() {
+        let (before, block) = (kept_ranges.len(), self.image.disk_geometry().block);
+        let mut remaining = range;
+        while !remaining.is_empty() {
             if block == 0 {
                 // No space can be freed, so metadata does not change.
-                return self.image.discard(range, kept);
+                return self.image.discard(range, kept_ranges);
             }
             // The number of blocks is limited to the room in the record. Blocks discarded before a
             // commit do not change again when the request is repeated.
             let blocks = (self.free() / CHANGES_PER_DISCARD).min(DISCARDED_BLOCKS_MAX);
             let blocks = if self.can_have_more_room() { blocks } else { blocks.max(1) };
-            let end = (rest.offset() / block).saturating_add(blocks).saturating_mul(block);
-            let (part, behind) = rest.split_at(end.saturating_sub(rest.offset()));
+            let end = (remaining.offset() / block).saturating_add(blocks).saturating_mul(block);
+            let (part, after) = remaining.split_at(end.saturating_sub(remaining.offset()));
             let located = match part.is_empty() {
                 true => Translation::NeedsCommit,
-                false => self.image.discard(part, kept)?,
+                false => self.image.discard(part, kept_ranges)?,
             };
             self.keep(Some(part));
             if located != Translation::Ready {
-                kept.truncate(before);
+                kept_ranges.truncate(before);
                 return Ok(located);
             }
-            rest = behind;
+            remaining = after;
         }
         Ok(Translation::Ready)
     }
@@ -350,9 +353,9 @@ impl Image for RecordedImage {
     }
 
     fn uncommitted_bytes(&self) -> u64 {
-        let kept =
+        let record_position =
             self.usable().map_or(0, |record| record.next_position().saturating_sub(self.first));
-        self.image.uncommitted_bytes().max(kept.saturating_mul(BYTES_PER_CHANGE))
+        self.image.uncommitted_bytes().max(record_position.saturating_mul(BYTES_PER_CHANGE))
     }
 
     fn poll_zeroing(&mut self) -> Option<ByteRange> {

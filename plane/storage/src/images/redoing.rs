@@ -19,7 +19,7 @@ pub(super) struct RemainingRedo<'a> {
 
 impl<'a> RemainingRedo<'a> {
     /// Loads the changes; `None` if there are none.
-    pub(super) fn of(
+    pub(super) fn load(
         file: &dyn DiskFile,
         name: &FileName,
         seeds: &HostInputs<'a>,
@@ -80,10 +80,10 @@ pub(super) fn recorded(
         return (layer, None);
     }
     let DiskLayer { image, file } = layer;
-    let begun = location(file.as_ref(), seeds)
+    let record = location(file.as_ref(), seeds)
         .map(|(records, key)| records.create(&key, image.identity()))
         .transpose();
-    let (image, error) = match begun {
+    let (image, error) = match record {
         Ok(Some(record)) => (RecordedImage::new(image, record), None),
         Ok(None) => (RecordedImage::without_record(image), None),
         Err(error) => (RecordedImage::without_record(image), Some(error)),
@@ -122,7 +122,7 @@ pub(crate) fn has_left(
     name: &FileName,
     seeds: &HostInputs<'_>,
 ) -> Result<bool, DiskError> {
-    Ok(RemainingRedo::of(file, name, seeds)?.is_some())
+    Ok(RemainingRedo::load(file, name, seeds)?.is_some())
 }
 
 /// Returns the redo records of the host, and the key of a file's record.

@@ -13,13 +13,14 @@ use crate::images::format::DiskFormat;
 /// # Errors
 /// The first damage found.
 pub fn verify_metadata(opened: &OpenedDisk, plan: &DiskPlan) -> Result<(), DiskError> {
-    let Some(own) = opened.spec.layers.first() else { return Ok(()) };
-    let file = own.file.as_image_file();
+    let Some(top_layer) = opened.spec.layers.first() else { return Ok(()) };
+    let file = top_layer.file.as_image_file();
     let damage = match plan.format {
         DiskFormat::Raw | DiskFormat::PassThrough => None,
         DiskFormat::Vhd => {
             let findings = suimon_vhd::check(file, SizeSource::Creator).findings;
-            let damage = findings.into_iter().find(|of| of.severity == FindingSeverity::Damage);
+            let damage =
+                findings.into_iter().find(|finding| finding.severity == FindingSeverity::Damage);
             damage.map(|finding| finding.error)
         }
         DiskFormat::Vhdx => suimon_vhdx::check(file).faults.into_iter().next(),

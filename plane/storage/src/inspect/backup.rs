@@ -99,11 +99,12 @@ impl Head {
     }
 }
 
-/// Returns the numbers in a line that begins with `word`.
-fn numbers<T: core::str::FromStr, const N: usize>(word: &str, line: &str) -> Option<[T; N]> {
-    let mut rest = line.strip_prefix(word)?.split_whitespace().map(|number| number.parse().ok());
-    let found: Vec<T> = rest.by_ref().take(N + 1).collect::<Option<_>>()?;
-    found.try_into().ok()
+/// Returns the numbers in a line that begins with `keyword`.
+fn numbers<T: core::str::FromStr, const N: usize>(keyword: &str, line: &str) -> Option<[T; N]> {
+    let mut numbers =
+        line.strip_prefix(keyword)?.split_whitespace().map(|number| number.parse().ok());
+    let parsed: Vec<T> = numbers.by_ref().take(N + 1).collect::<Option<_>>()?;
+    parsed.try_into().ok()
 }
 
 impl Backup {
@@ -119,7 +120,7 @@ impl Backup {
         let encoded = head.encode();
         draft.write(&encoded)?;
         let content_at = encoded.len() as u64;
-        let mut at = content_at;
+        let mut offset = content_at;
         let mut bytes = Vec::new();
         let of_file = |error| DiskError::new(target.show(target.name), in_file(error)).or_full();
         for range in &head.ranges {
@@ -132,8 +133,8 @@ impl Backup {
                         planned.read_before(piece.offset(), &mut bytes)
                     };
                     read.map_err(of_file)?;
-                    draft.write_at(at, &bytes)?;
-                    at = at.saturating_add(piece.len());
+                    draft.write_at(offset, &bytes)?;
+                    offset = offset.saturating_add(piece.len());
                 }
             }
         }
@@ -146,17 +147,17 @@ impl Backup {
     pub(super) fn open(target: ImageTarget<'_>, name: &FileName) -> Result<Self, DiskError> {
         let file = target.files.open(name, FileLockMode::Read, UNIT)?;
         let failed = |error| DiskError::new(target.show(name), in_file(error));
-        let found = read_head(file.as_image_file()).map_err(failed)?;
-        let decoded = found.and_then(|(bytes, len)| {
+        let head = read_head(file.as_image_file()).map_err(failed)?;
+        let decoded = head.and_then(|(bytes, len)| {
             let head = Head::decode(&bytes)?;
             let content: u64 = head.ranges.iter().map(|range| range.len() * 2).sum();
             let content_at = bytes.len() as u64;
             (content_at.saturating_add(content) == len).then_some((head, content_at))
         });
         let Some((head, content_at)) = decoded else {
-            let why = "the file is not a backup of `suimon image repair` or `relink`, or of \
+            let reason = "the file is not a backup of `suimon image repair` or `relink`, or of \
                        another version of Suimon; name the file that the change reported";
-            return Err(refused(target, name, why.to_owned()));
+            return Err(backup_error(target, name, reason.to_owned()));
         };
         Ok(Self { name: name.clone(), head, file, content_at })
     }
@@ -171,25 +172,28 @@ impl Backup {
         }
     }
 
-    /// Calls `take` for each piece of each range with its content before and after the change.
-    pub(super) fn each(
+    /// Calls `handle_piece` for each piece of each range with its content before and after the
+    /// change.
+    pub(super) fn for_each_piece(
         &self,
         target: ImageTarget<'_>,
-        take: &mut Take<'_>,
+        handle_piece: &mut Take<'_>,
     ) -> Result<(), DiskError> {
         let failed = |error| DiskError::new(target.show(&self.name), in_file(error));
         let (mut before, mut after) = (Vec::new(), Vec::new());
-        let mut at = self.content_at;
+        let mut position = self.content_at;
         for range in &self.head.ranges {
             for piece in pieces(*range) {
-                let from = at.saturating_add(piece.offset() - range.offset());
+                let source_offset = position.saturating_add(piece.offset() - range.offset());
                 before.resize(to_usize(piece.len()), 0);
                 after.resize(to_usize(piece.len()), 0);
-                self.file.read_at(from, &mut before).map_err(failed)?;
-                self.file.read_at(from.saturating_add(range.len()), &mut after).map_err(failed)?;
-                take(piece.offset(), &before, &after)?;
+                self.file.read_at(source_offset, &mut before).map_err(failed)?;
+                self.file
+                    .read_at(source_offset.saturating_add(range.len()), &mut after)
+                    .map_err(failed)?;
+                handle_piece(piece.offset(), &before, &after)?;
             }
-            at = at.saturating_add(range.len() * 2);
+            position = position.saturating_add(range.len() * 2);
         }
         Ok(())
     }
@@ -233,18 +237,18 @@ fn read_head(file: &dyn ImageFile) -> Result<Option<(Vec<u8>, u64)>, FileError> 
     let len = file.len()?;
     let mut head: Vec<u8> = Vec::new();
     while (head.len() as u64) < len.min(HEAD_MAX) {
-        let at = head.len();
-        let piece = (len - at as u64).min(HEAD_PIECE);
-        head.resize(at + to_usize(piece), 0);
-        file.read_at(at as u64, head.get_mut(at..).unwrap_or_default())?;
+        let head_len = head.len();
+        let piece = (len - head_len as u64).min(HEAD_PIECE);
+        head.resize(head_len + to_usize(piece), 0);
+        file.read_at(head_len as u64, head.get_mut(head_len..).unwrap_or_default())?;
         // A file of another kind is not read completely.
         if !head.starts_with(TITLE.as_bytes()) {
             return Ok(None);
         }
-        let from = at.saturating_sub(1);
-        let new = head.get(from..).unwrap_or_default();
+        let search_start = head_len.saturating_sub(1);
+        let new = head.get(search_start..).unwrap_or_default();
         if let Some(end) = new.windows(2).position(|pair| pair == b"\n\n") {
-            head.truncate(from + end + 2);
+            head.truncate(search_start + end + 2);
             return Ok(Some((head, len)));
         }
     }
@@ -266,8 +270,8 @@ fn no_room(target: ImageTarget<'_>) -> DiskError {
 fn free_name(target: ImageTarget<'_>, now_unix_s: u64) -> Result<FileName, DiskError> {
     let mut nth = 1;
     loop {
-        let more = if nth == 1 { String::new() } else { format!("-{nth}") };
-        let last = format!("{}.backup-{now_unix_s}{more}", target.name.file_name());
+        let suffix = if nth == 1 { String::new() } else { format!("-{nth}") };
+        let last = format!("{}.backup-{now_unix_s}{suffix}", target.name.file_name());
         let name = target.name.with_file_name(&last).map_err(|_| no_room(target))?;
         match target.files.status(&name) {
             Err(error) if error.is_missing() => return Ok(name),
@@ -281,9 +285,13 @@ fn free_name(target: ImageTarget<'_>, now_unix_s: u64) -> Result<FileName, DiskE
 }
 
 /// Creates the error for a backup that does not fit the image.
-pub(super) fn refused(target: ImageTarget<'_>, backup: &FileName, why: String) -> DiskError {
+pub(super) fn backup_error(
+    target: ImageTarget<'_>,
+    backup: &FileName,
+    reason: String,
+) -> DiskError {
     let backup = target.show(backup);
-    DiskError::new(target.show(target.name), DiskFault::BackupRefused { backup, why })
+    DiskError::new(target.show(target.name), DiskFault::BackupRefused { backup, why: reason })
 }
 
 /// Creates an error that concerns the file as a whole.
@@ -311,29 +319,29 @@ mod tests {
 
     #[test]
     fn a_head_states_whole_sectors_in_order_and_no_more_than_a_plan_writes() {
-        let found = head("range 0 512\nrange 1024 1024\n").unwrap();
-        assert_eq!(found.modified, FileTime { unix_s: -5, ns: 999 });
-        assert_eq!(Head::decode(&found.encode()), Some(found));
+        let decoded = head("range 0 512\nrange 1024 1024\n").unwrap();
+        assert_eq!(decoded.modified, FileTime { unix_s: -5, ns: 999 });
+        assert_eq!(Head::decode(&decoded.encode()), Some(decoded));
         assert!(head("").is_some());
-        let most = SECTORS_MAX * SECTOR;
-        assert!(head(&format!("range 0 {most}\n")).is_some());
-        for wrong in [
+        let max_len = SECTORS_MAX * SECTOR;
+        assert!(head(&format!("range 0 {max_len}\n")).is_some());
+        for invalid in [
             "range 0 0\n".to_owned(),
             "range 1 512\n".to_owned(),
             "range 0 511\n".to_owned(),
             "range 1024 512\nrange 0 512\n".to_owned(),
             "range 0 1024\nrange 512 512\n".to_owned(),
             "range 0 512\nrange 512 512\n".to_owned(),
-            format!("range 0 {most}\nrange {} 512\n", most + 512),
+            format!("range 0 {max_len}\nrange {} 512\n", max_len + 512),
             format!("range {} 512\n", u64::MAX - 511),
             "range -512 512\n".to_owned(),
             "range 0\n".to_owned(),
         ] {
-            assert_eq!(head(&wrong), None, "{wrong}");
+            assert_eq!(head(&invalid), None, "{invalid}");
         }
-        for wrong in ["length 1 2 1", "length 1 2", "length -1 2 3"] {
-            let text = format!("{TITLE}\n{wrong}\nmodified 1 2\n\n");
-            assert_eq!(Head::decode(text.as_bytes()), None, "{wrong}");
+        for invalid in ["length 1 2 1", "length 1 2", "length -1 2 3"] {
+            let text = format!("{TITLE}\n{invalid}\nmodified 1 2\n\n");
+            assert_eq!(Head::decode(text.as_bytes()), None, "{invalid}");
         }
     }
 }

@@ -36,8 +36,8 @@ pub fn repair(
     let guids = seeds.write_guids();
     let mut run = |file: &dyn ImageFile| match format {
         DiskFormat::Vhd => {
-            let done = suimon_vhd::repair(file, SizeSource::Creator)?;
-            Ok(done.into_iter().map(vhd_action).collect())
+            let actions = suimon_vhd::repair(file, SizeSource::Creator)?;
+            Ok(actions.into_iter().map(vhd_action).collect())
         }
         _ => {
             let repaired = suimon_vhdx::repair(file, &guids)?;
@@ -96,8 +96,9 @@ pub fn redo_left(
     if !has_left(file.as_ref(), target.name, seeds)? {
         return Ok(());
     }
-    let what = "a dry run; completed writes of the previous daemon must be redone first".to_owned();
-    let fault = ImageFault::Unsupported { what };
+    let operation =
+        "a dry run; completed writes of the previous daemon must be redone first".to_owned();
+    let fault = ImageFault::Unsupported { what: operation };
     Err(DiskError::new(target.show(target.name), ImageError::new("file", 0, fault)))
 }
 
@@ -117,7 +118,7 @@ pub fn relink(
     let taken_back = take_back_unfinished(target, format, dry_run)?;
     let options = target.options(format, FileLockMode::Read);
     let file = target.files.open(target.name, FileLockMode::Read, UNIT)?;
-    let child = OpenLayer::on(file, target.name, options, None, seeds)?;
+    let child = OpenLayer::from_file(file, target.name, options, None, seeds)?;
     if !child.is_differencing() {
         let allowed = "a differencing image; other images have no parent";
         let value = target.show(target.name);
@@ -196,17 +197,17 @@ fn change(
     let backup = Backup::write(target, Head { lengths, modified, ranges }, &planned)?;
     // The memory of the plan is released.
     drop(planned);
-    let least = lengths.before.min(lengths.after);
+    let min_len = lengths.before.min(lengths.after);
     let ranges = &backup.head.ranges;
-    let guarded = GuardedFile::new(file.as_image_file(), ranges, least..=lengths.largest);
-    let done = run(&guarded).and_then(|_| guarded.flush().map_err(in_file)).map_err(failed);
+    let guarded = GuardedFile::new(file.as_image_file(), ranges, min_len..=lengths.largest);
+    let result = run(&guarded).and_then(|_| guarded.flush().map_err(in_file)).map_err(failed);
     // Children of a VHD identify it by the time of its last change. The content of the disk is
     // unchanged.
-    let named = done
+    let backup_name = result
         .and_then(|()| keep_time(target, file.as_ref(), modified))
         .and_then(|()| backup.finish(target, now_unix_s))
         .map_err(|error| after_failure(target, file.as_ref(), &backup, error))?;
-    changes.backup = Some(target.show(&named));
+    changes.backup = Some(target.show(&backup_name));
     changes.check = check_file(file.as_image_file(), format, label);
     Ok(changes)
 }
@@ -226,7 +227,7 @@ fn after_failure(
 
 /// Returns the sectors with different content, merged to ranges.
 fn changed(planned: &PlannedFile<'_>, ranges: &[ByteRange]) -> Result<Vec<ImageChange>, FileError> {
-    let mut all = Ranges::default();
+    let mut changed_ranges = Ranges::default();
     let (mut before, mut after) = (Vec::new(), Vec::new());
     for piece in ranges.iter().copied().flat_map(pieces) {
         before.resize(to_usize(piece.len()), 0);
@@ -236,11 +237,11 @@ fn changed(planned: &PlannedFile<'_>, ranges: &[ByteRange]) -> Result<Vec<ImageC
         let sectors = before.chunks(SECTOR as usize).zip(after.chunks(SECTOR as usize));
         for ((before, after), nth) in sectors.zip(0_u64..) {
             if before != after {
-                all.add(piece.offset().saturating_add(nth * SECTOR));
+                changed_ranges.add(piece.offset().saturating_add(nth * SECTOR));
             }
         }
     }
-    Ok(all.joined.into_iter().map(image_change).collect())
+    Ok(changed_ranges.joined.into_iter().map(image_change).collect())
 }
 
 impl Opened {

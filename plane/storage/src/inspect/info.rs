@@ -18,7 +18,7 @@ pub fn info(target: ImageTarget<'_>, seeds: &mut HostInputs<'_>) -> Result<Image
     let format = target.read_format()?;
     let options = target.options(format, FileLockMode::Read);
     let file = target.files.open(target.name, FileLockMode::Read, UNIT)?;
-    let layer = OpenLayer::on(file, target.name, options, None, seeds)?;
+    let layer = OpenLayer::from_file(file, target.name, options, None, seeds)?;
     let status = target.files.status(target.name)?;
     let shape = layer.shape();
     let (disk_id, content_id) = match layer.identity() {
@@ -27,9 +27,16 @@ pub fn info(target: ImageTarget<'_>, seeds: &mut HostInputs<'_>) -> Result<Image
         Identity::Vhdx { disk, content } => (Some(disk.to_string()), Some(content.to_string())),
     };
     let parent = layer.is_differencing().then(|| {
-        let (recorded, tried) = (recorded_paths(&layer), candidates(&layer));
+        let (recorded, candidates) = (recorded_paths(&layer), candidates(&layer));
         let seeds = &mut seeds.keeping_records();
-        match find_parent(target.files.as_ref(), &layer, recorded.clone(), &tried, options, seeds) {
+        match find_parent(
+            target.files.as_ref(),
+            &layer,
+            recorded.clone(),
+            &candidates,
+            options,
+            seeds,
+        ) {
             Ok(parent) => {
                 ImageParent { recorded, file: Some(target.show(&parent.name)), reason: None }
             }
@@ -74,7 +81,7 @@ pub fn kind(
         records: None,
         left: RemainingRecords::Keep,
     };
-    Ok(OpenLayer::on(file, name, options, None, seeds)?.kind())
+    Ok(OpenLayer::from_file(file, name, options, None, seeds)?.kind())
 }
 
 const fn contract_kind(kind: DiskKind) -> suimon_contract::DiskKind {

@@ -102,7 +102,7 @@ impl ImageTarget<'_> {
         let failed =
             |error| DiskError::new(self.show(self.name), ImageError::new("file", 0, error));
         let len = file.len().map_err(failed)?;
-        let has = |offset: Option<u64>, signature: &[u8; 8]| -> Result<bool, DiskError> {
+        let has_signature = |offset: Option<u64>, signature: &[u8; 8]| -> Result<bool, DiskError> {
             let Some(offset) = offset.filter(|offset| len.saturating_sub(*offset) >= 8) else {
                 return Ok(false);
             };
@@ -110,11 +110,11 @@ impl ImageTarget<'_> {
             file.read_at(offset, &mut bytes).map_err(failed)?;
             Ok(bytes == *signature)
         };
-        if has(Some(0), b"vhdxfile")? {
+        if has_signature(Some(0), b"vhdxfile")? {
             return Ok(DiskFormat::Vhdx);
         }
         for offset in [len.checked_sub(512), len.checked_sub(511), Some(0)] {
-            if has(offset, b"conectix")? {
+            if has_signature(offset, b"conectix")? {
                 return Ok(DiskFormat::Vhd);
             }
         }

@@ -19,9 +19,9 @@ pub(super) fn refuse_payload(
     len: u64,
     ranges: &[ByteRange],
 ) -> Result<(), ImageError> {
-    let mut is_known = false;
+    let mut is_readable = false;
     for state in states {
-        is_known |= each_payload(*state, format, &mut |payload| {
+        is_readable |= each_payload(*state, format, &mut |payload| {
             let nth = ranges.partition_point(|range| range.end() <= payload.offset());
             match ranges.get(nth).filter(|range| range.offset() < payload.end()) {
                 Some(range) => Err(payload_error(range.offset())),
@@ -29,36 +29,36 @@ pub(super) fn refuse_payload(
             }
         })?;
     }
-    let outside = |range: &&ByteRange| match format {
+    let is_outside = |range: &&ByteRange| match format {
         DiskFormat::Vhd => range.offset() >= SECTOR && range.end().saturating_add(SECTOR) <= len,
         _ => range.end() > VHDX_HEADER_SECTION,
     };
-    match ranges.iter().find(outside).filter(|_| !is_known) {
+    match ranges.iter().find(is_outside).filter(|_| !is_readable) {
         Some(range) => Err(payload_error(range.offset())),
         None => Ok(()),
     }
 }
 
-/// Calls `take` for each range of payload. Returns false if payload is not known because the image
-/// is damaged.
+/// Calls `handle_range` for each range of payload. Returns false if payload is not known because
+/// the image is damaged.
 pub(super) fn each_payload(
     file: &dyn ImageFile,
     format: DiskFormat,
-    take: &mut dyn FnMut(ByteRange) -> Result<(), ImageError>,
+    handle_range: &mut dyn FnMut(ByteRange) -> Result<(), ImageError>,
 ) -> Result<bool, ImageError> {
     match format {
         DiskFormat::Vhd => match suimon_vhd::payload_ranges(file, SizeSource::Creator) {
-            Ok(ranges) => ranges.into_iter().try_for_each(take).map(|()| true),
+            Ok(ranges) => ranges.into_iter().try_for_each(handle_range).map(|()| true),
             Err(_) => Ok(false),
         },
         _ => match Vhdx::open_read_only(file) {
-            Ok(image) => image.payload_ranges().try_for_each(take).map(|()| true),
+            Ok(image) => image.payload_ranges().try_for_each(handle_range).map(|()| true),
             Err(_) => Ok(false),
         },
     }
 }
 
 fn payload_error(offset: u64) -> ImageError {
-    let what = "a change of payload, which is not permitted".to_owned();
-    ImageError::new("payload", offset, ImageFault::Unsupported { what })
+    let operation = "a change of payload, which is not permitted".to_owned();
+    ImageError::new("payload", offset, ImageFault::Unsupported { what: operation })
 }

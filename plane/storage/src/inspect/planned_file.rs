@@ -106,11 +106,13 @@ impl<'a> PlannedFile<'a> {
 
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), FileError> {
         let mut state = self.state.borrow_mut();
-        let mut rest = bytes;
-        let mut at = offset;
-        while !rest.is_empty() {
-            let (start, within) = (at - at % SECTOR, to_usize(at % SECTOR));
-            let (part, after) = rest.split_at(rest.len().min(SECTOR as usize - within));
+        let mut unwritten = bytes;
+        let mut position = offset;
+        while !unwritten.is_empty() {
+            let (start, within_sector) =
+                (position - position % SECTOR, to_usize(position % SECTOR));
+            let (part, after) =
+                unwritten.split_at(unwritten.len().min(SECTOR as usize - within_sector));
             if !state.sectors.contains_key(&start) {
                 state.note(start)?;
                 let mut sector = Box::new([0; SECTOR as usize]);
@@ -118,13 +120,13 @@ impl<'a> PlannedFile<'a> {
                 state.sectors.insert(start, sector);
             }
             if let Some(sector) = state.sectors.get_mut(&start) {
-                let place = sector.get_mut(within..within + part.len());
-                place.unwrap_or_default().copy_from_slice(part);
+                let target = sector.get_mut(within_sector..within_sector + part.len());
+                target.unwrap_or_default().copy_from_slice(part);
             }
-            at = at.saturating_add(part.len() as u64);
-            rest = after;
+            position = position.saturating_add(part.len() as u64);
+            unwritten = after;
         }
-        let len = state.len.max(at);
+        let len = state.len.max(position);
         state.set_len(len);
         Ok(())
     }
@@ -163,10 +165,10 @@ impl ImageFile for PlannedFile<'_> {
         read_padded(self.base, state.base_end, offset, bytes)?;
         for (start, sector) in state.sectors.range(offset.saturating_sub(SECTOR - 1)..end) {
             let (from, to) = ((*start).max(offset), start.saturating_add(SECTOR).min(end));
-            let place = bytes.get_mut(to_usize(from - offset)..to_usize(to - offset));
+            let target = bytes.get_mut(to_usize(from - offset)..to_usize(to - offset));
             let source = sector.get(to_usize(from - start)..to_usize(to - start));
-            if let (Some(place), Some(source)) = (place, source) {
-                place.copy_from_slice(source);
+            if let (Some(target), Some(source)) = (target, source) {
+                target.copy_from_slice(source);
             }
         }
         Ok(())
@@ -182,8 +184,8 @@ impl ImageFile for PlannedFile<'_> {
         state.base_end = state.base_end.min(len);
         let _ = state.sectors.split_off(&len.next_multiple_of(SECTOR));
         let last = state.sectors.get_mut(&(len - len % SECTOR));
-        if let Some(behind) = last.and_then(|last| last.get_mut(to_usize(len % SECTOR)..)) {
-            behind.fill(0);
+        if let Some(after) = last.and_then(|last| last.get_mut(to_usize(len % SECTOR)..)) {
+            after.fill(0);
         }
         Ok(())
     }
@@ -191,11 +193,11 @@ impl ImageFile for PlannedFile<'_> {
     fn zero(&self, offset: u64, len: u64) -> Result<(), FileError> {
         const CHUNK: [u8; 4096] = [0; 4096];
         let end = offset.saturating_add(len).min(self.state.borrow().len);
-        let mut at = offset;
-        while at < end {
-            let chunk = CHUNK.get(..to_usize((end - at).min(CHUNK.len() as u64)));
-            self.write(at, chunk.unwrap_or(&CHUNK))?;
-            at = at.saturating_add(CHUNK.len() as u64);
+        let mut offset = offset;
+        while offset < end {
+            let chunk = CHUNK.get(..to_usize((end - offset).min(CHUNK.len() as u64)));
+            self.write(offset, chunk.unwrap_or(&CHUNK))?;
+            offset = offset.saturating_add(CHUNK.len() as u64);
         }
         Ok(())
     }
@@ -304,10 +306,10 @@ pub(super) fn read_padded(
     offset: u64,
     bytes: &mut [u8],
 ) -> Result<(), FileError> {
-    let there = to_usize(end.saturating_sub(offset)).min(bytes.len());
-    let (there, behind) = bytes.split_at_mut(there);
-    behind.fill(0);
-    if there.is_empty() { Ok(()) } else { file.read_at(offset, there) }
+    let existing = to_usize(end.saturating_sub(offset)).min(bytes.len());
+    let (existing, after) = bytes.split_at_mut(existing);
+    after.fill(0);
+    if existing.is_empty() { Ok(()) } else { file.read_at(offset, existing) }
 }
 
 fn to_usize(bytes: u64) -> usize {
@@ -342,8 +344,8 @@ mod tests {
         assert_eq!(ranges, expected);
         let mut after = vec![0; 8 * SECTOR as usize];
         planned.read_after(0, &mut after).unwrap();
-        let least = lengths.before.min(lengths.after);
-        let guarded = GuardedFile::new(&file, &ranges, least..=lengths.largest);
+        let min_len = lengths.before.min(lengths.after);
+        let guarded = GuardedFile::new(&file, &ranges, min_len..=lengths.largest);
         plan(&guarded);
         assert_eq!(file.bytes(), after[..7 * SECTOR as usize]);
         guarded.write_at(2 * SECTOR, &[1]).unwrap_err();
@@ -378,7 +380,11 @@ mod tests {
     #[test]
     fn long_ranges_have_pieces() {
         let range = ByteRange::new(SECTOR, 2 * PIECE + SECTOR).unwrap();
-        let found: Vec<(u64, u64)> = pieces(range).map(|of| (of.offset(), of.len())).collect();
-        assert_eq!(found, [(SECTOR, PIECE), (SECTOR + PIECE, PIECE), (SECTOR + 2 * PIECE, SECTOR)]);
+        let piece_list: Vec<(u64, u64)> =
+            pieces(range).map(|piece| (piece.offset(), piece.len())).collect();
+        assert_eq!(
+            piece_list,
+            [(SECTOR, PIECE), (SECTOR + PIECE, PIECE), (SECTOR + 2 * PIECE, SECTOR)]
+        );
     }
 }

@@ -56,14 +56,17 @@ impl Bench {
         self.store.files()[name].clone()
     }
 
-    pub(super) fn damage(&self, name: &FileName, (at, len): Damage) {
+    pub(super) fn damage(&self, name: &FileName, (damage_offset, len): Damage) {
         let file = self.files.open(name, FileLockMode::Write, 1).unwrap();
-        let from =
-            if at < 0 { file.len().unwrap().checked_add_signed(at).unwrap() } else { at as u64 };
+        let position = if damage_offset < 0 {
+            file.len().unwrap().checked_add_signed(damage_offset).unwrap()
+        } else {
+            damage_offset as u64
+        };
         let mut bytes = vec![0; len];
-        file.read_at(from, &mut bytes).unwrap();
+        file.read_at(position, &mut bytes).unwrap();
         bytes.iter_mut().for_each(|byte| *byte = !*byte);
-        file.write_at(from, &bytes).unwrap();
+        file.write_at(position, &bytes).unwrap();
     }
 
     pub(super) fn repair(&self, name: &FileName, dry_run: bool) -> suimon_contract::ImageChanges {
@@ -82,10 +85,10 @@ impl Bench {
         let range = suimon_image::ByteRange::new(MB, MB).unwrap();
         let mut disk = OfflineDisk::from(opened);
         let mut bytes = vec![0; MB as usize];
-        for (piece, place) in disk.pieces(range, Depth::All).unwrap() {
-            let RangeLocation::File { layer, offset } = place else { continue };
-            let at = (piece.offset() - MB) as usize..(piece.end() - MB) as usize;
-            disk.read(layer, offset, &mut bytes[at]).unwrap();
+        for (piece, location) in disk.pieces(range, Depth::All).unwrap() {
+            let RangeLocation::File { layer, offset } = location else { continue };
+            let buffer_range = (piece.offset() - MB) as usize..(piece.end() - MB) as usize;
+            disk.read(layer, offset, &mut bytes[buffer_range]).unwrap();
         }
         assert!(bytes.iter().all(|byte| *byte == 7), "{name}");
     }
@@ -120,31 +123,31 @@ fn damage_with_a_copy_is_repaired_backed_up_and_can_be_taken_back() {
     let vhd: [Damage; 4] = [(-512, 512), (0, 512), (-300, 8), (64, 4)];
     let vhdx: [Damage; 6] =
         [(0, 8), (64 << 10, 4096), (128 << 10, 8), (192 << 10, 16), (256 << 10, 65536), (65540, 4)];
-    let all = vhd.map(|of| (DiskFormat::Vhd, of)).into_iter();
-    for (format, damage) in all.chain(vhdx.map(|of| (DiskFormat::Vhdx, of))) {
+    let cases = vhd.map(|damage| (DiskFormat::Vhd, damage)).into_iter();
+    for (format, damage) in cases.chain(vhdx.map(|damage| (DiskFormat::Vhdx, damage))) {
         let (bench, file) = Bench::new(format);
         let sound = bench.bytes(&file);
         bench.damage(&file, damage);
         let damaged = bench.bytes(&file);
         let modified = bench.files.status(&file).unwrap().modified_unix_s;
         bench.store.set_time(NOW + 500);
-        let found = bench.check(&file);
-        assert!(found.verdict == ImageVerdict::Damaged && found.errors > 0, "{damage:?} {found:?}");
+        let check = bench.check(&file);
+        assert!(check.verdict == ImageVerdict::Damaged && check.errors > 0, "{damage:?} {check:?}");
         let planned = bench.repair(&file, true);
         assert_eq!(planned.check.verdict, ImageVerdict::Sound, "{damage:?} {planned:?}");
         assert!(planned.dry_run && planned.backup.is_none());
         assert_eq!(bench.bytes(&file), damaged);
-        let done = bench.repair(&file, false);
-        assert_eq!((&done.actions, &done.changes), (&planned.actions, &planned.changes));
+        let changes = bench.repair(&file, false);
+        assert_eq!((&changes.actions, &changes.changes), (&planned.actions, &planned.changes));
         assert_eq!(bench.check(&file).verdict, ImageVerdict::Sound, "{damage:?}");
         assert_eq!(bench.files.status(&file).unwrap().modified_unix_s, modified);
         if format == DiskFormat::Vhd {
             assert_eq!(bench.bytes(&file), sound, "{damage:?}");
         }
         bench.reads(&file);
-        let backup = name(done.backup.as_deref().unwrap());
-        let back = undo(bench.target(&file), &backup, false).unwrap();
-        assert_eq!(back.check.verdict, ImageVerdict::Damaged);
+        let backup = name(changes.backup.as_deref().unwrap());
+        let restored = undo(bench.target(&file), &backup, false).unwrap();
+        assert_eq!(restored.check.verdict, ImageVerdict::Damaged);
         assert_eq!(bench.bytes(&file), damaged, "{damage:?}");
         // A change is not reverted after the image was written to.
         bench.damage(&file, (damage.0, 1));
@@ -163,8 +166,8 @@ fn damage_without_a_copy_is_reported_and_left() {
         let (bench, file) = Bench::new(format);
         bench.damage(&file, damage);
         let damaged = bench.bytes(&file);
-        let found = bench.check(&file);
-        assert_eq!(found.verdict, ImageVerdict::Damaged, "{damage:?} {found:?}");
+        let check = bench.check(&file);
+        assert_eq!(check.verdict, ImageVerdict::Damaged, "{damage:?} {check:?}");
         let repaired = bench.repair(&file, false);
         assert_eq!(repaired.check.verdict, ImageVerdict::Damaged, "{repaired:?}");
         assert_eq!(bench.bytes(&file), damaged);
@@ -188,14 +191,14 @@ fn unreferenced_space_at_the_end_is_a_leak_and_given_back() {
         let check = bench.check(&file);
         assert_eq!((check.verdict, check.errors), (ImageVerdict::Leaks, 0), "{check:?}");
         assert!(check.leaked_bytes >= added, "{check:?}");
-        assert!(check.findings.iter().all(|found| found.severity == ImageSeverity::Leak));
-        let done = bench.repair(&file, false);
-        assert!(done.file_bytes_after <= len, "{done:?}");
-        assert_eq!(done.check.verdict, ImageVerdict::Sound, "{done:?}");
+        assert!(check.findings.iter().all(|finding| finding.severity == ImageSeverity::Leak));
+        let changes = bench.repair(&file, false);
+        assert!(changes.file_bytes_after <= len, "{changes:?}");
+        assert_eq!(changes.check.verdict, ImageVerdict::Sound, "{changes:?}");
         bench.reads(&file);
-        let backup = name(done.backup.as_deref().unwrap());
-        let back = undo(bench.target(&file), &backup, false).unwrap();
-        assert_eq!(back.check.verdict, ImageVerdict::Leaks, "{back:?}");
+        let backup = name(changes.backup.as_deref().unwrap());
+        let restored = undo(bench.target(&file), &backup, false).unwrap();
+        assert_eq!(restored.check.verdict, ImageVerdict::Leaks, "{restored:?}");
     }
 }
 
@@ -212,8 +215,8 @@ fn an_image_that_was_not_closed_is_dirty_until_it_is_repaired() {
     let before = described();
     assert!(before.dirty);
     assert_eq!(bench.check(&file).verdict, ImageVerdict::Sound);
-    let done = bench.repair(&file, false);
-    assert!(done.actions[0].contains("close the image"), "{done:?}");
+    let changes = bench.repair(&file, false);
+    assert!(changes.actions[0].contains("close the image"), "{changes:?}");
     let after = described();
     assert!(!after.dirty && after.content_id == before.content_id);
     bench.reads(&file);
@@ -224,45 +227,45 @@ fn a_parent_is_recorded_at_its_new_place() {
     for format in formats() {
         let (bench, base) = Bench::new(format);
         let top = name(&format!("top.{}", format.word()));
-        let made = child(format, top.as_str(), base.as_str());
-        seeded(100, |seeds| create(&bench.files, &made, seeds)).unwrap();
-        bench.fill(&made, 9);
+        let child_plan = child(format, top.as_str(), base.as_str());
+        seeded(100, |seeds| create(&bench.files, &child_plan, seeds)).unwrap();
+        bench.fill(&child_plan, 9);
         let moved = name(&format!("elsewhere/parent.{}", format.word()));
         bench.files.rename(&base, &moved).unwrap();
         let described =
             || seeded(5, |seeds| info(bench.target(&top), seeds)).unwrap().parent.unwrap();
         let lost = described();
         assert!(lost.file.is_none() && lost.reason.unwrap().contains("parent not found"));
-        let link = |dry_run, to: &FileName| {
-            seeded(900, |seeds| relink(bench.target(&top), to, dry_run, seeds))
+        let link = |dry_run, target: &FileName| {
+            seeded(900, |seeds| relink(bench.target(&top), target, dry_run, seeds))
         };
         let before = bench.bytes(&top);
         let planned = link(true, &moved).unwrap();
         assert_eq!(bench.bytes(&top), before);
         // Another disk is refused as the parent.
         let other = name(&format!("other.{}", format.word()));
-        let stranger = plan(format, DiskKind::Dynamic, other.as_str());
-        seeded(5000, |seeds| create(&bench.files, &stranger, seeds)).unwrap();
+        let other_plan = plan(format, DiskKind::Dynamic, other.as_str());
+        seeded(5000, |seeds| create(&bench.files, &other_plan, seeds)).unwrap();
         assert!(link(false, &other).is_err());
         assert!(link(false, &name("nothing")).is_err());
         assert_eq!(bench.bytes(&top), before);
         // The change is repeated, so that the space of the record is reused.
         for _ in 0..3 {
-            let done = link(false, &moved).unwrap();
-            assert_eq!(done.actions.len(), planned.actions.len());
-            assert_eq!(done.check.verdict, ImageVerdict::Sound, "{done:?}");
-            bench.files.remove(&name(done.backup.as_deref().unwrap())).unwrap();
+            let changes = link(false, &moved).unwrap();
+            assert_eq!(changes.actions.len(), planned.actions.len());
+            assert_eq!(changes.check.verdict, ImageVerdict::Sound, "{changes:?}");
+            bench.files.remove(&name(changes.backup.as_deref().unwrap())).unwrap();
         }
-        let found = described();
-        assert_eq!(found.file.as_deref(), Some(moved.as_str()));
-        assert_eq!(found.recorded[0], format!(r".\elsewhere\parent.{}", format.word()));
-        let plan = DiskPlan { parent: None, size: None, ..made };
+        let info = described();
+        assert_eq!(info.file.as_deref(), Some(moved.as_str()));
+        assert_eq!(info.recorded[0], format!(r".\elsewhere\parent.{}", format.word()));
+        let plan = DiskPlan { parent: None, size: None, ..child_plan };
         let opened = seeded(60, |seeds| open(bench.files.as_ref(), &plan, seeds)).unwrap();
         assert_eq!(opened.layers, [top.clone(), moved.clone()]);
         close(opened.spec, "top").unwrap();
         // An image without parent is refused.
-        let none = seeded(900, |seeds| relink(bench.target(&moved), &other, false, seeds));
-        assert!(none.unwrap_err().to_string().contains("other images have no parent"));
+        let result = seeded(900, |seeds| relink(bench.target(&moved), &other, false, seeds));
+        assert!(result.unwrap_err().to_string().contains("other images have no parent"));
     }
 }
 

@@ -4,7 +4,7 @@ use suimon_contract::ImageChanges;
 use suimon_image::{ImageError, ImageFile};
 use suimon_ports::{DiskFile, FileLockMode, FileName, FileTime};
 
-use super::backup::{Backup, error_of, in_file, refused};
+use super::backup::{Backup, backup_error, error_of, in_file};
 use super::check::check_file;
 use super::planned_file::{GuardedFile, PlannedFile, SECTOR, read_padded};
 use super::{ImageTarget, UNIT};
@@ -35,8 +35,8 @@ pub fn undo(
         let fault = DiskFault::ChangeUnfinished { backup };
         return Err(DiskError::new(target.show(target.name), fault));
     }
-    let kept = Backup::open(target, backup)?;
-    revert(target, format, &kept, is_unfinished, dry_run)
+    let backup = Backup::open(target, backup)?;
+    revert(target, format, &backup, is_unfinished, dry_run)
 }
 
 /// Reverts an incomplete change before another change. Returns a description of the action, if
@@ -50,21 +50,21 @@ pub(super) fn take_back_unfinished(
     format: DiskFormat,
     dry_run: bool,
 ) -> Result<Option<String>, DiskError> {
-    let Some(kept) = Backup::unfinished(target)? else { return Ok(None) };
+    let Some(backup) = Backup::unfinished(target)? else { return Ok(None) };
     if dry_run {
-        let backup = target.show(&kept.name);
+        let backup = target.show(&backup.name);
         let fault = DiskFault::ChangeUnfinished { backup };
         return Err(DiskError::new(target.show(target.name), fault));
     }
-    revert(target, format, &kept, true, false)?;
-    let name = target.show(&kept.name);
+    revert(target, format, &backup, true, false)?;
+    let name = target.show(&backup.name);
     Ok(Some(format!("revert an incomplete change whose backup is {name}")))
 }
 
 fn revert(
     target: ImageTarget<'_>,
     format: DiskFormat,
-    kept: &Backup,
+    undo_backup: &Backup,
     is_unfinished: bool,
     dry_run: bool,
 ) -> Result<ImageChanges, DiskError> {
@@ -74,29 +74,30 @@ fn revert(
     let file = target.files.open(target.name, used, UNIT)?;
     let len = file.len().map_err(|error| failed(in_file(error)))?;
     let modified = file.modified().map_err(|error| failed(error_of(error)))?;
-    refuse_other_time(target, kept, modified, is_unfinished)?;
-    refuse_other_content(target, kept, file.as_image_file(), len)?;
+    refuse_other_time(target, undo_backup, modified, is_unfinished)?;
+    refuse_other_content(target, undo_backup, file.as_image_file(), len)?;
     let check = {
         let base = file.as_image_file();
-        let before = planned(target, kept, base, false)?;
-        refuse_damage(target, format, kept, base, &before)?;
+        let before = planned(target, undo_backup, base, false)?;
+        refuse_damage(target, format, undo_backup, base, &before)?;
         check_file(&before, format, label.clone())
     };
     if !dry_run {
         keep_time(target, file.as_ref(), modified)?;
         if !is_unfinished {
-            kept.copy_as_unfinished(target)?;
+            undo_backup.copy_as_unfinished(target)?;
         }
-        write_back(target, file.as_ref(), kept).map_err(|error| unfinished_error(target, error))?;
+        write_back(target, file.as_ref(), undo_backup)
+            .map_err(|error| unfinished_error(target, error))?;
     }
-    let backup = target.show(&kept.name);
+    let backup = target.show(&undo_backup.name);
     Ok(ImageChanges {
         file: label,
         dry_run,
         actions: vec![format!("restore the metadata of {backup}")],
-        changes: kept.head.ranges.iter().copied().map(image_change).collect(),
+        changes: undo_backup.head.ranges.iter().copied().map(image_change).collect(),
         file_bytes_before: len,
-        file_bytes_after: kept.head.lengths.before,
+        file_bytes_after: undo_backup.head.lengths.before,
         backup: None,
         check,
     })
@@ -113,17 +114,19 @@ pub(super) fn unfinished_error(target: ImageTarget<'_>, error: DiskError) -> Dis
 pub(super) fn write_back(
     target: ImageTarget<'_>,
     file: &dyn DiskFile,
-    kept: &Backup,
+    backup: &Backup,
 ) -> Result<(), DiskError> {
     let failed = |error| DiskError::new(target.show(target.name), in_file(error)).or_full();
-    let (lengths, ranges) = (kept.head.lengths, &kept.head.ranges);
+    let (lengths, ranges) = (backup.head.lengths, &backup.head.ranges);
     let len = file.len().map_err(failed)?;
     let largest = lengths.largest.max(ranges.last().map_or(0, |last| last.end()));
     let guarded =
         GuardedFile::new(file.as_image_file(), ranges, lengths.before.min(len)..=largest.max(len));
-    kept.each(target, &mut |offset, before, _| guarded.write_at(offset, before).map_err(failed))?;
+    backup.for_each_piece(target, &mut |offset, before, _| {
+        guarded.write_at(offset, before).map_err(failed)
+    })?;
     guarded.set_len(lengths.before).and_then(|()| guarded.flush()).map_err(failed)?;
-    keep_time(target, file, kept.head.modified)?;
+    keep_time(target, file, backup.head.modified)?;
     if let Some(unfinished) = unfinished_name(target.name) {
         target.files.remove(&unfinished)?;
     }
@@ -133,62 +136,62 @@ pub(super) fn write_back(
 /// Fails if the image's modification time shows that it was written to since the change.
 fn refuse_other_time(
     target: ImageTarget<'_>,
-    kept: &Backup,
-    found: FileTime,
+    backup: &Backup,
+    modified: FileTime,
     is_unfinished: bool,
 ) -> Result<(), DiskError> {
-    let expected = kept.head.modified;
-    if found == expected {
+    let expected = backup.head.modified;
+    if modified == expected {
         return Ok(());
     }
     if is_unfinished {
-        let begun = kept.written(target)?;
-        let end = begun.unix_s.saturating_add(CARRIED_OUT_S);
+        let written_at = backup.written(target)?;
+        let end = written_at.unix_s.saturating_add(CARRIED_OUT_S);
         // File systems round modification times.
-        if (begun.unix_s.saturating_sub(2)..=end).contains(&found.unix_s) {
+        if (written_at.unix_s.saturating_sub(2)..=end).contains(&modified.unix_s) {
             return Ok(());
         }
     }
     let seconds = |time: FileTime| format!("{}.{:09}", time.unix_s, time.ns);
-    let why = format!(
+    let reason = format!(
         "the image was written to since: its modification time is {}, and the change set {}; if \
          only the time was changed, run `touch -d @{} {}`",
-        seconds(found),
+        seconds(modified),
         seconds(expected),
         seconds(expected),
         target.show(target.name)
     );
-    Err(refused(target, &kept.name, why))
+    Err(backup_error(target, &backup.name, reason))
 }
 
 /// Fails if the content of a sector is neither that before nor that after the change, or if the
 /// file never had its current length during the change.
 fn refuse_other_content(
     target: ImageTarget<'_>,
-    kept: &Backup,
+    backup: &Backup,
     file: &dyn ImageFile,
     len: u64,
 ) -> Result<(), DiskError> {
-    let written_to = |what: String| {
-        let why = format!(
-            "{what} is neither that before nor that after the change; the image was written to \
+    let written_to = |subject: String| {
+        let reason = format!(
+            "{subject} is neither that before nor that after the change; the image was written to \
              since"
         );
-        Err(refused(target, &kept.name, why))
+        Err(backup_error(target, &backup.name, reason))
     };
-    let lengths = kept.head.lengths;
+    let lengths = backup.head.lengths;
     if !(lengths.before.min(lengths.after)..=lengths.largest).contains(&len) {
         return written_to(format!("the length of {len} bytes"));
     }
-    let mut found = Vec::new();
-    kept.each(target, &mut |offset, before, after| {
-        found.resize(before.len(), 0);
-        read_padded(file, len, offset, &mut found)
+    let mut content = Vec::new();
+    backup.for_each_piece(target, &mut |offset, before, after| {
+        content.resize(before.len(), 0);
+        read_padded(file, len, offset, &mut content)
             .map_err(|error| DiskError::new(target.show(target.name), in_file(error)))?;
         let sector = SECTOR as usize;
-        let sectors = found.chunks(sector).zip(before.chunks(sector).zip(after.chunks(sector)));
-        for ((found, (before, after)), nth) in sectors.zip(0_u64..) {
-            if found != before && found != after {
+        let sectors = content.chunks(sector).zip(before.chunks(sector).zip(after.chunks(sector)));
+        for ((sector, (before, after)), nth) in sectors.zip(0_u64..) {
+            if sector != before && sector != after {
                 return written_to(format!("the sector at {}", offset + nth * SECTOR));
             }
         }
@@ -199,16 +202,16 @@ fn refuse_other_content(
 /// Returns the image before or after a change, as a file in memory.
 fn planned<'a>(
     target: ImageTarget<'_>,
-    kept: &Backup,
+    backup: &Backup,
     base: &'a dyn ImageFile,
     is_after: bool,
 ) -> Result<PlannedFile<'a>, DiskError> {
     let failed = |error| DiskError::new(target.show(target.name), in_file(error));
     let planned = PlannedFile::new(base).map_err(failed)?;
-    kept.each(target, &mut |offset, before, after| {
+    backup.for_each_piece(target, &mut |offset, before, after| {
         planned.write_at(offset, if is_after { after } else { before }).map_err(failed)
     })?;
-    let lengths = kept.head.lengths;
+    let lengths = backup.head.lengths;
     let len = if is_after { lengths.after } else { lengths.before };
     planned.set_len(len).map_err(failed)?;
     Ok(planned)
@@ -220,36 +223,36 @@ fn planned<'a>(
 fn refuse_damage(
     target: ImageTarget<'_>,
     format: DiskFormat,
-    kept: &Backup,
+    backup: &Backup,
     base: &dyn ImageFile,
     before: &PlannedFile<'_>,
 ) -> Result<(), DiskError> {
     let failed = |error| DiskError::new(target.show(target.name), error);
-    let lengths = kept.head.lengths;
-    let ranges = &kept.head.ranges;
-    let after = planned(target, kept, base, true)?;
+    let lengths = backup.head.lengths;
+    let ranges = &backup.head.ranges;
+    let after = planned(target, backup, base, true)?;
     let len = base.len().map_err(|error| failed(in_file(error)))?;
     let states: [&dyn ImageFile; 3] = [base, before, &after];
     refuse_payload(&states, format, lengths.before.max(len), ranges).map_err(failed)?;
     if lengths.before >= len {
         return Ok(());
     }
-    let (mut end, mut is_known) = (0, false);
+    let (mut end, mut is_readable) = (0, false);
     for state in [base, &after, before] {
-        is_known = each_payload(state, format, &mut |payload| {
+        is_readable = each_payload(state, format, &mut |payload| {
             end = end.max(payload.end());
             Ok(())
         })
         .map_err(failed)?;
     }
     let len = lengths.before;
-    let why = if len < end {
+    let reason = if len < end {
         format!("the restored file would have {len} bytes, but payload ends at {end}")
-    } else if !is_known {
+    } else if !is_readable {
         // All structures of a readable image are within its file.
         format!("the restored file would have {len} bytes, with which the image could not be read")
     } else {
         return Ok(());
     };
-    Err(refused(target, &kept.name, why))
+    Err(backup_error(target, &backup.name, reason))
 }

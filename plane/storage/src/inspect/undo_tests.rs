@@ -29,7 +29,7 @@ fn unfinished(file: &FileName) -> FileName {
     name(&format!("{file}.backup-unfinished"))
 }
 
-fn of(store: MemoryStore) -> Bench {
+fn bench_with(store: MemoryStore) -> Bench {
     Bench { files: Arc::new(store.clone()), store }
 }
 
@@ -58,8 +58,8 @@ fn an_image_whose_payload_was_written_since_is_not_taken_back() {
         let (bench, file) = Bench::new(format);
         bench.damage(&file, damage);
         bench.store.set_time(NOW + 500);
-        let done = bench.repair(&file, false);
-        let backup = done.backup.unwrap();
+        let changes = bench.repair(&file, false);
+        let backup = changes.backup.unwrap();
         let repaired = bench.bytes(&file);
         // The range contains only payload, and no sector that the repair wrote.
         let payload = repaired.windows(512).position(|part| part == [7; 512]).unwrap();
@@ -76,7 +76,7 @@ fn an_image_whose_payload_was_written_since_is_not_taken_back() {
 
 #[test]
 fn a_raw_image_has_nothing_to_take_back() {
-    let bench = of(MemoryStore::with_files([(name("disk.raw"), vec![7; 4096])]));
+    let bench = bench_with(MemoryStore::with_files([(name("disk.raw"), vec![7; 4096])]));
     let file = name("disk.raw");
     let modified = bench.files.status(&file).unwrap().modified_unix_s;
     forge(&bench, (4096, 4096), (1024, &[9; 512], &[7; 512]), modified);
@@ -142,13 +142,13 @@ fn a_change_that_was_cut_off_is_taken_back_and_made_again() {
             let ops = bench.store.ops().len();
             assert!(ops > 5, "{ops}");
             let mut unfinished_seen = 0;
-            for begun in 0..=ops {
-                for fate in [
+            for crash_point in 0..=ops {
+                for write_outcome in [
                     WriteOutcome::Persisted,
                     WriteOutcome::Lost,
                     WriteOutcome::Torn(0x5555_5555_5555_5555),
                 ] {
-                    let crashed = of(bench.store.crashed(begun, || fate));
+                    let crashed = bench_with(bench.store.crashed(crash_point, || write_outcome));
                     crashed.store.set_time(NOW + 610);
                     if crashed.store.files().contains_key(&unfinished(&file)) {
                         unfinished_seen += 1;
@@ -162,19 +162,24 @@ fn a_change_that_was_cut_off_is_taken_back_and_made_again() {
                         let dry = seeded(1, |seeds| repair(crashed.target(&file), true, seeds));
                         assert!(dry.is_err());
                         // This reverts the change without a further repair.
-                        let other = of(crashed.store.crashed(0, || WriteOutcome::Persisted));
+                        let other =
+                            bench_with(crashed.store.crashed(0, || WriteOutcome::Persisted));
                         undone(&other, &file, unfinished(&file).as_str()).unwrap();
-                        assert_eq!(other.bytes(&file), damaged, "{begun} {fate:?}");
+                        assert_eq!(other.bytes(&file), damaged, "{crash_point} {write_outcome:?}");
                         let now = other.files.status(&file).unwrap().modified_unix_s;
                         assert_eq!(now, modified);
                         assert!(!other.store.files().contains_key(&unfinished(&file)));
                     }
-                    let done = crashed.repair(&file, false);
-                    assert_eq!(done.check.verdict, ImageVerdict::Sound, "{begun} {done:?}");
+                    let changes = crashed.repair(&file, false);
+                    assert_eq!(
+                        changes.check.verdict,
+                        ImageVerdict::Sound,
+                        "{crash_point} {changes:?}"
+                    );
                     assert_eq!(crashed.check(&file).verdict, ImageVerdict::Sound);
                     crashed.reads(&file);
                     let now = crashed.files.status(&file).unwrap().modified_unix_s;
-                    assert_eq!(now, modified, "{begun} {fate:?}");
+                    assert_eq!(now, modified, "{crash_point} {write_outcome:?}");
                 }
             }
             assert!(unfinished_seen > 0);
@@ -190,10 +195,15 @@ fn an_image_written_to_after_a_change_was_cut_off_is_left() {
     bench.store.clear_log();
     bench.repair(&file, false);
     let ops = bench.store.ops();
-    let named = ops.iter().position(|op| {
-        matches!(op, suimon_ports::testing::StoreOp::Rename(_, to) if *to == unfinished(&file))
+    let rename_index = ops.iter().position(|op| {
+        matches!(
+            op,
+            suimon_ports::testing::StoreOp::Rename(_, renamed_to)
+                if *renamed_to == unfinished(&file)
+        )
     });
-    let crashed = of(bench.store.crashed(named.unwrap() + 2, || WriteOutcome::Persisted));
+    let crashed =
+        bench_with(bench.store.crashed(rename_index.unwrap() + 2, || WriteOutcome::Persisted));
     assert!(crashed.store.files().contains_key(&unfinished(&file)));
     // Another program, which ignores the backup, writes payload an hour later.
     crashed.store.set_time(NOW + 4100);
@@ -213,14 +223,14 @@ fn an_image_written_to_after_a_change_was_cut_off_is_left() {
 fn a_change_that_fails_names_its_backup_and_can_be_taken_back() {
     for (format, damage) in damages() {
         let mut failed = 0;
-        for room in 0.. {
+        for change_limit in 0.. {
             let (bench, file) = Bench::new(format);
             bench.damage(&file, damage);
             let damaged = bench.bytes(&file);
-            bench.store.set_change_limit(Some(room));
-            let done = seeded(700, |seeds| repair(bench.target(&file), false, seeds));
+            bench.store.set_change_limit(Some(change_limit));
+            let result = seeded(700, |seeds| repair(bench.target(&file), false, seeds));
             bench.store.set_change_limit(None);
-            let Err(error) = done else { break };
+            let Err(error) = result else { break };
             if bench.store.files().contains_key(&unfinished(&file)) {
                 failed += 1;
                 let text = error.to_string();
@@ -228,7 +238,7 @@ fn a_change_that_fails_names_its_backup_and_can_be_taken_back() {
                 assert!(text.contains(&undo), "{text}");
                 undone(&bench, &file, unfinished(&file).as_str()).unwrap();
             }
-            assert_eq!(bench.bytes(&file), damaged, "{room}");
+            assert_eq!(bench.bytes(&file), damaged, "{change_limit}");
             assert_eq!(bench.repair(&file, false).check.verdict, ImageVerdict::Sound);
         }
         assert!(failed > 0);
@@ -262,8 +272,8 @@ fn a_parent_with_a_record_is_not_written_by_a_description() {
     for format in formats() {
         let (bench, base) = Bench::new(format);
         let top = name(&format!("top.{}", format.word()));
-        let made = child(format, top.as_str(), base.as_str());
-        seeded(100, |seeds| create(&bench.files, &made, seeds)).unwrap();
+        let child_plan = child(format, top.as_str(), base.as_str());
+        seeded(100, |seeds| create(&bench.files, &child_plan, seeds)).unwrap();
         let records = MemoryRecords::default();
         let key = bench.files.open(&base, FileLockMode::Read, 1).unwrap().properties().id.unwrap();
         leave_record(&bench, &base, &records);
@@ -288,14 +298,18 @@ fn leave_record(bench: &Bench, file: &FileName, records: &MemoryRecords) {
     let format = bench.target(file).read_format().unwrap();
     let modified = bench.files.open(file, FileLockMode::Read, 1).unwrap().modified().unwrap();
     let plan = DiskPlan { size: None, ..plan(format, DiskKind::Dynamic, file.as_str()) };
-    let left = RemainingRecords::Redo;
+    let remaining = RemainingRecords::Redo;
     let mut next = 4000_u128;
     let mut random = || {
         next += 1;
         next.to_be_bytes()
     };
-    let seeds =
-        &mut HostInputs { random: &mut random, now_unix_s: NOW, records: Some(records), left };
+    let seeds = &mut HostInputs {
+        random: &mut random,
+        now_unix_s: NOW,
+        records: Some(records),
+        left: remaining,
+    };
     let mut disk = crate::jobs::still_disk::OfflineDisk::from(
         open(bench.files.as_ref(), &plan, seeds).unwrap(),
     );

@@ -10,8 +10,10 @@ fn a_chain_ends_where_a_disk_would_not_open_and_a_longer_one_is_merged() {
         let bench = Bench::new();
         let mut top = plan(format, DiskKind::Dynamic, "0");
         bench.make(&top, 1);
-        let snapshot = |of: &DiskPlan, child: &str, nth: usize| {
-            seeded(nth as u128 * 100, |seeds| super::snapshot(&bench.files, of, name(child), seeds))
+        let snapshot = |disk_plan: &DiskPlan, child: &str, nth: usize| {
+            seeded(nth as u128 * 100, |seeds| {
+                super::snapshot(&bench.files, disk_plan, name(child), seeds)
+            })
         };
         for nth in 1..LAYERS_MAX {
             top = snapshot(&top, &nth.to_string(), nth).unwrap();

@@ -59,7 +59,7 @@ impl CheckReport {
 /// including the parents'. Nothing is written; [`repair`] does that.
 pub struct CheckJob {
     disk: Option<OfflineDisk>,
-    at: u64,
+    offset: u64,
     report: CheckReport,
 }
 
@@ -93,7 +93,7 @@ impl CheckJob {
                 None
             }
         };
-        Ok(Self { disk, at: 0, report })
+        Ok(Self { disk, offset: 0, report })
     }
 
     /// Returns the findings so far. The report is complete when the job is done.
@@ -115,8 +115,8 @@ impl CheckJob {
         report: &mut CheckReport,
     ) -> Result<(), DiskError> {
         let mut bytes = Vec::new();
-        for (range, place) in disk.pieces(range, Depth::All)? {
-            let RangeLocation::File { layer, offset } = place else { continue };
+        for (range, location) in disk.pieces(range, Depth::All)? {
+            let RangeLocation::File { layer, offset } = location else { continue };
             for (_, piece) in range.blocks(STEP_BYTES) {
                 let offset = offset.saturating_add(piece.offset() - range.offset());
                 bytes.resize(usize::try_from(piece.len()).unwrap_or(0), 0);
@@ -155,7 +155,7 @@ fn check_structures(
     report: &mut CheckReport,
 ) -> Result<(), DiskError> {
     let file = files.open(name, FileLockMode::Read, plan.unit())?;
-    let found = |error: ImageError| DiskError::new(name, error);
+    let disk_error = |error: ImageError| DiskError::new(name, error);
     match plan.format {
         DiskFormat::Raw | DiskFormat::PassThrough => {}
         DiskFormat::Vhd => {
@@ -163,7 +163,7 @@ fn check_structures(
             report.unused_bytes = of_format.unused_bytes;
             report.findings_left_off = of_format.findings_omitted;
             for finding in of_format.findings {
-                report.add(finding.severity == FindingSeverity::Damage, found(finding.error));
+                report.add(finding.severity == FindingSeverity::Damage, disk_error(finding.error));
             }
         }
         DiskFormat::Vhdx => {
@@ -171,7 +171,7 @@ fn check_structures(
             report.unused_bytes = of_format.unused_bytes;
             report.findings_left_off = of_format.faults_omitted;
             for fault in of_format.faults {
-                report.add(true, found(fault));
+                report.add(true, disk_error(fault));
             }
         }
     }
@@ -190,17 +190,17 @@ impl DiskJob for CheckJob {
         let (total_bytes, stretch) = (disk.size(), disk.stretch().min(STEP_BYTES));
         let read_before = self.report.read_bytes;
         for _ in 0..STRETCHES_PER_STEP {
-            let rest = total_bytes.saturating_sub(self.at);
-            let Some(range) = ByteRange::new(self.at, rest.min(stretch)) else { break };
+            let remaining = total_bytes.saturating_sub(self.offset);
+            let Some(range) = ByteRange::new(self.offset, remaining.min(stretch)) else { break };
             if range.is_empty() || self.report.read_bytes > read_before {
                 break;
             }
             if let Err(error) = Self::read(disk, range, &mut self.report) {
                 self.report.add(true, error);
             }
-            self.at = range.end();
+            self.offset = range.end();
         }
-        let is_done = self.at >= total_bytes;
-        Ok(JobProgress { done_bytes: self.at, total_bytes, is_done })
+        let is_completed = self.offset >= total_bytes;
+        Ok(JobProgress { done_bytes: self.offset, total_bytes, is_done: is_completed })
     }
 }

@@ -38,12 +38,12 @@ impl Sources {
     }
 
     fn inspect(&self, files: &dyn StoreFiles) -> Result<Vec<SourceFile>, DiskError> {
-        let look = |name: &FileName| {
+        let source_file = |name: &FileName| {
             let status = files.status(name)?;
             let (len, modified_unix_s) = (status.len, status.modified_unix_s);
             Ok(SourceFile { name: name.clone(), len, modified_unix_s })
         };
-        self.names.iter().map(look).collect()
+        self.names.iter().map(source_file).collect()
     }
 
     /// Returns a checkpoint for `at_bytes` durable bytes. `None` if a change of the sources would
@@ -55,7 +55,9 @@ impl Sources {
         now_unix_s: u64,
     ) -> Result<Option<Checkpoint>, DiskError> {
         let sources = self.inspect(files)?;
-        let is_old = |of: &SourceFile| of.modified_unix_s.saturating_add(SAME_TIME_S) <= now_unix_s;
+        let is_old = |source_file: &SourceFile| {
+            source_file.modified_unix_s.saturating_add(SAME_TIME_S) <= now_unix_s
+        };
         let can_be_told = !sources.is_empty() && sources.iter().all(is_old);
         Ok(can_be_told.then_some(Checkpoint { at_bytes, sources }))
     }
@@ -67,7 +69,7 @@ impl Sources {
         files: &dyn StoreFiles,
         checkpoint: Option<&Checkpoint>,
     ) -> Result<u64, DiskError> {
-        let Some(checkpoint) = checkpoint.filter(|of| !of.sources.is_empty()) else {
+        let Some(checkpoint) = checkpoint.filter(|resumable| !resumable.sources.is_empty()) else {
             return Ok(0);
         };
         let is_as_before = self.inspect(files)? == checkpoint.sources;

@@ -30,41 +30,45 @@ pub(super) struct Copy {
     /// True if the target may read as other data where the source has zeros.
     zeros_matter: bool,
     pieces: VecDeque<(ByteRange, RangeLocation)>,
-    at: u64,
+    offset: u64,
     buffer: Vec<u8>,
 }
 
 impl Copy {
     /// Creates a copy of the whole source to a target that reads as zeros.
-    pub(super) fn all(source: OfflineDisk, target: OfflineDisk) -> Self {
+    pub(super) fn all_content(source: OfflineDisk, target: OfflineDisk) -> Self {
         Self::new(source, target, Depth::All, false)
     }
 
     /// Creates a copy of the source's own content over the existing content of the target or its
     /// parents.
-    pub(super) fn own(source: OfflineDisk, target: OfflineDisk) -> Self {
+    pub(super) fn own_content(source: OfflineDisk, target: OfflineDisk) -> Self {
         Self::new(source, target, Depth::Own, true)
     }
 
     fn new(source: OfflineDisk, target: OfflineDisk, depth: Depth, zeros_matter: bool) -> Self {
         let pieces = VecDeque::new();
-        Self { source, target, depth, zeros_matter, pieces, at: 0, buffer: Vec::new() }
+        Self { source, target, depth, zeros_matter, pieces, offset: 0, buffer: Vec::new() }
     }
 
     /// Sets the position up to which an earlier job has copied the content.
     pub(super) const fn go_on_at(&mut self, at_bytes: u64) {
-        self.at = at_bytes;
+        self.offset = at_bytes;
     }
 
     /// Makes the copied content durable. Returns the position up to which it is durable.
     pub(super) fn make_durable(&mut self) -> Result<u64, DiskError> {
         self.target.make_durable()?;
-        Ok(self.at)
+        Ok(self.offset)
     }
 
     /// Returns the number of copied bytes of the source, and the total.
-    pub(super) fn progress(&self, is_done: bool) -> JobProgress {
-        JobProgress { done_bytes: self.at, total_bytes: self.source.size(), is_done }
+    pub(super) fn progress(&self, is_completed: bool) -> JobProgress {
+        JobProgress {
+            done_bytes: self.offset,
+            total_bytes: self.source.size(),
+            is_done: is_completed,
+        }
     }
 
     /// Copies the next part. Returns true if it was the last one.
@@ -72,24 +76,24 @@ impl Copy {
         let mut moved = 0;
         for _ in 0..STRETCHES_PER_STEP {
             if self.pieces.is_empty() {
-                let rest = self.source.size().saturating_sub(self.at);
+                let remaining = self.source.size().saturating_sub(self.offset);
                 let stretch = self.source.stretch();
-                let Some(next) = ByteRange::new(self.at, rest.min(stretch)) else { break };
+                let Some(next) = ByteRange::new(self.offset, remaining.min(stretch)) else { break };
                 if next.is_empty() {
                     return Ok(true);
                 }
                 self.pieces = self.source.pieces(next, self.depth)?.into();
             }
-            while let Some((range, place)) = self.pieces.pop_front() {
-                let (here, rest) = split(range, place);
+            while let Some((range, location)) = self.pieces.pop_front() {
+                let (current, rest) = split(range, location);
                 if let Some(rest) = rest {
                     self.pieces.push_front(rest);
                 }
-                match self.copy_piece(here, place) {
+                match self.copy_piece(current, location) {
                     Ok(bytes) => moved += bytes,
                     Err(error) => {
                         // If the step is repeated, it begins with this piece.
-                        self.pieces.push_front((here, place));
+                        self.pieces.push_front((current, location));
                         return Err(error);
                     }
                 }
@@ -102,12 +106,12 @@ impl Copy {
     }
 
     /// Copies a piece. Returns the number of bytes transferred.
-    fn copy_piece(&mut self, range: ByteRange, place: RangeLocation) -> Result<u64, DiskError> {
-        let RangeLocation::File { layer, offset } = place else {
-            if self.zeros_matter && place == RangeLocation::Zero {
+    fn copy_piece(&mut self, range: ByteRange, location: RangeLocation) -> Result<u64, DiskError> {
+        let RangeLocation::File { layer, offset } = location else {
+            if self.zeros_matter && location == RangeLocation::Zero {
                 self.target.write_zeros(range)?;
             }
-            self.at = range.end();
+            self.offset = range.end();
             return Ok(0);
         };
         let mut bytes = std::mem::take(&mut self.buffer);
@@ -121,21 +125,21 @@ impl Copy {
             self.target.write(range, &bytes)?;
         }
         self.buffer = bytes;
-        self.at = range.end();
+        self.offset = range.end();
         Ok(range.len())
     }
 
     /// Writes the parts of `bytes` that are not zeros.
     fn write_without_zeros(&mut self, range: ByteRange, bytes: &[u8]) -> Result<(), DiskError> {
         let grains: Vec<bool> = bytes.chunks(GRAIN).map(is_zeros).collect();
-        let mut at = 0;
-        for run in grains.chunk_by(|one, next| one == next) {
-            let from = at * GRAIN;
-            at += run.len();
-            let part = bytes.get(from..bytes.len().min(at * GRAIN)).unwrap_or_default();
-            let place = ByteRange::new(range.offset() + from as u64, part.len() as u64);
-            if let (Some(false), Some(place)) = (run.first(), place) {
-                self.target.write(place, part)?;
+        let mut grain = 0;
+        for run in grains.chunk_by(|first, next| first == next) {
+            let part_offset = grain * GRAIN;
+            grain += run.len();
+            let part = bytes.get(part_offset..bytes.len().min(grain * GRAIN)).unwrap_or_default();
+            let part_range = ByteRange::new(range.offset() + part_offset as u64, part.len() as u64);
+            if let (Some(false), Some(part_range)) = (run.first(), part_range) {
+                self.target.write(part_range, part)?;
             }
         }
         Ok(())
@@ -145,17 +149,18 @@ impl Copy {
 /// Splits a piece into the part that is copied now, and the remainder.
 fn split(
     range: ByteRange,
-    place: RangeLocation,
+    location: RangeLocation,
 ) -> (ByteRange, Option<(ByteRange, RangeLocation)>) {
-    let RangeLocation::File { layer, offset } = place else { return (range, None) };
-    let (here, rest) = range.split_at(STEP_BYTES);
-    let offset = offset.saturating_add(here.len());
-    (here, (!rest.is_empty()).then_some((rest, RangeLocation::File { layer, offset })))
+    let RangeLocation::File { layer, offset } = location else { return (range, None) };
+    let (current, rest) = range.split_at(STEP_BYTES);
+    let offset = offset.saturating_add(current.len());
+    (current, (!rest.is_empty()).then_some((rest, RangeLocation::File { layer, offset })))
 }
 
 fn is_zeros(bytes: &[u8]) -> bool {
-    let words = bytes.chunks_exact(16);
-    words.remainder().iter().all(|byte| *byte == 0) && words.into_iter().all(|word| word == [0; 16])
+    let chunks = bytes.chunks_exact(16);
+    chunks.remainder().iter().all(|byte| *byte == 0)
+        && chunks.into_iter().all(|chunk| chunk == [0; 16])
 }
 
 /// Writes a disk's content to a new image of another format or kind, or of the same without blocks
@@ -178,8 +183,8 @@ pub struct CopyJob {
 
 impl CopyJob {
     /// Converts a disk with all its parents to a new one. Without a size, the new disk has the
-    /// source's size. If the target exists and a checkpoint `left` is given, the target is the
-    /// result of the earlier job.
+    /// source's size. If the target exists and a checkpoint `checkpoint` is given, the target is
+    /// the result of the earlier job.
     ///
     /// # Errors
     /// A plan is not possible, the target exists, has a parent or is too small, or the source
@@ -188,7 +193,7 @@ impl CopyJob {
         files: &Arc<dyn StoreFiles>,
         source: &DiskPlan,
         target: &DiskPlan,
-        left: Option<&Checkpoint>,
+        checkpoint: Option<&Checkpoint>,
         seeds: &mut HostInputs<'_>,
     ) -> Result<Self, DiskError> {
         target.check()?;
@@ -197,21 +202,21 @@ impl CopyJob {
             let allowed = "fixed or dynamic; a converted disk has no parent";
             return Err(target.refuse("kind", &kind.word(), allowed));
         }
-        let is_made = crate::images::exists(files.as_ref(), target)?;
+        let exists = crate::images::exists(files.as_ref(), target)?;
         // The result of the earlier job has its final name already, and no draft exists.
         let is_others = || -> Result<bool, DiskError> {
             let draft = IncompleteImage::reopen(files, target.named()?, target.unit())?;
-            Ok(left.is_none() || draft.is_some())
+            Ok(checkpoint.is_none() || draft.is_some())
         };
-        if is_made && is_others()? {
+        if exists && is_others()? {
             return Err(target.error(suimon_ports::StoreFault::Exists));
         }
         let reading = DiskPlan { is_read_only: true, ..source.clone() };
         let source = open_up_to(files.as_ref(), &reading, LAYERS_READ_MAX, seeds)?;
         let sources = Sources::new(source.layers.clone());
         let source = OfflineDisk::from(source);
-        if is_made {
-            return Ok(Self::done(files, sources, source.size()));
+        if exists {
+            return Ok(Self::completed(files, sources, source.size()));
         }
         let size = target.size.unwrap_or(source.size());
         if size < source.size() {
@@ -219,14 +224,14 @@ impl CopyJob {
         }
         let making = decide(&DiskPlan { size: Some(size), ..target.clone() }, None)?;
         refuse_too_large(files.as_ref(), &making).map_err(|fault| target.error(fault))?;
-        let at = sources.resumed_at(files.as_ref(), left)?;
-        let made = match reopened(files, target, (at, size), None, seeds)? {
-            Some(made) => made,
+        let resume_at = sources.resumed_at(files.as_ref(), checkpoint)?;
+        let draft_image = match reopened(files, target, (resume_at, size), None, seeds)? {
+            Some(draft_image) => draft_image,
             None => DraftImage::new(files, target, &making, seeds)?,
         };
-        let DraftImage { draft, image, at } = made;
-        let mut copy = Copy::all(source, OfflineDisk::from(vec![image]));
-        copy.go_on_at(at);
+        let DraftImage { draft, image, at: resume_at } = draft_image;
+        let mut copy = Copy::all_content(source, OfflineDisk::from(vec![image]));
+        copy.go_on_at(resume_at);
         Ok(Self::new(files, sources, copy, draft, kind, None))
     }
 
@@ -238,53 +243,54 @@ impl CopyJob {
     pub fn compact(
         files: &Arc<dyn StoreFiles>,
         plan: &DiskPlan,
-        left: Option<&Checkpoint>,
+        checkpoint: Option<&Checkpoint>,
         seeds: &mut HostInputs<'_>,
     ) -> Result<Self, DiskError> {
         plan.check()?;
         let reading = DiskPlan { is_read_only: true, ..plan.clone() };
         let layers = open_layers(files.as_ref(), &reading, LAYERS_READ_MAX, seeds)?;
         let name = plan.named()?;
-        let Some(own) = layers.first() else {
+        let Some(top_layer) = layers.first() else {
             return Err(plan.error(suimon_ports::StoreFault::Missing));
         };
-        let kind = own.kind().unwrap_or(plan.new_kind());
+        let kind = top_layer.kind().unwrap_or(plan.new_kind());
         if kind == DiskKind::Fixed {
             let allowed = "dynamic or differencing; all space of a fixed disk is allocated";
             return Err(plan.refuse("kind", &kind.word(), allowed));
         }
         let parent = layers.get(1).map(|parent| parent_of(files.as_ref(), parent, name));
         let modified = files.status(name)?.modified_unix_s;
-        let shape = own.shape();
-        let same = DiskPlan {
+        let shape = top_layer.shape();
+        let compacted = DiskPlan {
             kind: Some(kind),
             size: Some(shape.size),
-            block_bytes: own.block_bytes(),
+            block_bytes: top_layer.block_bytes(),
             physical_sector: shape.physical_sector,
             ..plan.clone()
         };
-        let mut making = decide(&same, parent.transpose()?)?;
-        making.identity = own.identity();
+        let mut making = decide(&compacted, parent.transpose()?)?;
+        making.identity = top_layer.identity();
         let sources = Sources::new(layers.iter().map(|layer| layer.name.clone()).collect());
-        let at = sources.resumed_at(files.as_ref(), left)?;
+        let resume_at = sources.resumed_at(files.as_ref(), checkpoint)?;
         let content = content_of(making.identity);
-        let made = match reopened(files, &same, (at, shape.size), content, seeds)? {
-            Some(made) => made,
-            None => DraftImage::new(files, &same, &making, seeds)?,
-        };
-        let DraftImage { draft, image, at } = made;
+        let draft_image =
+            match reopened(files, &compacted, (resume_at, shape.size), content, seeds)? {
+                Some(draft_image) => draft_image,
+                None => DraftImage::new(files, &compacted, &making, seeds)?,
+            };
+        let DraftImage { draft, image, at: resume_at } = draft_image;
         let target = OfflineDisk::from(vec![image]);
         let source = OfflineDisk::from(layers);
         let mut copy = match kind {
-            DiskKind::Differencing => Copy::own(source, target),
-            _ => Copy::all(source, target),
+            DiskKind::Differencing => Copy::own_content(source, target),
+            _ => Copy::all_content(source, target),
         };
-        copy.go_on_at(at);
+        copy.go_on_at(resume_at);
         Ok(Self::new(files, sources, copy, draft, kind, Some(modified)))
     }
 
     /// Creates a job that an earlier job has completed already.
-    fn done(files: &Arc<dyn StoreFiles>, sources: Sources, total_bytes: u64) -> Self {
+    fn completed(files: &Arc<dyn StoreFiles>, sources: Sources, total_bytes: u64) -> Self {
         Self {
             files: Arc::clone(files),
             sources,
@@ -304,7 +310,7 @@ impl CopyJob {
         kind: DiskKind,
         replaced_unix_s: Option<u64>,
     ) -> Self {
-        let done = copy.progress(true);
+        let completed = copy.progress(true);
         Self {
             files: Arc::clone(files),
             sources,
@@ -312,7 +318,7 @@ impl CopyJob {
             draft: Some(draft),
             is_reserved: kind == DiskKind::Fixed,
             replaced_unix_s,
-            done: JobProgress { done_bytes: done.total_bytes, ..done },
+            done: JobProgress { done_bytes: completed.total_bytes, ..completed },
         }
     }
 
@@ -357,8 +363,8 @@ impl DiskJob for CopyJob {
 
     fn checkpoint(&mut self, now_unix_s: u64) -> Result<Option<Checkpoint>, DiskError> {
         let Some(copy) = &mut self.copy else { return Ok(None) };
-        let at = copy.make_durable()?;
-        self.sources.checkpoint(self.files.as_ref(), at, now_unix_s)
+        let durable_at = copy.make_durable()?;
+        self.sources.checkpoint(self.files.as_ref(), durable_at, now_unix_s)
     }
 
     fn leave(&mut self) {

@@ -20,12 +20,14 @@ fn crash_everywhere(
     let ops = bench.store.ops().len();
     let stride = (ops / 16).max(1);
     let mut bits = 0x9e37_79b9_7f4a_7c15_u64;
-    for begun in (0..ops).filter(|begun| begun % stride == 0 || ops - begun < 12 || *begun < 12) {
+    for crash_point in (0..ops).filter(|crash_point| {
+        crash_point % stride == 0 || ops - crash_point < 12 || *crash_point < 12
+    }) {
         // Near the end, where a file gets its final name, all possible outcomes of changes that are
         // not synchronised are simulated.
-        let modes = if ops - begun < 8 { 0..3 } else { begun % 3..begun % 3 + 1 };
+        let modes = if ops - crash_point < 8 { 0..3 } else { crash_point % 3..crash_point % 3 + 1 };
         for mode in modes {
-            let crashed = Bench::on(bench.store.crashed(begun, || match mode {
+            let crashed = Bench::with_store(bench.store.crashed(crash_point, || match mode {
                 0 => WriteOutcome::Persisted,
                 1 => WriteOutcome::Lost,
                 _ => {
@@ -40,10 +42,12 @@ fn crash_everywhere(
             match job(&crashed) {
                 Ok(()) => is_good(&crashed, true),
                 // A completed job is not repeated.
-                Err(error) => assert!(error.to_string().contains("already"), "{begun}: {error}"),
+                Err(error) => {
+                    assert!(error.to_string().contains("already"), "{crash_point}: {error}")
+                }
             }
-            let left = |file: &FileName| file.file_name().starts_with('.');
-            assert!(!crashed.store.files().keys().any(left), "{begun}");
+            let is_draft = |file: &FileName| file.file_name().starts_with('.');
+            assert!(!crashed.store.files().keys().any(is_draft), "{crash_point}");
         }
     }
 }
@@ -53,16 +57,16 @@ fn a_crash_of_a_copy_leaves_the_disk() {
     for format in [DiskFormat::Vhd, DiskFormat::Vhdx] {
         let (bench, top) = Bench::with_child(format);
         let content = model(&[&BASE, &CHILD], 3 * MB);
-        let to = plan(format, DiskKind::Fixed, "new");
+        let target_plan = plan(format, DiskKind::Fixed, "new");
         crash_everywhere(
             &bench,
-            |bench| convert(bench, &top, &to),
-            |bench, is_done| {
+            |bench| convert(bench, &top, &target_plan),
+            |bench, is_completed| {
                 assert!(bench.read(&top) == content);
-                let is_there = bench.store.files().contains_key(&name("new"));
-                assert!(is_there || !is_done);
-                if is_there {
-                    assert!(bench.read(&to) == content);
+                let exists = bench.store.files().contains_key(&name("new"));
+                assert!(exists || !is_completed);
+                if exists {
+                    assert!(bench.read(&target_plan) == content);
                 }
             },
         );
@@ -85,9 +89,9 @@ fn a_crash_of_a_merge_leaves_the_disk() {
         crash_everywhere(
             &bench,
             |bench| merge(bench, &top),
-            |bench, is_done| {
+            |bench, is_completed| {
                 assert!(bench.read(&top) == content);
-                if is_done {
+                if is_completed {
                     assert!(bench.read(&plan_of_parent(&top)) == content);
                 }
             },
@@ -105,10 +109,10 @@ fn a_crash_of_a_resize_or_a_snapshot_leaves_the_disk() {
         let job = |bench: &Bench| {
             seeded(600, |seeds| resize(bench.files.as_ref(), &plan, size as u64, seeds)).map(|_| ())
         };
-        crash_everywhere(&bench, job, |bench, is_done| {
-            let found = bench.read(&plan);
-            assert!(found.len() == size || (found.len() == 3 * MB && !is_done));
-            assert!(found == model(&[&BASE], found.len()), "{}", plan.label());
+        crash_everywhere(&bench, job, |bench, is_completed| {
+            let content = bench.read(&plan);
+            assert!(content.len() == size || (content.len() == 3 * MB && !is_completed));
+            assert!(content == model(&[&BASE], content.len()), "{}", plan.label());
         });
     }
     for format in [DiskFormat::Vhd, DiskFormat::Vhdx] {
@@ -134,16 +138,16 @@ fn a_job_that_is_dropped_or_finds_no_room_leaves_the_disk() {
         assert!(bench.read(&top) == content);
         assert_eq!(bench.store.files().len(), 2);
         for work in [compact, merge] {
-            for room in (0..).step_by(7) {
+            for change_limit in (0..).step_by(7) {
                 let (bench, top) = Bench::with_child(format);
-                bench.store.set_change_limit(Some(room));
+                bench.store.set_change_limit(Some(change_limit));
                 let outcome = work(&bench, &top);
                 bench.store.set_change_limit(None);
-                assert!(bench.read(&top) == content, "{room}");
-                assert_eq!(bench.store.files().len(), 2, "{room}");
+                assert!(bench.read(&top) == content, "{change_limit}");
+                assert_eq!(bench.store.files().len(), 2, "{change_limit}");
                 match outcome {
                     Ok(()) => break,
-                    Err(error) => assert!(is_of_full_store(&error), "{room}: {error}"),
+                    Err(error) => assert!(is_of_full_store(&error), "{change_limit}: {error}"),
                 }
             }
         }

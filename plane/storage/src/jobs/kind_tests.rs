@@ -16,10 +16,11 @@ fn jobs_read_kind_and_parent_from_the_image() {
         compact(&bench, &top).unwrap();
         assert_eq!(bench.read(&top), content);
         let child = name(&format!("over.{}", format.word()));
-        let over = seeded(300, |seeds| snapshot(&bench.files, &top, child, seeds)).unwrap();
-        let over = DiskPlan { kind: None, parent: None, ..over };
-        assert_eq!(bench.read(&over), content);
-        for plan in [&over, &top] {
+        let snapshot_plan =
+            seeded(300, |seeds| snapshot(&bench.files, &top, child, seeds)).unwrap();
+        let snapshot_plan = DiskPlan { kind: None, parent: None, ..snapshot_plan };
+        assert_eq!(bench.read(&snapshot_plan), content);
+        for plan in [&snapshot_plan, &top] {
             merge(&bench, plan).unwrap();
             bench.files.remove(plan.file.as_ref().unwrap()).unwrap();
         }

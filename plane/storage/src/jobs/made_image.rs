@@ -34,24 +34,24 @@ impl DraftImage {
     }
 }
 
-/// Reopens the image of an earlier job, which contains the first `at` of `size` bytes. `None` if
-/// the job must start from the beginning.
+/// Reopens the image of an earlier job, which contains the first `resume_at` of `size` bytes.
+/// `None` if the job must start from the beginning.
 pub(super) fn reopened(
     files: &Arc<dyn StoreFiles>,
     plan: &DiskPlan,
-    (at, size): (u64, u64),
+    (resume_at, size): (u64, u64),
     content: Option<Guid>,
     seeds: &mut HostInputs<'_>,
 ) -> Result<Option<DraftImage>, DiskError> {
-    if at == 0 {
+    if resume_at == 0 {
         return Ok(None);
     }
     let Some(draft) = IncompleteImage::reopen(files, plan.named()?, plan.unit())? else {
         return Ok(None);
     };
     match open_draft(&draft, plan, content, seeds) {
-        Ok(image) if image.shape().size == size && at <= size => {
-            Ok(Some(DraftImage { draft, image, at }))
+        Ok(image) if image.shape().size == size && resume_at <= size => {
+            Ok(Some(DraftImage { draft, image, at: resume_at }))
         }
         // Dropping the draft removes it; a new one is created.
         Ok(_) | Err(_) => Ok(None),
@@ -66,7 +66,7 @@ fn open_draft(
     seeds: &mut HostInputs<'_>,
 ) -> Result<OpenLayer, DiskError> {
     let options = plan.layer_options(FileLockMode::Write);
-    OpenLayer::on(Arc::clone(draft.file()?), draft.name(), options, content, seeds)
+    OpenLayer::from_file(Arc::clone(draft.file()?), draft.name(), options, content, seeds)
 }
 
 pub(super) const fn content_of(identity: Identity) -> Option<Guid> {

@@ -54,7 +54,7 @@ impl MergeJob {
     pub fn begin(
         files: &Arc<dyn StoreFiles>,
         plan: &DiskPlan,
-        left: Option<&Checkpoint>,
+        checkpoint: Option<&Checkpoint>,
         seeds: &mut HostInputs<'_>,
     ) -> Result<Self, DiskError> {
         plan.check()?;
@@ -87,7 +87,7 @@ impl MergeJob {
         };
         let total_bytes = size;
         let sources = Sources::new(vec![child.name.clone()]);
-        let at = sources.resumed_at(files.as_ref(), left)?.min(size);
+        let resume_at = sources.resumed_at(files.as_ref(), checkpoint)?.min(size);
         let mut job = Self {
             files: Arc::clone(files),
             sources,
@@ -106,9 +106,9 @@ impl MergeJob {
             _ => None,
         };
         let options = LayerOptions { used: FileLockMode::Write, ..options };
-        let target = OpenLayer::on(file, &name, options, content, seeds)?;
-        let mut copy = Copy::own(vec![child].into(), vec![target].into());
-        copy.go_on_at(at);
+        let target = OpenLayer::from_file(file, &name, options, content, seeds)?;
+        let mut copy = Copy::own_content(vec![child].into(), vec![target].into());
+        copy.go_on_at(resume_at);
         job.copy = Some(copy);
         Ok(job)
     }
@@ -148,8 +148,8 @@ impl DiskJob for MergeJob {
 
     fn checkpoint(&mut self, now_unix_s: u64) -> Result<Option<Checkpoint>, DiskError> {
         let Some(copy) = &mut self.copy else { return Ok(None) };
-        let at = copy.make_durable()?;
-        self.sources.checkpoint(self.files.as_ref(), at, now_unix_s)
+        let durable_at = copy.make_durable()?;
+        self.sources.checkpoint(self.files.as_ref(), durable_at, now_unix_s)
     }
 }
 
@@ -183,11 +183,13 @@ fn refuse_siblings(
             let Ok(file) = files.open(&name, options.used, options.unit) else { continue };
             // The file remains unchanged: redo records of a killed process affect neither it nor
             // its parent's identifiers.
-            let Ok(other) = OpenLayer::on(file, &name, options, None, seeds) else { continue };
-            for of in [parent, child] {
-                if is_child_of(&other, of) {
+            let Ok(other) = OpenLayer::from_file(file, &name, options, None, seeds) else {
+                continue;
+            };
+            for layer in [parent, child] {
+                if is_child_of(&other, layer) {
                     let fault = DiskFault::OtherChildren { child: name };
-                    return Err(DiskError::new(&of.name, fault));
+                    return Err(DiskError::new(&layer.name, fault));
                 }
             }
         }
@@ -238,8 +240,8 @@ fn write_note(
 /// Restores the parent's modification time from a note file, and removes the file.
 fn settle(files: &dyn StoreFiles, note: &FileName, file: &dyn DiskFile) -> Result<(), DiskError> {
     let last = note.file_name();
-    let of = last.strip_prefix('.').and_then(|last| last.strip_suffix(NOTE_ENDING));
-    let parent = of.and_then(|of| note.with_file_name(of).ok());
+    let parent_name = last.strip_prefix('.').and_then(|last| last.strip_suffix(NOTE_ENDING));
+    let parent = parent_name.and_then(|parent_name| note.with_file_name(parent_name).ok());
     let failed = |error| DiskError::new(note, ImageError::new("file", 0, error));
     let len = file.len().map_err(failed)?.min(NOTE_BYTES_MAX);
     let mut text = vec![0; usize::try_from(len).unwrap_or(0)];
@@ -270,11 +272,11 @@ fn recover(files: &dyn StoreFiles, note: &FileName) -> Result<bool, DiskError> {
 /// # Errors
 /// The store cannot be read or written.
 pub fn recover_merges(files: &dyn StoreFiles) -> Result<Vec<FileName>, DiskError> {
-    let mut found = Vec::new();
+    let mut recovered = Vec::new();
     let notes = files.names(NOTE_ENDING)?;
     for note in notes.into_iter().filter(|note| note.file_name().starts_with('.')) {
         match recover(files, &note) {
-            Ok(true) => found.push(note),
+            Ok(true) => recovered.push(note),
             Ok(false) => {}
             Err(error) => match *error.fault {
                 DiskFault::Store(StoreFault::InUse { .. }) => {}
@@ -282,5 +284,5 @@ pub fn recover_merges(files: &dyn StoreFiles) -> Result<Vec<FileName>, DiskError
             },
         }
     }
-    Ok(found)
+    Ok(recovered)
 }

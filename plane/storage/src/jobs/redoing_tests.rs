@@ -15,7 +15,7 @@ use crate::images::{
 
 const FORMATS: [DiskFormat; 2] = [DiskFormat::Vhd, DiskFormat::Vhdx];
 
-fn opened(
+fn open_disk(
     bench: &Bench,
     plan: &DiskPlan,
     records: &MemoryRecords,
@@ -25,10 +25,10 @@ fn opened(
 
 /// Writes to a disk and simulates a killed process.
 fn write_and_die(bench: &Bench, plan: &DiskPlan, fills: &[Fill], records: &MemoryRecords) {
-    let mut disk = OfflineDisk::from(opened(bench, plan, records).unwrap());
-    for (from, len, byte) in fills {
+    let mut disk = OfflineDisk::from(open_disk(bench, plan, records).unwrap());
+    for (offset, len, byte) in fills {
         let bytes = vec![*byte; len.div_ceil(512) * 512];
-        let range = ByteRange::new(*from as u64, bytes.len() as u64).unwrap();
+        let range = ByteRange::new(*offset as u64, bytes.len() as u64).unwrap();
         disk.write(range, &bytes).unwrap();
     }
     drop(disk);
@@ -50,7 +50,7 @@ fn left(format: DiskFormat) -> (Bench, DiskPlan, MemoryRecords) {
 fn the_next_writer_has_it() {
     for format in FORMATS {
         let (bench, base, records) = left(format);
-        let disk = OfflineDisk::from(opened(&bench, &base, &records).unwrap());
+        let disk = OfflineDisk::from(open_disk(&bench, &base, &records).unwrap());
         assert_eq!(records.count(), 1, "{format:?}: the new writer's");
         disk.close().unwrap();
         assert_eq!(records.count(), 0, "{format:?}");
@@ -59,7 +59,7 @@ fn the_next_writer_has_it() {
         let top = child(format, "top", "base");
         bench.make(&top, 100);
         write_and_die(&bench, &top, &CHILD, &records);
-        drop(opened(&bench, &top, &records).unwrap());
+        drop(open_disk(&bench, &top, &records).unwrap());
         assert_eq!(bench.read(&top), model(&[&BASE, &CHILD], 3 * MB), "{format:?}");
     }
 }
@@ -69,7 +69,7 @@ fn readers_children_and_jobs_have_it() {
     for format in FORMATS {
         let (bench, base, records) = left(format);
         let reading = DiskPlan { is_read_only: true, ..base.clone() };
-        drop(opened(&bench, &reading, &records).unwrap());
+        drop(open_disk(&bench, &reading, &records).unwrap());
         assert_eq!(bench.read(&base), model(&[&BASE], 3 * MB), "{format:?}");
 
         let (bench, base, records) = left(format);
@@ -82,8 +82,8 @@ fn readers_children_and_jobs_have_it() {
         write_and_die(&bench, &top, &[(0, 512, 9)], &records);
         let merge = |seeds: &mut HostInputs<'_>| MergeJob::begin(&bench.files, &top, None, seeds);
         run(&mut recorded(200, Some(&records), merge).unwrap()).unwrap();
-        let all = model(&[&BASE, &CHILD, &[(0, 512, 9)]], 3 * MB);
-        assert_eq!(bench.read(&base), all, "{format:?}");
+        let expected = model(&[&BASE, &CHILD, &[(0, 512, 9)]], 3 * MB);
+        assert_eq!(bench.read(&base), expected, "{format:?}");
 
         let (bench, base, records) = left(format);
         let raw = plan(DiskFormat::Raw, DiskKind::Fixed, "raw");
@@ -93,7 +93,7 @@ fn readers_children_and_jobs_have_it() {
         assert_eq!(bench.read(&raw), model(&[&BASE], 3 * MB), "{format:?}");
 
         let (bench, base, records) = left(format);
-        let [first, again] = [400, 500].map(|seed| {
+        let [first, second] = [400, 500].map(|seed| {
             let check =
                 |seeds: &mut HostInputs<'_>| CheckJob::begin(bench.files.as_ref(), &base, seeds);
             let mut job = recorded(seed, Some(&records), check).unwrap();
@@ -101,7 +101,10 @@ fn readers_children_and_jobs_have_it() {
             job.into_report()
         });
         assert!(first.findings.is_empty(), "{format:?}: {first:?}");
-        assert_eq!(first.unused_bytes, again.unused_bytes, "{format:?}: it is looked at as redone");
+        assert_eq!(
+            first.unused_bytes, second.unused_bytes,
+            "{format:?}: it is looked at as redone"
+        );
     }
 }
 
@@ -124,9 +127,11 @@ fn what_another_host_may_have_overwritten_is_not_redone() {
             .unwrap();
         assert_eq!(records.count(), 0, "{format:?}");
         // A disk without a file has no record.
-        let gone = DiskPlan { file: Some(name("gone")), ..base };
-        recorded(100, Some(&records), |seeds| discard_left(bench.files.as_ref(), &gone, seeds))
-            .unwrap();
+        let missing_plan = DiskPlan { file: Some(name("gone")), ..base };
+        recorded(100, Some(&records), |seeds| {
+            discard_left(bench.files.as_ref(), &missing_plan, seeds)
+        })
+        .unwrap();
     }
 }
 
@@ -135,14 +140,14 @@ fn who_was_killed_while_redoing_leaves_it_to_the_next() {
     for format in FORMATS {
         let (bench, base, records) = left(format);
         let before = bench.store.ops().len();
-        drop(opened(&bench, &base, &records).unwrap());
-        for begun in before..bench.store.ops().len() {
+        drop(open_disk(&bench, &base, &records).unwrap());
+        for crash_point in before..bench.store.ops().len() {
             let (bench, base, records) = left(format);
-            bench.store.set_change_limit(Some(begun - before));
-            drop(opened(&bench, &base, &records));
+            bench.store.set_change_limit(Some(crash_point - before));
+            drop(open_disk(&bench, &base, &records));
             bench.store.set_change_limit(None);
-            drop(opened(&bench, &base, &records).unwrap());
-            assert_eq!(bench.read(&base), model(&[&BASE], 3 * MB), "{format:?} {begun}");
+            drop(open_disk(&bench, &base, &records).unwrap());
+            assert_eq!(bench.read(&base), model(&[&BASE], 3 * MB), "{format:?} {crash_point}");
         }
     }
 }
@@ -156,12 +161,12 @@ fn an_image_that_another_program_wrote_to_is_refused_until_the_record_is_removed
         bench.fill(&base, &others);
         let content = bench.read(&base);
         let bytes = bench.store.files()[&name("base")].clone();
-        let error = opened(&bench, &base, &records).err().unwrap();
+        let error = open_disk(&bench, &base, &records).err().unwrap();
         let DiskFault::NotRedone { record, .. } = &*error.fault else { panic!("{error}") };
         assert!(error.to_string().contains(&format!("remove {record}")), "{error}");
         assert_eq!(bench.store.files()[&name("base")], bytes, "{format:?}: nothing was changed");
         records.discard(record.strip_prefix("memory/").unwrap()).unwrap();
-        drop(opened(&bench, &base, &records).unwrap());
+        drop(open_disk(&bench, &base, &records).unwrap());
         assert_eq!(bench.read(&base), content, "{format:?}");
     }
 }

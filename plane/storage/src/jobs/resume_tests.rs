@@ -59,38 +59,38 @@ impl Case {
         }
     }
 
-    fn begin(&self, left: Option<&Checkpoint>) -> Result<Box<dyn DiskJob>, DiskError> {
+    fn begin(&self, checkpoint: Option<&Checkpoint>) -> Result<Box<dyn DiskJob>, DiskError> {
         let files = &self.bench.files;
         seeded(700, |seeds| -> Result<Box<dyn DiskJob>, DiskError> {
             Ok(match self.work {
                 Work::Convert(..) => {
                     let target = DiskPlan { size: None, ..self.target() };
-                    Box::new(CopyJob::convert(files, &self.top, &target, left, seeds)?)
+                    Box::new(CopyJob::convert(files, &self.top, &target, checkpoint, seeds)?)
                 }
-                Work::Compact => Box::new(CopyJob::compact(files, &self.top, left, seeds)?),
-                Work::Merge => Box::new(MergeJob::begin(files, &self.top, left, seeds)?),
+                Work::Compact => Box::new(CopyJob::compact(files, &self.top, checkpoint, seeds)?),
+                Work::Merge => Box::new(MergeJob::begin(files, &self.top, checkpoint, seeds)?),
             })
         })
     }
 
     /// Performs the recovery of a new process before it opens disks.
     fn clear_up(&self) {
-        let kept = [draft_name(self.target().file.as_ref().unwrap()).unwrap()];
-        assert!(sweep(self.bench.files.as_ref(), &kept).unwrap().is_empty());
+        let kept_drafts = [draft_name(self.target().file.as_ref().unwrap()).unwrap()];
+        assert!(sweep(self.bench.files.as_ref(), &kept_drafts).unwrap().is_empty());
         recover_merges(self.bench.files.as_ref()).unwrap();
     }
 
-    fn assert_content(&self, is_done: bool) {
+    fn assert_content(&self, is_completed: bool) {
         let content = model(&[&BASE, &CHILD], SIZE);
         assert!(self.bench.read(&self.top) == content, "{:?}", self.work);
-        if is_done {
-            let made = match self.work {
+        if is_completed {
+            let target_plan = match self.work {
                 Work::Merge => plan_of_parent(&self.top),
                 _ => self.target(),
             };
-            assert!(self.bench.read(&made) == content, "{:?}", self.work);
-            let left = |file: &FileName| file.file_name().starts_with('.');
-            assert!(!self.bench.store.files().keys().any(left), "{:?}", self.work);
+            assert!(self.bench.read(&target_plan) == content, "{:?}", self.work);
+            let is_draft = |file: &FileName| file.file_name().starts_with('.');
+            assert!(!self.bench.store.files().keys().any(is_draft), "{:?}", self.work);
         }
     }
 }
@@ -98,10 +98,10 @@ impl Case {
 /// Performs a step, a checkpoint, and a further step that is lost.
 fn cut_off(case: &Case) -> (Box<dyn DiskJob>, Checkpoint, usize) {
     let mut job = case.begin(None).unwrap();
-    let at = job.step().unwrap();
-    assert!(!at.is_done, "{:?}", case.work);
+    let progress = job.step().unwrap();
+    assert!(!progress.is_done, "{:?}", case.work);
     let checkpoint = job.checkpoint(NOW).unwrap().unwrap();
-    assert_eq!(checkpoint.at_bytes, at.done_bytes);
+    assert_eq!(checkpoint.at_bytes, progress.done_bytes);
     let durable = case.bench.store.ops().len();
     job.step().unwrap();
     (job, checkpoint, durable)
@@ -116,8 +116,10 @@ fn what_a_crash_cuts_off_goes_on_from_its_checkpoint() {
             case.bench.store.clear_log();
             let (job, checkpoint, durable) = cut_off(&case);
             let ops = case.bench.store.ops().len();
-            for (nth, begun) in (durable..=ops).step_by(((ops - durable) / 3).max(1)).enumerate() {
-                let store = case.bench.store.crashed(begun, || match nth % 3 {
+            for (nth, crash_point) in
+                (durable..=ops).step_by(((ops - durable) / 3).max(1)).enumerate()
+            {
+                let store = case.bench.store.crashed(crash_point, || match nth % 3 {
                     0 => WriteOutcome::Persisted,
                     1 => WriteOutcome::Lost,
                     _ => {
@@ -126,12 +128,12 @@ fn what_a_crash_cuts_off_goes_on_from_its_checkpoint() {
                             [(bits >> 60) as usize % 3]
                     }
                 });
-                let crashed = Case { bench: Bench::on(store), top: case.top.clone(), work };
+                let crashed = Case { bench: Bench::with_store(store), top: case.top.clone(), work };
                 crashed.clear_up();
                 crashed.assert_content(false);
                 let mut job = crashed.begin(Some(&checkpoint)).unwrap();
                 let first = job.step().unwrap().done_bytes;
-                assert!(first > checkpoint.at_bytes, "{work:?} at {begun}: {first}");
+                assert!(first > checkpoint.at_bytes, "{work:?} at {crash_point}: {first}");
                 run(job.as_mut()).unwrap();
                 drop(job);
                 crashed.assert_content(true);
@@ -180,14 +182,14 @@ fn a_disk_that_was_changed_meanwhile_is_begun_anew() {
 
 #[test]
 fn a_draft_that_is_broken_or_gone_is_made_anew() {
-    for is_gone in [true, false] {
+    for is_missing in [true, false] {
         for work in WORKS.into_iter().filter(|work| *work != Work::Merge) {
             let case = Case::new(DiskFormat::Vhd, work);
             let (mut job, checkpoint, _) = cut_off(&case);
             job.leave();
             drop(job);
             let draft = draft_name(case.target().file.as_ref().unwrap()).unwrap();
-            if is_gone {
+            if is_missing {
                 case.bench.files.remove(&draft).unwrap();
             } else {
                 let file =
@@ -210,8 +212,8 @@ fn what_was_done_before_its_end_was_noted_is_done() {
     run(job.as_mut()).unwrap();
     drop(job);
     assert!(case.begin(None).err().unwrap().to_string().contains("already"));
-    for left in [checkpoint, Checkpoint::default()] {
-        assert!(case.begin(Some(&left)).unwrap().step().unwrap().is_done);
+    for checkpoint in [checkpoint, Checkpoint::default()] {
+        assert!(case.begin(Some(&checkpoint)).unwrap().step().unwrap().is_done);
     }
     case.assert_content(true);
 }
@@ -219,10 +221,10 @@ fn what_was_done_before_its_end_was_noted_is_done() {
 /// Runs a job on a store that is full after a number of changes, until some steps or checkpoints
 /// have failed. Then the store has space again. Returns true if the job is done, and the number of
 /// failures.
-fn run_held_up(case: &Case, room: usize, checkpoint: &mut Checkpoint) -> (bool, usize) {
+fn run_held_up(case: &Case, change_limit: usize, checkpoint: &mut Checkpoint) -> (bool, usize) {
     const HELD_UP: usize = 4;
     let mut job = case.begin(None).unwrap();
-    case.bench.store.set_change_limit(Some(room));
+    case.bench.store.set_change_limit(Some(change_limit));
     let mut held_up = 0;
     for _ in 0..10_000 {
         match job.step() {
@@ -230,14 +232,14 @@ fn run_held_up(case: &Case, room: usize, checkpoint: &mut Checkpoint) -> (bool, 
             Ok(_) => {}
             Err(error) if error.is_full() => held_up += 1,
             Err(error) => {
-                assert!(is_of_full_store(&error), "{:?}, room {room}: {error}", case.work);
+                assert!(is_of_full_store(&error), "{:?}, room {change_limit}: {error}", case.work);
                 return (false, held_up);
             }
         }
         match job.checkpoint(NOW) {
             Ok(durable) => *checkpoint = durable.unwrap_or_default(),
             Err(error) => {
-                assert!(error.is_full(), "{:?}, room {room}: {error}", case.work);
+                assert!(error.is_full(), "{:?}, room {change_limit}: {error}", case.work);
                 held_up += 1;
             }
         }
@@ -245,7 +247,7 @@ fn run_held_up(case: &Case, room: usize, checkpoint: &mut Checkpoint) -> (bool, 
             case.bench.store.set_change_limit(None);
         }
     }
-    panic!("{:?}, room {room}: it does not end", case.work);
+    panic!("{:?}, room {change_limit}: it does not end", case.work);
 }
 
 /// Runs each job on stores whose free space ends after each number of changes that is a multiple of
@@ -254,19 +256,19 @@ fn check_full_stores(step: usize) {
     for format in [DiskFormat::Vhd, DiskFormat::Vhdx] {
         for work in WORKS {
             let mut was_held_up = false;
-            for room in (0..).step_by(step) {
+            for change_limit in (0..).step_by(step) {
                 let case = Case::new(format, work);
                 let mut checkpoint = Checkpoint::default();
-                let (is_done, held_up) = run_held_up(&case, room, &mut checkpoint);
+                let (is_completed, held_up) = run_held_up(&case, change_limit, &mut checkpoint);
                 case.bench.store.set_change_limit(None);
-                was_held_up |= is_done && held_up > 0;
-                if !is_done {
+                was_held_up |= is_completed && held_up > 0;
+                if !is_completed {
                     // The image could not be closed. Another job continues from the checkpoint.
                     case.clear_up();
                     run(case.begin(Some(&checkpoint)).unwrap().as_mut()).unwrap();
                 }
                 case.assert_content(true);
-                if is_done && held_up == 0 {
+                if is_completed && held_up == 0 {
                     break;
                 }
             }

@@ -85,39 +85,39 @@ impl OfflineDisk {
         range: ByteRange,
         depth: Depth,
     ) -> Result<Vec<(ByteRange, RangeLocation)>, DiskError> {
-        let mut found = Vec::new();
+        let mut located = Vec::new();
         let mut open = vec![(0, range)];
         while let Some((number, range)) = open.pop() {
             let size = self.layer(number)?.image.disk_geometry().size.max(range.offset());
             // A parent reads as zeros beyond its end.
-            let (inside, behind) = range.split_at(size - range.offset());
+            let (inside, after) = range.split_at(size - range.offset());
             let mut extents: Vec<ImageExtent> = Vec::new();
             if !inside.is_empty() {
                 self.wait_for(number, |image| image.translate_read(inside, &mut extents))?;
             }
-            let mut below = Vec::new();
-            let mut rest = inside;
-            for ImageExtent { location: place, len } in extents {
-                let (here, next) = rest.split_at(len);
-                rest = next;
-                match place {
+            let mut parent_ranges = Vec::new();
+            let mut remaining = inside;
+            for ImageExtent { location, len } in extents {
+                let (current, next) = remaining.split_at(len);
+                remaining = next;
+                match location {
                     Location::File(offset) => {
-                        found.push((here, RangeLocation::File { layer: number, offset }));
+                        located.push((current, RangeLocation::File { layer: number, offset }));
                     }
-                    Location::Zero => found.push((here, RangeLocation::Zero)),
+                    Location::Zero => located.push((current, RangeLocation::Zero)),
                     Location::Parent if depth == Depth::Own => {
-                        found.push((here, RangeLocation::Parent));
+                        located.push((current, RangeLocation::Parent));
                     }
-                    Location::Parent => below.push((number + 1, here)),
+                    Location::Parent => parent_ranges.push((number + 1, current)),
                 }
             }
-            if !behind.is_empty() {
-                found.push((behind, RangeLocation::Zero));
+            if !after.is_empty() {
+                located.push((after, RangeLocation::Zero));
             }
-            open.append(&mut below);
+            open.append(&mut parent_ranges);
         }
-        found.sort_unstable_by_key(|(range, _)| range.offset());
-        Ok(found)
+        located.sort_unstable_by_key(|(range, _)| range.offset());
+        Ok(located)
     }
 
     /// Reads from a layer's file; zeros beyond the file's end.
@@ -137,19 +137,20 @@ impl OfflineDisk {
         let mut extents: Vec<ImageExtent> = Vec::new();
         self.wait_for(0, |image| image.translate_write(range, &mut extents))?;
         let DiskLayer { image, file } = self.layer(0)?;
-        let mut rest = bytes;
+        let mut unwritten = bytes;
         let write = || {
-            for ImageExtent { location: place, len } in extents {
-                let Location::File(offset) = place else {
+            for ImageExtent { location, len } in extents {
+                let Location::File(offset) = location else {
                     return Err(ImageError::new(
                         "payload",
                         range.offset(),
                         ImageFault::MissingStructure,
                     ));
                 };
-                let (here, next) = rest.split_at(usize::try_from(len).unwrap_or(0).min(rest.len()));
-                rest = next;
-                file.write_at(offset, here)
+                let (part, next) =
+                    unwritten.split_at(usize::try_from(len).unwrap_or(0).min(unwritten.len()));
+                unwritten = next;
+                file.write_at(offset, part)
                     .map_err(|error| ImageError::new("payload", offset, error))?;
             }
             Ok(())
@@ -165,17 +166,17 @@ impl OfflineDisk {
     /// Makes a range of the disk's own image read as zeros. Whole blocks are freed if the format
     /// permits.
     pub(crate) fn write_zeros(&mut self, range: ByteRange) -> Result<(), DiskError> {
-        let mut kept = Vec::new();
+        let mut zeroed = Vec::new();
         if self.layer(0)?.image.linear_offset().is_some() {
-            kept.push(range);
+            zeroed.push(range);
         } else {
             self.wait_for(0, |image| {
-                kept.clear();
-                image.discard(range, &mut kept)
+                zeroed.clear();
+                image.discard(range, &mut zeroed)
             })?;
         }
         let zeros = vec![0; usize::try_from(range.len().min(super::STEP_BYTES)).unwrap_or(0)];
-        for piece in kept.into_iter().flat_map(|kept| kept.blocks(super::STEP_BYTES)) {
+        for piece in zeroed.into_iter().flat_map(|zeroed| zeroed.blocks(super::STEP_BYTES)) {
             let len = usize::try_from(piece.1.len()).unwrap_or(0);
             self.write(piece.1, zeros.get(..len).unwrap_or_default())?;
         }
@@ -195,18 +196,19 @@ impl OfflineDisk {
 
     fn commit(&mut self, number: usize) -> Result<(), DiskError> {
         let DiskLayer { image, file } = self.layer(number)?;
-        let done = match image.begin_commit() {
+        let result = match image.begin_commit() {
             None => file.flush(),
             Some(commit) => {
-                let done = commit.execute(file.as_image_file());
-                let outcome = done.as_ref().err().map_or(CommitOutcome::Done, FailedStep::outcome);
+                let result = commit.execute(file.as_image_file());
+                let outcome =
+                    result.as_ref().err().map_or(CommitOutcome::Done, FailedStep::outcome);
                 image.handle_commit(outcome);
-                done.map_err(|failed| failed.error)
+                result.map_err(|failed| failed.error)
             }
         };
-        let done = done.map_err(|error| ImageError::new("commit", 0, error));
-        let done = done.and_then(|()| zero_freed(image.as_mut(), file.as_image_file()));
-        done.map_err(|error| self.error(number, error))
+        let result = result.map_err(|error| ImageError::new("commit", 0, error));
+        let result = result.and_then(|()| zero_freed(image.as_mut(), file.as_image_file()));
+        result.map_err(|error| self.error(number, error))
     }
 
     /// Repeats a query to a layer's image until the image has loaded the metadata for the result.
@@ -217,21 +219,21 @@ impl OfflineDisk {
     ) -> Result<(), DiskError> {
         for _ in 0..ANSWERS_MAX {
             let layer = self.layer(number)?;
-            let wanted = match question(layer.image.as_mut()) {
+            let needed = match question(layer.image.as_mut()) {
                 Ok(Translation::Ready) => return Ok(()),
                 Ok(Translation::NeedsCommit) => {
                     self.commit(number)?;
                     continue;
                 }
-                Ok(Translation::NeedsMetadata(wanted)) => wanted,
+                Ok(Translation::NeedsMetadata(needed)) => needed,
                 Err(error) => return Err(self.error(number, error)),
             };
-            let mut bytes = vec![0; usize::try_from(wanted.len()).unwrap_or(0)];
-            let read = match layer.file.read_at(wanted.offset(), &mut bytes) {
-                Ok(()) => layer.image.handle_metadata(wanted, &bytes),
+            let mut bytes = vec![0; usize::try_from(needed.len()).unwrap_or(0)];
+            let read = match layer.file.read_at(needed.offset(), &mut bytes) {
+                Ok(()) => layer.image.handle_metadata(needed, &bytes),
                 Err(error) => {
-                    layer.image.handle_metadata_failure(wanted);
-                    Err(ImageError::new("metadata", wanted.offset(), error))
+                    layer.image.handle_metadata_failure(needed);
+                    Err(ImageError::new("metadata", needed.offset(), error))
                 }
             };
             read.map_err(|error| self.error(number, error))?;
@@ -243,8 +245,8 @@ impl OfflineDisk {
 }
 
 fn read_past_end(file: &dyn ImageFile, offset: u64, bytes: &mut [u8]) -> Result<(), FileError> {
-    let there = usize::try_from(file.len()?.saturating_sub(offset)).unwrap_or(usize::MAX);
-    let (read, zeros) = bytes.split_at_mut(there.min(bytes.len()));
+    let existing_len = usize::try_from(file.len()?.saturating_sub(offset)).unwrap_or(usize::MAX);
+    let (read, zeros) = bytes.split_at_mut(existing_len.min(bytes.len()));
     zeros.fill(0);
     if read.is_empty() { Ok(()) } else { file.read_at(offset, read) }
 }

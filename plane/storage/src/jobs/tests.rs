@@ -30,25 +30,25 @@ pub(super) const CHILD: [Fill; 4] =
 
 pub(super) fn model(fills: &[&[Fill]], size: usize) -> Vec<u8> {
     let mut bytes = vec![0; size];
-    for (from, len, byte) in fills.iter().flat_map(|fills| fills.iter().copied()) {
-        let end = (from + len).div_ceil(512) * 512;
-        bytes[from..end].fill(byte);
+    for (offset, len, byte) in fills.iter().flat_map(|fills| fills.iter().copied()) {
+        let end = (offset + len).div_ceil(512) * 512;
+        bytes[offset..end].fill(byte);
     }
     bytes
 }
 
 impl Bench {
-    pub(super) fn on(store: MemoryStore) -> Self {
+    pub(super) fn with_store(store: MemoryStore) -> Self {
         Self { files: Arc::new(store.clone()), store }
     }
 
     pub(super) fn new() -> Self {
         let store = MemoryStore::default();
         store.set_time(NOW);
-        Self::on(store)
+        Self::with_store(store)
     }
 
-    fn still(&self, plan: &DiskPlan) -> OfflineDisk {
+    fn open_offline(&self, plan: &DiskPlan) -> OfflineDisk {
         seeded(5000, |seeds| open(self.files.as_ref(), plan, seeds)).unwrap().into()
     }
 
@@ -57,22 +57,22 @@ impl Bench {
     }
 
     pub(super) fn fill(&self, plan: &DiskPlan, fills: &[Fill]) {
-        let mut disk = self.still(plan);
-        for (from, len, byte) in fills {
+        let mut disk = self.open_offline(plan);
+        for (offset, len, byte) in fills {
             let bytes = vec![*byte; len.div_ceil(512) * 512];
-            let range = ByteRange::new(*from as u64, bytes.len() as u64).unwrap();
+            let range = ByteRange::new(*offset as u64, bytes.len() as u64).unwrap();
             disk.write(range, &bytes).unwrap();
         }
         disk.close().unwrap();
     }
 
     pub(super) fn read(&self, plan: &DiskPlan) -> Vec<u8> {
-        let mut disk = self.still(&DiskPlan { is_read_only: true, ..plan.clone() });
+        let mut disk = self.open_offline(&DiskPlan { is_read_only: true, ..plan.clone() });
         let mut bytes = vec![0; disk.size() as usize];
-        for (range, place) in
+        for (range, location) in
             disk.pieces(ByteRange::new(0, disk.size()).unwrap(), Depth::All).unwrap()
         {
-            if let RangeLocation::File { layer, offset } = place {
+            if let RangeLocation::File { layer, offset } = location {
                 let range = range.offset() as usize..range.end() as usize;
                 disk.read(layer, offset, &mut bytes[range]).unwrap();
             }
@@ -129,7 +129,7 @@ pub(super) fn merge(bench: &Bench, plan: &DiskPlan) -> Result<(), DiskError> {
 pub(super) fn kinds() -> Vec<DiskPlan> {
     use DiskFormat::{Raw, Vhd, Vhdx};
     use DiskKind::{Dynamic, Fixed};
-    let all = [
+    let kinds = [
         (Raw, Fixed),
         (Raw, Dynamic),
         (Vhd, Fixed),
@@ -137,7 +137,8 @@ pub(super) fn kinds() -> Vec<DiskPlan> {
         (Vhdx, Fixed),
         (Vhdx, Dynamic),
     ];
-    all.map(|(format, kind)| plan(format, kind, &format!("{}-{}", format.word(), kind.word())))
+    kinds
+        .map(|(format, kind)| plan(format, kind, &format!("{}-{}", format.word(), kind.word())))
         .into()
 }
 
@@ -161,9 +162,9 @@ fn a_disk_is_converted_into_every_other_and_keeps_its_content() {
         let sectors =
             DiskPlan { logical_sector: 4096, ..plan(DiskFormat::Vhdx, DiskKind::Dynamic, "4k") };
         convert(&bench, &from, &DiskPlan { size: None, ..sectors.clone() }).unwrap();
-        let back = DiskPlan { size: None, ..plan(DiskFormat::Vhd, DiskKind::Dynamic, "back") };
-        convert(&bench, &sectors, &back).unwrap();
-        assert!(bench.read(&back) == model(&[&fills], 3 * MB));
+        let converted = DiskPlan { size: None, ..plan(DiskFormat::Vhd, DiskKind::Dynamic, "back") };
+        convert(&bench, &sectors, &converted).unwrap();
+        assert!(bench.read(&converted) == model(&[&fills], 3 * MB));
         assert!(bench.len("new-vhdx-dynamic") < bench.len("new-vhdx-fixed"));
         assert!(sweep(bench.files.as_ref(), &[]).unwrap().is_empty());
     }
@@ -173,9 +174,13 @@ fn a_disk_is_converted_into_every_other_and_keeps_its_content() {
 fn a_child_is_converted_with_its_parents() {
     for format in [DiskFormat::Vhd, DiskFormat::Vhdx] {
         let (bench, top) = Bench::with_child(format);
-        for to in kinds() {
-            convert(&bench, &top, &to).unwrap();
-            assert!(bench.read(&to) == model(&[&BASE, &CHILD], 3 * MB), "{}", to.label());
+        for target_plan in kinds() {
+            convert(&bench, &top, &target_plan).unwrap();
+            assert!(
+                bench.read(&target_plan) == model(&[&BASE, &CHILD], 3 * MB),
+                "{}",
+                target_plan.label()
+            );
         }
     }
 }
@@ -243,17 +248,19 @@ fn a_disk_goes_on_with_a_child_and_is_merged_again() {
         let next =
             seeded(300, |seeds| snapshot(&bench.files, &top, name("sub/next"), seeds)).unwrap();
         bench.store.set_time(NOW + 2000);
-        let more = [(0, 512, 9), (2 * MB, 512, 0)];
-        bench.fill(&next, &more);
-        let all = model(&[&BASE, &CHILD, &more], 3 * MB);
-        assert!(bench.read(&next) == all && bench.read(&top) == model(&[&BASE, &CHILD], 3 * MB));
+        let fills = [(0, 512, 9), (2 * MB, 512, 0)];
+        bench.fill(&next, &fills);
+        let expected = model(&[&BASE, &CHILD, &fills], 3 * MB);
+        assert!(
+            bench.read(&next) == expected && bench.read(&top) == model(&[&BASE, &CHILD], 3 * MB)
+        );
         for merged in [&next, &top] {
             merge(&bench, merged).unwrap();
             // The child remains a child. The disk without it has its content.
-            assert!(bench.read(merged) == all, "{format:?} {}", merged.label());
+            assert!(bench.read(merged) == expected, "{format:?} {}", merged.label());
             bench.files.remove(merged.file.as_ref().unwrap()).unwrap();
         }
-        assert!(bench.read(&plan_of_parent(&top)) == all);
+        assert!(bench.read(&plan_of_parent(&top)) == expected);
         assert!(bench.store.files().len() == 1);
     }
     let bench = Bench::new();
@@ -269,10 +276,13 @@ fn a_parent_grows_with_the_child_that_is_merged() {
         let (bench, top) = Bench::with_child(format);
         let size = 5 * MB as u64;
         seeded(600, |seeds| resize(bench.files.as_ref(), &top, size, seeds)).unwrap();
-        let all = model(&[&BASE, &CHILD], 5 * MB);
-        assert!(bench.read(&top) == all, "{format:?}");
+        let expected = model(&[&BASE, &CHILD], 5 * MB);
+        assert!(bench.read(&top) == expected, "{format:?}");
         merge(&bench, &top).unwrap();
-        assert!(bench.read(&top) == all && bench.read(&plan_of_parent(&top)) == all, "{format:?}");
+        assert!(
+            bench.read(&top) == expected && bench.read(&plan_of_parent(&top)) == expected,
+            "{format:?}"
+        );
     }
 }
 
@@ -295,16 +305,16 @@ fn a_parent_of_others_is_not_merged_into() {
         assert!(bench.read(&other) == model(&[&BASE], 3 * MB));
         bench.files.remove(other.file.as_ref().unwrap()).unwrap();
         // A child of the merged image itself prevents the merge, too.
-        let own = child(
+        let own_plan = child(
             format,
             &format!("sub/own.{}", format.word()),
             top.file.as_ref().unwrap().as_str(),
         );
-        bench.make(&own, 500);
+        bench.make(&own_plan, 500);
         let error = merge(&bench, &top).unwrap_err();
         assert_eq!(error.file, top.label(), "{error}");
         assert!(matches!(&*error.fault, DiskFault::OtherChildren { .. }), "{error}");
-        bench.files.remove(own.file.as_ref().unwrap()).unwrap();
+        bench.files.remove(own_plan.file.as_ref().unwrap()).unwrap();
         merge(&bench, &top).unwrap();
     }
 }
@@ -332,10 +342,10 @@ fn a_check_reads_everything_and_finds_what_is_wrong() {
         // Damages the last valid header and footer, and all copies.
         bytes.truncate(bytes.len() - 512);
         bytes[..512].fill(0);
-        let broken = Bench::on(MemoryStore::with_files([(file, bytes)]));
-        let found = check(&broken);
-        assert!(found.report().is_damaged(), "{}", plan.label());
-        assert!(found.report().findings.iter().all(|found| found.error.file == plan.label()));
+        let broken = Bench::with_store(MemoryStore::with_files([(file, bytes)]));
+        let check = check(&broken);
+        assert!(check.report().is_damaged(), "{}", plan.label());
+        assert!(check.report().findings.iter().all(|finding| finding.error.file == plan.label()));
     }
 }
 
@@ -348,9 +358,9 @@ fn what_has_a_copy_is_repaired_and_nothing_is_lost() {
         bench.fill(&plan, &BASE);
         let mut bytes = bench.store.files()[&name("disk")].clone();
         // The footer of a VHD and the headers of a VHDX exist twice.
-        let at = if format == DiskFormat::Vhd { bytes.len() - 512 } else { 128 << 10 };
-        bytes[at..at + 512].fill(0);
-        let hurt = Bench::on(MemoryStore::with_files([(name("disk"), bytes)]));
+        let offset = if format == DiskFormat::Vhd { bytes.len() - 512 } else { 128 << 10 };
+        bytes[offset..offset + 512].fill(0);
+        let hurt = Bench::with_store(MemoryStore::with_files([(name("disk"), bytes)]));
         let findings = |bench: &Bench| {
             let job = seeded(1, |seeds| CheckJob::begin(bench.files.as_ref(), &plan, seeds));
             job.unwrap().report().findings.len()

@@ -22,7 +22,7 @@ const FLUSH: u64 = u64::MAX;
 pub(super) struct Fill {
     bytes: u64,
     /// Position up to which writes were submitted.
-    at: u64,
+    offset: u64,
     started: Option<Time>,
     is_flushing: bool,
     noise: Vec<u8>,
@@ -30,7 +30,7 @@ pub(super) struct Fill {
 
 impl Fill {
     pub(super) const fn new(bytes: u64) -> Self {
-        Self { bytes, at: 0, started: None, is_flushing: false, noise: Vec::new() }
+        Self { bytes, offset: 0, started: None, is_flushing: false, noise: Vec::new() }
     }
 
     /// Submits writes. Returns true if the file is filled and durable.
@@ -38,44 +38,44 @@ impl Fill {
         &mut self,
         now: Time,
         device: &mut MeasuredDevice,
-        ended: &mut Vec<FileCompletion>,
+        completions: &mut Vec<FileCompletion>,
     ) -> Result<bool, MeasureError> {
-        let began = *self.started.get_or_insert(now);
-        for FileCompletion { token, result: outcome } in ended.drain(..) {
-            let what = if token == FLUSH { "flushing" } else { "filling" };
+        let started = *self.started.get_or_insert(now);
+        for FileCompletion { token, result: outcome } in completions.drain(..) {
+            let action = if token == FLUSH { "flushing" } else { "filling" };
             let offset = if token == FLUSH { 0 } else { token };
-            outcome.map_err(|error| MeasureError::Io { what, offset, error })?;
+            outcome.map_err(|error| MeasureError::Io { what: action, offset, error })?;
             if token == FLUSH {
                 device.bytes = self.bytes;
                 return Ok(true);
             }
         }
-        if self.at >= FILE_BYTES_MIN && now.since(began) >= PATIENCE {
-            self.bytes = self.at;
+        if self.offset >= FILE_BYTES_MIN && now.since(started) >= PATIENCE {
+            self.bytes = self.offset;
         }
-        while self.at < self.bytes && device.io.in_flight() < DEPTH {
+        while self.offset < self.bytes && device.io.in_flight() < DEPTH {
             let bytes = self.bytes_of(device);
-            let op = FileRequest::WriteBytes { offset: self.at, bytes };
-            if !device.io.submit(device.slot, op, self.at) {
+            let op = FileRequest::WriteBytes { offset: self.offset, bytes };
+            if !device.io.submit(device.slot, op, self.offset) {
                 break;
             }
-            self.at += MIB;
+            self.offset += MIB;
         }
-        if self.at >= self.bytes && device.io.in_flight() == 0 && !self.is_flushing {
+        if self.offset >= self.bytes && device.io.in_flight() == 0 && !self.is_flushing {
             self.is_flushing = device.io.submit(device.slot, FileRequest::Flush, FLUSH);
         }
         Ok(false)
     }
 
     pub(super) fn text(&self) -> String {
-        format!("fill the test file: {} of {} MiB", self.at / MIB, self.bytes / MIB)
+        format!("fill the test file: {} of {} MiB", self.offset / MIB, self.bytes / MIB)
     }
 
     /// Returns data that can be neither compressed nor deduplicated.
     fn bytes_of(&mut self, device: &mut MeasuredDevice) -> Vec<u8> {
         if self.noise.is_empty() {
-            let words = (0..MIB / 8).map(|_| device.draw().to_le_bytes());
-            self.noise = words.flatten().collect();
+            let noise = (0..MIB / 8).map(|_| device.draw().to_le_bytes());
+            self.noise = noise.flatten().collect();
         }
         let mut bytes = self.noise.clone();
         let salt = device.draw();

@@ -87,7 +87,7 @@ pub struct Measurement {
     patterns: Vec<Pattern>,
     stage: Stage,
     measured: Measured,
-    ended: Vec<FileCompletion>,
+    completions: Vec<FileCompletion>,
 }
 
 enum Stage {
@@ -143,14 +143,14 @@ impl Measurement {
         io: Box<dyn FileIo>,
         plan: MeasurePlan,
     ) -> Result<Self, MeasureError> {
-        let facts = file.properties();
-        if facts.len < FILE_BYTES_MIN {
-            return Err(MeasureError::NoRoom { free_mib: facts.len / MIB });
+        let properties = file.properties();
+        if properties.len < FILE_BYTES_MIN {
+            return Err(MeasureError::NoRoom { free_mib: properties.len / MIB });
         }
         let mut device = MeasuredDevice::new(io, file, plan.seed)?;
-        device.bytes = facts.len;
+        device.bytes = properties.len;
         let run = Box::new(PatternRun::new(Pattern::Read, &plan, &mut device));
-        Ok(Self::new(device, plan, &[Pattern::Read], Stage::Run(run), facts.is_direct))
+        Ok(Self::new(device, plan, &[Pattern::Read], Stage::Run(run), properties.is_direct))
     }
 
     fn new(
@@ -162,7 +162,7 @@ impl Measurement {
     ) -> Self {
         let measured = Measured { figures: Vec::new(), file_bytes: device.bytes, is_direct };
         let patterns = patterns.to_vec();
-        Self { device, plan, patterns, stage, measured, ended: Vec::new() }
+        Self { device, plan, patterns, stage, measured, completions: Vec::new() }
     }
 
     /// Processes completions and submits requests. The caller repeats the call at once, or after
@@ -171,15 +171,15 @@ impl Measurement {
     /// # Errors
     /// The measurement cannot continue and must be dropped.
     pub fn step(&mut self, now: Time) -> Result<MeasureProgress, MeasureError> {
-        let mut ended = core::mem::take(&mut self.ended);
-        self.device.io.poll_done(&mut ended);
+        let mut completions = core::mem::take(&mut self.completions);
+        self.device.io.poll_done(&mut completions);
         let next = match &mut self.stage {
             Stage::Fill(fill) => {
-                let is_filled = fill.step(now, &mut self.device, &mut ended)?;
+                let is_filled = fill.step(now, &mut self.device, &mut completions)?;
                 is_filled.then(|| self.next_run())
             }
             Stage::Run(run) => {
-                let figure = run.step(now, &mut self.device, &mut ended)?;
+                let figure = run.step(now, &mut self.device, &mut completions)?;
                 figure.map(|figure| {
                     self.measured.figures.push(figure);
                     self.next_run()
@@ -187,8 +187,8 @@ impl Measurement {
             }
             Stage::Done => None,
         };
-        ended.clear();
-        self.ended = ended;
+        completions.clear();
+        self.completions = completions;
         if let Some(next) = next {
             self.stage = next;
         }
@@ -226,15 +226,15 @@ impl Measurement {
 
     fn progress(&self, now: Time) -> MeasureProgress {
         let fills = self.patterns.contains(&Pattern::Write);
-        let done = self.measured.figures.len();
+        let completed = self.measured.figures.len();
         let (before, text) = match &self.stage {
             Stage::Fill(fill) => (0, fill.text()),
             Stage::Run(run) => (usize::from(fills), run.text(now)),
             Stage::Done => (usize::from(fills), String::new()),
         };
-        let of = self.patterns.len() + usize::from(fills);
-        let is_done = matches!(self.stage, Stage::Done);
-        MeasureProgress { done: before + done, of, text, is_done }
+        let total = self.patterns.len() + usize::from(fills);
+        let is_completed = matches!(self.stage, Stage::Done);
+        MeasureProgress { done: before + completed, of: total, text, is_done: is_completed }
     }
 }
 

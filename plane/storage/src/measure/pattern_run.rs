@@ -28,7 +28,7 @@ const DISK: DiskId = DiskId(0);
 /// Request that the scheduler has dispatched or queued.
 #[derive(Clone, Copy, Default)]
 struct SentRequest {
-    at: Time,
+    time: Time,
     offset: u64,
     is_write: bool,
 }
@@ -56,10 +56,10 @@ impl PatternRun {
     pub(super) fn new(pattern: Pattern, plan: &MeasurePlan, device: &mut MeasuredDevice) -> Self {
         let capacity = u32::try_from(device.io.capacity()).unwrap_or(u32::MAX);
         let depth_max = plan.spec.depth_max.min(capacity);
-        let all = depth_max.saturating_add(WAITING);
+        let total = depth_max.saturating_add(WAITING);
         // The capacity is that of a store with several users.
         let alone_latency = Duration::ZERO;
-        let spec = StoreSpec { depth_max, waiting_max: all, alone_latency, ..plan.spec.clone() };
+        let spec = StoreSpec { depth_max, waiting_max: total, alone_latency, ..plan.spec.clone() };
         let request_bytes = spec.normalization.bytes();
         let mut scheduler = StoreScheduler::new(spec);
         let mut store = Store::new(Capacity::Unknown);
@@ -78,8 +78,8 @@ impl PatternRun {
             request_bytes,
             scheduler,
             slot: store.slot(DISK).unwrap_or(DiskSlot(0)),
-            sent: vec![SentRequest::default(); all as usize],
-            free: (0..all).collect(),
+            sent: vec![SentRequest::default(); total as usize],
+            free: (0..total).collect(),
             started: None,
             counted_from: None,
             counted_until: None,
@@ -95,12 +95,12 @@ impl PatternRun {
         &mut self,
         now: Time,
         device: &mut MeasuredDevice,
-        ended: &mut Vec<FileCompletion>,
+        completions: &mut Vec<FileCompletion>,
     ) -> Result<Option<PatternFigure>, MeasureError> {
-        let began = *self.started.get_or_insert(now);
-        let warm = began + self.each / 3;
-        for done in ended.drain(..) {
-            self.handle_done(now, done)?;
+        let started = *self.started.get_or_insert(now);
+        let warm = started + self.each / 3;
+        for completion in completions.drain(..) {
+            self.handle_done(now, completion)?;
         }
         if self.counted_from.is_none() && now >= warm {
             self.counted_from = Some(now);
@@ -109,30 +109,30 @@ impl PatternRun {
         if self.counted_until.is_none() && now >= warm + self.each && !is_silent {
             self.counted_until = Some(now);
         }
-        if let (Some(from), Some(until)) = (self.counted_from, self.counted_until) {
+        if let (Some(counted_from), Some(until)) = (self.counted_from, self.counted_until) {
             if device.io.in_flight() > 0 {
                 return Ok(None);
             }
-            return self.figure(until.since(from)).map(Some);
+            return self.figure(until.since(counted_from)).map(Some);
         }
         self.submit_requests(now, device);
         Ok(None)
     }
 
     pub(super) fn text(&self, now: Time) -> String {
-        let all = self.each + self.each / 3;
-        let done = self.started.map_or(Duration::ZERO, |began| now.since(began)).min(all);
-        format!("{}: {} of {} s", self.pattern.word(), done.as_secs(), all.as_secs())
+        let total = self.each + self.each / 3;
+        let elapsed = self.started.map_or(Duration::ZERO, |started| now.since(started)).min(total);
+        format!("{}: {} of {} s", self.pattern.word(), elapsed.as_secs(), total.as_secs())
     }
 
-    fn handle_done(&mut self, now: Time, done: FileCompletion) -> Result<(), MeasureError> {
-        let tag = u32::try_from(done.token).unwrap_or(u32::MAX);
-        let Some(sent) = self.sent.get(tag as usize).copied() else { return Ok(()) };
-        let what = if sent.is_write { "writing" } else { "reading" };
-        let offset = sent.offset;
-        done.result.map_err(|error| MeasureError::Io { what, offset, error })?;
-        let latency = now.since(sent.at);
-        let operation = if sent.is_write { IoKind::Write } else { IoKind::Read };
+    fn handle_done(&mut self, now: Time, completion: FileCompletion) -> Result<(), MeasureError> {
+        let tag = u32::try_from(completion.token).unwrap_or(u32::MAX);
+        let Some(request) = self.sent.get(tag as usize).copied() else { return Ok(()) };
+        let action = if request.is_write { "writing" } else { "reading" };
+        let offset = request.offset;
+        completion.result.map_err(|error| MeasureError::Io { what: action, offset, error })?;
+        let latency = now.since(request.time);
+        let operation = if request.is_write { IoKind::Write } else { IoKind::Read };
         self.scheduler.handle_complete(now, self.slot, (operation, self.request_bytes), latency);
         self.free.push(tag);
         if self.counted_from.is_some() && self.counted_until.is_none() {
@@ -164,8 +164,8 @@ impl PatternRun {
 
     fn send(&mut self, now: Time, tag: u32, device: &mut MeasuredDevice) {
         let bytes = u64::from(self.request_bytes);
-        let dice = device.draw();
-        let offset = dice % (device.bytes / bytes).max(1) * bytes;
+        let random = device.draw();
+        let offset = random % (device.bytes / bytes).max(1) * bytes;
         let is_write = match self.pattern {
             Pattern::Read => false,
             Pattern::Write => true,
@@ -173,21 +173,21 @@ impl PatternRun {
         };
         let Some(range) = ByteRange::new(offset, bytes) else { return };
         let op = if is_write {
-            FileRequest::WriteBytes { offset, bytes: self.payload(dice) }
+            FileRequest::WriteBytes { offset, bytes: self.payload(random) }
         } else {
             FileRequest::ReadBytes(range)
         };
-        if let Some(sent) = self.sent.get_mut(tag as usize) {
-            *sent = SentRequest { at: now, offset, is_write };
+        if let Some(request) = self.sent.get_mut(tag as usize) {
+            *request = SentRequest { time: now, offset, is_write };
         }
         // The I/O has room: the scheduler's depth does not exceed its capacity.
         let _ = device.io.submit(device.slot, op, u64::from(tag));
     }
 
-    fn payload(&self, dice: u64) -> Vec<u8> {
+    fn payload(&self, random: u64) -> Vec<u8> {
         let len = self.request_bytes as usize;
-        let from = usize::try_from(dice % MIB).unwrap_or(0) & !7;
-        self.noise.get(from..from + len).map(<[u8]>::to_vec).unwrap_or_else(|| vec![0xa5; len])
+        let start = usize::try_from(random % MIB).unwrap_or(0) & !7;
+        self.noise.get(start..start + len).map(<[u8]>::to_vec).unwrap_or_else(|| vec![0xa5; len])
     }
 
     fn figure(&self, counted: Duration) -> Result<PatternFigure, MeasureError> {

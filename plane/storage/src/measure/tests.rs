@@ -18,17 +18,17 @@ fn begin(store: &MemoryStore, devices: &RateLimitedIo) -> Result<Measurement, Me
 
 /// Performs a step each millisecond until the measurement is done.
 fn run(measurement: &mut Measurement) -> Result<Vec<MeasureProgress>, MeasureError> {
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for ms in 0..200_000u32 {
         let progress = measurement.step(Time::from_ns(1 << 40) + STEP * ms)?;
-        if told.last() != Some(&progress) {
-            told.push(progress.clone());
+        if reported.last() != Some(&progress) {
+            reported.push(progress.clone());
         }
         if progress.is_done {
-            return Ok(told);
+            return Ok(reported);
         }
     }
-    panic!("not done: {:?}", told.last());
+    panic!("not done: {:?}", reported.last());
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn it_is_the_least_of_what_the_device_does_under_each_pattern() {
     // In each millisecond, 12 reads or 4 writes complete.
     let devices = RateLimitedIo::new(RateLimit { per_poll: 12, write_cost: 3, fails: None });
     let mut measurement = begin(&store, &devices).unwrap();
-    let told = run(&mut measurement).unwrap();
+    let reported = run(&mut measurement).unwrap();
     let measured = measurement.measured().clone();
     let [read, write, mixed] = &measured.figures[..] else { panic!("{measured:?}") };
     assert!((11_800..=12_000).contains(&read.iops), "{read:?}");
@@ -47,10 +47,10 @@ fn it_is_the_least_of_what_the_device_does_under_each_pattern() {
     assert_eq!(measured.file_bytes, FILE_BYTES_MAX);
     assert!(read.latencies.p50_ns >= 1_000_000 && read.depth >= 4, "{read:?}");
     // Each part was reported, in order.
-    assert_eq!(told.last().map(|last| (last.done, last.of)), Some((4, 4)));
-    assert!(told.is_sorted_by_key(|progress| progress.done));
+    assert_eq!(reported.last().map(|last| (last.done, last.of)), Some((4, 4)));
+    assert!(reported.is_sorted_by_key(|progress| progress.done));
     for part in ["fill the test file", "random reads", "random writes", "half reads"] {
-        assert!(told.iter().any(|progress| progress.text.starts_with(part)), "{part}");
+        assert!(reported.iter().any(|progress| progress.text.starts_with(part)), "{part}");
     }
     // The depth limit of the store was not exceeded.
     assert!(devices.done().2 <= 256, "{:?}", devices.done());
@@ -72,11 +72,11 @@ fn its_file_has_no_name_and_is_closed_whenever_it_is_dropped() {
     }
     // A process that dies between creating and removing the file leaves a file that a sweep
     // removes.
-    let made = store.ops().iter().position(|op| matches!(op, StoreOp::Create(..))).unwrap();
-    let left = store.crashed(made + 1, || unreachable!("nothing was written"));
-    assert_eq!(left.files().len(), 1);
-    assert_eq!(crate::images::sweep(&left, &[]).unwrap().len(), 1);
-    assert!(left.files().is_empty());
+    let create_index = store.ops().iter().position(|op| matches!(op, StoreOp::Create(..))).unwrap();
+    let crashed = store.crashed(create_index + 1, || unreachable!("nothing was written"));
+    assert_eq!(crashed.files().len(), 1);
+    assert_eq!(crate::images::sweep(&crashed, &[]).unwrap().len(), 1);
+    assert!(crashed.files().is_empty());
 }
 
 #[test]
@@ -126,8 +126,8 @@ fn run_with_silence(ms: u32) -> Result<PatternFigure, MeasureError> {
 #[test]
 fn a_device_that_answers_late_has_a_low_rate_and_one_that_does_not_answer_none() {
     // One request completes after 5 s of counting.
-    let late = run_with_silence(6_000).unwrap();
-    assert_eq!(late.iops, 1, "{late:?}");
+    let late_result = run_with_silence(6_000).unwrap();
+    assert_eq!(late_result.iops, 1, "{late_result:?}");
     // The requests in flight complete after the limit, and none was counted.
     let error = run_with_silence(40_000).unwrap_err();
     assert!(matches!(error, MeasureError::Nothing(33)), "{error}");

@@ -39,23 +39,26 @@ impl Claims {
             return None;
         };
         let regions_max = (RUN_BYTES / dirty.region_bytes()).max(1);
-        let mut behind = first;
-        while behind - first < regions_max && self.is_free(behind) && dirty.clear(behind) {
-            behind += 1;
+        let mut region_end = first;
+        while region_end - first < regions_max
+            && self.is_free(region_end)
+            && dirty.clear(region_end)
+        {
+            region_end += 1;
         }
         let offset = first.saturating_mul(dirty.region_bytes());
-        let end = behind.saturating_mul(dirty.region_bytes()).min(dirty.size());
+        let end = region_end.saturating_mul(dirty.region_bytes()).min(dirty.size());
         let range = ByteRange::new(offset, end.checked_sub(offset)?)?;
-        let claim = Claim { number: self.next, first, behind, range };
+        let claim = Claim { number: self.next, first, behind: region_end, range };
         self.next += 1;
-        self.cursor = behind;
+        self.cursor = region_end;
         self.taken.push(claim);
         Some(claim)
     }
 
     /// Releases a claim, whether or not its regions were copied.
     pub(crate) fn release(&mut self, claim: &Claim) {
-        self.taken.retain(|taken| taken.number != claim.number);
+        self.taken.retain(|taken_claim| taken_claim.number != claim.number);
     }
 
     /// Returns true if there are no claims.
@@ -65,27 +68,27 @@ impl Claims {
 
     /// Returns the number of bytes being copied.
     pub(crate) fn bytes(&self) -> u64 {
-        self.taken.iter().map(|taken| taken.range.len()).sum()
+        self.taken.iter().map(|claim| claim.range.len()).sum()
     }
 
     /// Returns true if all regions that were marked at the beginning were copied.
     pub(crate) fn has_copied_all(&self) -> bool {
-        self.first_pass.is_some_and(|until| self.taken.iter().all(|taken| taken.number >= until))
+        self.first_pass.is_some_and(|until| self.taken.iter().all(|claim| claim.number >= until))
     }
 
     /// Returns the first marked region at or after the cursor that no thread copies.
     fn first_free(&self, dirty: &DirtyMap) -> Option<u64> {
-        let mut at = self.cursor;
+        let mut region = self.cursor;
         loop {
-            at = dirty.next(at)?;
-            match self.taken.iter().find(|taken| (taken.first..taken.behind).contains(&at)) {
-                Some(taken) => at = taken.behind,
-                None => return Some(at),
+            region = dirty.next(region)?;
+            match self.taken.iter().find(|claim| (claim.first..claim.behind).contains(&region)) {
+                Some(claim) => region = claim.behind,
+                None => return Some(region),
             }
         }
     }
 
     fn is_free(&self, region: u64) -> bool {
-        !self.taken.iter().any(|taken| (taken.first..taken.behind).contains(&region))
+        !self.taken.iter().any(|claim| (claim.first..claim.behind).contains(&region))
     }
 }

@@ -45,13 +45,13 @@ impl FakeDisk {
     /// Writes `byte` to a range, as a client of the disk does.
     pub(crate) fn put(&self, range: ByteRange, byte: u8) {
         let mut content = self.content.lock().unwrap();
-        let (from, until) = (range.offset() as usize, range.end() as usize);
-        content.0[from..until].fill(byte);
-        let is_there = byte != 0;
+        let (start, until) = (range.offset() as usize, range.end() as usize);
+        content.0[start..until].fill(byte);
+        let has_data = byte != 0;
         for block in range.offset() / BLOCK..range.end().div_ceil(BLOCK) {
-            let whole = block * BLOCK >= range.offset() && (block + 1) * BLOCK <= range.end();
-            if is_there || whole {
-                content.1[block as usize] = is_there;
+            let is_complete = block * BLOCK >= range.offset() && (block + 1) * BLOCK <= range.end();
+            if has_data || is_complete {
+                content.1[block as usize] = has_data;
             }
         }
     }
@@ -62,13 +62,13 @@ impl FakeDisk {
     }
 
     fn pass(&self) -> Result<(), DiskClientError> {
-        let gone = || Err(DiskClientError::Disconnected("ended".to_owned()));
+        let disconnected = || Err(DiskClientError::Disconnected("ended".to_owned()));
         let mut hangs = self.hangs.lock().unwrap_or_else(PoisonError::into_inner);
         while hangs.0 && !hangs.1 {
             hangs = self.changed.wait(hangs).unwrap_or_else(PoisonError::into_inner);
         }
         if hangs.1 {
-            return gone();
+            return disconnected();
         }
         match self.fails.load(Ordering::Relaxed) {
             true => Err(DiskClientError::Refused("broken".to_owned())),
@@ -92,8 +92,8 @@ impl DiskClient for FakeClient {
     fn read(&self, range: ByteRange, bytes: &mut Vec<u8>) -> Result<(), DiskClientError> {
         self.0.pass()?;
         self.0.reads.fetch_add(1, Ordering::Relaxed);
-        let (from, until) = (range.offset() as usize, range.end() as usize);
-        *bytes = self.0.content.lock().unwrap().0[from..until].to_vec();
+        let (start, until) = (range.offset() as usize, range.end() as usize);
+        *bytes = self.0.content.lock().unwrap().0[start..until].to_vec();
         if let Some(hook) = &mut *self.0.on_read.lock().unwrap() {
             hook(range);
         }
@@ -109,16 +109,16 @@ impl DiskClient for FakeClient {
         if let Some(mut hook) = hook {
             hook(range);
         }
-        let from = offset as usize;
-        self.0.content.lock().unwrap().0[from..from + bytes.len()].copy_from_slice(bytes);
+        let start = offset as usize;
+        self.0.content.lock().unwrap().0[start..start + bytes.len()].copy_from_slice(bytes);
         Ok(())
     }
 
     fn write_zeroes(&self, range: ByteRange) -> Result<(), DiskClientError> {
         self.0.pass()?;
         self.0.zeroes.fetch_add(1, Ordering::Relaxed);
-        let (from, until) = (range.offset() as usize, range.end() as usize);
-        self.0.content.lock().unwrap().0[from..until].fill(0);
+        let (start, until) = (range.offset() as usize, range.end() as usize);
+        self.0.content.lock().unwrap().0[start..until].fill(0);
         Ok(())
     }
 
@@ -127,8 +127,8 @@ impl DiskClient for FakeClient {
         let content = self.0.content.lock().unwrap();
         let mut extents: Vec<AllocationExtent> = Vec::new();
         for (block, piece) in range.blocks(BLOCK) {
-            let is_there = content.1[block as usize];
-            let allocation = if is_there { Allocation::Data } else { Allocation::Hole };
+            let has_data = content.1[block as usize];
+            let allocation = if has_data { Allocation::Data } else { Allocation::Hole };
             let count = extents.len();
             match extents.last_mut() {
                 Some(last) if last.allocation == allocation => last.len += piece.len(),

@@ -46,7 +46,14 @@ impl Bench {
     fn assert_same(&self) {
         let (disk, copy) = (self.disk.bytes(), self.copy.bytes());
         let differs = first_difference(&disk, &copy);
-        assert_eq!(differs.map(|at| (at as u64 / REGION, disk[at], copy[at])), None);
+        assert_eq!(
+            differs.map(|region_offset| (
+                region_offset as u64 / REGION,
+                disk[region_offset],
+                copy[region_offset]
+            )),
+            None
+        );
     }
 }
 
@@ -88,8 +95,9 @@ fn what_is_not_allocated_is_not_moved_and_what_became_zeros_is_not_sent() {
     let bench = Bench::new();
     let mirror = bench.start();
     finish(&mirror).unwrap();
-    let moved = |of: &FakeDisk| {
-        [&of.reads, &of.writes, &of.zeroes].map(|count| count.load(Ordering::Relaxed))
+    let moved = |fake_disk: &FakeDisk| {
+        [&fake_disk.reads, &fake_disk.writes, &fake_disk.zeroes]
+            .map(|count| count.load(Ordering::Relaxed))
     };
     assert_eq!((moved(&bench.disk), moved(&bench.copy)), ([0; 3], [0; 3]));
     bench.write(2 * REGION, REGION, 5);
@@ -184,8 +192,8 @@ fn an_end_that_does_not_answer_holds_nobody_up() {
             bench.copy.hang();
         }
         let until = Instant::now() + Duration::from_millis(50);
-        let left = if at_finish { 0 } else { REGION };
-        assert_eq!(mirror.finish(until, || Ok(0)), Err(MirrorError::NotInTime(left)));
+        let remaining = if at_finish { 0 } else { REGION };
+        assert_eq!(mirror.finish(until, || Ok(0)), Err(MirrorError::NotInTime(remaining)));
         let before = Instant::now();
         drop(mirror);
         assert!(before.elapsed() < PATIENCE, "it waits for an end that never answers");
@@ -198,11 +206,11 @@ fn requests_under_way_are_waited_for_and_what_they_changed_is_copied() {
     let mirror = bench.start();
     let until = Instant::now() + Duration::from_millis(20);
     assert_eq!(mirror.finish(until, || Ok(3)), Err(MirrorError::InUse(3)));
-    let mut left = 3;
+    let mut remaining = 3;
     let under_way = || {
-        left -= usize::from(left > 0);
-        bench.write(u64::try_from(left).unwrap() * REGION, 512, 7);
-        Ok(left)
+        remaining -= usize::from(remaining > 0);
+        bench.write(u64::try_from(remaining).unwrap() * REGION, 512, 7);
+        Ok(remaining)
     };
     // A write follows each query of the requests in flight, so the copy cannot be finished.
     let until = Instant::now() + Duration::from_millis(200);
@@ -210,26 +218,26 @@ fn requests_under_way_are_waited_for_and_what_they_changed_is_copied() {
     // The time limit may also pass before the last of the three requests has completed.
     let is_late = matches!(result, Err(MirrorError::NotInTime(_) | MirrorError::InUse(_)));
     assert!(is_late, "{result:?}");
-    let mut left = 3;
+    let mut remaining = 3;
     let under_way = || {
-        if left > 0 {
-            left -= 1;
-            bench.write(u64::try_from(left).unwrap() * REGION, 512, 8);
+        if remaining > 0 {
+            remaining -= 1;
+            bench.write(u64::try_from(remaining).unwrap() * REGION, 512, 8);
         }
-        Ok(left)
+        Ok(remaining)
     };
     mirror.finish(Instant::now() + PATIENCE, under_way).unwrap();
     bench.assert_same();
-    let ended = || Err(MirrorError::Ended("it is gone".to_owned()));
-    assert_eq!(mirror.finish(Instant::now() + PATIENCE, ended), ended().map(drop));
+    let end_error = || Err(MirrorError::Ended("it is gone".to_owned()));
+    assert_eq!(mirror.finish(Instant::now() + PATIENCE, end_error), end_error().map(drop));
 }
 
 #[test]
 fn a_copy_of_another_size_is_refused() {
     let disk = Box::new(FakeClient(FakeDisk::new(SIZE)));
     let copy = Box::new(FakeClient(FakeDisk::new(SIZE + 512)));
-    let refused = Mirror::start(disk, copy, Arc::new(DirtyMap::new(SIZE))).err().unwrap();
-    assert_eq!(refused, MirrorError::Sizes { disk: SIZE, copy: SIZE + 512 });
+    let error = Mirror::start(disk, copy, Arc::new(DirtyMap::new(SIZE))).err().unwrap();
+    assert_eq!(error, MirrorError::Sizes { disk: SIZE, copy: SIZE + 512 });
 }
 
 proptest! {

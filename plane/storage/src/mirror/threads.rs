@@ -85,17 +85,17 @@ impl Mirror {
             not_before: now,
             pass_began: now,
         };
-        let inside = Arc::new(Inside {
+        let shared = Arc::new(Inside {
             pair: Pair { disk, copy },
             dirty,
             state: Mutex::new(state),
             changed: Condvar::new(),
         });
-        let mut mirror = Self { inside: Arc::clone(&inside), threads: Vec::new() };
+        let mut mirror = Self { inside: Arc::clone(&shared), threads: Vec::new() };
         for number in 0..THREADS {
-            let inside = Arc::clone(&inside);
+            let shared = Arc::clone(&shared);
             let thread = std::thread::Builder::new().name("suimon-mirror".to_owned());
-            let thread = thread.spawn(move || inside.work(number == 0));
+            let thread = thread.spawn(move || shared.run_thread(number == 0));
             let thread = thread.map_err(|error| MirrorError::NoThread(error.to_string()))?;
             mirror.threads.push(thread);
         }
@@ -106,10 +106,10 @@ impl Mirror {
     #[must_use]
     pub fn progress(&self) -> MirrorProgress {
         let (state, dirty) = (self.inside.lock(), &self.inside.dirty);
-        let left = dirty.dirty_bytes().saturating_add(state.claims.bytes());
+        let remaining_bytes = dirty.dirty_bytes().saturating_add(state.claims.bytes());
         MirrorProgress {
             copied_bytes: state.copied_bytes,
-            left_bytes: if state.stage == Stage::Looking { dirty.size() } else { left },
+            left_bytes: if state.stage == Stage::Looking { dirty.size() } else { remaining_bytes },
             has_copied_all: state.stage != Stage::Looking && state.claims.has_copied_all(),
             failure: state.failure.clone(),
         }
@@ -129,13 +129,13 @@ impl Mirror {
     ) -> Result<(), MirrorError> {
         loop {
             self.wait_until_still(until, &mut under_way)?;
-            let is_all = self.copy_rest(until);
+            let copy_result = self.copy_rest(until);
             let mut state = self.inside.lock();
             if state.stage != Stage::Looking {
                 state.stage = Stage::Copying;
             }
             drop(state);
-            is_all?;
+            copy_result?;
             // Changes by requests that complete meanwhile are copied too, until the time limit.
             if under_way()? == 0 && self.inside.dirty.marks() == 0 {
                 return Ok(());
@@ -179,13 +179,13 @@ impl Mirror {
                 _ => {}
             }
             changed.notify_all();
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                let left = dirty.dirty_bytes().saturating_add(state.claims.bytes());
-                return Err(MirrorError::NotInTime(left));
+            let remaining_time = until.saturating_duration_since(Instant::now());
+            if remaining_time.is_zero() {
+                let remaining_bytes = dirty.dirty_bytes().saturating_add(state.claims.bytes());
+                return Err(MirrorError::NotInTime(remaining_bytes));
             }
-            let waited = changed.wait_timeout(state, left.min(PASS_MIN));
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let wait_result = changed.wait_timeout(state, remaining_time.min(PASS_MIN));
+            state = wait_result.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 }
@@ -214,17 +214,17 @@ impl Inside {
     }
 
     /// Runs a copying thread until the copy ends.
-    fn work(&self, looks_first: bool) {
+    fn run_thread(&self, looks_first: bool) {
         if looks_first {
-            let goes_on = || self.lock().stage == Stage::Looking;
-            let looked = self.pair.compare(&self.dirty, goes_on);
+            let is_comparing = || self.lock().stage == Stage::Looking;
+            let comparison = self.pair.compare(&self.dirty, is_comparing);
             let mut state = self.lock();
             if state.stage == Stage::Looking {
                 state.stage = Stage::Copying;
             }
             drop(state);
             self.changed.notify_all();
-            self.note(looked);
+            self.note(comparison);
         }
         let mut bytes = Vec::new();
         loop {
@@ -281,14 +281,14 @@ impl Inside {
             }
             let pause = state.not_before.saturating_duration_since(now);
             let pause = if pause.is_zero() { PASS_MIN } else { pause };
-            let waited = self.changed.wait_timeout(state, pause);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let wait_result = self.changed.wait_timeout(state, pause);
+            state = wait_result.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
     /// Records a failed action. The first failure ends the copy.
-    fn note(&self, done: Result<(), MirrorError>) {
-        let Err(error) = done else { return };
+    fn note(&self, result: Result<(), MirrorError>) {
+        let Err(error) = result else { return };
         let mut state = self.lock();
         if state.stage != Stage::Ended {
             tracing::warn!(%error, "the copy of a disk ended");

@@ -30,8 +30,8 @@ impl StorageWorker {
             Command::SetIo(io, reply) => {
                 let _ = reply.send(self.equip(io, watches));
             }
-            Command::AddDisk { disk, taken, reply } => {
-                let _ = reply.send(self.add_disk(disk, taken, watches));
+            Command::AddDisk { disk, taken: detached, reply } => {
+                let _ = reply.send(self.add_disk(disk, detached, watches));
             }
             Command::AddQueue(disk, key, queue) => {
                 if let Some(number) = self.number(disk) {
@@ -50,7 +50,7 @@ impl StorageWorker {
                 let _ = reply
                     .send(under_way.map_or(0, |(number, work)| work.requests_in_flight(number)));
             }
-            Command::Detach(disk, which, reply) => self.detach(disk, which, &reply),
+            Command::Detach(disk, selection, reply) => self.detach(disk, selection, &reply),
             Command::DetachDisk(disk, reply) => self.take(disk, reply),
             Command::Suspend(disk, suspension, reply) => self.suspend(disk, suspension, reply),
             Command::Resume(disk, spec, reply) => {
@@ -112,8 +112,8 @@ impl StorageWorker {
             let _ = reply.send(Err(PlaneError::NoSuchDisk));
             return;
         };
-        if let Some(served) = self.disks.get_mut(&number) {
-            served.taker = Some(PendingTake { reply, queues: Vec::new() });
+        if let Some(worker_disk) = self.disks.get_mut(&number) {
+            worker_disk.taker = Some(PendingTake { reply, queues: Vec::new() });
         }
         if let Some(work) = &mut self.work {
             work.close_disk(number);
@@ -128,12 +128,12 @@ impl StorageWorker {
         reply: Sender<Result<DiskSpec, PlaneError>>,
     ) {
         let number = self.number(disk);
-        let served = number.and_then(|number| Some((number, self.disks.get_mut(&number)?)));
-        let Some(((number, served), work)) = served.zip(self.work.as_mut()) else {
+        let worker_disk = number.and_then(|number| Some((number, self.disks.get_mut(&number)?)));
+        let Some(((number, worker_disk), work)) = worker_disk.zip(self.work.as_mut()) else {
             let _ = reply.send(Err(PlaneError::NoSuchDisk));
             return;
         };
-        served.suspender = Some(reply);
+        worker_disk.suspender = Some(reply);
         match suspension {
             Suspension::Durable => work.suspend_disk(number),
             Suspension::Reopening => work.suspend_disk_to_reopen(number),
@@ -168,32 +168,32 @@ impl StorageWorker {
     pub(crate) fn add_disk(
         &mut self,
         disk: DiskId,
-        taken: DetachedDisk,
+        detached: DetachedDisk,
         watches: &mut TaskDescriptors<'_>,
     ) -> Result<(), NotAttached> {
         let Some(work) = &mut self.work else {
             let error = io::ErrorKind::NotConnected.into();
-            return Err(NotAttached { error, taken: Some(Box::new(taken)) });
+            return Err(NotAttached { error, taken: Some(Box::new(detached)) });
         };
-        let DetachedDisk { spec, full, index: place, mirror, queues } = taken;
-        let number = match work.add_disk(spec, place) {
+        let DetachedDisk { spec, full, index: location, mirror, queues } = detached;
+        let number = match work.add_disk(spec, location) {
             Ok(number) => number,
             Err(NotAdded { error, spec }) => {
-                let taken =
-                    Some(Box::new(DetachedDisk { spec, full, index: place, mirror, queues }));
-                return Err(NotAttached { error, taken });
+                let detached =
+                    Some(Box::new(DetachedDisk { spec, full, index: location, mirror, queues }));
+                return Err(NotAttached { error, taken: detached });
             }
         };
-        let served = WorkerDisk {
+        let worker_disk = WorkerDisk {
             id: disk,
-            index: place,
+            index: location,
             full,
             mirror: Mirrored::default(),
             queues: BTreeMap::new(),
             taker: None,
             suspender: None,
         };
-        self.disks.insert(number, served);
+        self.disks.insert(number, worker_disk);
         work.set_full_policy(number, full);
         self.set_mirror(number, mirror);
         for DetachedQueueState { key, queue, found_full } in queues {
@@ -210,21 +210,21 @@ impl StorageWorker {
 
     pub(crate) fn set_full_policy(&mut self, disk: DiskId, policy: FullPolicy) {
         let Some(number) = self.number(disk) else { return };
-        if let Some((served, work)) = self.disks.get_mut(&number).zip(self.work.as_mut()) {
-            served.full = policy;
+        if let Some((worker_disk, work)) = self.disks.get_mut(&number).zip(self.work.as_mut()) {
+            worker_disk.full = policy;
             work.set_full_policy(number, policy);
         }
     }
 
     /// Records whether a disk is copied, and in which slot of Storage QoS.
     pub(crate) fn set_mirror(&mut self, number: usize, mirror: Mirrored) {
-        let served = self.disks.get_mut(&number);
-        if let Some((served, work)) = served.zip(self.work.as_mut()) {
-            let place = served.index.zip(mirror.slot);
-            let place =
-                place.map(|(DiskLocation { store, .. }, slot)| DiskLocation { store, slot });
-            work.set_mirror(number, place, mirror.dirty.clone());
-            served.mirror = mirror;
+        let worker_disk = self.disks.get_mut(&number);
+        if let Some((worker_disk, work)) = worker_disk.zip(self.work.as_mut()) {
+            let location = worker_disk.index.zip(mirror.slot);
+            let location =
+                location.map(|(DiskLocation { store, .. }, slot)| DiskLocation { store, slot });
+            work.set_mirror(number, location, mirror.dirty.clone());
+            worker_disk.mirror = mirror;
         }
     }
 
@@ -238,26 +238,26 @@ impl StorageWorker {
         watches: &mut TaskDescriptors<'_>,
     ) -> Option<usize> {
         let work = self.work.as_mut()?;
-        let served = self.disks.get_mut(&disk)?;
+        let worker_disk = self.disks.get_mut(&disk)?;
         let number = work.insert_queue(disk, queue, kind_of(key))?;
-        work.name_queue(number, served.id);
-        served.queues.insert(key, number);
+        work.name_queue(number, worker_disk.id);
+        worker_disk.queues.insert(key, number);
         self.queues.insert(number, WorkerQueue { disk, key, waiters: VecDeque::new() });
         self.watch(number, watches);
         Some(number)
     }
 
-    pub(crate) fn detach(&mut self, disk: DiskId, which: Which, reply: &Sender<()>) {
-        let served = self.number(disk).and_then(|number| self.disks.get(&number));
-        let Some((served, work)) = served.zip(self.work.as_mut()) else { return };
-        let of_it = served.queues.iter().filter(|(key, _)| which.has(**key));
-        for number in of_it.map(|(_, number)| *number).collect::<Vec<_>>() {
+    pub(crate) fn detach(&mut self, disk: DiskId, selection: Which, reply: &Sender<()>) {
+        let worker_disk = self.number(disk).and_then(|number| self.disks.get(&number));
+        let Some((worker_disk, work)) = worker_disk.zip(self.work.as_mut()) else { return };
+        let selected_queues = worker_disk.queues.iter().filter(|(key, _)| selection.has(**key));
+        for number in selected_queues.map(|(_, number)| *number).collect::<Vec<_>>() {
             // The command is complete when the last clone of `reply` is dropped.
-            if let Some(held) = self.queues.get_mut(&number) {
-                if held.waiters.len() >= WAITERS_MAX {
-                    held.waiters.pop_front();
+            if let Some(worker_queue) = self.queues.get_mut(&number) {
+                if worker_queue.waiters.len() >= WAITERS_MAX {
+                    worker_queue.waiters.pop_front();
                 }
-                held.waiters.push_back(reply.clone());
+                worker_queue.waiters.push_back(reply.clone());
             }
             work.close_queue(number);
         }
@@ -265,10 +265,10 @@ impl StorageWorker {
 
     pub(crate) fn view(&self, slots: &BTreeMap<StoreId, Arc<Vec<DiskSlot>>>) -> WorkerSnapshot {
         let Some(work) = &self.work else { return WorkerSnapshot::default() };
-        let views = self.disks.iter().map(|(number, served)| DiskView {
-            disk: served.id,
+        let views = self.disks.iter().map(|(number, worker_disk)| DiskView {
+            disk: worker_disk.id,
             worker: self.worker,
-            clients: served.queues.keys().filter(|key| Which::Clients.has(**key)).count(),
+            clients: worker_disk.queues.keys().filter(|key| Which::Clients.has(**key)).count(),
             tally: work.tally(*number).unwrap_or_else(DiskCounterCells::default),
             stalled: work.stalled(*number),
             uncommitted_bytes: work.uncommitted_bytes(*number),
@@ -281,8 +281,8 @@ impl StorageWorker {
             let slots = slots.get(store).filter(|_| work.reports_disks(*store));
             let slots = slots.map_or(&[][..], |slots| slots.as_slice());
             let (status, flows) = work.store_view(self.now, *store, slots)?;
-            let (store, worker, at) = (*store, self.worker, self.now);
-            Some(StoreView { store, worker, status, at, flows, is_current: true })
+            let (store, worker, now) = (*store, self.worker, self.now);
+            Some(StoreView { store, worker, status, at: now, flows, is_current: true })
         });
         WorkerSnapshot { disks: views.collect(), stores: stores.collect() }
     }

@@ -19,10 +19,10 @@ impl WorkerStore {
 
     /// Samples the delivered operations if due, and returns events of the scheduler.
     pub(crate) fn observe(&mut self, now: Time) -> Vec<StoreEvent> {
-        if now < self.observation.at + SAMPLE || !self.is_busy() {
+        if now < self.observation.time + SAMPLE || !self.is_busy() {
             return Vec::new();
         }
-        self.observation = Observation { at: now, is_used: false };
+        self.observation = Observation { time: now, is_used: false };
         match &mut self.mode {
             Mode::Sole(scheduler) => scheduler.observe(now),
             Mode::Shared(_) | Mode::Between => Vec::new(),
@@ -35,22 +35,27 @@ impl WorkerStore {
         now: Time,
         slots: &[DiskSlot],
     ) -> (WorkerStoreStatus, Vec<DiskFlow>) {
-        let (role, (of, flows)) = match &self.mode {
-            Mode::Sole(of) => {
-                let flows = slots.iter().filter_map(|slot| of.view(now, *slot)).collect();
-                let of = (of.in_flight(), of.depth(), of.latency_ns(), of.estimate());
-                (StoreRole::Sole, (of, flows))
+        let (role, (figures, flows)) = match &self.mode {
+            Mode::Sole(scheduler) => {
+                let flows = slots.iter().filter_map(|slot| scheduler.view(now, *slot)).collect();
+                let figures = (
+                    scheduler.in_flight(),
+                    scheduler.depth(),
+                    scheduler.latency_ns(),
+                    scheduler.estimate(),
+                );
+                (StoreRole::Sole, (figures, flows))
             }
             Mode::Shared(sharing) => {
-                let read = sharing
-                    .budget
-                    .with_budget(|of| (of.in_device(), of.depth(), of.latency_ns(), of.estimate()));
+                let read = sharing.budget.with_budget(|budget| {
+                    (budget.in_device(), budget.depth(), budget.latency_ns(), budget.estimate())
+                });
                 let flows = sharing.budget.flows_for_worker(now, slots).unwrap_or_default();
                 (StoreRole::Shared, (read.unwrap_or_default(), flows))
             }
             Mode::Between => (StoreRole::Shared, Default::default()),
         };
-        let (in_flight, depth, latency_ns, estimate) = of;
+        let (in_flight, depth, latency_ns, estimate) = figures;
         let (waiting, in_flight_of_worker) = (self.waiting, self.in_flight);
         let status = WorkerStoreStatus {
             role,

@@ -44,11 +44,12 @@ struct Options {
 }
 
 impl Options {
-    fn parse(mut words: impl Iterator<Item = String>) -> Result<Self> {
+    fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self> {
         let mut options = Self::default();
-        while let Some(word) = words.next() {
-            let mut value = || words.next().with_context(|| format!("{word} needs a value"));
-            match word.as_str() {
+        while let Some(argument) = arguments.next() {
+            let mut value =
+                || arguments.next().with_context(|| format!("{argument} needs a value"));
+            match argument.as_str() {
                 "--nbd" => options.nbd = Some(value()?.into()),
                 "--vhost-user" => options.vhost_user = Some(value()?.into()),
                 "--queues" => options.queues = Some(value()?.parse()?),
@@ -61,7 +62,7 @@ impl Options {
                 "--null" => options.is_null = true,
                 "--fault" => options.fault = Some(value()?.parse()?),
                 other if other.starts_with("--") => bail!("{other} is no option"),
-                _ => options.file = Some(word.into()),
+                _ => options.file = Some(argument.into()),
             }
         }
         Ok(options)
@@ -109,7 +110,7 @@ fn serve() -> Result<()> {
         None => None,
     };
     println!("serving {}", Path::new(file).display());
-    obey(device.as_ref(), &durable_writes)?;
+    execute_commands(device.as_ref(), &durable_writes)?;
     drop((nbd, device));
     exports.worker().close_disk(disk)
 }
@@ -130,7 +131,7 @@ fn files(options: &Options) -> Result<(Box<dyn FileIo>, Arc<AtomicU64>)> {
 }
 
 /// Executes the commands on standard input until it ends.
-fn obey(device: Option<&VhostUserDisk>, durable_writes: &AtomicU64) -> Result<()> {
+fn execute_commands(device: Option<&VhostUserDisk>, durable_writes: &AtomicU64) -> Result<()> {
     for line in std::io::stdin().lines() {
         let line = line?;
         match (line.split_once(' '), device) {

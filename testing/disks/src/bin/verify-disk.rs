@@ -88,14 +88,14 @@ impl Part {
 
     /// Returns the part of the buffer that is aligned for direct I/O.
     fn aligned(&mut self) -> &mut [u8] {
-        let at = self.buffer.as_ptr().align_offset(BLOCK);
-        &mut self.buffer[at..at + BLOCK]
+        let align_offset = self.buffer.as_ptr().align_offset(BLOCK);
+        &mut self.buffer[align_offset..align_offset + BLOCK]
     }
 
     fn write(&mut self, nth: usize) -> Result<()> {
         let (block, version) = (self.block(nth), self.versions[nth] + 1);
-        for (at, to) in self.aligned().chunks_exact_mut(8).enumerate() {
-            to.copy_from_slice(&word(block, version, at).to_le_bytes());
+        for (index, target) in self.aligned().chunks_exact_mut(8).enumerate() {
+            target.copy_from_slice(&word(block, version, index).to_le_bytes());
         }
         let file = self.file.try_clone()?;
         let start = Instant::now();
@@ -115,13 +115,13 @@ impl Part {
             .with_context(|| format!("read of block {block}"))?;
         self.done.longest = self.done.longest.max(start.elapsed());
         self.done.reads += 1;
-        for (at, from) in self.aligned().chunks_exact(8).enumerate() {
-            let found = u64::from_le_bytes(from.try_into()?);
-            if found != word(block, version, at) {
-                let is_older = (1..version).rev().find(|old| found == word(block, *old, at));
+        for (index, source) in self.aligned().chunks_exact(8).enumerate() {
+            let value = u64::from_le_bytes(source.try_into()?);
+            if value != word(block, version, index) {
+                let is_older = (1..version).rev().find(|old| value == word(block, *old, index));
                 match is_older {
                     Some(old) => bail!("block {block}: version {old} in place of {version}"),
-                    None => bail!("block {block}: {found:#x} at word {at} of version {version}"),
+                    None => bail!("block {block}: {value:#x} at word {index} of version {version}"),
                 }
             }
         }
@@ -137,20 +137,21 @@ impl Part {
     }
 }
 
-fn word(block: u64, version: u64, at: usize) -> u64 {
-    let all = block << 40 ^ version << 9 ^ (at % WORDS) as u64;
-    all.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+fn word(block: u64, version: u64, index: usize) -> u64 {
+    let mixed = block << 40 ^ version << 9 ^ (index % WORDS) as u64;
+    mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
 }
 
 fn run() -> Result<String> {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let number = |at: usize, otherwise: u64| match words.get(at) {
-        Some(word) => word.parse().with_context(|| word.clone()),
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let number = |index: usize, otherwise: u64| match arguments.get(index) {
+        Some(argument) => argument.parse().with_context(|| argument.clone()),
         None => Ok(otherwise),
     };
-    let path = words.first().context("usage: verify-disk FILE SECONDS [BLOCKS [DEPTH [STOP]]]")?;
-    let at = Instant::now() + Duration::from_secs(number(1, 5)?);
-    let end = Arc::new(End { at, stop: words.get(4).map(PathBuf::from) });
+    let path =
+        arguments.first().context("usage: verify-disk FILE SECONDS [BLOCKS [DEPTH [STOP]]]")?;
+    let end = Instant::now() + Duration::from_secs(number(1, 5)?);
+    let end = Arc::new(End { at: end, stop: arguments.get(4).map(PathBuf::from) });
     let (blocks, depth) = (number(2, BLOCKS)?, number(3, DEPTH)?.max(1));
     ensure!(blocks >= depth, "fewer blocks than threads");
     let mut threads = Vec::new();
@@ -173,22 +174,22 @@ fn run() -> Result<String> {
         let end = Arc::clone(&end);
         threads.push(std::thread::spawn(move || part.run(&end)));
     }
-    let mut all = Done::default();
+    let mut totals = Done::default();
     for thread in threads {
-        let Ok(done) = thread.join() else { bail!("a thread panicked") };
-        let done = done?;
-        all.reads += done.reads;
-        all.writes += done.writes;
-        all.longest = all.longest.max(done.longest);
+        let Ok(result) = thread.join() else { bail!("a thread panicked") };
+        let result = result?;
+        totals.reads += result.reads;
+        totals.writes += result.writes;
+        totals.longest = totals.longest.max(result.longest);
     }
-    let Done { reads, writes, longest } = all;
+    let Done { reads, writes, longest } = totals;
     Ok(format!("reads={reads} writes={writes} longest_ms={}", longest.as_millis()))
 }
 
 fn main() -> ExitCode {
     match run() {
-        Ok(done) => {
-            println!("{done}");
+        Ok(result) => {
+            println!("{result}");
             ExitCode::SUCCESS
         }
         Err(error) => {

@@ -16,8 +16,8 @@ use suimon_storage::images::{DiskFormat, DiskKind};
 const DISK_BYTES: u64 = 8 << 20;
 const LIMIT: Duration = Duration::from_secs(120);
 
-fn client(asks: Asks, bytes: u32) -> ClientSpec {
-    ClientSpec { asks, depth: 8, bytes, disk_bytes: DISK_BYTES }
+fn client(pattern: Asks, bytes: u32) -> ClientSpec {
+    ClientSpec { asks: pattern, depth: 8, bytes, disk_bytes: DISK_BYTES }
 }
 
 /// Serves a disk until `requests` requests are complete, and asserts that none failed.
@@ -42,7 +42,7 @@ fn folder() -> (tempfile::TempDir, StoreFolder) {
 
 fn is_all(path: &Path, byte: u8) -> bool {
     let bytes = std::fs::read(path).unwrap();
-    bytes.len() as u64 == DISK_BYTES && bytes.iter().all(|of| *of == byte)
+    bytes.len() as u64 == DISK_BYTES && bytes.iter().all(|content_byte| *content_byte == byte)
 }
 
 #[test]

@@ -35,13 +35,13 @@ fn plan(format: DiskFormat, kind: DiskKind, file: &str) -> DiskPlan {
     }
 }
 
-fn done(job: Result<impl DiskJob, DiskError>) {
+fn run_job(job: Result<impl DiskJob, DiskError>) {
     let mut job = job.unwrap();
     while !job.step().unwrap().is_done {}
 }
 
 /// Returns QEMU's name of a format.
-fn word(format: DiskFormat) -> &'static str {
+fn qemu_format(format: DiskFormat) -> &'static str {
     match format {
         DiskFormat::Vhd => "vpc",
         other => other.word(),
@@ -51,7 +51,7 @@ fn word(format: DiskFormat) -> &'static str {
 fn kinds() -> Vec<DiskPlan> {
     use DiskFormat::{Raw, Vhd, Vhdx};
     use DiskKind::{Dynamic, Fixed};
-    let all = [
+    let kinds = [
         (Raw, Fixed),
         (Raw, Dynamic),
         (Vhd, Fixed),
@@ -59,7 +59,8 @@ fn kinds() -> Vec<DiskPlan> {
         (Vhdx, Fixed),
         (Vhdx, Dynamic),
     ];
-    all.map(|(format, kind)| plan(format, kind, &format!("{}.{}", kind.word(), format.word())))
+    kinds
+        .map(|(format, kind)| plan(format, kind, &format!("{}.{}", kind.word(), format.word())))
         .into()
 }
 
@@ -118,12 +119,13 @@ impl Store {
     fn everybody_agrees(&self, plan: &DiskPlan) {
         let file = plan.file.as_ref().unwrap().as_str();
         let (image, raw) = (self.bench.path(file), self.bench.path("raw"));
-        let said = run("qemu-img", &["info", "--output=json", "-f", word(plan.format)], &[&image]);
-        assert!(said.contains(&format!("\"virtual-size\": {},", self.bench.size)), "{said}");
-        run("qemu-img", &["compare", "-f", word(plan.format), "-F", "raw"], &[&image, &raw]);
+        let output =
+            run("qemu-img", &["info", "--output=json", "-f", qemu_format(plan.format)], &[&image]);
+        assert!(output.contains(&format!("\"virtual-size\": {},", self.bench.size)), "{output}");
+        run("qemu-img", &["compare", "-f", qemu_format(plan.format), "-F", "raw"], &[&image, &raw]);
         if plan.format == DiskFormat::Vhdx {
-            let said = run("qemu-img", &["check", "-f", "vhdx"], &[&image]);
-            assert!(said.contains("No errors"), "{said}");
+            let output = run("qemu-img", &["check", "-f", "vhdx"], &[&image]);
+            assert!(output.contains("No errors"), "{output}");
         }
         self.is_sound(plan);
     }
@@ -141,9 +143,10 @@ impl Store {
     /// Returns the number of data bytes that QEMU finds in an image.
     fn mapped(&self, plan: &DiskPlan) -> u64 {
         let path = self.bench.path(plan.file.as_ref().unwrap().as_str());
-        let said = run("qemu-img", &["map", "--output=json", "-f", word(plan.format)], &[&path]);
-        let all: Vec<serde_json::Value> = serde_json::from_str(&said).unwrap();
-        let data = all.iter().filter(|part| part["data"] == true && part["zero"] == false);
+        let output =
+            run("qemu-img", &["map", "--output=json", "-f", qemu_format(plan.format)], &[&path]);
+        let extents: Vec<serde_json::Value> = serde_json::from_str(&output).unwrap();
+        let data = extents.iter().filter(|part| part["data"] == true && part["zero"] == false);
         data.map(|part| part["length"].as_u64().unwrap()).sum()
     }
 }
@@ -153,45 +156,51 @@ fn what_is_converted_here_others_read_and_the_other_way_round() {
     let store = Store::new(20 * MB);
     let raw = plan(DiskFormat::Raw, DiskKind::Dynamic, "raw");
     store.fill(&raw, 1);
-    for to in kinds() {
-        done(seeded(|seeds| CopyJob::convert(&store.files, &raw, &to, None, seeds)));
-        store.everybody_agrees(&to);
-        let file = to.file.as_ref().unwrap().as_str();
-        if to.format != DiskFormat::Raw {
+    for target_plan in kinds() {
+        run_job(seeded(|seeds| CopyJob::convert(&store.files, &raw, &target_plan, None, seeds)));
+        store.everybody_agrees(&target_plan);
+        let file = target_plan.file.as_ref().unwrap().as_str();
+        if target_plan.format != DiskFormat::Raw {
             store.bench.libvhdi_agrees(&[file]);
         }
         // A fixed disk has all its space allocated, even for holes; a dynamic disk has not.
         let allocated = store.allocated(file);
-        assert_eq!(allocated >= 20 * MB, to.new_kind() == DiskKind::Fixed, "{file}: {allocated}");
-        let back = plan(DiskFormat::Raw, DiskKind::Dynamic, &format!("{file}.back"));
+        assert_eq!(
+            allocated >= 20 * MB,
+            target_plan.new_kind() == DiskKind::Fixed,
+            "{file}: {allocated}"
+        );
+        let copied_back = plan(DiskFormat::Raw, DiskKind::Dynamic, &format!("{file}.back"));
         let by_qemu = format!("{file}.qemu");
-        let subformat = match to.format {
+        let subformat = match target_plan.format {
             DiskFormat::Raw => continue,
-            DiskFormat::Vhd => format!("subformat={},force_size=on", to.new_kind().word()),
-            _ => format!("subformat={}", to.new_kind().word()),
+            DiskFormat::Vhd => format!("subformat={},force_size=on", target_plan.new_kind().word()),
+            _ => format!("subformat={}", target_plan.new_kind().word()),
         };
         run(
             "qemu-img",
-            &["convert", "-f", "raw", "-O", word(to.format), "-o", &subformat],
+            &["convert", "-f", "raw", "-O", qemu_format(target_plan.format), "-o", &subformat],
             &[&store.bench.path("raw"), &store.bench.path(&by_qemu)],
         );
-        let theirs = DiskPlan { file: Some(name(&by_qemu)), block_bytes: None, ..to };
-        store.is_sound(&theirs);
-        done(seeded(|seeds| CopyJob::convert(&store.files, &theirs, &back, None, seeds)));
-        store.everybody_agrees(&back);
+        let qemu_plan = DiskPlan { file: Some(name(&by_qemu)), block_bytes: None, ..target_plan };
+        store.is_sound(&qemu_plan);
+        run_job(seeded(|seeds| {
+            CopyJob::convert(&store.files, &qemu_plan, &copied_back, None, seeds)
+        }));
+        store.everybody_agrees(&copied_back);
     }
 }
 
 #[test]
 fn what_grew_or_was_compacted_others_read() {
-    for made in kinds() {
+    for kind_plan in kinds() {
         let store = Store::new(9 * MB);
-        let made = DiskPlan { size: Some(9 * MB), ..made };
-        seeded(|seeds| create(&store.files, &made, seeds)).unwrap();
-        store.fill(&made, 1);
-        store.everybody_agrees(&made);
+        let kind_plan = DiskPlan { size: Some(9 * MB), ..kind_plan };
+        seeded(|seeds| create(&store.files, &kind_plan, seeds)).unwrap();
+        store.fill(&kind_plan, 1);
+        store.everybody_agrees(&kind_plan);
         let size = 270 * MB;
-        let grown = seeded(|seeds| resize(store.files.as_ref(), &made, size, seeds)).unwrap();
+        let grown = seeded(|seeds| resize(store.files.as_ref(), &kind_plan, size, seeds)).unwrap();
         assert_eq!(grown, size);
         std::fs::File::options()
             .write(true)
@@ -200,25 +209,27 @@ fn what_grew_or_was_compacted_others_read() {
             .set_len(size)
             .unwrap();
         let store = Store { bench: Bench { size, ..store.bench }, ..store };
-        store.everybody_agrees(&made);
-        store.fill(&made, 9);
-        store.everybody_agrees(&made);
-        if made.new_kind() == DiskKind::Fixed {
+        store.everybody_agrees(&kind_plan);
+        store.fill(&kind_plan, 9);
+        store.everybody_agrees(&kind_plan);
+        if kind_plan.new_kind() == DiskKind::Fixed {
             continue;
         }
-        let before = (store.mapped(&made), store.allocated(made.file.as_ref().unwrap().as_str()));
-        done(seeded(|seeds| CopyJob::compact(&store.files, &made, None, seeds)));
-        store.everybody_agrees(&made);
-        let after = (store.mapped(&made), store.allocated(made.file.as_ref().unwrap().as_str()));
+        let before =
+            (store.mapped(&kind_plan), store.allocated(kind_plan.file.as_ref().unwrap().as_str()));
+        run_job(seeded(|seeds| CopyJob::compact(&store.files, &kind_plan, None, seeds)));
+        store.everybody_agrees(&kind_plan);
+        let after =
+            (store.mapped(&kind_plan), store.allocated(kind_plan.file.as_ref().unwrap().as_str()));
         // Minimum gain of the written zeros: whole blocks of 2 MB in VHD; none in VHDX, for which
         // QEMU does not report zeros.
-        let gain = match made.format {
+        let gain = match kind_plan.format {
             DiskFormat::Vhd => 2 * MB,
             DiskFormat::Vhdx => 0,
             _ => 3 * MB,
         };
-        assert!(after.0 + gain <= before.0, "{}: {before:?} {after:?}", made.label());
-        assert!(after.1 + 3 * MB <= before.1, "{}: {before:?} {after:?}", made.label());
+        assert!(after.0 + gain <= before.0, "{}: {before:?} {after:?}", kind_plan.label());
+        assert!(after.1 + 3 * MB <= before.1, "{}: {before:?} {after:?}", kind_plan.label());
         let leftover = |path: &Path| path.to_str().unwrap().contains("suimon-new");
         let mut files = std::fs::read_dir(store.bench.folder.path()).unwrap();
         assert!(!files.any(|file| leftover(&file.unwrap().path())));
@@ -229,7 +240,7 @@ fn what_grew_or_was_compacted_others_read() {
 fn a_chain_is_read_by_libvhdi_at_every_stage() {
     for format in [DiskFormat::Vhd, DiskFormat::Vhdx] {
         let store = Store::new(20 * MB);
-        let file = |of: &str| format!("{of}.{}", format.word());
+        let file = |stem: &str| format!("{stem}.{}", format.word());
         let (base, mid, top) = (file("base"), file("mid"), file("top"));
         let base_plan = DiskPlan { size: Some(20 * MB), ..plan(format, DiskKind::Dynamic, &base) };
         seeded(|seeds| create(&store.files, &base_plan, seeds)).unwrap();
@@ -249,23 +260,25 @@ fn a_chain_is_read_by_libvhdi_at_every_stage() {
         drop(top_disk);
         store.fill(&top_plan, 40);
         store.bench.libvhdi_agrees(&[&top, &mid, &base]);
-        let said = run("vhdiinfo", &[], &[&store.bench.path(&top)]);
+        let output = run("vhdiinfo", &[], &[&store.bench.path(&top)]);
         // For VHDX, the program prints only absolute paths.
-        let is_named = format == DiskFormat::Vhdx || said.contains(&mid);
-        assert!(said.contains("Differential") && is_named, "{said}");
+        let is_named = format == DiskFormat::Vhdx || output.contains(&mid);
+        assert!(output.contains("Differential") && is_named, "{output}");
         store.is_sound(&top_plan);
 
-        done(seeded(|seeds| CopyJob::compact(&store.files, &top_plan, None, seeds)));
+        run_job(seeded(|seeds| CopyJob::compact(&store.files, &top_plan, None, seeds)));
         store.bench.libvhdi_agrees(&[&top, &mid, &base]);
-        let whole = plan(format, DiskKind::Dynamic, &file("whole"));
-        done(seeded(|seeds| CopyJob::convert(&store.files, &top_plan, &whole, None, seeds)));
-        store.everybody_agrees(&whole);
+        let whole_plan = plan(format, DiskKind::Dynamic, &file("whole"));
+        run_job(seeded(|seeds| {
+            CopyJob::convert(&store.files, &top_plan, &whole_plan, None, seeds)
+        }));
+        store.everybody_agrees(&whole_plan);
 
-        done(seeded(|seeds| MergeJob::begin(&store.files, &top_plan, None, seeds)));
+        run_job(seeded(|seeds| MergeJob::begin(&store.files, &top_plan, None, seeds)));
         store.bench.libvhdi_agrees(&[&mid, &base]);
         store.bench.libvhdi_agrees(&[&top, &mid, &base]);
         store.files.remove(&name(&top)).unwrap();
-        done(seeded(|seeds| MergeJob::begin(&store.files, &mid_plan, None, seeds)));
+        run_job(seeded(|seeds| MergeJob::begin(&store.files, &mid_plan, None, seeds)));
         store.files.remove(&name(&mid)).unwrap();
         store.everybody_agrees(&base_plan);
         store.bench.libvhdi_agrees(&[&base]);
@@ -278,13 +291,13 @@ fn a_fixed_disk_for_which_there_is_no_room_is_not_begun() {
     let space = store.files.space().unwrap();
     let size = Some(space.total_bytes / 4096 * 4096 + 4096);
     let fixed = plan(DiskFormat::Raw, DiskKind::Fixed, "fixed.raw");
-    let made = seeded(|seeds| create(&store.files, &DiskPlan { size, ..fixed.clone() }, seeds));
+    let result = seeded(|seeds| create(&store.files, &DiskPlan { size, ..fixed.clone() }, seeds));
     // It does not count as full: no space that others free would be enough.
-    let error = made.unwrap_err();
+    let error = result.unwrap_err();
     assert!(!error.is_full() && error.to_string().contains("free"), "{error}");
     seeded(|seeds| create(&store.files, &DiskPlan { size: Some(MB), ..fixed }, seeds)).unwrap();
     let plan = plan(DiskFormat::Raw, DiskKind::Dynamic, "gone/disk.raw");
-    let made = seeded(|seeds| create(&store.files, &DiskPlan { size: Some(MB), ..plan }, seeds));
-    let error = made.unwrap_err();
+    let result = seeded(|seeds| create(&store.files, &DiskPlan { size: Some(MB), ..plan }, seeds));
+    let error = result.unwrap_err();
     assert!(!error.is_missing() && error.to_string().contains("create the directory"), "{error}");
 }

@@ -42,10 +42,10 @@ fn a_maximum_is_what_fio_gets_and_waiting_for_it_costs_nothing() {
     let limits = |max| Limits { max_iops: Iops::new(max), ..Limits::default() };
     let disk = exports.add_limited("disk", &path, limits(1000)).unwrap();
     let limit = |max| exports.worker().set_limits(disk, limits(max)).unwrap();
-    let done = || {
-        let tally = exports.worker().tally(disk).unwrap();
-        assert_eq!(tally.failed(), 0);
-        tally.reads.requests + tally.writes.requests
+    let completed = || {
+        let counters = exports.worker().tally(disk).unwrap();
+        assert_eq!(counters.failed(), 0);
+        counters.reads.requests + counters.writes.requests
     };
     let socket = folder.path().join("nbd");
     let _server = NbdServer::listen(&socket, UnixAccess::default(), exports.nbd()).unwrap();
@@ -55,24 +55,24 @@ fn a_maximum_is_what_fio_gets_and_waiting_for_it_costs_nothing() {
     for (max, rw, depth) in [(1000, "randread", 128), (1000, "randwrite", 16), (300, "randrw", 128)]
     {
         limit(max);
-        let idle = done();
+        let idle = completed();
         let mut fio = load(&rig, socket, rw, depth);
-        wait_until("requests", PATIENCE, || Ok(done() > idle + 50)).unwrap();
+        wait_until("requests", PATIENCE, || Ok(completed() > idle + 50)).unwrap();
         // All requests were completed between the two moments, so load on the machine cannot
         // increase their number. The maximum is exceeded at most by the catch-up of 20 ms, by one
         // request, and by the requests dispatched before.
-        let (began, cpu) = (Instant::now(), cpu_seconds());
-        let before = done();
+        let (started, cpu) = (Instant::now(), cpu_seconds());
+        let before = completed();
         std::thread::sleep(WINDOW);
-        let count = done() - before;
-        let took = began.elapsed().as_secs_f64();
-        let spent = (cpu_seconds() - cpu) / took;
-        let rate = count as f64 / took;
-        println!("{rw} at depth {depth}: {rate:.1} of {max}, {:.1} % of a CPU", spent * 100.0);
-        let allowed = max as f64 * (took + 0.02) + 1.0 + f64::from(depth);
-        assert!(count as f64 <= allowed, "{rw}: {count} in {took} s at {max} a second");
+        let count = completed() - before;
+        let elapsed = started.elapsed().as_secs_f64();
+        let cpu_share = (cpu_seconds() - cpu) / elapsed;
+        let rate = count as f64 / elapsed;
+        println!("{rw} at depth {depth}: {rate:.1} of {max}, {:.1} % of a CPU", cpu_share * 100.0);
+        let allowed = max as f64 * (elapsed + 0.02) + 1.0 + f64::from(depth);
+        assert!(count as f64 <= allowed, "{rw}: {count} in {elapsed} s at {max} a second");
         // CPU time of this process, which does not depend on other load on the machine.
-        assert!(spent < 0.25, "{rw}: {spent} of a CPU");
+        assert!(cpu_share < 0.25, "{rw}: {cpu_share} of a CPU");
         fio.kill();
     }
     // Without a maximum, the rate is more than twice the last maximum in at least one second.
@@ -80,9 +80,9 @@ fn a_maximum_is_what_fio_gets_and_waiting_for_it_costs_nothing() {
     let mut fio = load(&rig, socket, "randread", 32);
     let mut rates = Vec::new();
     let freed = wait_until("more requests without a maximum", PATIENCE, || {
-        let before = done();
+        let before = completed();
         std::thread::sleep(Duration::from_secs(1));
-        rates.push(done() - before);
+        rates.push(completed() - before);
         Ok(rates.last() > Some(&600))
     });
     freed.unwrap_or_else(|error| panic!("{error:#}: {rates:?}"));

@@ -55,13 +55,13 @@ fn limits(max: u64) -> Limits {
 /// Returns the parameters of client `number`: first every combination of size and depth, then a
 /// common one.
 fn client(number: usize) -> ClientSpec {
-    let all = SIZES.len() * DEPTHS.len();
+    let combinations = SIZES.len() * DEPTHS.len();
     let (bytes, depth) = match number {
-        of if of < all => (SIZES[of % SIZES.len()], DEPTHS[of / SIZES.len()]),
+        index if index < combinations => (SIZES[index % SIZES.len()], DEPTHS[index / SIZES.len()]),
         _ => (4096, 4),
     };
-    let asks = [Asks::RandomReads, Asks::RandomWrites][number % 2];
-    ClientSpec { asks, depth, bytes, disk_bytes: DISK_BYTES }
+    let pattern = [Asks::RandomReads, Asks::RandomWrites][number % 2];
+    ClientSpec { asks: pattern, depth, bytes, disk_bytes: DISK_BYTES }
 }
 
 fn serve(worker: &DiskWorker, folder: &Path) -> Vec<LimitedDisk> {
@@ -89,7 +89,7 @@ struct Seen {
     answers: Vec<u64>,
 }
 
-fn look(disks: &[LimitedDisk]) -> Seen {
+fn take_sample(disks: &[LimitedDisk]) -> Seen {
     let before = Instant::now();
     let answers = disks.iter().map(|disk| disk.answers.done()).collect();
     Seen { before, after: Instant::now(), answers }
@@ -97,23 +97,23 @@ fn look(disks: &[LimitedDisk]) -> Seen {
 
 /// Asserts that in no window of 5 s a disk exceeds its maximum by more than 2 %, the catch-up, and
 /// one request at each end of the window.
-fn check(number: usize, disk: &LimitedDisk, seen: &[Seen]) {
-    let (mut least, mut most) = (f64::MAX, 0.0_f64);
-    for (first, from) in seen.iter().enumerate() {
+fn check(number: usize, disk: &LimitedDisk, samples: &[Seen]) {
+    let (mut lowest, mut highest) = (f64::MAX, 0.0_f64);
+    for (first, from) in samples.iter().enumerate() {
         let is_whole = |to: &&Seen| to.before - from.after >= WINDOW;
-        let Some(to) = seen[first..].iter().find(is_whole) else { break };
+        let Some(to) = samples[first..].iter().find(is_whole) else { break };
         // All counted requests were completed between these two times.
         let expected = MAX as f64 * (to.after - from.before).as_secs_f64();
-        let got = ((to.answers[number] - from.answers[number]) * disk.cost()) as f64;
+        let delivered = ((to.answers[number] - from.answers[number]) * disk.cost()) as f64;
         let spare = MAX as f64 * CATCH_UP_S + 2.0 * disk.cost() as f64;
         let allowed = expected * 1.02 + spare;
-        assert!(got <= allowed, "{:?}: {got} where {expected} are due", disk.client);
-        (least, most) = (least.min(got / expected), most.max(got / expected));
+        assert!(delivered <= allowed, "{:?}: {delivered} where {expected} are due", disk.client);
+        (lowest, highest) = (lowest.min(delivered / expected), highest.max(delivered / expected));
     }
     if number < SIZES.len() * DEPTHS.len() {
         let ClientSpec { bytes, depth, .. } = disk.client;
-        let (least, most) = (least * 100.0, most * 100.0);
-        println!("{bytes} bytes at depth {depth}: {least:.2} to {most:.2} % of the maximum");
+        let (lowest, highest) = (lowest * 100.0, highest * 100.0);
+        println!("{bytes} bytes at depth {depth}: {lowest:.2} to {highest:.2} % of the maximum");
     }
 }
 
@@ -126,9 +126,9 @@ fn sixty_four_disks_get_their_maximum_in_every_window() {
     let last = disks.last().unwrap();
     let is_served = |disk: &LimitedDisk| disk.answers.done() > 0;
     wait_until("an answer for each disk", PATIENCE, || Ok(disks.iter().all(is_served))).unwrap();
-    let (began, mut due) = (Instant::now(), 0.0);
-    let (mut since, mut max, before) = (began, MAX, last.answers.done());
-    let mut seen = vec![look(&disks)];
+    let (started, mut due) = (Instant::now(), 0.0);
+    let (mut since, mut max, before) = (started, MAX, last.answers.done());
+    let mut samples = vec![take_sample(&disks)];
     for sample in 1..=SAMPLES {
         if sample % 4 == 0 {
             let next = CHANGING[(sample / 4) % 2];
@@ -141,16 +141,16 @@ fn sixty_four_disks_get_their_maximum_in_every_window() {
             (since, max) = (now, next);
         }
         std::thread::sleep(
-            (began + PAUSE * sample as u32).saturating_duration_since(Instant::now()),
+            (started + PAUSE * sample as u32).saturating_duration_since(Instant::now()),
         );
-        seen.push(look(&disks));
+        samples.push(take_sample(&disks));
     }
-    let got = (last.answers.done() - before) as f64;
+    let delivered = (last.answers.done() - before) as f64;
     due += max as f64 * since.elapsed().as_secs_f64();
-    println!("a maximum that changes every second: {got} of {due:.0}");
-    assert!(got <= due * 1.02 + 30.0, "{got} of {due} where the maximum changes");
+    println!("a maximum that changes every second: {delivered} of {due:.0}");
+    assert!(delivered <= due * 1.02 + 30.0, "{delivered} of {due} where the maximum changes");
     for (number, disk) in disks.iter().enumerate().take(DISKS - 1) {
-        check(number, disk, &seen);
+        check(number, disk, &samples);
     }
     for disk in &disks {
         worker.detach_clients(disk.disk);

@@ -76,10 +76,10 @@ impl Bench {
     /// test can break it.
     fn copy(&self, from: OpenedDisk, to: OpenedDisk) -> (CopiedDisk, ServedCopy, UnixStream) {
         let (near, far) = UnixStream::pair().unwrap();
-        let own = near.try_clone().unwrap();
-        let served = ServedCopy::start(&self.exports, to, far).unwrap();
-        let copied = CopiedDisk::start(&self.exports, from, served.name(), near).unwrap();
-        (copied, served, own)
+        let own_end = near.try_clone().unwrap();
+        let served_copy = ServedCopy::start(&self.exports, to, far).unwrap();
+        let copied = CopiedDisk::start(&self.exports, from, served_copy.name(), near).unwrap();
+        (copied, served_copy, own_end)
     }
 
     fn path(&self, name: &str) -> std::path::PathBuf {
@@ -99,16 +99,17 @@ fn guest(
     seed: u64,
     (stop, requests): (&AtomicBool, &AtomicU64),
 ) {
-    let mut dice = Dice(seed | 1);
+    let mut random = Dice(seed | 1);
     while !stop.load(Ordering::Relaxed) {
-        let at = part.0 + dice.below((part.1 - part.0) / 512) * 512;
-        let len = (512 * (1 + dice.below(256))).min(part.1 - at);
-        match dice.below(16) {
-            0 => client.write_zeroes(range(at, len * 8).split_at(part.1 - at).0).unwrap(),
+        let offset = part.0 + random.below((part.1 - part.0) / 512) * 512;
+        let len = (512 * (1 + random.below(256))).min(part.1 - offset);
+        match random.below(16) {
+            0 => client.write_zeroes(range(offset, len * 8).split_at(part.1 - offset).0).unwrap(),
             1 => client.flush().unwrap(),
             _ => {
-                let bytes: Vec<u8> = (0..len).map(|at| (at / 512) as u8 ^ dice.0 as u8).collect();
-                client.write(at, &bytes).unwrap();
+                let bytes: Vec<u8> =
+                    (0..len).map(|byte_index| (byte_index / 512) as u8 ^ random.0 as u8).collect();
+                client.write(offset, &bytes).unwrap();
             }
         }
         requests.fetch_add(1, Ordering::Relaxed);
@@ -128,17 +129,17 @@ fn while_used<T>(bench: &Bench, disk: OpenedDisk, seed: u64, run: impl FnOnce() 
                 scope.spawn(move || guest(client, part, seed ^ (number << 40), (stop, requests)))
             })
             .collect();
-        let done = run();
+        let completed = run();
         // On a loaded machine the guests may have done less until now.
-        let began = Instant::now();
-        while requests.load(Ordering::Relaxed) <= 100 && began.elapsed() < PATIENCE {
+        let started = Instant::now();
+        while requests.load(Ordering::Relaxed) <= 100 && started.elapsed() < PATIENCE {
             std::thread::sleep(Duration::from_millis(5));
         }
         stop.store(true, Ordering::Relaxed);
         guests.into_iter().for_each(|guest| guest.join().unwrap());
         let requests = requests.load(Ordering::Relaxed);
         assert!(requests > 100, "{requests} requests");
-        done
+        completed
     })
 }
 
@@ -152,19 +153,19 @@ fn wait_for_first_pass(copied: &CopiedDisk) {
 
 fn assert_same(bench: &Bench, disks: [OpenedDisk; 2]) {
     let clients = disks.map(|disk| bench.client(disk));
-    let (mut left, mut right) = (Vec::new(), Vec::new());
-    for at in (0..SIZE).step_by(1 << 20) {
-        clients[0].read(range(at, 1 << 20), &mut left).unwrap();
-        clients[1].read(range(at, 1 << 20), &mut right).unwrap();
-        let differs = first_difference(&left, &right);
-        assert_eq!(differs.map(|byte| at + byte as u64), None);
+    let (mut first, mut right) = (Vec::new(), Vec::new());
+    for offset in (0..SIZE).step_by(1 << 20) {
+        clients[0].read(range(offset, 1 << 20), &mut first).unwrap();
+        clients[1].read(range(offset, 1 << 20), &mut right).unwrap();
+        let differs = first_difference(&first, &right);
+        assert_eq!(differs.map(|byte| offset + byte as u64), None);
     }
 }
 
-fn qemu_img_compares(left: (&Path, &str), right: (&Path, &str)) {
+fn qemu_img_compares(first_image: (&Path, &str), right: (&Path, &str)) {
     let output = Command::new("timeout")
-        .args(["60", "qemu-img", "compare", "-f", left.1, "-F", right.1])
-        .args([left.0, right.0])
+        .args(["60", "qemu-img", "compare", "-f", first_image.1, "-F", right.1])
+        .args([first_image.0, right.0])
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
@@ -179,22 +180,26 @@ fn a_disk_is_copied_to_one_of_another_format_while_it_is_written_to() {
         let disks = [bench.disk("from", from, None), bench.disk("to", to, None)];
         // The disk has data before the copy starts.
         while_used(&bench, disks[0], 7, || std::thread::sleep(Duration::from_millis(200)));
-        let (copied, served, _line) = bench.copy(disks[0], disks[1]);
+        let (copied, served_copy, _line) = bench.copy(disks[0], disks[1]);
         while_used(&bench, disks[0], 8, || {
             wait_for_first_pass(&copied);
             std::thread::sleep(Duration::from_millis(500));
         });
-        let began = Instant::now();
+        let started = Instant::now();
         copied.finish(Instant::now() + PATIENCE).unwrap();
-        println!("{from:?} to {to:?}: {:?}, the rest in {:?}", copied.progress(), began.elapsed());
+        println!(
+            "{from:?} to {to:?}: {:?}, the rest in {:?}",
+            copied.progress(),
+            started.elapsed()
+        );
         assert_same(&bench, disks);
-        drop((copied, served));
+        drop((copied, served_copy));
         for name in ["from", "to"] {
             bench.exports.remove(name).unwrap();
         }
         let peer = |name: &str, format: DiskFormat| {
-            let word = if format == Vhd { "vpc" } else { format.word() };
-            (bench.path(&format!("{name}.{}", format.word())), word)
+            let format_name = if format == Vhd { "vpc" } else { format.word() };
+            (bench.path(&format!("{name}.{}", format.word())), format_name)
         };
         let (from, to) = (peer("from", from), peer("to", to));
         qemu_img_compares((&from.0, from.1), (&to.0, to.1));
@@ -220,10 +225,10 @@ fn a_differencing_disk_is_copied_with_what_its_parent_has() {
     copied.finish(Instant::now() + PATIENCE).unwrap();
     assert_same(&bench, disks);
     // Blocks of 32 MiB may be data as a whole.
-    let told = copied.progress().copied_bytes;
-    assert!(told >= (1 << 20) + 512, "{told}");
+    let copied_bytes = copied.progress().copied_bytes;
+    assert!(copied_bytes >= (1 << 20) + 512, "{copied_bytes}");
     let file = std::fs::metadata(bench.path("to.vhdx")).unwrap();
-    println!("{told} bytes copied, the file has {}", file.len());
+    println!("{copied_bytes} bytes copied, the file has {}", file.len());
 }
 
 /// The connection breaks before, during and after the copy. Guests are not affected, and the disk
@@ -240,7 +245,7 @@ fn a_connection_that_breaks_ends_the_copy_and_nothing_else() {
         drop(far);
         assert!(CopiedDisk::start(&bench.exports, disks[0], "to", near).is_err());
         for has_copied_all in [false, true] {
-            let (copied, served, line) = bench.copy(disks[0], disks[1]);
+            let (copied, served_copy, line) = bench.copy(disks[0], disks[1]);
             if has_copied_all {
                 wait_for_first_pass(&copied);
             }
@@ -252,15 +257,15 @@ fn a_connection_that_breaks_ends_the_copy_and_nothing_else() {
             }
             let failure = copied.progress().failure.unwrap();
             assert!(matches!(failure, MirrorError::Write(_)), "{failure}");
-            let again = CopiedDisk::start(&bench.exports, disks[0], "to", line);
-            assert!(again.is_err(), "two at a time");
-            drop((copied, served));
+            let second_copy = CopiedDisk::start(&bench.exports, disks[0], "to", line);
+            assert!(second_copy.is_err(), "two at a time");
+            drop((copied, served_copy));
         }
     });
     // The other end closes first, while the remaining data is copied.
-    let (copied, served, _line) = bench.copy(disks[0], disks[1]);
+    let (copied, served_copy, _line) = bench.copy(disks[0], disks[1]);
     std::thread::sleep(Duration::from_millis(5));
-    drop(served);
+    drop(served_copy);
     // Ensures that data remains to be copied, if the copy has finished already.
     bench.client(disks[0]).write(0, &[3; 512]).unwrap();
     let error = copied.finish(Instant::now() + PATIENCE).unwrap_err();
@@ -279,12 +284,12 @@ fn a_copy_is_cancelled_at_any_time() {
         [bench.disk("from", DiskFormat::Raw, None), bench.disk("to", DiskFormat::Vhdx, None)];
     while_used(&bench, disks[0], 10, || {
         for wait_ms in [0, 1, 5, 20, 80] {
-            let (copied, served, _line) = bench.copy(disks[0], disks[1]);
+            let (copied, served_copy, _line) = bench.copy(disks[0], disks[1]);
             std::thread::sleep(Duration::from_millis(wait_ms));
             if wait_ms % 2 == 0 {
-                drop((copied, served));
+                drop((copied, served_copy));
             } else {
-                drop((served, copied));
+                drop((served_copy, copied));
             }
             // Disks move to other workers meanwhile.
             bench.exports.worker().set_workers(1 + usize::from(wait_ms % 2 == 0)).unwrap();
@@ -293,9 +298,12 @@ fn a_copy_is_cancelled_at_any_time() {
         wait_for_first_pass(&copied);
         bench.exports.worker().set_workers(1).unwrap();
         bench.exports.worker().set_workers(2).unwrap();
-        let left = copied.finish(Instant::now() + Duration::from_millis(30));
+        let finish_result = copied.finish(Instant::now() + Duration::from_millis(30));
         // The disk is in use all the time.
-        assert!(matches!(left, Err(MirrorError::InUse(_) | MirrorError::NotInTime(_)) | Ok(())));
+        assert!(matches!(
+            finish_result,
+            Err(MirrorError::InUse(_) | MirrorError::NotInTime(_)) | Ok(())
+        ));
         assert_eq!(copied.progress().failure, None);
     });
     assert_eq!(bench.exports.worker().tally(disks[0]).unwrap().failed(), 0);
@@ -316,45 +324,48 @@ fn a_maximum_is_the_guests_alone() {
     });
     let client = bench.client(disks[0]);
     // Each write of 384 KiB counts as 48 operations, so writing the whole disk takes seconds.
-    for at in (0..SIZE).step_by(8 << 20) {
-        client.write(at, &[1; 384 << 10]).unwrap();
+    for offset in (0..SIZE).step_by(8 << 20) {
+        client.write(offset, &[1; 384 << 10]).unwrap();
     }
-    let (stop, done) = (AtomicBool::new(false), AtomicU64::new(0));
+    let (stop, completed) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         for number in 0..8 {
-            let (stop, done, client) = (&stop, &done, &client);
+            let (stop, completed, client) = (&stop, &completed, &client);
             scope.spawn(move || {
-                let mut dice = Dice(number + 77);
+                let mut random = Dice(number + 77);
                 while !stop.load(Ordering::Relaxed) {
-                    client.write(dice.below(SIZE / 4096) * 4096, &[2; 4096]).unwrap();
-                    done.fetch_add(1, Ordering::Relaxed);
+                    client.write(random.below(SIZE / 4096) * 4096, &[2; 4096]).unwrap();
+                    completed.fetch_add(1, Ordering::Relaxed);
                 }
             });
         }
-        wait_until("requests of the guest", PATIENCE, || Ok(done.load(Ordering::Relaxed) > 100))
-            .unwrap();
-        let (began, before) = (Instant::now(), done.load(Ordering::Relaxed));
+        wait_until("requests of the guest", PATIENCE, || {
+            Ok(completed.load(Ordering::Relaxed) > 100)
+        })
+        .unwrap();
+        let (started, before) = (Instant::now(), completed.load(Ordering::Relaxed));
         // Under the guest's maximum the copy would run at 4 MiB/s. On a loaded machine one copy may
         // be that slow, but not all.
         let mut rates = Vec::new();
         let faster = wait_until("a copy faster than the maximum", PATIENCE, || {
-            let (copied, served, _line) = bench.copy(disks[0], disks[1]);
-            let began = Instant::now();
+            let (copied, served_copy, _line) = bench.copy(disks[0], disks[1]);
+            let started = Instant::now();
             wait_for_first_pass(&copied);
-            rates.push(copied.progress().copied_bytes as f64 / began.elapsed().as_secs_f64());
-            drop((copied, served));
+            rates.push(copied.progress().copied_bytes as f64 / started.elapsed().as_secs_f64());
+            drop((copied, served_copy));
             Ok(rates.last() > Some(&(8.0 * 1048576.0)))
         });
         std::thread::sleep(Duration::from_secs(2));
-        let (count, took) = (done.load(Ordering::Relaxed) - before, began.elapsed().as_secs_f64());
+        let (count, elapsed) =
+            (completed.load(Ordering::Relaxed) - before, started.elapsed().as_secs_f64());
         stop.store(true, Ordering::Relaxed);
         faster.unwrap_or_else(|error| panic!("{error:#}: {rates:?} bytes a second"));
-        println!("{:.1} of {MAX}, copies at {rates:.0?} B/s", count as f64 / took);
+        println!("{:.1} of {MAX}, copies at {rates:.0?} B/s", count as f64 / elapsed);
         // Load on the machine cannot make the guest exceed its maximum: allowed are the catch-up of
         // 20 ms and one request per thread dispatched before. That a guest reaches its maximum
         // beside a copy is tested in virtual time (`plane/storage/src/mirror_qos_tests.rs`).
-        let allowed = MAX as f64 * (took * 1.02 + 0.02) + 9.0;
-        assert!(count as f64 <= allowed, "{count} requests in {took} s, {allowed} are allowed");
+        let allowed = MAX as f64 * (elapsed * 1.02 + 0.02) + 9.0;
+        assert!(count as f64 <= allowed, "{count} requests in {elapsed} s, {allowed} are allowed");
     });
     assert_eq!(bench.exports.worker().tally(disks[1]).unwrap().failed(), 0);
 }

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::bench::{Bench, done, run};
+use crate::bench::{Bench, run, run_ok};
 use suimon_disk_tests::{DiskExports, DiskWorker};
 use suimon_nbd_server::{Accounts, NbdServer, UnixAccess};
 use suimon_ports::{CpuAffinity, NbdLimits};
@@ -17,8 +17,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 #[test]
 fn a_socket_has_its_mode_and_lets_in_the_users_that_it_names() {
     let bench = Bench::start();
-    let me = rustix::process::getuid().as_raw();
-    for (users, is_let_in) in [(vec![me], true), (vec![me + 1], false), (Vec::new(), true)] {
+    let uid = rustix::process::getuid().as_raw();
+    for (users, is_let_in) in [(vec![uid], true), (vec![uid + 1], false), (Vec::new(), true)] {
         let path = bench.path("guarded");
         let accounts = Accounts { users, groups: Vec::new() };
         let access = UnixAccess { mode: 0o600, accounts };
@@ -35,10 +35,10 @@ fn a_socket_has_its_mode_and_lets_in_the_users_that_it_names() {
 fn exports_are_listed_come_and_go_and_take_their_connections_with_them() {
     let bench = Bench::start();
     let list = || {
-        let said = done("nbdinfo", &["--json", "--list", &bench.uri("")]);
-        let said: serde_json::Value = serde_json::from_str(&said).unwrap();
-        let exports = said["exports"].as_array().unwrap().iter();
-        exports.map(|of| of["export-name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        let output = run_ok("nbdinfo", &["--json", "--list", &bench.uri("")]);
+        let listing: serde_json::Value = serde_json::from_str(&output).unwrap();
+        let exports = listing["exports"].as_array().unwrap().iter();
+        exports.map(|export| export["export-name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(list(), ["disk", "fixed"]);
     let path = bench.path("late.raw");
@@ -53,29 +53,29 @@ fn exports_are_listed_come_and_go_and_take_their_connections_with_them() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let (mut words, mut said) = (client.stdin.take().unwrap(), client.stdout.take().unwrap());
-    words.write_all(b"write -P 9 0 4k\n").unwrap();
-    let mut seen = Vec::new();
-    while !String::from_utf8_lossy(&seen).contains("wrote 4096/4096") {
+    let (mut stdin, mut stdout) = (client.stdin.take().unwrap(), client.stdout.take().unwrap());
+    stdin.write_all(b"write -P 9 0 4k\n").unwrap();
+    let mut received = Vec::new();
+    while !String::from_utf8_lossy(&received).contains("wrote 4096/4096") {
         let mut byte = [0];
-        said.read_exact(&mut byte).unwrap();
-        seen.push(byte[0]);
+        stdout.read_exact(&mut byte).unwrap();
+        received.push(byte[0]);
     }
     bench.exports.remove("late").unwrap();
     assert_eq!(list(), ["disk", "fixed"]);
     assert!(bench.exports.remove("late").is_err());
     assert_eq!(std::fs::read(&path).unwrap()[..4096], [9; 4096]);
-    words.write_all(b"read 0 4k\n").unwrap();
-    drop(words);
-    let mut rest = String::new();
-    said.read_to_string(&mut rest).unwrap();
+    stdin.write_all(b"read 0 4k\n").unwrap();
+    drop(stdin);
+    let mut remaining = String::new();
+    stdout.read_to_string(&mut remaining).unwrap();
     client.wait().unwrap();
-    assert!(!rest.contains("read 4096/4096"), "{rest}");
+    assert!(!remaining.contains("read 4096/4096"), "{remaining}");
     assert!(!run("nbdinfo", &[&bench.uri("late")]).status.success());
     // The same name with a larger size: a new client sees the new size.
     std::fs::File::options().write(true).open(&path).unwrap().set_len(2 << 20).unwrap();
     bench.exports.add_raw("late", &path, false).unwrap();
-    assert_eq!(done("nbdinfo", &["--size", &bench.uri("late")]).trim(), "2097152");
+    assert_eq!(run_ok("nbdinfo", &["--size", &bench.uri("late")]).trim(), "2097152");
 }
 
 #[test]
@@ -92,10 +92,10 @@ fn who_is_one_too_many_is_turned_away_until_another_leaves() {
         socket.read_exact(&mut answer)?;
         Ok(socket)
     };
-    let mut inside: Vec<_> =
+    let mut connections: Vec<_> =
         (0..NbdLimits::EXPORT.connections_max).map(|_| come_in().unwrap()).collect();
     assert!(come_in().is_err());
-    inside.pop();
+    connections.pop();
     wait_until("a place that is free again", PATIENCE, || Ok(come_in().is_ok())).unwrap();
 }
 
@@ -103,8 +103,9 @@ fn who_is_one_too_many_is_turned_away_until_another_leaves() {
 fn a_flush_on_one_connection_is_for_what_others_have_written() {
     let bench = Bench::start();
     let image = bench.path("image.vhdx");
-    let words = ["create", "-q", "-f", "vhdx", "-o", "subformat=dynamic", image.to_str().unwrap()];
-    done("qemu-img", &[&words[..], &["64M"]].concat());
+    let arguments =
+        ["create", "-q", "-f", "vhdx", "-o", "subformat=dynamic", image.to_str().unwrap()];
+    run_ok("qemu-img", &[&arguments[..], &["64M"]].concat());
     let disk = bench.exports.add_image("image", &image).unwrap();
     let url = format!("nbd:unix:{}:exportname=image", bench.path("nbd").display());
     let commits = || bench.exports.worker().tally(disk).unwrap().commits;
@@ -115,23 +116,23 @@ fn a_flush_on_one_connection_is_for_what_others_have_written() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let (mut words, mut said) = (writer.stdin.take().unwrap(), writer.stdout.take().unwrap());
-    words.write_all(b"write -P 7 3M 64k\n").unwrap();
-    let mut seen = Vec::new();
-    while !String::from_utf8_lossy(&seen).contains("wrote 65536/65536") {
+    let (mut stdin, mut stdout) = (writer.stdin.take().unwrap(), writer.stdout.take().unwrap());
+    stdin.write_all(b"write -P 7 3M 64k\n").unwrap();
+    let mut received = Vec::new();
+    while !String::from_utf8_lossy(&received).contains("wrote 65536/65536") {
         let mut byte = [0];
-        said.read_exact(&mut byte).unwrap();
-        seen.push(byte[0]);
+        stdout.read_exact(&mut byte).unwrap();
+        received.push(byte[0]);
     }
     let before = commits();
-    done("qemu-io", &["-f", "raw", "-t", "writeback", "-c", "flush", &url]);
+    run_ok("qemu-io", &["-f", "raw", "-t", "writeback", "-c", "flush", &url]);
     assert!(commits() > before, "the flush wrote down what the other connection had changed");
     // As after a crash: the file in its current state contains the written data.
     let copy = bench.path("copy.vhdx");
     std::fs::copy(&image, &copy).unwrap();
-    let words = ["-f", "vhdx", "-c", "read -P 7 3M 64k", copy.to_str().unwrap()];
-    let found = done("qemu-io", &words);
-    assert!(!found.contains("failed"), "{found}");
+    let arguments = ["-f", "vhdx", "-c", "read -P 7 3M 64k", copy.to_str().unwrap()];
+    let read_output = run_ok("qemu-io", &arguments);
+    assert!(!read_output.contains("failed"), "{read_output}");
     let _ = writer.kill();
     let _ = writer.wait();
 }

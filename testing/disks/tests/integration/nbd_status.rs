@@ -4,7 +4,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::bench::{Bench, SIZE, done};
+use crate::bench::{Bench, SIZE, run_ok};
 use suimon_storage::DiskLayer;
 use suimon_uring::{FileAccess, HostFile};
 use suimon_vhd::{
@@ -16,10 +16,10 @@ const MIB: u64 = 1 << 20;
 
 /// Returns the ranges with data according to `nbdinfo --map`.
 fn map(uri: &str) -> Vec<(u64, u64)> {
-    let said: serde_json::Value =
-        serde_json::from_str(&done("nbdinfo", &["--json", "--map", uri])).unwrap();
+    let extents: serde_json::Value =
+        serde_json::from_str(&run_ok("nbdinfo", &["--json", "--map", uri])).unwrap();
     data(
-        said.as_array().unwrap(),
+        extents.as_array().unwrap(),
         |extent| match extent["type"].as_u64().unwrap() {
             0 => true,
             3 => false,
@@ -31,10 +31,10 @@ fn map(uri: &str) -> Vec<(u64, u64)> {
 
 /// Returns the ranges with data according to `qemu-img map`.
 fn qemu_map(url: &str) -> Vec<(u64, u64)> {
-    let words = ["map", "--output=json", "-f", "raw", url];
-    let said: serde_json::Value = serde_json::from_str(&done("qemu-img", &words)).unwrap();
+    let arguments = ["map", "--output=json", "-f", "raw", url];
+    let extents: serde_json::Value = serde_json::from_str(&run_ok("qemu-img", &arguments)).unwrap();
     data(
-        said.as_array().unwrap(),
+        extents.as_array().unwrap(),
         |extent| {
             let is_data = extent["data"].as_bool().unwrap();
             assert_eq!(extent["zero"].as_bool().unwrap(), !is_data);
@@ -50,20 +50,20 @@ fn data(
     is_data: impl Fn(&serde_json::Value) -> bool,
     offset: &str,
 ) -> Vec<(u64, u64)> {
-    let (mut end, mut found) = (0, Vec::<(u64, u64)>::new());
+    let (mut end, mut data_ranges) = (0, Vec::<(u64, u64)>::new());
     for extent in extents {
         assert_eq!(extent[offset].as_u64().unwrap(), end);
         let len = extent["length"].as_u64().unwrap();
         if is_data(extent) {
-            match found.last_mut() {
+            match data_ranges.last_mut() {
                 Some(last) if last.0 + last.1 == end => last.1 += len,
-                _ => found.push((end, len)),
+                _ => data_ranges.push((end, len)),
             }
         }
         end += len;
     }
     assert_eq!(end, SIZE);
-    found
+    data_ranges
 }
 
 fn url(bench: &Bench, export: &str) -> String {
@@ -89,12 +89,12 @@ fn holes_of_a_raw_disk_are_told_and_skipped() {
     assert_eq!(map(&uri), expected);
     assert_eq!(qemu_map(&url(&bench, "disk")), expected);
     let (copy, converted) = (bench.path("copy"), bench.path("converted"));
-    let words = [uri.as_str(), copy.to_str().unwrap()];
-    let read = read_bytes(&bench, bench.disk, || drop(done("nbdcopy", &words)));
+    let arguments = [uri.as_str(), copy.to_str().unwrap()];
+    let read = read_bytes(&bench, bench.disk, || drop(run_ok("nbdcopy", &arguments)));
     assert!(read < 2 * MIB, "{read}");
-    let words = ["convert", "-f", "raw", "-O", "raw", &url(&bench, "disk")];
-    let words = [&words[..], &[converted.to_str().unwrap()]].concat();
-    let read = read_bytes(&bench, bench.disk, || drop(done("qemu-img", &words)));
+    let arguments = ["convert", "-f", "raw", "-O", "raw", &url(&bench, "disk")];
+    let arguments = [&arguments[..], &[converted.to_str().unwrap()]].concat();
+    let read = read_bytes(&bench, bench.disk, || drop(run_ok("qemu-img", &arguments)));
     assert!(read < 2 * MIB, "{read}");
     for copy in [copy, converted] {
         assert!(std::fs::read(&copy).unwrap() == std::fs::read(bench.path("disk.raw")).unwrap());
@@ -107,9 +107,9 @@ fn holes_of_a_raw_disk_are_told_and_skipped() {
 fn a_disk_with_more_extents_than_one_answer_has_is_told_of_as_a_whole() {
     let bench = Bench::start();
     let file = std::fs::File::options().write(true).open(bench.path("disk.raw")).unwrap();
-    let expected: Vec<_> = (0..900).map(|at| (at * 65_536, 4096)).collect();
-    for &(at, len) in &expected {
-        file.write_all_at(&vec![1; len as usize], at).unwrap();
+    let expected: Vec<_> = (0..900).map(|index| (index * 65_536, 4096)).collect();
+    for &(offset, len) in &expected {
+        file.write_all_at(&vec![1; len as usize], offset).unwrap();
     }
     file.sync_all().unwrap();
     assert_eq!(map(&bench.uri("disk")), expected);
@@ -123,17 +123,17 @@ fn blocks_of_dynamic_images_are_told_as_they_are_written() {
         let image = bench.path(&format!("image.{ending}"));
         let extra =
             if ending == "vhd" { "force_size=on,subformat=dynamic" } else { "subformat=dynamic" };
-        let words = ["create", "-q", "-f", format, "-o", extra, image.to_str().unwrap(), "64M"];
-        done("qemu-img", &words);
+        let arguments = ["create", "-q", "-f", format, "-o", extra, image.to_str().unwrap(), "64M"];
+        run_ok("qemu-img", &arguments);
         bench.exports.add_image("image", &image).unwrap();
         let uri = bench.uri("image");
         assert_eq!(map(&uri), []);
         let url = url(&bench, "image");
-        done("qemu-io", &["-f", "raw", "-c", "write 17M 4k", &url]);
+        run_ok("qemu-io", &["-f", "raw", "-c", "write 17M 4k", &url]);
         let expected = [(17 * MIB / block * block, block)];
         assert_eq!(qemu_map(&url), expected);
         assert_eq!(map(&uri), expected);
-        done("qemu-io", &["-f", "raw", "-c", "discard 16M 8M", &url]);
+        run_ok("qemu-io", &["-f", "raw", "-c", "discard 16M 8M", &url]);
         assert_eq!(map(&uri), []);
     }
 }
@@ -157,15 +157,16 @@ fn what_a_parent_has_is_data_of_its_child() {
     let dynamic = CreateParameters::Dynamic { block_size: 2 << 20 };
     let layer = vhd(&parent, FileAccess::Create, Some(dynamic));
     let disk = bench.exports.add("parent", vec![layer], false).unwrap();
-    done("qemu-io", &["-f", "raw", "-c", "write -P 5 10M 2M", &url(&bench, "parent")]);
+    run_ok("qemu-io", &["-f", "raw", "-c", "write -P 5 10M 2M", &url(&bench, "parent")]);
     bench.exports.worker().close_disk(disk).unwrap();
-    let of = Parent {
+    let parent_locator = Parent {
         unique_id: [1; 16],
         modified: 1,
         name: "parent.vhd".to_owned(),
         locators: vec![ParentLocator::WindowsRelative(r".\parent.vhd".to_owned())],
     };
-    let differencing = CreateParameters::Differencing { block_size: 2 << 20, parent: of };
+    let differencing =
+        CreateParameters::Differencing { block_size: 2 << 20, parent: parent_locator };
     let layers = vec![
         vhd(&child, FileAccess::Create, Some(differencing)),
         vhd(&parent, FileAccess::Write, None),
@@ -174,7 +175,7 @@ fn what_a_parent_has_is_data_of_its_child() {
     let uri = bench.uri("child");
     assert_eq!(map(&uri), [(10 * MIB, 2 * MIB)]);
     let url = url(&bench, "child");
-    done("qemu-io", &["-f", "raw", "-c", "write -P 6 20M 4k", "-c", "read -P 5 10M 2M", &url]);
+    run_ok("qemu-io", &["-f", "raw", "-c", "write -P 6 20M 4k", "-c", "read -P 5 10M 2M", &url]);
     // A differencing image tracks sectors; the rest of the block is as in the parent.
     let expected = [(10 * MIB, 2 * MIB), (20 * MIB, 4096)];
     assert_eq!(map(&uri), expected);

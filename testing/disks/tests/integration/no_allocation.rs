@@ -27,9 +27,9 @@ unsafe impl GlobalAlloc for Counting {
         unsafe { System.alloc(layout) }
     }
 
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         // SAFETY: the caller fulfils the same contract.
-        unsafe { System.dealloc(at, layout) }
+        unsafe { System.dealloc(pointer, layout) }
     }
 }
 
@@ -46,14 +46,14 @@ fn allocations(workers: usize, depth: u32, max: u64) -> (u64, u64) {
     let limits =
         Limits { min_iops: Iops::new(10.min(max)), max_iops: Iops::new(max), ..Limits::default() };
     let disks = 0..8 * workers as u32;
-    let all: Vec<Proposal> =
+    let proposals: Vec<Proposal> =
         disks.clone().map(|disk| Proposal::Disk(DiskId(disk), LimitsSource::Own(limits))).collect();
-    let changes = store.propose(&all, false).unwrap();
+    let changes = store.propose(&proposals, false).unwrap();
     let mut shared = None;
-    let mut works: Vec<StorageEngine> = (0..workers)
-        .map(|at| {
+    let mut benchmarks: Vec<StorageEngine> = (0..workers)
+        .map(|index| {
             let mut work = StorageEngine::new(Box::new(NullIo::ending(16).unwrap()));
-            work.set_worker(WorkerId(at as u16));
+            work.set_worker(WorkerId(index as u16));
             let spec = StoreSpec { depth_min: depth, depth_max: depth, ..StoreSpec::default() };
             work.add_store(now, STORE, spec, shared.as_ref());
             if shared.is_none() {
@@ -67,25 +67,25 @@ fn allocations(workers: usize, depth: u32, max: u64) -> (u64, u64) {
         .collect();
     let wake = Arc::new(never_readable().unwrap());
     for number in disks {
-        let work = &mut works[number as usize % workers];
-        let place = DiskLocation { store: STORE, slot: store.slot(DiskId(number)).unwrap() };
-        let added = work.add_disk(hollow_disk(), Some(place)).unwrap();
+        let work = &mut benchmarks[number as usize % workers];
+        let location = DiskLocation { store: STORE, slot: store.slot(DiskId(number)).unwrap() };
+        let added = work.add_disk(hollow_disk(), Some(location)).unwrap();
         work.add_queue(added, Box::new(hollow_client(16, &wake))).unwrap();
     }
     let mut turns = |count: u64| {
         for _ in 0..count {
             now = now + Duration::from_micros(16);
-            for work in &mut works {
+            for work in &mut benchmarks {
                 work.poll(now);
             }
         }
-        let tallies = works.iter().flat_map(|work| (0..8).filter_map(|disk| work.tally(disk)));
-        tallies.map(|tally| tally.reads.requests).sum::<u64>()
+        let tallies = benchmarks.iter().flat_map(|work| (0..8).filter_map(|disk| work.tally(disk)));
+        tallies.map(|counters| counters.reads.requests).sum::<u64>()
     };
     let warm = turns(20_000);
     let before = COUNT.get();
-    let done = turns(20_000) - warm;
-    (COUNT.get() - before, done)
+    let completed = turns(20_000) - warm;
+    (COUNT.get() - before, completed)
 }
 
 #[test]
@@ -93,9 +93,9 @@ fn requests_allocate_nothing() {
     for workers in [1, 2, 3] {
         // No request waits; the device is full; maximums limit the rate.
         for (depth, max) in [(4096, 0), (16, 0), (16, 3000)] {
-            let (count, done) = allocations(workers, depth, max);
-            assert!(done > 5000, "{done}");
-            assert!(count == 0, "{workers}, {depth}, {max}: {count} for {done}");
+            let (count, completed) = allocations(workers, depth, max);
+            assert!(completed > 5000, "{completed}");
+            assert!(count == 0, "{workers}, {depth}, {max}: {count} for {completed}");
         }
     }
 }

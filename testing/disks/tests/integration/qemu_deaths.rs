@@ -16,31 +16,31 @@ const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Returns the number of completed writes to the disk according to the guest's kernel.
 fn written(vm: &mut Guest) -> u64 {
-    let said = vm.run("grep ' vda ' /proc/diskstats").unwrap();
-    said.split_whitespace().nth(7).unwrap().parse().unwrap()
+    let output = vm.run("grep ' vda ' /proc/diskstats").unwrap();
+    output.split_whitespace().nth(7).unwrap().parse().unwrap()
 }
 
 /// The guest observes delays only: no write is lost, repeated or completed with an error.
-fn survives(deaths: u64, change: impl FnOnce(&mut GuestDisk), options: &str) {
+fn assert_survives(deaths: u64, change: impl FnOnce(&mut GuestDisk), options: &str) {
     let rig = Rig::new().unwrap();
-    let mut served = ServedDisk::raw(&rig, "disk", 64 * MIB, options);
-    let mut disk = served.disk("");
+    let mut served_disk = ServedDisk::raw(&rig, "disk", 64 * MIB, options);
+    let mut disk = served_disk.disk("");
     change(&mut disk);
     let mut vm = guest(&rig, vec![disk], &[]);
     // The load continues until the test ends it, regardless of the duration of the restarts.
     vm.start_verifying("/dev/vda").unwrap();
     for death in 0..deaths {
-        wait_until("VM that is back", PATIENCE, || Ok(served.log().contains("Negotiated")))
+        wait_until("VM that is back", PATIENCE, || Ok(served_disk.log().contains("Negotiated")))
             .unwrap();
         let before = written(&mut vm);
         wait_until("writes", PATIENCE, || Ok(written(&mut vm) > before + WRITES_PER_LIFE)).unwrap();
         // A different moment of the load each time.
         std::thread::sleep(Duration::from_millis(death * 37 % 200));
-        served.kill_and_restart(&rig);
+        served_disk.kill_and_restart(&rig);
     }
-    let said = vm.end_verifying(PATIENCE).unwrap();
+    let output = vm.end_verifying(PATIENCE).unwrap();
     // Prints also the longest delay, most of which is the second before QEMU reconnects.
-    println!("{deaths} deaths: {said}");
+    println!("{deaths} deaths: {output}");
     vm.check_disks().unwrap();
 }
 
@@ -55,7 +55,7 @@ fn direct(disk: &mut GuestDisk) {
 }
 
 mod full {
-    use super::{DEATHS, direct, find_lost_and_doubled_writes, packed, survives};
+    use super::{DEATHS, assert_survives, direct, find_lost_and_doubled_writes, packed};
 
     fn deaths() -> u64 {
         std::env::var("SUIMON_DISK_DEATHS").map_or(DEATHS, |text| text.parse().unwrap())
@@ -63,17 +63,17 @@ mod full {
 
     #[test]
     fn with_a_split_ring() {
-        survives(deaths(), |_| (), "");
+        assert_survives(deaths(), |_| (), "");
     }
 
     #[test]
     fn with_packed_rings() {
-        survives(deaths(), packed, "--queues 2");
+        assert_survives(deaths(), packed, "--queues 2");
     }
 
     #[test]
     fn with_split_rings_without_indirect_descriptors() {
-        survives(deaths(), direct, "--queues 2");
+        assert_survives(deaths(), direct, "--queues 2");
     }
 
     /// The verification of the tests above detects the faults that it is meant to detect.
@@ -86,16 +86,16 @@ mod full {
 fn find_lost_and_doubled_writes() {
     let rig = Rig::new().unwrap();
     for fault in ["lose:5000", "double:500"] {
-        let served = ServedDisk::raw(
+        let served_disk = ServedDisk::raw(
             &rig,
             fault.split(':').next().unwrap(),
             64 * MIB,
             &format!("--fault {fault}"),
         );
-        let mut vm = guest(&rig, vec![served.disk("")], &[]);
+        let mut vm = guest(&rig, vec![served_disk.disk("")], &[]);
         vm.begin_verifying("/dev/vda", 600, "").unwrap();
-        let said = vm.finish_verifying(Duration::from_secs(700)).unwrap_err().to_string();
-        assert!(said.contains(" in place of "), "{fault}: {said}");
-        println!("{fault}: {said}");
+        let output = vm.finish_verifying(Duration::from_secs(700)).unwrap_err().to_string();
+        assert!(output.contains(" in place of "), "{fault}: {output}");
+        println!("{fault}: {output}");
     }
 }

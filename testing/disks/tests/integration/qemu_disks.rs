@@ -23,7 +23,7 @@ fn a_guest_sees_what_the_disk_is_over_every_form_of_ring() {
     let many = small("many", "--queues 4 --serial twenty-bytes-of-name");
     let packed = small("packed", "");
     let packed_many = small("packed-many", "--queues 4");
-    let bare = small("bare", "");
+    let minimal = small("bare", "");
     let fixed = small("fixed", "--read-only");
     let large = small("large", "--sector 4096");
     let mut many_disk = many.disk("");
@@ -35,12 +35,12 @@ fn a_guest_sees_what_the_disk_is_over_every_form_of_ring() {
         many_disk,
         packed.disk(",packed=on"),
         packed_many_disk,
-        bare.disk(",event_idx=off,indirect_desc=off"),
+        minimal.disk(",event_idx=off,indirect_desc=off"),
         fixed.disk(""),
         large.disk(""),
     ];
     let mut vm = guest(&rig, disks, &[]);
-    let sight = |serial: &str, queues: usize| GuestDiskInfo {
+    let disk_info = |serial: &str, queues: usize| GuestDiskInfo {
         bytes: 64 * MIB,
         logical_sector: 512,
         physical_sector: 4096,
@@ -54,28 +54,28 @@ fn a_guest_sees_what_the_disk_is_over_every_form_of_ring() {
     };
     // Two CPUs cannot use four queues.
     let expected = [
-        (sight("SUIMON-0001", 1), EVENT_IDX | INDIRECT, PACKED),
-        (sight("twenty-bytes-of-name", 2), EVENT_IDX | INDIRECT, PACKED),
-        (sight("", 1), EVENT_IDX | INDIRECT | PACKED, 0),
-        (sight("", 2), EVENT_IDX | INDIRECT | PACKED, 0),
-        (sight("", 1), 0, EVENT_IDX | INDIRECT | PACKED),
+        (disk_info("SUIMON-0001", 1), EVENT_IDX | INDIRECT, PACKED),
+        (disk_info("twenty-bytes-of-name", 2), EVENT_IDX | INDIRECT, PACKED),
+        (disk_info("", 1), EVENT_IDX | INDIRECT | PACKED, 0),
+        (disk_info("", 2), EVENT_IDX | INDIRECT | PACKED, 0),
+        (disk_info("", 1), 0, EVENT_IDX | INDIRECT | PACKED),
         (
             GuestDiskInfo {
                 is_read_only: true,
                 discard_bytes_max: 0,
                 zeroes_bytes_max: 0,
-                ..sight("", 1)
+                ..disk_info("", 1)
             },
             EVENT_IDX | INDIRECT,
             PACKED,
         ),
-        (GuestDiskInfo { logical_sector: 4096, ..sight("", 1) }, EVENT_IDX | INDIRECT, PACKED),
+        (GuestDiskInfo { logical_sector: 4096, ..disk_info("", 1) }, EVENT_IDX | INDIRECT, PACKED),
     ];
-    for (name, (expected, with, without)) in (b'a'..).zip(expected) {
+    for (name, (expected, present, absent)) in (b'a'..).zip(expected) {
         let name = format!("vd{}", char::from(name));
-        let seen = vm.disk(&name).unwrap();
-        assert_eq!((seen.features & with, seen.features & without), (with, 0), "{name}");
-        assert_eq!(GuestDiskInfo { features: 0, ..seen }, expected, "{name}");
+        let info = vm.disk(&name).unwrap();
+        assert_eq!((info.features & present, info.features & absent), (present, 0), "{name}");
+        assert_eq!(GuestDiskInfo { features: 0, ..info }, expected, "{name}");
         if !expected.is_read_only {
             vm.begin_verifying(&format!("/dev/{name}"), 1, "").unwrap();
             println!("{name}: {}", vm.finish_verifying(PATIENCE).unwrap());
@@ -117,27 +117,29 @@ fn a_file_system_on_a_vhdx_is_whole_and_gives_back_what_it_does_not_need() {
     run(&["qemu-img", "create", "-q", "-f", "vhdx", "-o", options, path, "256M"]).unwrap();
     let disk = ServedDisk::start(&rig, "disk", &file, "");
     let mut vm = guest(&rig, vec![disk.disk("")], &["mkfs.ext4", "e2fsck"]);
-    let mut must = |command: &str| {
+    let mut run_ok = |command: &str| {
         let output = vm.run_any(command, PATIENCE).unwrap();
         assert!(output.is_ok(), "{command}: {}", output.stdout);
     };
-    must("dd if=/dev/urandom of=/dev/vda bs=1M count=96 oflag=direct && sync");
+    run_ok("dd if=/dev/urandom of=/dev/vda bs=1M count=96 oflag=direct && sync");
     let full = allocated(&file);
     assert!(full > 96 * MIB, "{full}");
     // Space is freed after the change is durable, which the guest's flush causes.
     let flush = "dd if=/bin/busybox of=/dev/vda bs=4096 count=1 conv=fsync";
-    must(&format!("blkdiscard /dev/vda && {flush}"));
+    run_ok(&format!("blkdiscard /dev/vda && {flush}"));
     wait_until("space that is given back", PATIENCE, || Ok(allocated(&file) < 16 * MIB)).unwrap();
-    must("mkfs.ext4 -q -E nodiscard /dev/vda && mkdir /mnt && mount /dev/vda /mnt");
+    run_ok("mkfs.ext4 -q -E nodiscard /dev/vda && mkdir /mnt && mount /dev/vda /mnt");
     let empty = allocated(&file);
-    must("dd if=/dev/urandom of=/mnt/large bs=1M count=64 && md5sum /mnt/large >/tmp/sum && sync");
+    run_ok(
+        "dd if=/dev/urandom of=/mnt/large bs=1M count=64 && md5sum /mnt/large >/tmp/sum && sync",
+    );
     assert!(allocated(&file) > empty + 48 * MIB);
-    must("echo 3 >/proc/sys/vm/drop_caches; md5sum -c /tmp/sum");
-    must("cp -r /usr /mnt/ && diff -r /usr /mnt/usr && rm /mnt/large && sync && fstrim /mnt");
-    must("echo more >/mnt/more && sync");
+    run_ok("echo 3 >/proc/sys/vm/drop_caches; md5sum -c /tmp/sum");
+    run_ok("cp -r /usr /mnt/ && diff -r /usr /mnt/usr && rm /mnt/large && sync && fstrim /mnt");
+    run_ok("echo more >/mnt/more && sync");
     wait_until("space that is given back", PATIENCE, || Ok(allocated(&file) < empty + 32 * MIB))
         .unwrap();
-    must("umount /mnt && e2fsck -fn /dev/vda");
+    run_ok("umount /mnt && e2fsck -fn /dev/vda");
     vm.check_disks().unwrap();
     drop(vm);
     disk.close();
@@ -167,8 +169,8 @@ fn a_guest_starts_from_its_disk_and_fio_finds_there_what_it_wrote() {
         ("--filename=/dev/vdb", "--rw=randrw --bs=4k --iodepth=8 --fsync=16 --io_size=4m"),
         ("--filename=/root/file", "--rw=randwrite --bs=4k --iodepth=32 --fsync=32"),
     ];
-    for (number, (place, job)) in jobs.iter().enumerate() {
-        let command = format!("fio --name=job{number} {common} {place} {job}");
+    for (number, (target, job)) in jobs.iter().enumerate() {
+        let command = format!("fio --name=job{number} {common} {target} {job}");
         let output = vm.run_any(&command, PATIENCE).unwrap();
         assert!(output.is_ok(), "{command}: {}", output.stdout);
     }
@@ -186,10 +188,10 @@ fn firmware_starts_from_a_disk_over_vhost_user_and_over_nbd() {
     let message = "read by the firmware";
     make_boot_sector(&image, message).unwrap();
     let nbd = rig.path("nbd");
-    let served = ServedDisk::start(&rig, "boot", &image, &format!("--nbd {nbd}"));
+    let served_disk = ServedDisk::start(&rig, "boot", &image, &format!("--nbd {nbd}"));
     for mut disk in [
-        served.disk(""),
-        served.disk(",packed=on"),
+        served_disk.disk(""),
+        served_disk.disk(",packed=on"),
         GuestDisk::on_ide(format!("nbd+unix:///disk?socket={nbd}")),
     ] {
         disk.properties += ",bootindex=0";
@@ -208,7 +210,7 @@ fn firmware_starts_from_a_disk_over_vhost_user_and_over_nbd() {
 fn a_guest_without_virtio_has_its_disk_on_ide() {
     let rig = Rig::new().unwrap();
     let nbd = rig.path("nbd");
-    let served = ServedDisk::raw(&rig, "disk", 64 * MIB, &format!("--nbd {nbd}"));
+    let served_disk = ServedDisk::raw(&rig, "disk", 64 * MIB, &format!("--nbd {nbd}"));
     let disk = GuestDisk::on_ide(format!("nbd+unix:///disk?socket={nbd}"));
     let mut vm = guest(&rig, vec![disk], &[]);
     wait_until("disk on IDE", PATIENCE, || Ok(vm.run_any("test -b /dev/sda", PATIENCE)?.is_ok()))
@@ -218,7 +220,7 @@ fn a_guest_without_virtio_has_its_disk_on_ide() {
     println!("{}", vm.finish_verifying(PATIENCE).unwrap());
     vm.check_disks().unwrap();
     drop(vm);
-    served.close();
+    served_disk.close();
 }
 
 fn a_guest_that_runs_sees_its_disk_grow() {
@@ -226,11 +228,11 @@ fn a_guest_that_runs_sees_its_disk_grow() {
     let mut disk = ServedDisk::raw(&rig, "disk", 128 * MIB, "--bytes 67108864");
     let mut vm = guest(&rig, vec![disk.disk("")], &[]);
     assert_eq!(vm.disk("vda").unwrap().bytes, 64 * MIB);
-    let beyond = "dd if=/bin/busybox of=/dev/vda bs=1M seek=100 count=1 oflag=direct";
-    assert!(!vm.run_any(beyond, PATIENCE).unwrap().is_ok());
+    let write_beyond = "dd if=/bin/busybox of=/dev/vda bs=1M seek=100 count=1 oflag=direct";
+    assert!(!vm.run_any(write_beyond, PATIENCE).unwrap().is_ok());
     disk.ask(&format!("resize {}", 128 * MIB), "resized to ");
     wait_until("disk that has grown", PATIENCE, || Ok(vm.disk("vda")?.bytes == 128 * MIB)).unwrap();
-    vm.run(beyond).unwrap();
+    vm.run(write_beyond).unwrap();
     vm.begin_verifying("/dev/vda", 1, "32768").unwrap();
     vm.finish_verifying(PATIENCE).unwrap();
     vm.check_disks().unwrap();

@@ -27,14 +27,14 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Starts fio on a disk: it writes, reads and verifies until [`end`].
 fn load(folder: &Path, disk: &str) -> Child {
-    let words = format!(
+    let arguments = format!(
         "--name={disk} --ioengine=nbd --uri=nbd+unix:///{disk}?socket={} --rw=randrw --bs=4k \
          --size=64m --iodepth={DEPTH} --verify=crc32c --verify_backlog=64 --verify_fatal=1 \
          --time_based --runtime=3600 --output-format=json",
         folder.join("nbd").display()
     );
     Command::new("fio")
-        .args(words.split_whitespace())
+        .args(arguments.split_whitespace())
         .current_dir(folder)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -47,11 +47,11 @@ fn end(child: Child) {
     let id = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
     kill_process(id, Signal::INT).unwrap();
     let output = child.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    let told = String::from_utf8_lossy(&output.stderr);
-    let result = fio::result(&said).unwrap_or_else(|error| panic!("{error:#}: {said}{told}"));
-    assert_eq!(result.errors, 0, "{said}{told}");
-    assert!(!told.contains("verify"), "{told}");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let result = fio::result(&stdout).unwrap_or_else(|error| panic!("{error:#}: {stdout}{errors}"));
+    assert_eq!(result.errors, 0, "{stdout}{errors}");
+    assert!(!errors.contains("verify"), "{errors}");
 }
 
 struct Bench {
@@ -77,14 +77,14 @@ impl Bench {
 
     fn requests(&self) -> u64 {
         let tallies = self.disks.map(|disk| self.exports.worker().tally(disk).unwrap());
-        assert!(tallies.iter().all(|tally| tally.failed() == 0), "{tallies:?}");
-        tallies.iter().map(|tally| tally.reads.requests + tally.writes.requests).sum()
+        assert!(tallies.iter().all(|counters| counters.failed() == 0), "{tallies:?}");
+        tallies.iter().map(|counters| counters.reads.requests + counters.writes.requests).sum()
     }
 
     /// Returns the number of workers that serve the two disks.
     fn spread(&self) -> usize {
-        let at = self.disks.map(|disk| self.exports.worker().worker_of(disk).unwrap());
-        if at[0] == at[1] { 1 } else { 2 }
+        let worker_ids = self.disks.map(|disk| self.exports.worker().worker_of(disk).unwrap());
+        if worker_ids[0] == worker_ids[1] { 1 } else { 2 }
     }
 }
 
@@ -101,18 +101,18 @@ fn disks_on_two_workers_share_one_limit_exactly() {
     bench.exports.worker().share_limits(&bench.disks, limits(Some(MAX))).unwrap();
     let loads = ["a", "b"].map(|disk| load(bench.folder.path(), disk));
     let is_loaded = || {
-        let tally = |disk| bench.exports.worker().tally(disk).unwrap();
-        bench.disks.iter().all(|disk| tally(*disk).writes.requests > 100)
+        let counters = |disk| bench.exports.worker().tally(disk).unwrap();
+        bench.disks.iter().all(|disk| counters(*disk).writes.requests > 100)
     };
     wait_until("load on both", PATIENCE, || Ok(is_loaded())).unwrap();
-    let (began, before) = (Instant::now(), bench.requests());
+    let (started, before) = (Instant::now(), bench.requests());
     std::thread::sleep(WINDOW);
     let count = bench.requests() - before;
-    let took = began.elapsed().as_secs_f64();
-    println!("{:.1} of {MAX}", count as f64 / took);
+    let elapsed = started.elapsed().as_secs_f64();
+    println!("{:.1} of {MAX}", count as f64 / elapsed);
     // 2 %, the catch-up of 20 ms, and the requests dispatched before.
-    let allowed = MAX as f64 * (took * 1.02 + 0.02) + 2.0 * DEPTH as f64;
-    assert!(count as f64 <= allowed, "{count} requests in {took} s, {allowed} are allowed");
+    let allowed = MAX as f64 * (elapsed * 1.02 + 0.02) + 2.0 * DEPTH as f64;
+    assert!(count as f64 <= allowed, "{count} requests in {elapsed} s, {allowed} are allowed");
     loads.into_iter().for_each(end);
 }
 

@@ -48,19 +48,19 @@ impl Case {
     }
 }
 
-/// Waits up to `limit` for the next LACPDU on a link for which `wanted` returns true; returns it
-/// with its time.
+/// Waits up to `limit` for the next LACPDU on a link for which `matches_pdu` returns true; returns
+/// it with its time.
 pub(super) fn await_lacpdu(
     session: &mut Session<'_>,
     interface: usize,
     limit: Duration,
-    wanted: impl Fn(&Lacpdu) -> bool,
+    matches_pdu: impl Fn(&Lacpdu) -> bool,
 ) -> Result<Option<(Duration, Lacpdu)>, Stop> {
     let begin = session.seats[interface].heard.len();
     let find = |session: &Session<'_>| {
-        let heard = session.seats[interface].heard.get(begin..)?;
-        let pdu = |one: &crate::record::Heard| Some((one.at, *one.lacpdu()?));
-        heard.iter().filter_map(pdu).find(|(_, pdu)| wanted(pdu))
+        let received = session.seats[interface].heard.get(begin..)?;
+        let pdu = |received: &crate::record::Heard| Some((received.time, *received.lacpdu()?));
+        received.iter().filter_map(pdu).find(|(_, pdu)| matches_pdu(pdu))
     };
     session.run_until(limit, |session| find(session).is_some())?;
     Ok(find(session))

@@ -53,48 +53,48 @@ fn forged(session: &Session<'_>) -> Vec<Vec<u8>> {
 fn flood(session: &mut Session<'_>) -> Result<(Duration, u64), Stop> {
     session.establish()?;
     let frames = forged(session);
-    let began = session.now();
-    let sent = session.flood(ONE, FLOOD, &frames)?;
-    Ok((began, sent))
+    let start = session.now();
+    let sent_count = session.flood(ONE, FLOOD, &frames)?;
+    Ok((start, sent_count))
 }
 
 fn recovers(session: &mut Session<'_>) -> CaseResult {
-    let (_, sent) = flood(session)?;
-    let limit = SHORT_TIMEOUT + AGGREGATE_WAIT + session.setup.soon() * 2;
-    let ended = session.now();
-    let back = |session: &Session<'_>| {
+    let (_, sent_count) = flood(session)?;
+    let limit = SHORT_TIMEOUT + AGGREGATE_WAIT + session.setup.immediate_limit() * 2;
+    let end = session.now();
+    let is_back = |session: &Session<'_>| {
         let seat = &session.seats[ONE];
-        seat.is_in_use() && seat.heard.last().is_some_and(|last| last.at > ended)
+        seat.is_in_use() && seat.heard.last().is_some_and(|last| last.time > end)
     };
-    if !session.run_until(limit, back)? {
+    if !session.run_until(limit, is_back)? {
         return fail(format!("in use within {}", seconds(limit)), last_words(session, ONE));
     }
-    let back = session.now() - ended;
+    let elapsed = session.now() - end;
     // Waits until late responses to the flood have arrived; from then on the link must stay in use.
-    session.run_for(session.setup.soon())?;
+    session.run_for(session.setup.immediate_limit())?;
     if session.run_until(LOOK, |session| !session.seats.iter().all(Seat::is_in_use))? {
         return fail("in use from then on", last_words(session, ONE));
     }
-    Ok(format!("{sent} frames; in use {} after the last", seconds(back)))
+    Ok(format!("{sent_count} frames; in use {} after the last", seconds(elapsed)))
 }
 
 fn answers_are_limited(session: &mut Session<'_>) -> CaseResult {
-    let (began, sent) = flood(session)?;
-    session.run_for(session.setup.soon())?;
-    let judged = rate::judge(session, began, 3)?;
-    Ok(format!("{sent} frames; {judged}"))
+    let (start, sent_count) = flood(session)?;
+    session.run_for(session.setup.immediate_limit())?;
+    let judged = rate::judge(session, start, 3)?;
+    Ok(format!("{sent_count} frames; {judged}"))
 }
 
 fn malformed(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
     let sound = harmful(session);
     let frames = [truncated(&sound), other_subtypes(&sound)].concat();
-    let began = session.now();
-    let sent = session.flood(ONE, FLOOD, &frames)?;
+    let start = session.now();
+    let sent_count = session.flood(ONE, FLOOD, &frames)?;
     session.run_for(LOOK)?;
-    undisturbed(session, began)?;
+    undisturbed(session, start)?;
     if !session.seats[ONE].is_in_use() {
         return fail("in use", last_words(session, ONE));
     }
-    Ok(format!("{sent} frames"))
+    Ok(format!("{sent_count} frames"))
 }

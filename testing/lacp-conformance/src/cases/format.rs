@@ -29,15 +29,18 @@ const LOOK: Duration = Duration::from_secs(3);
 fn octets(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
     session.run_for(LOOK)?;
-    let mut looked = 0;
+    let mut inspected = 0;
     for seat in &session.seats {
-        for one in seat.heard.iter().filter(|one| matches!(one.kind, Kind::Lacp(_))) {
-            let found = lacpdu_violations(&one.frame);
-            require(found.is_empty(), "every octet as 6.4.2.3 has it", || found.join("; "))?;
-            looked += 1;
+        for received in seat.heard.iter().filter(|received| matches!(received.kind, Kind::Lacp(_)))
+        {
+            let violations = lacpdu_violations(&received.frame);
+            require(violations.is_empty(), "every octet as 6.4.2.3 has it", || {
+                violations.join("; ")
+            })?;
+            inspected += 1;
         }
     }
-    Ok(format!("{looked} LACPDUs"))
+    Ok(format!("{inspected} LACPDUs"))
 }
 
 fn identity(session: &mut Session<'_>) -> CaseResult {
@@ -46,10 +49,10 @@ fn identity(session: &mut Session<'_>) -> CaseResult {
     let mut ports = Vec::new();
     let mut system = None;
     for seat in &session.seats {
-        let said: Vec<Lacpdu> =
-            seat.since(Duration::ZERO).into_iter().map(|(_, pdu)| pdu).collect();
-        let Some(first) = said.first().map(|pdu| pdu.actor) else { continue };
-        let changed = said.iter().find(|pdu| !pdu.actor.is_same_port(&first));
+        let pdus: Vec<Lacpdu> =
+            seat.lacpdus_since(Duration::ZERO).into_iter().map(|(_, pdu)| pdu).collect();
+        let Some(first) = pdus.first().map(|pdu| pdu.actor) else { continue };
+        let changed = pdus.iter().find(|pdu| !pdu.actor.is_same_port(&first));
         require(changed.is_none(), "one identity in all LACPDUs of a link", || {
             changed.map(super::case::describe).unwrap_or_default()
         })?;
@@ -58,10 +61,12 @@ fn identity(session: &mut Session<'_>) -> CaseResult {
             "an individual system",
             || mac_text(first.system),
         )?;
-        let known = *system.get_or_insert((first.system_priority, first.system));
-        require(known == (first.system_priority, first.system), "one system on all links", || {
-            format!("{} and {}", mac_text(known.1), mac_text(first.system))
-        })?;
+        let first_system = *system.get_or_insert((first.system_priority, first.system));
+        require(
+            first_system == (first.system_priority, first.system),
+            "one system on all links",
+            || format!("{} and {}", mac_text(first_system.1), mac_text(first.system)),
+        )?;
         require(!ports.contains(&first.port), "a port number for each link", || {
             format!("{} twice", first.port)
         })?;

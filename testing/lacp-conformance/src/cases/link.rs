@@ -25,14 +25,14 @@ fn flapping(session: &mut Session<'_>) -> CaseResult {
         session.set_link(ONE, true)?;
         session.run_for(HALF)?;
     }
-    let began = session.now();
-    let back = |session: &Session<'_>| {
+    let start = session.now();
+    let is_back = |session: &Session<'_>| {
         let seat = &session.seats[ONE];
-        seat.is_in_use() && seat.heard.last().is_some_and(|last| last.at >= began)
+        seat.is_in_use() && seat.heard.last().is_some_and(|last| last.time >= start)
     };
     let limit = session.setup.establish_limit;
-    if !session.run_until(limit, back)? {
+    if !session.run_until(limit, is_back)? {
         return fail(format!("in use within {}", seconds(limit)), last_words(session, ONE));
     }
-    Ok(format!("in use {} after the last flap", seconds(session.now() - began)))
+    Ok(format!("in use {} after the last flap", seconds(session.now() - start)))
 }

@@ -24,12 +24,12 @@ fn reflected(session: &mut Session<'_>) -> CaseResult {
         seat.partner.voice = Behaviour::Reflect;
     }
     // The information about the previous partner may remain until it expires.
-    session.run_for(lifetime + session.setup.soon() * 2)?;
-    let began = session.now();
+    session.run_for(lifetime + session.setup.immediate_limit() * 2)?;
+    let start = session.now();
     session.run_for(LOOK)?;
     let mut reflected = 0;
     for seat in &session.seats {
-        for (_, pdu) in seat.since(began) {
+        for (_, pdu) in seat.lacpdus_since(start) {
             reflected += 1;
             if pdu.actor.state.has(State::DISTRIBUTING) {
                 return fail("not distributing", describe(&pdu));

@@ -48,12 +48,12 @@ pub(super) fn truncated(frame: &[u8]) -> Vec<Vec<u8>> {
 
 /// Replaces the subtype with reserved ones, the one of OAM, and the organization-specific one.
 pub(super) fn other_subtypes(frame: &[u8]) -> Vec<Vec<u8>> {
-    let with = |subtype| {
+    let with_subtype = |subtype| {
         let mut frame = frame.to_vec();
         frame[ETHERNET_BYTES] = subtype;
         frame
     };
-    [0, 3, 10, 255].map(with).to_vec()
+    [0, 3, 10, 255].map(with_subtype).to_vec()
 }
 
 /// Returns a valid LACPDU that would unselect the port and stop its traffic if the device accepted
@@ -71,20 +71,20 @@ fn without_effect(session: &mut Session<'_>, spoil: Spoil) -> CaseResult {
     session.establish()?;
     session.say(ONE)?;
     session.seats[ONE].partner.voice = Behaviour::Mute;
-    let began = session.now();
+    let start = session.now();
     let frames = spoil(&harmful(session));
     for frame in &frames {
         session.send(ONE, frame)?;
     }
     session.run_for(LOOK)?;
-    undisturbed(session, began)?;
+    undisturbed(session, start)?;
     Ok(format!("{} kinds of frames", frames.len()))
 }
 
-/// Fails if an LACPDU of the device since `began` reports a change.
-pub(super) fn undisturbed(session: &Session<'_>, began: Duration) -> Result<(), Stop> {
+/// Fails if an LACPDU of the device since `start` reports a change.
+pub(super) fn undisturbed(session: &Session<'_>, start: Duration) -> Result<(), Stop> {
     let seat = &session.seats[ONE];
-    let changed = seat.since(began).into_iter().find(|(_, pdu)| {
+    let changed = seat.lacpdus_since(start).into_iter().find(|(_, pdu)| {
         !pdu.actor.state.has(State::IN_USE) || !pdu.partner.is_same_port(&seat.partner.info)
     });
     match changed {
@@ -96,7 +96,9 @@ pub(super) fn undisturbed(session: &Session<'_>, began: Duration) -> Result<(), 
 fn wrong_lengths(session: &mut Session<'_>) -> CaseResult {
     prepare(session)?;
     let mut outcomes = Vec::new();
-    for (name, at, length) in [("actor", 17, 19), ("partner", 37, 0), ("collector", 57, 255)] {
+    for (name, length_offset, length) in
+        [("actor", 17, 19), ("partner", 37, 0), ("collector", 57, 255)]
+    {
         // A valid LACPDU first, so that nothing expires and the state `SIGN` is new to the device.
         session.seats[ONE].partner.info.state = WILLING;
         session.say(ONE)?;
@@ -104,21 +106,21 @@ fn wrong_lengths(session: &mut Session<'_>) -> CaseResult {
         let seat = &mut session.seats[ONE];
         seat.partner.info.state = SIGN;
         let mut frame = seat.partner.compose(seat.device.as_ref()).encode();
-        frame[at] = length;
-        let began = session.now();
+        frame[length_offset] = length;
+        let start = session.now();
         session.send(ONE, &frame)?;
         session.run_for(LOOK)?;
         let seat = &session.seats[ONE];
-        for (_, pdu) in seat.since(began) {
-            let whole = pdu.partner.is_same_port(&seat.partner.info)
+        for (_, pdu) in seat.lacpdus_since(start) {
+            let is_valid = pdu.partner.is_same_port(&seat.partner.info)
                 && [WILLING, SIGN].contains(&pdu.partner.state);
-            require(whole, "the whole of it or nothing", || describe(&pdu))?;
+            require(is_valid, "the whole of it or nothing", || describe(&pdu))?;
         }
-        let Some(last) = seat.since(began).pop() else {
+        let Some(last) = seat.lacpdus_since(start).pop() else {
             return fail("LACPDUs go on", last_words(session, ONE));
         };
-        let taken = last.1.partner.state == SIGN;
-        outcomes.push(format!("{name} {}", if taken { "taken" } else { "ignored" }));
+        let is_applied = last.1.partner.state == SIGN;
+        outcomes.push(format!("{name} {}", if is_applied { "taken" } else { "ignored" }));
     }
     Ok(outcomes.join(", "))
 }

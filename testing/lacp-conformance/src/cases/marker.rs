@@ -37,8 +37,8 @@ fn marker(session: &Session<'_>, transaction: u32) -> Marker {
 }
 
 fn markers<'a>(session: &'a Session<'_>) -> impl Iterator<Item = (&'a Heard, &'a Marker)> {
-    session.seats[ONE].heard.iter().filter_map(|one| match &one.kind {
-        Kind::Marker(marker) => Some((one, marker)),
+    session.seats[ONE].heard.iter().filter_map(|received| match &received.kind {
+        Kind::Marker(marker) => Some((received, marker)),
         _ => None,
     })
 }
@@ -46,18 +46,18 @@ fn markers<'a>(session: &'a Session<'_>) -> impl Iterator<Item = (&'a Heard, &'a
 fn answered(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
     for transaction in [1, 0xfedc_ba98] {
-        let sent = marker(session, transaction);
-        session.send(ONE, &sent.encode())?;
+        let marker = marker(session, transaction);
+        session.send(ONE, &marker.encode())?;
         let count = markers(session).count();
-        let limit = session.setup.soon();
+        let limit = session.setup.immediate_limit();
         session.run_until(limit, |session| markers(session).count() > count)?;
-        let Some((heard, answer)) = markers(session).nth(count) else {
+        let Some((received, answer)) = markers(session).nth(count) else {
             return fail("a Marker Response within a second", "silence");
         };
-        let expected = Marker { is_response: true, source: answer.source, ..sent };
+        let expected = Marker { is_response: true, source: answer.source, ..marker };
         require(*answer == expected, format!("{expected:?}"), || format!("{answer:?}"))?;
-        let found = marker_response_violations(&heard.frame);
-        require(found.is_empty(), "every octet as 6.5.3.3 has it", || found.join("; "))?;
+        let violations = marker_response_violations(&received.frame);
+        require(violations.is_empty(), "every octet as 6.5.3.3 has it", || violations.join("; "))?;
     }
     Ok("two transactions".to_owned())
 }
@@ -67,7 +67,7 @@ fn not_answered(session: &mut Session<'_>) -> CaseResult {
     let response = Marker { is_response: true, ..marker(session, 77) };
     session.send(ONE, &response.encode())?;
     session.run_for(LOOK)?;
-    let heard = markers(session).count();
-    require(heard == 0, "silence", || format!("{heard} Marker PDUs"))?;
+    let responses = markers(session).count();
+    require(responses == 0, "silence", || format!("{responses} Marker PDUs"))?;
     Ok("silence".to_owned())
 }

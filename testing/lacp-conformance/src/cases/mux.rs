@@ -42,67 +42,69 @@ const NEW_KEY: u16 = 0x5c;
 
 fn follows_sync(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
-    let soon = session.setup.soon();
+    let limit = session.setup.immediate_limit();
     let willing = session.seats[ONE].partner.info.state;
     session.seats[ONE].partner.info.state = willing.without(State::SYNCHRONIZATION);
     session.say(ONE)?;
     let stopped = |pdu: &Lacpdu| !pdu.actor.state.has_any(FLOWS);
-    let began = session.now();
-    let Some((off, _)) = await_lacpdu(session, ONE, soon, stopped)? else {
+    let start = session.now();
+    let Some((stopped_at, _)) = await_lacpdu(session, ONE, limit, stopped)? else {
         return fail(
             "neither collecting nor distributing within a second of the partner's loss of sync",
             last_words(session, ONE),
         );
     };
-    let off = off - began;
+    let stopped_at = stopped_at - start;
     session.seats[ONE].partner.info.state = willing;
     session.say(ONE)?;
-    let began = session.now();
+    let start = session.now();
     let flows = |pdu: &Lacpdu| pdu.actor.state.has(State::IN_USE);
-    let Some((on, _)) = await_lacpdu(session, ONE, soon, flows)? else {
+    let Some((started_at, _)) = await_lacpdu(session, ONE, limit, flows)? else {
         return fail(
             "collecting and distributing within a second of the partner's sync",
             last_words(session, ONE),
         );
     };
-    Ok(format!("ended after {}, back after {}", seconds(off), seconds(on - began)))
+    Ok(format!("ended after {}, back after {}", seconds(stopped_at), seconds(started_at - start)))
 }
 
 fn port_moves(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
-    session.run_for(session.setup.soon())?;
+    session.run_for(session.setup.immediate_limit())?;
     session.seats[ONE].partner.info.port = NEW_PORT;
     session.say(ONE)?;
-    let began = session.now();
-    let told = |pdu: &Lacpdu| pdu.partner.port == NEW_PORT;
-    let Some((at, pdu)) = await_lacpdu(session, ONE, session.setup.soon() * 2, told)? else {
+    let start = session.now();
+    let has_new_port = |pdu: &Lacpdu| pdu.partner.port == NEW_PORT;
+    let Some((time, pdu)) =
+        await_lacpdu(session, ONE, session.setup.immediate_limit() * 2, has_new_port)?
+    else {
         return fail("the partner's new port told back", last_words(session, ONE));
     };
     let expected = "out of sync, neither collecting nor distributing, in the first LACPDU that \
                     has the new port";
     require(!pdu.actor.state.has_any(State::IN_USE), expected, || describe(&pdu))?;
-    Ok(format!("out of sync after {}", seconds(at - began)))
+    Ok(format!("out of sync after {}", seconds(time - start)))
 }
 
 /// Changes the key on every link, so that all ports must attach to a different aggregator at the
 /// same time, after the wait of 6.4.15 (WAITING).
 fn wait_while(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
-    session.run_for(session.setup.soon())?;
+    session.run_for(session.setup.immediate_limit())?;
     for interface in 0..session.seats.len() {
         session.seats[interface].partner.info.key = NEW_KEY;
         session.say(interface)?;
     }
-    let began = session.now();
-    let limit = AGGREGATE_WAIT + session.setup.soon() * 2;
+    let start = session.now();
+    let limit = AGGREGATE_WAIT + session.setup.immediate_limit() * 2;
     let synced =
         |pdu: &Lacpdu| pdu.partner.key == NEW_KEY && pdu.actor.state.has(State::SYNCHRONIZATION);
-    let Some((at, _)) = await_lacpdu(session, ONE, limit, synced)? else {
+    let Some((time, _)) = await_lacpdu(session, ONE, limit, synced)? else {
         return fail("in sync again", last_words(session, ONE));
     };
     let slack = session.setup.tolerance + session.setup.jitter;
-    let observed = || format!("in sync {} after the change", seconds(at - began));
-    require(at - began + slack >= AGGREGATE_WAIT, "not in sync for two seconds", observed)?;
+    let observed = || format!("in sync {} after the change", seconds(time - start));
+    require(time - start + slack >= AGGREGATE_WAIT, "not in sync for two seconds", observed)?;
     Ok(observed())
 }
 
@@ -112,7 +114,7 @@ fn attaches_alone(session: &mut Session<'_>) -> CaseResult {
     info.port = NEW_PORT;
     info.state = info.state.without(State::SYNCHRONIZATION);
     session.say(ONE)?;
-    let limit = AGGREGATE_WAIT + session.setup.soon() * 2;
+    let limit = AGGREGATE_WAIT + session.setup.immediate_limit() * 2;
     let synced =
         |pdu: &Lacpdu| pdu.partner.port == NEW_PORT && pdu.actor.state.has(State::SYNCHRONIZATION);
     let Some((_, pdu)) = await_lacpdu(session, ONE, limit, synced)? else {
@@ -121,7 +123,8 @@ fn attaches_alone(session: &mut Session<'_>) -> CaseResult {
     let flows = |pdu: &Lacpdu| pdu.actor.state.has_any(FLOWS);
     let expected = "neither collecting nor distributing without the partner's sync";
     require(!flows(&pdu), expected, || describe(&pdu))?;
-    if let Some((_, pdu)) = await_lacpdu(session, ONE, session.setup.soon() * 2, flows)? {
+    if let Some((_, pdu)) = await_lacpdu(session, ONE, session.setup.immediate_limit() * 2, flows)?
+    {
         return fail(expected, describe(&pdu));
     }
     Ok("in sync, no frames pass".to_owned())

@@ -45,20 +45,20 @@ fn forget(session: &mut Session<'_>) -> Result<(), Stop> {
 
 fn silent(session: &mut Session<'_>) -> CaseResult {
     forget(session)?;
-    let began = session.now();
-    let look = if session.setup.long { LONG_LOOK } else { LOOK };
-    session.run_for(look)?;
-    let said = session.seats[ONE].since(began).len();
-    require(said == 0, "silence", || format!("{said} LACPDUs in {}", seconds(look)))?;
-    Ok(format!("silence for {}", seconds(look)))
+    let start = session.now();
+    let duration = if session.setup.long { LONG_LOOK } else { LOOK };
+    session.run_for(duration)?;
+    let pdu_count = session.seats[ONE].lacpdus_since(start).len();
+    require(pdu_count == 0, "silence", || format!("{pdu_count} LACPDUs in {}", seconds(duration)))?;
+    Ok(format!("silence for {}", seconds(duration)))
 }
 
 fn answers(session: &mut Session<'_>) -> CaseResult {
     forget(session)?;
     session.seats[ONE].partner = Partner { voice: Behaviour::Answer, ..Partner::baseline(ONE) };
-    let began = session.now();
-    match await_lacpdu(session, ONE, session.setup.soon(), |_| true)? {
-        Some((at, _)) => Ok(format!("after {}", seconds(at - began))),
+    let start = session.now();
+    match await_lacpdu(session, ONE, session.setup.immediate_limit(), |_| true)? {
+        Some((time, _)) => Ok(format!("after {}", seconds(time - start))),
         None => fail("an LACPDU within a second", "silence"),
     }
 }

@@ -47,11 +47,11 @@ pub(crate) const CASES: &[Case] = &[
 const SETTLE: Duration = Duration::from_millis(2500);
 const LOOK: Duration = Duration::from_secs(6);
 
-/// Returns the times of the LACPDUs received within `look` from now on.
-fn times(session: &mut Session<'_>, look: Duration) -> Result<Vec<Duration>, Stop> {
-    let began = session.now();
-    session.run_for(look)?;
-    Ok(session.seats[ONE].since(began).into_iter().map(|(at, _)| at).collect())
+/// Returns the times of the LACPDUs received within `duration` from now on.
+fn times(session: &mut Session<'_>, duration: Duration) -> Result<Vec<Duration>, Stop> {
+    let start = session.now();
+    session.run_for(duration)?;
+    Ok(session.seats[ONE].lacpdus_since(start).into_iter().map(|(time, _)| time).collect())
 }
 
 fn partner_state(session: &mut Session<'_>, bits: State, set: bool) -> Result<(), Stop> {
@@ -82,8 +82,8 @@ fn judge_pace(times: &[Duration], period: Duration, slack: Duration) -> Result<(
     require(count > 0, expected.as_str(), || describe(times))?;
     let mean = gaps.iter().sum::<Duration>() / count;
     let longest = gaps.into_iter().max().unwrap_or_default();
-    let holds = longest <= period + slack && mean + slack >= period;
-    require(holds, expected, || describe(times))
+    let is_expected = longest <= period + slack && mean + slack >= period;
+    require(is_expected, expected, || describe(times))
 }
 
 fn slow_is_quiet(session: &mut Session<'_>) -> CaseResult {
@@ -100,17 +100,17 @@ fn slow_to_fast(session: &mut Session<'_>) -> CaseResult {
     partner_state(session, State::SHORT_TIMEOUT, false)?;
     session.run_for(SETTLE)?;
     partner_state(session, State::SHORT_TIMEOUT, true)?;
-    let began = session.now();
-    let mut all = vec![began];
-    all.extend(times(session, LOOK)?);
+    let start = session.now();
+    let mut all_times = vec![start];
+    all_times.extend(times(session, LOOK)?);
     let slack = session.setup.tolerance + session.setup.jitter;
-    let longest = gaps(&all).into_iter().max().unwrap_or(LOOK);
+    let longest = gaps(&all_times).into_iter().max().unwrap_or(LOOK);
     require(
-        longest <= FAST_PERIODIC + slack && all.len() > 4,
+        longest <= FAST_PERIODIC + slack && all_times.len() > 4,
         "an LACPDU within a second of the change, then each second",
-        || format!("after the change: {}", describe(&all)),
+        || format!("after the change: {}", describe(&all_times)),
     )?;
-    Ok(describe(&all))
+    Ok(describe(&all_times))
 }
 
 fn both_passive(session: &mut Session<'_>) -> CaseResult {
@@ -140,13 +140,13 @@ mod tests {
 
     #[test]
     fn a_pace_is_judged_by_its_mean_and_its_longest_gap() {
-        let good = |ms: &[u64]| {
+        let is_good = |ms: &[u64]| {
             let times: Vec<Duration> = ms.iter().map(|ms| Duration::from_millis(*ms)).collect();
             judge_pace(&times, FAST_PERIODIC, Duration::from_millis(250)).is_ok()
         };
-        assert!(good(&[0, 900, 2100, 3000, 4000]));
-        assert!(!good(&[0, 1000, 2300, 3000, 4000]), "one too long");
-        assert!(!good(&[0, 500, 1000, 1500]), "too often");
-        assert!(!good(&[0]) && !good(&[]));
+        assert!(is_good(&[0, 900, 2100, 3000, 4000]));
+        assert!(!is_good(&[0, 1000, 2300, 3000, 4000]), "one too long");
+        assert!(!is_good(&[0, 500, 1000, 1500]), "too often");
+        assert!(!is_good(&[0]) && !is_good(&[]));
     }
 }

@@ -39,11 +39,11 @@ fn ten(session: &mut Session<'_>) -> CaseResult {
 
 fn limited(session: &mut Session<'_>, limit: usize) -> CaseResult {
     session.establish()?;
-    let began = session.now();
+    let start = session.now();
     provoke(session)?;
-    let answers = session.seats[ONE].since(began).len();
+    let answers = session.seats[ONE].lacpdus_since(start).len();
     require(answers > 0, "an answer to what was provoked", || "silence".to_owned())?;
-    judge(session, began, limit)
+    judge(session, start, limit)
 }
 
 /// Sends frames, each with a wrong view of the device and a state different from the one before.
@@ -64,13 +64,13 @@ fn provoke(session: &mut Session<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Checks that the device sent at most `limit` LACPDUs in any second since `began`.
-pub(super) fn judge(session: &Session<'_>, began: Duration, limit: usize) -> CaseResult {
+/// Checks that the device sent at most `limit` LACPDUs in any second since `start`.
+pub(super) fn judge(session: &Session<'_>, start: Duration, limit: usize) -> CaseResult {
     let times: Vec<Duration> =
-        session.seats[ONE].since(began).into_iter().map(|(at, _)| at).collect();
-    let most = most_within(&times, FAST_PERIODIC - session.setup.jitter);
+        session.seats[ONE].lacpdus_since(start).into_iter().map(|(time, _)| time).collect();
+    let max_count = most_within(&times, FAST_PERIODIC - session.setup.jitter);
     let shortest = gaps(&times).into_iter().min().unwrap_or_default();
-    let observed = || format!("{most} in one second, as close as {}", seconds(shortest));
-    require(most <= limit, format!("at most {limit} LACPDUs in any second"), observed)?;
+    let observed = || format!("{max_count} in one second, as close as {}", seconds(shortest));
+    require(max_count <= limit, format!("at most {limit} LACPDUs in any second"), observed)?;
     Ok(observed())
 }

@@ -57,26 +57,26 @@ const SETTLE: Duration = Duration::from_millis(2500);
 fn echo(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
     let willing = State::ACTIVITY.with(State::SHORT_TIMEOUT).with(State::AGGREGATION);
-    let known = session.seats[ONE].partner.info;
-    let said = [
-        PortInfo { port: 0xabcd, port_priority: 0x0102, state: willing, ..known },
-        PortInfo { key: 0xbeef, state: willing.with(State::COLLECTING), ..known },
+    let partner_info = session.seats[ONE].partner.info;
+    let infos = [
+        PortInfo { port: 0xabcd, port_priority: 0x0102, state: willing, ..partner_info },
+        PortInfo { key: 0xbeef, state: willing.with(State::COLLECTING), ..partner_info },
         PortInfo {
             system_priority: 0x1234,
             system: [0x02, 0xfe, 0xdc, 0xba, 0x98, 0x76],
             state: willing.with(State::EXPIRED).with(State::DEFAULTED),
-            ..known
+            ..partner_info
         },
     ];
-    for info in said {
+    for info in infos {
         let partner = &mut session.seats[ONE].partner;
         (partner.info, partner.state_is_fixed) = (info, true);
         // The device computes this bit and does not record it.
         let computed = State::SYNCHRONIZATION;
-        let told =
+        let reflected =
             |pdu: &Lacpdu| PortInfo { state: pdu.partner.state.without(computed), ..pdu.partner };
-        let limit = session.setup.soon() * 2;
-        if await_lacpdu(session, ONE, limit, |pdu| told(pdu) == info)?.is_none() {
+        let limit = session.setup.immediate_limit() * 2;
+        if await_lacpdu(session, ONE, limit, |pdu| reflected(pdu) == info)?.is_none() {
             return fail(format!("partner: {info}"), last_words(session, ONE));
         }
     }
@@ -91,7 +91,7 @@ fn sync_needs_a_true_view(session: &mut Session<'_>) -> CaseResult {
         !pdu.partner.state.has(State::SYNCHRONIZATION) && !pdu.actor.state.has_any(flows)
     };
     let expected = "the partner not in sync, neither collecting nor distributing";
-    if await_lacpdu(session, ONE, session.setup.soon() * 2, stopped)?.is_none() {
+    if await_lacpdu(session, ONE, session.setup.immediate_limit() * 2, stopped)?.is_none() {
         return fail(expected, last_words(session, ONE));
     }
     if let Some((_, pdu)) = await_lacpdu(session, ONE, SETTLE, |pdu| !stopped(pdu))? {
@@ -125,11 +125,11 @@ fn ntt(session: &mut Session<'_>) -> CaseResult {
         let mut pdu = seat.partner.compose(seat.device.as_ref());
         mistake(&mut pdu.partner);
         session.send(ONE, &pdu.encode())?;
-        if await_lacpdu(session, ONE, session.setup.soon(), |_| true)?.is_none() {
+        if await_lacpdu(session, ONE, session.setup.immediate_limit(), |_| true)?.is_none() {
             return fail("an LACPDU within a second", format!("silence about a wrong {name}"));
         }
         session.say(ONE)?;
-        session.run_for(session.setup.soon())?;
+        session.run_for(session.setup.immediate_limit())?;
     }
     Ok(MISTAKES.map(|(name, _)| name).join(", "))
 }
@@ -138,16 +138,17 @@ fn expired(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
     let lifetime = information_lifetime(session)?;
     let silent = fall_silent(session)?;
-    let (slack, soon) = (session.setup.tolerance + session.setup.jitter, session.setup.soon());
+    let (slack, limit) =
+        (session.setup.tolerance + session.setup.jitter, session.setup.immediate_limit());
     let is_expired = |pdu: &Lacpdu| pdu.actor.state.has(State::EXPIRED);
     let expected = format!("expired {} after the last word", seconds(lifetime));
-    let Some((at, _)) = await_lacpdu(session, ONE, lifetime + slack + soon, is_expired)? else {
+    let Some((time, _)) = await_lacpdu(session, ONE, lifetime + slack + limit, is_expired)? else {
         return fail(expected, last_words(session, ONE));
     };
-    let after = at - silent;
+    let after = time - silent;
     require(after + slack >= lifetime, expected, || format!("after {}", seconds(after)))?;
     // The consequences of the expiry may be reported in a later LACPDU.
-    session.run_until(soon, |session| {
+    session.run_until(limit, |session| {
         session.seats[ONE].last().is_some_and(|pdu| missing(session, pdu).is_none())
     })?;
     let Some(last) = session.seats[ONE].last() else { return fail("an LACPDU", "silence") };
@@ -170,31 +171,31 @@ fn missing(session: &Session<'_>, pdu: &Lacpdu) -> Option<&'static str> {
         (pdu.partner.is_same_port(&session.seats[ONE].partner.info), "partner still known"),
     ]
     .into_iter()
-    .find_map(|(holds, what)| (!holds).then_some(what))
+    .find_map(|(is_satisfied, requirement)| (!is_satisfied).then_some(requirement))
 }
 
 fn defaulted(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
     let lifetime = information_lifetime(session)? + SHORT_TIMEOUT;
-    let known = session.seats[ONE].partner.info;
+    let partner_info = session.seats[ONE].partner.info;
     let silent = fall_silent(session)?;
     let slack = session.setup.tolerance * 2 + session.setup.jitter;
-    let limit = lifetime + slack + session.setup.soon();
+    let limit = lifetime + slack + session.setup.immediate_limit();
     let is_defaulted = |pdu: &Lacpdu| pdu.actor.state.has(State::DEFAULTED);
     let expected = format!("defaulted {} after the last word", seconds(lifetime));
-    let Some((at, pdu)) = await_lacpdu(session, ONE, limit, is_defaulted)? else {
+    let Some((time, pdu)) = await_lacpdu(session, ONE, limit, is_defaulted)? else {
         if session.seats[ONE].device.is_some_and(|info| !info.state.has(State::ACTIVITY)) {
             return not_applicable("the device is passive and says nothing any more");
         }
-        let last = session.seats[ONE].heard.last().map_or(silent, |last| last.at);
-        let (last, words) = (seconds(last - silent), last_words(session, ONE));
-        return fail(expected, format!("silence since {last} after that; {words}"));
+        let last = session.seats[ONE].heard.last().map_or(silent, |last| last.time);
+        let (last, last_text) = (seconds(last - silent), last_words(session, ONE));
+        return fail(expected, format!("silence since {last} after that; {last_text}"));
     };
-    let after = at - silent;
+    let after = time - silent;
     require(after + slack >= lifetime, expected, || format!("after {}", seconds(after)))?;
     let state = pdu.actor.state;
     require(!state.has(State::EXPIRED), "no longer expired", || describe(&pdu))?;
-    require(!pdu.partner.is_same_port(&known), "the partner forgotten", || describe(&pdu))?;
+    require(!pdu.partner.is_same_port(&partner_info), "the partner forgotten", || describe(&pdu))?;
     Ok(format!("after {}", seconds(after)))
 }
 
@@ -202,26 +203,26 @@ fn recovers(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
     let lifetime = information_lifetime(session)?;
     fall_silent(session)?;
-    let soon = session.setup.soon();
+    let limit = session.setup.immediate_limit();
     let is_expired = |pdu: &Lacpdu| pdu.actor.state.has(State::EXPIRED);
-    if await_lacpdu(session, ONE, lifetime + soon * 2, is_expired)?.is_none() {
+    if await_lacpdu(session, ONE, lifetime + limit * 2, is_expired)?.is_none() {
         return not_applicable("it did not expire: see receive.expired");
     }
     for interface in 0..session.seats.len() {
         session.seats[interface].partner.voice = Behaviour::Answer;
         session.say(interface)?;
     }
-    let began = session.now();
-    let Some(at) = await_in_use(session, soon)? else {
+    let start = session.now();
+    let Some(time) = await_in_use(session, limit)? else {
         return fail("in use within a second, without waiting again", last_words(session, ONE));
     };
-    Ok(format!("after {}", seconds(at - began)))
+    Ok(format!("after {}", seconds(time - start)))
 }
 
 fn await_in_use(session: &mut Session<'_>, limit: Duration) -> Result<Option<Duration>, Stop> {
-    let wanted = |pdu: &Lacpdu| {
+    let matches_pdu = |pdu: &Lacpdu| {
         pdu.actor.state.has(State::IN_USE)
             && !pdu.actor.state.has_any(State(State::EXPIRED.0 | State::DEFAULTED.0))
     };
-    Ok(await_lacpdu(session, ONE, limit, wanted)?.map(|(at, _)| at))
+    Ok(await_lacpdu(session, ONE, limit, matches_pdu)?.map(|(time, _)| time))
 }

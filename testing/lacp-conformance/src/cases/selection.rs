@@ -21,14 +21,14 @@ pub(crate) const CASES: &[Case] = &[
         "selection.two-systems",
         "links to two partner systems never share the aggregator",
         "6.4.14.1, 6.3.6",
-        |session| apart(session, |partner| partner.info.system[5] ^= 0x0f),
+        |session| check_separation(session, |partner| partner.info.system[5] ^= 0x0f),
     )
     .with_two(),
     Case::new(
         "selection.two-keys",
         "links to one partner system with two keys never share the aggregator",
         "6.4.14.1, 6.3.5",
-        |session| apart(session, |partner| partner.info.key += 1),
+        |session| check_separation(session, |partner| partner.info.key += 1),
     )
     .with_two(),
     Case::new(
@@ -45,11 +45,11 @@ const LOOK: Duration = Duration::from_secs(6);
 fn aggregates(session: &mut Session<'_>) -> CaseResult {
     match session.establish() {
         Ok(after) => Ok(format!("{} in use after {}", session.seats.len(), seconds(after))),
-        Err(Stop::NotApplicable(why)) => {
-            let words: Vec<String> = (0..session.seats.len())
+        Err(Stop::NotApplicable(reason)) => {
+            let states: Vec<String> = (0..session.seats.len())
                 .map(|interface| format!("{interface}: {}", last_words(session, interface)))
                 .collect();
-            fail("every member in use", format!("{why}; {}", words.join("; ")))
+            fail("every member in use", format!("{reason}; {}", states.join("; ")))
         }
         Err(other) => Err(other),
     }
@@ -57,7 +57,7 @@ fn aggregates(session: &mut Session<'_>) -> CaseResult {
 
 /// Changes the partner of one link so that the links cannot share an aggregator; then at most one
 /// of them may be in use.
-fn apart(session: &mut Session<'_>, change: fn(&mut Partner)) -> CaseResult {
+fn check_separation(session: &mut Session<'_>, change: fn(&mut Partner)) -> CaseResult {
     session.establish()?;
     change(&mut session.seats[OTHER].partner);
     session.say(OTHER)?;
@@ -71,9 +71,9 @@ fn individual(session: &mut Session<'_>) -> CaseResult {
         *state = state.without(State::AGGREGATION);
         session.say(interface)?;
     }
-    let limit = session.setup.soon() * 2;
-    let told = await_lacpdu(session, ONE, limit, |pdu| !pdu.partner.state.has(State::AGGREGATION))?;
-    if told.is_none() {
+    let limit = session.setup.immediate_limit() * 2;
+    let pdu = await_lacpdu(session, ONE, limit, |pdu| !pdu.partner.state.has(State::AGGREGATION))?;
+    if pdu.is_none() {
         return fail("the partner told back as individual", last_words(session, ONE));
     }
     never_both(session)
@@ -82,12 +82,12 @@ fn individual(session: &mut Session<'_>) -> CaseResult {
 /// Checks that the two links are never in use at the same time, according to the device's LACPDUs
 /// to its current partners.
 fn never_both(session: &mut Session<'_>) -> CaseResult {
-    let both = |session: &Session<'_>| {
+    let both_in_use = |session: &Session<'_>| {
         [ONE, OTHER].iter().all(|interface| in_use_as_it_is(&session.seats[*interface]))
     };
-    if session.run_until(LOOK, both)? {
-        let words = [ONE, OTHER].map(|interface| last_words(session, interface));
-        return fail("at most one of the two in use", words.join("; "));
+    if session.run_until(LOOK, both_in_use)? {
+        let states = [ONE, OTHER].map(|interface| last_words(session, interface));
+        return fail("at most one of the two in use", states.join("; "));
     }
     let used = [ONE, OTHER].iter().filter(|i| in_use_as_it_is(&session.seats[**i])).count();
     Ok(format!("{used} of 2 in use"))

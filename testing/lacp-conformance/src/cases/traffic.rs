@@ -33,8 +33,9 @@ fn is_answered(session: &mut Session<'_>, interface: usize) -> Result<bool, Stop
         if session.probe(interface)?.is_none() {
             return not_applicable("no probe was given");
         }
-        let seen = |session: &Session<'_>| session.sights.iter().any(|(_, _, s)| s.asked == source);
-        if session.run_until(PATIENCE, seen)? {
+        let has_response =
+            |session: &Session<'_>| session.sights.iter().any(|(_, _, s)| s.source == source);
+        if session.run_until(PATIENCE, has_response)? {
             return Ok(true);
         }
     }
@@ -65,7 +66,7 @@ fn ends_with_sync(session: &mut Session<'_>) -> CaseResult {
     let stopped = |session: &Session<'_>| {
         session.seats.iter().all(|s| s.last().is_some_and(|pdu| !pdu.actor.state.has_any(flows)))
     };
-    let limit = session.setup.soon() * 2;
+    let limit = session.setup.immediate_limit() * 2;
     if !session.run_until(limit, stopped)? {
         return not_applicable("it still says collecting or distributing: see mux.follows-sync");
     }

@@ -10,22 +10,22 @@ use crate::verdict::{CaseResult, Stop, fail};
 
 pub(crate) const CASES: &[Case] = &[
     Case::new("version.two", "an LACPDU of version 2 is taken", "6.4.2.3, 6.4.12", |session| {
-        taken(session, |frame| frame[15] = 2)
+        check_accepted(session, |frame| frame[15] = 2)
     }),
     Case::new(
         "version.unknown",
         "an LACPDU of version 255 is taken",
         "6.4.2.3, 6.4.12",
-        |session| taken(session, |frame| frame[15] = 255),
+        |session| check_accepted(session, |frame| frame[15] = 255),
     ),
     Case::new(
         "version.reserved-fields",
         "an LACPDU with other than zeros where the standard reserves is taken",
         "6.4.2.3, 6.4.12",
         |session| {
-            taken(session, |frame| {
-                for place in [33..36, 53..56, 60..72, 74..frame.len()] {
-                    frame[place].fill(0xa5);
+            check_accepted(session, |frame| {
+                for range in [33..36, 53..56, 60..72, 74..frame.len()] {
+                    frame[range].fill(0xa5);
                 }
             })
         },
@@ -35,13 +35,13 @@ pub(crate) const CASES: &[Case] = &[
         "an LACPDU of version 2 with TLVs that the device does not know is taken",
         "6.4.2.3, 6.4.2.4",
         |session| {
-            taken(session, |frame| {
+            check_accepted(session, |frame| {
                 frame[15] = 2;
                 // Port Algorithm, Port Conversation ID Digest, and an unknown TLV.
-                let more =
+                let extra_tlvs =
                     [&[4, 6, 0, 0x80, 0xc2, 1][..], &[5, 20], &[7; 18], &[0x7f, 6, 1, 2, 3, 4]];
-                let more = more.concat();
-                frame[72..72 + more.len()].copy_from_slice(&more);
+                let extra_tlvs = extra_tlvs.concat();
+                frame[72..72 + extra_tlvs.len()].copy_from_slice(&extra_tlvs);
             })
         },
     ),
@@ -64,7 +64,7 @@ pub(super) fn prepare(session: &mut Session<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
-fn taken(session: &mut Session<'_>, change: fn(&mut Vec<u8>)) -> CaseResult {
+fn check_accepted(session: &mut Session<'_>, change: fn(&mut Vec<u8>)) -> CaseResult {
     prepare(session)?;
     for _ in 0..TRIES {
         let seat = &session.seats[ONE];

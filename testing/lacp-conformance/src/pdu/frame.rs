@@ -26,14 +26,14 @@ pub(super) fn blank(source: Mac, subtype: u8, version: u8) -> Vec<u8> {
     frame
 }
 
-/// Returns the big-endian number at offset `at`.
-pub(crate) fn read_u16(frame: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_be_bytes(read(frame, at)?))
+/// Returns the big-endian number at `offset`.
+pub(crate) fn read_u16(frame: &[u8], offset: usize) -> Option<u16> {
+    Some(u16::from_be_bytes(read(frame, offset)?))
 }
 
-/// Returns the bytes at offset `at`.
-pub(crate) fn read<const N: usize>(frame: &[u8], at: usize) -> Option<[u8; N]> {
-    frame.get(at..)?.first_chunk().copied()
+/// Returns the bytes at `offset`.
+pub(crate) fn read<const N: usize>(frame: &[u8], offset: usize) -> Option<[u8; N]> {
+    frame.get(offset..)?.first_chunk().copied()
 }
 
 /// Returns an address as text.

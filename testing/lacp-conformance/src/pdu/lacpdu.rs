@@ -44,24 +44,24 @@ impl PortInfo {
         Self { state: State::default(), ..*self } == Self { state: State::default(), ..*other }
     }
 
-    fn encode(&self, tlv_type: u8, to: &mut Vec<u8>) {
-        to.extend([tlv_type, 20]);
-        to.extend(self.system_priority.to_be_bytes());
-        to.extend(self.system);
-        to.extend(self.key.to_be_bytes());
-        to.extend(self.port_priority.to_be_bytes());
-        to.extend(self.port.to_be_bytes());
-        to.extend([self.state.0, 0, 0, 0]);
+    fn encode(&self, tlv_type: u8, output: &mut Vec<u8>) {
+        output.extend([tlv_type, 20]);
+        output.extend(self.system_priority.to_be_bytes());
+        output.extend(self.system);
+        output.extend(self.key.to_be_bytes());
+        output.extend(self.port_priority.to_be_bytes());
+        output.extend(self.port.to_be_bytes());
+        output.extend([self.state.0, 0, 0, 0]);
     }
 
-    fn decode(frame: &[u8], at: usize) -> Option<Self> {
+    fn decode(frame: &[u8], offset: usize) -> Option<Self> {
         Some(Self {
-            system_priority: read_u16(frame, at)?,
-            system: read(frame, at + 2)?,
-            key: read_u16(frame, at + 8)?,
-            port_priority: read_u16(frame, at + 10)?,
-            port: read_u16(frame, at + 12)?,
-            state: State(*frame.get(at + 14)?),
+            system_priority: read_u16(frame, offset)?,
+            system: read(frame, offset + 2)?,
+            key: read_u16(frame, offset + 8)?,
+            port_priority: read_u16(frame, offset + 10)?,
+            port: read_u16(frame, offset + 12)?,
+            state: State(*frame.get(offset + 14)?),
         })
     }
 }

@@ -34,7 +34,7 @@ pub(crate) enum Kind {
 impl Kind {
     /// Decodes a frame. The only check is that all fields are present; [`lacpdu_violations`] checks
     /// conformance.
-    pub(crate) fn of(frame: &[u8]) -> Self {
+    pub(crate) fn decode(frame: &[u8]) -> Self {
         if read_u16(frame, 12) != Some(SLOW_PROTOCOLS_TYPE) {
             return Self::Other;
         }

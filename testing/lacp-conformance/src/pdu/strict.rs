@@ -7,67 +7,67 @@ use super::lacpdu::{ACTOR_AT, COLLECTOR_AT, PARTNER_AT, TERMINATOR_AT};
 
 /// Returns each violation of 802.1AX-2014, 6.4.2.2 and 6.4.2.3, in an LACPDU.
 pub(crate) fn lacpdu_violations(frame: &[u8]) -> Vec<String> {
-    let mut found = header(frame);
+    let mut violations = header(frame);
     let version = frame.get(15).copied().unwrap_or(0);
     if version == 0 {
-        found.push("version is 0".to_owned());
+        violations.push("version is 0".to_owned());
     }
-    for (name, at, tlv_type, len) in [
+    for (name, offset, tlv_type, len) in [
         ("actor", ACTOR_AT, 1, 20),
         ("partner", PARTNER_AT, 2, 20),
         ("collector", COLLECTOR_AT, 3, 16),
     ] {
-        found.extend(tlv(frame, name, at, tlv_type, len));
+        violations.extend(tlv(frame, name, offset, tlv_type, len));
     }
-    found.extend(zeros(frame, "reserved octets of the actor's TLV", 33..36));
-    found.extend(zeros(frame, "reserved octets of the partner's TLV", 53..56));
-    found.extend(zeros(frame, "reserved octets of the collector's TLV", 60..72));
+    violations.extend(zeros(frame, "reserved octets of the actor's TLV", 33..36));
+    violations.extend(zeros(frame, "reserved octets of the partner's TLV", 53..56));
+    violations.extend(zeros(frame, "reserved octets of the collector's TLV", 60..72));
     // From version 2 on, further TLVs may precede the terminator (6.4.2.4).
     if version <= 1 {
-        found.extend(tlv(frame, "terminator", TERMINATOR_AT, 0, 0));
-        found.extend(zeros(frame, "reserved octets after the terminator", 74..FRAME_BYTES));
+        violations.extend(tlv(frame, "terminator", TERMINATOR_AT, 0, 0));
+        violations.extend(zeros(frame, "reserved octets after the terminator", 74..FRAME_BYTES));
     }
-    found
+    violations
 }
 
 /// Returns each violation of 802.1AX-2014, 6.5.3.3, in a Marker Response PDU.
 pub(crate) fn marker_response_violations(frame: &[u8]) -> Vec<String> {
-    let mut found = header(frame);
+    let mut violations = header(frame);
     if frame.get(15) != Some(&1) {
-        found.push(format!("version is {:?}, not 1", frame.get(15)));
+        violations.push(format!("version is {:?}, not 1", frame.get(15)));
     }
-    found.extend(tlv(frame, "marker response", 16, 2, 16));
-    found.extend(zeros(frame, "pad", 30..32));
-    found.extend(tlv(frame, "terminator", 32, 0, 0));
-    found.extend(zeros(frame, "reserved octets", 34..FRAME_BYTES));
-    found
+    violations.extend(tlv(frame, "marker response", 16, 2, 16));
+    violations.extend(zeros(frame, "pad", 30..32));
+    violations.extend(tlv(frame, "terminator", 32, 0, 0));
+    violations.extend(zeros(frame, "reserved octets", 34..FRAME_BYTES));
+    violations
 }
 
 fn header(frame: &[u8]) -> Vec<String> {
-    let mut found = Vec::new();
+    let mut violations = Vec::new();
     if frame.len() < FRAME_BYTES {
-        found.push(format!("{} octets without FCS, fewer than {FRAME_BYTES}", frame.len()));
+        violations.push(format!("{} octets without FCS, fewer than {FRAME_BYTES}", frame.len()));
     }
     match read(frame, 0) {
         Some(SLOW_PROTOCOLS_MULTICAST) => {}
-        Some(other) => found.push(format!("destination is {}", mac_text(other))),
-        None => found.push("no destination".to_owned()),
+        Some(other) => violations.push(format!("destination is {}", mac_text(other))),
+        None => violations.push("no destination".to_owned()),
     }
     let source: [u8; 6] = read(frame, 6).unwrap_or_default();
     if source == [0; 6] || source[0] & 1 != 0 {
-        found.push(format!("source {} is no individual address", mac_text(source)));
+        violations.push(format!("source {} is no individual address", mac_text(source)));
     }
-    found
+    violations
 }
 
-fn tlv(frame: &[u8], name: &str, at: usize, tlv_type: u8, len: u8) -> Option<String> {
-    let seen = frame.get(at..at + 2)?;
-    (seen != [tlv_type, len]).then(|| {
-        format!("{name} TLV has type {} length {}, not {tlv_type} and {len}", seen[0], seen[1])
+fn tlv(frame: &[u8], name: &str, offset: usize, tlv_type: u8, len: u8) -> Option<String> {
+    let header = frame.get(offset..offset + 2)?;
+    (header != [tlv_type, len]).then(|| {
+        format!("{name} TLV has type {} length {}, not {tlv_type} and {len}", header[0], header[1])
     })
 }
 
-fn zeros(frame: &[u8], name: &str, place: Range<usize>) -> Option<String> {
-    let bytes = frame.get(place)?;
+fn zeros(frame: &[u8], name: &str, range: Range<usize>) -> Option<String> {
+    let bytes = frame.get(range)?;
     bytes.iter().any(|byte| *byte != 0).then(|| format!("{name} are not zero"))
 }

@@ -15,7 +15,7 @@ fn by_hand() -> Vec<u8> {
     frame
 }
 
-fn meant() -> Lacpdu {
+fn expected_lacpdu() -> Lacpdu {
     Lacpdu {
         source: [0x02, 0x11, 0x22, 0x33, 0x44, 0x55],
         version: 1,
@@ -41,8 +41,8 @@ fn meant() -> Lacpdu {
 
 #[test]
 fn an_lacpdu_is_the_octets_of_the_figure() {
-    assert_eq!(meant().encode(), by_hand());
-    assert_eq!(Kind::of(&by_hand()), Kind::Lacp(meant()));
+    assert_eq!(expected_lacpdu().encode(), by_hand());
+    assert_eq!(Kind::decode(&by_hand()), Kind::Lacp(expected_lacpdu()));
     assert_eq!(by_hand().len(), FRAME_BYTES);
     assert_eq!(lacpdu_violations(&by_hand()), Vec::<String>::new());
 }
@@ -55,31 +55,32 @@ fn a_marker_is_the_octets_of_the_figure() {
         2, 16, 0x01, 0x02, 2, 3, 4, 5, 6, 7, 0xde, 0xad, 0xbe, 0xef, 0, 0, 0, 0,
     ];
     frame.extend([0; 90]);
-    let meant = Marker {
+    let marker = Marker {
         source: [0x02, 0x11, 0x22, 0x33, 0x44, 0x55],
         is_response: true,
         requester_port: 0x0102,
         requester_system: [2, 3, 4, 5, 6, 7],
         transaction: 0xdead_beef,
     };
-    assert_eq!(meant.encode(), frame);
-    assert_eq!(Kind::of(&frame), Kind::Marker(meant));
+    assert_eq!(marker.encode(), frame);
+    assert_eq!(Kind::decode(&frame), Kind::Marker(marker));
     assert_eq!(marker_response_violations(&frame), Vec::<String>::new());
 }
 
 #[test]
 fn every_octet_that_is_fixed_is_judged() {
     let open = [6..12, 18..33, 38..53, 58..60];
-    for at in 0..FRAME_BYTES {
+    for offset in 0..FRAME_BYTES {
         let mut frame = by_hand();
-        frame[at] ^= 0x41;
+        frame[offset] ^= 0x41;
         // The EtherType and the subtype determine whether the frame is an LACPDU.
-        let is_open = open.iter().any(|place| place.contains(&at)) || (12..16).contains(&at);
-        let found = lacpdu_violations(&frame);
-        if at == 6 {
-            assert_eq!(found.len(), 1, "a group address as source: {found:?}");
+        let is_open =
+            open.iter().any(|range| range.contains(&offset)) || (12..16).contains(&offset);
+        let violations = lacpdu_violations(&frame);
+        if offset == 6 {
+            assert_eq!(violations.len(), 1, "a group address as source: {violations:?}");
         } else {
-            assert_eq!(found.is_empty(), is_open, "octet {at}: {found:?}");
+            assert_eq!(violations.is_empty(), is_open, "octet {offset}: {violations:?}");
         }
     }
 }
@@ -92,7 +93,7 @@ fn no_beginning_of_a_frame_is_read_beyond_its_end() {
             assert!(!lacpdu_violations(cut).is_empty(), "{len}");
             assert!(!marker_response_violations(cut).is_empty(), "{len}");
             if len < 30 {
-                assert_eq!(Kind::of(cut), Kind::Other, "{len}");
+                assert_eq!(Kind::decode(cut), Kind::Other, "{len}");
             }
         }
     }

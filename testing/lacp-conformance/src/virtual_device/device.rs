@@ -52,16 +52,16 @@ impl Device {
         if let Some(answer) = self.answer_probe(index, frame) {
             return Some(answer);
         }
-        let mut whole = frame.to_vec();
+        let mut extended = frame.to_vec();
         if self.flaw == Flaw::ReadsBeyond && frame.len() < FRAME_BYTES {
-            whole.extend(self.leftovers[index].get(frame.len()..).unwrap_or_default());
+            extended.extend(self.leftovers[index].get(frame.len()..).unwrap_or_default());
         }
-        if self.flaw == Flaw::AnySubtype && whole[ETHERNET_BYTES] != 2 {
-            whole[ETHERNET_BYTES] = 1;
+        if self.flaw == Flaw::AnySubtype && extended[ETHERNET_BYTES] != 2 {
+            extended[ETHERNET_BYTES] = 1;
         }
-        self.leftovers[index].clone_from(&whole);
-        match Kind::of(&whole) {
-            Kind::Lacp(pdu) => self.handle_lacpdu(index, pdu, &whole, now),
+        self.leftovers[index].clone_from(&extended);
+        match Kind::decode(&extended) {
+            Kind::Lacp(pdu) => self.handle_lacpdu(index, pdu, &extended, now),
             Kind::Marker(marker) => return self.answer_marker(marker),
             Kind::Other => {}
         }
@@ -69,8 +69,8 @@ impl Device {
     }
 
     fn handle_lacpdu(&mut self, index: usize, mut pdu: Lacpdu, frame: &[u8], now: Duration) {
-        let zeros = |place: std::ops::Range<usize>| frame[place].iter().all(|byte| *byte == 0);
-        let refused = match self.flaw {
+        let zeros = |range: std::ops::Range<usize>| frame[range].iter().all(|byte| *byte == 0);
+        let is_rejected = match self.flaw {
             Flaw::VersionOneOnly => pdu.version != 1,
             Flaw::ZerosOnly => !(zeros(33..36) && zeros(53..56) && zeros(74..FRAME_BYTES)),
             _ => false,
@@ -82,7 +82,7 @@ impl Device {
             pdu.actor.state = State(0x80);
         }
         // The device never aggregates with itself (6.4.14.1).
-        if refused || frame.len() < FRAME_BYTES || self.is_own(&pdu) {
+        if is_rejected || frame.len() < FRAME_BYTES || self.is_own(&pdu) {
             return;
         }
         self.ports[index].receive(&pdu, now);
@@ -97,8 +97,8 @@ impl Device {
         {
             return None;
         }
-        let wrong = u32::from(self.flaw == Flaw::WrongMarker);
-        let transaction = marker.transaction ^ wrong;
+        let difference = u32::from(self.flaw == Flaw::WrongMarker);
+        let transaction = marker.transaction ^ difference;
         Some(Marker { source: SYSTEM, is_response: true, transaction, ..marker }.encode())
     }
 
@@ -126,13 +126,13 @@ impl Device {
     pub(super) fn tick(&mut self, now: Duration) -> Vec<(usize, Vec<u8>)> {
         let selected: Vec<bool> =
             (0..self.ports.len()).map(|index| self.is_selected(index)).collect();
-        let mut sent = Vec::new();
+        let mut sent_frames = Vec::new();
         for (index, selected) in selected.into_iter().enumerate() {
             if self.ports[index].tick(now, selected) {
-                sent.push((index, self.lacpdu(index)));
+                sent_frames.push((index, self.lacpdu(index)));
             }
         }
-        sent
+        sent_frames
     }
 
     /// Returns whether a port belongs to the single aggregator: that of the first port with a
@@ -145,11 +145,11 @@ impl Device {
             (partner.system_priority, partner.system, partner.key)
         };
         let shares = |index: usize| self.ports[index].partner.state.has(State::AGGREGATION);
-        let same = shares(index) && shares(first) && group(index) == group(first);
+        let joins_group = shares(index) && shares(first) && group(index) == group(first);
         let joins = match self.flaw {
             Flaw::OneForAll => true,
             Flaw::NeverTwo => false,
-            _ => same,
+            _ => joins_group,
         };
         self.ports[index].has_partner() && (index == first || joins)
     }

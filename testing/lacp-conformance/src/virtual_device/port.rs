@@ -90,9 +90,9 @@ impl Port {
     /// Processes a valid LACPDU.
     pub(super) fn receive(&mut self, pdu: &Lacpdu, now: Duration) {
         let aggregation = |info: &PortInfo| info.state.has(State::AGGREGATION);
-        let same = pdu.actor.is_same_port(&self.partner)
+        let is_same = pdu.actor.is_same_port(&self.partner)
             && aggregation(&pdu.actor) == aggregation(&self.partner);
-        if !same {
+        if !is_same {
             self.strangers += 1;
             if self.flaw != Flaw::StaysSelected {
                 self.unselect();
@@ -104,8 +104,8 @@ impl Port {
         if self.actor.state.has(State::EXPIRED) && self.flaw == Flaw::WaitsAgain {
             self.unselect();
         }
-        let told = State(0x0f);
-        let states_match = pdu.partner.state.0 & told.0 == self.actor.state.0 & told.0;
+        let mask = State(0x0f);
+        let states_match = pdu.partner.state.0 & mask.0 == self.actor.state.0 & mask.0;
         let view = pdu.partner.is_same_port(&self.actor);
         if !(view && states_match) && self.flaw != Flaw::NoNtt {
             self.ntt = true;
@@ -151,10 +151,10 @@ impl Port {
         let before = self.actor.state;
         if !before.has(State::SYNCHRONIZATION) {
             let since = *self.waits_since.get_or_insert(now);
-            let waited = now >= since + AGGREGATE_WAIT || self.flaw == Flaw::NoWait;
-            let held = self.flaw == Flaw::WaitsForPartner
+            let has_waited = now >= since + AGGREGATE_WAIT || self.flaw == Flaw::NoWait;
+            let is_blocked = self.flaw == Flaw::WaitsForPartner
                 && !self.partner.state.has(State::SYNCHRONIZATION);
-            if waited && !held {
+            if has_waited && !is_blocked {
                 self.actor.state = before.with(State::SYNCHRONIZATION);
             }
         } else {
@@ -182,9 +182,9 @@ impl Port {
             _ if short => FAST_PERIODIC,
             _ => SLOW_PERIODIC,
         };
-        let at = self.periodic_at.get_or_insert(now + period);
-        *at = (*at).min(now + period);
-        if now >= *at {
+        let transmit_at = self.periodic_at.get_or_insert(now + period);
+        *transmit_at = (*transmit_at).min(now + period);
+        if now >= *transmit_at {
             self.ntt = true;
             self.periodic_at = Some(now + period);
         }
@@ -194,7 +194,7 @@ impl Port {
         if self.flaw == Flaw::Dumb {
             return false;
         }
-        self.sent.retain(|at| now < *at + FAST_PERIODIC);
+        self.sent.retain(|sent_at| now < *sent_at + FAST_PERIODIC);
         let free = self.sent.len() < LIMIT || self.flaw == Flaw::Unlimited;
         let sends = self.ntt && free;
         if sends {

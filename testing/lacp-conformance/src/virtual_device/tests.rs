@@ -17,13 +17,13 @@ fn probe() -> Probe {
     Probe { target: [10, 0, 0, 1].into(), sender: [10, 0, 0, 2].into() }
 }
 
-/// Runs the cases whose names begin with `only` against a device with two ports.
-fn findings(state: State, flaw: Flaw, long: bool, only: &str) -> Vec<Finding> {
+/// Runs the cases whose names begin with `prefix` against a device with two ports.
+fn findings(state: State, flaw: Flaw, is_long: bool, prefix: &str) -> Vec<Finding> {
     let probe = Some(probe());
     let mut world = VirtualWorld::new(Device::new(2, state, flaw, probe));
-    let mut session = Session::new(&mut world, Setup { long, probe, ..Setup::default() });
+    let mut session = Session::new(&mut world, Setup { long: is_long, probe, ..Setup::default() });
     cases::all()
-        .filter(|case| case.id.starts_with(only))
+        .filter(|case| case.id.starts_with(prefix))
         .map(|case| run(case, &mut session))
         .collect()
 }
@@ -99,8 +99,8 @@ const TABLE: &[(Flaw, State, &str)] = &[
 #[test]
 fn each_flaw_fails_the_case_that_asks_for_it() {
     for (flaw, state, id) in TABLE {
-        let found = findings(*state, *flaw, true, id);
-        let finding = found.iter().find(|finding| finding.id == *id).unwrap();
+        let findings = findings(*state, *flaw, true, id);
+        let finding = findings.iter().find(|finding| finding.id == *id).unwrap();
         assert!(matches!(finding.outcome, Outcome::Fail { .. }), "{flaw:?}: {finding:?}");
     }
 }
@@ -109,8 +109,9 @@ fn each_flaw_fails_the_case_that_asks_for_it() {
 fn every_case_has_a_flaw_that_fails_it() {
     for case in cases::all() {
         // A device that never responds does not come into use, so `passive.answers` is not reached.
-        let known = TABLE.iter().any(|(_, _, id)| *id == case.id) || case.id == "passive.answers";
-        assert!(known, "{}", case.id);
+        let is_covered =
+            TABLE.iter().any(|(_, _, id)| *id == case.id) || case.id == "passive.answers";
+        assert!(is_covered, "{}", case.id);
     }
 }
 

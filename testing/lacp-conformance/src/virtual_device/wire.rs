@@ -29,7 +29,7 @@ impl VirtualWorld {
     fn step(&mut self) {
         self.stepped = self.now;
         for (interface, frame) in self.device.tick(self.now) {
-            self.waiting.push_back(Arrival { interface, at: self.now, frame });
+            self.waiting.push_back(Arrival { interface, time: self.now, frame });
         }
     }
 }
@@ -45,7 +45,7 @@ impl World for VirtualWorld {
 
     fn send(&mut self, interface: usize, frame: &[u8]) -> Result<()> {
         if let Some(answer) = self.device.handle(interface, frame, self.now) {
-            self.waiting.push_back(Arrival { interface, at: self.now, frame: answer });
+            self.waiting.push_back(Arrival { interface, time: self.now, frame: answer });
         }
         self.now += SEND;
         if self.now >= self.stepped + STEP {

@@ -15,7 +15,7 @@ pub(crate) struct Arrival {
     /// Index of the interface.
     pub(crate) interface: usize,
     /// Time since the world was created.
-    pub(crate) at: Duration,
+    pub(crate) time: Duration,
     /// The frame without FCS.
     pub(crate) frame: Vec<u8>,
 }

@@ -14,7 +14,7 @@ use super::{Arrival, World};
 pub(crate) struct Packets {
     names: Vec<String>,
     sockets: Vec<Socket>,
-    began: Instant,
+    started: Instant,
     /// Shell command that sets a link down or up instead of `ip link`.
     link_command: Option<String>,
     /// Interface to check first at the next receive, so that a busy interface does not starve
@@ -33,8 +33,8 @@ impl Packets {
             .iter()
             .map(|name| Socket::open(name).with_context(|| format!("cannot open {name}")))
             .collect::<Result<_>>()?;
-        let began = Instant::now();
-        Ok(Self { names: names.to_vec(), sockets, began, link_command, turn: 0 })
+        let started = Instant::now();
+        Ok(Self { names: names.to_vec(), sockets, started, link_command, turn: 0 })
     }
 
     /// Returns a pending frame of any interface, without blocking.
@@ -47,7 +47,7 @@ impl Packets {
                 .with_context(|| format!("receiving from {}", self.names[interface]))?;
             if let Some(frame) = received {
                 self.turn = interface + 1;
-                return Ok(Some(Arrival { interface, at: self.now(), frame }));
+                return Ok(Some(Arrival { interface, time: self.now(), frame }));
             }
         }
         Ok(None)
@@ -60,12 +60,12 @@ impl World for Packets {
     }
 
     fn now(&self) -> Duration {
-        self.began.elapsed()
+        self.started.elapsed()
     }
 
     fn send(&mut self, interface: usize, frame: &[u8]) -> Result<()> {
-        let sent = self.sockets[interface].send(frame);
-        sent.with_context(|| format!("sending on {}", self.names[interface]))
+        let result = self.sockets[interface].send(frame);
+        result.with_context(|| format!("sending on {}", self.names[interface]))
     }
 
     fn receive(&mut self, until: Duration) -> Result<Option<Arrival>> {
@@ -73,13 +73,13 @@ impl World for Packets {
             if let Some(arrival) = self.take()? {
                 return Ok(Some(arrival));
             }
-            let left = until.saturating_sub(self.now());
-            if left.is_zero() {
+            let remaining = until.saturating_sub(self.now());
+            if remaining.is_zero() {
                 return Ok(None);
             }
-            let mut waited: Vec<PollFd<'_>> =
+            let mut poll_fds: Vec<PollFd<'_>> =
                 self.sockets.iter().map(|socket| PollFd::new(socket, PollFlags::IN)).collect();
-            match poll(&mut waited, Some(&Timespec::try_from(left)?)) {
+            match poll(&mut poll_fds, Some(&Timespec::try_from(remaining)?)) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(errno) => return Err(errno).context("waiting for frames"),
             }

@@ -39,13 +39,13 @@ impl Socket {
         let socket = Self { fd: unsafe { OwnedFd::from_raw_fd(fd) } };
         socket.set(libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1)?;
         socket.set(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, RECEIVE_BYTES)?;
-        let everything = libc::packet_mreq {
+        let membership = libc::packet_mreq {
             mr_ifindex: index as c_int,
             mr_type: libc::PACKET_MR_PROMISC as _,
             mr_alen: 0,
             mr_address: [0; 8],
         };
-        socket.set(libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, everything)?;
+        socket.set(libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, membership)?;
         socket.bind(index)?;
         // The kernel has now recorded an error if the interface is down. A case may set it down
         // later, which is no error.
@@ -60,11 +60,11 @@ impl Socket {
     /// # Errors
     /// The interface does not exist any more.
     pub(crate) fn receive(&self) -> io::Result<Option<Vec<u8>>> {
-        let mut room = vec![0; 2048];
-        match rustix::io::read(&self.fd, room.as_mut_slice()) {
+        let mut buffer = vec![0; 2048];
+        match rustix::io::read(&self.fd, buffer.as_mut_slice()) {
             Ok(len) => {
-                room.truncate(len);
-                Ok(Some(room))
+                buffer.truncate(len);
+                Ok(Some(buffer))
             }
             // ENETDOWN reports that the link was down before, and is ignored.
             Err(

@@ -50,15 +50,17 @@ struct Work(Arc<Device>);
 
 impl WorkerTask for Work {
     fn poll(&mut self, now: Time, _: bool, _: &mut TaskDescriptors<'_>) -> bool {
-        let of = &self.0;
-        of.clock_ns.fetch_add(ROUND_NS, SeqCst);
-        if now.as_ns() < of.due_ns.load(SeqCst) {
+        let device_state = &self.0;
+        device_state.clock_ns.fetch_add(ROUND_NS, SeqCst);
+        if now.as_ns() < device_state.due_ns.load(SeqCst) {
             return false;
         }
-        let turn_takes = of.turn_takes_ns.load(SeqCst);
-        of.clock_ns.fetch_add(turn_takes, SeqCst);
-        of.due_ns.store(now.as_ns() + turn_takes + of.takes_ns.load(SeqCst), SeqCst);
-        of.answers.fetch_add(1, SeqCst);
+        let turn_takes = device_state.turn_takes_ns.load(SeqCst);
+        device_state.clock_ns.fetch_add(turn_takes, SeqCst);
+        device_state
+            .due_ns
+            .store(now.as_ns() + turn_takes + device_state.takes_ns.load(SeqCst), SeqCst);
+        device_state.answers.fetch_add(1, SeqCst);
         true
     }
 
@@ -95,8 +97,8 @@ fn started() -> (Arc<Device>, DataPlane) {
     };
     let runtime: Arc<dyn WorkerRuntime> = Arc::new(TestClockRuntime::new(now).with_yield(give_way));
     let cpu = runtime.cpus()[0];
-    let works = Arc::new(Devices(Arc::clone(&device)));
-    let plane = DataPlane::start_with(&[cpu], runtime, works).unwrap();
+    let storage_tasks = Arc::new(Devices(Arc::clone(&device)));
+    let plane = DataPlane::start_with(&[cpu], runtime, storage_tasks).unwrap();
     plane.set_polling_time(POLL);
     for _ in 0..2 {
         answer_a_sleeper(&device, &plane);
@@ -105,14 +107,14 @@ fn started() -> (Arc<Device>, DataPlane) {
 }
 
 /// Sets the duration of requests issued from now on.
-fn set_time(device: &Device, takes: Duration) {
-    device.takes_ns.store(u64::try_from(takes.as_nanos()).unwrap(), SeqCst);
+fn set_time(device: &Device, duration: Duration) {
+    device.takes_ns.store(u64::try_from(duration.as_nanos()).unwrap(), SeqCst);
 }
 
-fn wait(what: &str, is_so: impl Fn() -> bool) {
-    let began = Instant::now();
-    while !is_so() {
-        assert!(began.elapsed() < Duration::from_secs(120), "not {what}");
+fn wait(description: &str, condition: impl Fn() -> bool) {
+    let started = Instant::now();
+    while !condition() {
+        assert!(started.elapsed() < Duration::from_secs(120), "not {description}");
         suimon_processor_tests::sleep_briefly();
     }
 }
@@ -211,25 +213,25 @@ fn who_has_its_cpu_back_late_sleeps_for_a_while() {
     let (device, plane) = started();
     set_time(&device, SOON);
     answer_a_sleeper(&device, &plane);
-    let told = || {
+    let worker_state = || {
         let view = &plane.workers()[0];
         (view.polling_pauses, view.is_polling_paused)
     };
-    assert_eq!(told(), (0, false));
+    assert_eq!(worker_state(), (0, false));
     device.others_take_ns.store(2_000_000, SeqCst);
     // The worker polls once more and detects that other threads use the CPU.
     answer_a_sleeper(&device, &plane);
     wait("asleep", || plane.workers()[0].asleep);
-    let (began, gave_way) = (device.clock_ns.load(SeqCst), device.gave_way.load(SeqCst));
+    let (start_ns, gave_way) = (device.clock_ns.load(SeqCst), device.gave_way.load(SeqCst));
     assert_sleeps_for_each(&device, &plane, 20);
     assert_eq!(device.gave_way.load(SeqCst), gave_way);
-    assert_eq!(told(), (1, true));
+    assert_eq!(worker_state(), (1, true));
     // The other threads have stopped.
     device.others_take_ns.store(0, SeqCst);
-    wake_at(&device, began + 100_000_000);
+    wake_at(&device, start_ns + 100_000_000);
     answer_a_sleeper(&device, &plane);
     assert_polls(&device, &plane);
-    assert_eq!(told(), (1, false));
+    assert_eq!(worker_state(), (1, false));
     plane.stop();
 }
 

@@ -91,9 +91,9 @@ impl Bench {
     /// Waits for `frames` further frames, and returns the time and length of each.
     fn pass(&self, frames: usize) -> Vec<(u64, u64)> {
         let count = || self.arrivals.lock().unwrap().len();
-        let (began, before) = (Instant::now(), count());
+        let (started, before) = (Instant::now(), count());
         while count() < before + frames {
-            assert!(began.elapsed() < Duration::from_secs(120), "{} frames passed", count());
+            assert!(started.elapsed() < Duration::from_secs(120), "{} frames passed", count());
             suimon_processor_tests::sleep_briefly();
         }
         self.arrivals.lock().unwrap()[before..before + frames].to_vec()

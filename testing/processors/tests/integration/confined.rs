@@ -19,7 +19,7 @@ use suimon_wait::WorkerThreads;
 type Attempt = (&'static str, Box<dyn Fn() -> c_long + Send>);
 
 /// Serializes tests that read the counter of rejected calls, which is global to the process.
-fn alone() -> MutexGuard<'static, ()> {
+fn lock_counter() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -71,21 +71,21 @@ struct Place(usize);
 fn files_and_sockets(memory: i32) -> Vec<Attempt> {
     let passwd = Place(text("/etc/passwd") as usize);
     let new = Place(text("/tmp/suimon-made-by-a-worker") as usize);
-    let how = Place(leaked([0_u64; 3]) as usize);
+    let how_to_open = Place(leaked([0_u64; 3]) as usize);
     let statx = Place(room(256) as usize);
     let pair = Place(room(8) as usize);
     let mut address = [0_u8; 110];
     address[0] = libc::AF_UNIX as u8;
     let address = Place(leaked(address) as usize);
     let (read, make) = (libc::O_RDONLY, libc::O_CREAT | libc::O_WRONLY);
-    let at = libc::AT_FDCWD;
+    let directory = libc::AT_FDCWD;
     let mut attempts: Vec<Attempt> = vec![
-        attempt!("openat", libc::SYS_openat, at, passwd.0, read),
-        attempt!("openat", libc::SYS_openat, at, new.0, make, 0o600),
-        attempt!("openat2", libc::SYS_openat2, at, passwd.0, how.0, 24),
-        attempt!("statx", libc::SYS_statx, at, passwd.0, 0, 0x7ff, statx.0),
-        attempt!("unlinkat", libc::SYS_unlinkat, at, new.0, 0),
-        attempt!("mknodat", libc::SYS_mknodat, at, new.0, libc::S_IFREG | 0o600, 0),
+        attempt!("openat", libc::SYS_openat, directory, passwd.0, read),
+        attempt!("openat", libc::SYS_openat, directory, new.0, make, 0o600),
+        attempt!("openat2", libc::SYS_openat2, directory, passwd.0, how_to_open.0, 24),
+        attempt!("statx", libc::SYS_statx, directory, passwd.0, 0, 0x7ff, statx.0),
+        attempt!("unlinkat", libc::SYS_unlinkat, directory, new.0, 0),
+        attempt!("mknodat", libc::SYS_mknodat, directory, new.0, libc::S_IFREG | 0o600, 0),
         attempt!("memfd_create", libc::SYS_memfd_create, new.0, 0),
         attempt!("ftruncate", libc::SYS_ftruncate, memory, 1),
         attempt!("pwrite64", libc::SYS_pwrite64, memory, statx.0, 1, 0),
@@ -111,7 +111,7 @@ fn files_and_sockets(memory: i32) -> Vec<Attempt> {
     attempts.extend([
         attempt!("open", libc::SYS_open, passwd.0, read),
         attempt!("creat", libc::SYS_creat, new.0, 0o600),
-        attempt!("x32 openat", libc::SYS_openat | 0x4000_0000, at, passwd.0, read),
+        attempt!("x32 openat", libc::SYS_openat | 0x4000_0000, directory, passwd.0, read),
     ]);
     attempts
 }
@@ -120,7 +120,7 @@ fn processes_and_memory() -> Vec<Attempt> {
     let program = Place(text("/bin/true") as usize);
     let arguments = Place(leaked([program.0, 0]) as usize);
     let nothing = Place(leaked(0_usize) as usize);
-    let own = std::process::id();
+    let process_id = std::process::id();
     let write_run = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
     let anonymous = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
     // SAFETY: creates a new mapping at an address that the kernel chooses, so no existing mapping
@@ -145,13 +145,13 @@ fn processes_and_memory() -> Vec<Attempt> {
         attempt!("unshare", libc::SYS_unshare, libc::CLONE_NEWUSER),
         attempt!("setns", libc::SYS_setns, 0, libc::CLONE_NEWNET),
         attempt!("ptrace", libc::SYS_ptrace, libc::PTRACE_TRACEME, 0, 0, 0),
-        attempt!("process_vm_readv", libc::SYS_process_vm_readv, own, 0, 0, 0, 0, 0),
-        attempt!("process_vm_writev", libc::SYS_process_vm_writev, own, 0, 0, 0, 0, 0),
-        attempt!("pidfd_open", libc::SYS_pidfd_open, own, 0),
+        attempt!("process_vm_readv", libc::SYS_process_vm_readv, process_id, 0, 0, 0, 0, 0),
+        attempt!("process_vm_writev", libc::SYS_process_vm_writev, process_id, 0, 0, 0, 0, 0),
+        attempt!("pidfd_open", libc::SYS_pidfd_open, process_id, 0),
         attempt!("pidfd_getfd", libc::SYS_pidfd_getfd, 0, 0, 0),
-        attempt!("kill", libc::SYS_kill, own, 0),
-        attempt!("tkill", libc::SYS_tkill, own, 0),
-        attempt!("tgkill", libc::SYS_tgkill, own, own, 0),
+        attempt!("kill", libc::SYS_kill, process_id, 0),
+        attempt!("tkill", libc::SYS_tkill, process_id, 0),
+        attempt!("tgkill", libc::SYS_tgkill, process_id, process_id, 0),
         attempt!("tgkill", libc::SYS_tgkill, 1, 1, libc::SIGABRT),
         attempt!("mmap", libc::SYS_mmap, 0, 4096, write_run, anonymous, -1, 0),
         attempt!("mprotect", libc::SYS_mprotect, page, 4096, libc::PROT_READ | libc::PROT_EXEC),
@@ -185,26 +185,27 @@ fn processes_and_memory() -> Vec<Attempt> {
 
 #[test]
 fn a_compromised_worker_cannot_open_files_or_sockets_nor_leave_its_thread() {
-    let _alone = alone();
+    let _guard = lock_counter();
     let confinement = Confinement::new().unwrap();
     let memory = tempfile::tempfile().unwrap();
     memory.set_len(8192).unwrap();
     let mut attempts = files_and_sockets(memory.as_raw_fd());
     // These calls succeed here, so a failure inside is caused by the confinement.
     for (name, attempt) in &attempts {
-        let works = matches!(*name, "openat" | "openat2" | "statx" | "socket" | "dup" | "pipe2");
+        let is_permitted =
+            matches!(*name, "openat" | "openat2" | "statx" | "socket" | "dup" | "pipe2");
         let descriptor = attempt();
-        assert!(!works || descriptor >= 0, "{name} outside: errno {}", errno());
+        assert!(!is_permitted || descriptor >= 0, "{name} outside: errno {}", errno());
         if matches!(*name, "openat" | "openat2" | "socket" | "dup") {
             // SAFETY: the call above has just returned the descriptor, and nothing else uses it.
             unsafe { libc::close(descriptor as i32) };
         }
     }
-    let made = std::path::Path::new("/tmp/suimon-made-by-a-worker");
-    let _ = std::fs::remove_file(made);
+    let created_file = std::path::Path::new("/tmp/suimon-made-by-a-worker");
+    let _ = std::fs::remove_file(created_file);
     attempts.extend(processes_and_memory());
     let before = confinement.report().refused_calls;
-    let tried = attempts.len() as u64;
+    let attempt_count = attempts.len() as u64;
     let watched = confinement.clone();
     let outcomes = on_worker(&confinement, move |_wait| {
         let mut outcomes = Vec::new();
@@ -214,16 +215,16 @@ fn a_compromised_worker_cannot_open_files_or_sockets_nor_leave_its_thread() {
         }
         outcomes
     });
-    for (name, result, errno, refused) in outcomes {
+    for (name, result, errno, refused_call) in outcomes {
         assert_eq!((result, errno), (-1, libc::EPERM), "{name}");
         if !name.starts_with("x32") {
-            assert_eq!(refused.as_deref(), Some(name), "the refusal is remembered by name");
+            assert_eq!(refused_call.as_deref(), Some(name), "the refusal is remembered by name");
         }
     }
     let last = confinement.refusals().unwrap();
-    assert_eq!(last.count - before, tried, "each attempt is counted");
+    assert_eq!(last.count - before, attempt_count, "each attempt is counted");
     assert_eq!(last.by, "processor");
-    assert!(!made.exists());
+    assert!(!created_file.exists());
     // The other threads of the process are not confined.
     std::fs::read("/etc/passwd").unwrap();
 }
@@ -232,12 +233,12 @@ fn a_compromised_worker_cannot_open_files_or_sockets_nor_leave_its_thread() {
 fn a_worker_has_no_privilege_and_all_layers_that_the_kernel_has() {
     let confinement = Confinement::new().unwrap();
     let (send, receive) = channel();
-    let (release, hold) = channel::<()>();
+    let (release, release_receiver) = channel::<()>();
     let runtime = ConfinedWorkers::new(WorkerThreads, confinement.clone());
     let body = move |_wait| {
         // SAFETY: `gettid` has no precondition.
         send.send(unsafe { libc::gettid() }).unwrap();
-        hold.recv().unwrap();
+        release_receiver.recv().unwrap();
     };
     let (_waker, join) =
         runtime.start("processor-0", runtime.cpus()[0].into(), Box::new(body)).unwrap();
@@ -245,12 +246,12 @@ fn a_worker_has_no_privilege_and_all_layers_that_the_kernel_has() {
     let status = std::fs::read_to_string(format!("/proc/self/task/{thread}/status")).unwrap();
     release.send(()).unwrap();
     join();
-    let none = "0000000000000000";
+    let no_capabilities = "0000000000000000";
     let mut expected = vec![("NoNewPrivs", "1"), ("Seccomp", "2")];
-    expected.extend(["CapInh", "CapPrm", "CapEff", "CapAmb"].map(|set| (set, none)));
+    expected.extend(["CapInh", "CapPrm", "CapEff", "CapAmb"].map(|set| (set, no_capabilities)));
     let layer = confinement.report().workers.unwrap();
     if layer.bounding_is_empty {
-        expected.push(("CapBnd", none));
+        expected.push(("CapBnd", no_capabilities));
     }
     for (key, value) in expected {
         let line = status.lines().find(|line| line.starts_with(&format!("{key}:"))).unwrap();
@@ -264,7 +265,7 @@ fn a_worker_has_no_privilege_and_all_layers_that_the_kernel_has() {
 
 #[test]
 fn a_confined_worker_does_its_work() {
-    let _alone = alone();
+    let _guard = lock_counter();
     let confinement = Confinement::new().unwrap();
     let before = confinement.report().refused_calls;
     let (sender, mut source) = Sender::pair();
@@ -307,21 +308,26 @@ fn a_confined_worker_does_its_work() {
         unsafe {
             let fixed = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
             let prot = libc::PROT_READ | libc::PROT_WRITE;
-            let again = libc::mmap(mapped as *mut _, 4096, prot, fixed, -1, 0);
-            assert_eq!(again as usize, mapped);
-            assert_eq!(libc::munmap(again, 4096), 0);
+            let remapped = libc::mmap(mapped as *mut _, 4096, prot, fixed, -1, 0);
+            assert_eq!(remapped as usize, mapped);
+            assert_eq!(libc::munmap(remapped, 4096), 0);
         }
         drop((source, sink, file));
     });
     assert_eq!(receiver.poll(), Some(vec![2; 64]));
-    let refused = confinement.report().refused_calls;
-    assert_eq!(refused, before, "nothing that it needs is refused: {:?}", confinement.refusals());
+    let refused_count = confinement.report().refused_calls;
+    assert_eq!(
+        refused_count,
+        before,
+        "nothing that it needs is refused: {:?}",
+        confinement.refusals()
+    );
 }
 
 #[test]
 fn a_panic_on_a_confined_worker_ends_it_as_any_other() {
     // A backtrace, if enabled, tries to open files, and these calls are rejected.
-    let _alone = alone();
+    let _guard = lock_counter();
     let confinement = Confinement::new().unwrap();
     let runtime = ConfinedWorkers::new(WorkerThreads, confinement);
     let (_waker, join) = runtime
@@ -333,8 +339,8 @@ fn a_panic_on_a_confined_worker_ends_it_as_any_other() {
 
 #[test]
 fn confinement_that_is_off_says_so_and_confines_nothing() {
-    let off = Confinement::off();
-    on_worker(&off, |_wait| std::fs::read("/etc/passwd").unwrap());
-    let report = off.report();
+    let disabled = Confinement::off();
+    on_worker(&disabled, |_wait| std::fs::read("/etc/passwd").unwrap());
+    let report = disabled.report();
     assert!(report.is_off && report.layers().next().is_none());
 }

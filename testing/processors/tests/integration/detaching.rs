@@ -84,13 +84,13 @@ fn a_queue_is_detached_only_when_its_worker_has_dropped_it() {
         detach(|plane, _| plane.detach_port(PortId(0))),
         detach(|plane, id| while !plane.begin_detach(id).wait(Duration::from_secs(60)) {}),
     ];
-    let began = Instant::now();
-    while began.elapsed() < LONG {
+    let started = Instant::now();
+    while started.elapsed() < LONG {
         // The lock is not held meanwhile: counters are readable.
-        let asked = Instant::now();
+        let queried = Instant::now();
         let _ = bench.plane.port_counters(PortId(1));
         // A call that waits for the worker lasts longer than this.
-        assert!(asked.elapsed() < Duration::from_secs(10), "{:?}", asked.elapsed());
+        assert!(queried.elapsed() < Duration::from_secs(10), "{:?}", queried.elapsed());
         assert!(!calls[0].is_finished() && !calls[2].is_finished());
         thread::sleep(Duration::from_millis(100));
     }

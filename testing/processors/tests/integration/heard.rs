@@ -31,13 +31,13 @@ fn plane(runtime: &TestClockRuntime) -> DataPlane {
 
 fn heard(port: u32, seen_s: u64) -> Learned {
     let mac = MacAddr::new(mac(7));
-    let seen = Time::from_ns(seen_s * 1_000_000_000);
+    let seen_at = Time::from_ns(seen_s * 1_000_000_000);
     Learned {
         switch: SWITCH,
         vlan: None,
         mac,
         port: PortId(port),
-        seen,
+        seen: seen_at,
         moved_from: None,
         is_first: false,
     }
@@ -49,26 +49,26 @@ fn who_is_heard_of_elsewhere_stays_known_and_news_win_over_what_is_older() {
     let read = Arc::clone(&clock);
     let runtime = TestClockRuntime::new(move || Time::from_ns(read.load(Ordering::SeqCst)));
     let plane = plane(&runtime);
-    let at = |seconds: u64, heard: Option<Learned>| {
+    let view_at = |seconds: u64, learned: Option<Learned>| {
         // The worker reads the clock when it wakes, so the clock may change only while it sleeps.
-        let began = Instant::now();
+        let started = Instant::now();
         while !runtime.is_sleeping() {
-            assert!(began.elapsed() < Duration::from_secs(120), "the processor does not rest");
+            assert!(started.elapsed() < Duration::from_secs(120), "the processor does not rest");
             suimon_processor_tests::sleep_briefly();
         }
         clock.store(seconds * 1_000_000_000, Ordering::SeqCst);
-        plane.refresh_addresses(heard.into_iter().collect());
-        let known = plane.addresses(SWITCH);
-        known.first().map(|view| (view.port.0, view.age.unwrap().as_secs_f64().round() as u64))
+        plane.refresh_addresses(learned.into_iter().collect());
+        let views = plane.addresses(SWITCH);
+        views.first().map(|view| (view.port.0, view.age.unwrap().as_secs_f64().round() as u64))
     };
-    assert_eq!(at(100, None), None);
-    assert_eq!(at(100, Some(heard(0, 99))), Some((0, 1)));
+    assert_eq!(view_at(100, None), None);
+    assert_eq!(view_at(100, Some(heard(0, 99))), Some((0, 1)));
     for seconds in [105, 110, 115, 120] {
-        assert_eq!(at(seconds, Some(heard(0, seconds - 5))), Some((0, 5)));
+        assert_eq!(view_at(seconds, Some(heard(0, seconds - 5))), Some((0, 5)));
     }
-    assert_eq!(at(121, Some(heard(1, 110))), Some((0, 6)), "that was before");
-    assert_eq!(at(122, Some(heard(1, 121))), Some((1, 1)), "it has moved");
-    assert_eq!(at(123, Some(heard(9, 123))), Some((1, 2)), "there is no such port");
-    assert_eq!(at(140, None), None, "nobody has heard of it since");
+    assert_eq!(view_at(121, Some(heard(1, 110))), Some((0, 6)), "that was before");
+    assert_eq!(view_at(122, Some(heard(1, 121))), Some((1, 1)), "it has moved");
+    assert_eq!(view_at(123, Some(heard(9, 123))), Some((1, 2)), "there is no such port");
+    assert_eq!(view_at(140, None), None, "nobody has heard of it since");
     plane.stop();
 }

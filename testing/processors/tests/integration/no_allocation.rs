@@ -39,10 +39,10 @@ unsafe impl GlobalAlloc for Counting {
         unsafe { System.alloc(layout) }
     }
 
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         count();
         // SAFETY: the caller fulfils the same contract.
-        unsafe { System.dealloc(at, layout) }
+        unsafe { System.dealloc(pointer, layout) }
     }
 }
 
@@ -75,13 +75,13 @@ impl FrameSink for Marking<NullSink> {
 }
 
 /// Returns a source of small frames that are not TCP.
-fn small(from: u8) -> EndlessSource {
-    EndlessSource::new(small_frame(from, 1 - from))
+fn small(source_number: u8) -> EndlessSource {
+    EndlessSource::new(small_frame(source_number, 1 - source_number))
 }
 
 /// Returns a source of TCP segments that can be coalesced.
-fn stream(from: u8) -> EndlessSource {
-    EndlessSource::stream([mac(1 - from), mac(from)], 32, 1448)
+fn stream(source_number: u8) -> EndlessSource {
+    EndlessSource::stream([mac(1 - source_number), mac(source_number)], 32, 1448)
 }
 
 /// Returns the number of frames delivered to port 1 and the number of allocations of the workers in
@@ -111,13 +111,13 @@ fn run(source: fn(u8) -> EndlessSource, processors: usize, sink_at: WorkerId) ->
         port.tx_frames + port.software_coalesced_segments - port.software_coalesced_units
     };
     let grow_by = |frames: u64| {
-        let from = delivered();
-        let began = Instant::now();
-        while delivered() < from + frames {
-            assert!(began.elapsed() < Duration::from_secs(120), "frames do not flow");
+        let start_count = delivered();
+        let started = Instant::now();
+        while delivered() < start_count + frames {
+            assert!(started.elapsed() < Duration::from_secs(120), "frames do not flow");
             suimon_processor_tests::sleep_briefly();
         }
-        delivered() - from
+        delivered() - start_count
     };
     grow_by(50_000);
     let before = ON_WORKERS.load(Ordering::Relaxed);
@@ -137,7 +137,10 @@ fn frames_cost_no_allocation() {
         // depends on the delay of the receiving worker. Both workers send to each other, and each
         // has lists that grow.
         let (frames, allocations) = run(source, 2, WorkerId(1));
-        let most = 2 * (2 * (1024 + 32) + 64);
-        assert!(allocations <= most, "{allocations} for {frames} frames to another processor");
+        let max_allocations = 2 * (2 * (1024 + 32) + 64);
+        assert!(
+            allocations <= max_allocations,
+            "{allocations} for {frames} frames to another processor"
+        );
     }
 }

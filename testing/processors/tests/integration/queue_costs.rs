@@ -15,10 +15,10 @@ use suimon_quantity::{Direction, PortId, QueueId, SwitchId, WorkerId};
 use suimon_switch::{DataPlane, PortTopology, Topology};
 use suimon_wait::WorkerThreads;
 
-fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !is_so() {
-        assert!(began.elapsed() < Duration::from_secs(120), "waited in vain for {what}");
+fn wait_for(description: &str, mut condition: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !condition() {
+        assert!(started.elapsed() < Duration::from_secs(120), "waited in vain for {description}");
         suimon_processor_tests::sleep_briefly();
     }
 }
@@ -29,7 +29,7 @@ fn busy_ns(plane: &DataPlane, id: QueueId) -> u64 {
 
 /// Returns the total busy time of all queues, and the working time of all workers. Queues are read
 /// first, so their total cannot include later work.
-fn whole(plane: &DataPlane) -> (u64, u64) {
+fn total_times(plane: &DataPlane) -> (u64, u64) {
     let queues = plane.queues().iter().map(|view| view.busy_ns).sum();
     let workers = plane.workers();
     for view in &workers {
@@ -50,10 +50,11 @@ fn time_is_told_to_the_queues_that_took_it() {
     plane.attach_sink(queue(2, Direction::Egress), Box::new(slow(20, 500)));
     plane.attach_sink(queue(3, Direction::Egress), Box::new(slow(20, 500)));
     let gate = Gate::default();
-    for (port, receive_ns, left) in [(0, 300, BATCHES), (1, 3000, BATCHES / 2), (3, 0, 0)] {
+    for (port, receive_ns, batches_left) in [(0, 300, BATCHES), (1, 3000, BATCHES / 2), (3, 0, 0)] {
         let frames = EndlessSource::new(small_frame(port, 2));
         let (gate, clock) = (gate.clone(), clock.clone());
-        let source = TimedSource { frames, gate, left, clock, receive_ns, empty_ns: 10 };
+        let source =
+            TimedSource { frames, gate, left: batches_left, clock, receive_ns, empty_ns: 10 };
         plane.attach_source(queue(port.into(), Direction::Ingress), source.source());
     }
     // Opening the gate starts all sources in the same round.
@@ -63,8 +64,8 @@ fn time_is_told_to_the_queues_that_took_it() {
         worker.asleep && worker.batches == BATCHES + BATCHES / 2
     });
     let near = |id: QueueId, expected: u64| {
-        let told = busy_ns(&plane, id);
-        assert!(told.abs_diff(expected) <= expected / 20, "{id:?}: {told}, not {expected}");
+        let busy = busy_ns(&plane, id);
+        assert!(busy.abs_diff(expected) <= expected / 20, "{id:?}: {busy}, not {expected}");
     };
     near(queue(0, Direction::Ingress), 300 * BATCHES);
     near(queue(1, Direction::Ingress), 3000 * BATCHES / 2);
@@ -73,12 +74,12 @@ fn time_is_told_to_the_queues_that_took_it() {
     // Neither unsuccessful polls nor mere attachment count as busy time of a queue.
     assert_eq!(busy_ns(&plane, queue(3, Direction::Ingress)), 0);
     assert_eq!(busy_ns(&plane, queue(3, Direction::Egress)), 0);
-    let (queues, workers) = whole(&plane);
+    let (queues, workers) = total_times(&plane);
     assert!(queues <= workers && queues >= workers - workers / 1000);
     assert!(workers < clock.ns(), "it looked for more in vain");
-    let told = plane.workers().remove(0).working_ns;
+    let working_ns = plane.workers().remove(0).working_ns;
     clock.pass(1_000_000_000);
-    assert_eq!(plane.workers().remove(0).working_ns, told, "and slept");
+    assert_eq!(plane.workers().remove(0).working_ns, working_ns, "and slept");
     plane.stop();
 }
 
@@ -130,7 +131,7 @@ fn busy_time_grows_with_load_where_the_load_is_and_nowhere_else() {
         let now = (busy_ns(&plane, from), busy_ns(&plane, to));
         assert!(now.0 > before.0 && now.1 > before.1, "{before:?}, then {now:?}");
         before = now;
-        let (queues, workers) = whole(&plane);
+        let (queues, workers) = total_times(&plane);
         assert!(queues <= workers, "{queues} of {workers}");
         assert_eq!(queues, now.0 + now.1, "the others had nothing to do");
     }
@@ -152,8 +153,8 @@ fn new_queues_start_where_their_port_is_at_home() {
             }
         }
     }
-    let at: Vec<u16> = plane.queues().iter().map(|view| view.worker.0).collect();
-    assert_eq!(at[..2], [1, 1], "chosen");
-    assert_eq!(at[2..4], [0, 0], "the chosen one does not run: where there are fewest");
+    let workers: Vec<u16> = plane.queues().iter().map(|view| view.worker.0).collect();
+    assert_eq!(workers[..2], [1, 1], "chosen");
+    assert_eq!(workers[2..4], [0, 0], "the chosen one does not run: where there are fewest");
     plane.stop();
 }

@@ -63,9 +63,9 @@ fn moves_of_an_address_are_counted_and_reported_once_per_port_in_10_s() {
     let bench = Bench::new(1, 2);
     let send = |port: usize, number| {
         bench.guests[port].sender.send(&frame(7, 0xff, number));
-        let all = u64::from(number) + 1;
+        let expected_frames = u64::from(number) + 1;
         let received = |port| bench.plane.port_counters(PortId(port)).rx_frames;
-        wait_for("the frame", || received(0) + received(1) == all);
+        wait_for("the frame", || received(0) + received(1) == expected_frames);
     };
     for number in 0..6 {
         send(number as usize % 2, number);

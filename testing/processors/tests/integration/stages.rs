@@ -24,14 +24,18 @@ const FLUSH_NS: u64 = 500;
 const SPIN_NS: u64 = 50_000;
 
 /// Waits until the state of the worker fulfils a condition, and returns the state.
-fn until(plane: &DataPlane, what: &str, is_so: impl Fn(&WorkerStatus) -> bool) -> WorkerStatus {
-    let began = Instant::now();
+fn wait_worker(
+    plane: &DataPlane,
+    description: &str,
+    condition: impl Fn(&WorkerStatus) -> bool,
+) -> WorkerStatus {
+    let started = Instant::now();
     loop {
         let worker = plane.workers().remove(0);
-        if is_so(&worker) {
+        if condition(&worker) {
             return worker;
         }
-        assert!(began.elapsed() < Duration::from_secs(120), "not {what}: {worker:?}");
+        assert!(started.elapsed() < Duration::from_secs(120), "not {description}: {worker:?}");
         suimon_processor_tests::sleep_briefly();
     }
 }
@@ -55,12 +59,16 @@ fn all_of_a_workers_time_is_told_once() {
         empty_ns: EMPTY_NS,
     };
     plane.attach_source(queue(0, Direction::Ingress), source.source());
-    let asleep = until(&plane, "asleep", |worker| worker.batches == BATCHES && worker.asleep);
-    let times = asleep.stages;
+    let idle_worker =
+        wait_worker(&plane, "asleep", |worker| worker.batches == BATCHES && worker.asleep);
+    let times = idle_worker.stages;
     let [copy_in, copy_out] = [RECEIVE_NS, TRANSMIT_NS * BATCH_FRAMES].map(|ns| ns * BATCHES);
     let near = |stage, expected: u64| {
-        let told = times.ns(stage);
-        assert!(told.abs_diff(expected) <= expected / 1000, "{stage:?}: {told}, not {expected}");
+        let stage_ns = times.ns(stage);
+        assert!(
+            stage_ns.abs_diff(expected) <= expected / 1000,
+            "{stage:?}: {stage_ns}, not {expected}"
+        );
     };
     near(Stage::CopyIn, copy_in);
     near(Stage::CopyOut, copy_out);
@@ -92,8 +100,9 @@ fn a_worker_polls_for_as_long_as_it_is_told() {
             empty_ns: EMPTY_NS,
         };
         plane.attach_source(queue(0, Direction::Ingress), source.source());
-        let asleep = until(&plane, "asleep", |worker| worker.batches == 10 && worker.asleep);
-        let polled = Duration::from_nanos(asleep.stages.ns(Stage::Poll));
+        let idle_worker =
+            wait_worker(&plane, "asleep", |worker| worker.batches == 10 && worker.asleep);
+        let polled = Duration::from_nanos(idle_worker.stages.ns(Stage::Poll));
         let slack = Duration::from_micros(10);
         assert!(polled + slack >= patience && polled <= patience + slack, "{polled:?}");
         plane.stop();
@@ -109,7 +118,7 @@ fn a_worker_that_sleeps_is_idle_until_it_is_asked() {
     for seconds in [1, 3600, 86_400] {
         // The worker may have been woken between the two checks.
         let sleeps_still = |sleeps| plane.workers()[0].sleeps == sleeps;
-        let at_rest = until(&plane, "at rest", |worker| {
+        let at_rest = wait_worker(&plane, "at rest", |worker| {
             worker.asleep && runtime.is_sleeping() && sleeps_still(worker.sleeps)
         });
         let sleeps = at_rest.sleeps;
@@ -122,8 +131,8 @@ fn a_worker_that_sleeps_is_idle_until_it_is_asked() {
         assert_eq!(worker.sleeps, sleeps, "it was not woken for that");
         // After a wake-up the worker reports the same idle time.
         plane.addresses(SwitchId(1));
-        let woken = until(&plane, "woken", |worker| worker.sleeps > sleeps);
-        assert_eq!(woken.stages.ns(Stage::Idle), idle);
+        let woken_worker = wait_worker(&plane, "woken", |worker| worker.sleeps > sleeps);
+        assert_eq!(woken_worker.stages.ns(Stage::Idle), idle);
     }
     plane.stop();
 }
@@ -163,28 +172,29 @@ fn segments_and_checksums_have_stages_of_their_own() {
         bytes[24..26].copy_from_slice(&checksum.to_be_bytes());
         (header, bytes)
     };
-    let whole = small_segment(large());
+    let large_frame = small_segment(large());
     // Frame, offloads of the egress queue, and whether segmentation and checksums are needed.
     let cases = [
         (large(), Offloads::NONE, [true, true]),
         (large(), Offloads::TCP.without_segmentation(), [true, false]),
         (large(), Offloads::TCP, [false, false]),
-        (whole.clone(), Offloads::NONE, [false, true]),
-        (whole, Offloads::TCP, [false, false]),
+        (large_frame.clone(), Offloads::NONE, [false, true]),
+        (large_frame, Offloads::TCP, [false, false]),
     ];
-    for ((header, bytes), takes, needs) in cases {
+    for ((header, bytes), offloads, needs) in cases {
         let plane = plane_of_nics(Arc::new(WorkerThreads), 2);
         let (receiver, sink) = Receiver::pair();
-        receiver.set_offloads(takes);
+        receiver.set_offloads(offloads);
         plane.attach_sink(queue(1, Direction::Egress), sink);
         let (sender, source) = Sender::pair();
         plane.attach_source(queue(0, Direction::Ingress), source);
         sender.send_with(&header, &bytes);
         // The first round that moves frames is always measured.
-        let worker =
-            until(&plane, "done", |worker| worker.asleep && worker.stages.ns(Stage::CopyOut) > 0);
-        let did = [Stage::Segment, Stage::Checksum].map(|stage| worker.stages.ns(stage) > 0);
-        assert_eq!(did, needs, "{header:?} to {takes:?}: {worker:?}");
+        let worker = wait_worker(&plane, "done", |worker| {
+            worker.asleep && worker.stages.ns(Stage::CopyOut) > 0
+        });
+        let has_time = [Stage::Segment, Stage::Checksum].map(|stage| worker.stages.ns(stage) > 0);
+        assert_eq!(has_time, needs, "{header:?} to {offloads:?}: {worker:?}");
         let pieces = std::iter::from_fn(|| receiver.poll()).count();
         assert_eq!(pieces, if needs[0] { 14 } else { 1 });
         plane.stop();

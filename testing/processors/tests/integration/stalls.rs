@@ -26,10 +26,10 @@ impl Supply for Blocking {
     }
 }
 
-fn until(what: &str, mut is_true: impl FnMut() -> bool) {
-    let began = Instant::now();
+fn wait_until(description: &str, mut is_true: impl FnMut() -> bool) {
+    let started = Instant::now();
     while !is_true() {
-        assert!(began.elapsed() < Duration::from_secs(120), "{what}");
+        assert!(started.elapsed() < Duration::from_secs(120), "{description}");
         sleep_briefly();
     }
 }
@@ -50,10 +50,10 @@ fn a_worker_that_does_not_proceed_is_reported_with_the_device_that_it_serves() {
     let source = Blocking { is_entered: Arc::clone(&is_entered), released: Arc::clone(&released) };
     // An idle worker is not stalled, however long it sleeps.
     clock.fetch_add(2 * u64::try_from(STALLED_AFTER.as_nanos()).unwrap(), Ordering::SeqCst);
-    until("a round begins", || plane.check_workers().0 < STALLED_AFTER);
+    wait_until("a round begins", || plane.check_workers().0 < STALLED_AFTER);
     while plane.poll_notice().is_some() {}
     plane.attach_source(queue(1, Direction::Ingress), source.source());
-    until("the worker serves the queue", || is_entered.load(Ordering::SeqCst));
+    wait_until("the worker serves the queue", || is_entered.load(Ordering::SeqCst));
     assert!(notice(&plane).is_none(), "the round has just begun");
     clock.fetch_add(u64::try_from(STALLED_AFTER.as_nanos()).unwrap(), Ordering::SeqCst);
     match notice(&plane) {
@@ -66,11 +66,11 @@ fn a_worker_that_does_not_proceed_is_reported_with_the_device_that_it_serves() {
     assert!(notice(&plane).is_none(), "it is reported once");
     *released.0.lock().unwrap() = true;
     released.1.notify_all();
-    let mut seen = None;
-    until("the worker proceeds", || {
-        seen = notice(&plane);
-        seen.is_some()
+    let mut notice_seen = None;
+    wait_until("the worker proceeds", || {
+        notice_seen = notice(&plane);
+        notice_seen.is_some()
     });
-    assert!(matches!(seen, Some(SwitchNotice::WorkerResumed { .. })), "{seen:?}");
+    assert!(matches!(notice_seen, Some(SwitchNotice::WorkerResumed { .. })), "{notice_seen:?}");
     plane.stop();
 }

@@ -26,9 +26,9 @@ const FRAME_BYTES: usize = 20_000;
 struct Lent(Mutex<Vec<u8>>);
 
 impl TailMemory for Lent {
-    fn read(&self, address: u64, into: &mut [u8]) {
-        let from = address as usize;
-        into.copy_from_slice(&self.0.lock().unwrap()[from..from + into.len()]);
+    fn read(&self, address: u64, target: &mut [u8]) {
+        let start = address as usize;
+        target.copy_from_slice(&self.0.lock().unwrap()[start..start + target.len()]);
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -59,27 +59,27 @@ impl Supply for Lender {
         while !waiting.is_empty() {
             let Some(frame) = batch.spare() else { break };
             let bytes = waiting.pop_front().unwrap();
-            let lent = Arc::new(Lent(Mutex::new(bytes[FRONT_BYTES..].to_vec())));
+            let borrowed = Arc::new(Lent(Mutex::new(bytes[FRONT_BYTES..].to_vec())));
             let (cut, len) = (5001, bytes.len() - FRONT_BYTES);
             let spans = [(0, cut), (cut, len - cut)];
             frame.fill(&bytes[..FRONT_BYTES]);
             frame.set_tail(
-                lent.clone(),
-                &spans.map(|(at, bytes)| Span { address: at as u64, bytes }),
+                borrowed.clone(),
+                &spans.map(|(offset, bytes)| Span { address: offset as u64, bytes }),
             );
             frame.validate_ingress(&header(), Offloads::TCP).unwrap();
             batch.commit();
-            self.lent.push(lent);
+            self.lent.push(borrowed);
         }
         Ok(batch.len() - before)
     }
 
     fn release(&mut self) {
-        for lent in self.lent.drain(..) {
-            if Arc::strong_count(&lent) != 1 {
+        for borrowed in self.lent.drain(..) {
+            if Arc::strong_count(&borrowed) != 1 {
                 self.guest.was_held.store(true, Ordering::SeqCst);
             }
-            lent.0.lock().unwrap().fill(0xff);
+            borrowed.0.lock().unwrap().fill(0xff);
             self.guest.released.fetch_add(1, Ordering::SeqCst);
         }
     }
@@ -98,9 +98,9 @@ impl FrameSink for Reader {
     fn transmit(&mut self, frame: &Frame) -> Result<TransmitResult, PortFault> {
         let mut bytes = frame.wire_head().front.to_vec();
         let mut tail = frame.tail();
-        let mut room = vec![0; tail.remaining()];
-        tail.read(&mut room);
-        bytes.extend(room);
+        let mut buffer = vec![0; tail.remaining()];
+        tail.read(&mut buffer);
+        bytes.extend(buffer);
         let released = self.guest.released.load(Ordering::SeqCst);
         self.read.lock().unwrap().push_back((bytes, released));
         Ok(TransmitResult::Accepted)
@@ -131,10 +131,11 @@ fn header() -> VnetHeader {
     }
 }
 
-fn large_frame(number: usize, to: [u8; 6]) -> Vec<u8> {
-    let mut bytes: Vec<u8> =
-        (0..FRAME_BYTES).map(|at| (at * 31 + number * 7 + at / 251) as u8 & 0x7f).collect();
-    bytes[..6].copy_from_slice(&to);
+fn large_frame(number: usize, destination: [u8; 6]) -> Vec<u8> {
+    let mut bytes: Vec<u8> = (0..FRAME_BYTES)
+        .map(|index| (index * 31 + number * 7 + index / 251) as u8 & 0x7f)
+        .collect();
+    bytes[..6].copy_from_slice(&destination);
     bytes[6..12].copy_from_slice(&mac(0));
     bytes[12..16].copy_from_slice(&[0x08, 0x00, 0x45, 0x00]);
     bytes[16..18].copy_from_slice(&(FRAME_BYTES as u16 - 14).to_be_bytes());
@@ -144,10 +145,10 @@ fn large_frame(number: usize, to: [u8; 6]) -> Vec<u8> {
     bytes
 }
 
-fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !is_so() {
-        assert!(began.elapsed() < DEADLINE, "waited in vain for {what}");
+fn wait_for(description: &str, mut condition: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !condition() {
+        assert!(started.elapsed() < DEADLINE, "waited in vain for {description}");
         suimon_processor_tests::sleep_briefly();
     }
 }
@@ -174,8 +175,8 @@ impl Bench {
         plane.attach_source(queue(0, Direction::Ingress), source.source());
         let reader = Reader { guest: Arc::clone(&guest), read: Arc::clone(&read) };
         plane.attach_sink(queue(1, Direction::Egress), Box::new(reader));
-        let (whole, sink) = Receiver::pair();
-        whole.set_offloads(Offloads::TCP);
+        let (whole_receiver, sink) = Receiver::pair();
+        whole_receiver.set_offloads(Offloads::TCP);
         plane.attach_sink(queue(2, Direction::Egress), sink);
         let (cut, sink) = Receiver::pair();
         plane.attach_sink(queue(3, Direction::Egress), sink);
@@ -186,11 +187,11 @@ impl Bench {
         for port in 1..4 {
             plane.move_queue(queue(port, Direction::Egress), last).unwrap();
         }
-        Self { plane, guest, read, whole, cut, sent: 0 }
+        Self { plane, guest, read, whole: whole_receiver, cut, sent: 0 }
     }
 
-    fn send(&mut self, to: [u8; 6]) -> Vec<u8> {
-        let bytes = large_frame(self.sent, to);
+    fn send(&mut self, destination: [u8; 6]) -> Vec<u8> {
+        let bytes = large_frame(self.sent, destination);
         self.sent += 1;
         self.guest.waiting.lock().unwrap().push_back(bytes.clone());
         bytes
@@ -245,9 +246,9 @@ fn buffers_come_back_after_the_sink_has_read_them() {
     let mut bench = Bench::new(1);
     for _ in 0..FRAMES {
         let released = bench.sent;
-        let sent = bench.send(mac(1));
+        let sent_frame = bench.send(mac(1));
         let (read, released_then) = bench.next_read();
-        assert!(read == sent);
+        assert!(read == sent_frame);
         assert_eq!(released_then, released, "released before it was read");
         bench.check_released();
     }
@@ -258,10 +259,10 @@ fn sinks_that_do_not_read_tails_are_given_whole_frames() {
     for workers in [1, 2] {
         let mut bench = Bench::new(workers);
         for _ in 0..FRAMES {
-            let sent = bench.send(mac(2));
-            assert!(bench.next_whole() == sent);
-            let sent = bench.send(mac(3));
-            assert!(bench.next_payload() == sent[54..]);
+            let sent_frame = bench.send(mac(2));
+            assert!(bench.next_whole() == sent_frame);
+            let sent_frame = bench.send(mac(3));
+            assert!(bench.next_payload() == sent_frame[54..]);
             bench.check_released();
         }
     }
@@ -272,9 +273,9 @@ fn sinks_that_do_not_read_tails_are_given_whole_frames() {
 fn another_worker_is_given_copies() {
     let mut bench = Bench::new(2);
     for _ in 0..FRAMES {
-        let sent = [(); 3].map(|()| bench.send(mac(1)));
-        for sent in sent {
-            assert!(bench.next_read().0 == sent);
+        let sent_frames = [(); 3].map(|()| bench.send(mac(1)));
+        for sent_frame in sent_frames {
+            assert!(bench.next_read().0 == sent_frame);
         }
         bench.check_released();
     }
@@ -285,10 +286,10 @@ fn a_flood_brings_every_port_the_whole_frame() {
     for workers in [1, 2] {
         let mut bench = Bench::new(workers);
         for _ in 0..FRAMES {
-            let sent = bench.send([0xff; 6]);
-            assert!(bench.next_read().0 == sent);
-            assert!(bench.next_whole() == sent);
-            assert!(bench.next_payload() == sent[54..]);
+            let sent_frame = bench.send([0xff; 6]);
+            assert!(bench.next_read().0 == sent_frame);
+            assert!(bench.next_whole() == sent_frame);
+            assert!(bench.next_payload() == sent_frame[54..]);
             bench.check_released();
         }
     }
@@ -300,11 +301,11 @@ fn captures_see_the_whole_frame_that_is_delivered() {
         let mut bench = Bench::new(1);
         let capture = bench.plane.capture(PortId(port), CaptureBufferLimits::default());
         for _ in 0..20 {
-            let sent = bench.send(mac(1));
-            assert!(bench.next_read().0 == sent);
+            let sent_frame = bench.send(mac(1));
+            assert!(bench.next_read().0 == sent_frame);
             let mut captured = Vec::new();
             capture.read(DEADLINE, 1, |frame| captured.push(frame.bytes().to_vec()));
-            assert!(captured == [sent]);
+            assert!(captured == [sent_frame]);
             bench.check_released();
         }
     }

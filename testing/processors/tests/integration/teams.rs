@@ -30,9 +30,9 @@ fn introduce(bench: &Bench) {
         assert!(guest.receiver.poll().is_some());
         while guest.receiver.poll().is_some() {}
     }
-    let known = bench.plane.addresses(SWITCH);
-    let stranger = known.iter().find(|view| view.mac.octets() == STRANGER).unwrap();
-    assert_eq!(stranger.port, TEAM, "it is learned where the team is");
+    let addresses = bench.plane.addresses(SWITCH);
+    let learned = addresses.iter().find(|view| view.mac.octets() == STRANGER).unwrap();
+    assert_eq!(learned.port, TEAM, "it is learned where the team is");
 }
 
 #[test]
@@ -56,27 +56,27 @@ fn flows_are_spread_over_members_and_each_keeps_its_member_and_order() {
             *due += 1;
             // The dynamic algorithm may move a flow after a pause, which threads of a test can
             // cause.
-            let known = *members.entry(flow).or_insert(member);
-            assert!(known == member || algorithm == Algorithm::Dynamic, "{mode} {algorithm}");
+            let flow_member = *members.entry(flow).or_insert(member);
+            assert!(flow_member == member || algorithm == Algorithm::Dynamic, "{mode} {algorithm}");
             // A source address that belongs to another member is replaced by the address of the
             // sending member.
             let is_own = source(&bytes) == mac(0);
             assert!(is_own || source(&bytes) == member_mac(member), "{mode} {algorithm}");
         }
         let used: BTreeSet<usize> = members.values().copied().collect();
-        let one = matches!(algorithm, Algorithm::HyperVPort | Algorithm::MacAddresses);
-        assert_eq!(used.len(), if one { 1 } else { 2 }, "{mode} {algorithm}");
+        let is_single = matches!(algorithm, Algorithm::HyperVPort | Algorithm::MacAddresses);
+        assert_eq!(used.len(), if is_single { 1 } else { 2 }, "{mode} {algorithm}");
         let is_apart = |flow: &u16| members[flow] != members[&(flow / 4 * 4)];
-        let apart = (0..FLOWS).filter(is_apart).count();
+        let split_flows = (0..FLOWS).filter(is_apart).count();
         let by_ports = matches!(algorithm, Algorithm::TransportPorts | Algorithm::Dynamic);
-        assert_eq!(apart > 0, by_ports, "{mode} {algorithm}: flows that share addresses");
-        let sum = |of: fn(usize) -> PortId| {
-            (0..2).map(|at| bench.plane.port_counters(of(at)).tx_frames).sum::<u64>()
+        assert_eq!(split_flows > 0, by_ports, "{mode} {algorithm}: flows that share addresses");
+        let sum = |port_of: fn(usize) -> PortId| {
+            (0..2).map(|index| bench.plane.port_counters(port_of(index)).tx_frames).sum::<u64>()
         };
-        let all = u64::from(8 * FLOWS);
-        wait_for("the counters", || sum(member_port) == all);
-        assert_eq!(bench.plane.port_counters(TEAM).tx_frames, all);
-        assert_eq!(bench.plane.port_counters(TEAM).tx_bytes, 60 * all);
+        let expected_frames = u64::from(8 * FLOWS);
+        wait_for("the counters", || sum(member_port) == expected_frames);
+        assert_eq!(bench.plane.port_counters(TEAM).tx_frames, expected_frames);
+        assert_eq!(bench.plane.port_counters(TEAM).tx_bytes, 60 * expected_frames);
     }
 }
 
@@ -180,9 +180,9 @@ fn what_this_host_sent_is_not_taken_back_and_teaches_nothing() {
         let nested = [2, 0, 0, 0, 7, 7];
         bench.topology.ports[2].spec.mac = None;
         bench.plane.publish(bench.topology.clone()).unwrap();
-        for from in [mac(1), nested] {
-            let guest = if from == nested { 2 } else { 1 };
-            bench.guests[guest].sender.send(&arp(from));
+        for source in [mac(1), nested] {
+            let guest = if source == nested { 2 } else { 1 };
+            bench.guests[guest].sender.send(&arp(source));
             let (_, out) = bench.next_out();
             bench.settle();
             for guest in &bench.guests {
@@ -193,11 +193,12 @@ fn what_this_host_sent_is_not_taken_back_and_teaches_nothing() {
             }
             bench.settle();
             assert!(bench.nothing_is_left(), "{mode} {algorithm}");
-            let known = bench.plane.addresses(SWITCH);
-            let at = known.iter().find(|view| view.mac.octets() == from).unwrap().port;
-            assert_eq!(at, PortId(guest as u32), "{mode} {algorithm}");
+            let addresses = bench.plane.addresses(SWITCH);
+            let port = addresses.iter().find(|view| view.mac.octets() == source).unwrap().port;
+            assert_eq!(port, PortId(guest as u32), "{mode} {algorithm}");
         }
-        let dropped: Vec<_> = (0..2).flat_map(|at| bench.dropped_rx(member_port(at))).collect();
+        let dropped: Vec<_> =
+            (0..2).flat_map(|index| bench.dropped_rx(member_port(index))).collect();
         assert!(dropped.iter().any(|(name, _)| *name == "reflected"), "{dropped:?}");
         assert_eq!(dropped.iter().map(|(_, frames)| frames).sum::<u64>(), 4);
     }

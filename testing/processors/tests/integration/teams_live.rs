@@ -75,15 +75,15 @@ const CHANGES: usize = 5;
 /// changes have been made. Limits the number of frames in flight to what a switch can hold without
 /// dropping. Returns the number of frames sent.
 fn send_all(bench: &Bench, guest: usize, received: &AtomicU32, changes: &AtomicUsize) -> u32 {
-    let mut sent = 0;
-    while sent < FRAMES || changes.load(Ordering::Relaxed) < CHANGES {
-        let number = sent;
+    let mut sent_count = 0;
+    while sent_count < FRAMES || changes.load(Ordering::Relaxed) < CHANGES {
+        let number = sent_count;
         wait_for("room", || number - received.load(Ordering::Relaxed) < 256);
         let flow = guest as u16 * 8 + (number % 8) as u16;
         bench.guests[guest].sender.send(&udp([STRANGER, mac(guest as u8)], 9, flow, number));
-        sent += 1;
+        sent_count += 1;
     }
-    sent
+    sent_count
 }
 
 #[test]
@@ -100,28 +100,28 @@ fn nothing_is_lost_or_reordered_while_distributions_change_and_queues_move() {
         }
         let mut team = bench.team.clone();
         let received = [AtomicU32::new(0), AtomicU32::new(0)];
-        let sent = [AtomicU32::new(u32::MAX), AtomicU32::new(u32::MAX)];
-        let (is_over, changes) = (AtomicBool::new(false), AtomicUsize::new(0));
+        let sent_counts = [AtomicU32::new(u32::MAX), AtomicU32::new(u32::MAX)];
+        let (has_ended, changes) = (AtomicBool::new(false), AtomicUsize::new(0));
         std::thread::scope(|scope| {
             for guest in 0..2 {
-                let (bench, received, sent) = (&bench, &received[guest], &sent[guest]);
+                let (bench, received, sent_count) = (&bench, &received[guest], &sent_counts[guest]);
                 let changes = &changes;
                 scope.spawn(move || {
                     let count = send_all(bench, guest, received, changes);
-                    sent.store(count, Ordering::Relaxed);
+                    sent_count.store(count, Ordering::Relaxed);
                 });
             }
-            let (plane, over, made) = (&bench.plane, &is_over, &changes);
+            let (plane, stop, change_count) = (&bench.plane, &has_ended, &changes);
             scope.spawn(move || {
                 let mut changes = 0;
-                while !over.load(Ordering::Relaxed) {
+                while !stop.load(Ordering::Relaxed) {
                     let link = if changes % 2 == 0 { DOWN } else { UP };
                     let change = team.handle_member(MemberId(1), link).unwrap();
                     plane.set_distribution(TEAM, &change.distribution.unwrap()).unwrap();
                     let member = queue(member_port(changes % 2), Direction::Egress);
                     plane.move_queue(member, WorkerId((changes / 2 % 2) as u16)).unwrap();
                     changes += 1;
-                    made.store(changes, Ordering::Relaxed);
+                    change_count.store(changes, Ordering::Relaxed);
                 }
             });
             let mut last = BTreeMap::new();
@@ -129,7 +129,7 @@ fn nothing_is_lost_or_reordered_while_distributions_change_and_queues_move() {
                 counts.each_ref().map(|count| count.load(Ordering::Relaxed))
             };
             let mut came_at = Instant::now();
-            while load(&received) != load(&sent) {
+            while load(&received) != load(&sent_counts) {
                 let Some((member, bytes)) = bench.poll_out() else {
                     assert!(came_at.elapsed() < DEADLINE, "no frame after {:?}", load(&received));
                     suimon_processor_tests::sleep_briefly();
@@ -141,7 +141,7 @@ fn nothing_is_lost_or_reordered_while_distributions_change_and_queues_move() {
                 assert!(before < Some(number), "{mode} {algorithm}: out of order");
                 received[usize::from(flow / 8)].fetch_add(1, Ordering::Relaxed);
             }
-            is_over.store(true, Ordering::Relaxed);
+            has_ended.store(true, Ordering::Relaxed);
         });
         bench.settle();
         assert!(bench.members.iter().all(|member| member.receiver.poll().is_none()));
@@ -178,8 +178,8 @@ fn a_flow_takes_the_member_that_loads_want_after_a_pause_only() {
             let flow = busy[number as usize % busy.len()];
             assert_eq!(send(&bench, flow, number), 0, "{mode}");
             if number % 600 == 0 {
-                let to = WorkerId((number / 600 % 2) as u16);
-                bench.plane.move_queue(other, to).unwrap();
+                let target = WorkerId((number / 600 % 2) as u16);
+                bench.plane.move_queue(other, target).unwrap();
             }
         }
         let loads = bench.plane.take_bucket_loads(TEAM).unwrap();
@@ -224,8 +224,8 @@ fn all_segments_of_a_large_frame_leave_by_one_member() {
 #[test]
 fn members_come_and_go_and_the_team_counts_what_they_carried_in_it() {
     let mut bench = bench(TeamMode::Static, Algorithm::TransportPorts);
-    let all = bench.team.spec().clone();
-    let seats: Vec<TeamMember> = bench.topology.teams[0].members.clone();
+    let spec = bench.team.spec().clone();
+    let members: Vec<TeamMember> = bench.topology.teams[0].members.clone();
     let carried = |bench: &Bench| {
         let team = bench.plane.port_counters(TEAM);
         (team.tx_frames, team.rx_frames)
@@ -233,23 +233,23 @@ fn members_come_and_go_and_the_team_counts_what_they_carried_in_it() {
     assert_eq!(round(&bench, 1).iter().sum::<usize>(), 64);
     assert_eq!(carried(&bench), (64, 0));
     // The second member leaves; frames that it receives afterwards do not count for the team.
-    let mut one = all.clone();
-    one.members.truncate(1);
-    let set = |bench: &mut Bench, spec, seats: &[TeamMember]| {
+    let mut single_member = spec.clone();
+    single_member.members.truncate(1);
+    let set = |bench: &mut Bench, spec, members: &[TeamMember]| {
         let change = bench.team.set_spec(spec).unwrap();
-        bench.topology.teams[0].members = seats.to_vec();
+        bench.topology.teams[0].members = members.to_vec();
         bench.topology.teams[0].distribution = change.distribution.unwrap();
         bench.plane.publish(bench.topology.clone()).unwrap();
     };
-    set(&mut bench, one, &seats[..1]);
+    set(&mut bench, single_member, &members[..1]);
     assert_eq!(round(&bench, 2), [64, 0]);
     bench.members[1].sender.send(&arp(STRANGER));
     bench.settle();
     assert!(bench.nothing_is_left(), "it is nobody's");
     assert_eq!(carried(&bench), (128, 0));
     // The member joins again, in a different order.
-    let seats: Vec<TeamMember> = seats.into_iter().rev().collect();
-    set(&mut bench, all, &seats);
+    let members: Vec<TeamMember> = members.into_iter().rev().collect();
+    set(&mut bench, spec, &members);
     let change = bench.team.handle_member(MemberId(1), UP).unwrap();
     bench.distribute(change.distribution.as_ref());
     let [first, second] = round(&bench, 3);
@@ -279,8 +279,8 @@ fn a_member_without_a_queue_and_a_team_without_members_lose_frames_that_are_coun
         bench.plane.publish(bench.topology.clone()).unwrap();
         assert_eq!(round(&bench, 3), [0, 0]);
         assert_eq!(bench.dropped_tx(TEAM), [("egress_down", 64)], "{mode} {algorithm}");
-        let stranger = TeamMember { id: MemberId(7), port: member_port(0) };
-        bench.topology.teams[0].members.push(stranger);
+        let unknown_member = TeamMember { id: MemberId(7), port: member_port(0) };
+        bench.topology.teams[0].members.push(unknown_member);
         bench.plane.publish(bench.topology.clone()).unwrap();
         bench.members[0].sender.send(&arp(STRANGER));
         bench.settle();
@@ -299,18 +299,18 @@ fn a_capture_of_a_member_sees_all_of_it_and_one_of_the_team_what_was_taken() {
         member.sender.send(&arp(STRANGER));
     }
     bench.guests[0].sender.send(&arp(mac(0)));
-    let (by, _) = bench.next_out();
+    let (member, _) = bench.next_out();
     bench.settle();
-    let seen = |capture: &suimon_switch::CaptureReader| {
-        let mut seen = Vec::new();
-        capture.read(Duration::from_millis(1), 10, |frame| seen.push(frame.direction));
-        seen.sort_by_key(|direction| *direction == Direction::Egress);
-        seen
+    let directions = |capture: &suimon_switch::CaptureReader| {
+        let mut directions = Vec::new();
+        capture.read(Duration::from_millis(1), 10, |frame| directions.push(frame.direction));
+        directions.sort_by_key(|direction| *direction == Direction::Egress);
+        directions
     };
-    let both = [Direction::Ingress, Direction::Egress];
-    assert_eq!(seen(&team), both);
-    assert_eq!(seen(&members[by]), both);
-    assert_eq!(seen(&members[1 - by]), [Direction::Ingress]);
+    let both_directions = [Direction::Ingress, Direction::Egress];
+    assert_eq!(directions(&team), both_directions);
+    assert_eq!(directions(&members[member]), both_directions);
+    assert_eq!(directions(&members[1 - member]), [Direction::Ingress]);
 }
 
 #[test]
@@ -322,12 +322,12 @@ fn what_contradicts_itself_is_refused_and_nothing_changes() {
         bench.plane.publish(topology).unwrap_err().to_string()
     };
     let texts = [
-        refuse(&|of| of.teams[0].port = PortId(0)),
-        refuse(&|of| of.teams[0].port = PortId(55)),
-        refuse(&|of| of.teams.push(of.teams[0].clone())),
-        refuse(&|of| of.teams[0].members[1].port = member_port(0)),
-        refuse(&|of| of.teams[0].members[1].id = MemberId(0)),
-        refuse(&|of| of.teams[0].members[1].port = PortId(3)),
+        refuse(&|topology| topology.teams[0].port = PortId(0)),
+        refuse(&|topology| topology.teams[0].port = PortId(55)),
+        refuse(&|topology| topology.teams.push(topology.teams[0].clone())),
+        refuse(&|topology| topology.teams[0].members[1].port = member_port(0)),
+        refuse(&|topology| topology.teams[0].members[1].id = MemberId(0)),
+        refuse(&|topology| topology.teams[0].members[1].port = PortId(3)),
     ];
     for (text, part) in texts.iter().zip([
         "port 0 is a team and not an uplink",
@@ -340,8 +340,8 @@ fn what_contradicts_itself_is_refused_and_nothing_changes() {
         assert!(text.starts_with(part), "{text}");
     }
     let distribution = bench.team.distribution();
-    let refused = bench.plane.set_distribution(PortId(0), distribution);
-    assert!(matches!(refused, Err(TopologyError::NoSuchTeam(PortId(0)))));
+    let result = bench.plane.set_distribution(PortId(0), distribution);
+    assert!(matches!(result, Err(TopologyError::NoSuchTeam(PortId(0)))));
     assert!(bench.plane.take_bucket_loads(PortId(0)).is_none());
     assert_eq!(round(&bench, 1).iter().sum::<usize>(), 64);
 }

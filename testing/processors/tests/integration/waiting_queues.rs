@@ -49,9 +49,9 @@ struct Arrivals(Arc<Seen>);
 
 impl FrameSink for Arrivals {
     fn transmit(&mut self, _: &Frame) -> Result<TransmitResult, PortFault> {
-        let sent = self.0.sent.swap(0, Ordering::Relaxed);
-        assert_ne!(sent, 0, "a frame that nobody sent");
-        self.0.delays.lock().unwrap().push(self.0.round.load(Ordering::Relaxed) - sent);
+        let sent_round = self.0.sent.swap(0, Ordering::Relaxed);
+        assert_ne!(sent_round, 0, "a frame that nobody sent");
+        self.0.delays.lock().unwrap().push(self.0.round.load(Ordering::Relaxed) - sent_round);
         Ok(TransmitResult::Accepted)
     }
 
@@ -74,21 +74,21 @@ fn delays(step: Duration) -> Vec<u64> {
         Time::ZERO + step * u32::try_from(steps).unwrap()
     });
     let plane = plane_of_nics(Arc::new(stepping), 3);
-    let seen = Arc::new(Seen::default());
+    let arrivals = Arc::new(Seen::default());
     let (waiting, source) = Sender::pair();
-    plane.attach_sink(queue(0, Direction::Egress), Box::new(Arrivals(Arc::clone(&seen))));
+    plane.attach_sink(queue(0, Direction::Egress), Box::new(Arrivals(Arc::clone(&arrivals))));
     plane.attach_sink(queue(2, Direction::Egress), Box::new(NullSink::default()));
     plane.attach_source(queue(1, Direction::Ingress), source);
     let frames = EndlessSource::new(small_frame(0, 2));
-    let busy = Busy { frames, waiting, seen: Arc::clone(&seen) };
+    let busy = Busy { frames, waiting, seen: Arc::clone(&arrivals) };
     plane.attach_source(queue(0, Direction::Ingress), busy.source());
-    let began = Instant::now();
-    while seen.delays.lock().unwrap().len() < FRAMES {
-        assert!(began.elapsed() < Duration::from_secs(120), "the waiting queue is not served");
+    let started = Instant::now();
+    while arrivals.delays.lock().unwrap().len() < FRAMES {
+        assert!(started.elapsed() < Duration::from_secs(120), "the waiting queue is not served");
         suimon_processor_tests::sleep_briefly();
     }
     plane.stop();
-    let delays = seen.delays.lock().unwrap();
+    let delays = arrivals.delays.lock().unwrap();
     delays.clone()
 }
 
@@ -115,10 +115,10 @@ fn an_idle_ring_of_a_busy_worker_waits_for_its_notification() {
         queue(0, Direction::Ingress),
         EndlessSource::new(small_frame(0, 2)).source(),
     );
-    let until = |what: &str, is_so: &dyn Fn() -> bool| {
-        let began = Instant::now();
-        while !is_so() {
-            assert!(began.elapsed() < Duration::from_secs(120), "{what}");
+    let until = |description: &str, condition: &dyn Fn() -> bool| {
+        let started = Instant::now();
+        while !condition() {
+            assert!(started.elapsed() < Duration::from_secs(120), "{description}");
             suimon_processor_tests::sleep_briefly();
         }
     };

@@ -57,14 +57,14 @@ impl Bench {
         for guest in 0..self.guests.len() {
             self.guests[guest].sender.send(&frame(guest, 0xff, 0));
         }
-        let known = || self.plane.addresses(SwitchId(1)).len() == self.guests.len();
-        wait_for("all addresses to be learned", known);
+        let is_learned = || self.plane.addresses(SwitchId(1)).len() == self.guests.len();
+        wait_for("all addresses to be learned", is_learned);
         let others = self.guests.len() - 1;
         for guest in &self.guests {
-            let mut seen = 0;
+            let mut seen_count = 0;
             wait_for("the introductions", || {
-                seen += usize::from(guest.receiver.poll().is_some());
-                seen == others
+                seen_count += usize::from(guest.receiver.poll().is_some());
+                seen_count == others
             });
         }
         // The counter of sent frames changes after the receiver can see the frame.
@@ -125,27 +125,27 @@ fn number(bytes: &[u8]) -> u32 {
     u32::from_be_bytes([bytes[14], bytes[15], bytes[16], bytes[17]])
 }
 
-pub(crate) fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !is_so() {
-        assert!(began.elapsed() < DEADLINE, "waited in vain for {what}");
+pub(crate) fn wait_for(description: &str, mut condition: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !condition() {
+        assert!(started.elapsed() < DEADLINE, "waited in vain for {description}");
         suimon_processor_tests::sleep_briefly();
     }
 }
 
 const FRAMES: u32 = 60_000;
 
-/// Sends at least [`FRAMES`] numbered frames, and more while `goes_on` returns true. Limits the
+/// Sends at least [`FRAMES`] numbered frames, and more while `continues` returns true. Limits the
 /// number of frames in flight to what a switch can hold without dropping. Returns the number of
 /// frames sent.
 fn send_in_window(
     sender: &Sender,
     received: &AtomicU32,
-    goes_on: impl Fn() -> bool,
+    continues: impl Fn() -> bool,
     frame: impl Fn(u32) -> Vec<u8>,
 ) -> u32 {
     let mut number = 0;
-    while number < FRAMES || goes_on() {
+    while number < FRAMES || continues() {
         wait_for("room", || number - received.load(Ordering::Relaxed) < 256);
         sender.send(&frame(number));
         number += 1;
@@ -158,15 +158,16 @@ fn queues_move_under_load_and_nothing_is_lost_or_reordered() {
     let bench = Bench::new(2, 3);
     bench.introduce();
     let received = [AtomicU32::new(0), AtomicU32::new(0)];
-    let sent = [AtomicU32::new(u32::MAX), AtomicU32::new(u32::MAX)];
-    let moving = AtomicBool::new(true);
+    let sent_counts = [AtomicU32::new(u32::MAX), AtomicU32::new(u32::MAX)];
+    let is_moving = AtomicBool::new(true);
     std::thread::scope(|scope| {
         for from in [0, 1] {
             let (sender, received) = (&bench.guests[from].sender, &received[from]);
-            let (sent, goes_on) = (&sent[from], || moving.load(Ordering::Relaxed));
+            let (sent_count, continues) =
+                (&sent_counts[from], || is_moving.load(Ordering::Relaxed));
             scope.spawn(move || {
-                let count = send_in_window(sender, received, goes_on, |n| frame(from, 2, n));
-                sent.store(count, Ordering::Relaxed);
+                let count = send_in_window(sender, received, continues, |n| frame(from, 2, n));
+                sent_count.store(count, Ordering::Relaxed);
             });
         }
         scope.spawn(|| {
@@ -176,10 +177,10 @@ fn queues_move_under_load_and_nothing_is_lost_or_reordered() {
                 let to = WorkerId(step / 3 % 2);
                 bench.plane.move_queue(queue(port, direction), to).unwrap();
             }
-            moving.store(false, Ordering::Relaxed);
+            is_moving.store(false, Ordering::Relaxed);
         });
         let (mut next, mut last) = ([0; 2], Instant::now());
-        while next != [0, 1].map(|from: usize| sent[from].load(Ordering::Relaxed)) {
+        while next != [0, 1].map(|from: usize| sent_counts[from].load(Ordering::Relaxed)) {
             let Some(bytes) = bench.guests[2].receiver.poll() else {
                 assert!(last.elapsed() < DEADLINE, "no frame came after {next:?}");
                 suimon_processor_tests::sleep_briefly();
@@ -226,10 +227,10 @@ fn workers_come_and_go_while_frames_flow() {
                 bench.plane.set_workers(choice).unwrap();
                 let now = bench.plane.workers();
                 let mut now: Vec<_> = now.iter().map(|view| view.placement.cpu()).collect();
-                let mut wanted: Vec<_> = choice.iter().map(|placement| placement.cpu()).collect();
+                let mut expected: Vec<_> = choice.iter().map(|placement| placement.cpu()).collect();
                 now.sort_unstable();
-                wanted.sort_unstable();
-                assert_eq!(now, wanted);
+                expected.sort_unstable();
+                assert_eq!(now, expected);
             }
         });
         for expected in 0..FRAMES {
@@ -280,8 +281,8 @@ fn a_guest_that_misbehaves_loses_its_own_queue_only() {
     let port = bench.guests[0].port;
     bench.plane.detach_port(port);
     assert!(!bench.guests[0].receiver.is_attached());
-    let again = attach(&bench.plane, port);
-    again.sender.send(&frame(0, 2, 6));
+    let attached = attach(&bench.plane, port);
+    attached.sender.send(&frame(0, 2, 6));
     wait_for("its frame", || bench.guests[2].receiver.poll().is_some());
 }
 
@@ -297,10 +298,10 @@ fn the_fault_of_a_queue_is_not_reported_after_its_device_was_closed() {
     };
     report_violation(&bench.guests[0]);
     bench.plane.detach_port(port);
-    let again = attach(&bench.plane, port);
+    let attached = attach(&bench.plane, port);
     assert!(bench.plane.poll_notice().is_none());
     // A fault of the next device is reported.
-    report_violation(&again);
+    report_violation(&attached);
     let notice = bench.plane.poll_notice();
     let Some(SwitchNotice::QueueFault { queue, .. }) = notice else { panic!("{notice:?}") };
     assert_eq!(queue.port, port);
@@ -312,8 +313,11 @@ fn the_fault_of_a_queue_is_not_reported_after_its_device_was_closed() {
 fn a_queue_that_does_not_exist_cannot_be_moved() {
     let bench = Bench::new(1, 1);
     let id = queue(PortId(0), Direction::Ingress);
-    let elsewhere = WorkerId(7);
-    assert_eq!(bench.plane.move_queue(id, elsewhere), Err(MoveError::NoSuchWorker(elsewhere)));
+    let missing_worker = WorkerId(7);
+    assert_eq!(
+        bench.plane.move_queue(id, missing_worker),
+        Err(MoveError::NoSuchWorker(missing_worker))
+    );
     let unknown = QueueId { index: 3, ..id };
     assert_eq!(bench.plane.move_queue(unknown, WorkerId(0)), Err(MoveError::NoSuchQueue(unknown)));
 }
@@ -335,7 +339,7 @@ fn live_change_of_one_port_leaves_others_alone() {
 fn counters_of_a_port_go_on_when_its_queues_come_and_go() {
     let mut bench = Bench::new(1, 2);
     bench.introduce();
-    let carried = |plane: &DataPlane| {
+    let counters = |plane: &DataPlane| {
         let [sender, receiver] = [0, 1].map(|port| plane.port_counters(PortId(port)));
         [sender.rx_frames, sender.rx_bytes, receiver.tx_frames, receiver.tx_bytes]
     };
@@ -344,14 +348,14 @@ fn counters_of_a_port_go_on_when_its_queues_come_and_go() {
         bench.guests[0].sender.send(&frame(0, 1, 0));
         wait_for("the frame", || bench.guests[1].receiver.poll().is_some());
         let expected = [1 + round, 60 * (1 + round), 1 + round, 60 * (1 + round)];
-        wait_for("the counters", || carried(&bench.plane) == expected);
+        wait_for("the counters", || counters(&bench.plane) == expected);
         bench.guests = (0..2).map(|id| attach(&bench.plane, PortId(id))).collect();
-        assert_eq!(carried(&bench.plane), expected, "with new queues");
+        assert_eq!(counters(&bench.plane), expected, "with new queues");
     }
     bench.plane.detach_port(PortId(0));
-    assert_eq!(carried(&bench.plane)[0], 4, "without queues");
+    assert_eq!(counters(&bench.plane)[0], 4, "without queues");
     bench.plane.stop();
-    assert_eq!(carried(&bench.plane)[2..], [4, 240], "without processors");
+    assert_eq!(counters(&bench.plane)[2..], [4, 240], "without processors");
 }
 
 #[test]
@@ -361,7 +365,7 @@ fn bandwidth_is_held_by_waiting_not_by_dropping() {
     // 480 kbit/s are 1000 frames of 60 bytes per second, after a burst of 64 KiB.
     bench.topology.ports[0].bandwidth = BitRate::new(480_000);
     // Taken before the first frame, so that load can only make the measured time longer.
-    let began = Instant::now();
+    let started = Instant::now();
     bench.plane.publish(bench.topology.clone()).unwrap();
     for number in 0..2600 {
         bench.guests[0].sender.send(&frame(0, 1, number));
@@ -374,8 +378,8 @@ fn bandwidth_is_held_by_waiting_not_by_dropping() {
         });
         assert_eq!(number(&bytes.unwrap()), expected);
     }
-    let took = began.elapsed();
-    assert!(took > Duration::from_millis(1400), "1500 frames beyond the burst took {took:?}");
+    let elapsed = started.elapsed();
+    assert!(elapsed > Duration::from_millis(1400), "1500 frames beyond the burst took {elapsed:?}");
     assert_eq!(bench.plane.port_counters(PortId(0)).rx_dropped, []);
 }
 
@@ -391,7 +395,7 @@ fn a_storm_is_limited_and_told_once() {
         ref others => panic!("{others:?}"),
     };
     let before = passed();
-    let began = Instant::now();
+    let started = Instant::now();
     bench.plane.publish(bench.topology.clone()).unwrap();
     for number in 0..500 {
         bench.guests[0].sender.send(&frame(0, 0xff, number));
@@ -399,9 +403,9 @@ fn a_storm_is_limited_and_told_once() {
     // The received frames are counted before the storm limit is applied.
     wait_for("all to be judged", || dropped() + passed() - before == 500);
     // A burst of 20 frames, plus 100 frames per second of elapsed time.
-    let passed_max = 20 + began.elapsed().as_millis() as u64 / 10;
+    let passed_max = 20 + started.elapsed().as_millis() as u64 / 10;
     let passed = passed() - before;
-    assert!(passed <= passed_max, "{passed} at 100 a second in {:?}", began.elapsed());
+    assert!(passed <= passed_max, "{passed} at 100 a second in {:?}", started.elapsed());
     let notice = bench.plane.poll_notice();
     assert!(matches!(notice, Some(SwitchNotice::StormLimited { port: PortId(0) })), "{notice:?}");
     assert!(bench.plane.poll_notice().is_none());
@@ -418,11 +422,11 @@ fn a_capture_sees_both_directions_of_its_port_only() {
         bench.guests[from].sender.send(&frame(from, to, number));
         wait_for("the frame", || bench.guests[to].receiver.poll().is_some());
     }
-    let mut seen = Vec::new();
+    let mut captured_frames = Vec::new();
     capture.read(DEADLINE, 10, |captured| {
-        seen.push((captured.direction, number(captured.bytes())));
+        captured_frames.push((captured.direction, number(captured.bytes())));
     });
-    assert_eq!(seen, [(Direction::Egress, 1), (Direction::Ingress, 2)]);
+    assert_eq!(captured_frames, [(Direction::Egress, 1), (Direction::Ingress, 2)]);
 }
 
 /// Returns a TCP/IPv4 frame with 1000 bytes of payload to be segmented into two of 500 bytes.

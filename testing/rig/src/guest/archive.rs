@@ -37,9 +37,9 @@ impl Archive {
     }
 
     /// Adds a symbolic link.
-    pub(crate) fn link(&mut self, path: &str, to: &str) {
+    pub(crate) fn link(&mut self, path: &str, target: &str) {
         self.parent_of(path);
-        self.entry(path.trim_start_matches('/'), LINK, to.as_bytes());
+        self.entry(path.trim_start_matches('/'), LINK, target.as_bytes());
     }
 
     /// Returns the complete archive.

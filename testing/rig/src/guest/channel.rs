@@ -49,13 +49,13 @@ impl Channel {
     pub(crate) fn wait_ready(
         &mut self,
         limit: Duration,
-        mut still: impl FnMut() -> Result<()>,
+        mut check_process: impl FnMut() -> Result<()>,
     ) -> Result<()> {
         let deadline = Instant::now() + limit;
         while self.line(deadline.min(Instant::now() + Duration::from_millis(500)))?.as_deref()
             != Some("READY")
         {
-            still()?;
+            check_process()?;
             if Instant::now() >= deadline {
                 bail!("the guest did not boot within {limit:?}");
             }
@@ -128,9 +128,9 @@ impl Channel {
 
     fn last_words(&self) -> String {
         let end_of = |file: &PathBuf| {
-            let said = std::fs::read(file).unwrap_or_default();
-            let said = String::from_utf8_lossy(&said);
-            let lines: Vec<&str> = said.lines().collect();
+            let output = std::fs::read(file).unwrap_or_default();
+            let output = String::from_utf8_lossy(&output);
+            let lines: Vec<&str> = output.lines().collect();
             let end = lines[lines.len().saturating_sub(RECORD_LINES)..].join("\n");
             format!("; {} ends with:\n{end}\n", file.display())
         };

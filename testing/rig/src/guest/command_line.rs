@@ -34,7 +34,7 @@ pub(crate) fn command_line(
         Accelerator::Kvm => ("kvm", "host"),
         Accelerator::Tcg => ("tcg", "max"),
     };
-    let mut words: Vec<String> = [
+    let mut arguments: Vec<String> = [
         "qemu-system-x86_64",
         "-nodefaults",
         "-no-user-config",
@@ -52,7 +52,7 @@ pub(crate) fn command_line(
     ]
     .map(str::to_owned)
     .to_vec();
-    let mut add = |option: &str, value: String| words.extend([option.to_owned(), value]);
+    let mut add = |option: &str, value: String| arguments.extend([option.to_owned(), value]);
     let memory = if spec.memory_mib == 0 { 256 } else { spec.memory_mib };
     add("-m", memory.to_string());
     // The switch maps the guest's memory through this file.
@@ -76,10 +76,10 @@ pub(crate) fn command_line(
         add("-device", format!("pcie-root-port,id=port{port},chassis={chassis}"));
     }
     for (index, nic) in spec.nics.iter().enumerate() {
-        words.extend(nic.words(index, accelerator));
+        arguments.extend(nic.arguments(index, accelerator));
     }
     for (index, disk) in spec.disks.iter().enumerate() {
-        words.extend(disk.words(index, accelerator));
+        arguments.extend(disk.arguments(index, accelerator));
     }
-    Ok(words)
+    Ok(arguments)
 }

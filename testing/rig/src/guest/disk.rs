@@ -38,9 +38,9 @@ impl GuestDisk {
     }
 
     /// Returns QEMU's arguments for the device with this number.
-    pub(crate) fn words(&self, index: usize, accelerator: Accelerator) -> Vec<String> {
+    pub(crate) fn arguments(&self, index: usize, accelerator: Accelerator) -> Vec<String> {
         let Self { queues, properties, .. } = self;
-        let words = match &self.attachment {
+        let arguments = match &self.attachment {
             Attachment::VhostUser(socket) => {
                 let vectors = accelerator.vectors(queues + 1);
                 [
@@ -60,6 +60,6 @@ impl GuestDisk {
                 format!("ide-hd,bus=ide.0,drive=drive{index}{properties}"),
             ],
         };
-        words.into()
+        arguments.into()
     }
 }

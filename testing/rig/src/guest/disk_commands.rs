@@ -40,11 +40,11 @@ pub struct GuestDiskInfo {
 impl Guest {
     /// Loads the modules for the guest's disks, unless it has booted from one.
     pub(crate) fn load_disk_drivers(&mut self, spec: &GuestSpec) -> Result<()> {
-        let has = |is_on_ide| spec.disks.iter().any(|disk| disk.is_on_ide() == is_on_ide);
-        if has(false) && spec.boot == Boot::Memory {
+        let has_disk = |is_on_ide| spec.disks.iter().any(|disk| disk.is_on_ide() == is_on_ide);
+        if has_disk(false) && spec.boot == Boot::Memory {
             self.load("virtio_blk", "")?;
         }
-        if has(true) {
+        if has_disk(true) {
             self.load("sd_mod", "")?;
             self.load("ata_piix", "")?;
         }
@@ -68,10 +68,11 @@ impl Guest {
             "serial",
         ];
         let read = files.map(|file| format!("echo $(cat {file})")).join("; ");
-        let said = self.run(&format!("cd /sys/block/{name} && ls mq | wc -l && {{ {read}; }}"))?;
+        let output =
+            self.run(&format!("cd /sys/block/{name} && ls mq | wc -l && {{ {read}; }}"))?;
         // The serial number is last, because it may be empty.
-        let mut lines = said.lines();
-        let mut next = || lines.next().with_context(|| format!("too little: {said}"));
+        let mut lines = output.lines();
+        let mut next = || lines.next().with_context(|| format!("too little: {output}"));
         let queues = next()?.parse()?;
         Ok(GuestDiskInfo {
             queues,
@@ -93,10 +94,10 @@ impl Guest {
     /// # Errors
     /// The logged errors.
     pub fn check_disks(&mut self) -> Result<()> {
-        let words = "i/o error|not a head|blocked for more|reset|remount|ext4-fs error";
-        let said =
-            self.run_any(&format!("dmesg | grep -iE '{words}'"), Duration::from_secs(120))?;
-        ensure!(said.stdout.is_empty(), "the guest's kernel says: {}", said.stdout);
+        let pattern = "i/o error|not a head|blocked for more|reset|remount|ext4-fs error";
+        let output =
+            self.run_any(&format!("dmesg | grep -iE '{pattern}'"), Duration::from_secs(120))?;
+        ensure!(output.stdout.is_empty(), "the guest's kernel says: {}", output.stdout);
         Ok(())
     }
 
@@ -105,8 +106,8 @@ impl Guest {
     ///
     /// # Errors
     /// The guest has ended.
-    pub fn begin_verifying(&mut self, device: &str, seconds: u64, more: &str) -> Result<()> {
-        self.begin(&format!("verify-disk {device} {seconds} {more}"))
+    pub fn begin_verifying(&mut self, device: &str, seconds: u64, extra: &str) -> Result<()> {
+        self.begin(&format!("verify-disk {device} {seconds} {extra}"))
     }
 
     /// Starts the program `verify-disk` in the background of the guest's shell. It writes and
@@ -134,9 +135,9 @@ impl Guest {
             let read = self.run_any(&format!("cat {VERIFY}-code"), limit)?;
             Ok(read.stdout.trim().parse::<i32>().ok())
         })?;
-        let said = self.run(&format!("cat {VERIFY}-said"))?;
-        ensure!(code == 0, "the disk is not as it was written: {said}");
-        Ok(said)
+        let output = self.run(&format!("cat {VERIFY}-said"))?;
+        ensure!(code == 0, "the disk is not as it was written: {output}");
+        Ok(output)
     }
 
     /// Returns the output of the verification if it succeeded.

@@ -74,14 +74,14 @@ fn make(flavour: Flavour) -> Result<GuestFiles> {
     // Created under a temporary name and renamed, so that an incomplete folder is never used.
     let work = tempfile::Builder::new().prefix("making-").tempdir_in(&target)?;
     let kernel = kernel::unpack(flavour, work.path())?;
-    let made = work.path().join("made");
-    fs::create_dir(&made)?;
-    fs::copy(&kernel.image, made.join("vmlinuz"))?;
-    fs::write(made.join("initramfs.cpio"), initramfs(&kernel)?)?;
-    if fs::rename(&made, &folder).is_err() && !files.initramfs.is_file() {
+    let target_dir = work.path().join("made");
+    fs::create_dir(&target_dir)?;
+    fs::copy(&kernel.image, target_dir.join("vmlinuz"))?;
+    fs::write(target_dir.join("initramfs.cpio"), initramfs(&kernel)?)?;
+    if fs::rename(&target_dir, &folder).is_err() && !files.initramfs.is_file() {
         // Removes an incomplete folder.
         fs::remove_dir_all(&folder)?;
-        fs::rename(&made, &folder)?;
+        fs::rename(&target_dir, &folder)?;
     }
     Ok(files)
 }
@@ -173,7 +173,7 @@ fn libraries_of(program: &Path) -> Result<Vec<String>> {
     let text = run(&["ldd", program.to_str().context("the path is not UTF-8")?])?;
     Ok(text
         .lines()
-        .filter_map(|line| line.split_whitespace().find(|word| word.starts_with('/')))
+        .filter_map(|line| line.split_whitespace().find(|path| path.starts_with('/')))
         .map(str::to_owned)
         .collect())
 }

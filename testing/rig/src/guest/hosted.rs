@@ -46,7 +46,7 @@ impl HostedVms {
     /// # Errors
     /// A program does not exist, or the guests' files cannot be created.
     pub fn with(rig: &Rig, programs: &[PathBuf]) -> Result<Self> {
-        Self::of(rig, guest_files()?, programs)
+        Self::with_files(rig, guest_files()?, programs)
     }
 
     /// Copies the files of guests whose kernel has drivers for the machines that QEMU emulates,
@@ -55,15 +55,15 @@ impl HostedVms {
     /// # Errors
     /// The guests' files cannot be created.
     pub fn of_machines(rig: &Rig) -> Result<Self> {
-        Self::of(rig, machine_files()?, &[])
+        Self::with_files(rig, machine_files()?, &[])
     }
 
-    fn of(rig: &Rig, files: GuestFiles, programs: &[PathBuf]) -> Result<Self> {
+    fn with_files(rig: &Rig, files: GuestFiles, programs: &[PathBuf]) -> Result<Self> {
         let GuestFiles { kernel, initramfs } = files;
         let initramfs = initramfs_with(rig, initramfs, programs)?;
         // VMs run as separate users, which must be able to search the folder.
         fs::set_permissions(rig.folder(), fs::Permissions::from_mode(0o755))?;
-        let put = |from: &Path, name: &str| -> Result<String> {
+        let copy = |from: &Path, name: &str| -> Result<String> {
             let to = rig.file(name);
             fs::copy(from, &to)?;
             fs::set_permissions(&to, fs::Permissions::from_mode(0o644))?;
@@ -72,8 +72,8 @@ impl HostedVms {
         Ok(Self {
             // The launcher creates its parent folder too.
             folder: rig.path("state/vms"),
-            kernel: put(&kernel, "vmlinuz")?,
-            initrd: put(&initramfs, "initrd")?,
+            kernel: copy(&kernel, "vmlinuz")?,
+            initrd: copy(&initramfs, "initrd")?,
         })
     }
 
@@ -146,8 +146,8 @@ impl Drop for HostedVms {
     fn drop(&mut self) {
         let Ok(processes) = fs::read_dir("/proc") else { return };
         for process in processes.filter_map(Result::ok) {
-            let words = fs::read(process.path().join("cmdline")).unwrap_or_default();
-            let is_ours = String::from_utf8_lossy(&words).contains(&self.folder);
+            let command_line = fs::read(process.path().join("cmdline")).unwrap_or_default();
+            let is_ours = String::from_utf8_lossy(&command_line).contains(&self.folder);
             let id = process.file_name().to_str().and_then(|name| name.parse::<i32>().ok());
             if let Some(id) = id.filter(|_| is_ours).and_then(rustix::process::Pid::from_raw) {
                 let _ = rustix::process::kill_process(id, rustix::process::Signal::KILL);
@@ -196,10 +196,10 @@ impl GuestConsole {
         self.run(
             "for m in button evdev; do [ ! -e /modules/$m.ko ] || insmod /modules/$m.ko; done",
         )?;
-        let each = "for e in /dev/input/event*; do (dd if=$e bs=24 count=1 of=/dev/null; \
+        let command = "for e in /dev/input/event*; do (dd if=$e bs=24 count=1 of=/dev/null; \
                     poweroff -f) >/dev/null 2>&1 & done; ls /dev/input";
-        let found = self.run(each)?;
-        ensure!(found.contains("event"), "the guest has no power button");
+        let devices = self.run(command)?;
+        ensure!(devices.contains("event"), "the guest has no power button");
         Ok(())
     }
 }

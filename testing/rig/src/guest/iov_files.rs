@@ -60,12 +60,12 @@ pub(crate) fn iov_files() -> Result<IovFiles> {
     if !folder.join("complete").is_file() {
         fs::create_dir_all(&target)?;
         let work = tempfile::Builder::new().prefix("making-").tempdir_in(&target)?;
-        let made = work.path().join("made");
-        fs::create_dir(&made)?;
-        make(work.path(), &made)?;
-        fs::write(made.join("complete"), "")?;
+        let files = work.path().join("made");
+        fs::create_dir(&files)?;
+        make(work.path(), &files)?;
+        fs::write(files.join("complete"), "")?;
         let _ = fs::remove_dir_all(&folder);
-        fs::rename(&made, &folder)?;
+        fs::rename(&files, &folder)?;
     }
     Ok(IovFiles {
         qemu: qemu_in(&folder.join("qemu"))?,
@@ -74,17 +74,18 @@ pub(crate) fn iov_files() -> Result<IovFiles> {
     })
 }
 
-fn make(work: &Path, made: &Path) -> Result<()> {
+fn make(work: &Path, files: &Path) -> Result<()> {
     let is_enough = has_igb(&[QEMU.to_owned()]);
     let apt = if is_enough { None } else { Some(backports(work)?) };
     let apt = apt.as_deref();
-    let shown = apt_get(apt, "apt-cache", &["show", "--no-all-versions", KERNEL_PACKAGE], work)?;
-    let kernel = kernel_of(&shown).context("the kernel's package depends on no kernel")?;
+    let package_text =
+        apt_get(apt, "apt-cache", &["show", "--no-all-versions", KERNEL_PACKAGE], work)?;
+    let kernel = kernel_of(&package_text).context("the kernel's package depends on no kernel")?;
     let downloads = work.join("kernel-package");
     fs::create_dir(&downloads)?;
     apt_get(apt, "apt-get", &["-qq", "download", &kernel], &downloads)?;
     let kernel = unpack_from(&downloads, MODULES, &[])?;
-    fs::copy(&kernel.image, made.join("vmlinuz"))?;
+    fs::copy(&kernel.image, files.join("vmlinuz"))?;
     let mut archive = Archive::default();
     archive.file("/init", include_bytes!("init.sh"));
     archive.file("/bin/busybox", &fs::read(system_program("busybox")?)?);
@@ -99,14 +100,14 @@ fn make(work: &Path, made: &Path) -> Result<()> {
     for (path, content) in with_libraries(&programs)? {
         archive.file(&path, &content);
     }
-    fs::write(made.join("initramfs.cpio"), archive.finish())?;
+    fs::write(files.join("initramfs.cpio"), archive.finish())?;
     if apt.is_some() {
         let packages = work.join("qemu-packages");
         fs::create_dir(&packages)?;
         apt_get(apt, "apt-get", &[&["-qq", "download"], QEMU_PACKAGES].concat(), &packages)?;
         for package in fs::read_dir(&packages)? {
             let package = package?.path();
-            run(&["dpkg-deb", "--extract", text(&package)?, text(&made.join("qemu"))?])?;
+            run(&["dpkg-deb", "--extract", text(&package)?, text(&files.join("qemu"))?])?;
         }
     }
     Ok(())
@@ -114,28 +115,28 @@ fn make(work: &Path, made: &Path) -> Result<()> {
 
 /// Returns the first arguments of the QEMU in this folder, or of the system's if there is none.
 fn qemu_in(folder: &Path) -> Result<Vec<String>> {
-    let mut words = vec![QEMU.to_owned()];
+    let mut command = vec![QEMU.to_owned()];
     let unpacked = folder.join("usr/bin").join(QEMU);
     if unpacked.is_file() {
-        words = vec![text(&unpacked)?.to_owned()];
+        command = vec![text(&unpacked)?.to_owned()];
         let firmware = ["usr/share/qemu", "usr/share/seabios"].map(|path| folder.join(path));
         let system = ["/usr/lib/ipxe/qemu", "/usr/share/seabios"].map(PathBuf::from);
         for folder in firmware.iter().chain(&system) {
-            words.extend(["-L".to_owned(), text(folder)?.to_owned()]);
+            command.extend(["-L".to_owned(), text(folder)?.to_owned()]);
         }
     }
     ensure!(
-        has_igb(&words),
+        has_igb(&command),
         "{} has no `igb`; a library that it needs may be missing (`ldd` tells)",
-        words[0]
+        command[0]
     );
-    Ok(words)
+    Ok(command)
 }
 
 fn has_igb(qemu: &[String]) -> bool {
-    let Some((program, words)) = qemu.split_first() else { return false };
-    let asked = ["-machine", "q35", "-device", "igb,help"];
-    let answer = Command::new(program).args(words).args(asked).output();
+    let Some((program, arguments)) = qemu.split_first() else { return false };
+    let options = ["-machine", "q35", "-device", "igb,help"];
+    let answer = Command::new(program).args(arguments).args(options).output();
     // A QEMU without the device succeeds too, with empty output.
     answer.is_ok_and(|answer| answer.status.success() && !answer.stdout.is_empty())
 }
@@ -162,13 +163,13 @@ fn backports(work: &Path) -> Result<PathBuf> {
     let keys = "/usr/share/keyrings/debian-archive-keyring.gpg";
     let source = format!("deb [signed-by={keys}] {mirror} {suite} main\n");
     fs::write(folder.join("sources.list"), source)?;
-    let place = text(&folder)?;
+    let folder_text = text(&folder)?;
     let config = folder.join("apt.conf");
     let lines = [
-        format!("Dir::Etc::sourcelist \"{place}/sources.list\";"),
+        format!("Dir::Etc::sourcelist \"{folder_text}/sources.list\";"),
         "Dir::Etc::sourceparts \"-\";".to_owned(),
-        format!("Dir::State::lists \"{place}/lists\";"),
-        format!("Dir::Cache::archives \"{place}/archives\";"),
+        format!("Dir::State::lists \"{folder_text}/lists\";"),
+        format!("Dir::Cache::archives \"{folder_text}/archives\";"),
         "Dir::Cache::pkgcache \"\";".to_owned(),
         "Dir::Cache::srcpkgcache \"\";".to_owned(),
     ];
@@ -179,16 +180,21 @@ fn backports(work: &Path) -> Result<PathBuf> {
 }
 
 /// Runs a program of apt in a folder, with the system's configuration or this one.
-fn apt_get(config: Option<&Path>, program: &str, words: &[&str], folder: &Path) -> Result<String> {
+fn apt_get(
+    config: Option<&Path>,
+    program: &str,
+    arguments: &[&str],
+    folder: &Path,
+) -> Result<String> {
     let mut command = Command::new("timeout");
-    command.arg("300").arg(program).args(SANDBOX).args(words).current_dir(folder);
+    command.arg("300").arg(program).args(SANDBOX).args(arguments).current_dir(folder);
     if let Some(config) = config {
         command.env("APT_CONFIG", config);
     }
     let output = command.output().with_context(|| format!("cannot run {program}"))?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        bail!("`{program} {}` failed: {}", words.join(" "), said.trim());
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        bail!("`{program} {}` failed: {}", arguments.join(" "), stderr.trim());
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

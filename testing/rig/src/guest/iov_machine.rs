@@ -74,13 +74,13 @@ impl IovMachine {
         let files = iov_files()?;
         let initramfs = suimon_inside(rig, &files, spec.hosts_vms)?;
         let (console, line) = (rig.path(&rig.unique("console")), rig.path(&rig.unique("serial")));
-        let mut words = files.qemu.clone();
+        let mut arguments = files.qemu.clone();
         let mut append = KERNEL_WORDS.to_owned();
-        words.extend(
+        arguments.extend(
             ["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"].map(str::to_owned),
         );
         let mut add = |option: &str, value: &str| {
-            words.extend([option.to_owned(), value.to_owned()]);
+            arguments.extend([option.to_owned(), value.to_owned()]);
         };
         add("-machine", "q35,kernel-irqchip=split");
         add("-accel", "tcg");
@@ -107,14 +107,17 @@ impl IovMachine {
         add("-serial", "chardev:console");
         add("-chardev", &format!("socket,id=line,path={line},server=on,wait=on"));
         add("-serial", "chardev:line");
-        for at in 0..spec.adapters {
-            let chassis = at + 1;
-            add("-device", &format!("pcie-root-port,id=port{at},chassis={chassis},slot={chassis}"));
-            add("-netdev", &format!("hubport,id=net{at},hubid=0"));
-            let mac = format!("52:54:00:00:aa:{at:02x}");
-            add("-device", &format!("igb,netdev=net{at},bus=port{at},mac={mac}"));
+        for index in 0..spec.adapters {
+            let chassis = index + 1;
+            add(
+                "-device",
+                &format!("pcie-root-port,id=port{index},chassis={chassis},slot={chassis}"),
+            );
+            add("-netdev", &format!("hubport,id=net{index},hubid=0"));
+            let mac = format!("52:54:00:00:aa:{index:02x}");
+            add("-device", &format!("igb,netdev=net{index},bus=port{index},mac={mac}"));
         }
-        let mut process = Process::start(rig, "qemu-iov", &words)?;
+        let mut process = Process::start(rig, "qemu-iov", &arguments)?;
         let channel =
             wait_for_value("serial line of the machine", Duration::from_secs(90), || {
                 process.check_running()?;
@@ -123,8 +126,8 @@ impl IovMachine {
         let records = vec![console.clone().into(), process.log_file().to_owned()];
         let mut shell = GuestShell::new("iov", channel.with_records(records));
         if let Err(error) = shell.wait_ready(BOOT_LIMIT, || process.check_running()) {
-            let said = std::fs::read_to_string(&console).unwrap_or_default();
-            bail!("{error:#}; QEMU: {}; console:\n{said}", process.last_words());
+            let console_text = std::fs::read_to_string(&console).unwrap_or_default();
+            bail!("{error:#}; QEMU: {}; console:\n{console_text}", process.last_words());
         }
         if spec.hosts_vms {
             // As udev configures it: members of its group may use KVM.
@@ -165,9 +168,9 @@ impl IovMachine {
              for i in $(seq 300); do suimon --socket {socket} host show >/tmp/host && break; \
              usleep 100000; done; cat /tmp/host || cat /tmp/{node}.log"
         );
-        let said = self.run_any(&start, COMMAND_LIMIT)?;
-        if !said.stdout.contains("confined  full") {
-            bail!("the daemon is not there, or not confined: {}", said.stdout);
+        let output = self.run_any(&start, COMMAND_LIMIT)?;
+        if !output.stdout.contains("confined  full") {
+            bail!("the daemon is not there, or not confined: {}", output.stdout);
         }
         Ok(())
     }
@@ -187,37 +190,37 @@ impl IovMachine {
     ///
     /// # Errors
     /// The machine has ended.
-    pub fn suimon(&mut self, words: &str) -> Result<Output> {
-        self.suimon_of(DAEMON, words)
+    pub fn suimon(&mut self, arguments: &str) -> Result<Output> {
+        self.suimon_of(DAEMON, arguments)
     }
 
     /// Runs `suimon` with one of several daemons.
     ///
     /// # Errors
     /// The machine has ended.
-    pub fn suimon_of(&mut self, node: &str, words: &str) -> Result<Output> {
+    pub fn suimon_of(&mut self, node: &str, arguments: &str) -> Result<Output> {
         let socket = socket_of(node);
-        self.run_any(&format!("suimon --socket {socket} {words}"), COMMAND_LIMIT)
+        self.run_any(&format!("suimon --socket {socket} {arguments}"), COMMAND_LIMIT)
     }
 
     /// Runs `suimon` with these arguments, which must succeed.
     ///
     /// # Errors
     /// The command failed, with its output.
-    pub fn suimon_well(&mut self, words: &str) -> Result<String> {
-        self.suimon_well_of(DAEMON, words)
+    pub fn suimon_well(&mut self, arguments: &str) -> Result<String> {
+        self.suimon_well_of(DAEMON, arguments)
     }
 
     /// Runs `suimon` with one of several daemons, which must succeed.
     ///
     /// # Errors
     /// The command failed, with its output.
-    pub fn suimon_well_of(&mut self, node: &str, words: &str) -> Result<String> {
-        let said = self.suimon_of(node, words)?;
-        if !said.is_ok() {
-            bail!("`suimon {words}` failed with {}: {}", said.code, said.stdout);
+    pub fn suimon_well_of(&mut self, node: &str, arguments: &str) -> Result<String> {
+        let output = self.suimon_of(node, arguments)?;
+        if !output.is_ok() {
+            bail!("`suimon {arguments}` failed with {}: {}", output.code, output.stdout);
         }
-        Ok(said.stdout)
+        Ok(output.stdout)
     }
 }
 

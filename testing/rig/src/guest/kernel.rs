@@ -78,7 +78,7 @@ pub(crate) fn unpack(flavour: Flavour, folder: &Path) -> Result<Kernel> {
 /// Unpacks the only kernel package in `folder`.
 pub(crate) fn unpack_from(
     folder: &Path,
-    wanted: &[&str],
+    module_names: &[&str],
     wanted_on_demand: &[&str],
 ) -> Result<Kernel> {
     let archive = find(folder, |name| {
@@ -99,7 +99,7 @@ pub(crate) fn unpack_from(
         .context("the kernel package has no modules")?;
     run(&["depmod", "--basedir", text(&base)?, &release])?;
     let folder = base.join("lib/modules").join(&release);
-    let modules = modules_in_order(&folder, wanted)?;
+    let modules = modules_in_order(&folder, module_names)?;
     let on_demand = wanted_on_demand
         .iter()
         .map(|module| modules_in_order(&folder, &[module]))
@@ -110,14 +110,14 @@ pub(crate) fn unpack_from(
 /// Returns the package that the meta-package depends on.
 fn newest_package(flavour: Flavour) -> Result<String> {
     let meta_package = flavour.meta_package();
-    let shown = run(&["apt-cache", "show", "--no-all-versions", meta_package])
+    let package_text = run(&["apt-cache", "show", "--no-all-versions", meta_package])
         .context("no kernel in the package lists; run `apt-get update` and try again")?;
-    kernel_of(&shown).with_context(|| format!("{meta_package} depends on no kernel"))
+    kernel_of(&package_text).with_context(|| format!("{meta_package} depends on no kernel"))
 }
 
 /// Returns the kernel package that a package of this description depends on.
-pub(crate) fn kernel_of(shown: &str) -> Option<String> {
-    shown
+pub(crate) fn kernel_of(package_text: &str) -> Option<String> {
+    package_text
         .lines()
         .filter_map(|line| line.strip_prefix("Depends: "))
         .flat_map(|depends| depends.split([',', '|']))
@@ -171,10 +171,10 @@ fn plain(path: &Path) -> Result<Vec<u8>> {
     Ok(output.stdout)
 }
 
-fn find(folder: &Path, wanted: impl Fn(&str) -> bool) -> Result<PathBuf> {
+fn find(folder: &Path, is_match: impl Fn(&str) -> bool) -> Result<PathBuf> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        if entry.file_name().to_str().is_some_and(&wanted) {
+        if entry.file_name().to_str().is_some_and(&is_match) {
             return Ok(entry.path());
         }
     }

@@ -85,8 +85,8 @@ impl Guest {
             // If QEMU itself has ended, its output explains why.
             let status = process.wait(Duration::from_millis(500));
             let status = status.map_or("still runs".to_owned(), |status| status.to_string());
-            let said = fs::read_to_string(&console).unwrap_or_default();
-            let lines: Vec<&str> = said.lines().collect();
+            let console_text = fs::read_to_string(&console).unwrap_or_default();
+            let lines: Vec<&str> = console_text.lines().collect();
             let tail = lines[lines.len().saturating_sub(10)..].join("\n");
             bail!("{error:#}; QEMU ({status}): {}; console:\n{tail}", process.last_words());
         }
@@ -104,10 +104,10 @@ impl Guest {
         let line = rig.path(&rig.unique("serial"));
         let monitor = rig.path(&rig.unique("monitor"));
         let initramfs = initramfs_with(rig, spec.files()?.initramfs, &spec.programs)?;
-        let mut words = command_line(spec, accelerator, console, &line, &initramfs)?;
-        words.extend(["-qmp".to_owned(), format!("unix:{monitor},server=on,wait=off")]);
-        words.extend_from_slice(extra);
-        let mut process = Process::start(rig, &format!("qemu-{}", spec.name), &words)?;
+        let mut arguments = command_line(spec, accelerator, console, &line, &initramfs)?;
+        arguments.extend(["-qmp".to_owned(), format!("unix:{monitor},server=on,wait=off")]);
+        arguments.extend_from_slice(extra);
+        let mut process = Process::start(rig, &format!("qemu-{}", spec.name), &arguments)?;
         // QEMU starts the guest only after the connection.
         let channel = wait_for_value("serial line of the guest", LINE_LIMIT, || {
             process.check_running()?;
@@ -144,17 +144,17 @@ impl Guest {
     pub fn migrate(&mut self, address: &str, bytes_per_second: u64) -> Result<Duration> {
         let mut monitor = Monitor::connect(Path::new(&self.monitor))?;
         let limits = json!({ "max-bandwidth": bytes_per_second, "downtime-limit": 200 });
-        monitor.ask("migrate-set-parameters", &limits)?;
-        monitor.ask("migrate", &json!({ "uri": format!("unix:{address}") }))?;
-        let ended = wait_for_value("end of the migration", MIGRATION_LIMIT, || {
-            let said = monitor.ask("query-migrate", &json!({}))?;
-            match said["status"].as_str() {
-                Some("completed") => Ok(Some(said)),
-                Some("failed" | "cancelled") => bail!("the migration failed: {said}"),
+        monitor.execute("migrate-set-parameters", &limits)?;
+        monitor.execute("migrate", &json!({ "uri": format!("unix:{address}") }))?;
+        let status = wait_for_value("end of the migration", MIGRATION_LIMIT, || {
+            let status = monitor.execute("query-migrate", &json!({}))?;
+            match status["status"].as_str() {
+                Some("completed") => Ok(Some(status)),
+                Some("failed" | "cancelled") => bail!("the migration failed: {status}"),
                 _ => Ok(None),
             }
         })?;
-        Ok(Duration::from_millis(ended["downtime"].as_u64().unwrap_or(0)))
+        Ok(Duration::from_millis(status["downtime"].as_u64().unwrap_or(0)))
     }
 
     /// Returns the receive filter that the guest has set for its first NIC (QMP's
@@ -164,7 +164,7 @@ impl Guest {
     /// QEMU has ended, or has no NIC.
     pub fn receive_filter(&self) -> Result<Value> {
         let mut monitor = Monitor::connect(Path::new(&self.monitor))?;
-        let mut nics = monitor.ask("query-rx-filter", &json!({}))?;
+        let mut nics = monitor.execute("query-rx-filter", &json!({}))?;
         nics.get_mut(0).map(Value::take).context("the machine has no NIC")
     }
 
@@ -175,7 +175,7 @@ impl Guest {
     /// QEMU has ended, or has no such NIC.
     pub fn set_link(&self, nic: usize, up: bool) -> Result<()> {
         let mut monitor = Monitor::connect(Path::new(&self.monitor))?;
-        monitor.ask("set_link", &json!({ "name": format!("net{nic}"), "up": up }))?;
+        monitor.execute("set_link", &json!({ "name": format!("net{nic}"), "up": up }))?;
         Ok(())
     }
 
@@ -184,7 +184,7 @@ impl Guest {
     /// # Errors
     /// QEMU rejects the command, or has ended.
     pub fn tell_qemu(&self, command: &str, arguments: &Value) -> Result<Value> {
-        Monitor::connect(Path::new(&self.monitor))?.ask(command, arguments)
+        Monitor::connect(Path::new(&self.monitor))?.execute(command, arguments)
     }
 
     /// Returns the console output of the guest's kernel or firmware.

@@ -23,21 +23,21 @@ impl Monitor {
         stream.set_read_timeout(Some(ANSWER_LIMIT))?;
         let mut monitor = Self { reader: BufReader::new(stream) };
         monitor.line()?;
-        monitor.ask("qmp_capabilities", &json!({}))?;
+        monitor.execute("qmp_capabilities", &json!({}))?;
         Ok(monitor)
     }
 
     /// Runs a command and returns its result.
-    pub(crate) fn ask(&mut self, command: &str, arguments: &Value) -> Result<Value> {
+    pub(crate) fn execute(&mut self, command: &str, arguments: &Value) -> Result<Value> {
         let line = json!({ "execute": command, "arguments": arguments }).to_string();
         self.reader.get_mut().write_all(line.as_bytes())?;
         loop {
-            let mut said = self.line()?;
-            if let Some(error) = said.get("error") {
+            let mut response = self.line()?;
+            if let Some(error) = response.get("error") {
                 bail!("QEMU rejected `{command}`: {}", error["desc"]);
             }
             // Other messages are events.
-            if let Some(result) = said.get_mut("return") {
+            if let Some(result) = response.get_mut("return") {
                 return Ok(result.take());
             }
         }

@@ -58,16 +58,16 @@ impl GuestNic {
     }
 
     /// Returns QEMU's arguments for the device with this number.
-    pub(crate) fn words(&self, index: usize, accelerator: Accelerator) -> Vec<String> {
-        let mut words = self.backend(index);
+    pub(crate) fn arguments(&self, index: usize, accelerator: Accelerator) -> Vec<String> {
+        let mut arguments = self.backend(index);
         let Self { queues, mac, properties, .. } = self;
         let multiqueue = if *queues > 1 { ",mq=on" } else { "" };
         let vectors = accelerator.vectors(queues * 2 + 2);
-        words.push("-device".to_owned());
-        words.push(format!(
+        arguments.push("-device".to_owned());
+        arguments.push(format!(
             "virtio-net-pci,netdev=net{index},mac={mac},rx_queue_size=1024,\
              tx_queue_size=1024,vectors={vectors}{multiqueue}{properties}"
         ));
-        words
+        arguments
     }
 }

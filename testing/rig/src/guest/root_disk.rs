@@ -38,8 +38,8 @@ pub fn make_root_disk(rig: &Rig, image: &Path, bytes: u64, programs: &[PathBuf])
     fs::write(root.join("on-disk"), "")?;
     fs::File::create(image)?.set_len(bytes)?;
     let text = |path: &Path| path.to_string_lossy().into_owned();
-    let words = ["mkfs.ext4", "-q", "-F", "-d", &text(&root), &text(image)].map(str::to_owned);
-    run(&words)?;
+    let arguments = ["mkfs.ext4", "-q", "-F", "-d", &text(&root), &text(image)].map(str::to_owned);
+    run(&arguments)?;
     fs::remove_dir_all(&root)?;
     Ok(())
 }
@@ -85,8 +85,8 @@ pub fn make_boot_sector(image: &Path, message: &str) -> Result<()> {
     sector[SECTOR - 2..].copy_from_slice(&[0x55, 0xaa]);
     let mut text = [0; SECTOR];
     // Terminated by a zero.
-    let place = text[..SECTOR - 1].get_mut(..message.len()).context("the message is too long")?;
-    place.copy_from_slice(message.as_bytes());
+    let target = text[..SECTOR - 1].get_mut(..message.len()).context("the message is too long")?;
+    target.copy_from_slice(message.as_bytes());
     let file = fs::OpenOptions::new().write(true).open(image)?;
     file.write_all_at(&sector, 0)?;
     file.write_all_at(&text, SECTOR as u64)?;

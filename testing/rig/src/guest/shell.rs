@@ -32,9 +32,9 @@ impl GuestShell {
     pub(crate) fn wait_ready(
         &mut self,
         limit: Duration,
-        still: impl FnMut() -> Result<()>,
+        check_process: impl FnMut() -> Result<()>,
     ) -> Result<()> {
-        self.channel.wait_ready(limit, still)
+        self.channel.wait_ready(limit, check_process)
     }
 
     /// Runs one line of shell and returns its result.
@@ -116,8 +116,8 @@ impl GuestShell {
 
     fn pings(&mut self, address: &str, count: u32) -> Result<bool> {
         let ping = format!("ping -c 1 -W 1 {address} && exit 0");
-        let all = format!("i=0; while [ $i -lt {count} ]; do {ping}; i=$((i + 1)); done; exit 1");
+        let pings = format!("i=0; while [ $i -lt {count} ]; do {ping}; i=$((i + 1)); done; exit 1");
         // Under load a ping takes longer than the second that it waits.
-        Ok(self.run_any(&all, 2 * COMMAND_LIMIT)?.is_ok())
+        Ok(self.run_any(&pings, 2 * COMMAND_LIMIT)?.is_ok())
     }
 }

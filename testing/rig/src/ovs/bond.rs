@@ -74,16 +74,16 @@ impl OvsBonds {
     /// The switch rejected the bond.
     pub fn join(&mut self, links: &[String], lacp: Lacp) -> Result<String> {
         let Self { server, bonds, links: all_links } = self;
-        let at = usize::from(*bonds);
-        let (bridge, bond) = (bridge_name(at), bond_name(at));
+        let index = usize::from(*bonds);
+        let (bridge, bond) = (bridge_name(index), bond_name(index));
         *bonds += 1;
-        let mut words =
+        let mut arguments =
             vec!["add-br", &bridge, "--", "set", "bridge", &bridge, "datapath_type=netdev"];
-        words.extend(["--", "add-bond", &bridge, &bond]);
-        words.extend(links.iter().map(String::as_str));
-        words.push(if lacp == Lacp::Active { "lacp=active" } else { "lacp=passive" });
-        words.extend(["bond_mode=balance-tcp", "other_config:lacp-time=fast"]);
-        server.set(&words)?;
+        arguments.extend(["--", "add-bond", &bridge, &bond]);
+        arguments.extend(links.iter().map(String::as_str));
+        arguments.push(if lacp == Lacp::Active { "lacp=active" } else { "lacp=passive" });
+        arguments.extend(["bond_mode=balance-tcp", "other_config:lacp-time=fast"]);
+        server.set(&arguments)?;
         server.switch.check_running()?;
         server.namespace.wait_device(&bridge)?;
         all_links.push(links.to_vec());

@@ -37,14 +37,14 @@ impl OvsDpdk {
             format!("other_config:pmd-cpu-mask={:#x}", 1u64 << switching),
             format!("other_config:dpdk-lcore-mask={:#x}", 1u64 << control),
         ];
-        let mut all: Vec<&str> = cpus.iter().map(String::as_str).collect();
-        all.extend([
+        let mut all_settings: Vec<&str> = cpus.iter().map(String::as_str).collect();
+        all_settings.extend([
             "other_config:dpdk-init=true",
             "other_config:dpdk-socket-mem=512",
             "other_config:dpdk-extra=--in-memory",
         ]);
-        all.extend(settings);
-        let mut server = Server::start(rig, &all)?;
+        all_settings.extend(settings);
+        let mut server = Server::start(rig, &all_settings)?;
         let sockets = [0, 1].map(|nth| format!("{}/vh{nth}.sock", server.folder));
         for (nth, socket) in sockets.iter().enumerate() {
             let path = format!("options:vhost-server-path={socket}");
@@ -72,18 +72,18 @@ impl OvsDpdk {
     /// The switch rejected the bond, or cannot open a device.
     pub fn add_bond(&mut self, devices: &[String]) -> Result<()> {
         let ports: Vec<String> = (0..devices.len()).map(|nth| format!("wire{nth}")).collect();
-        let mut words = vec!["add-bond", "br0", "bond0"];
-        words.extend(ports.iter().map(String::as_str));
-        words.extend(["lacp=active", "bond_mode=balance-tcp", "other_config:lacp-time=fast"]);
+        let mut arguments = vec!["add-bond", "br0", "bond0"];
+        arguments.extend(ports.iter().map(String::as_str));
+        arguments.extend(["lacp=active", "bond_mode=balance-tcp", "other_config:lacp-time=fast"]);
         let reached =
             |(nth, device)| format!("options:dpdk-devargs=net_af_xdp{nth},iface={device}");
         let reached: Vec<String> = devices.iter().enumerate().map(reached).collect();
         for (port, reached) in ports.iter().zip(&reached) {
-            words.extend(["--", "set", "Interface", port, "type=dpdk", reached]);
+            arguments.extend(["--", "set", "Interface", port, "type=dpdk", reached]);
         }
-        self.server.set(&words)?;
+        self.server.set(&arguments)?;
         for port in &ports {
-            let error = self.server.ask(&["get", "Interface", port, "error"])?;
+            let error = self.server.run_vsctl(&["get", "Interface", port, "error"])?;
             ensure!(error.trim() == "[]", "{port}: {}", error.trim());
         }
         self.server.switch.check_running()

@@ -54,8 +54,8 @@ impl Server {
             set(&remote, &[&["--no-wait", "set", "Open_vSwitch", "."], settings].concat())?;
         }
         let namespace = Namespace::new(rig, "ovs")?;
-        let words = ["ip", "netns", "exec", namespace.name(), DAEMON, &remote, "--no-chdir"];
-        let switch = Process::start_in(rig, "ovs-vswitchd", &words, &environment)?;
+        let arguments = ["ip", "netns", "exec", namespace.name(), DAEMON, &remote, "--no-chdir"];
+        let switch = Process::start_in(rig, "ovs-vswitchd", &arguments, &environment)?;
         let server = Self { switch, _database: database, remote, folder, namespace };
         server
             .set(&["add-br", "br0", "--", "set", "bridge", "br0", "datapath_type=netdev"])
@@ -64,13 +64,13 @@ impl Server {
     }
 
     /// Runs `ovs-vsctl` and waits until the switch has applied the change.
-    pub(super) fn set(&self, words: &[&str]) -> Result<()> {
-        set(&self.remote, words)
+    pub(super) fn set(&self, arguments: &[&str]) -> Result<()> {
+        set(&self.remote, arguments)
     }
 
     /// Runs `ovs-vsctl` and returns its output.
-    pub(super) fn ask(&self, words: &[&str]) -> Result<String> {
-        ask(&self.remote, words)
+    pub(super) fn run_vsctl(&self, arguments: &[&str]) -> Result<String> {
+        run_vsctl(&self.remote, arguments)
     }
 
     /// Adds a port with these settings of its interface.
@@ -80,11 +80,11 @@ impl Server {
     }
 }
 
-fn set(remote: &str, words: &[&str]) -> Result<()> {
-    ask(remote, words).map(drop)
+fn set(remote: &str, arguments: &[&str]) -> Result<()> {
+    run_vsctl(remote, arguments).map(drop)
 }
 
-fn ask(remote: &str, words: &[&str]) -> Result<String> {
+fn run_vsctl(remote: &str, arguments: &[&str]) -> Result<String> {
     let target = format!("--db={remote}");
-    run(&[&["ovs-vsctl", "--timeout=90", &target], words].concat())
+    run(&[&["ovs-vsctl", "--timeout=90", &target], arguments].concat())
 }

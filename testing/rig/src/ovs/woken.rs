@@ -40,8 +40,8 @@ impl OvsWoken {
             server.set(&[&["set", "port", name], port].concat())?;
         }
         server.namespace.wait_device(name)?;
-        let to = ["netns", guest.name(), "name", NamespaceGuest::DEVICE];
-        server.namespace.run(&[&["ip", "link", "set", name], &to[..]].concat())?;
+        let target = ["netns", guest.name(), "name", NamespaceGuest::DEVICE];
+        server.namespace.run(&[&["ip", "link", "set", name], &target[..]].concat())?;
         server.switch.check_running()
     }
 }

@@ -32,8 +32,9 @@ impl Cap {
     /// Reads a `ClusterCap` and what all disks of the node got.
     pub(crate) fn read(cap: &Value, daemon: &Daemon) -> Self {
         let flows = daemon.json(&["qos", "flows"]).unwrap();
-        let of = |flow: &Value| flow["last_5_s"]["delivered_iops"].as_u64().unwrap_or(0);
-        let delivered = flows.as_array().into_iter().flatten().map(of).sum();
+        let delivered_iops =
+            |flow: &Value| flow["last_5_s"]["delivered_iops"].as_u64().unwrap_or(0);
+        let delivered = flows.as_array().into_iter().flatten().map(delivered_iops).sum();
         let number = |key: &str| cap[key].as_u64().unwrap_or(0);
         Self { iops: number("iops"), reserved: number("reserved_iops"), delivered }
     }
@@ -46,15 +47,15 @@ impl Cap {
 
 /// Waits until nodes together may do at least 95 % of so much, or none of them is held back by
 /// its cap because the machine lets them do less. Returns their caps.
-pub(crate) fn wait_used(what: &str, due: u64, caps: impl Fn() -> Vec<Cap>) -> Vec<Cap> {
+pub(crate) fn wait_used(description: &str, due: u64, caps: impl Fn() -> Vec<Cap>) -> Vec<Cap> {
     let mut last = Vec::new();
-    let used = wait_until(what, PATIENCE, || {
+    let used = wait_until(description, PATIENCE, || {
         last = caps();
         let sum: u64 = last.iter().map(|cap| cap.iops).sum();
         Ok(sum * 100 >= due * 95 || !last.iter().any(Cap::holds_back))
     });
     used.unwrap_or_else(|error| panic!("{error:#}: {last:?}, and {due} are due"));
-    eprintln!("  {what}: {last:?} of {due}");
+    eprintln!("  {description}: {last:?} of {due}");
     last
 }
 
@@ -64,24 +65,37 @@ pub(crate) fn wait_used(what: &str, due: u64, caps: impl Fn() -> Vec<Cap>) -> Ve
 /// machine cannot make them too many. To `max` comes 2 %, what it carries in the 20 ms that disks
 /// may make up for, and `depth` requests that were dispatched before the window.
 pub(crate) fn assert_within(
-    what: &str,
+    description: &str,
     counts: &[DiskCounts],
-    (from, wait_until): (Instant, Instant),
+    (start, wait_until): (Instant, Instant),
     max: u64,
     depth: u64,
 ) {
-    let most = DiskCounts::most(counts, WINDOW, from, wait_until);
-    let rates: Vec<_> = counts.iter().map(|of| of.rate(from, wait_until).round()).collect();
-    eprintln!("  {what}: at most {most} in {WINDOW:?} at {max} IOPS; {rates:?} a second");
+    let max_requests = DiskCounts::most(counts, WINDOW, start, wait_until);
+    let rates: Vec<_> =
+        counts.iter().map(|disk_counts| disk_counts.rate(start, wait_until).round()).collect();
+    eprintln!(
+        "  {description}: at most {max_requests} in {WINDOW:?} at {max} IOPS; {rates:?} a second"
+    );
     let allowed = max * WINDOW.as_secs() * 102 / 100 + max / 50 + depth + 2;
-    assert!(most <= allowed, "{what}: {most} requests in {WINDOW:?}, {allowed} are allowed");
+    assert!(
+        max_requests <= allowed,
+        "{description}: {max_requests} requests in {WINDOW:?}, {allowed} are allowed"
+    );
 }
 
 /// The same from now on for a little more than one window.
-pub(crate) fn assert_within_now(what: &str, disks: &[(&Daemon, &str)], max: u64, depth: u64) {
-    let from = Instant::now();
-    let all: Vec<_> = disks.iter().map(|(of, disk)| Sampling::begin(of, &[disk])).collect();
+pub(crate) fn assert_within_now(
+    description: &str,
+    disks: &[(&Daemon, &str)],
+    max: u64,
+    depth: u64,
+) {
+    let start = Instant::now();
+    let samplings: Vec<_> =
+        disks.iter().map(|(daemon, disk)| Sampling::begin(daemon, &[disk])).collect();
     std::thread::sleep(WINDOW + Duration::from_millis(500));
-    let counts: Vec<_> = all.into_iter().flat_map(|of| of.end().unwrap()).collect();
-    assert_within(what, &counts, (from, Instant::now()), max, depth);
+    let counts: Vec<_> =
+        samplings.into_iter().flat_map(|sampling| sampling.end().unwrap()).collect();
+    assert_within(description, &counts, (start, Instant::now()), max, depth);
 }

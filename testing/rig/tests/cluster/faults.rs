@@ -49,10 +49,10 @@ struct Site {
 }
 
 /// A node with its disk on the array, and one on the other where there is one.
-fn host(rig: &Rig, at: usize, endpoints: &str, [array, late]: [&SlowDisk; 2]) -> String {
-    let socket = rig.path(&format!("{}.nbd", NODES[at]));
-    let store = |name: &str, of: &SlowDisk, iops: u64| {
-        let path = of.path().display();
+fn host(rig: &Rig, index: usize, endpoints: &str, [array, late_disk]: [&SlowDisk; 2]) -> String {
+    let socket = rig.path(&format!("{}.nbd", NODES[index]));
+    let store = |name: &str, slow_disk: &SlowDisk, iops: u64| {
+        let path = slow_disk.path().display();
         format!(
             "[[store]]\nname = \"{name}\"\npath = \"{path}\"\nshared = true\n\
              capacity_iops = {iops}\n"
@@ -71,12 +71,12 @@ fn host(rig: &Rig, at: usize, endpoints: &str, [array, late]: [&SlowDisk; 2]) ->
     };
     let mut text = format!(
         "[cluster]\nname = \"lab\"\nnode = \"{}\"\nendpoints = {endpoints}\n{}{}{}",
-        NODES[at],
+        NODES[index],
         store("san", array, CAPABILITY),
-        store("late", late, LATE_CAPABILITY),
-        disk(DISKS[at].0, "san", 16, 0),
+        store("late", late_disk, LATE_CAPABILITY),
+        disk(DISKS[index].0, "san", 16, 0),
     );
-    if let Some((name, min_iops)) = LATE_DISKS.get(at) {
+    if let Some((name, min_iops)) = LATE_DISKS.get(index) {
         text += &disk(name, "late", 4, *min_iops);
     }
     text
@@ -87,20 +87,20 @@ impl Site {
         let rig = Rig::new().unwrap();
         let folder = &std::env::temp_dir();
         let array = SlowDisk::new(&rig, folder, 128 << 20, ARRAY_BYTES_PER_S).unwrap();
-        let late = SlowDisk::new(&rig, folder, 16 << 20, LATE_BYTES_PER_S).unwrap();
+        let late_disk = SlowDisk::new(&rig, folder, 16 << 20, LATE_BYTES_PER_S).unwrap();
         let network = EtcdNetwork::new(&rig, NODES.len()).unwrap();
         let etcd = Etcd::start_in(&rig, &network).unwrap();
-        let start = |at: usize| {
-            let host = host(&rig, at, &etcd.endpoints_of(at), [&array, &late]);
+        let start = |index: usize| {
+            let host = host(&rig, index, &etcd.endpoints_of(index), [&array, &late_disk]);
             Daemon::start(&rig, &host).unwrap()
         };
         // The first one divides both stores, and is never cut off.
         let first = start(0);
-        let leads = |of: &Value| of["leader"] == NODES[0];
+        let leads = |store_status: &Value| store_status["leader"] == NODES[0];
         wait_until("the first node to lead", PATIENCE, || Ok(stores(&first).iter().all(leads)))
             .unwrap();
         let daemons = std::iter::once(first).chain((1..NODES.len()).map(start)).collect();
-        let site = Self { daemons, etcd, network, _array: array, _late: late, rig };
+        let site = Self { daemons, etcd, network, _array: array, _late: late_disk, rig };
         let is_ready = |daemon| leader(daemon).is_some() && reserved(daemon) == FLOOR;
         wait_until("all nodes to have a floor", PATIENCE, || Ok(site.daemons.iter().all(is_ready)))
             .unwrap();
@@ -111,9 +111,9 @@ impl Site {
     fn fill<'a>(&self, disks: impl Iterator<Item = &'a str>) {
         let folder = self.rig.path("fill");
         std::fs::create_dir_all(&folder).unwrap();
-        for (at, disk) in disks.enumerate() {
-            let words = "--rw=write --bs=64k --iodepth=4";
-            let wrote = fio::run(Path::new(&folder), &self.socket(at), disk, words).unwrap();
+        for (index, disk) in disks.enumerate() {
+            let options = "--rw=write --bs=64k --iodepth=4";
+            let wrote = fio::run(Path::new(&folder), &self.socket(index), disk, options).unwrap();
             assert_eq!(wrote.errors, 0, "{disk}");
         }
     }
@@ -123,16 +123,16 @@ impl Site {
     }
 
     fn load(&self) -> Vec<LastingLoad> {
-        let begin = |(at, (disk, depth)): (usize, (&str, u32))| {
-            LastingLoad::begin(&self.rig, &self.socket(at), &[disk], depth, LASTS_S).unwrap()
+        let begin = |(index, (disk, depth)): (usize, (&str, u32))| {
+            LastingLoad::begin(&self.rig, &self.socket(index), &[disk], depth, LASTS_S).unwrap()
         };
         DISKS.into_iter().enumerate().map(begin).collect()
     }
 
     /// The same of the array that does too little.
     fn load_late(&self) -> Vec<LastingLoad> {
-        let begin = |(at, (disk, _)): (usize, (&str, u64))| {
-            LastingLoad::begin(&self.rig, &self.socket(at), &[disk], 8, LASTS_S).unwrap()
+        let begin = |(index, (disk, _)): (usize, (&str, u64))| {
+            LastingLoad::begin(&self.rig, &self.socket(index), &[disk], 8, LASTS_S).unwrap()
         };
         LATE_DISKS.into_iter().enumerate().map(begin).collect()
     }
@@ -189,9 +189,9 @@ mod full {
 fn fail_one_after_the_other() {
     let mut site = Site::new();
     site.fill(LATE_DISKS.iter().map(|(disk, _)| *disk));
-    let late = site.load_late();
+    let late_load = site.load_late();
     site.fill(DISKS.iter().map(|(disk, _)| *disk));
-    let began = Instant::now();
+    let started = Instant::now();
     let loads = site.load();
     let sampled: Vec<_> = site
         .daemons
@@ -199,17 +199,17 @@ fn fail_one_after_the_other() {
         .zip(DISKS)
         .map(|(daemon, (disk, _))| Sampling::begin(daemon, &[disk]))
         .collect();
-    let all = |site: &Site| vec![site.cap(0), site.cap(1), site.cap(2)];
-    wait_used("all without minimums", CAPABILITY, || all(&site));
+    let caps_of = |site: &Site| vec![site.cap(0), site.cap(1), site.cap(2)];
+    wait_used("all without minimums", CAPABILITY, || caps_of(&site));
     site.daemons[0].ok(&["qos", "set", "gold", &format!("min_iops={GOLD}")]).unwrap();
     site.daemons[1].ok(&["qos", "set", "silver", &format!("min_iops={SILVER}")]).unwrap();
     let mut caps = Vec::new();
     let reserved = wait_until("the minimums to be reserved", PATIENCE, || {
-        caps = all(&site);
+        caps = caps_of(&site);
         Ok(caps[0].reserved >= GOLD && caps[1].reserved >= SILVER)
     });
     reserved.unwrap_or_else(|error| panic!("{error:#}: {caps:?}"));
-    wait_used("all with minimums", CAPABILITY, || all(&site));
+    wait_used("all with minimums", CAPABILITY, || caps_of(&site));
     assert_wish_is_unmet(&site.daemons[2]);
 
     // The third node, which wants most, stands still. What was promised to it is kept for it; all
@@ -221,7 +221,7 @@ fn fail_one_after_the_other() {
         vec![site.cap(0), site.cap(1)]
     });
     // The node stands still for the minute after which an unmet minimum is reported.
-    assert_unmet_is_told(&site.daemons[0]);
+    assert_unmet_reported(&site.daemons[0]);
 
     cut_off(&site);
     site.daemons[2].process().signal(Signal::CONT);
@@ -232,14 +232,14 @@ fn fail_one_after_the_other() {
     })
     .unwrap();
 
-    let ended = kill_leaders(&mut site);
-    let counts: Vec<_> = sampled.into_iter().flat_map(|of| of.end().unwrap()).collect();
+    let killed = kill_leaders(&mut site);
+    let counts: Vec<_> = sampled.into_iter().flat_map(|sampling| sampling.end().unwrap()).collect();
     let depth = DISKS.iter().map(|(_, depth)| u64::from(*depth)).sum();
-    assert_within("all", &counts, (began, Instant::now()), CAPABILITY, depth);
-    for load in loads.into_iter().chain(late) {
+    assert_within("all", &counts, (started, Instant::now()), CAPABILITY, depth);
+    for load in loads.into_iter().chain(late_load) {
         load.stop().unwrap();
     }
-    until_alive(&mut site, ended);
+    until_alive(&mut site, killed);
 }
 
 /// Kills etcd's leader and the daemon that divides the store, or another one if that is gold's own.
@@ -249,18 +249,18 @@ fn kill_leaders(site: &mut Site) -> usize {
     site.etcd.kill(member).unwrap();
     let head = site.leader(0);
     eprintln!("  {head:?} divides the store");
-    let ended = head.filter(|head| *head != 0).unwrap_or(2);
-    site.daemons[ended].kill();
-    let dead = Instant::now();
+    let killed = head.filter(|head| *head != 0).unwrap_or(2);
+    site.daemons[killed].kill();
+    let killed_at = Instant::now();
     wait_until("another leader of etcd", PATIENCE, || {
         site.assert_minimum(0, GOLD);
-        if ended != 1 {
+        if killed != 1 {
             site.assert_minimum(1, SILVER);
         }
-        Ok(site.etcd.leader().is_some() && dead.elapsed() > WINDOW)
+        Ok(site.etcd.leader().is_some() && killed_at.elapsed() > WINDOW)
     })
     .unwrap();
-    ended
+    killed
 }
 
 /// The second node is cut off from etcd, without a word. It may do what is reserved for it; the
@@ -268,14 +268,14 @@ fn kill_leaders(site: &mut Site) -> usize {
 fn cut_off(site: &Site) {
     site.network.cut(1).unwrap();
     let cut = Instant::now();
-    let mut alone = site.cap(1);
+    let mut isolated_cap = site.cap(1);
     let is_alone = wait_until("the lease of who is cut off to end", PATIENCE, || {
-        alone = site.cap(1);
+        isolated_cap = site.cap(1);
         site.assert_minimum(0, GOLD);
         site.assert_minimum(1, SILVER);
-        Ok(alone.iops <= SILVER + FLOOR)
+        Ok(isolated_cap.iops <= SILVER + FLOOR)
     });
-    is_alone.unwrap_or_else(|error| panic!("{error:#}: {alone:?}"));
+    is_alone.unwrap_or_else(|error| panic!("{error:#}: {isolated_cap:?}"));
     let silver = [(&site.daemons[1], "silver")];
     assert_within_now("silver, cut off", &silver, SILVER + FLOOR, DISKS[1].1.into());
     wait_used("the first beside it", CAPABILITY - SILVER - 2 * FLOOR, || vec![site.cap(0)]);
@@ -285,11 +285,15 @@ fn cut_off(site: &Site) {
 
 /// Who is cut off from etcd sees on the store itself what the first node does there.
 fn wait_seen_on_store(daemon: &Daemon, cut: Instant) {
-    let mut seen = Value::Null;
-    let found = wait_until("the first node to be seen on the store", PATIENCE, || {
+    let mut heartbeats = Value::Null;
+    let result = wait_until("the first node to be seen on the store", PATIENCE, || {
         let since = cut.elapsed().as_millis() as u64;
-        seen = store(daemon)["heartbeats"].take();
-        let first = seen.as_array().into_iter().flatten().find(|of| of["node"] == NODES[0]);
+        heartbeats = store(daemon)["heartbeats"].take();
+        let first = heartbeats
+            .as_array()
+            .into_iter()
+            .flatten()
+            .find(|heartbeat| heartbeat["node"] == NODES[0]);
         // Not from before it was cut off.
         Ok(first.is_some_and(|first| {
             first["is_other_cluster"] == false
@@ -297,33 +301,34 @@ fn wait_seen_on_store(daemon: &Daemon, cut: Instant) {
                 && first["age_ms"].as_u64().is_some_and(|age| age < since)
         }))
     });
-    found.unwrap_or_else(|error| panic!("{error:#}: {seen}"));
-    eprintln!("  seen on the store: {seen}");
+    result.unwrap_or_else(|error| panic!("{error:#}: {heartbeats}"));
+    eprintln!("  seen on the store: {heartbeats}");
 }
 
 /// Waits until each node knows what the disk lacks, and who has it.
 fn assert_wish_is_unmet(daemon: &Daemon) {
     let mut flows = Value::Null;
-    let known = wait_until("the unmet minimum to be known", PATIENCE, || {
+    let result = wait_until("the unmet minimum to be known", PATIENCE, || {
         flows = daemon.json(&["qos", "flows", "--cluster"])?;
-        let wish = flows.as_array().into_iter().flatten().find(|of| of["disk"] == LATE_DISKS[0].0);
-        Ok(wish.is_some_and(|wish| {
-            let aggressor = &wish["aggressors"][0];
-            wish["guaranteed_iops"] == WISH
-                && wish["delivered_iops"].as_u64().is_some_and(|got| got < WISH)
+        let late_flow =
+            flows.as_array().into_iter().flatten().find(|flow| flow["disk"] == LATE_DISKS[0].0);
+        Ok(late_flow.is_some_and(|late_flow| {
+            let aggressor = &late_flow["aggressors"][0];
+            late_flow["guaranteed_iops"] == WISH
+                && late_flow["delivered_iops"].as_u64().is_some_and(|delivered| delivered < WISH)
                 && (&aggressor["node"], &aggressor["disk"]) == (&"n2".into(), &"thief".into())
                 && aggressor["delivered_iops"].as_u64() > Some(0)
         }))
     });
-    known.unwrap_or_else(|error| panic!("{error:#}: {flows:#}"));
+    result.unwrap_or_else(|error| panic!("{error:#}: {flows:#}"));
 }
 
 /// The minimum was not met for a minute: the event says who has it.
-fn assert_unmet_is_told(daemon: &Daemon) {
+fn assert_unmet_reported(daemon: &Daemon) {
     let event = wait_for_value("the unmet minimum to be told", PATIENCE, || {
         let events = daemon.json(&["event", "list", "--severity", "warning"])?;
-        let mut of_it = events.as_array().into_iter().flatten();
-        Ok(of_it.find(|of| of["id"] == MINIMUM_UNMET).cloned())
+        let mut matching = events.as_array().into_iter().flatten();
+        Ok(matching.find(|event| event["id"] == MINIMUM_UNMET).cloned())
     });
     let event = event.unwrap();
     eprintln!("  {}", event["text"]);
@@ -335,12 +340,12 @@ fn assert_unmet_is_told(daemon: &Daemon) {
 }
 
 /// The daemon that was killed comes back and is a node of the cluster as before.
-fn until_alive(site: &mut Site, ended: usize) {
+fn until_alive(site: &mut Site, killed: usize) {
     let rig = &site.rig;
-    site.daemons[ended].restart(rig).unwrap();
+    site.daemons[killed].restart(rig).unwrap();
     wait_until("all nodes to be alive", PATIENCE, || {
         let status = site.daemons[0].json(&["cluster", "status"]).unwrap();
-        Ok(status["members"].as_array().unwrap().iter().all(|of| of["is_alive"] == true))
+        Ok(status["members"].as_array().unwrap().iter().all(|member| member["is_alive"] == true))
     })
     .unwrap();
 }

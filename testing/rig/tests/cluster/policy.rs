@@ -56,74 +56,80 @@ fn load(rig: &Rig, node: &str) -> LastingLoad {
 
 /// Changes a policy, as soon as etcd answers: its members write to a device that other tests use too,
 /// which may take seconds. A change that had no answer in time may have been made.
-fn change(daemon: &Daemon, words: &[&str]) {
-    let mut said = String::new();
+fn change(daemon: &Daemon, arguments: &[&str]) {
+    let mut stderr = String::new();
     let changed = wait_until("the change of the policy", PATIENCE, || {
-        let output = daemon.cli(words)?;
-        said = output.stderr.trim().to_owned();
-        Ok(output.is_ok() || said.contains("already"))
+        let output = daemon.cli(arguments)?;
+        stderr = output.stderr.trim().to_owned();
+        Ok(output.is_ok() || stderr.contains("already"))
     });
-    changed.unwrap_or_else(|error| panic!("{error:#}: {said}"));
+    changed.unwrap_or_else(|error| panic!("{error:#}: {stderr}"));
 }
 
 #[test]
 fn disks_of_a_policy_on_two_nodes_keep_to_its_maximum_together() {
     let rig = Rig::new().unwrap();
     let etcd = Etcd::start(&rig).unwrap();
-    let one = Daemon::start(&rig, &host(&rig, &etcd, "n1", "")).unwrap();
-    let mut two = Daemon::start(&rig, &host(&rig, &etcd, "n2", "")).unwrap();
+    let first_node = Daemon::start(&rig, &host(&rig, &etcd, "n1", "")).unwrap();
+    let mut second_node = Daemon::start(&rig, &host(&rig, &etcd, "n2", "")).unwrap();
     let add = ["qos", "policy", "add", "batch", "--kind", "aggregated", "--shared"];
-    change(&one, &[&add[..], &["--max-iops", &MAXIMUM.to_string()]].concat());
-    wait_until("the other node to have it", PATIENCE, || Ok(policy(&two).is_some())).unwrap();
-    one.ok(&["qos", "set", "d-n1", "--policy", "batch"]).unwrap();
-    two.ok(&["qos", "set", "d-n2", "--policy", "batch"]).unwrap();
+    change(&first_node, &[&add[..], &["--max-iops", &MAXIMUM.to_string()]].concat());
+    wait_until("the other node to have it", PATIENCE, || Ok(policy(&second_node).is_some()))
+        .unwrap();
+    first_node.ok(&["qos", "set", "d-n1", "--policy", "batch"]).unwrap();
+    second_node.ok(&["qos", "set", "d-n2", "--policy", "batch"]).unwrap();
     let has_half = |daemon: &Daemon| reserved(daemon) == Some(MAXIMUM / 4);
-    wait_until("both to have a part", PATIENCE, || Ok(has_half(&one) && has_half(&two))).unwrap();
+    wait_until("both to have a part", PATIENCE, || {
+        Ok(has_half(&first_node) && has_half(&second_node))
+    })
+    .unwrap();
 
     // Both want all there is; then the maximum is another; then one wants nothing.
     let (first, second) = (load(&rig, "n1"), load(&rig, "n2"));
-    let both = [(&one, "d-n1"), (&two, "d-n2")];
+    let node_disks = [(&first_node, "d-n1"), (&second_node, "d-n2")];
     let of_both = u64::from(2 * DEPTH);
-    wait_used("both", MAXIMUM, || vec![cap(&one), cap(&two)]);
-    assert_within_now("both", &both, MAXIMUM, of_both);
-    for (daemon, node) in [(&one, "n1"), (&two, "n2")] {
+    wait_used("both", MAXIMUM, || vec![cap(&first_node), cap(&second_node)]);
+    assert_within_now("both", &node_disks, MAXIMUM, of_both);
+    for (daemon, node) in [(&first_node, "n1"), (&second_node, "n2")] {
         // Its half, or less if the machine does not let it do that.
         wait_used(node, MAXIMUM * 2 / 5, || vec![cap(daemon)]);
     }
-    change(&two, &["qos", "policy", "set", "batch", "--max-iops", &LESS.to_string()]);
-    let refused = two.cli(&["qos", "policy", "delete", "batch"]).unwrap();
-    assert!(!refused.is_ok() && refused.stderr.contains("disk/d-n2"), "{refused:?}");
+    change(&second_node, &["qos", "policy", "set", "batch", "--max-iops", &LESS.to_string()]);
+    let output = second_node.cli(&["qos", "policy", "delete", "batch"]).unwrap();
+    assert!(!output.is_ok() && output.stderr.contains("disk/d-n2"), "{output:?}");
     let mut caps = Vec::new();
     let is_less = wait_until("both to have less", PATIENCE, || {
-        caps = vec![cap(&one), cap(&two)];
+        caps = vec![cap(&first_node), cap(&second_node)];
         let has_part = caps.iter().all(|cap| cap.reserved == LESS / 4);
         Ok(has_part && caps.iter().map(|cap| cap.iops).sum::<u64>() <= LESS)
     });
     is_less.unwrap_or_else(|error| panic!("{error:#}: {caps:?}"));
-    assert_within_now("both with less", &both, LESS, of_both);
-    wait_used("both with less", LESS, || vec![cap(&one), cap(&two)]);
+    assert_within_now("both with less", &node_disks, LESS, of_both);
+    wait_used("both with less", LESS, || vec![cap(&first_node), cap(&second_node)]);
     second.stop().unwrap();
     // A quarter stays with the other node, which may use it at once.
-    wait_used("one alone", LESS * 3 / 4, || vec![cap(&one)]);
-    assert_within_now("one alone", &both[..1], LESS * 3 / 4, DEPTH.into());
+    wait_used("one alone", LESS * 3 / 4, || vec![cap(&first_node)]);
+    assert_within_now("one alone", &node_disks[..1], LESS * 3 / 4, DEPTH.into());
     first.stop().unwrap();
 
     // It outlives a daemon, and is not deleted while another node has it.
-    two.kill();
-    two.restart(&rig).unwrap();
-    wait_until("it to have its part again", PATIENCE, || Ok(reserved(&two) == Some(LESS / 4)))
-        .unwrap();
-    one.ok(&["qos", "set", "d-n1", "weight=100"]).unwrap();
-    let refused = one.cli(&["qos", "policy", "delete", "batch"]).unwrap();
-    assert!(!refused.is_ok() && refused.stderr.contains("node `n2`"), "{refused:?}");
-    two.ok(&["qos", "set", "d-n2", "weight=100"]).unwrap();
-    wait_until("nobody to have it", PATIENCE, || {
-        Ok(one.cli(&["qos", "policy", "delete", "batch"])?.is_ok())
+    second_node.kill();
+    second_node.restart(&rig).unwrap();
+    wait_until("it to have its part again", PATIENCE, || {
+        Ok(reserved(&second_node) == Some(LESS / 4))
     })
     .unwrap();
-    wait_until("it to be gone there", PATIENCE, || Ok(policy(&two).is_none())).unwrap();
+    first_node.ok(&["qos", "set", "d-n1", "weight=100"]).unwrap();
+    let output = first_node.cli(&["qos", "policy", "delete", "batch"]).unwrap();
+    assert!(!output.is_ok() && output.stderr.contains("node `n2`"), "{output:?}");
+    second_node.ok(&["qos", "set", "d-n2", "weight=100"]).unwrap();
+    wait_until("nobody to have it", PATIENCE, || {
+        Ok(first_node.cli(&["qos", "policy", "delete", "batch"])?.is_ok())
+    })
+    .unwrap();
+    wait_until("it to be gone there", PATIENCE, || Ok(policy(&second_node).is_none())).unwrap();
 
-    minimums_are_asked_for(&one, etcd);
+    minimums_are_asked_for(&first_node, etcd);
 }
 
 /// The minimum that is in effect for the one disk.
@@ -134,31 +140,31 @@ fn minimum(daemon: &Daemon) -> Option<u64> {
 
 /// A minimum that the cluster refuses is an error, and one that nobody answers is not promised; nodes
 /// see each other without etcd.
-fn minimums_are_asked_for(one: &Daemon, mut etcd: Etcd) {
-    let set = |min: u64| one.cli(&["qos", "set", "d-n1", &format!("min_iops={min}")]).unwrap();
+fn minimums_are_asked_for(first: &Daemon, mut etcd: Etcd) {
+    let set = |min: u64| first.cli(&["qos", "set", "d-n1", &format!("min_iops={min}")]).unwrap();
     // As much as may be promised at all; the other node has a floor.
-    let refused = set(CAPABILITY * 9 / 10);
-    eprintln!("  {}", refused.stderr.trim());
-    let is_reported = refused.stderr.contains("IOPS reserved, and 7200 IOPS more were requested");
-    assert!(!refused.is_ok() && is_reported, "{refused:?}");
-    let said = set(1000);
-    assert!(said.is_ok() && !said.stdout.contains("pending"), "{said:?}");
-    wait_until("it to be in effect", PATIENCE, || Ok(minimum(one) == Some(1000))).unwrap();
-    for at in 0..3 {
-        etcd.kill(at).unwrap();
+    let output = set(CAPABILITY * 9 / 10);
+    eprintln!("  {}", output.stderr.trim());
+    let is_reported = output.stderr.contains("IOPS reserved, and 7200 IOPS more were requested");
+    assert!(!output.is_ok() && is_reported, "{output:?}");
+    let output = set(1000);
+    assert!(output.is_ok() && !output.stdout.contains("pending"), "{output:?}");
+    wait_until("it to be in effect", PATIENCE, || Ok(minimum(first) == Some(1000))).unwrap();
+    for index in 0..3 {
+        etcd.kill(index).unwrap();
     }
     wait_until("it to be noticed", PATIENCE, || {
-        Ok(one.json(&["cluster", "status"])?["condition"]["health"] == "down")
+        Ok(first.json(&["cluster", "status"])?["condition"]["health"] == "down")
     })
     .unwrap();
-    let said = set(2000);
-    eprintln!("  {}", said.stdout.trim());
-    assert!(said.is_ok() && said.stdout.contains("pending and not guaranteed"), "{said:?}");
-    assert_eq!(minimum(one), Some(1000), "what is not reserved is not in effect");
+    let output = set(2000);
+    eprintln!("  {}", output.stdout.trim());
+    assert!(output.is_ok() && output.stdout.contains("pending and not guaranteed"), "{output:?}");
+    assert_eq!(minimum(first), Some(1000), "what is not reserved is not in effect");
     wait_until("the other node to be seen on the store", PATIENCE, || {
-        let status = one.json(&["cluster", "status"])?;
-        let seen = &status["stores"][0]["heartbeats"][0];
-        Ok(seen["node"] == "n2" && seen["is_other_cluster"] == false)
+        let status = first.json(&["cluster", "status"])?;
+        let heartbeat = &status["stores"][0]["heartbeats"][0];
+        Ok(heartbeat["node"] == "n2" && heartbeat["is_other_cluster"] == false)
     })
     .unwrap();
 }
@@ -174,21 +180,22 @@ fn reserved_of_store(daemon: &Daemon) -> u64 {
 fn a_store_that_a_node_does_not_share_any_more_leaves_its_part_to_the_other() {
     let rig = Rig::new().unwrap();
     let etcd = Etcd::start(&rig).unwrap();
-    let with =
+    let host_with =
         |node: &str, min: u64| host(&rig, &etcd, node, &format!("qos = {{ min_iops = {min} }}"));
-    let one = Daemon::start(&rig, &with("n1", 4000)).unwrap();
-    let two = Daemon::start(&rig, &with("n2", 1000)).unwrap();
-    let have_theirs = || Ok(reserved_of_store(&one) >= 4000 && reserved_of_store(&two) >= 1000);
+    let first = Daemon::start(&rig, &host_with("n1", 4000)).unwrap();
+    let second = Daemon::start(&rig, &host_with("n2", 1000)).unwrap();
+    let have_theirs =
+        || Ok(reserved_of_store(&first) >= 4000 && reserved_of_store(&second) >= 1000);
     wait_until("both to have theirs", PATIENCE, have_theirs).unwrap();
-    let refused = one.cli(&["store", "set", "san", "--shared=false"]).unwrap();
-    assert!(!refused.is_ok() && refused.stderr.contains("disk/d-n1"), "{refused:?}");
-    one.ok(&["disk", "delete", "d-n1"]).unwrap();
-    change(&one, &["store", "delete", "san"]);
+    let output = first.cli(&["store", "set", "san", "--shared=false"]).unwrap();
+    assert!(!output.is_ok() && output.stderr.contains("disk/d-n1"), "{output:?}");
+    first.ok(&["disk", "delete", "d-n1"]).unwrap();
+    change(&first, &["store", "delete", "san"]);
     let is_alone = || {
-        let status = two.json(&["cluster", "status"])?;
+        let status = second.json(&["cluster", "status"])?;
         Ok(status["stores"][0]["shares"].as_array().is_some_and(|shares| shares.len() == 1))
     };
     wait_until("the other node to be alone", PATIENCE, is_alone).unwrap();
-    change(&two, &["qos", "set", "d-n2", "min_iops=7000"]);
-    wait_until("it to have that", PATIENCE, || Ok(reserved_of_store(&two) >= 7000)).unwrap();
+    change(&second, &["qos", "set", "d-n2", "min_iops=7000"]);
+    wait_until("it to have that", PATIENCE, || Ok(reserved_of_store(&second) >= 7000)).unwrap();
 }

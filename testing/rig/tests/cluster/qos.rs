@@ -73,70 +73,74 @@ fn cap(daemon: &Daemon) -> Cap {
 }
 
 /// The first node may do what its disk's minimum is, whatever happens to others.
-fn assert_minimum(one: &Daemon) {
-    let cap = cap(one);
+fn assert_minimum(first: &Daemon) {
+    let cap = cap(first);
     assert!(cap.reserved >= MINIMUM && cap.iops >= MINIMUM, "{cap:?} of {MINIMUM}");
 }
 
 fn minimums_and_maximums_hold_although_another_node_loads_the_store() {
     let rig = Rig::new().unwrap();
     let mut etcd = Etcd::start_secured(&rig, "/suimon/lab/").unwrap();
-    let one = Daemon::start(&rig, &host(&rig, &etcd, "n1", &[("gold", "weight = 100")])).unwrap();
+    let first = Daemon::start(&rig, &host(&rig, &etcd, "n1", &[("gold", "weight = 100")])).unwrap();
     let bulk = [("bulk-a", "weight = 100"), ("bulk-b", "weight = 100")];
-    let mut two = Daemon::start(&rig, &host(&rig, &etcd, "n2", &bulk)).unwrap();
+    let mut second = Daemon::start(&rig, &host(&rig, &etcd, "n2", &bulk)).unwrap();
     let is_ready = |daemon: &Daemon| leader(daemon).is_some() && reserved(daemon) == 64;
-    wait_until("both nodes to have a floor", PATIENCE, || Ok(is_ready(&one) && is_ready(&two)))
-        .unwrap();
-    let members = cluster(&one)["members"].as_array().unwrap().len();
+    wait_until(
+        "both nodes to have a floor",
+        PATIENCE,
+        || Ok(is_ready(&first) && is_ready(&second)),
+    )
+    .unwrap();
+    let members = cluster(&first)["members"].as_array().unwrap().len();
     assert_eq!(members, 2);
     who_is_not_let_in_is_told_why(&rig, &etcd);
 
     // All want all there is; then one has a minimum; meanwhile etcd's leader dies.
     eprintln!("minimum:");
-    let began = Instant::now();
+    let started = Instant::now();
     let loads = [load(&rig, "n1", &["gold"]), load(&rig, "n2", &BULK)];
-    let sampled = [Sampling::begin(&one, &["gold"]), Sampling::begin(&two, &BULK)];
-    wait_used("all without a minimum", CAPABILITY, || vec![cap(&one), cap(&two)]);
-    one.ok(&["qos", "set", "gold", &format!("min_iops={MINIMUM}")]).unwrap();
-    wait_until("the minimum to be reserved", PATIENCE, || Ok(reserved(&one) >= MINIMUM)).unwrap();
-    assert_minimum(&one);
-    wait_used("all with a minimum", CAPABILITY, || vec![cap(&one), cap(&two)]);
-    let named = |flows: &Value, disk| {
-        flows.as_array().is_some_and(|flows| flows.iter().any(|of| of["disk"] == disk))
+    let sampled = [Sampling::begin(&first, &["gold"]), Sampling::begin(&second, &BULK)];
+    wait_used("all without a minimum", CAPABILITY, || vec![cap(&first), cap(&second)]);
+    first.ok(&["qos", "set", "gold", &format!("min_iops={MINIMUM}")]).unwrap();
+    wait_until("the minimum to be reserved", PATIENCE, || Ok(reserved(&first) >= MINIMUM)).unwrap();
+    assert_minimum(&first);
+    wait_used("all with a minimum", CAPABILITY, || vec![cap(&first), cap(&second)]);
+    let lists_disk = |flows: &Value, disk| {
+        flows.as_array().is_some_and(|flows| flows.iter().any(|flow| flow["disk"] == disk))
     };
     wait_until("all disks to be named", PATIENCE, || {
-        let flows = one.json(&["qos", "flows", "--cluster"])?;
-        Ok(["gold", BULK[0], BULK[1]].iter().all(|disk| named(&flows, *disk)))
+        let flows = first.json(&["qos", "flows", "--cluster"])?;
+        Ok(["gold", BULK[0], BULK[1]].iter().all(|disk| lists_disk(&flows, *disk)))
     })
     .unwrap();
     let killed = etcd.leader().unwrap();
     etcd.kill(killed).unwrap();
     // Meanwhile, and until another one leads, the minimum is reserved.
-    let without = Instant::now();
+    let without_leader = Instant::now();
     wait_until("another leader of etcd", PATIENCE, || {
-        assert_minimum(&one);
-        Ok(etcd.leader().is_some() && without.elapsed() > WINDOW)
+        assert_minimum(&first);
+        Ok(etcd.leader().is_some() && without_leader.elapsed() > WINDOW)
     })
     .unwrap();
     wait_until("etcd to be heard again", PATIENCE, || {
-        assert_minimum(&one);
-        Ok(cluster(&one)["condition"]["health"] == "up")
+        assert_minimum(&first);
+        Ok(cluster(&first)["condition"]["health"] == "up")
     })
     .unwrap();
-    let counts: Vec<_> = sampled.into_iter().flat_map(|of| of.end().unwrap()).collect();
-    assert_within("all", &counts, (began, Instant::now()), CAPABILITY, (3 * DEPTH).into());
+    let counts: Vec<_> = sampled.into_iter().flat_map(|sampling| sampling.end().unwrap()).collect();
+    assert_within("all", &counts, (started, Instant::now()), CAPABILITY, (3 * DEPTH).into());
     for load in loads {
         load.stop().unwrap();
     }
 
-    maximums_hold_and_a_daemon_dies(&rig, &one, &mut two);
+    maximums_hold_and_a_daemon_dies(&rig, &first, &mut second);
 
     // Who leaves gives back what is reserved.
-    let said = two.cli(&["cluster", "leave"]).unwrap();
-    assert!(!said.is_ok() && said.stderr.contains("bulk-a"), "{said:?}");
-    two.ok(&["cluster", "leave", "--force"]).unwrap();
+    let output = second.cli(&["cluster", "leave"]).unwrap();
+    assert!(!output.is_ok() && output.stderr.contains("bulk-a"), "{output:?}");
+    second.ok(&["cluster", "leave", "--force"]).unwrap();
     wait_until("it to be out", PATIENCE, || {
-        Ok(cluster(&one)["members"].as_array().unwrap().len() == 1)
+        Ok(cluster(&first)["members"].as_array().unwrap().len() == 1)
     })
     .unwrap();
 }
@@ -149,7 +153,7 @@ fn who_is_not_let_in_is_told_why(rig: &Rig, etcd: &Etcd) {
     let folder = etcd.folder().to_string_lossy().into_owned();
     let other = create_certificates(rig.path("other-authority").as_ref());
     let other = other.join("ca-cert.pem").to_string_lossy().into_owned();
-    let own = format!("{folder}/ca-cert.pem");
+    let own_ca = format!("{folder}/ca-cert.pem");
     let password = |user: &str| format!("{folder}/{user}.password");
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
     let (expired, key) =
@@ -164,12 +168,12 @@ fn who_is_not_let_in_is_told_why(rig: &Rig, etcd: &Etcd) {
     let stale = format!("https://127.0.0.1:{port}");
     let cases = [
         (&members, &other, ("suimon", password("suimon")), "certificate"),
-        (&stale, &own, ("suimon", password("suimon")), "expired"),
-        (&members, &own, ("suimon", password("other")), "password"),
-        (&members, &own, ("other", password("other")), "role"),
+        (&stale, &own_ca, ("suimon", password("suimon")), "expired"),
+        (&members, &own_ca, ("suimon", password("other")), "password"),
+        (&members, &own_ca, ("other", password("other")), "role"),
     ];
-    for (endpoints, authority, (user, file), why) in cases {
-        let words = [
+    for (endpoints, authority, (user, file), reason) in cases {
+        let arguments = [
             "cluster",
             "join",
             "lab",
@@ -185,54 +189,55 @@ fn who_is_not_let_in_is_told_why(rig: &Rig, etcd: &Etcd) {
             &file,
         ];
         // Members of etcd write to the disk that all tests share, and may not answer for seconds.
-        let said = wait_for_value("an answer of etcd", PATIENCE, || {
-            Ok(Some(host.cli(&words)?).filter(|said| !said.stderr.contains("no reply in time")))
+        let result = wait_for_value("an answer of etcd", PATIENCE, || {
+            Ok(Some(host.cli(&arguments)?)
+                .filter(|output| !output.stderr.contains("no reply in time")))
         });
-        let said = said.unwrap();
-        eprintln!("  {}", said.stderr.trim());
-        assert!(!said.is_ok() && said.stderr.contains(why), "{why}: {said:?}");
+        let result = result.unwrap();
+        eprintln!("  {}", result.stderr.trim());
+        assert!(!result.is_ok() && result.stderr.contains(reason), "{reason}: {result:?}");
         assert_eq!(host.ok(&["export"]).unwrap(), before);
     }
 }
 
 /// The other node's disks have a maximum; then its daemon dies, leader or not.
-fn maximums_hold_and_a_daemon_dies(rig: &Rig, one: &Daemon, two: &mut Daemon) {
+fn maximums_hold_and_a_daemon_dies(rig: &Rig, first: &Daemon, second: &mut Daemon) {
     eprintln!("maximum:");
     for disk in BULK {
-        two.ok(&["qos", "set", disk, &format!("max_iops={MAXIMUM}")]).unwrap();
+        second.ok(&["qos", "set", disk, &format!("max_iops={MAXIMUM}")]).unwrap();
     }
-    let began = Instant::now();
+    let started = Instant::now();
     let (gold, other) = (load(rig, "n1", &["gold"]), load(rig, "n2", &BULK));
-    let sampled = [Sampling::begin(one, &["gold"]), Sampling::begin(two, &BULK)];
+    let sampled = [Sampling::begin(first, &["gold"]), Sampling::begin(second, &BULK)];
     for disk in BULK {
         wait_until("load on each disk", PATIENCE, || {
-            let flows = two.json(&["qos", "flows"])?;
-            let flow = flows.as_array().unwrap().iter().find(|of| of["disk"] == disk);
+            let flows = second.json(&["qos", "flows"])?;
+            let flow = flows.as_array().unwrap().iter().find(|flow| flow["disk"] == disk);
             Ok(flow.unwrap()["last_5_s"]["queued_ns"]["own-maximum"].as_u64() > Some(0))
         })
         .unwrap();
     }
     for disk in BULK {
-        assert_within_now(disk, &[(two, disk)], MAXIMUM, DEPTH.into());
+        assert_within_now(disk, &[(second, disk)], MAXIMUM, DEPTH.into());
     }
-    wait_used("gold beside that", CAPABILITY - 2 * MAXIMUM, || vec![cap(one)]);
-    two.kill();
+    wait_used("gold beside that", CAPABILITY - 2 * MAXIMUM, || vec![cap(first)]);
+    second.kill();
     other.stop().unwrap();
     wait_until("the other node to be missed", PATIENCE, || {
-        assert_minimum(one);
-        let members = cluster(one)["members"].take();
-        Ok(members.as_array().unwrap().iter().any(|of| of["is_alive"] == false))
+        assert_minimum(first);
+        let members = cluster(first)["members"].take();
+        Ok(members.as_array().unwrap().iter().any(|member| member["is_alive"] == false))
     })
     .unwrap();
-    two.restart(rig).unwrap();
-    assert_minimum(one);
-    let counts: Vec<_> = sampled.into_iter().flat_map(|of| of.end().unwrap()).collect();
-    assert_within("all", &counts, (began, Instant::now()), CAPABILITY, (3 * DEPTH).into());
+    second.restart(rig).unwrap();
+    assert_minimum(first);
+    let counts: Vec<_> = sampled.into_iter().flat_map(|sampling| sampling.end().unwrap()).collect();
+    assert_within("all", &counts, (started, Instant::now()), CAPABILITY, (3 * DEPTH).into());
     gold.stop().unwrap();
-    wait_until("somebody to lead", PATIENCE, || Ok(leader(one).is_some())).unwrap();
+    wait_until("somebody to lead", PATIENCE, || Ok(leader(first).is_some())).unwrap();
     wait_until("the node that died to be back", PATIENCE, || {
-        let members = cluster(one)["members"].clone();
-        Ok(members.as_array().unwrap().iter().all(|of| of["is_alive"] == true))
+        let members = cluster(first)["members"].clone();
+        Ok(members.as_array().unwrap().iter().all(|member| member["is_alive"] == true))
     })
     .unwrap();
 }

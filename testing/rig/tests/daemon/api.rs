@@ -18,7 +18,7 @@ type Wrong = (&'static str, &'static str, Option<&'static str>, u16, &'static st
 fn wrong_requests_get_an_error_with_code_resource_and_field() {
     let rig = Rig::new().unwrap();
     let daemon = Daemon::start(&rig, GOOD).unwrap();
-    let wrong: &[Wrong] = &[
+    let requests: &[Wrong] = &[
         ("GET", "/1.0/nowhere", None, 404, "not_found", ""),
         ("GET", "/2.0", None, 404, "not_found", ""),
         ("GET", "/1.0/nics/none", None, 404, "not_found", ""),
@@ -61,15 +61,15 @@ fn wrong_requests_get_an_error_with_code_resource_and_field() {
         ("PATCH", "/1.0/switches/lan", Some(r#"{"ageing_s":1}"#), 0, "invalid_value", "ageing_s"),
         ("POST", "/1.0/queues/none/rx/0/move", Some(r#"{"worker":0}"#), 404, "not_found", ""),
     ];
-    for (method, path, body, status, code, field) in wrong {
+    for (method, path, body, status, code, field) in requests {
         let answer = daemon.http(method, path, *body).unwrap();
-        let what = format!("{method} {path} {body:?}: {} {}", answer.status, answer.text);
-        assert!((400..500).contains(&answer.status), "{what}");
-        assert!(*status == 0 || *status == answer.status, "{what}");
+        let description = format!("{method} {path} {body:?}: {} {}", answer.status, answer.text);
+        assert!((400..500).contains(&answer.status), "{description}");
+        assert!(*status == 0 || *status == answer.status, "{description}");
         let error = &answer.json["errors"][0];
-        assert!(error["message"].as_str().is_some_and(|text| text.len() > 10), "{what}");
-        assert!(code.is_empty() || error["code"] == *code, "{what}");
-        assert!(field.is_empty() || error["field"] == *field, "{what}");
+        assert!(error["message"].as_str().is_some_and(|text| text.len() > 10), "{description}");
+        assert!(code.is_empty() || error["code"] == *code, "{description}");
+        assert!(field.is_empty() || error["field"] == *field, "{description}");
     }
     let large = format!("{{\"toml\": \"{}\"}}", "#".repeat(3 << 20));
     let file = rig.path("large.json");
@@ -90,14 +90,14 @@ fn a_change_is_an_operation_that_can_be_watched() {
     assert_eq!(answer.status, 202, "{}", answer.text);
     let id = answer.json["id"].as_u64().unwrap();
     let path = format!("/1.0/operations/{id}/wait?timeout_s=10");
-    let done = wait_for_value("end of the operation", LIMIT, || {
+    let operation = wait_for_value("end of the operation", LIMIT, || {
         let now = daemon.http("GET", &path, None)?;
         Ok((now.json["state"] != "running").then_some(now))
     })
     .unwrap();
-    assert_eq!(done.json["state"], "succeeded", "{}", done.text);
-    let shown = daemon.json(&["operation", "show", &id.to_string()]).unwrap();
-    assert_eq!(shown["state"], "succeeded");
+    assert_eq!(operation.json["state"], "succeeded", "{}", operation.text);
+    let operation = daemon.json(&["operation", "show", &id.to_string()]).unwrap();
+    assert_eq!(operation["state"], "succeeded");
     assert!(daemon.ok(&["switch", "list"]).unwrap().contains("second"));
     let events = daemon.json(&["event", "list"]).unwrap();
     let created = events
@@ -124,9 +124,9 @@ fn a_second_daemon_is_refused() {
     for (socket, state) in
         [(socket, rig.path("state2")), (rig.path("b.sock"), daemon.path("state"))]
     {
-        let words =
+        let arguments =
             [program("suimond").unwrap(), "--socket".into(), socket, "--state-dir".into(), state];
-        let output = run_any(&words, LIMIT).unwrap();
+        let output = run_any(&arguments, LIMIT).unwrap();
         assert!(output.code != 0 && output.code != 124, "{output:?}");
         assert!(!output.stderr.is_empty());
     }
@@ -138,11 +138,11 @@ fn a_second_daemon_is_refused() {
 fn the_served_openapi_document_is_the_one_checked_in() {
     let rig = Rig::new().unwrap();
     let daemon = Daemon::start(&rig, GOOD).unwrap();
-    let served = daemon.http("GET", "/1.0/openapi.json", None).unwrap();
+    let document = daemon.http("GET", "/1.0/openapi.json", None).unwrap();
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     let checked_in = fs::read_to_string(folder.join("../../contract/openapi.json")).unwrap();
     let checked_in: serde_json::Value = serde_json::from_str(&checked_in).unwrap();
-    assert_eq!(served.json, checked_in);
+    assert_eq!(document.json, checked_in);
 }
 
 #[test]
@@ -172,19 +172,19 @@ fn metrics_are_as_prometheus_wants_them() {
         }
     }
     assert!(samples > 20, "{text}");
-    for wanted in [
+    for metric in [
         "suimon_nic_receive_bytes_total{nic=\"a\"}",
         "suimon_worker_busy_seconds_total",
         "suimon_worker_yields_total",
         "suimon_build_info",
     ] {
-        assert!(text.contains(wanted), "{wanted} is missing in:\n{text}");
+        assert!(text.contains(metric), "{metric} is missing in:\n{text}");
     }
     // Prometheus' own opinion of syntax, names and help.
     let file = rig.path("metrics");
     fs::write(&file, &text).unwrap();
-    let words = ["sh", "-c", "promtool check metrics <\"$0\"", &file];
-    let checked = run_any(&words, LIMIT).unwrap();
+    let arguments = ["sh", "-c", "promtool check metrics <\"$0\"", &file];
+    let checked = run_any(&arguments, LIMIT).unwrap();
     assert!(checked.is_ok() && checked.stderr.is_empty(), "{checked:?}\n{text}");
 }
 
@@ -193,7 +193,7 @@ fn a_tcp_listener_without_tls_and_token_is_refused() {
     let rig = Rig::new().unwrap();
     let file = rig.path("host.toml");
     fs::write(&file, "[api]\nlisten = \"127.0.0.1:0\"\n").unwrap();
-    let words = [
+    let arguments = [
         program("suimond").unwrap(),
         "--config".into(),
         file,
@@ -202,7 +202,7 @@ fn a_tcp_listener_without_tls_and_token_is_refused() {
         "--state-dir".into(),
         rig.path("state"),
     ];
-    let output = run_any(&words, LIMIT).unwrap();
+    let output = run_any(&arguments, LIMIT).unwrap();
     assert!(output.code != 0 && output.code != 124, "{output:?}");
     assert!(output.stderr.contains("tls_certificate"), "{output:?}");
     assert!(output.stderr.contains("token_file"), "{output:?}");

@@ -21,15 +21,16 @@ fn an_operation_is_cancelled_through_the_command_line() {
     let rig = Rig::new().unwrap();
     let (daemon, _guests) = private_lan(&rig, &[("a", "")]).unwrap();
     let file = rig.path("a.pcapng");
-    let suimon = |words: &[&str]| {
-        let mut all = vec![program("suimon").unwrap(), "--socket".into(), daemon.socket().into()];
-        all.extend(words.iter().map(|word| (*word).to_owned()));
-        Process::start(&rig, "suimon", &all).unwrap()
+    let suimon = |arguments: &[&str]| {
+        let mut command =
+            vec![program("suimon").unwrap(), "--socket".into(), daemon.socket().into()];
+        command.extend(arguments.iter().map(|argument| (*argument).to_owned()));
+        Process::start(&rig, "suimon", &command).unwrap()
     };
     let mut capture = suimon(&["nic", "capture", "a", "-w", &file]);
     let id = wait_for_value("an operation under way", LIMIT, || {
-        let all = daemon.json(&["operation", "list"])?;
-        let running = all.as_array().into_iter().flatten().find(|o| o["state"] == "running");
+        let operations = daemon.json(&["operation", "list"])?;
+        let running = operations.as_array().into_iter().flatten().find(|o| o["state"] == "running");
         Ok(running.map(|operation| operation["id"].to_string()))
     })
     .unwrap();
@@ -44,8 +45,8 @@ fn an_operation_is_cancelled_through_the_command_line() {
     assert_eq!(fs::read(&file).unwrap()[..4], [0x0a, 0x0d, 0x0d, 0x0a]);
     assert_eq!(daemon.json(&["operation", "show", &id]).unwrap()["state"], "cancelled");
     // What has ended stays as it ended; what never was is not found.
-    let again = daemon.json(&["operation", "cancel", &id]).unwrap();
-    assert_eq!(again["state"], "cancelled");
+    let repeated = daemon.json(&["operation", "cancel", &id]).unwrap();
+    assert_eq!(repeated["state"], "cancelled");
     assert_eq!(daemon.cli(&["operation", "cancel", "4711"]).unwrap().code, 4);
 }
 
@@ -85,20 +86,20 @@ fn curl_reaches_the_api_over_tcp_with_tls_and_the_token() {
     let daemon = Daemon::start(&rig, &host).unwrap();
     let curl = |path: &str, extra: &[&str]| {
         let address = format!("https://localhost:{port}{path}");
-        let mut words = vec!["curl", "--silent", "--show-error", "--max-time", "100"];
-        words.extend(["--ipv4", "--write-out", "\n%{http_code}"]);
-        words.extend(extra);
-        words.push(&address);
-        run_any(&words, LIMIT).unwrap()
+        let mut arguments = vec!["curl", "--silent", "--show-error", "--max-time", "100"];
+        arguments.extend(["--ipv4", "--write-out", "\n%{http_code}"]);
+        arguments.extend(extra);
+        arguments.push(&address);
+        run_any(&arguments, LIMIT).unwrap()
     };
     let trust = ["--cacert", certificate.as_str()];
     let bearer = format!("Authorization: Bearer {secret}");
-    let shown = [&trust[..], &["--header", &bearer]].concat();
-    let answer = curl("/1.0", &shown);
+    let curl_options = [&trust[..], &["--header", &bearer]].concat();
+    let answer = curl("/1.0", &curl_options);
     assert!(answer.is_ok() && answer.stdout.ends_with("\n200"), "{answer:?}");
     assert!(answer.stdout.contains("\"switches\":1"), "{answer:?}");
     let body = ["--data", r#"{"name":"second","kind":"private"}"#];
-    let answer = curl("/1.0/switches", &[&shown[..], &body].concat());
+    let answer = curl("/1.0/switches", &[&curl_options[..], &body].concat());
     assert!(answer.stdout.ends_with("\n202"), "{answer:?}");
     wait_until("the second switch", LIMIT, || {
         Ok(daemon.ok(&["switch", "list"])?.contains("second"))
@@ -122,13 +123,13 @@ struct Terminal {
 }
 
 impl Terminal {
-    fn new(daemon: &Daemon, words: &str) -> Self {
+    fn new(daemon: &Daemon, arguments: &str) -> Self {
         let suimon = program("suimon").unwrap();
         let socket = daemon.socket();
         // The shell is in the foreground too, and stays. A new terminal has no size.
         let script = format!(
-            "trap : INT; stty rows 24 cols 100; echo before=$(stty -g); {suimon} --socket {socket} {words}; \
-             echo code=$?; echo after=$(stty -g)"
+            "trap : INT; stty rows 24 cols 100; echo before=$(stty -g); {suimon} --socket {socket} \
+             {arguments}; echo code=$?; echo after=$(stty -g)"
         );
         let mut child = Command::new("script")
             .args(["--quiet", "--flush", "--command", &script, "/dev/null"])
@@ -139,23 +140,23 @@ impl Terminal {
             .unwrap();
         let keys = child.stdin.take().unwrap();
         let mut from = child.stdout.take().unwrap();
-        let shown = Arc::new(Mutex::new(Vec::new()));
-        let to = shown.clone();
+        let output = Arc::new(Mutex::new(Vec::new()));
+        let to = output.clone();
         thread::spawn(move || {
             let mut bytes = [0; 4096];
             while let Ok(count @ 1..) = from.read(&mut bytes) {
                 to.lock().unwrap().extend_from_slice(&bytes[..count]);
             }
         });
-        Self { child, keys, shown }
+        Self { child, keys, shown: output }
     }
 
     fn text(&self) -> String {
         String::from_utf8_lossy(&self.shown.lock().unwrap()).into_owned()
     }
 
-    fn wait_for(&self, what: &str) {
-        wait_until(what, LIMIT, || Ok(self.text().contains(what)))
+    fn wait_for(&self, text: &str) {
+        wait_until(text, LIMIT, || Ok(self.text().contains(text)))
             .unwrap_or_else(|error| panic!("{error}: {:?}", self.text()));
     }
 
@@ -166,8 +167,8 @@ impl Terminal {
         wait_until("end of line", LIMIT, || Ok(self.text().ends_with('\n'))).unwrap();
         let text = self.text();
         let value = |name: &str| {
-            let rest = text.rsplit_once(name).unwrap().1;
-            rest.split(['\r', '\n']).next().unwrap().to_owned()
+            let value_text = text.rsplit_once(name).unwrap().1;
+            value_text.split(['\r', '\n']).next().unwrap().to_owned()
         };
         assert!(value("before=").contains(':'), "{text:?}");
         assert_eq!(value("before="), value("after="), "{text:?}");
@@ -201,9 +202,9 @@ fn ctrl_c_ends_top_and_the_screen_is_what_it_was() {
     terminal.wait_for("quits,");
     assert_eq!(terminal.interrupt(), "0");
     let text = terminal.text();
-    let at = |sequence: &str| text.rfind(sequence).unwrap_or_else(|| panic!("{text:?}"));
+    let position = |sequence: &str| text.rfind(sequence).unwrap_or_else(|| panic!("{text:?}"));
     // The alternate screen is entered and left, and the cursor is there again.
-    let (entered, left) = (at("\x1b[?1049h"), at("\x1b[?1049l"));
-    assert!(entered < left && left < at("code="), "{text:?}");
-    assert!(at("\x1b[?25l") < at("\x1b[?25h"), "{text:?}");
+    let (entered, exited) = (position("\x1b[?1049h"), position("\x1b[?1049l"));
+    assert!(entered < exited && exited < position("code="), "{text:?}");
+    assert!(position("\x1b[?25l") < position("\x1b[?25h"), "{text:?}");
 }

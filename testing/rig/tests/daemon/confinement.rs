@@ -70,11 +70,11 @@ fn workers_and_front_ends_have_no_privilege_under_traffic() {
     thread::scope(|scope| {
         let transfer = scope.spawn(|| iperf::measure(&a.namespace, &b.address(), 3, &[]).unwrap());
         wait_until("traffic through all of them", LIMIT, || {
-            let carried = |nic| {
+            let frames_of = |nic| {
                 let counters = daemon.json(&["nic", "show", nic])?["counters"].clone();
                 anyhow::Ok(counters["rx_frames"].as_u64().unwrap_or(0))
             };
-            Ok(carried("a")? > 1000 && carried("vm0")? > 1000 && carried("vm1")? > 1000)
+            Ok(frames_of("a")? > 1000 && frames_of("vm0")? > 1000 && frames_of("vm1")? > 1000)
         })
         .unwrap();
         let mut kinds = (0, 0);
@@ -113,21 +113,22 @@ fn workers_and_front_ends_have_no_privilege_under_traffic() {
     let metrics = daemon.http("GET", "/metrics", None).unwrap().text;
     assert!(metrics.contains("suimon_refused_system_calls_total 0"), "{metrics}");
     let events = daemon.json(&["event", "list"]).unwrap();
-    let told = |event: &serde_json::Value| event["id"] == 1010 || event["id"] == 1011;
-    assert!(events.as_array().unwrap().iter().any(told), "{events}");
+    let is_denial = |event: &serde_json::Value| event["id"] == 1010 || event["id"] == 1011;
+    assert!(events.as_array().unwrap().iter().any(is_denial), "{events}");
 }
 
 /// Returns the process of the launcher that a daemon has started.
 fn launcher_of(daemon: &Daemon) -> u32 {
     let socket = std::path::Path::new(daemon.socket()).with_file_name("launcher.sock");
     let socket = socket.to_str().unwrap().to_owned();
-    let is_it = |process: u32| {
-        let words = fs::read_to_string(format!("/proc/{process}/cmdline")).unwrap_or_default();
-        words.contains("--vm-launcher") && words.contains(&socket)
+    let is_launcher = |process: u32| {
+        let command_line =
+            fs::read_to_string(format!("/proc/{process}/cmdline")).unwrap_or_default();
+        command_line.contains("--vm-launcher") && command_line.contains(&socket)
     };
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let mut numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    numbers.find(|process| is_it(*process)).expect("a launcher")
+    numbers.find(|process| is_launcher(*process)).expect("a launcher")
 }
 
 #[test]
@@ -172,9 +173,9 @@ fn a_worker_that_is_taken_over_is_refused_and_told_of() {
     assert!(a.namespace.reaches(&b.address()));
     let process = daemon.process().id();
     let processors = || {
-        let mut all = threads(process);
-        all.retain(|(_, name, _)| name.starts_with("processor-"));
-        all
+        let mut worker_threads = threads(process);
+        worker_threads.retain(|(_, name, _)| name.starts_with("processor-"));
+        worker_threads
     };
     wait_until("sleep of the processor", LIMIT, || Ok(field(&processors()[0].2, "State") == "S"))
         .unwrap();
@@ -201,8 +202,8 @@ fn a_worker_that_is_taken_over_is_refused_and_told_of() {
         Ok(fields["by"] == "processor" && fields["thread"].as_str() == Some(&*worker.to_string()))
     })
     .unwrap();
-    let shown = daemon.json(&["host", "show"]).unwrap();
-    assert_eq!(shown["confinement"]["refused_calls"], 5);
+    let host_status = daemon.json(&["host", "show"]).unwrap();
+    assert_eq!(host_status["confinement"]["refused_calls"], 5);
     // The thread goes on with its work.
     assert!(a.namespace.reaches(&b.address()));
     daemon.expect_refusals();

@@ -49,8 +49,9 @@ fn die_often(rounds: u32) {
             let mut last = None;
             for step in 1..=400u32 {
                 let vlan = ((round * 100 + step % 100) % VLANS + 1).to_string();
-                let words = [cli.as_str(), "--socket", &socket, "nic", "set", "a", "--vlan", &vlan];
-                if !run_any(&words, LIMIT).is_ok_and(|output| output.is_ok()) {
+                let arguments =
+                    [cli.as_str(), "--socket", &socket, "nic", "set", "a", "--vlan", &vlan];
+                if !run_any(&arguments, LIMIT).is_ok_and(|output| output.is_ok()) {
                     return (last, vlan);
                 }
                 last = Some(vlan);
@@ -104,8 +105,8 @@ fn a_new_daemon_adopts_the_taps_of_a_killed_one() {
     assert_eq!((index(a), index(b)), before);
     // Deleting a NIC deletes the TAP that was made for it.
     daemon.ok(&["nic", "delete", "a"]).unwrap();
-    let shown = a.namespace.run_any(&["ip", "link", "show", "eth0"], LIMIT).unwrap();
-    assert!(!shown.is_ok(), "the TAP stayed");
+    let link_output = a.namespace.run_any(&["ip", "link", "show", "eth0"], LIMIT).unwrap();
+    assert!(!link_output.is_ok(), "the TAP stayed");
 }
 
 #[test]
@@ -127,9 +128,9 @@ fn a_deleted_tap_is_reported_and_made_again() {
     guests[0].namespace.run(&["ip", "link", "delete", "eth0"]).unwrap();
     wait_until("event of the failure", LIMIT, || {
         let events = daemon.json(&["event", "list"])?;
-        Ok(events
-            .as_array()
-            .is_some_and(|all| all.iter().any(|e| e["id"] == 3008 && e["subject"] == "nic/a")))
+        Ok(events.as_array().is_some_and(|events| {
+            events.iter().any(|e| e["id"] == 3008 && e["subject"] == "nic/a")
+        }))
     })
     .unwrap();
     daemon.wait_up("nic", "a").unwrap();
@@ -145,16 +146,16 @@ fn a_nic_whose_namespace_is_deleted_fails_and_comes_back_with_it() {
     run(&["ip", "netns", "delete", name]).unwrap();
     wait_until("event of the failure", LIMIT, || {
         let events = daemon.json(&["event", "list"])?;
-        let tells = |event: &serde_json::Value| {
+        let is_lost = |event: &serde_json::Value| {
             event["id"] == 3008
                 && event["subject"] == "nic/a"
                 && event["text"].as_str().is_some_and(|text| text.contains(name))
         };
-        Ok(events.as_array().is_some_and(|all| all.iter().any(tells)))
+        Ok(events.as_array().is_some_and(|events| events.iter().any(is_lost)))
     })
     .unwrap();
-    let shown = daemon.json(&["nic", "show", "a"]).unwrap();
-    assert_eq!(shown["condition"]["health"], "failed", "{shown}");
+    let nic = daemon.json(&["nic", "show", "a"]).unwrap();
+    assert_eq!(nic["condition"]["health"], "failed", "{nic}");
     assert_eq!(daemon.json(&["nic", "show", "b"]).unwrap()["condition"]["health"], "up");
     run(&["ip", "netns", "add", name]).unwrap();
     daemon.wait_up("nic", "a").unwrap();
@@ -176,10 +177,10 @@ fn a_stopped_daemon_leaves_no_socket_and_no_process() {
     );
     let mut daemon = Daemon::start(&rig, &host).unwrap();
     assert!(Path::new(&socket).exists());
-    let began = Instant::now();
+    let started = Instant::now();
     let status = daemon.stop().unwrap();
     assert!(status.success(), "{status}");
-    println!("it took {:?} to stop", began.elapsed());
+    println!("it took {:?} to stop", started.elapsed());
     assert!(!Path::new(&socket).exists());
     assert!(!Path::new(daemon.socket()).exists());
 }
@@ -205,9 +206,9 @@ fn eight_idle_nics_cost_less_than_one_percent_of_a_cpu() {
     wait_asleep(&daemon);
     // CPU time over the time that passed; both are the kernel's, and neither grows with load. An
     // idle daemon uses a fifth of this.
-    let (began, before) = (Instant::now(), daemon.process().cpu_time().unwrap());
+    let (started, before) = (Instant::now(), daemon.process().cpu_time().unwrap());
     thread::sleep(Duration::from_secs(10));
-    let (used, window) = (daemon.process().cpu_time().unwrap() - before, began.elapsed());
+    let (used, window) = (daemon.process().cpu_time().unwrap() - before, started.elapsed());
     println!("{used:?} of {window:?}");
     assert!(used < window / 100, "{used:?} of {window:?}");
     wait_asleep(&daemon);
@@ -216,11 +217,11 @@ fn eight_idle_nics_cost_less_than_one_percent_of_a_cpu() {
 /// Waits until a look at the daemon finds all of its processors asleep.
 fn wait_asleep(daemon: &Daemon) {
     let mut workers = serde_json::Value::Null;
-    let asleep = wait_until("processors asleep", LIMIT, || {
+    let result = wait_until("processors asleep", LIMIT, || {
         workers = daemon.json(&["worker", "list"])?;
-        Ok(workers.as_array().unwrap().iter().all(|of| of["asleep"] == true))
+        Ok(workers.as_array().unwrap().iter().all(|worker| worker["asleep"] == true))
     });
-    asleep.unwrap_or_else(|error| panic!("{error:#}: {workers}"));
+    result.unwrap_or_else(|error| panic!("{error:#}: {workers}"));
 }
 
 #[test]
@@ -249,13 +250,13 @@ fn a_capture_is_read_by_others_and_disturbs_nobody() {
     });
     let summary = summarize_capture(&file).unwrap();
     assert_eq!(summary.lines.len(), 20, "{summary:?}");
-    let all = summary.lines.join("\n");
+    let lines = summary.lines.join("\n");
     // Without times, which could contain the number of the port.
     let described =
         suimon_rig::run(&["tcpdump", "-t", "-nn", "-r", file.to_str().unwrap()]).unwrap();
     assert!(
         described.contains("ICMP echo request") && described.contains("ICMP echo reply"),
-        "{all}"
+        "{lines}"
     );
     assert!(!described.contains(".5201"), "another port's traffic was captured: {described}");
 }
@@ -266,8 +267,8 @@ fn top_shows_live_rates() {
     let (daemon, guests) = private_lan(&rig, &[("a", ""), ("b", "")]).unwrap();
     let [a, b] = guests.as_slice() else { panic!() };
     let _server = iperf::serve(&rig, &b.namespace).unwrap();
-    let words = ["iperf3", "--client", &b.address(), "--time", "600"];
-    let _stream = a.namespace.start(&rig, "stream", &words).unwrap();
+    let arguments = ["iperf3", "--client", &b.address(), "--time", "600"];
+    let _stream = a.namespace.start(&rig, "stream", &arguments).unwrap();
     wait_until("stream", LIMIT, || {
         let counters = daemon.json(&["nic", "show", "a"])?["counters"].take();
         Ok(counters["rx_bytes"].as_u64() > Some(10 << 20))
@@ -275,8 +276,8 @@ fn top_shows_live_rates() {
     .unwrap();
     let top = daemon.json(&["top", "--interval", "1000"]).unwrap();
     let text = top.to_string();
-    for wanted in ["nics", "uplinks", "workers"] {
-        assert!(text.contains(wanted), "{text}");
+    for heading in ["nics", "uplinks", "workers"] {
+        assert!(text.contains(heading), "{text}");
     }
     assert!(daemon.ok(&["top", "--once"]).unwrap().contains("a"));
 }
@@ -291,6 +292,6 @@ fn a_name_that_was_deleted_can_be_used_again() {
         guest.bring_up().unwrap();
         daemon.apply_ok(LAN).unwrap();
     }
-    let left = guest.namespace.run_any(&["ip", "link", "show", "eth0"], LIMIT).unwrap();
-    assert!(!left.is_ok());
+    let output = guest.namespace.run_any(&["ip", "link", "show", "eth0"], LIMIT).unwrap();
+    assert!(!output.is_ok());
 }

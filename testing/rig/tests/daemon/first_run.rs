@@ -30,8 +30,8 @@ impl Scripts {
         fs::set_permissions(rig.folder(), PermissionsExt::from_mode(0o755)).unwrap();
         fs::create_dir(rig.file("scripts")).unwrap();
         for name in ["setup", "cargo", "protoc"] {
-            let from = format!("{ROOT}/scripts/{name}");
-            fs::copy(from, rig.file(&format!("scripts/{name}"))).unwrap();
+            let source = format!("{ROOT}/scripts/{name}");
+            fs::copy(source, rig.file(&format!("scripts/{name}"))).unwrap();
         }
         for name in ["Cargo.toml", "rust-toolchain.toml"] {
             fs::copy(format!("{ROOT}/{name}"), rig.file(name)).unwrap();

@@ -111,15 +111,19 @@ fn every_class_of_error_is_refused_with_file_line_and_field_and_nothing_changes(
     let mut daemon = empty_daemon(&rig);
     let before = daemon.json(&["host", "show"]).unwrap();
     let exported = daemon.ok(&["export"]).unwrap();
-    for (what, text, line, resource, field) in WRONG {
+    for (case, text, line, resource, field) in WRONG {
         let output = daemon.apply(text, &[]).unwrap();
-        assert_eq!(output.code, 3, "{what}: {output:?}");
-        assert!(output.stdout.is_empty(), "{what}: {output:?}");
-        let place = format!(".toml:{line}: ");
-        let told = output.stderr.lines().any(|complaint| {
-            complaint.contains(&place) && complaint.contains(resource) && complaint.contains(field)
+        assert_eq!(output.code, 3, "{case}: {output:?}");
+        assert!(output.stdout.is_empty(), "{case}: {output:?}");
+        let location = format!(".toml:{line}: ");
+        let is_reported = output.stderr.lines().any(|line| {
+            line.contains(&location) && line.contains(resource) && line.contains(field)
         });
-        assert!(told, "{what}: expected line {line}, {resource}, {field} in:\n{}", output.stderr);
+        assert!(
+            is_reported,
+            "{case}: expected line {line}, {resource}, {field} in:\n{}",
+            output.stderr
+        );
     }
     assert_eq!(daemon.ok(&["export"]).unwrap(), exported);
     let after = daemon.json(&["host", "show"]).unwrap();
@@ -145,7 +149,7 @@ fn the_daemon_refuses_a_wrong_file_at_its_start() {
     let rig = Rig::new().unwrap();
     let file = rig.path("wrong.toml");
     std::fs::write(&file, "[[switch]]\nname = \"lan\"\nkind = \"public\"\n").unwrap();
-    let words = [
+    let arguments = [
         suimon_rig::program("suimond").unwrap(),
         "--config".into(),
         file,
@@ -154,7 +158,7 @@ fn the_daemon_refuses_a_wrong_file_at_its_start() {
         "--state-dir".into(),
         rig.path("state"),
     ];
-    let output = suimon_rig::run_any(&words, std::time::Duration::from_secs(90)).unwrap();
+    let output = suimon_rig::run_any(&arguments, std::time::Duration::from_secs(90)).unwrap();
     assert!(output.code != 0 && output.code != 124, "{output:?}");
     assert!(output.stderr.contains("wrong.toml:3"), "{output:?}");
     assert!(!rig.file("api.sock").exists());
@@ -223,11 +227,11 @@ fn an_apply_that_fails_half_way_leaves_everything_as_it_was() {
     let exported = daemon.ok(&["export"]).unwrap();
     // The device exists in the namespace but is no TAP.
     b.namespace.run(&["ip", "link", "add", "br9", "type", "bridge"]).unwrap();
-    let more = format!(
+    let extended = format!(
         "{host}[[nic]]\nname = \"c\"\nswitch = \"lan\"\nbackend = \"tap\"\ndevice = \"br9\"\nnetns = \"{}\"\n",
         b.namespace.name()
     );
-    let output = daemon.apply(&more, &[]).unwrap();
+    let output = daemon.apply(&extended, &[]).unwrap();
     assert!(output.code != 0, "{output:?}");
     assert!(output.stderr.contains("nic/c") && output.stderr.contains("device"), "{output:?}");
     assert_eq!(daemon.ok(&["export"]).unwrap(), exported);
@@ -254,15 +258,16 @@ fn a_worker_is_pinned_while_the_file_names_its_cpu() {
     let mut daemon = empty_daemon(&rig);
     let cpus = |daemon: &Daemon| {
         let workers = daemon.json(&["worker", "list"]).unwrap();
-        let cpus = workers.as_array().unwrap().iter().map(|one| one["cpu"].clone());
+        let cpus = workers.as_array().unwrap().iter().map(|worker| worker["cpu"].clone());
         cpus.collect::<Vec<_>>()
     };
     // Where the kernel lets each of the daemon's processors run.
-    let places = |daemon: &mut Daemon| {
+    let affinities = |daemon: &mut Daemon| {
         let tasks = format!("/proc/{}/task", daemon.process().id());
         let tasks = std::fs::read_dir(tasks).unwrap().map(|task| task.unwrap().path());
         let workers = tasks.filter(|task| {
-            std::fs::read_to_string(task.join("comm")).is_ok_and(|it| it.starts_with("processor-"))
+            std::fs::read_to_string(task.join("comm"))
+                .is_ok_and(|name| name.starts_with("processor-"))
         });
         let allowed = workers.map(|task| {
             let status = std::fs::read_to_string(task.join("status")).unwrap();
@@ -271,17 +276,18 @@ fn a_worker_is_pinned_while_the_file_names_its_cpu() {
         });
         allowed.collect::<Vec<_>>()
     };
-    let anywhere = std::fs::read_to_string("/proc/self/status").unwrap();
-    let anywhere = anywhere.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-    let anywhere = vec![anywhere.unwrap().trim().to_owned()];
+    let own_affinity = std::fs::read_to_string("/proc/self/status").unwrap();
+    let own_affinity =
+        own_affinity.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let own_affinity = vec![own_affinity.unwrap().trim().to_owned()];
 
-    assert_eq!((cpus(&daemon), places(&mut daemon)), (vec![Value::Null], anywhere.clone()));
+    assert_eq!((cpus(&daemon), affinities(&mut daemon)), (vec![Value::Null], own_affinity.clone()));
     daemon.apply_ok(&format!("[host]\nworker_cpus = [0]\n{GOOD}")).unwrap();
-    assert_eq!((cpus(&daemon), places(&mut daemon)), (vec![0.into()], vec!["0".to_owned()]));
+    assert_eq!((cpus(&daemon), affinities(&mut daemon)), (vec![0.into()], vec!["0".to_owned()]));
     daemon.kill();
     daemon.restart(&rig).unwrap();
-    assert_eq!((cpus(&daemon), places(&mut daemon)), (vec![0.into()], vec!["0".to_owned()]));
+    assert_eq!((cpus(&daemon), affinities(&mut daemon)), (vec![0.into()], vec!["0".to_owned()]));
     daemon.apply_ok(GOOD).unwrap();
-    assert_eq!((cpus(&daemon), places(&mut daemon)), (vec![Value::Null], anywhere));
+    assert_eq!((cpus(&daemon), affinities(&mut daemon)), (vec![Value::Null], own_affinity));
     assert!(daemon.ok(&["worker", "list"]).unwrap().contains(" any "));
 }

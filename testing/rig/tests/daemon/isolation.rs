@@ -45,20 +45,20 @@ struct Made {
 }
 
 impl Made {
-    /// Starts a command that makes everything and then runs `then`. The number is the test's own.
-    fn start(number: u8, then: &str) -> Self {
+    /// Starts a command that makes everything and then runs `suffix`. The number is the test's own.
+    fn start(number: u8, suffix: &str) -> Self {
         let rig = Rig::new().unwrap();
         let file = rig.path("folder");
         let seconds = format!("36000.{}{number}", std::process::id());
         let mut command = Command::new(ISOLATED);
-        command.args(["sh", "-euc", &format!("{MAKE}{then}"), "sh", &file, &seconds]);
+        command.args(["sh", "-euc", &format!("{MAKE}{suffix}"), "sh", &file, &seconds]);
         command.env("NEXTEST_BINARY_ID", "isolation").env("NEXTEST_TEST_NAME", &seconds);
         command.env_remove("SUIMON_TEST_FOLDER").process_group(0);
         let child = command.stdout(Stdio::piped()).spawn().unwrap();
         wait_until("everything to be made", LIMIT, || Ok(Path::new(&file).exists())).unwrap();
-        let words = fs::read_to_string(&file).unwrap();
-        let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
-        let [folder, device, number] = <[String; 3]>::try_from(words).unwrap();
+        let fields = fs::read_to_string(&file).unwrap();
+        let fields: Vec<String> = fields.split_whitespace().map(str::to_owned).collect();
+        let [folder, device, number] = <[String; 3]>::try_from(fields).unwrap();
         assert!(folder.starts_with("/var/tmp/smt-"), "{folder}");
         Self { child, folder, device: (device, number), seconds, _rig: rig }
     }
@@ -70,9 +70,9 @@ impl Made {
 
     /// Its process is gone, and with it its namespaces and what was mounted in them.
     fn check_process(&self) {
-        let words = ["pgrep", "--full", &format!("^sleep {}", self.seconds)];
+        let arguments = ["pgrep", "--full", &format!("^sleep {}", self.seconds)];
         // 1: no process matches (pgrep(1)).
-        wait_until("the end of its process", LIMIT, || Ok(run_any(&words, LIMIT)?.code == 1))
+        wait_until("the end of its process", LIMIT, || Ok(run_any(&arguments, LIMIT)?.code == 1))
             .unwrap();
         assert!(!Path::new("/run/netns/isolated-test").exists());
         let mounts = fs::read_to_string("/proc/mounts").unwrap();
@@ -110,19 +110,19 @@ fn check_loop_devices(folder: &str) {
 
 #[test]
 fn nothing_stays_of_a_test_that_passes() {
-    let mut made = Made::start(1, "");
-    assert!(made.child.wait().unwrap().success());
-    made.check_process();
-    made.check_folder();
+    let mut test_process = Made::start(1, "");
+    assert!(test_process.child.wait().unwrap().success());
+    test_process.check_process();
+    test_process.check_folder();
 }
 
 #[test]
 fn nothing_stays_of_a_test_that_ctrl_c_ends() {
-    let mut made = Made::start(2, "exec sleep 36000");
-    made.signal(Signal::INT);
-    assert_eq!(made.child.wait().unwrap().code(), Some(130));
-    made.check_process();
-    made.check_folder();
+    let mut test_process = Made::start(2, "exec sleep 36000");
+    test_process.signal(Signal::INT);
+    assert_eq!(test_process.child.wait().unwrap().code(), Some(130));
+    test_process.check_process();
+    test_process.check_folder();
 }
 
 /// Runs a script whose isolated tests have their folders in `parent` instead of /var/tmp.
@@ -156,48 +156,48 @@ fn nothing_stays_at_whatever_moment_ctrl_c_comes() {
             })
             .unwrap();
         }
-        let left: Vec<_> = fs::read_dir(&parent).unwrap().flatten().collect();
-        assert!(left.is_empty(), "{ms} ms: {left:?}");
+        let remaining: Vec<_> = fs::read_dir(&parent).unwrap().flatten().collect();
+        assert!(remaining.is_empty(), "{ms} ms: {remaining:?}");
     }
 }
 
 #[test]
 fn nothing_stays_of_a_killed_test_after_the_next_run() {
-    let mut made = Made::start(3, "exec sleep 36000");
-    made.signal(Signal::KILL);
-    made.child.wait().unwrap();
-    made.check_process();
+    let mut test_process = Made::start(3, "exec sleep 36000");
+    test_process.signal(Signal::KILL);
+    test_process.child.wait().unwrap();
+    test_process.check_process();
     // Its folder is locked until the last of its processes is gone.
     wait_until("its folder to be removed", LIMIT, || {
-        run(&[ISOLATED, "--sweep", &made.folder])?;
-        Ok(!Path::new(&made.folder).exists())
+        run(&[ISOLATED, "--sweep", &test_process.folder])?;
+        Ok(!Path::new(&test_process.folder).exists())
     })
     .unwrap();
-    made.check_folder();
+    test_process.check_folder();
 }
 
 #[test]
 fn of_a_failed_test_the_folder_stays_and_its_logs_are_printed() {
-    let made = Made::start(4, "echo 'what it found' >&2; exit 3");
-    let (folder, seconds) = (made.folder.clone(), made.seconds.clone());
-    let device = made.device.clone();
-    made.check_process();
-    let output = made.child.wait_with_output().unwrap();
+    let test_process = Made::start(4, "echo 'what it found' >&2; exit 3");
+    let (folder, seconds) = (test_process.folder.clone(), test_process.seconds.clone());
+    let device = test_process.device.clone();
+    test_process.check_process();
+    let output = test_process.child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(3));
     let printed = String::from_utf8(output.stdout).unwrap();
-    let kept = format!("/var/tmp/suimon-failed/isolation-{seconds}");
+    let kept_folder = format!("/var/tmp/suimon-failed/isolation-{seconds}");
     for line in [
         "the daemon said this",
-        &format!("--- folder of the failed test: {kept}"),
+        &format!("--- folder of the failed test: {kept_folder}"),
         &format!("make test CRATE=isolation TEST='{seconds}'"),
     ] {
         assert!(printed.contains(line), "no line `{line}` in\n{printed}");
     }
-    assert!(Path::new(&kept).join("suimond-1.log").exists());
+    assert!(Path::new(&kept_folder).join("suimond-1.log").exists());
     assert!(!Path::new(&folder).exists());
     check_loop_devices(&folder);
-    check_loop_devices(&kept);
+    check_loop_devices(&kept_folder);
     check_detached(&device);
     // Only failed tests leave their folders there.
-    fs::remove_dir_all(&kept).unwrap();
+    fs::remove_dir_all(&kept_folder).unwrap();
 }

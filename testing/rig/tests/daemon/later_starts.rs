@@ -34,11 +34,11 @@ fn change_address(verb: &str) -> Result<()> {
 fn wait_for_listener(token: Option<&str>, status: &str) -> Result<()> {
     let header = format!("Authorization: Bearer {}", token.unwrap_or_default());
     let url = format!("https://{ADDRESS}:8443/1.0");
-    let mut words = vec!["curl", "-sk", "-o", "/dev/null", "-w", "%{http_code}", url.as_str()];
+    let mut arguments = vec!["curl", "-sk", "-o", "/dev/null", "-w", "%{http_code}", url.as_str()];
     if token.is_some() {
-        words.extend(["-H", header.as_str()]);
+        arguments.extend(["-H", header.as_str()]);
     }
-    wait_until("the daemon listens", LIMIT, || Ok(run_any(&words, LIMIT)?.stdout == status))
+    wait_until("the daemon listens", LIMIT, || Ok(run_any(&arguments, LIMIT)?.stdout == status))
 }
 
 fn events(daemon: &Daemon, id: &str) -> String {

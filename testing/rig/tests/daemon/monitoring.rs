@@ -22,15 +22,15 @@ fn dashboard() -> Vec<String> {
     let dashboard: Value = serde_json::from_str(&text).unwrap();
     let panels = dashboard["panels"].as_array().unwrap();
     let targets = panels.iter().filter_map(|panel| panel["targets"].as_array()).flatten();
-    let exprs: Vec<_> = targets.map(|of| of["expr"].as_str().unwrap().to_owned()).collect();
+    let exprs: Vec<_> = targets.map(|target| target["expr"].as_str().unwrap().to_owned()).collect();
     assert!(exprs.len() > 25, "{exprs:?}");
     exprs
 }
 
 /// Names of ours in a text, without what Prometheus adds to those of counters.
 fn metrics_in(text: &str) -> BTreeSet<String> {
-    let words = text.split(|byte: char| !byte.is_ascii_alphanumeric() && byte != '_');
-    words.filter(|word| word.starts_with("suimon_")).map(str::to_owned).collect()
+    let names = text.split(|byte: char| !byte.is_ascii_alphanumeric() && byte != '_');
+    names.filter(|name| name.starts_with("suimon_")).map(str::to_owned).collect()
 }
 
 /// A daemon that has one of everything that metrics are about.
@@ -71,16 +71,16 @@ fn text_of_metrics(rig: &Rig) -> String {
 fn every_metric_of_alerts_and_dashboard_is_one_that_a_daemon_has() {
     let rig = Rig::new().unwrap();
     let text = text_of_metrics(&rig);
-    let there = metrics_in(&text);
+    let exported = metrics_in(&text);
     let rules = fs::read_to_string(format!("{DIST}/prometheus/suimon.rules.yml")).unwrap();
-    let mut wanted = metrics_in(&rules);
+    let mut required = metrics_in(&rules);
     for expr in dashboard() {
-        wanted.extend(metrics_in(&expr));
+        required.extend(metrics_in(&expr));
     }
-    assert!(wanted.len() > 25, "{wanted:?}");
-    let missing: Vec<_> = wanted
+    assert!(required.len() > 25, "{required:?}");
+    let missing: Vec<_> = required
         .iter()
-        .filter(|name| !there.contains(*name) && !NOT_EVERYWHERE.contains(&name.as_str()))
+        .filter(|name| !exported.contains(*name) && !NOT_EVERYWHERE.contains(&name.as_str()))
         .collect();
     assert!(missing.is_empty(), "{missing:?} of {text}");
 }
@@ -88,16 +88,16 @@ fn every_metric_of_alerts_and_dashboard_is_one_that_a_daemon_has() {
 #[test]
 fn prometheus_takes_rules_and_expressions_and_alerts_come_when_they_are_to() {
     let rig = Rig::new().unwrap();
-    let check = |words: &[&str]| {
-        let said = run_any(words, PATIENCE).unwrap();
-        assert!(said.is_ok(), "{}{}", said.stdout, said.stderr);
+    let check = |arguments: &[&str]| {
+        let output = run_any(arguments, PATIENCE).unwrap();
+        assert!(output.is_ok(), "{}{}", output.stdout, output.stderr);
     };
     check(&["promtool", "check", "rules", &format!("{DIST}/prometheus/suimon.rules.yml")]);
     check(&["promtool", "test", "rules", &format!("{DIST}/prometheus/suimon.rules.test.yml")]);
     let mut text = "groups:\n  - name: dashboard\n    rules:\n".to_owned();
-    for (at, expr) in dashboard().iter().enumerate() {
+    for (index, expr) in dashboard().iter().enumerate() {
         let expr = expr.replace("$__rate_interval", "1m").replace('\'', "''");
-        let _ = write!(text, "      - record: panel:{at}\n        expr: '{expr}'\n");
+        let _ = write!(text, "      - record: panel:{index}\n        expr: '{expr}'\n");
     }
     let file = rig.path("dashboard.yml");
     fs::write(&file, text).unwrap();

@@ -37,8 +37,8 @@ mod full {
             );
             let daemon = Daemon::start(&rig, &api).unwrap();
             let document = rig.path("openapi.json");
-            let served = daemon.http("GET", "/1.0/openapi.json", None).unwrap();
-            fs::write(&document, served.text).unwrap();
+            let document_response = daemon.http("GET", "/1.0/openapi.json", None).unwrap();
+            fs::write(&document, document_response.text).unwrap();
             fs::create_dir(rig.path("tools")).unwrap();
             Self { daemon, rig, keys, document, installed: installed() }
         }
@@ -52,10 +52,10 @@ mod full {
         }
 
         /// Runs a tool, which must succeed, with modules in these folders beside the installed ones.
-        fn run(&self, folders: &[&Path], words: &[String]) {
+        fn run(&self, folders: &[&Path], arguments: &[String]) {
             let modules = [self.installed.as_path()].into_iter().chain(folders.iter().copied());
             let modules: Vec<String> = modules.map(|folder| folder.display().to_string()).collect();
-            let mut all = vec![
+            let mut command = vec![
                 "env".to_owned(),
                 // Tools write their caches to the current directory.
                 format!("--chdir={}", self.rig.path("tools")),
@@ -67,13 +67,13 @@ mod full {
                 format!("SUIMON_STORE={}", self.rig.path("store")),
                 "python3".to_owned(),
             ];
-            all.extend_from_slice(words);
-            let output = run_any(&all, LIMIT).unwrap();
+            command.extend_from_slice(arguments);
+            let output = run_any(&command, LIMIT).unwrap();
             assert_eq!(output.code, 0, "{}\n{}", output.stdout, output.stderr);
         }
 
         fn check_by_schemathesis(&self) {
-            let words = [
+            let arguments = [
                 self.tool("schemathesis"),
                 "--config-file".to_owned(),
                 checked_in("schemathesis.toml").display().to_string(),
@@ -84,7 +84,7 @@ mod full {
                 format!("--header=Authorization: Bearer {TOKEN}"),
                 "--no-color".to_owned(),
             ];
-            self.run(&[&checked_in("")], &words);
+            self.run(&[&checked_in("")], &arguments);
             assert_eq!(self.daemon.http("GET", "/1.0", None).unwrap().status, 200);
         }
 
@@ -100,10 +100,10 @@ mod full {
 
     /// Where `scripts/openapi-tools` installs the tools.
     fn installed() -> PathBuf {
-        let here = env::current_exe().unwrap();
-        let places = here.ancestors().map(|folder| folder.join("tools/openapi"));
-        let found = places.into_iter().find(|place| place.is_dir());
-        found.expect("the tools are not installed: run scripts/openapi-tools")
+        let program_path = env::current_exe().unwrap();
+        let tool_folders = program_path.ancestors().map(|folder| folder.join("tools/openapi"));
+        let tools = tool_folders.into_iter().find(|folder| folder.is_dir());
+        tools.expect("the tools are not installed: run scripts/openapi-tools")
     }
 
     #[test]

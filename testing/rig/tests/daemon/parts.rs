@@ -33,9 +33,9 @@ fn a_guest_hears_every_command_while_processes_end() {
     let mut guest = Guest::start(&rig, &spec).unwrap();
     guest.run("(while [ ! -e /tmp/enough ]; do (true &); done) &").unwrap();
     for number in 0..50 {
-        let words = format!("command {number} of more words than the line holds at once");
-        let output = guest.run_any(&format!("echo {words}"), LIMIT).unwrap();
-        assert_eq!(output.stdout, words);
+        let text = format!("command {number} of more words than the line holds at once");
+        let output = guest.run_any(&format!("echo {text}"), LIMIT).unwrap();
+        assert_eq!(output.stdout, text);
     }
     guest.run("touch /tmp/enough").unwrap();
 }
@@ -43,20 +43,21 @@ fn a_guest_hears_every_command_while_processes_end() {
 #[test]
 fn namespaces_carry_traffic_and_are_removed() {
     let rig = Rig::new().unwrap();
-    let (left, right) = (Namespace::new(&rig, "l").unwrap(), Namespace::new(&rig, "r").unwrap());
+    let (left_namespace, right) =
+        (Namespace::new(&rig, "l").unwrap(), Namespace::new(&rig, "r").unwrap());
     let (near, far) = (rig.device("n"), rig.device("f"));
     let veth = Veth::new(&near, &far, &right).unwrap();
-    suimon_rig::run(&["ip", "link", "set", veth.near(), "netns", left.name()]).unwrap();
-    left.address(&near, "10.99.0.1/24").unwrap();
+    suimon_rig::run(&["ip", "link", "set", veth.near(), "netns", left_namespace.name()]).unwrap();
+    left_namespace.address(&near, "10.99.0.1/24").unwrap();
     right.address(&far, "10.99.0.2/24").unwrap();
-    assert!(left.reaches("10.99.0.2"));
+    assert!(left_namespace.reaches("10.99.0.2"));
     let _server = iperf::serve(&rig, &right).unwrap();
-    let report = iperf::measure(&left, "10.99.0.2", 1, &[]).unwrap();
+    let report = iperf::measure(&left_namespace, "10.99.0.2", 1, &[]).unwrap();
     assert!(report.bits_per_second > 0.0, "{report:?}");
     assert_eq!(right.checksum_errors().unwrap(), 0);
-    let names = [left.name().to_owned(), right.name().to_owned()];
+    let names = [left_namespace.name().to_owned(), right.name().to_owned()];
     let folder = rig.folder().to_owned();
-    drop((_server, veth, left, right, rig));
+    drop((_server, veth, left_namespace, right, rig));
     for name in names {
         assert!(!Path::new("/run/netns").join(name).exists());
     }

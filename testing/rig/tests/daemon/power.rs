@@ -132,8 +132,8 @@ fn what_somebody_else_changes_stays_and_is_said_and_watts_are_shown() {
     let daemon = Daemon::start_with(&rig, HOST, &sysfs.options()).unwrap();
     wait_until("the plan", LIMIT, || Ok(sysfs.settings() == HIGH)).unwrap();
     sysfs.put("devices/system/cpu/cpufreq/policy1/scaling_governor", "schedutil");
-    let shown = daemon.ok(&["power", "show"]).unwrap();
-    assert!(shown.contains("changed by another program"), "{shown}");
+    let output = daemon.ok(&["power", "show"]).unwrap();
+    assert!(output.contains("changed by another program"), "{output}");
     daemon.ok(&["power", "unset"]).unwrap();
     assert_eq!(sysfs.settings(), ["ondemand", "schedutil", "0", "1500000", "0"]);
     let events = daemon.ok(&["event", "list"]).unwrap();
@@ -142,32 +142,32 @@ fn what_somebody_else_changes_stays_and_is_said_and_watts_are_shown() {
     let counter = sysfs.0.join("class/powercap/intel-rapl:0/energy_uj");
     // The counter is as late as this program is scheduled late, so that one reading may be wrong
     // by any factor. Of several one is right, unless the daemon computes something else.
-    let mut told = Vec::new();
+    let mut readings = Vec::new();
     let right = std::thread::scope(|scope| {
-        let looked = scope.spawn(|| {
+        let watcher = scope.spawn(|| {
             wait_until("about 42 W", LIMIT, || {
                 let top = daemon.json(&["top", "--once", "--interval", "1000"])?;
                 let milliwatts = top["power"]["milliwatts"].as_u64().unwrap();
-                told.push(milliwatts);
+                readings.push(milliwatts);
                 Ok((35_000..=49_000).contains(&milliwatts))
             })
         });
-        count_42_watts(&counter, || looked.is_finished());
-        looked.join().unwrap()
+        count_42_watts(&counter, || watcher.is_finished());
+        watcher.join().unwrap()
     });
-    right.unwrap_or_else(|error| panic!("{error:#}: {told:?} mW"));
+    right.unwrap_or_else(|error| panic!("{error:#}: {readings:?} mW"));
     assert!(daemon.ok(&["top", "--once"]).unwrap().contains("WATTS"));
 }
 
 /// Counts as a package of 42 W does.
 fn count_42_watts(counter: &Path, is_enough: impl Fn() -> bool) {
-    let began = Instant::now();
+    let started = Instant::now();
     while !is_enough() {
-        let uj = 1_000_000 + 42 * began.elapsed().as_micros();
+        let uj = 1_000_000 + 42 * started.elapsed().as_micros();
         // In one go, so that nobody reads half of it.
-        let whole = counter.with_extension("new");
-        fs::write(&whole, format!("{uj}\n")).unwrap();
-        fs::rename(&whole, counter).unwrap();
+        let new_file = counter.with_extension("new");
+        fs::write(&new_file, format!("{uj}\n")).unwrap();
+        fs::rename(&new_file, counter).unwrap();
         std::thread::sleep(Duration::from_millis(20));
     }
 }

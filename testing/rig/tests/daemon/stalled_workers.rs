@@ -97,8 +97,9 @@ impl Site {
         let folder = format!("/proc/{}/task", self.daemon.process().id());
         let name = format!("processor-{worker}");
         let thread = std::fs::read_dir(folder).unwrap().flatten().find_map(|task| {
-            let found = std::fs::read_to_string(task.path().join("comm")).ok()?;
-            (found.trim() == name).then(|| task.file_name().to_string_lossy().parse().unwrap())
+            let thread_name = std::fs::read_to_string(task.path().join("comm")).ok()?;
+            (thread_name.trim() == name)
+                .then(|| task.file_name().to_string_lossy().parse().unwrap())
         });
         Frozen::after_call(thread.unwrap(), &SOCKET_CALLS)
     }
@@ -109,7 +110,7 @@ impl Site {
                 .daemon
                 .json(&["event", "list", "--id", id])?
                 .as_array()
-                .and_then(|all| all.last().cloned()))
+                .and_then(|events| events.last().cloned()))
         })
         .unwrap()
     }
@@ -130,11 +131,11 @@ fn other_workers_proceed(loaded: &str, other: &str) {
     let stopped = Instant::now();
     // The other worker serves its disk of the same store, within its maximum.
     client.write(0, &[7; 4096], true).unwrap();
-    let begun = Instant::now();
+    let started = Instant::now();
     for _ in 0..2 * MAX {
         client.write(0, &[7; 4096], false).unwrap();
     }
-    assert!(begun.elapsed() > Duration::from_millis(1900), "{:?}", begun.elapsed());
+    assert!(started.elapsed() > Duration::from_millis(1900), "{:?}", started.elapsed());
     let event = site.wait_event("5006");
     assert_eq!(event["subject"], format!("processor/{worker}"), "{event}");
     let device = format!("disk/{loaded}");
@@ -155,7 +156,7 @@ fn other_workers_proceed(loaded: &str, other: &str) {
     let event = site.wait_event("5007");
     assert_eq!(event["subject"], format!("processor/{worker}"), "{event}");
     wait_until("a report to the watchdog", LIMIT, || {
-        Ok(site.last_report().is_some_and(|at| at > resumed))
+        Ok(site.last_report().is_some_and(|reported_at| reported_at > resumed))
     })
     .unwrap();
     site.load.take().unwrap().stop().unwrap();
@@ -186,11 +187,11 @@ mod full {
         let mut site = Site::new("a");
         let worker = site.worker_of("a");
         let frozen = site.freeze(worker);
-        let begun = Instant::now();
+        let started = Instant::now();
         site.daemon.process().signal(Signal::TERM);
         frozen.wait_end();
         site.daemon.process().wait(LIMIT).unwrap();
-        let taken = begun.elapsed();
-        assert!(taken < END_MAX + Duration::from_secs(10), "{taken:?}");
+        let elapsed = started.elapsed();
+        assert!(elapsed < END_MAX + Duration::from_secs(10), "{elapsed:?}");
     }
 }

@@ -40,12 +40,12 @@ fn has_event(daemon: &Daemon, id: &str) -> bool {
 fn check_unwritable(daemon: &mut Daemon, reason: &str) {
     daemon.wait_up("nic", "web").unwrap();
     assert!(!writable(daemon));
-    let shown = daemon.ok(&["host", "show"]).unwrap();
-    assert!(shown.contains("not writable") && shown.contains(reason), "{shown}");
+    let output = daemon.ok(&["host", "show"]).unwrap();
+    assert!(output.contains("not writable") && output.contains(reason), "{output}");
     assert!(has_event(daemon, "1006") && has_event(daemon, "1008"));
     assert!(daemon.ok(&["metrics"]).unwrap().contains("suimon_state_writable 0"));
-    let refused = daemon.cli(&["switch", "create", "other", "--kind", "private"]).unwrap();
-    assert!(!refused.is_ok() && refused.stderr.contains(reason), "{refused:?}");
+    let output = daemon.cli(&["switch", "create", "other", "--kind", "private"]).unwrap();
+    assert!(!output.is_ok() && output.stderr.contains(reason), "{output:?}");
     daemon.wait_up("nic", "web").unwrap();
 }
 

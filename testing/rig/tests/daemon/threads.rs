@@ -64,16 +64,16 @@ fn the_number_of_threads_does_not_depend_on_the_number_of_devices() {
         Ok(before == with_one)
     })
     .unwrap();
-    let many = 40;
+    let device_count = 40;
     let file = rig.path("many.toml");
-    std::fs::write(&file, host(&rig, many)).unwrap();
+    std::fs::write(&file, host(&rig, device_count)).unwrap();
     daemon.ok(&["apply", "-f", &file]).unwrap();
-    let clients = connect(&rig, many);
-    let mut found = Vec::new();
-    let same = wait_until("as many threads as with one device of each kind", LIMIT, || {
-        found = threads(&mut daemon);
-        Ok(found.len() <= with_one.len())
+    let clients = connect(&rig, device_count);
+    let mut names = Vec::new();
+    let result = wait_until("as many threads as with one device of each kind", LIMIT, || {
+        names = threads(&mut daemon);
+        Ok(names.len() <= with_one.len())
     });
-    same.unwrap_or_else(|error| panic!("{error:#}: {found:?}, with one: {with_one:?}"));
+    result.unwrap_or_else(|error| panic!("{error:#}: {names:?}, with one: {with_one:?}"));
     drop(clients);
 }

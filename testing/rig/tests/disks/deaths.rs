@@ -55,13 +55,13 @@ struct Owned {
 }
 
 fn owned(seed: u64) -> Vec<Owned> {
-    let of = |(nth, (disk, _)): (usize, (&'static str, &str))| {
+    let owned_of = |(nth, (disk, _)): (usize, (&'static str, &str))| {
         (0..OWNERS as u64).map(move |first| {
             let seed = seed.rotate_left(nth as u32 * 8);
             Owned { disk, part: DiskPart::new(first, OWNERS, DISK_BYTES, seed) }
         })
     };
-    DISKS.into_iter().enumerate().flat_map(of).collect()
+    DISKS.into_iter().enumerate().flat_map(owned_of).collect()
 }
 
 fn connect(socket: &str, disk: &str) -> NbdClient {
@@ -102,9 +102,9 @@ fn check_files(rig: &Rig, daemon: &mut Daemon) {
             Ok(daemon.json(&["disk", "show", disk])?["nbd"]["clients"] == 0)
         })
         .unwrap();
-        let said = daemon.cli(&["disk", "check", disk]).unwrap();
-        let all = said.stdout.clone() + &said.stderr;
-        assert!(said.is_ok() && all.contains("no damage was found"), "{disk}: {all}");
+        let output = daemon.cli(&["disk", "check", disk]).unwrap();
+        let text = output.stdout.clone() + &output.stderr;
+        assert!(output.is_ok() && text.contains("no damage was found"), "{disk}: {text}");
     }
     assert!(daemon.stop().unwrap().success());
     let file = |name: &str| rig.path(&format!("store/{name}"));
@@ -131,26 +131,30 @@ fn die_often(deaths: u64) {
     let rig = Rig::new().unwrap();
     let socket = rig.path("nbd.sock");
     let mut daemon = Daemon::start(&rig, &host(&rig)).unwrap();
-    let (mut chance, mut all) = (Chance::new(seed), owned(seed));
-    let (mut lives, mut at_start, begun) = (Vec::new(), 0, Instant::now());
+    let (mut chance, mut owned_parts) = (Chance::new(seed), owned(seed));
+    let (mut requests_per_life, mut at_start, started) = (Vec::new(), 0, Instant::now());
     println!("{deaths} deaths, SUIMON_DISK_SEED={seed}");
     for _ in 0..deaths {
         let life = Arc::new(Life::default());
-        let threads: Vec<_> = all.drain(..).map(|owned| begin(owned, &socket, &life)).collect();
+        let threads: Vec<_> =
+            owned_parts.drain(..).map(|owned| begin(owned, &socket, &life)).collect();
         let steps = chance.below(LIFE_STEPS_MAX);
-        let began = Instant::now();
+        let started = Instant::now();
         while life.steps.load(Ordering::Relaxed) < steps
             && threads.iter().all(|thread| !thread.is_finished())
-            && began.elapsed() < PATIENCE
+            && started.elapsed() < PATIENCE
         {
             std::thread::sleep(Duration::from_millis(1));
         }
         life.is_killed.store(true, Ordering::SeqCst);
         daemon.kill();
-        all.extend(threads.into_iter().map(|thread| thread.join().unwrap()));
-        let done = life.steps.load(Ordering::Relaxed);
-        assert!(done >= steps, "{done} of {steps} requests were completed within {PATIENCE:?}");
-        lives.push(done);
+        owned_parts.extend(threads.into_iter().map(|thread| thread.join().unwrap()));
+        let completed = life.steps.load(Ordering::Relaxed);
+        assert!(
+            completed >= steps,
+            "{completed} of {steps} requests were completed within {PATIENCE:?}"
+        );
+        requests_per_life.push(completed);
         if chance.below(DIES_AT_START) == 0 {
             let moment = Duration::from_millis(chance.below(START_MS_MAX));
             daemon.die_at_start(&rig, moment).unwrap();
@@ -158,13 +162,13 @@ fn die_often(deaths: u64) {
         }
         daemon.restart(&rig).unwrap();
     }
-    let mut done = LoadDone::default();
-    for owned in &mut all {
+    let mut totals = LoadDone::default();
+    for owned in &mut owned_parts {
         owned.part.settle_all(&mut connect(&socket, owned.disk)).unwrap();
-        done += owned.part.done;
+        totals += owned.part.done;
     }
-    println!("requests per life: {lives:?}; {at_start} more died while they started");
-    println!("{done:?} in {:.1} s", begun.elapsed().as_secs_f64());
-    assert!(done.writes > 0 && done.freed > 0 && done.flushes > 0, "{done:?}");
+    println!("requests per life: {requests_per_life:?}; {at_start} more died while they started");
+    println!("{totals:?} in {:.1} s", started.elapsed().as_secs_f64());
+    assert!(totals.writes > 0 && totals.freed > 0 && totals.flushes > 0, "{totals:?}");
     check_files(&rig, &mut daemon);
 }

@@ -38,8 +38,9 @@ fn event(daemon: &Daemon, id: u32) -> Value {
     wait_for_value("the event", PATIENCE, || {
         let events = daemon.json(&["event", "list"])?;
         let events = events.as_array().into_iter().flatten();
-        let mut found = events.filter(|event| event["id"] == id && event["subject"] == "disk/bad");
-        Ok(found.next().cloned())
+        let mut matching =
+            events.filter(|event| event["id"] == id && event["subject"] == "disk/bad");
+        Ok(matching.next().cloned())
     })
     .unwrap()
 }
@@ -53,11 +54,11 @@ fn a_device_that_fails_is_told_of_and_others_go_on() {
     let rig = Rig::new().unwrap();
     let mut device = BlockDevice::new(&rig, DISK_BYTES).unwrap();
     let mut daemon = start(&rig, &device);
-    let (mut bad, mut good) = (connect(&rig, "bad"), connect(&rig, "good"));
+    let (mut bad, mut healthy) = (connect(&rig, "bad"), connect(&rig, "good"));
     bad.write(0, &BLOCK, true).unwrap();
     device.fail();
-    let mut found = [0; 4096];
-    let failed = bad.read(1 << 20, &mut found).unwrap_err();
+    let mut content = [0; 4096];
+    let failed = bad.read(1 << 20, &mut content).unwrap_err();
     assert!(matches!(failed, NbdFailure::Refused(5)), "EIO: {failed}");
     let failed = bad.write(1 << 20, &BLOCK, false).unwrap_err();
     assert!(matches!(failed, NbdFailure::Refused(5)), "EIO: {failed}");
@@ -70,10 +71,10 @@ fn a_device_that_fails_is_told_of_and_others_go_on() {
         Ok(counters["reads"]["errors"] == 1 && counters["writes"]["errors"] == 1)
     });
     counted.unwrap_or_else(|error| panic!("{error:#}: {counters}"));
-    good.write(0, &BLOCK, true).unwrap();
-    good.read(0, &mut found).unwrap();
-    assert_eq!(found, BLOCK);
-    drop((bad, good));
+    healthy.write(0, &BLOCK, true).unwrap();
+    healthy.read(0, &mut content).unwrap();
+    assert_eq!(content, BLOCK);
+    drop((bad, healthy));
     assert!(daemon.stop().unwrap().success());
 }
 
@@ -83,23 +84,23 @@ fn a_disk_whose_flush_failed_is_faulted_until_it_is_reopened() {
     let rig = Rig::new().unwrap();
     let mut device = BlockDevice::new(&rig, DISK_BYTES).unwrap();
     let mut daemon = start(&rig, &device);
-    let (mut bad, mut good) = (connect(&rig, "bad"), connect(&rig, "good"));
+    let (mut bad, mut healthy) = (connect(&rig, "bad"), connect(&rig, "good"));
     bad.write(0, &BLOCK, true).unwrap();
     device.fail();
     for is_durable in [true, false, true] {
         let failed = bad.write(0, &BLOCK, is_durable).unwrap_err();
         assert!(matches!(failed, NbdFailure::Refused(5)), "EIO: {failed}");
     }
-    let told = event(&daemon, 6124);
-    assert!(told["text"].to_string().contains("suimon disk reopen bad"), "{told}");
+    let event_found = event(&daemon, 6124);
+    assert!(event_found["text"].to_string().contains("suimon disk reopen bad"), "{event_found}");
     assert_eq!((state(&daemon, "bad"), state(&daemon, "good")), ("faulted".into(), "ready".into()));
-    good.write(0, &BLOCK, true).unwrap();
+    healthy.write(0, &BLOCK, true).unwrap();
     daemon.ok(&["disk", "reopen", "bad"]).unwrap();
     assert_eq!(state(&daemon, "bad"), "ready");
     // The device fails still, and the client's connection has outlived the pause.
     bad.write(0, &BLOCK, true).unwrap_err();
     wait_until("it is faulted again", PATIENCE, || Ok(state(&daemon, "bad") == "faulted")).unwrap();
-    drop((bad, good));
+    drop((bad, healthy));
     assert!(daemon.stop().unwrap().success());
 }
 
@@ -108,22 +109,22 @@ fn a_device_that_does_not_answer_is_told_of_and_holds_up_nothing_else() {
     let rig = Rig::new().unwrap();
     let mut device = BlockDevice::new(&rig, DISK_BYTES).unwrap();
     let mut daemon = start(&rig, &device);
-    let (mut bad, mut good) = (connect(&rig, "bad"), connect(&rig, "good"));
+    let (mut bad, mut healthy) = (connect(&rig, "bad"), connect(&rig, "good"));
     bad.write(0, &BLOCK, false).unwrap();
     device.stall();
     let reading = std::thread::spawn(move || {
-        let mut found = [0; 4096];
-        bad.read(UNREAD[0], &mut found).map(|()| found)
+        let mut content = [0; 4096];
+        bad.read(UNREAD[0], &mut content).map(|()| content)
     });
-    let told = event(&daemon, 6116);
-    assert_eq!(told["fields"]["store"], "device", "{told}");
+    let event_found = event(&daemon, 6116);
+    assert_eq!(event_found["fields"]["store"], "device", "{event_found}");
     assert_eq!((state(&daemon, "bad"), state(&daemon, "good")), ("stalled".into(), "ready".into()));
 
     // Others work, and the daemon does what it is asked, while the device does not respond.
-    good.write(4096, &BLOCK, true).unwrap();
-    let began = Instant::now();
+    healthy.write(4096, &BLOCK, true).unwrap();
+    let started = Instant::now();
     daemon.ok(&["disk", "set", "good", "--qos-max-iops", "1000"]).unwrap();
-    assert!(began.elapsed() < WAITS, "it waited for the device: {:?}", began.elapsed());
+    assert!(started.elapsed() < WAITS, "it waited for the device: {:?}", started.elapsed());
 
     device.go_on();
     assert_eq!(reading.join().unwrap().unwrap(), [0; 4096]);

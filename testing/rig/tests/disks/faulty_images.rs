@@ -16,11 +16,11 @@ const FAULTY: [(&str, &str); 4] = [
     ("folder", "is a directory"),
 ];
 
-fn disk_toml(rig: &Rig, name: &str, format: &str, more: &str) -> String {
+fn disk_toml(rig: &Rig, name: &str, format: &str, extra: &str) -> String {
     let socket = rig.path("nbd.sock");
     format!(
         "[[disk]]\nname = \"{name}\"\nstore = \"s\"\nfile = \"{name}.{format}\"\n\
-         format = \"{format}\"\n{more}\nnbd = {{ socket = \"{socket}\" }}\n"
+         format = \"{format}\"\n{extra}\nnbd = {{ socket = \"{socket}\" }}\n"
     )
 }
 
@@ -33,7 +33,7 @@ fn host(rig: &Rig) -> String {
         ("orphan", "vhdx", "kind = \"differencing\"\nparent = \"missing.vhdx\""),
         ("folder", "raw", "size_bytes = \"16 MiB\""),
     ];
-    let disks = disks.map(|(name, format, more)| disk_toml(rig, name, format, more));
+    let disks = disks.map(|(name, format, extra)| disk_toml(rig, name, format, extra));
     format!("[[store]]\nname = \"s\"\npath = \"{}\"\n", rig.path("store")) + &disks.concat()
 }
 
@@ -58,11 +58,11 @@ fn disk(daemon: &Daemon, name: &str) -> Value {
 }
 
 fn check(rig: &Rig, daemon: &Daemon) {
-    for (name, why) in FAULTY {
+    for (name, expected_reason) in FAULTY {
         wait_until(&format!("{name} is failed"), PATIENCE, || {
-            let shown = disk(daemon, name);
-            let reason = shown["reason"].as_str().unwrap_or_default();
-            Ok(shown["state"] == "failed" && reason.contains(why))
+            let disk_status = disk(daemon, name);
+            let reason = disk_status["reason"].as_str().unwrap_or_default();
+            Ok(disk_status["state"] == "failed" && reason.contains(expected_reason))
         })
         .unwrap();
     }
@@ -81,8 +81,8 @@ fn faulty_images_keep_nothing_else_from_starting() {
     let mut events = String::new();
     wait_until("an event of each faulty image", PATIENCE, || {
         events = daemon.ok(&["event", "list", "--id", "6108"])?;
-        Ok(FAULTY.into_iter().all(|(name, why)| {
-            events.lines().any(|line| line.contains(name) && line.contains(why))
+        Ok(FAULTY.into_iter().all(|(name, reason)| {
+            events.lines().any(|line| line.contains(name) && line.contains(reason))
         }))
     })
     .unwrap_or_else(|error| panic!("{error:#}: {events}"));
@@ -93,11 +93,11 @@ fn faulty_images_keep_nothing_else_from_starting() {
     // A change by hand is made as a whole or not at all.
     fs::copy(rig.path("store/format.vhdx"), rig.path("store/again.vhdx")).unwrap();
     let config = rig.path("more.toml");
-    let again = disk_toml(&rig, "again", "vhdx", "kind = \"dynamic\"\nsize_bytes = \"16 MiB\"");
-    fs::write(&config, host(&rig) + &again).unwrap();
-    let refused = daemon.cli(&["apply", "-f", &config]).unwrap();
-    let is_reported = refused.stderr.contains("again.vhdx: FileIdentifier.Signature");
-    assert!(!refused.is_ok() && is_reported, "{}{}", refused.stdout, refused.stderr);
+    let repeated = disk_toml(&rig, "again", "vhdx", "kind = \"dynamic\"\nsize_bytes = \"16 MiB\"");
+    fs::write(&config, host(&rig) + &repeated).unwrap();
+    let output = daemon.cli(&["apply", "-f", &config]).unwrap();
+    let is_reported = output.stderr.contains("again.vhdx: FileIdentifier.Signature");
+    assert!(!output.is_ok() && is_reported, "{}{}", output.stdout, output.stderr);
     assert!(!daemon.cli(&["disk", "show", "again"]).unwrap().is_ok());
     // An image that is put right is opened.
     let footer = rig.path("store/footer.vhd");

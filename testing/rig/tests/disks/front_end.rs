@@ -17,15 +17,15 @@ const QEMU: &str = "qemu-storage-daemon --blockdev driver=null-co,node-name=d,si
 fn measure(options: &str, back_end: &str) -> Result<f64, String> {
     let speed = example("disk_speed").unwrap();
     let back_end = format!("back-end: {back_end}");
-    let mut words = vec![speed.as_str(), "--json", "--disk-mib", "64"];
-    words.extend(options.split_whitespace());
-    words.extend(["1", "0.2", "16", back_end.as_str()]);
-    let output = run_any(&words, PATIENCE).unwrap();
+    let mut arguments = vec![speed.as_str(), "--json", "--disk-mib", "64"];
+    arguments.extend(options.split_whitespace());
+    arguments.extend(["1", "0.2", "16", back_end.as_str()]);
+    let output = run_any(&arguments, PATIENCE).unwrap();
     if !output.is_ok() {
         return Err(output.stderr);
     }
-    let told: Value = serde_json::from_str(&output.stdout).unwrap();
-    Ok(told[0]["rounds"][0]["requests_per_second"].as_f64().unwrap())
+    let result: Value = serde_json::from_str(&output.stdout).unwrap();
+    Ok(result[0]["rounds"][0]["requests_per_second"].as_f64().unwrap())
 }
 
 #[test]

@@ -29,9 +29,13 @@ impl Disk {
     }
 
     fn check(&mut self, offset: u64, byte: u8) {
-        let mut found = vec![0; 64 << 10];
-        self.client.read(offset, &mut found).unwrap();
-        assert!(found.iter().all(|found| *found == byte), "{} at {offset}", self.file);
+        let mut content = vec![0; 64 << 10];
+        self.client.read(offset, &mut content).unwrap();
+        assert!(
+            content.iter().all(|content_byte| *content_byte == byte),
+            "{} at {offset}",
+            self.file
+        );
     }
 
     fn allocated(&self) -> u64 {
@@ -72,17 +76,17 @@ fn a_full_store_fails_what_needs_space_and_nothing_else() {
         // The store has 24 MiB, and blocks of VHDX have 32.
         disk.write(0, 1, 64 << 10).unwrap();
         disk.client.flush().unwrap();
-        let taken = disk.allocated() - before;
-        assert!(taken <= ONE_WRITE_MAX, "{format}: a write of 64 KiB takes {taken} bytes");
+        let allocated = disk.allocated() - before;
+        assert!(allocated <= ONE_WRITE_MAX, "{format}: a write of 64 KiB takes {allocated} bytes");
         let mut written = 0;
-        let refused = loop {
+        let error = loop {
             match disk.write((64 + written) * MIB, 2, MIB) {
                 Ok(()) => written += 1,
                 Err(error) => break error,
             }
             assert!(written < 30, "{format}: the store is not full");
         };
-        assert!(matches!(refused, NbdFailure::Refused(ENOSPC)), "{format}: {refused}");
+        assert!(matches!(error, NbdFailure::Refused(ENOSPC)), "{format}: {error}");
         assert!(written >= 20, "{format}: full after {written} MiB");
         // What needs no space goes on.
         disk.write(0, 3, 64 << 10).unwrap();
@@ -111,9 +115,9 @@ fn a_full_store_fails_what_needs_space_and_nothing_else() {
 /// Writes of all sizes to new places until many of them have failed.
 fn fill(disk: &mut Disk, seed: u64) {
     let mut chance = seed;
-    let mut next = |below: u64| {
+    let mut next = |limit: u64| {
         chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (chance >> 33) % below
+        (chance >> 33) % limit
     };
     let mut failed = 0;
     while failed < 300 {
@@ -139,14 +143,14 @@ fn disks_of_a_daemon_that_is_killed_on_a_full_store_are_opened_again() {
         }
         daemon.kill();
         daemon.restart(&rig).unwrap();
-        let shown = |format: &str| daemon.json(&["disk", "show", format]);
+        let show_disk = |format: &str| daemon.json(&["disk", "show", format]);
         for format in ["raw", "vhdx"] {
-            wait_until(format, PATIENCE, || Ok(shown(format)?["state"] == "ready")).unwrap();
+            wait_until(format, PATIENCE, || Ok(show_disk(format)?["state"] == "ready")).unwrap();
         }
         // To open a VHD the daemon may need a page for each bitmap, and one for the footer.
         let larger = format!("remount,size={}m", 24 + seed);
         run(&["mount", "-o", &larger, &rig.path("vhd.store")]).unwrap();
-        wait_until("the VHD is opened", PATIENCE, || Ok(shown("vhd")?["state"] == "ready"))
+        wait_until("the VHD is opened", PATIENCE, || Ok(show_disk("vhd")?["state"] == "ready"))
             .unwrap();
         for format in FORMATS {
             // Whole blocks of every format: the client can free space.
@@ -162,10 +166,11 @@ fn disks_of_a_daemon_that_is_killed_on_a_full_store_are_opened_again() {
 struct Ballast(String);
 
 impl Ballast {
-    fn new(store: &str, left: u64) -> Self {
+    fn new(store: &str, remaining_bytes: u64) -> Self {
         let free = free_bytes(store);
         let path = format!("{store}/ballast");
-        fs::write(&path, vec![1; usize::try_from(free.saturating_sub(left)).unwrap()]).unwrap();
+        fs::write(&path, vec![1; usize::try_from(free.saturating_sub(remaining_bytes)).unwrap()])
+            .unwrap();
         Self(path)
     }
 
@@ -176,8 +181,8 @@ impl Ballast {
 
 /// Free bytes of a file system.
 fn free_bytes(path: &str) -> u64 {
-    let said = run(&["stat", "--file-system", "--format=%a %S", path]).unwrap();
-    said.split_whitespace().map(|number| number.parse::<u64>().unwrap()).product()
+    let output = run(&["stat", "--file-system", "--format=%a %S", path]).unwrap();
+    output.split_whitespace().map(|number| number.parse::<u64>().unwrap()).product()
 }
 
 /// Writes in a thread, so that the test goes on while they wait for space. Returns the first failure.
@@ -188,31 +193,31 @@ fn write_behind(
 ) -> std::thread::JoinHandle<Result<(), NbdFailure>> {
     let mut client = NbdClient::connect(socket, disk).unwrap().patient();
     std::thread::spawn(move || {
-        for at in first..first + count {
-            client.write(at * MIB, &vec![byte; MIB as usize], false)?;
+        for position in first..first + count {
+            client.write(position * MIB, &vec![byte; MIB as usize], false)?;
         }
         client.flush()
     })
 }
 
 fn wait_queued(daemon: &Daemon, disk: &str) -> Value {
-    let mut shown = Value::Null;
+    let mut disk_status = Value::Null;
     let queued = wait_until("a queued write", PATIENCE, || {
-        shown = daemon.json(&["disk", "show", disk]).unwrap();
-        Ok(shown["full"]["queued_requests"].as_u64() > Some(0))
+        disk_status = daemon.json(&["disk", "show", disk]).unwrap();
+        Ok(disk_status["full"]["queued_requests"].as_u64() > Some(0))
     });
-    queued.unwrap_or_else(|error| panic!("{error:#}: {shown}"));
-    shown
+    queued.unwrap_or_else(|error| panic!("{error:#}: {disk_status}"));
+    disk_status
 }
 
-fn check_mib(client: &mut NbdClient, at: u64, byte: u8) {
-    let mut found = vec![0; MIB as usize];
-    client.read(at * MIB, &mut found).unwrap();
-    assert!(found.iter().all(|found| *found == byte), "MiB {at}");
+fn check_mib(client: &mut NbdClient, position: u64, byte: u8) {
+    let mut content = vec![0; MIB as usize];
+    client.read(position * MIB, &mut content).unwrap();
+    assert!(content.iter().all(|content_byte| *content_byte == byte), "MiB {position}");
 }
 
 /// A disk of each format, with snapshot, resize and merge, on a store that is full for so long each time.
-fn clients_wait(hold: Duration) {
+fn clients_wait(hold_time: Duration) {
     let rig = Rig::new().unwrap();
     let (mut daemon, mounted) = start_with(&rig, "full_wait_s = 3600");
     let socket = rig.path("nbd.sock");
@@ -220,16 +225,22 @@ fn clients_wait(hold: Duration) {
         let mut client = NbdClient::connect(&socket, format).unwrap();
         client.write(0, &vec![1; MIB as usize], false).unwrap();
         client.flush().unwrap();
-        interrupted(&daemon, (format, store.path()), (&socket, &mut client), (64, 2), hold);
+        interrupted(&daemon, (format, store.path()), (&socket, &mut client), (64, 2), hold_time);
         daemon.ok(&["disk", "resize", format, "160MiB"]).unwrap();
         // A client is told the size when it connects.
         drop(client);
         let mut client = NbdClient::connect(&socket, format).unwrap();
-        interrupted(&daemon, (format, store.path()), (&socket, &mut client), (140, 3), hold);
+        interrupted(&daemon, (format, store.path()), (&socket, &mut client), (140, 3), hold_time);
         if *format != "raw" {
             let file = format!("child.{format}");
             daemon.ok(&["disk", "snapshot", format, &file]).unwrap();
-            interrupted(&daemon, (format, store.path()), (&socket, &mut client), (64, 4), hold);
+            interrupted(
+                &daemon,
+                (format, store.path()),
+                (&socket, &mut client),
+                (64, 4),
+                hold_time,
+            );
             // Its parent has nothing here.
             client.write(100 * MIB, &vec![5; 2 * MIB as usize], false).unwrap();
             client.flush().unwrap();
@@ -239,15 +250,15 @@ fn clients_wait(hold: Duration) {
                 Ok(daemon.json(&["disk", "show", format])?["nbd"]["clients"] == 0)
             })
             .unwrap();
-            let ballast = Ballast::new(store.path(), MIB);
-            held_up(&daemon, &["disk", "merge", format], ballast, hold);
+            let filler = Ballast::new(store.path(), MIB);
+            held_up(&daemon, &["disk", "merge", format], filler, hold_time);
             let mut client = NbdClient::connect(&socket, format).unwrap();
-            for (at, byte) in [(0, 1), (64, 4), (67, 4), (100, 5), (101, 5), (140, 3)] {
-                check_mib(&mut client, at, byte);
+            for (position, byte) in [(0, 1), (64, 4), (67, 4), (100, 5), (101, 5), (140, 3)] {
+                check_mib(&mut client, position, byte);
             }
         }
-        let shown = daemon.json(&["disk", "show", format]).unwrap();
-        assert_eq!(shown["counters"]["writes"]["errors"], 0, "{shown}");
+        let disk_status = daemon.json(&["disk", "show", format]).unwrap();
+        assert_eq!(disk_status["counters"]["writes"]["errors"], 0, "{disk_status}");
     }
     assert!(daemon.stop().unwrap().success());
     run(&["qemu-img", "check", "-f", "vhdx", &rig.path("vhdx.store/vhdx.vhdx")]).unwrap();
@@ -261,13 +272,13 @@ fn interrupted(
     (disk, store): (&str, &str),
     (socket, client): (&str, &mut NbdClient),
     (first, byte): (u64, u8),
-    hold: Duration,
+    hold_time: Duration,
 ) {
-    let ballast = Ballast::new(store, MIB + MIB / 2);
+    let filler = Ballast::new(store, MIB + MIB / 2);
     let writing = write_behind(socket, disk, (first, 4, byte));
-    let shown = wait_queued(daemon, disk);
-    assert_eq!(shown["state"], "full", "{shown}");
-    std::thread::sleep(hold);
+    let disk_status = wait_queued(daemon, disk);
+    assert_eq!(disk_status["state"], "full", "{disk_status}");
+    std::thread::sleep(hold_time);
     check_mib(client, 0, 1);
     // The first MiB was written before the store was full, perhaps to a layer below.
     // A commit of an image with metadata may need space itself.
@@ -276,10 +287,10 @@ fn interrupted(
     }
     check_mib(client, 0, 1);
     wait_queued(daemon, disk);
-    ballast.remove();
+    filler.remove();
     writing.join().unwrap().unwrap();
-    for at in first..first + 4 {
-        check_mib(client, at, byte);
+    for position in first..first + 4 {
+        check_mib(client, position, byte);
     }
     wait_until("space to be reported", PATIENCE, || {
         Ok(daemon.json(&["disk", "show", disk]).unwrap()["state"] == "ready")
@@ -288,29 +299,29 @@ fn interrupted(
 }
 
 /// An operation that finds the store full waits for space and ends then.
-fn held_up(daemon: &Daemon, words: &[&str], ballast: Ballast, hold: Duration) {
-    let begun = daemon.json(&[words, &["--no-wait"]].concat()).unwrap();
-    let id = begun["id"].to_string();
-    let shown = || daemon.json(&["operation", "show", &id]);
+fn held_up(daemon: &Daemon, arguments: &[&str], filler: Ballast, hold_time: Duration) {
+    let started = daemon.json(&[arguments, &["--no-wait"]].concat()).unwrap();
+    let id = started["id"].to_string();
+    let show_operation = || daemon.json(&["operation", "show", &id]);
     let wait_held_up = || {
-        let mut seen = Value::Null;
+        let mut operation = Value::Null;
         let held_up = wait_until("an operation that waits for space", PATIENCE, || {
-            seen = shown()?;
-            Ok(seen["step"].as_str().is_some_and(|step| step.contains("is full")))
+            operation = show_operation()?;
+            Ok(operation["step"].as_str().is_some_and(|step| step.contains("is full")))
         });
-        held_up.unwrap_or_else(|error| panic!("{error:#}: {seen}"));
+        held_up.unwrap_or_else(|error| panic!("{error:#}: {operation}"));
     };
     wait_held_up();
-    std::thread::sleep(hold);
+    std::thread::sleep(hold_time);
     wait_held_up();
-    ballast.remove();
-    let mut seen = Value::Null;
-    let ended = wait_until("the operation to end", PATIENCE, || {
-        seen = shown()?;
-        Ok(seen["state"] != "running")
+    filler.remove();
+    let mut operation = Value::Null;
+    let result = wait_until("the operation to end", PATIENCE, || {
+        operation = show_operation()?;
+        Ok(operation["state"] != "running")
     });
-    ended.unwrap_or_else(|error| panic!("{error:#}: {seen}"));
-    assert_eq!(seen["state"], "succeeded", "{seen}");
+    result.unwrap_or_else(|error| panic!("{error:#}: {operation}"));
+    assert_eq!(operation["state"], "succeeded", "{operation}");
 }
 
 #[test]
@@ -323,21 +334,21 @@ fn a_client_waits_no_longer_than_it_is_to() {
     let rig = Rig::new().unwrap();
     let (daemon, mounted) = start_with(&rig, "full_wait_s = 2");
     let socket = rig.path("nbd.sock");
-    let ballast = Ballast::new(mounted[0].path(), 0);
-    let began = Instant::now();
-    let refused = write_behind(&socket, "raw", (0, 1, 1)).join().unwrap();
-    assert!(matches!(refused, Err(NbdFailure::Refused(ENOSPC))), "{refused:?}");
-    assert!(began.elapsed() >= Duration::from_secs(2), "{:?}", began.elapsed());
+    let filler = Ballast::new(mounted[0].path(), 0);
+    let started = Instant::now();
+    let result = write_behind(&socket, "raw", (0, 1, 1)).join().unwrap();
+    assert!(matches!(result, Err(NbdFailure::Refused(ENOSPC))), "{result:?}");
+    assert!(started.elapsed() >= Duration::from_secs(2), "{:?}", started.elapsed());
     // It is changed while a request waits.
     daemon.ok(&["disk", "set", "raw", "--full-wait-s", "3600"]).unwrap();
     let writing = write_behind(&socket, "raw", (0, 1, 1));
     wait_queued(&daemon, "raw");
     daemon.ok(&["disk", "set", "raw", "--on-full", "error"]).unwrap();
-    let refused = writing.join().unwrap();
-    assert!(matches!(refused, Err(NbdFailure::Refused(ENOSPC))), "{refused:?}");
+    let result = writing.join().unwrap();
+    assert!(matches!(result, Err(NbdFailure::Refused(ENOSPC))), "{result:?}");
     let events = daemon.ok(&["event", "list"]).unwrap();
     assert!(events.contains("6150"), "{events}");
-    ballast.remove();
+    filler.remove();
     write_behind(&socket, "raw", (0, 1, 1)).join().unwrap().unwrap();
 }
 
@@ -350,27 +361,27 @@ fn qemu_io_and_nbdcopy_wait_for_space() {
     fs::write(&file, vec![7; 4 * MIB as usize]).unwrap();
     for (format, store) in FORMATS.iter().zip(&mounted) {
         let uri = format!("nbd+unix:///{format}?socket={socket}");
-        let ballast = Ballast::new(store.path(), MIB);
+        let filler = Ballast::new(store.path(), MIB);
         let commands = ["write -P 9 16M 4M", "flush", "read -P 9 16M 4M"];
-        let words =
+        let arguments =
             ["qemu-io", "-f", "raw", "-c", commands[0], "-c", commands[1], "-c", commands[2]];
-        let words: Vec<String> =
-            words.iter().map(|word| (*word).to_owned()).chain([uri.clone()]).collect();
+        let arguments: Vec<String> =
+            arguments.iter().map(|argument| (*argument).to_owned()).chain([uri.clone()]).collect();
         let qemu = std::thread::spawn(move || {
-            run_any(&words.iter().map(String::as_str).collect::<Vec<_>>(), PATIENCE * 4)
+            run_any(&arguments.iter().map(String::as_str).collect::<Vec<_>>(), PATIENCE * 4)
         });
         wait_queued(&daemon, format);
-        ballast.remove();
+        filler.remove();
         let output = qemu.join().unwrap().unwrap();
-        let said = format!("{}{}", output.stdout, output.stderr);
-        assert!(output.is_ok() && !said.contains("failed") && !said.contains("error"), "{said}");
-        let ballast = Ballast::new(store.path(), MIB);
-        let words = ["nbdcopy".to_owned(), file.clone(), uri];
+        let text = format!("{}{}", output.stdout, output.stderr);
+        assert!(output.is_ok() && !text.contains("failed") && !text.contains("error"), "{text}");
+        let filler = Ballast::new(store.path(), MIB);
+        let arguments = ["nbdcopy".to_owned(), file.clone(), uri];
         let copy = std::thread::spawn(move || {
-            run_any(&words.iter().map(String::as_str).collect::<Vec<_>>(), PATIENCE * 4)
+            run_any(&arguments.iter().map(String::as_str).collect::<Vec<_>>(), PATIENCE * 4)
         });
         wait_queued(&daemon, format);
-        ballast.remove();
+        filler.remove();
         let output = copy.join().unwrap().unwrap();
         assert!(output.is_ok(), "{output:?}");
         check_mib(&mut NbdClient::connect(&socket, format).unwrap(), 3, 7);

@@ -66,30 +66,28 @@ fn a_vm_uses_a_disk_over_the_switch_with_the_kernels_client() {
     assert!(!vm.run_any(&connect, PATIENCE).unwrap().is_ok(), "another's address was let in");
     wait_until("the event of the refusal", PATIENCE, || {
         let events = daemon.json(&["event", "list"])?;
-        let mut refused =
+        let mut rejections =
             events.as_array().into_iter().flatten().filter(|event| event["id"] == CLIENT_REFUSED);
-        Ok(refused.any(|event| event["text"].to_string().contains(VM)))
+        Ok(rejections.any(|event| event["text"].to_string().contains(VM)))
     })
     .unwrap();
     offer(VM);
-    let mut must = |command: &str| {
+    let mut run = |command: &str| {
         let output = vm.run_any(command, PATIENCE).unwrap();
         assert!(output.is_ok(), "{command}: {}", output.stdout);
         output.stdout
     };
-    must(&connect);
-    assert_eq!(must("cat /sys/block/nbd0/size"), (DISK_BYTES / 512).to_string());
-    must("mkfs.ext4 -q /dev/nbd0 && mkdir /mnt && mount /dev/nbd0 /mnt");
-    must(
-        "fio --name=job --filename=/mnt/file --ioengine=libaio --direct=1 --rw=randwrite --bs=4k \
-         --iodepth=16 --fsync=16 --size=8m --verify=crc32c --output-format=terse",
-    );
-    must("md5sum /mnt/file >/tmp/sum && umount /mnt && e2fsck -fn /dev/nbd0");
-    must("nbd-client -d /dev/nbd0");
+    run(&connect);
+    assert_eq!(run("cat /sys/block/nbd0/size"), (DISK_BYTES / 512).to_string());
+    run("mkfs.ext4 -q /dev/nbd0 && mkdir /mnt && mount /dev/nbd0 /mnt");
+    run("fio --name=job --filename=/mnt/file --ioengine=libaio --direct=1 --rw=randwrite --bs=4k \
+         --iodepth=16 --fsync=16 --size=8m --verify=crc32c --output-format=terse");
+    run("md5sum /mnt/file >/tmp/sum && umount /mnt && e2fsck -fn /dev/nbd0");
+    run("nbd-client -d /dev/nbd0");
     // Another connection finds it.
-    must(&connect);
-    must("mount /dev/nbd0 /mnt && md5sum -c /tmp/sum && umount /mnt");
-    must("blkdiscard /dev/nbd0 && nbd-client -d /dev/nbd0");
+    run(&connect);
+    run("mount /dev/nbd0 /mnt && md5sum -c /tmp/sum && umount /mnt");
+    run("blkdiscard /dev/nbd0 && nbd-client -d /dev/nbd0");
 
     let kinds = ["reads", "writes", "flushes", "discards"];
     let mut status = serde_json::Value::Null;

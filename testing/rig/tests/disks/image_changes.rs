@@ -12,29 +12,30 @@ use suimon_rig::{
 const PATIENCE: Duration = Duration::from_secs(120);
 const MIB: u64 = 1 << 20;
 
-fn image_with(socket: &str, words: &[&str]) -> Output {
+fn image_with(socket: &str, arguments: &[&str]) -> Output {
     let program = program("suimon").unwrap();
-    let all = [&[program.as_str(), "--socket", socket, "--json", "image"][..], words].concat();
-    run_any(&all, PATIENCE).unwrap()
+    let command =
+        [&[program.as_str(), "--socket", socket, "--json", "image"][..], arguments].concat();
+    run_any(&command, PATIENCE).unwrap()
 }
 
 /// `suimon image` without a daemon.
-fn image(rig: &Rig, words: &[&str]) -> Output {
-    image_with(&rig.path("none.sock"), words)
+fn image(rig: &Rig, arguments: &[&str]) -> Output {
+    image_with(&rig.path("none.sock"), arguments)
 }
 
-fn host(rig: &Rig, format: &str, file: &str, more: &str) -> String {
+fn host(rig: &Rig, format: &str, file: &str, extra: &str) -> String {
     format!(
         "[[store]]\nname = \"s\"\npath = \"{}\"\n[[disk]]\nname = \"web\"\nstore = \"s\"\n\
-         file = \"{file}\"\nformat = \"{format}\"\n{more}\nnbd = {{ socket = \"{}\" }}\n",
+         file = \"{file}\"\nformat = \"{format}\"\n{extra}\nnbd = {{ socket = \"{}\" }}\n",
         rig.path("store"),
         rig.path("nbd.sock")
     )
 }
 
 fn modified(file: &str) -> (i64, i64) {
-    let found = fs::metadata(file).unwrap();
-    (found.mtime(), found.mtime_nsec())
+    let metadata = fs::metadata(file).unwrap();
+    (metadata.mtime(), metadata.mtime_nsec())
 }
 
 /// Children of a VHD know its content by the second of its last change. Opening it for writing and
@@ -106,26 +107,23 @@ fn acknowledged_writes_of_another_users_daemon_are_kept() {
     client.write(8 * MIB, &[7; 4096], false).unwrap();
     daemon.kill();
     let folder = format!("{socket}.redo");
-    for of in fs::read_dir(&folder).unwrap() {
-        chown(of.unwrap().path(), Some(12345), Some(12345)).unwrap();
+    for entry in fs::read_dir(&folder).unwrap() {
+        chown(entry.unwrap().path(), Some(12345), Some(12345)).unwrap();
     }
     chown(&folder, Some(12345), Some(12345)).unwrap();
     let before = fs::read(&file).unwrap();
     for verb in [["repair", &file].as_slice(), &["repair", "--dry-run", &file]] {
-        let refused = image_with(&socket, verb);
-        assert_eq!(refused.code, 1, "{refused:?}");
-        assert!(refused.stderr.contains("completed writes"), "{refused:?}");
+        let output = image_with(&socket, verb);
+        assert_eq!(output.code, 1, "{output:?}");
+        assert!(output.stderr.contains("completed writes"), "{output:?}");
     }
     assert_eq!(fs::read(&file).unwrap(), before);
     // What cannot be read counts as there.
-    let kept = format!("{socket}.kept");
-    fs::rename(&folder, &kept).unwrap();
+    let renamed_folder = format!("{socket}.kept");
+    fs::rename(&folder, &renamed_folder).unwrap();
     fs::write(&folder, "").unwrap();
-    let refused = image_with(&socket, &["repair", &file]);
-    assert!(
-        refused.code == 1 && refused.stderr.contains("run as the daemon's user"),
-        "{refused:?}"
-    );
+    let output = image_with(&socket, &["repair", &file]);
+    assert!(output.code == 1 && output.stderr.contains("run as the daemon's user"), "{output:?}");
     fs::remove_file(&folder).unwrap();
     assert_eq!(image_with(&socket, &["repair", &file, "--dry-run"]).code, 0);
 }
@@ -144,7 +142,7 @@ fn what_is_not_checked_has_the_exit_code_of_qemu_img() {
     let raw = daemon.cli(&["image", "check", "--store", "s", "raw"]).unwrap();
     assert_eq!(raw.code, 63, "{raw:?}");
     for verb in ["check", "repair"] {
-        for words in [
+        for arguments in [
             ["--store", "s", "disk.vhdx"].as_slice(),
             &["--store", "s", "nothing.vhdx"],
             &["--store", "s", "../outside"],
@@ -154,14 +152,14 @@ fn what_is_not_checked_has_the_exit_code_of_qemu_img() {
             &[&rig.path("store/disk.vhdx")],
             &[&rig.path("nothing")],
         ] {
-            let output = daemon.cli(&[&["image", verb][..], words].concat()).unwrap();
-            assert_eq!(output.code, 1, "{verb} {words:?}: {output:?}");
+            let output = daemon.cli(&[&["image", verb][..], arguments].concat()).unwrap();
+            assert_eq!(output.code, 1, "{verb} {arguments:?}: {output:?}");
             assert!(!output.stderr.trim().is_empty() && output.stdout.is_empty(), "{output:?}");
         }
     }
     assert!(daemon.stop().unwrap().success());
-    let none = image(&rig, &["check", "--store", "s", "disk.vhdx"]);
-    assert_eq!(none.code, 1, "{none:?}");
+    let output = image(&rig, &["check", "--store", "s", "disk.vhdx"]);
+    assert_eq!(output.code, 1, "{output:?}");
     assert_eq!(image(&rig, &["check", &rig.path("store/disk.vhdx")]).code, 0);
 }
 

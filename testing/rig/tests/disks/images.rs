@@ -11,11 +11,12 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const MIB: usize = 1 << 20;
 
 /// `suimon image` without a daemon.
-fn image(rig: &Rig, words: &[&str]) -> Output {
+fn image(rig: &Rig, arguments: &[&str]) -> Output {
     let socket = rig.path("none.sock");
     let program = program("suimon").unwrap();
-    let all = [&[program.as_str(), "--socket", &socket, "--json", "image"][..], words].concat();
-    run_any(&all, PATIENCE).unwrap()
+    let command =
+        [&[program.as_str(), "--socket", &socket, "--json", "image"][..], arguments].concat();
+    run_any(&command, PATIENCE).unwrap()
 }
 
 fn json(output: &Output) -> Value {
@@ -23,69 +24,85 @@ fn json(output: &Output) -> Value {
 }
 
 /// What QEMU's tool reports, and its exit code.
-fn qemu(words: &[&str]) -> (i32, Value) {
-    let output = run_any(&[&["qemu-img"][..], words].concat(), PATIENCE).unwrap();
+fn qemu(arguments: &[&str]) -> (i32, Value) {
+    let output = run_any(&[&["qemu-img"][..], arguments].concat(), PATIENCE).unwrap();
     (output.code, serde_json::from_str(&output.stdout).unwrap_or(Value::Null))
 }
 
 /// A raw file with content, and images of it that QEMU has made: format, kind, QEMU's word.
-fn made_by_qemu(rig: &Rig) -> Vec<(&'static str, &'static str, String)> {
+fn qemu_images(rig: &Rig) -> Vec<(&'static str, &'static str, String)> {
     let mut bytes = vec![0; 20 * MIB];
     for (nth, byte) in (0_u32..).zip(&mut bytes[3 * MIB..9 * MIB]) {
         *byte = (nth.wrapping_mul(2_654_435_761) >> 24) as u8;
     }
     fs::write(rig.path("content.raw"), bytes).unwrap();
-    let all = [("vhd", "dynamic"), ("vhd", "fixed"), ("vhdx", "dynamic"), ("vhdx", "fixed")];
-    all.map(|(format, kind)| {
-        let file = rig.path(&format!("{kind}.{format}"));
-        let (theirs, exact) =
-            if format == "vhd" { ("vpc", ",force_size=on") } else { (format, "") };
-        let options = format!("subformat={kind}{exact}");
-        let content = rig.path("content.raw");
-        run(&["qemu-img", "convert", "-f", "raw", "-O", theirs, "-o", &options, &content, &file])
+    let kinds = [("vhd", "dynamic"), ("vhd", "fixed"), ("vhdx", "dynamic"), ("vhdx", "fixed")];
+    kinds
+        .map(|(format, kind)| {
+            let file = rig.path(&format!("{kind}.{format}"));
+            let (qemu_format, exact) =
+                if format == "vhd" { ("vpc", ",force_size=on") } else { (format, "") };
+            let options = format!("subformat={kind}{exact}");
+            let content = rig.path("content.raw");
+            run(&[
+                "qemu-img",
+                "convert",
+                "-f",
+                "raw",
+                "-O",
+                qemu_format,
+                "-o",
+                &options,
+                &content,
+                &file,
+            ])
             .unwrap();
-        (theirs, kind, file)
-    })
-    .into()
+            (qemu_format, kind, file)
+        })
+        .into()
 }
 
-fn has_content(rig: &Rig, theirs: &str, file: &str) {
+fn has_content(rig: &Rig, qemu_format: &str, file: &str) {
     let content = rig.path("content.raw");
-    run(&["qemu-img", "compare", "-f", "raw", "-F", theirs, &content, file]).unwrap();
+    run(&["qemu-img", "compare", "-f", "raw", "-F", qemu_format, &content, file]).unwrap();
 }
 
 /// Overwrites bytes of a file, from its end if negative.
-fn damage(file: &str, at: i64, len: usize) {
+fn damage(file: &str, damage_offset: i64, len: usize) {
     let opened = fs::File::options().write(true).open(file).unwrap();
     let end = opened.metadata().unwrap().len();
-    let from = if at < 0 { end.checked_add_signed(at).unwrap() } else { at.unsigned_abs() };
-    opened.write_all_at(&vec![0x5a; len], from).unwrap();
+    let start = if damage_offset < 0 {
+        end.checked_add_signed(damage_offset).unwrap()
+    } else {
+        damage_offset.unsigned_abs()
+    };
+    opened.write_all_at(&vec![0x5a; len], start).unwrap();
 }
 
 #[test]
 fn images_are_described_and_checked_as_qemu_does() {
     let rig = Rig::new().unwrap();
-    for (theirs, kind, file) in made_by_qemu(&rig) {
-        let (_, expected) = qemu(&["info", "--output=json", "-f", theirs, &file]);
+    for (qemu_format, kind, file) in qemu_images(&rig) {
+        let (_, expected) = qemu(&["info", "--output=json", "-f", qemu_format, &file]);
         let output = image(&rig, &["info", &file]);
         let info = json(&output);
         assert!(output.is_ok(), "{output:?}");
-        for (ours, of_qemu) in [
+        for (info_key, of_qemu) in [
             ("size_bytes", "virtual-size"),
             ("allocated_bytes", "actual-size"),
             ("block_bytes", "cluster-size"),
             ("dirty", "dirty-flag"),
         ] {
-            assert_eq!(info[ours], expected[of_qemu], "{file} {ours}: {info} {expected}");
+            assert_eq!(info[info_key], expected[of_qemu], "{file} {info_key}: {info} {expected}");
         }
         assert_eq!(
             (info["kind"].as_str(), info["file"].as_str()),
             (Some(kind), Some(file.as_str()))
         );
-        let (code, _) = qemu(&["check", "--output=json", "-f", theirs, &file]);
+        let (code, _) = qemu(&["check", "--output=json", "-f", qemu_format, &file]);
         let output = image(&rig, &["check", &file]);
         // QEMU checks no VHD.
-        assert_eq!(output.code, if theirs == "vpc" { 0 } else { code }, "{output:?}");
+        assert_eq!(output.code, if qemu_format == "vpc" { 0 } else { code }, "{output:?}");
         assert_eq!(json(&output)["verdict"], "sound", "{output:?}");
     }
     let raw = rig.path("content.raw");
@@ -101,7 +118,7 @@ fn images_are_described_and_checked_as_qemu_does() {
 fn damaged_images_are_repaired_so_that_qemu_reads_their_content() {
     let rig = Rig::new().unwrap();
     let (vhd, vhdx) = (rig.path("dynamic.vhd"), rig.path("dynamic.vhdx"));
-    for (theirs, file, at, len) in [
+    for (qemu_format, file, damage_offset, len) in [
         ("vpc", &vhd, -512, 512),
         ("vpc", &vhd, 0, 512),
         ("vhdx", &vhdx, 64 << 10, 4096),
@@ -109,28 +126,32 @@ fn damaged_images_are_repaired_so_that_qemu_reads_their_content() {
         ("vhdx", &vhdx, 192 << 10, 64 << 10),
         ("vhdx", &vhdx, 0, 8),
     ] {
-        made_by_qemu(&rig);
-        damage(file, at, len);
+        qemu_images(&rig);
+        damage(file, damage_offset, len);
         let damaged = fs::read(file).unwrap();
         let output = image(&rig, &["check", file]);
-        assert_eq!((output.code, json(&output)["verdict"].as_str()), (2, Some("damaged")), "{at}");
+        assert_eq!(
+            (output.code, json(&output)["verdict"].as_str()),
+            (2, Some("damaged")),
+            "{damage_offset}"
+        );
         let planned = image(&rig, &["repair", "--dry-run", file]);
         assert!(planned.is_ok() && fs::read(file).unwrap() == damaged, "{planned:?}");
-        let done = image(&rig, &["repair", file]);
-        assert!(done.is_ok(), "{done:?}");
-        assert_eq!(json(&done)["actions"], json(&planned)["actions"]);
+        let repair = image(&rig, &["repair", file]);
+        assert!(repair.is_ok(), "{repair:?}");
+        assert_eq!(json(&repair)["actions"], json(&planned)["actions"]);
         assert_eq!(image(&rig, &["check", file]).code, 0);
-        if theirs == "vhdx" {
-            assert_eq!(qemu(&["check", "-f", theirs, file]).0, 0, "{at}");
+        if qemu_format == "vhdx" {
+            assert_eq!(qemu(&["check", "-f", qemu_format, file]).0, 0, "{damage_offset}");
         }
-        has_content(&rig, theirs, file);
-        let backup = json(&done)["backup"].as_str().unwrap().to_owned();
+        has_content(&rig, qemu_format, file);
+        let backup = json(&repair)["backup"].as_str().unwrap().to_owned();
         let undone = image(&rig, &["repair", "--undo", &backup, file]);
         assert!(undone.is_ok() && fs::read(file).unwrap() == damaged, "{undone:?}");
         fs::remove_file(backup).unwrap();
     }
     // What has no copy is reported and left as it is: an entry of the block allocation table.
-    made_by_qemu(&rig);
+    qemu_images(&rig);
     damage(&vhd, 1536 + 4, 4);
     let damaged = fs::read(&vhd).unwrap();
     assert_eq!(image(&rig, &["repair", &vhd]).code, 2);
@@ -148,26 +169,26 @@ fn damaged_images_are_repaired_so_that_qemu_reads_their_content() {
 #[test]
 fn images_in_use_are_refused() {
     let rig = Rig::new().unwrap();
-    made_by_qemu(&rig);
+    qemu_images(&rig);
     let file = rig.path("dynamic.vhdx");
     let socket = rig.path("qemu-nbd.sock");
-    let words = ["qemu-nbd", "--persistent", "-f", "vhdx", "-k", &socket, &file];
-    let words: Vec<String> = words.map(str::to_owned).into();
-    let server = Process::start(&rig, "qemu-nbd", &words).unwrap();
+    let arguments = ["qemu-nbd", "--persistent", "-f", "vhdx", "-k", &socket, &file];
+    let arguments: Vec<String> = arguments.map(str::to_owned).into();
+    let server = Process::start(&rig, "qemu-nbd", &arguments).unwrap();
     wait_until("QEMU has the image", PATIENCE, || Ok(fs::exists(&socket)?)).unwrap();
-    for words in [["info", &file].as_slice(), &["check", &file], &["repair", &file]] {
-        let output = image(&rig, words);
-        assert!(output.code == 1 && output.stderr.contains("in use"), "{words:?} {output:?}");
+    for arguments in [["info", &file].as_slice(), &["check", &file], &["repair", &file]] {
+        let output = image(&rig, arguments);
+        assert!(output.code == 1 && output.stderr.contains("in use"), "{arguments:?} {output:?}");
     }
     drop(server);
     wait_until("the image is free", PATIENCE, || Ok(image(&rig, &["info", &file]).is_ok()))
         .unwrap();
 }
 
-fn host(rig: &Rig, file: &str, more: &str) -> String {
+fn host(rig: &Rig, file: &str, extra: &str) -> String {
     format!(
         "[[store]]\nname = \"s\"\npath = \"{}\"\n[[disk]]\nname = \"web\"\nstore = \"s\"\n\
-         file = \"{file}\"\nformat = \"vhdx\"\n{more}\nnbd = {{ socket = \"{}\" }}\n",
+         file = \"{file}\"\nformat = \"vhdx\"\n{extra}\nnbd = {{ socket = \"{}\" }}\n",
         rig.path("store"),
         rig.path("nbd.sock")
     )
@@ -188,12 +209,15 @@ fn a_child_is_opened_as_its_image_says_and_linked_to_a_moved_parent() {
     let mut daemon = Daemon::start(&rig, &host(&rig, "base.vhdx", "")).unwrap();
     daemon.ok(&["disk", "snapshot", "web", "child.vhdx"]).unwrap();
     daemon.apply_ok(&host(&rig, "child.vhdx", "")).unwrap();
-    let shown = state(&daemon);
+    let disk_status = state(&daemon);
     assert_eq!(
-        (shown["kind"].as_str(), shown["parent"].as_str()),
+        (disk_status["kind"].as_str(), disk_status["parent"].as_str()),
         (Some("differencing"), Some("base.vhdx"))
     );
-    assert_eq!((shown["state"].as_str(), &shown["config"]["kind"]), (Some("ready"), &Value::Null));
+    assert_eq!(
+        (disk_status["state"].as_str(), &disk_status["config"]["kind"]),
+        (Some("ready"), &Value::Null)
+    );
     // A file in service is refused, through the daemon and without it.
     let in_use = daemon.cli(&["image", "repair", "--store", "s", "child.vhdx"]).unwrap();
     assert!(in_use.code == 1 && in_use.stderr.contains("in use"), "{in_use:?}");
@@ -230,12 +254,9 @@ fn a_child_is_opened_as_its_image_says_and_linked_to_a_moved_parent() {
         .unwrap();
     daemon.ok(&["disk", "set", "web", "--parent", "moved/again.vhdx"]).unwrap();
     assert_eq!(state(&daemon)["state"], "ready");
-    let refused =
+    let output =
         daemon.cli(&["disk", "set", "web", "--kind", "dynamic", "--unset", "parent"]).unwrap();
-    assert!(
-        refused.code == 3 && refused.stderr.contains("differencing in the image"),
-        "{refused:?}"
-    );
+    assert!(output.code == 3 && output.stderr.contains("differencing in the image"), "{output:?}");
     assert_eq!(state(&daemon)["state"], "ready");
     // Without a daemon, from wherever.
     assert!(daemon.stop().unwrap().success());

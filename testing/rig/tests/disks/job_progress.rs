@@ -57,20 +57,21 @@ impl Host {
     fn write(&mut self, from_mib: u64) {
         let url = format!("nbd:unix:{}:exportname=d", self.socket);
         let write = format!("write -P {} {from_mib}M {DATA_MIB}M", 0x11 + from_mib);
-        let said = run(&["qemu-io", "-f", "raw", "-c", &write, "-c", "flush", &url]).unwrap();
-        assert!(!said.contains("failed"), "{said}");
+        let output = run(&["qemu-io", "-f", "raw", "-c", &write, "-c", "flush", &url]).unwrap();
+        assert!(!output.contains("failed"), "{output}");
         self.wait_unused();
         run(&["nbdcopy", &self.uri(), &self.content]).unwrap();
         self.wait_unused();
     }
 
-    fn shown(&self) -> Value {
+    fn disk_status(&self) -> Value {
         self.daemon.json(&["disk", "show", "d"]).unwrap()
     }
 
     /// Connections end a little after the programs that had them.
     fn wait_unused(&self) {
-        wait_until("clients gone", PATIENCE, || Ok(self.shown()["nbd"]["clients"] == 0)).unwrap();
+        wait_until("clients gone", PATIENCE, || Ok(self.disk_status()["nbd"]["clients"] == 0))
+            .unwrap();
     }
 
     fn names(&self) -> Vec<String> {
@@ -87,15 +88,15 @@ impl Host {
 
     /// Begins work and waits until some of it is done, and not all. The device hardly proceeds from
     /// then on, until [`Host::hurry`].
-    fn begin(&self, words: &[&str]) -> String {
-        self.begin_then_at(words, STALLED_BYTES_PER_S)
+    fn begin(&self, arguments: &[&str]) -> String {
+        self.begin_then_at(arguments, STALLED_BYTES_PER_S)
     }
 
     /// As [`Host::begin`], with this rate of the device after progress was seen.
-    fn begin_then_at(&self, words: &[&str], bytes_per_s: u64) -> String {
+    fn begin_then_at(&self, arguments: &[&str], bytes_per_s: u64) -> String {
         self.disk.set_rate(SLOW_BYTES_PER_S).unwrap();
-        let begun = self.daemon.json(&[words, &["--no-wait"]].concat()).unwrap();
-        let id = begun["id"].as_u64().unwrap().to_string();
+        let started = self.daemon.json(&[arguments, &["--no-wait"]].concat()).unwrap();
+        let id = started["id"].as_u64().unwrap().to_string();
         let now = wait_for_value("progress", PATIENCE, || {
             let now = self.daemon.json(&["operation", "show", &id])?;
             assert_eq!(now["state"], "running", "it was too fast: {now}");
@@ -103,13 +104,14 @@ impl Host {
         })
         .unwrap();
         self.disk.set_rate(bytes_per_s).unwrap();
-        let (done, of) = (now["steps_done"].as_u64().unwrap(), now["steps"].as_u64().unwrap());
-        assert!(done < of, "{now}");
-        assert_eq!(now["kind"], format!("disk {}", words[1]));
-        assert!(now["step"].as_str().unwrap().contains(&format!("of {of} MiB")), "{now}");
+        let (completed, total) =
+            (now["steps_done"].as_u64().unwrap(), now["steps"].as_u64().unwrap());
+        assert!(completed < total, "{now}");
+        assert_eq!(now["kind"], format!("disk {}", arguments[1]));
+        assert!(now["step"].as_str().unwrap().contains(&format!("of {total} MiB")), "{now}");
         let text = self.daemon.ok(&["operation", "show", &id]).unwrap();
         assert!(text.contains(" MiB"), "{text}");
-        assert_eq!(self.shown()["state"], "working");
+        assert_eq!(self.disk_status()["state"], "working");
         id
     }
 
@@ -126,7 +128,8 @@ impl Host {
 
     /// The disk serves what it has held.
     fn assert_as_before(&self, names: &[&str]) {
-        wait_until("the disk ready", PATIENCE, || Ok(self.shown()["state"] == "ready")).unwrap();
+        wait_until("the disk ready", PATIENCE, || Ok(self.disk_status()["state"] == "ready"))
+            .unwrap();
         assert_eq!(self.names(), names);
         let content = ["qemu-img", "compare", "-f", "raw", "-F", "raw", &self.content];
         let url = format!("nbd:unix:{}:exportname=d", self.socket);
@@ -139,36 +142,37 @@ impl Host {
     fn restart(&mut self, verb: &str, nth: usize) -> u64 {
         self.hurry();
         self.daemon.restart(&self.rig).unwrap();
-        wait_until("the disk ready", PATIENCE, || Ok(self.shown()["state"] == "ready")).unwrap();
+        wait_until("the disk ready", PATIENCE, || Ok(self.disk_status()["state"] == "ready"))
+            .unwrap();
         // The disk is ready a moment before what was done is recorded.
         let mut operation = Value::Null;
-        let ended = wait_until("the end of the work", PATIENCE, || {
+        let result = wait_until("the end of the work", PATIENCE, || {
             operation = self.operation("1");
             Ok(operation["state"] != "running")
         });
-        ended.unwrap_or_else(|error| panic!("{error:#}: {operation}"));
+        result.unwrap_or_else(|error| panic!("{error:#}: {operation}"));
         assert_eq!(operation["kind"], format!("disk {verb}"));
         assert_eq!(operation["state"], "succeeded", "{operation}");
         let events = self.daemon.json(&["event", "list"]).unwrap();
-        let all = events["events"].as_array().or(events.as_array()).unwrap();
-        let told: Vec<&Value> = all.iter().filter(|event| event["id"] == 6120).collect();
-        assert_eq!(told.len(), nth, "{events}");
-        let fields = &told[nth - 1]["fields"];
+        let event_list = events["events"].as_array().or(events.as_array()).unwrap();
+        let resumed: Vec<&Value> = event_list.iter().filter(|event| event["id"] == 6120).collect();
+        assert_eq!(resumed.len(), nth, "{events}");
+        let fields = &resumed[nth - 1]["fields"];
         assert_eq!(fields["work"], verb);
         fields["from_bytes"].as_str().unwrap().parse().unwrap()
     }
 
     /// Work is cancelled in the middle, and done when it is begun again.
-    fn cancel_and_begin_again(&self, words: &[&str], before: &[&str], after: &[&str]) {
-        let id = self.begin(words);
+    fn cancel_and_begin_again(&self, arguments: &[&str], before: &[&str], after: &[&str]) {
+        let id = self.begin(arguments);
         self.daemon.ok(&["operation", "cancel", &id]).unwrap();
         self.hurry();
         wait_until("its end", PATIENCE, || Ok(self.operation(&id)["state"] == "cancelled"))
             .unwrap();
         self.assert_as_before(before);
-        let ended = self.daemon.cli(&["operation", "watch", &id]).unwrap();
-        assert!(!ended.is_ok() && ended.stderr.contains("cancelled"), "{}", ended.stderr);
-        self.daemon.ok(words).unwrap();
+        let output = self.daemon.cli(&["operation", "watch", &id]).unwrap();
+        assert!(!output.is_ok() && output.stderr.contains("cancelled"), "{}", output.stderr);
+        self.daemon.ok(arguments).unwrap();
         self.assert_as_before(after);
     }
 }
@@ -220,7 +224,7 @@ fn work_that_a_death_cuts_off_goes_on_by_itself() {
     host.kill();
     host.restart("merge", 2);
     host.assert_as_before(&["d.vhdx"]);
-    let disk = host.shown();
+    let disk = host.disk_status();
     assert!(disk.get("parent").is_none(), "{disk}");
     assert!(host.daemon.stop().unwrap().success());
     let image = format!("{}/d.vhdx", host.disk.path().display());
@@ -241,8 +245,8 @@ fn work_goes_on_where_it_was_when_the_daemon_ended() {
     host.disk.set_rate(8 * MIB).unwrap();
     assert!(host.daemon.stop().unwrap().success());
     assert_eq!(host.names(), [".copy.vhd.suimon-new", "d.vhdx"]);
-    let from = host.restart("convert", 1);
-    assert!(from > 0, "nothing was kept of it");
+    let start_mib = host.restart("convert", 1);
+    assert!(start_mib > 0, "nothing was kept of it");
     host.assert_as_before(&["copy.vhd", "d.vhdx"]);
     assert!(host.daemon.stop().unwrap().success());
     let copy = format!("{}/copy.vhd", host.disk.path().display());
@@ -258,16 +262,16 @@ fn who_watches_sees_a_bar() {
     let suimon = suimon_rig::program("suimon").unwrap();
     assert!(Path::new(&suimon).exists());
     // `script` gives it a terminal.
-    let words = format!("{suimon} --socket {} disk compact d", host.daemon.socket());
+    let command = format!("{suimon} --socket {} disk compact d", host.daemon.socket());
     let typescript = host.rig.path("typescript");
-    let output = run_any(&["script", "-qec", &words, &typescript], PATIENCE).unwrap();
+    let output = run_any(&["script", "-qec", &command, &typescript], PATIENCE).unwrap();
     assert!(output.is_ok(), "{}", output.stderr);
-    let seen = fs::read_to_string(typescript).unwrap();
-    assert!(seen.contains("disk compact disk/d") && seen.contains("MiB"), "{seen}");
-    let shares: Vec<u32> = seen
+    let screen = fs::read_to_string(typescript).unwrap();
+    assert!(screen.contains("disk compact disk/d") && screen.contains("MiB"), "{screen}");
+    let shares: Vec<u32> = screen
         .split('%')
         .filter_map(|before| before.rsplit(|c: char| !c.is_ascii_digit()).next()?.parse().ok())
         .collect();
-    assert!(shares.iter().any(|share| (1..100).contains(share)), "{shares:?} of {seen}");
+    assert!(shares.iter().any(|share| (1..100).contains(share)), "{shares:?} of {screen}");
     assert!(shares.is_sorted(), "{shares:?}");
 }

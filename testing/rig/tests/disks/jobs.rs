@@ -72,7 +72,7 @@ impl Host {
         format!("{}/{name}", self.store)
     }
 
-    fn work(&self, verb: &str, body: Option<&str>) -> Value {
+    fn start_job(&self, verb: &str, body: Option<&str>) -> Value {
         let path = format!("/1.0/disks/d/{verb}");
         let answer = self.daemon.http("POST", &path, body).unwrap();
         assert_eq!(answer.status, 202, "{}", answer.text);
@@ -80,7 +80,7 @@ impl Host {
     }
 
     /// Waits until an operation has ended.
-    fn ended(&self, operation: &Value) -> Value {
+    fn wait_end(&self, operation: &Value) -> Value {
         let path = format!("/1.0/operations/{}/wait?timeout_s=25", operation["id"]);
         wait_for_value("end of the operation", PATIENCE, || {
             let now = self.daemon.http("GET", &path, None)?.json;
@@ -92,50 +92,50 @@ impl Host {
     /// Begins a conversion and cancels it in the middle. False if it ended before it could be
     /// cancelled; then its result is removed again.
     fn cancel_conversion(&self, body: &str) -> bool {
-        let operation = self.work("convert", Some(body));
+        let operation = self.start_job("convert", Some(body));
         let path = format!("/1.0/operations/{}", operation["id"]);
         let mut now = Value::Null;
-        let shown = wait_until("it shows where it is", PATIENCE, || {
+        let wait_result = wait_until("it shows where it is", PATIENCE, || {
             now = self.daemon.http("GET", &path, None)?.json;
             let is_under_way = now["steps"] == 4096 && now["steps_done"].as_u64() > Some(0);
             Ok(is_under_way || now["state"] != "running")
         });
-        shown.unwrap_or_else(|error| panic!("{error:#}: {now}"));
+        wait_result.unwrap_or_else(|error| panic!("{error:#}: {now}"));
         let busy = self.daemon.http("POST", "/1.0/disks/d/check", None).unwrap();
         self.daemon.http("DELETE", &path, None).unwrap();
-        let ended = self.ended(&operation);
-        if ended["state"] == "succeeded" {
+        let operation = self.wait_end(&operation);
+        if operation["state"] == "succeeded" {
             if busy.status == 202 {
-                self.ended(&busy.json);
+                self.wait_end(&busy.json);
             }
             fs::remove_file(self.file("copy.vhdx")).unwrap();
             return false;
         }
-        assert_eq!(ended["state"], "cancelled", "{ended}");
+        assert_eq!(operation["state"], "cancelled", "{operation}");
         assert_eq!((busy.status, &busy.json["errors"][0]["code"]), (409, &"conflict".into()));
         true
     }
 }
 
-fn same(one: &str, format: &str, other: &str) {
-    run(&["qemu-img", "compare", "-f", "raw", "-F", format, one, other]).unwrap();
+fn assert_same_content(first: &str, format: &str, other: &str) {
+    run(&["qemu-img", "compare", "-f", "raw", "-F", format, first, other]).unwrap();
 }
 
 /// What was trimmed is given back, and all else stays. Returns a copy of that.
 fn compact_trimmed(host: &Host) -> String {
     let url = format!("nbd:unix:{}:exportname=d", host.socket);
     let trim = ["-d", "unmap", "-c", "discard 0 32M", "-c", "flush"];
-    let said = run(&[&["qemu-io", "-f", "raw"][..], &trim, &[&url]].concat()).unwrap();
-    assert!(!said.contains("failed"), "{said}");
+    let output = run(&[&["qemu-io", "-f", "raw"][..], &trim, &[&url]].concat()).unwrap();
+    assert!(!output.contains("failed"), "{output}");
     host.wait_unused();
     let trimmed = host.copy_out("trimmed.raw");
     let length = || fs::metadata(host.file("d.vhdx")).unwrap().len();
     let before = length();
-    let ended = host.ended(&host.work("compact", None));
-    assert_eq!(ended["state"], "succeeded", "{ended}");
+    let operation = host.wait_end(&host.start_job("compact", None));
+    assert_eq!(operation["state"], "succeeded", "{operation}");
     // Its 32 blocks of 1 MiB.
     assert!(length() + 32 * MIB <= before, "{before} bytes became {}", length());
-    same(&trimmed, "raw", &host.copy_out("compacted.raw"));
+    assert_same_content(&trimmed, "raw", &host.copy_out("compacted.raw"));
     assert_eq!(host.files(), ["d.vhdx"]);
     trimmed
 }
@@ -144,8 +144,8 @@ fn compact_trimmed(host: &Host) -> String {
 fn a_disk_grows_and_gets_snapshots_under_load_and_is_merged() {
     let mut host =
         Host::start("format = \"vhdx\"\nsize_bytes = \"64 MiB\"\nblock_bytes = \"1 MiB\"");
-    let (uri, kept) = (format!("--uri={}", host.uri()), host.rig.path(""));
-    let words = [
+    let (uri, aux_path) = (format!("--uri={}", host.uri()), host.rig.path(""));
+    let arguments = [
         "fio",
         "--name=verify",
         "--ioengine=nbd",
@@ -157,9 +157,9 @@ fn a_disk_grows_and_gets_snapshots_under_load_and_is_merged() {
         "--thinktime_blocks=300",
         "--verify=crc32c",
         &uri,
-        &format!("--aux-path={kept}"),
+        &format!("--aux-path={aux_path}"),
     ];
-    let mut load = Process::start(&host.rig, "fio", &words).unwrap();
+    let mut load = Process::start(&host.rig, "fio", &arguments).unwrap();
     wait_until("fio writes", PATIENCE, || {
         Ok(host.disk()["counters"]["writes"]["requests"].as_u64() > Some(1000))
     })
@@ -180,24 +180,24 @@ fn a_disk_grows_and_gets_snapshots_under_load_and_is_merged() {
     assert!(status.success(), "{}", load.log());
 
     let url = format!("nbd:unix:{}:exportname=d", host.socket);
-    let said = run(&["qemu-io", "-f", "raw", "-c", "write -P 0x7e 90M 1M", "-c", "flush", &url]);
-    assert!(!said.unwrap().contains("failed"));
+    let output = run(&["qemu-io", "-f", "raw", "-c", "write -P 0x7e 90M 1M", "-c", "flush", &url]);
+    assert!(!output.unwrap().contains("failed"));
     let before = host.copy_out("before.raw");
     assert_eq!(fs::metadata(&before).unwrap().len(), 96 * MIB);
     assert_eq!(host.files(), ["d.vhdx", "one.vhdx", "two.vhdx"]);
 
     host.daemon.ok(&["disk", "merge", "d"]).unwrap();
     assert_eq!(host.files(), ["d.vhdx", "one.vhdx"]);
-    same(&before, "raw", &host.copy_out("merged.raw"));
+    assert_same_content(&before, "raw", &host.copy_out("merged.raw"));
     host.daemon.ok(&["disk", "merge", "d"]).unwrap();
     assert_eq!(host.files(), ["d.vhdx"]);
     host.daemon.kill();
     host.daemon.restart(&host.rig).unwrap();
     host.wait_ready();
-    same(&before, "raw", &host.copy_out("again.raw"));
+    assert_same_content(&before, "raw", &host.copy_out("again.raw"));
     let after = compact_trimmed(&host);
     host.daemon.stop().unwrap();
-    same(&after, "vhdx", &host.file("d.vhdx"));
+    assert_same_content(&after, "vhdx", &host.file("d.vhdx"));
     run(&["qemu-img", "check", "-f", "vhdx", &host.file("d.vhdx")]).unwrap();
 }
 
@@ -217,11 +217,11 @@ fn conversions_are_what_the_disk_is_and_are_cancelled() {
     assert_eq!(host.files(), ["d.raw"]);
     host.wait_ready();
 
-    let operation = host.work("convert", Some(body));
-    let ended = host.ended(&operation);
-    assert_eq!(ended["state"], "succeeded", "{ended}");
+    let operation = host.start_job("convert", Some(body));
+    let operation = host.wait_end(&operation);
+    assert_eq!(operation["state"], "succeeded", "{operation}");
     assert_eq!(host.files(), ["copy.vhdx", "d.raw"]);
-    same(&url, "vhdx", &host.file("copy.vhdx"));
+    assert_same_content(&url, "vhdx", &host.file("copy.vhdx"));
     let missing = host.daemon.http("POST", "/1.0/disks/none/check", None).unwrap();
     assert_eq!(missing.status, 404, "{}", missing.text);
 }
@@ -229,9 +229,9 @@ fn conversions_are_what_the_disk_is_and_are_cancelled() {
 #[test]
 fn a_check_tells_what_is_damaged() {
     let mut host = Host::start("format = \"vhdx\"\nsize_bytes = \"64 MiB\"");
-    let ended = host.ended(&host.work("check", None));
-    assert_eq!(ended["state"], "succeeded", "{ended}");
-    assert!(ended["report"].to_string().contains("no damage was found"), "{ended}");
+    let operation = host.wait_end(&host.start_job("check", None));
+    assert_eq!(operation["state"], "succeeded", "{operation}");
+    assert!(operation["report"].to_string().contains("no damage was found"), "{operation}");
     host.daemon.stop().unwrap();
     let file = fs::OpenOptions::new().write(true).open(host.file("d.vhdx")).unwrap();
     // Both region tables (MS-VHDX, 2.2.3).
@@ -239,8 +239,8 @@ fn a_check_tells_what_is_damaged() {
     drop(file);
     host.daemon.restart(&host.rig).unwrap();
     wait_until("the disk failed", PATIENCE, || Ok(host.disk()["state"] == "failed")).unwrap();
-    let ended = host.ended(&host.work("check", None));
-    assert!(ended["report"][0].as_str().unwrap().starts_with("damage: d.vhdx"), "{ended}");
+    let operation = host.wait_end(&host.start_job("check", None));
+    assert!(operation["report"][0].as_str().unwrap().starts_with("damage: d.vhdx"), "{operation}");
     wait_until("events of both checks", PATIENCE, || {
         let events = host.daemon.json(&["event", "list", "--id", "6113"])?;
         Ok(events.as_array().is_some_and(|events| events.len() == 2))

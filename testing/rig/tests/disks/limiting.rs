@@ -56,22 +56,22 @@ fn fill(rig: &Rig, disk: &str) {
 /// Waits until a disk's first limiting factor is this in the API, and until the CLI says so.
 fn wait_limited(daemon: &Daemon, disk: &str, factor: &str, text: &str) {
     let mut last = Value::Null;
-    let met = wait_until("the limiting factor", PATIENCE, || {
+    let result = wait_until("the limiting factor", PATIENCE, || {
         let flows = daemon.get("/1.0/qos/flows")?;
-        let found = flows.as_array().into_iter().flatten().find(|flow| flow["disk"] == disk);
-        last = found.map(|flow| flow["last_5_s"].clone()).unwrap_or_default();
+        let flow_found = flows.as_array().into_iter().flatten().find(|flow| flow["disk"] == disk);
+        last = flow_found.map(|flow| flow["last_5_s"].clone()).unwrap_or_default();
         Ok(last["limited_by"][0]["factor"] == factor)
     });
-    met.unwrap_or_else(|error| panic!("{disk}: {factor}: {error:#}: {last:#}"));
+    result.unwrap_or_else(|error| panic!("{disk}: {factor}: {error:#}: {last:#}"));
     let shares = last["limited_by"].as_array().unwrap();
     let sum: u64 = shares.iter().filter_map(|share| share["share_ppm"].as_u64()).sum();
     assert_eq!(sum, 1_000_000, "{last:#}");
     let mut table = String::new();
-    let met = wait_until("the CLI's first factor", PATIENCE, || {
+    let result = wait_until("the CLI's first factor", PATIENCE, || {
         table = daemon.ok(&["qos", "flows"])?;
         Ok(table.lines().any(|line| line.starts_with(disk) && line.contains(text)))
     });
-    met.unwrap_or_else(|error| panic!("{disk}: {text}: {error:#}: {table}"));
+    result.unwrap_or_else(|error| panic!("{disk}: {text}: {error:#}: {table}"));
 }
 
 #[test]
@@ -96,21 +96,21 @@ fn the_first_factor_is_what_limits_a_disk() {
     fill(&rig, "alone");
     fill(&rig, "gold");
     // One request at a time, on a device that could have more.
-    let alone = load("alone", 1);
+    let single_load = load("alone", 1);
     wait_limited(&daemon, "alone", "queue-depth", "the client's queue depth");
     // The same on a device that has become 16 times slower.
     slow.set_rate(RATE / 16).unwrap();
     wait_limited(&daemon, "alone", "device-slow", "the device is slow");
     slow.set_rate(RATE).unwrap();
-    alone.stop().unwrap();
+    single_load.stop().unwrap();
 
     // Many at a time, alone and beside a disk with a minimum.
-    let alone = load("alone", 48);
+    let single_load = load("alone", 48);
     wait_limited(&daemon, "alone", "device-saturated", "the device is saturated");
     let gold = load("gold", 48);
     wait_limited(&daemon, "alone", "others-minimums", "other disks' minimums");
     gold.stop().unwrap();
-    alone.stop().unwrap();
+    single_load.stop().unwrap();
 }
 
 fn a_worker_that_is_not_scheduled_is_the_first_factor() {
@@ -122,9 +122,10 @@ fn a_worker_that_is_not_scheduled_is_the_first_factor() {
     wait_limited(&daemon, "alone", "queue-depth", "the client's queue depth");
     pin(daemon.process().id(), 0);
     let script = "while :; do :; done";
-    let words = ["nice", "-n", "-20", "taskset", "-c", "0", "sh", "-c", script];
-    let loops: Vec<_> =
-        (0..LOOPS).map(|at| Process::start(&rig, &format!("loop-{at}"), &words).unwrap()).collect();
+    let arguments = ["nice", "-n", "-20", "taskset", "-c", "0", "sh", "-c", script];
+    let loops: Vec<_> = (0..LOOPS)
+        .map(|index| Process::start(&rig, &format!("loop-{index}"), &arguments).unwrap())
+        .collect();
     wait_limited(&daemon, "alone", "worker", "the worker is not scheduled");
     drop(loops);
     load.stop().unwrap();
@@ -132,14 +133,14 @@ fn a_worker_that_is_not_scheduled_is_the_first_factor() {
 
 /// Has the workers of a daemon run on one CPU only.
 fn pin(daemon: u32, cpu: usize) {
-    let mut one = CpuSet::new();
-    one.set(cpu);
+    let mut cpu_set = CpuSet::new();
+    cpu_set.set(cpu);
     let mut pinned = 0;
     for task in std::fs::read_dir(format!("/proc/{daemon}/task")).unwrap().flatten() {
         let name = std::fs::read_to_string(task.path().join("comm")).unwrap_or_default();
         let id = task.file_name().to_str().and_then(|id| id.parse().ok()).and_then(Pid::from_raw);
         if name.starts_with("processor-") {
-            sched_setaffinity(id, &one).unwrap();
+            sched_setaffinity(id, &cpu_set).unwrap();
             pinned += 1;
         }
     }

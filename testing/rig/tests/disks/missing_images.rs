@@ -31,8 +31,8 @@ fn disk(daemon: &Daemon, name: &str) -> Value {
 }
 
 fn wait_state(daemon: &Daemon, name: &str, state: &str) {
-    let what = format!("{name} is {state}");
-    wait_until(&what, PATIENCE, || Ok(disk(daemon, name)["state"] == state)).unwrap();
+    let description = format!("{name} is {state}");
+    wait_until(&description, PATIENCE, || Ok(disk(daemon, name)["state"] == state)).unwrap();
 }
 
 fn write_all(rig: &Rig) {
@@ -43,10 +43,10 @@ fn write_all(rig: &Rig) {
 }
 
 fn read(rig: &Rig, name: &str) -> [u8; 4096] {
-    let mut found = [1; 4096];
+    let mut content = [1; 4096];
     let mut client = NbdClient::connect(&rig.path("nbd.sock"), name).unwrap();
-    client.read(1 << 20, &mut found).unwrap();
-    found
+    client.read(1 << 20, &mut content).unwrap();
+    content
 }
 
 /// Returns the number of image files that were created so far.
@@ -82,8 +82,8 @@ fn missing_files_are_not_replaced_by_empty_ones() {
     wait_state(&daemon, "good", "ready");
     assert_eq!(read(&rig, "good"), BLOCK);
     // Another file must exist, too.
-    let refused = daemon.cli(&["disk", "set", "good", "--file", "other.raw"]).unwrap();
-    assert!(!refused.is_ok() && refused.stderr.contains("--create-image"), "{}", refused.stderr);
+    let output = daemon.cli(&["disk", "set", "good", "--file", "other.raw"]).unwrap();
+    assert!(!output.is_ok() && output.stderr.contains("--create-image"), "{}", output.stderr);
     assert_eq!(read(&rig, "good"), BLOCK);
     for (name, file) in &IMAGES[..2] {
         fs::rename(rig.path(file), format!("{store}/{file}")).unwrap();
@@ -155,8 +155,8 @@ fn an_image_of_a_killed_change_is_not_opened_as_the_image_of_its_disk() {
         let process = Pid::from_raw(daemon.process().id().try_into().unwrap()).unwrap();
         let client = &daemon;
         thread::scope(|scope| {
-            let words = ["disk", "set", "raw", "--serial", &serial, "--create-image"];
-            let set = scope.spawn(move || drop(client.cli(&words)));
+            let arguments = ["disk", "set", "raw", "--serial", &serial, "--create-image"];
+            let set = scope.spawn(move || drop(client.cli(&arguments)));
             let limit = Instant::now() + PATIENCE;
             while fs::metadata(&image).is_err() && !set.is_finished() && Instant::now() < limit {
                 thread::yield_now();

@@ -76,9 +76,9 @@ fn folders(rig: &Rig) -> [PathBuf; 2] {
 
 fn event_texts(daemon: &Daemon, id: u32) -> Vec<String> {
     let events = daemon.json(&["event", "list"]).unwrap();
-    let all = events.as_array().unwrap().iter();
-    let own = all.filter(|event| event["id"] == id);
-    own.map(|event| event["text"].as_str().unwrap().to_owned()).collect()
+    let events_all = events.as_array().unwrap().iter();
+    let matching = events_all.filter(|event| event["id"] == id);
+    matching.map(|event| event["text"].as_str().unwrap().to_owned()).collect()
 }
 
 /// The threads that served clients had nothing but what they need, and were refused nothing:
@@ -86,9 +86,9 @@ fn event_texts(daemon: &Daemon, id: u32) -> Vec<String> {
 fn assert_confined(daemon: &mut Daemon) {
     let host = daemon.json(&["host", "show"]).unwrap();
     let layers = host["confinement"]["layers"].as_array().unwrap();
-    let own = layers.iter().find(|layer| layer["threads"] == "nbd-servers").unwrap();
-    assert_eq!(own["capabilities"], Value::Array(Vec::new()), "{host}");
-    assert!(own["system_calls"].as_str().unwrap().ends_with("allowed"), "{host}");
+    let layer = layers.iter().find(|layer| layer["threads"] == "nbd-servers").unwrap();
+    assert_eq!(layer["capabilities"], Value::Array(Vec::new()), "{host}");
+    assert!(layer["system_calls"].as_str().unwrap().ends_with("allowed"), "{host}");
     assert_eq!(host["confinement"]["refused_calls"], 0, "{host}");
     let tasks = fs::read_dir(format!("/proc/{}/task", daemon.process().id())).unwrap();
     let mut servers = 0;
@@ -111,38 +111,39 @@ fn assert_confined(daemon: &mut Daemon) {
 #[test]
 fn a_disk_is_used_over_tls_by_those_who_show_a_certificate() {
     let rig = Rig::new().unwrap();
-    let ([good, other], port) = (folders(&rig), free_port());
-    let mut daemon = start(&rig, &host(&rig, &tls(&good, port)));
-    let a = uri("a", port, &good);
+    let ([valid, other], port) = (folders(&rig), free_port());
+    let mut daemon = start(&rig, &host(&rig, &tls(&valid, port)));
+    let a = uri("a", port, &valid);
     let info = run(&["nbdinfo", "--json", &a]).unwrap();
     let info: Value = serde_json::from_str(&info).unwrap();
     assert_eq!(info["TLS"], true, "{info}");
     let source = rig.path("source");
-    fs::write(&source, (0..32_u32 << 20).map(|at| (at / 4096) as u8).collect::<Vec<_>>()).unwrap();
+    fs::write(&source, (0..32_u32 << 20).map(|index| (index / 4096) as u8).collect::<Vec<_>>())
+        .unwrap();
     run(&["nbdcopy", "--flush", "--connections=2", &source, &a]).unwrap();
-    let back = rig.path("back");
-    run(&["nbdcopy", &a, &back]).unwrap();
-    assert!(fs::read(&source).unwrap() == fs::read(&back).unwrap());
-    let credentials = format!("tls-creds-x509,id=t,endpoint=client,dir={}", good.display());
+    let returned = rig.path("back");
+    run(&["nbdcopy", &a, &returned]).unwrap();
+    assert!(fs::read(&source).unwrap() == fs::read(&returned).unwrap());
+    let credentials = format!("tls-creds-x509,id=t,endpoint=client,dir={}", valid.display());
     let image = format!("driver=nbd,host=localhost,port={port},export=a,tls-creds=t");
-    let own = format!("driver=raw,file.filename={source}");
-    let words = ["--object", &credentials, "--image-opts", &own, &image];
-    run(&[&["qemu-img", "compare"][..], &words].concat()).unwrap();
+    let source_options = format!("driver=raw,file.filename={source}");
+    let arguments = ["--object", &credentials, "--image-opts", &source_options, &image];
+    run(&[&["qemu-img", "compare"][..], &arguments].concat()).unwrap();
     let image = image.replace("export=a", "export=b");
     let io = ["-c", "write -P 7 1M 2M", "-c", "flush", "-c", "read -P 7 1M 2M"];
-    let words = [&["qemu-io", "--object", &credentials, "--image-opts"][..], &io, &[&image]];
-    let said = run(&words.concat()).unwrap();
-    assert!(!said.contains("failed"), "{said}");
+    let arguments = [&["qemu-io", "--object", &credentials, "--image-opts"][..], &io, &[&image]];
+    let output = run(&arguments.concat()).unwrap();
+    assert!(!output.contains("failed"), "{output}");
 
     // Who shows another authority's certificate, or none, or speaks no TLS.
-    let stranger = PathBuf::from(rig.path("stranger"));
-    fs::create_dir(&stranger).unwrap();
-    fs::copy(good.join("ca-cert.pem"), stranger.join("ca-cert.pem")).unwrap();
-    assert!(!is_let_in(&uri("a", port, &stranger)));
+    let unsigned = PathBuf::from(rig.path("stranger"));
+    fs::create_dir(&unsigned).unwrap();
+    fs::copy(valid.join("ca-cert.pem"), unsigned.join("ca-cert.pem")).unwrap();
+    assert!(!is_let_in(&uri("a", port, &unsigned)));
     for file in ["client-cert.pem", "client-key.pem"] {
-        fs::copy(other.join(file), stranger.join(file)).unwrap();
+        fs::copy(other.join(file), unsigned.join(file)).unwrap();
     }
-    assert!(!is_let_in(&uri("a", port, &stranger)));
+    assert!(!is_let_in(&uri("a", port, &unsigned)));
     assert!(!is_let_in(&format!("nbd://localhost:{port}/a")));
     wait_until("the refusals told", PATIENCE, || Ok(!event_texts(&daemon, 6114).is_empty()))
         .unwrap();
@@ -151,25 +152,25 @@ fn a_disk_is_used_over_tls_by_those_who_show_a_certificate() {
     daemon.kill();
     daemon.restart(&rig).unwrap();
     wait_state(&daemon, "a", "ready");
-    assert!(is_let_in(&a) && !is_let_in(&uri("a", port, &stranger)));
-    run(&["nbdcopy", &a, &back]).unwrap();
-    assert!(fs::read(&source).unwrap() == fs::read(&back).unwrap());
+    assert!(is_let_in(&a) && !is_let_in(&uri("a", port, &unsigned)));
+    run(&["nbdcopy", &a, &returned]).unwrap();
+    assert!(fs::read(&source).unwrap() == fs::read(&returned).unwrap());
     assert!(daemon.stop().unwrap().success());
 }
 
 #[test]
 fn who_is_let_in_changes_live_and_certificates_are_read_again() {
     let rig = Rig::new().unwrap();
-    let ([good, other], port) = (folders(&rig), free_port());
+    let ([valid, other], port) = (folders(&rig), free_port());
     let socket = rig.path("nbd.sock");
-    let toml = host(&rig, &format!("socket = \"{socket}\"\n{}", tls(&good, port)));
+    let toml = host(&rig, &format!("socket = \"{socket}\"\n{}", tls(&valid, port)));
     let mut daemon = start(&rig, &toml);
     let through_socket = format!("nbd+unix:///a?socket={socket}");
-    assert!(is_let_in(&through_socket) && is_let_in(&uri("a", port, &good)));
+    assert!(is_let_in(&through_socket) && is_let_in(&uri("a", port, &valid)));
 
     // Renewed files, the same names.
     for file in ["ca-cert.pem", "server-cert.pem", "server-key.pem"] {
-        fs::copy(other.join(file), good.join(file)).unwrap();
+        fs::copy(other.join(file), valid.join(file)).unwrap();
     }
     let file = rig.path("again.toml");
     fs::write(&file, &toml).unwrap();
@@ -189,8 +190,8 @@ fn who_is_let_in_changes_live_and_certificates_are_read_again() {
         ])
         .unwrap();
     assert!(!is_let_in(&uri("a", port, &other)) && is_let_in(&uri("b", port, &other)));
-    let shown = daemon.ok(&["disk", "export", "b"]).unwrap();
-    assert!(shown.contains(&format!("nbds://127.0.0.1:{port}/b")), "{shown}");
+    let output = daemon.ok(&["disk", "export", "b"]).unwrap();
+    assert!(output.contains(&format!("nbds://127.0.0.1:{port}/b")), "{output}");
     daemon.ok(&["disk", "export", "b", "--none"]).unwrap();
     assert!(!is_let_in(&uri("b", port, &other)) && is_let_in(&through_socket));
 
@@ -199,11 +200,11 @@ fn who_is_let_in_changes_live_and_certificates_are_read_again() {
     assert!(!is_let_in(&through_socket));
     daemon.ok(&["disk", "export", "a", "users=root"]).unwrap();
     assert!(is_let_in(&through_socket));
-    let none = daemon.cli(&["disk", "export", "a", "groups=no-such-group"]).unwrap();
+    let output = daemon.cli(&["disk", "export", "a", "groups=no-such-group"]).unwrap();
     assert!(
-        !none.is_ok() && none.stderr.contains("group `no-such-group` is not in"),
+        !output.is_ok() && output.stderr.contains("group `no-such-group` is not in"),
         "{}",
-        none.stderr
+        output.stderr
     );
     assert!(is_let_in(&through_socket));
     assert!(daemon.stop().unwrap().success());
@@ -212,13 +213,13 @@ fn who_is_let_in_changes_live_and_certificates_are_read_again() {
 #[test]
 fn files_that_cannot_be_used_are_named_and_the_other_disks_work() {
     let rig = Rig::new().unwrap();
-    let ([good, other], port) = (folders(&rig), free_port());
+    let ([valid, other], port) = (folders(&rig), free_port());
     let socket = rig.path("nbd.sock");
     let toml = host(&rig, &format!("socket = \"{socket}\""));
     let mut daemon = start(&rig, &toml);
     let export = |folder: &Path, key: &str| {
         let folder = folder.display();
-        let words = [
+        let arguments = [
             "disk".to_owned(),
             "export".to_owned(),
             "b".to_owned(),
@@ -226,37 +227,37 @@ fn files_that_cannot_be_used_are_named_and_the_other_disks_work() {
             format!("tls_certificate={folder}/server-cert.pem"),
             format!("tls_key={key}"),
         ];
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        daemon.cli(&words).unwrap()
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        daemon.cli(&arguments).unwrap()
     };
-    let key = good.join("server-key.pem").display().to_string();
-    for (folder, key, told) in [
+    let key = valid.join("server-key.pem").display().to_string();
+    for (folder, key, field) in [
         (Path::new("/nowhere"), key.clone(), "nbd.tls_certificate"),
-        (&*good, "/nowhere".to_owned(), "nbd.tls_key"),
-        (&*good, other.join("server-key.pem").display().to_string(), "nbd.tls_key"),
+        (&*valid, "/nowhere".to_owned(), "nbd.tls_key"),
+        (&*valid, other.join("server-key.pem").display().to_string(), "nbd.tls_key"),
     ] {
-        let refused = export(folder, &key);
-        assert!(!refused.is_ok() && refused.stderr.contains(told), "{told}: {}", refused.stderr);
+        let output = export(folder, &key);
+        assert!(!output.is_ok() && output.stderr.contains(field), "{field}: {}", output.stderr);
     }
     run(&["chmod", "644", &key]).unwrap();
-    let refused = export(&good, &key);
-    assert!(!refused.is_ok() && refused.stderr.contains("chmod o="), "{}", refused.stderr);
+    let output = export(&valid, &key);
+    assert!(!output.is_ok() && output.stderr.contains("chmod o="), "{}", output.stderr);
     run(&["chmod", "600", &key]).unwrap();
-    assert!(export(&good, &key).is_ok());
-    assert!(is_let_in(&uri("b", port, &good)));
+    assert!(export(&valid, &key).is_ok());
+    assert!(is_let_in(&uri("b", port, &valid)));
 
     // The certificate goes, and the daemon with it: one disk fails and says why.
     daemon.kill();
-    let certificate = good.join("server-cert.pem");
-    fs::rename(&certificate, good.join("away")).unwrap();
+    let certificate = valid.join("server-cert.pem");
+    fs::rename(&certificate, valid.join("away")).unwrap();
     daemon.restart(&rig).unwrap();
     let failed = wait_state(&daemon, "b", "failed");
     assert!(failed["reason"].as_str().unwrap().contains("server-cert.pem"), "{failed}");
     wait_state(&daemon, "a", "ready");
     assert!(is_let_in(&format!("nbd+unix:///a?socket={socket}")));
-    fs::rename(good.join("away"), &certificate).unwrap();
+    fs::rename(valid.join("away"), &certificate).unwrap();
     wait_state(&daemon, "b", "ready");
-    assert!(is_let_in(&uri("b", port, &good)));
+    assert!(is_let_in(&uri("b", port, &valid)));
     assert!(daemon.stop().unwrap().success());
 }
 
@@ -289,11 +290,11 @@ fn clients_that_are_refused_by_the_thousand_fill_no_log() {
         Ok(refusals(&daemon).iter().sum::<u64>() == CLIENTS)
     })
     .unwrap();
-    let (told, grown) = (refusals(&daemon).len(), lines(&mut daemon) - before);
+    let (event_count, grown) = (refusals(&daemon).len(), lines(&mut daemon) - before);
     // Of each kind 12 in 10 s at most, however long the test takes.
-    let more = 12 * (began.elapsed().as_secs() as usize / 10);
-    let text = format!("{told} events, {grown} lines of log in {:?}", began.elapsed());
-    assert!(told < 50 + more && grown < 100 + 2 * more, "{text}");
+    let additional = 12 * (began.elapsed().as_secs() as usize / 10);
+    let text = format!("{event_count} events, {grown} lines of log in {:?}", began.elapsed());
+    assert!(event_count < 50 + additional && grown < 100 + 2 * additional, "{text}");
     assert!(daemon.stop().unwrap().success());
 }
 
@@ -385,9 +386,9 @@ mod full {
         let mut daemon = start(&rig, &host(&rig, &keys));
         let clients = || daemon.json(&["disk", "show", "a"]).unwrap()["nbd"]["clients"].as_u64();
         // Reads once, and then waits for a command that does not come.
-        let words =
+        let command =
             format!("(echo read 0 4k; sleep 3600) | qemu-io -f raw nbd://10.99.0.1:{port}/a");
-        let _client = far.start(&rig, "qemu-io", &["sh", "-c", &words]).unwrap();
+        let _client = far.start(&rig, "qemu-io", &["sh", "-c", &command]).unwrap();
         wait_until("the client", PATIENCE, || Ok(clients() == Some(1))).unwrap();
         run(&["ip", "link", "set", veth.near(), "down"]).unwrap();
         wait_until("the end of its connection", VANISHED, || Ok(clients() == Some(0))).unwrap();

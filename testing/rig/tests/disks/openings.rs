@@ -71,15 +71,15 @@ impl Host {
     /// The other disk serves, is changed and seen. The device does not respond before this
     /// returns, so that nothing of it waits for the device.
     fn assert_others_go_on(&self, max_iops: &str) {
-        let mut found = [0; 4096];
-        let mut good = self.client("good");
-        good.write(4096, &BLOCK, true).unwrap();
-        good.read(4096, &mut found).unwrap();
-        assert_eq!(found, BLOCK);
-        let began = Instant::now();
+        let mut content = [0; 4096];
+        let mut healthy = self.client("good");
+        healthy.write(4096, &BLOCK, true).unwrap();
+        healthy.read(4096, &mut content).unwrap();
+        assert_eq!(content, BLOCK);
+        let started = Instant::now();
         self.daemon.ok(&["disk", "set", "good", "--qos-max-iops", max_iops]).unwrap();
-        let took = began.elapsed();
-        assert!(took < ONCE, "the change waited for the other store: {took:?}");
+        let elapsed = started.elapsed();
+        assert!(elapsed < ONCE, "the change waited for the other store: {elapsed:?}");
         self.daemon.ok(&["disk", "list"]).unwrap();
         self.daemon.ok(&["store", "list"]).unwrap();
         assert_eq!(self.disk("good")["state"], "ready");
@@ -87,9 +87,9 @@ impl Host {
 
     fn assert_back(&self) {
         wait_until("the disk", PATIENCE, || Ok(self.disk("bad")["state"] == "ready")).unwrap();
-        let mut found = [0; 4096];
-        self.client("bad").read(0, &mut found).unwrap();
-        assert_eq!(found, BLOCK);
+        let mut content = [0; 4096];
+        self.client("bad").read(0, &mut content).unwrap();
+        assert_eq!(content, BLOCK);
     }
 }
 
@@ -122,16 +122,16 @@ fn a_disk_on_a_device_that_does_not_answer_is_refused_and_the_host_is_as_before(
     let copy = format!("{}/copy.vhdx", host.store.path());
     host.daemon.ok(&["disk", "convert", "bad", "copy.vhdx", "--format", "vhdx"]).unwrap();
     host.stall();
-    let began = Instant::now();
-    let words = ["disk", "add", "new", "--store", "slow", "--file", "copy.vhdx"];
-    let refused = host.daemon.cli(&[&words[..], &["--format", "vhdx"]].concat()).unwrap();
-    assert!(began.elapsed() < 2 * ONCE, "it waited more than once: {:?}", began.elapsed());
-    assert!(!refused.is_ok() && refused.stderr.contains("has not responded"), "{}", refused.stderr);
+    let started = Instant::now();
+    let arguments = ["disk", "add", "new", "--store", "slow", "--file", "copy.vhdx"];
+    let output = host.daemon.cli(&[&arguments[..], &["--format", "vhdx"]].concat()).unwrap();
+    assert!(started.elapsed() < 2 * ONCE, "it waited more than once: {:?}", started.elapsed());
+    assert!(!output.is_ok() && output.stderr.contains("has not responded"), "{}", output.stderr);
     host.assert_others_go_on("1000");
     host.device.go_on();
     host.assert_back();
     wait_until("the image added", PATIENCE, || {
-        Ok(host.daemon.cli(&[&words[..], &["--format", "vhdx"]].concat())?.is_ok())
+        Ok(host.daemon.cli(&[&arguments[..], &["--format", "vhdx"]].concat())?.is_ok())
     })
     .unwrap();
     assert!(fs::exists(copy).unwrap());

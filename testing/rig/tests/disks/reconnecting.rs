@@ -45,7 +45,7 @@ struct Client {
     seen: usize,
     /// What it prints when it is ready for a request, which it is when it has answered the last.
     prompt: &'static str,
-    words: fn(Request) -> (String, String),
+    command: fn(Request) -> (String, String),
 }
 
 impl Client {
@@ -56,9 +56,9 @@ impl Client {
             rig.path("nbd.sock")
         );
         // Its answers are wanted when they come, though nobody reads them on a terminal.
-        let words = ["stdbuf", "-oL", "qemu-io", "-d", "unmap", "-t", "writeback"];
-        let words = [&words[..], &["--image-opts", &options]].concat();
-        Self::start(rig, "qemu-io", &words, QEMU_PROMPT, |request| match request {
+        let arguments = ["stdbuf", "-oL", "qemu-io", "-d", "unmap", "-t", "writeback"];
+        let arguments = [&arguments[..], &["--image-opts", &options]].concat();
+        Self::start(rig, "qemu-io", &arguments, QEMU_PROMPT, |request| match request {
             Request::Write { offset, byte } => (
                 format!("write -P {byte} {offset} {LEN}"),
                 format!("wrote {LEN}/{LEN} bytes at offset {offset}\n"),
@@ -83,40 +83,40 @@ impl Client {
     fn libnbd(rig: &Rig, disk: &str) -> Self {
         let uri = format!("nbd+unix:///{disk}?socket={}", rig.path("nbd.sock"));
         Self::start(rig, "libnbd", &["/usr/bin/python3", LIBNBD_CLIENT, &uri], "", |request| {
-            let asked = match request {
+            let request_text = match request {
                 Request::Write { offset, byte } => format!("write {offset} {LEN} {byte}"),
                 Request::Zero { offset } => format!("zero {offset} {LEN}"),
                 Request::Trim { offset } => format!("trim {offset} {LEN}"),
                 Request::Read { offset, byte } => format!("read {offset} {LEN} {byte}"),
                 Request::Flush => "flush".to_owned(),
             };
-            let answer = format!("{asked} done\n");
-            (asked, answer)
+            let answer = format!("{request_text} done\n");
+            (request_text, answer)
         })
     }
 
     fn start(
         rig: &Rig,
         name: &str,
-        words: &[&str],
+        arguments: &[&str],
         prompt: &'static str,
-        of: fn(Request) -> (String, String),
+        command_of: fn(Request) -> (String, String),
     ) -> Self {
-        let mut process = Process::start(rig, name, words).unwrap();
+        let mut process = Process::start(rig, name, arguments).unwrap();
         let stdin = process.take_stdin().unwrap();
-        let mut client = Self { process, stdin, seen: 0, prompt, words: of };
+        let mut client = Self { process, stdin, seen: 0, prompt, command: command_of };
         client.wait_for("").unwrap();
         client
     }
 
-    fn ask(&mut self, request: Request) {
-        let (asked, _) = (self.words)(request);
-        writeln!(self.stdin, "{asked}").unwrap();
+    fn send(&mut self, request: Request) {
+        let (request_text, _) = (self.command)(request);
+        writeln!(self.stdin, "{request_text}").unwrap();
     }
 
     /// Waits for the answer to the request that was asked.
     fn wait(&mut self, request: Request) -> Result<()> {
-        let (_, answer) = (self.words)(request);
+        let (_, answer) = (self.command)(request);
         self.wait_for(&answer).with_context(|| format!("{request:?}"))
     }
 
@@ -125,22 +125,22 @@ impl Client {
             self.process.check_running()?;
             let log = self.process.log();
             let new = log.get(self.seen..).unwrap_or_default();
-            for wrong in ["failed", "differs", "error", "No such", "invalid"] {
-                if new.contains(wrong) {
+            for error_word in ["failed", "differs", "error", "No such", "invalid"] {
+                if new.contains(error_word) {
                     bail!("{new}");
                 }
             }
-            let Some(at) = new.find(answer) else { return Ok(None) };
-            let rest = at + answer.len();
-            let ready = new[rest..].find(self.prompt);
-            Ok(ready.map(|at| self.seen + rest + at + self.prompt.len()))
+            let Some(answer_start) = new.find(answer) else { return Ok(None) };
+            let answer_end = answer_start + answer.len();
+            let ready = new[answer_end..].find(self.prompt);
+            Ok(ready.map(|prompt_start| self.seen + answer_end + prompt_start + self.prompt.len()))
         });
         self.seen = answered?;
         Ok(())
     }
 
     fn carry_out(&mut self, request: Request) {
-        self.ask(request);
+        self.send(request);
         self.wait(request).unwrap();
     }
 }
@@ -217,7 +217,7 @@ fn die_often(deaths: u64, start: fn(&Rig, &str) -> Client) {
         for nth in 0..REQUESTS {
             for (number, disk) in disks.iter_mut().enumerate() {
                 let request = disk.next();
-                disk.client.ask(request);
+                disk.client.send(request);
                 if under_way(nth) {
                     open.push((number, request));
                 } else {
@@ -240,12 +240,12 @@ fn die_often(deaths: u64, start: fn(&Rig, &str) -> Client) {
         disk.verify_new();
     }
     for format in FORMATS {
-        let said = suimon_rig::wait_until("no clients", PATIENCE, || {
+        let result = suimon_rig::wait_until("no clients", PATIENCE, || {
             Ok(daemon.json(&["disk", "show", format])?["nbd"]["clients"] == 0)
         });
-        said.unwrap();
-        let said = daemon.ok(&["disk", "check", format]).unwrap();
-        assert!(said.contains("no damage was found"), "{format}: {said}");
+        result.unwrap();
+        let output = daemon.ok(&["disk", "check", format]).unwrap();
+        assert!(output.contains("no damage was found"), "{format}: {output}");
     }
     assert!(daemon.stop().unwrap().success());
     run(&["qemu-img", "check", "-f", "vhdx", &rig.path("store/vhdx.vhdx")]).unwrap();

@@ -89,9 +89,9 @@ fn what_was_written_is_there_after_a_kill_in_every_format() {
     run(&["qemu-img", "check", &format!("{store}/c.vhdx")]).unwrap();
     for (file, format) in [("b.vhd", "vpc"), ("c.vhdx", "vhdx")] {
         let file = format!("{store}/{file}");
-        let said = run(&["qemu-img", "info", "-f", format, "--output=json", &file]).unwrap();
-        let said: Value = serde_json::from_str(&said).unwrap();
-        assert!(said["virtual-size"].as_u64().unwrap() >= 64 << 20, "{said}");
+        let output = run(&["qemu-img", "info", "-f", format, "--output=json", &file]).unwrap();
+        let info: Value = serde_json::from_str(&output).unwrap();
+        assert!(info["virtual-size"].as_u64().unwrap() >= 64 << 20, "{info}");
     }
 }
 
@@ -105,8 +105,8 @@ fn limits_hold_change_live_and_are_not_promised_beyond_what_the_store_can_do() {
     wait_until("requests", PATIENCE, || Ok(requests(&daemon, "calm", "reads") > 0)).unwrap();
     assert_maximum(&daemon, "calm", 400);
     assert_eq!(flow(&daemon, "calm")["holder"], "disk/calm");
-    let waits = |calm: &Value| calm["last_5_s"]["queued_ns"]["own-maximum"].as_u64() > Some(0);
-    wait_flow(&daemon, "calm", waits);
+    let has_queued = |calm: &Value| calm["last_5_s"]["queued_ns"]["own-maximum"].as_u64() > Some(0);
+    wait_flow(&daemon, "calm", has_queued);
 
     // The limit changes while requests are queued: more than 400 IOPS are delivered then.
     daemon.ok(&["disk", "set", "calm", "--qos-max-iops", "1000"]).unwrap();
@@ -116,8 +116,8 @@ fn limits_hold_change_live_and_are_not_promised_beyond_what_the_store_can_do() {
 
     // 90 % of 5000 may be promised.
     daemon.ok(&["disk", "set", "noisy", "--qos-min-iops", "4000"]).unwrap();
-    let refused = daemon.cli(&["disk", "set", "calm", "--qos-min-iops", "600"]).unwrap();
-    assert!(!refused.is_ok() && refused.stderr.contains("4600 IOPS"), "{}", refused.stderr);
+    let output = daemon.cli(&["disk", "set", "calm", "--qos-min-iops", "600"]).unwrap();
+    assert!(!output.is_ok() && output.stderr.contains("4600 IOPS"), "{}", output.stderr);
     let what_if = daemon.cli(&["qos", "what-if", "disk/calm", "min_iops=600"]).unwrap();
     assert!(!what_if.is_ok(), "{}", what_if.stdout);
     daemon.ok(&["disk", "set", "calm", "--qos-min-iops", "600", "--force"]).unwrap();
@@ -135,8 +135,8 @@ fn limits_hold_change_live_and_are_not_promised_beyond_what_the_store_can_do() {
 /// Returns what the daemon reports of one disk's Storage QoS.
 fn flow(daemon: &Daemon, disk: &str) -> Value {
     let flows = daemon.json(&["qos", "flows"]).unwrap();
-    let found = flows.as_array().unwrap().iter().find(|flow| flow["disk"] == disk);
-    found.unwrap_or_else(|| panic!("{disk}: {flows}")).clone()
+    let flow_found = flows.as_array().unwrap().iter().find(|flow| flow["disk"] == disk);
+    flow_found.unwrap_or_else(|| panic!("{disk}: {flows}")).clone()
 }
 
 /// Normalised operations per second that a disk got over the last 5 s.
@@ -147,11 +147,11 @@ fn delivered(flow: &Value) -> u64 {
 /// Waits until the daemon's report of a disk meets a condition.
 fn wait_flow(daemon: &Daemon, disk: &str, is_met: impl Fn(&Value) -> bool) {
     let mut last = Value::Null;
-    let met = wait_until("the disk's Storage QoS", PATIENCE, || {
+    let result = wait_until("the disk's Storage QoS", PATIENCE, || {
         last = flow(daemon, disk);
         Ok(is_met(&last))
     });
-    met.unwrap_or_else(|error| panic!("{error:#}: {last:#}"));
+    result.unwrap_or_else(|error| panic!("{error:#}: {last:#}"));
 }
 
 /// Over one window a disk completes no more requests than its maximum allows.
@@ -163,16 +163,19 @@ fn wait_flow(daemon: &Daemon, disk: &str, is_met: impl Fn(&Value) -> bool) {
 /// That a backlogged disk reaches its maximum is tested in virtual time
 /// (`plane/storage/src/qos_tests.rs`); here the rate is only printed.
 fn assert_maximum(daemon: &Daemon, disk: &str, max: u64) {
-    let (began, sampling) = (Instant::now(), Sampling::begin(daemon, &[disk]));
+    let (started, sampling) = (Instant::now(), Sampling::begin(daemon, &[disk]));
     std::thread::sleep(WINDOW);
     let counts = sampling.end().unwrap();
-    let (ended, spare) = (Instant::now(), max / 50 + 1 + u64::from(DEPTH));
-    let count = counts[0].between(began, ended);
-    println!("{disk}: {:.0} of {max} IOPS", counts[0].rate(began, ended));
-    let allowed = (ended - began).as_millis() as u64 * max / 1000 + spare;
-    assert!(count <= allowed, "{disk}: {count} requests in {:?} at {max} IOPS", ended - began);
-    let most = DiskCounts::most(&counts, WINDOW, began, ended);
-    assert!(most <= 5 * max + spare, "{disk}: {most} requests in 5 s at {max} IOPS");
+    let (end, spare) = (Instant::now(), max / 50 + 1 + u64::from(DEPTH));
+    let count = counts[0].between(started, end);
+    println!("{disk}: {:.0} of {max} IOPS", counts[0].rate(started, end));
+    let allowed = (end - started).as_millis() as u64 * max / 1000 + spare;
+    assert!(count <= allowed, "{disk}: {count} requests in {:?} at {max} IOPS", end - started);
+    let max_requests = DiskCounts::most(&counts, WINDOW, started, end);
+    assert!(
+        max_requests <= 5 * max + spare,
+        "{disk}: {max_requests} requests in 5 s at {max} IOPS"
+    );
     assert!(count > 0, "{disk} is not served");
 }
 
@@ -202,15 +205,17 @@ fn a_minimum_is_met_beside_disks_that_want_all() {
     // From now on the last 5 s have nothing of before the others were loaded.
     std::thread::sleep(WINDOW);
     let mut last = Value::Null;
-    let met = wait_until("a minimum that is met", PATIENCE, || {
+    let result = wait_until("a minimum that is met", PATIENCE, || {
         last = daemon.json(&["qos", "flows"])?;
         let flows = last.as_array().into_iter().flatten();
-        let of = |disk: &str| flows.clone().find(|flow| flow["disk"] == disk).map_or(0, delivered);
-        let (vip, others) = (of("vip"), [of("x"), of("y")]);
-        let all = vip + others.iter().sum::<u64>();
-        Ok(others.iter().all(|of| *of > 0) && vip >= (MINIMUM * 98 / 100).min(all / 2))
+        let delivered_iops =
+            |disk: &str| flows.clone().find(|flow| flow["disk"] == disk).map_or(0, delivered);
+        let (vip, others) = (delivered_iops("vip"), [delivered_iops("x"), delivered_iops("y")]);
+        let total = vip + others.iter().sum::<u64>();
+        Ok(others.iter().all(|other_iops| *other_iops > 0)
+            && vip >= (MINIMUM * 98 / 100).min(total / 2))
     });
-    met.unwrap_or_else(|error| panic!("{error:#}: {last:#}"));
+    result.unwrap_or_else(|error| panic!("{error:#}: {last:#}"));
     println!("{last:#}");
     assert!(daemon.process().is_running());
 }
@@ -220,7 +225,7 @@ fn a_vm_s_disks_survive_the_daemon_s_deaths() {
     let rig = Rig::new().unwrap();
     let verify = program("verify-disk").unwrap();
     let sockets = ["boot", "data"].map(|name| rig.path(&format!("{name}.sock")));
-    let vhost_user = |at: usize| format!("vhost_user = {{ socket = \"{}\" }}", sockets[at]);
+    let vhost_user = |index: usize| format!("vhost_user = {{ socket = \"{}\" }}", sockets[index]);
     let tables = disk("boot", "raw", &vhost_user(0))
         + &disk("data", "vhdx", &(vhost_user(1) + "\nserial = \"S-1\""));
     let toml = disks(&rig, &tables);
@@ -239,8 +244,8 @@ fn a_vm_s_disks_survive_the_daemon_s_deaths() {
     )
     .unwrap();
     assert!(guest.run("mount").unwrap().contains("/dev/vda on / type ext4"));
-    let sight = guest.disk("vdb").unwrap();
-    assert_eq!((sight.bytes, sight.serial.as_str()), (DISK_BYTES, "S-1"));
+    let disk_info = guest.disk("vdb").unwrap();
+    assert_eq!((disk_info.bytes, disk_info.serial.as_str()), (DISK_BYTES, "S-1"));
     // It goes on until it is told to end, however long deaths take.
     guest.start_verifying("/dev/vdb").unwrap();
     for _ in 0..3 {
@@ -257,8 +262,8 @@ fn a_vm_s_disks_survive_the_daemon_s_deaths() {
         daemon.kill();
         daemon.restart(&rig).unwrap();
     }
-    let said = guest.end_verifying(PATIENCE).unwrap();
-    println!("{said}");
+    let output = guest.end_verifying(PATIENCE).unwrap();
+    println!("{output}");
     guest.check_disks().unwrap();
     // The event is recorded after the driver's requests are served.
     wait_until("event of a driver that is ready", PATIENCE, || {

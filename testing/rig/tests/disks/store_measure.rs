@@ -43,9 +43,9 @@ fn a_measured_store_promises_what_it_can_do_also_after_a_kill() {
     let promise = |daemon: &Daemon, iops: u64| {
         daemon.cli(&["disk", "set", "d", "--qos-min-iops", &iops.to_string()]).unwrap()
     };
-    let refused = promise(&daemon, 1);
-    assert!(!refused.is_ok(), "{}", refused.stdout);
-    assert!(refused.stderr.contains("suimon store measure fast"), "{}", refused.stderr);
+    let output = promise(&daemon, 1);
+    assert!(!output.is_ok(), "{}", output.stdout);
+    assert!(output.stderr.contains("suimon store measure fast"), "{}", output.stderr);
 
     let report = daemon.ok(&["store", "measure", "fast", "--seconds", "2"]).unwrap();
     println!("{report}");
@@ -57,34 +57,34 @@ fn a_measured_store_promises_what_it_can_do_also_after_a_kill() {
 
     daemon.kill();
     daemon.restart(&rig).unwrap();
-    let shown = store(&daemon);
-    assert_eq!(shown["measured"], measured);
+    let store_status = store(&daemon);
+    assert_eq!(store_status["measured"], measured);
     assert_eq!(
-        (&shown["capacity_iops"], &shown["capacity_source"]),
+        (&store_status["capacity_iops"], &store_status["capacity_source"]),
         (&iops.into(), &"measured".into())
     );
-    let most = iops * 9 / 10;
-    let refused = promise(&daemon, most + 1);
-    assert!(!refused.is_ok() && refused.stderr.contains("(measured)"), "{}", refused.stderr);
+    let max_iops = iops * 9 / 10;
+    let output = promise(&daemon, max_iops + 1);
+    assert!(!output.is_ok() && output.stderr.contains("(measured)"), "{}", output.stderr);
     let what_if =
-        daemon.cli(&["qos", "what-if", "disk/d", &format!("min_iops={}", most + 1)]).unwrap();
+        daemon.cli(&["qos", "what-if", "disk/d", &format!("min_iops={}", max_iops + 1)]).unwrap();
     assert!(!what_if.is_ok(), "{}", what_if.stdout);
-    assert!(promise(&daemon, most).is_ok());
+    assert!(promise(&daemon, max_iops).is_ok());
     let text = daemon.ok(&["store", "show", "fast"]).unwrap();
     assert!(text.contains("(measured)") && text.contains("random writes"), "{text}");
 
     // Requests wait for a device that gets one at a time: what it does is seen.
-    assert_eq!(shown["estimate"], Value::Null);
+    assert_eq!(store_status["estimate"], Value::Null);
     let load = "--rw=randwrite --bs=8k --iodepth=64 --size=16m --time_based --runtime=600";
     let target = fio::FioTarget::Nbd { socket: &rig.path("nbd.sock"), disk: "d" };
     let load = Process::start(&rig, "fio", &fio::words(target, load)).unwrap();
-    let mut shown = Value::Null;
+    let mut store_status = Value::Null;
     let estimated = wait_until("an estimate", PATIENCE, || {
-        shown = store(&daemon);
-        Ok(shown["estimate"]["iops"].as_u64() > Some(0))
+        store_status = store(&daemon);
+        Ok(store_status["estimate"]["iops"].as_u64() > Some(0))
     });
-    estimated.unwrap_or_else(|error| panic!("{error:#}: {shown}"));
-    println!("measured {iops}, then {}", shown["estimate"]);
+    estimated.unwrap_or_else(|error| panic!("{error:#}: {store_status}"));
+    println!("measured {iops}, then {}", store_status["estimate"]);
     let metrics = daemon.http("GET", "/metrics", None).unwrap().text;
     assert!(metrics.contains("suimon_store_estimated_iops{store=\"fast\"}"), "{metrics}");
     drop((load, daemon, mounted));
@@ -99,8 +99,8 @@ fn what_is_used_is_measured_only_beside_and_says_so() {
     let load = LastingLoad::begin(&rig, &rig.path("nbd.sock"), &["d"], 2, LASTS_S).unwrap();
     wait_until("load", PATIENCE, || Ok(store(&daemon)["delivered_iops"].as_u64() > Some(0)))
         .unwrap();
-    let refused = daemon.cli(&["store", "measure", "fast"]).unwrap();
-    assert!(!refused.is_ok() && refused.stderr.contains("--beside"), "{}", refused.stderr);
+    let output = daemon.cli(&["store", "measure", "fast"]).unwrap();
+    assert!(!output.is_ok() && output.stderr.contains("--beside"), "{}", output.stderr);
     let report = daemon.ok(&["store", "measure", "fast", "--seconds", "2", "--beside"]).unwrap();
     load.stop().unwrap();
     assert!(report.contains("disks of the store used"), "{report}");
@@ -114,16 +114,16 @@ fn cancelled_or_killed_in_the_middle_it_leaves_no_file() {
     fs::create_dir(&path).unwrap();
     let mut daemon = Daemon::start(&rig, &host_file(&rig, &path, "")).unwrap();
     let begin = |daemon: &Daemon| {
-        let words = ["store", "measure", "fast", "--seconds", "60", "--no-wait"];
-        let id = daemon.json(&words).unwrap()["id"].as_u64().unwrap().to_string();
+        let arguments = ["store", "measure", "fast", "--seconds", "60", "--no-wait"];
+        let id = daemon.json(&arguments).unwrap()["id"].as_u64().unwrap().to_string();
         let mut operation = Value::Null;
-        let begun = wait_until("a step", PATIENCE, || {
+        let result = wait_until("a step", PATIENCE, || {
             operation = daemon.json(&["operation", "show", &id])?;
             let step = operation["step"].as_str().unwrap_or_default();
             // It fills its file, then it measures.
             Ok(step.contains("MiB") || step.contains("random"))
         });
-        begun.unwrap_or_else(|error| panic!("{error:#}: {operation}"));
+        result.unwrap_or_else(|error| panic!("{error:#}: {operation}"));
         id
     };
     let id = begin(&daemon);
@@ -150,7 +150,7 @@ fn cancelled_or_killed_in_the_middle_it_leaves_no_file() {
 fn a_store_that_is_a_block_device_is_read_and_never_written() {
     let rig = Rig::new().unwrap();
     let file = rig.path("medium");
-    let content: Vec<u8> = (0..64_u32 << 20).map(|at| (at / 4096) as u8).collect();
+    let content: Vec<u8> = (0..64_u32 << 20).map(|offset| (offset / 4096) as u8).collect();
     fs::write(&file, &content).unwrap();
     let device = LoopDevice::attach(&file).unwrap();
     let socket = rig.path("nbd.sock");
@@ -164,10 +164,11 @@ fn a_store_that_is_a_block_device_is_read_and_never_written() {
     let state = |daemon: &Daemon| daemon.json(&["disk", "show", "d"]).unwrap()["state"].clone();
     // The disk is all of it: who uses it is not sent away, also not if that is asked for.
     let client = NbdClient::connect(&socket, "d").unwrap();
-    for words in [&["store", "measure", "fast"][..], &["store", "measure", "fast", "--beside"]] {
-        let refused = daemon.cli(words).unwrap();
-        assert!(!refused.is_ok(), "{}", refused.stdout);
-        assert!(refused.stderr.contains("the whole store"), "{}", refused.stderr);
+    for arguments in [&["store", "measure", "fast"][..], &["store", "measure", "fast", "--beside"]]
+    {
+        let output = daemon.cli(arguments).unwrap();
+        assert!(!output.is_ok(), "{}", output.stdout);
+        assert!(output.stderr.contains("the whole store"), "{}", output.stderr);
     }
     drop(client);
     wait_until("nobody", PATIENCE, || {
@@ -176,26 +177,27 @@ fn a_store_that_is_a_block_device_is_read_and_never_written() {
     .unwrap();
 
     // While it is measured the disk is not served. This lasts until it is cancelled.
-    let words = ["store", "measure", "fast", "--seconds", "60", "--no-wait"];
-    let id = daemon.json(&words).unwrap()["id"].as_u64().unwrap().to_string();
+    let arguments = ["store", "measure", "fast", "--seconds", "60", "--no-wait"];
+    let id = daemon.json(&arguments).unwrap()["id"].as_u64().unwrap().to_string();
     wait_until("the disk given up", PATIENCE, || Ok(state(&daemon) == "working")).unwrap();
     daemon.ok(&["operation", "cancel", &id]).unwrap();
     wait_until("the disk back", PATIENCE, || Ok(state(&daemon) == "ready")).unwrap();
     let report = daemon.ok(&["store", "measure", "fast", "--seconds", "2"]).unwrap();
     println!("{report}");
-    let shown = store(&daemon);
-    let (measured, iops) = (&shown["measured"], shown["measured"]["iops"].as_u64().unwrap());
+    let store_status = store(&daemon);
+    let (measured, iops) =
+        (&store_status["measured"], store_status["measured"]["iops"].as_u64().unwrap());
     assert!(iops > 0 && report.contains(&format!("is {iops} IOPS")), "{report}");
     let patterns = measured["patterns"].as_array().unwrap();
     assert_eq!(patterns.len(), 1, "only reads: {measured}");
     assert!(report.contains("random reads") && !report.contains("random writes"), "{report}");
-    assert_eq!(shown["capacity_iops"], iops);
+    assert_eq!(store_status["capacity_iops"], iops);
 
     // The disk is back, with what it held, and may be promised what the store can do.
     wait_until("the disk back", PATIENCE, || Ok(state(&daemon) == "ready")).unwrap();
-    let mut found = [0; 4096];
-    NbdClient::connect(&socket, "d").unwrap().read(5 << 20, &mut found).unwrap();
-    assert_eq!(found, content[5 << 20..][..4096]);
+    let mut block = [0; 4096];
+    NbdClient::connect(&socket, "d").unwrap().read(5 << 20, &mut block).unwrap();
+    assert_eq!(block, content[5 << 20..][..4096]);
     daemon.ok(&["disk", "set", "d", "--qos-min-iops", &(iops * 9 / 10).to_string()]).unwrap();
     assert!(daemon.stop().unwrap().success());
     drop(device);

@@ -44,22 +44,22 @@ fn lines(text: &[String]) -> Vec<String> {
 /// Returns the line with one space for each run of white space and one token for what varies.
 fn normalize(line: &str) -> String {
     let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
-    let replaced = TOKENS.replace_all(&line, |found: &Captures<'_>| {
-        let is = |name| found.name(name).is_some();
-        if is("time") {
+    let replaced = TOKENS.replace_all(&line, |captures: &Captures<'_>| {
+        let is_token = |name| captures.name(name).is_some();
+        if is_token("time") {
             "<time>".to_owned()
-        } else if is("uuid") {
+        } else if is_token("uuid") {
             "<uuid>".to_owned()
-        } else if is("mac") {
+        } else if is_token("mac") {
             "<mac>".to_owned()
-        } else if is("duration") {
+        } else if is_token("duration") {
             "<duration>".to_owned()
-        } else if is("number") {
-            let unit = found.name("unit").map_or("", |unit| unit.as_str());
+        } else if is_token("number") {
+            let unit = captures.name("unit").map_or("", |unit| unit.as_str());
             // A unit with a prefix, `3 kB`, has the same token as without, `3 B`.
             if unit.is_empty() { "<number>".to_owned() } else { format!("<number> {unit}") }
         } else {
-            found[0].to_owned()
+            captures[0].to_owned()
         }
     });
     replaced.into_owned()
@@ -84,10 +84,10 @@ fn line_matches(expected: &str, actual: &str) -> bool {
         return false;
     };
     let parts: Vec<&str> = parts.collect();
-    let Some((last, between)) = parts.split_last() else { return rest.is_empty() };
-    for part in between {
-        let Some(at) = rest.find(part) else { return false };
-        rest = &rest[at + part.len()..];
+    let Some((last, middle)) = parts.split_last() else { return rest.is_empty() };
+    for part in middle {
+        let Some(position) = rest.find(part) else { return false };
+        rest = &rest[position + part.len()..];
     }
     rest.ends_with(last)
 }
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn wildcards_match_lines_and_parts_of_lines() {
-        for (expected, actual, same) in [
+        for (expected, actual, is_expected_match) in [
             ("a\n...\nz", "a\nz", true),
             ("a\n...\nz", "a\nb\nc\nz", true),
             ("a\n...", "a\nb", true),
@@ -154,7 +154,7 @@ mod tests {
             ("... 5 of ... 6", "x 9 of y 7", true),
             ("aba...aba", "aba", false),
         ] {
-            assert_eq!(is_match(expected, actual), same, "{expected:?} {actual:?}");
+            assert_eq!(is_match(expected, actual), is_expected_match, "{expected:?} {actual:?}");
         }
     }
 }

@@ -58,10 +58,10 @@ pub(crate) fn prepare(rig: &Rig, page: &str) -> Result<Environment> {
     }
     let data = DATA.iter().copied().chain(["/etc/suimon", "/var/lib/suimon"]);
     for folder in data {
-        let own = rig.path(&format!("data{}", folder.replace('/', "-")));
-        fs::create_dir_all(&own)?;
+        let data_folder = rig.path(&format!("data{}", folder.replace('/', "-")));
+        fs::create_dir_all(&data_folder)?;
         fs::create_dir_all(folder)?;
-        run(&["mount", "--bind", &own, folder])?;
+        run(&["mount", "--bind", &data_folder, folder])?;
     }
     for name in PROGRAMS {
         // Those that a page does not call need not be built.

@@ -39,20 +39,20 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Step>> {
     let lines: Vec<&str> = text.lines().collect();
     let mut steps = Vec::new();
     let mut pending: Option<(usize, Pending)> = None;
-    let mut at = 0;
-    while at < lines.len() {
-        let number = at + 1;
-        let line = lines[at].trim();
-        at += 1;
+    let mut index = 0;
+    while index < lines.len() {
+        let number = index + 1;
+        let line = lines[index].trim();
+        index += 1;
         if let Some(info) = line.strip_prefix("```") {
             let indent = lines[number - 1].len() - lines[number - 1].trim_start().len();
-            let length = lines[at..]
+            let length = lines[index..]
                 .iter()
                 .position(|line| line.trim() == "```")
                 .with_context(|| format!("line {number}: the block has no end"))?;
             let block: Vec<&str> =
-                lines[at..at + length].iter().map(|line| unindent(line, indent)).collect();
-            at += length + 1;
+                lines[index..index + length].iter().map(|line| unindent(line, indent)).collect();
+            index += length + 1;
             match (pending.take(), info.trim()) {
                 (Some((_, Pending::NoTest)), _) => {}
                 (Some((_, Pending::File(name))), _) => {
@@ -111,19 +111,20 @@ fn unindent(line: &str, indent: usize) -> &str {
 /// Returns the commands of a console block whose first line has the number `first`.
 fn console(block: &[&str], first: usize) -> Result<Vec<Step>> {
     let mut steps = Vec::new();
-    let mut at = 0;
-    while at < block.len() {
-        let line = first + at;
-        let Some(command) = block[at].strip_prefix("$ ") else {
+    let mut index = 0;
+    while index < block.len() {
+        let line = first + index;
+        let Some(command) = block[index].strip_prefix("$ ") else {
             bail!("line {line}: a console block begins with a command, `$ …`");
         };
-        let length = command_length(command, &block[at + 1..])
+        let length = command_length(command, &block[index + 1..])
             .with_context(|| format!("line {line}: the command has no end"))?;
-        let text = [&[command], &block[at + 1..at + length]].concat().join("\n");
-        at += length;
-        let end = block[at..].iter().position(|line| line.starts_with("$ "));
-        let end = end.map_or(block.len(), |length| at + length);
-        let mut output: Vec<String> = block[at..end].iter().map(|&line| line.to_owned()).collect();
+        let text = [&[command], &block[index + 1..index + length]].concat().join("\n");
+        index += length;
+        let end = block[index..].iter().position(|line| line.starts_with("$ "));
+        let end = end.map_or(block.len(), |length| index + length);
+        let mut output: Vec<String> =
+            block[index..end].iter().map(|&line| line.to_owned()).collect();
         let status = match output.last().and_then(|line| exit_status(line)) {
             Some(status) => {
                 output.pop();
@@ -131,7 +132,7 @@ fn console(block: &[&str], first: usize) -> Result<Vec<Step>> {
             }
             None => 0,
         };
-        at = end;
+        index = end;
         steps.push(Step { line, action: Action::Command { text, output, status } });
     }
     Ok(steps)
@@ -142,15 +143,15 @@ fn console(block: &[&str], first: usize) -> Result<Vec<Step>> {
 fn command_length(first: &str, rest: &[&str]) -> Option<usize> {
     let mut line = first;
     let mut ends = here_documents(line);
-    let mut rest = rest.iter();
+    let mut lines = rest.iter();
     let mut length = 1;
     while line.ends_with('\\') {
-        line = rest.next()?;
+        line = lines.next()?;
         ends.extend(here_documents(line));
         length += 1;
     }
     for end in ends {
-        length += rest.by_ref().position(|line| line.trim_start_matches('\t') == end)? + 1;
+        length += lines.by_ref().position(|line| line.trim_start_matches('\t') == end)? + 1;
     }
     Some(length)
 }
@@ -159,14 +160,14 @@ fn command_length(first: &str, rest: &[&str]) -> Option<usize> {
 fn here_documents(line: &str) -> Vec<String> {
     let mut ends = Vec::new();
     for part in line.split("<<").skip(1) {
-        let word = part.trim_start_matches('-').trim_start();
+        let tag = part.trim_start_matches('-').trim_start();
         // `<<<` is followed by a string; in arithmetic `<<` is followed by a number.
-        if !word.starts_with(|c: char| c.is_ascii_alphabetic() || "_'\"".contains(c)) {
+        if !tag.starts_with(|c: char| c.is_ascii_alphabetic() || "_'\"".contains(c)) {
             continue;
         }
-        let word: String =
-            word.chars().take_while(|c| !c.is_whitespace() && !";|&>)".contains(*c)).collect();
-        ends.push(word.replace(['\'', '"'], ""));
+        let tag: String =
+            tag.chars().take_while(|c| !c.is_whitespace() && !";|&>)".contains(*c)).collect();
+        ends.push(tag.replace(['\'', '"'], ""));
     }
     ends
 }
@@ -236,7 +237,7 @@ mod tests {
 
     #[test]
     fn errors_name_the_line() {
-        let wrong = [
+        let invalid = [
             ("\n```console\nls\n```\n", "line 3: a console block begins with a command"),
             ("```console\n$ ls\n", "line 1: the block has no end"),
             ("```console\n$ cat <<EOF\n```\n", "line 2: the command has no end"),
@@ -249,7 +250,7 @@ mod tests {
             ("<!-- no test: -->\n", "line 1: the comment has no value"),
             ("```console\n$ a\n[exit status: x]\n```\n", "line 3"),
         ];
-        for (page, message) in wrong {
+        for (page, message) in invalid {
             let error = format!("{:#}", parse(page).unwrap_err());
             assert!(error.contains(message), "{page:?}: {error}");
         }

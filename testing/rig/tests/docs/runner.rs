@@ -45,39 +45,42 @@ fn take(rig: &Rig, shell: &mut Shell, step: &Step) -> Result<()> {
             Ok(fs::write(path, content)?)
         }
         Action::Command { text, output, status } => {
-            let done = run(shell, text)?;
-            if done.status != *status {
+            let result = run(shell, text)?;
+            if result.status != *status {
                 bail!(
                     "`{text}` has exit status {}, not {status}{}",
-                    done.status,
-                    shown(&done.output)
+                    result.status,
+                    output_text(&result.output)
                 );
             }
-            if output.is_empty() || expectation::matches(output, &done.output) {
+            if output.is_empty() || expectation::matches(output, &result.output) {
                 return Ok(());
             }
             bail!(
                 "the output of `{text}` differs\nexpected:\n  {}\nactual:\n  {}",
                 output.join("\n  "),
-                done.output.join("\n  ")
+                result.output.join("\n  ")
             )
         }
         Action::Hidden(text) => {
-            let done = run(shell, text)?;
-            if done.status != 0 {
-                bail!("`{text}` has exit status {}{}", done.status, shown(&done.output));
+            let result = run(shell, text)?;
+            if result.status != 0 {
+                bail!("`{text}` has exit status {}{}", result.status, output_text(&result.output));
             }
             Ok(())
         }
         Action::Until(text) => {
             let deadline = Instant::now() + UNTIL_LIMIT;
             loop {
-                let done = run(shell, text)?;
-                if done.status == 0 {
+                let result = run(shell, text)?;
+                if result.status == 0 {
                     return Ok(());
                 }
                 if Instant::now() >= deadline {
-                    bail!("`{text}` did not succeed within {UNTIL_LIMIT:?}{}", shown(&done.output));
+                    bail!(
+                        "`{text}` did not succeed within {UNTIL_LIMIT:?}{}",
+                        output_text(&result.output)
+                    );
                 }
                 std::thread::sleep(PAUSE);
             }
@@ -89,7 +92,7 @@ fn run(shell: &mut Shell, text: &str) -> Result<Done> {
     shell.run(text, COMMAND_LIMIT).with_context(|| format!("`{text}`"))
 }
 
-fn shown(output: &[String]) -> String {
+fn output_text(output: &[String]) -> String {
     if output.is_empty() {
         String::new()
     } else {

@@ -16,32 +16,33 @@ const LIMIT: Duration = Duration::from_secs(120);
 const MESSAGE: [u8; 300] = [0x5a; 300];
 
 fn send(from: &NamespaceGuest, to: &NamespaceGuest, is_ipv6: bool, ports: (u16, u16)) {
-    let (own, other) = match is_ipv6 {
+    let (own_address, other) = match is_ipv6 {
         true => (from.address_v6(), to.address_v6()),
         false => (from.address(), to.address()),
     };
-    let own = SocketAddr::new(own.parse().unwrap(), ports.0);
+    let own_address = SocketAddr::new(own_address.parse().unwrap(), ports.0);
     let other = SocketAddr::new(other.parse().unwrap(), ports.1);
-    let sent = from.namespace.inside(|| UdpSocket::bind(own)?.send_to(&MESSAGE, other)).unwrap();
-    assert_eq!(sent.unwrap(), MESSAGE.len());
+    let sent_bytes =
+        from.namespace.inside(|| UdpSocket::bind(own_address)?.send_to(&MESSAGE, other)).unwrap();
+    assert_eq!(sent_bytes.unwrap(), MESSAGE.len());
 }
 
 /// The next datagram with these ports that comes to a guest, as its device has it.
 fn receive(tap: &PacketTap, is_ipv6: bool, (from, to): (u16, u16)) -> Headed {
-    let at = if is_ipv6 { 54 } else { 34 };
+    let header_len = if is_ipv6 { 54 } else { 34 };
     let ports = [from.to_be_bytes(), to.to_be_bytes()].concat();
     loop {
-        let found = tap.receive(LIMIT).expect("a datagram");
-        if found.1.get(at..at + 4) == Some(&ports) {
-            return found;
+        let datagram = tap.receive(LIMIT).expect("a datagram");
+        if datagram.1.get(header_len..header_len + 4) == Some(&ports) {
+            return datagram;
         }
     }
 }
 
 /// The sum over a datagram and its pseudo-header: 0xffff if the checksum is right (RFC 768).
 fn sum(frame: &[u8], is_ipv6: bool) -> u16 {
-    let (at, addresses) = if is_ipv6 { (54, 22..54) } else { (34, 26..34) };
-    let datagram = &frame[at..at + 8 + MESSAGE.len()];
+    let (header_len, addresses) = if is_ipv6 { (54, 22..54) } else { (34, 26..34) };
+    let datagram = &frame[header_len..header_len + 8 + MESSAGE.len()];
     let words = frame[addresses].chunks(2).chain(datagram.chunks(2));
     let mut sum = 17 + datagram.len() as u32;
     for word in words {

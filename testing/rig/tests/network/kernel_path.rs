@@ -65,11 +65,11 @@ fn streams_take_the_kernels_path_while_nothing_asks_for_the_switch() {
     let (daemon, guests) = private_lan(&rig, &[("a", KEYS), ("b", KEYS), ("c", "")]).unwrap();
     let [a, b, c] = &guests[..] else { panic!("{guests:?}") };
     wait_taken(&daemon, a, b);
-    let all = || daemon.json(&["nic", "show", "a"]).unwrap()["counters"]["rx_bytes"].as_u64();
-    let before = all().unwrap();
-    let taken = streams(&daemon, a, b);
-    assert!(taken > 2 * STREAM_BYTES, "{taken} of {}", 2 * STREAM_BYTES);
-    assert!(all().unwrap() - before >= taken, "they are among the NIC's frames");
+    let rx_bytes = || daemon.json(&["nic", "show", "a"]).unwrap()["counters"]["rx_bytes"].as_u64();
+    let before = rx_bytes().unwrap();
+    let moved = streams(&daemon, a, b);
+    assert!(moved > 2 * STREAM_BYTES, "{moved} of {}", 2 * STREAM_BYTES);
+    assert!(rx_bytes().unwrap() - before >= moved, "they are among the NIC's frames");
     assert_eq!(streams(&daemon, a, c), 0, "the third did not ask for it");
     assert!(path(&daemon, "c").is_null());
 
@@ -82,9 +82,12 @@ fn streams_take_the_kernels_path_while_nothing_asks_for_the_switch() {
     ] {
         daemon.ok(&["nic", "set", "b", set]).unwrap();
         assert_eq!(streams(&daemon, a, b), 0, "{set}");
-        let shown = path(&daemon, "b");
-        let why = shown["reason"].as_str().unwrap_or_default();
-        assert!(shown["open"] == false && why.contains(reason), "{set}: {shown}");
+        let kernel_path = path(&daemon, "b");
+        let closed_reason = kernel_path["reason"].as_str().unwrap_or_default();
+        assert!(
+            kernel_path["open"] == false && closed_reason.contains(reason),
+            "{set}: {kernel_path}"
+        );
         daemon.ok(&["nic", "set", "b", "--unset", unset]).unwrap();
         wait_taken(&daemon, a, b);
     }
@@ -116,9 +119,9 @@ fn a_capture_sees_what_the_kernel_would_have_moved() {
     wait_taken(&daemon, a, b);
     let file = rig.file("taken.pcapng");
     let written = rig.path("taken.pcapng");
-    let words = ["nic", "capture", "a", "-w", &written, "--count", "20"];
+    let arguments = ["nic", "capture", "a", "-w", &written, "--count", "20"];
     thread::scope(|scope| {
-        let capture = scope.spawn(|| daemon.ok(&words));
+        let capture = scope.spawn(|| daemon.ok(&arguments));
         wait_until("capture under way", LIMIT, || Ok(file.exists())).unwrap();
         wait_until("end of the capture", LIMIT, || {
             a.namespace.ping(&b.address())?;

@@ -9,17 +9,22 @@ use suimon_rig::{Daemon, Namespace, NamespaceGuest, Rig, iperf, private_lan, wai
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// Checks that a transfer of one second arrives, and that no kernel counted a wrong checksum.
-fn transfer(from: &NamespaceGuest, to: &NamespaceGuest, what: &str) {
+fn transfer(from: &NamespaceGuest, to: &NamespaceGuest, description: &str) {
     for (address, family) in [(to.address(), "IPv4"), (to.address_v6(), "IPv6")] {
         for direction in [&[][..], &["--reverse"][..]] {
-            let report = iperf::measure(&from.namespace, &address, 1, direction)
-                .unwrap_or_else(|error| panic!("{what}, {family}, {direction:?}: {error:#}"));
-            assert!(report.bits_per_second > 0.0, "{what}, {family}, {direction:?}: {report:?}");
+            let report =
+                iperf::measure(&from.namespace, &address, 1, direction).unwrap_or_else(|error| {
+                    panic!("{description}, {family}, {direction:?}: {error:#}")
+                });
+            assert!(
+                report.bits_per_second > 0.0,
+                "{description}, {family}, {direction:?}: {report:?}"
+            );
         }
     }
     for guest in [from, to] {
         let errors = guest.namespace.checksum_errors().unwrap();
-        assert_eq!(errors, 0, "{what}: checksum errors in {}", guest.nic);
+        assert_eq!(errors, 0, "{description}: checksum errors in {}", guest.nic);
     }
 }
 
@@ -52,8 +57,8 @@ fn large_packets_pass_when_both_ends_allow_them() {
     let rig = Rig::new().unwrap();
     let (daemon, guests) = private_lan(&rig, &[("a", "mtu = 9000"), ("b", "mtu = 9000")]).unwrap();
     let [a, b] = guests.as_slice() else { panic!() };
-    let big = |from: &Namespace| {
-        let words = [
+    let big = |source: &Namespace| {
+        let arguments = [
             "ping",
             "-n",
             "-c",
@@ -68,7 +73,7 @@ fn large_packets_pass_when_both_ends_allow_them() {
             "8972",
             &b.address(),
         ];
-        from.run_any(&words, LIMIT).unwrap().is_ok()
+        source.run_any(&arguments, LIMIT).unwrap().is_ok()
     };
     assert!(a.namespace.reaches(&b.address()));
     assert!(big(&a.namespace));
@@ -140,7 +145,7 @@ fn a_storm_is_cut_to_its_limit_and_unicast_is_not() {
     assert!(a.namespace.reaches(&b.address()));
     // The kernel drops frames of the storm before the switch sees them if the switch is behind.
     let frames = || counter(&daemon.json(&["nic", "show", "b"]).unwrap(), "tx_frames");
-    let (began, before) = (Instant::now(), frames());
+    let (started, before) = (Instant::now(), frames());
     let storm =
         ["ping", "-n", "-q", "-b", "-f", "-l", "3000", "-c", "3000", "-W", "1", "10.77.0.255"];
     let mut cut = 0;
@@ -152,9 +157,9 @@ fn a_storm_is_cut_to_its_limit_and_unicast_is_not() {
     .unwrap();
     let passed = frames() - before;
     // At 100 a second, with a burst of 20, and what the guests' kernels send of their own.
-    let most = began.elapsed().as_millis() as u64 / 10 + 20 + 100;
-    println!("{cut} frames were cut, {passed} passed in {:?}", began.elapsed());
-    assert!(passed <= most, "{passed} frames passed in {:?}", began.elapsed());
+    let max_frames = started.elapsed().as_millis() as u64 / 10 + 20 + 100;
+    println!("{cut} frames were cut, {passed} passed in {:?}", started.elapsed());
+    assert!(passed <= max_frames, "{passed} frames passed in {:?}", started.elapsed());
     assert!(a.namespace.reaches(&b.address()), "unicast is not limited");
 }
 
@@ -165,11 +170,11 @@ fn a_storm_is_cut_to_its_limit_and_unicast_is_not() {
 fn sent_and_allowed(daemon: &Daemon, stream: impl FnOnce(), limit_bps: u64) -> (u64, u64) {
     const BURST_BYTES: u64 = (64 << 10) + 32 * (64 << 10);
     let read = || counter(&daemon.json(&["nic", "show", "a"]).unwrap(), "rx_bytes");
-    let (began, before) = (Instant::now(), read());
+    let (started, before) = (Instant::now(), read());
     stream();
-    let sent = 8 * (read() - before);
-    let micros = began.elapsed().as_micros() as u64;
-    (sent, limit_bps * micros / 1_000_000 + 8 * BURST_BYTES)
+    let sent_bits = 8 * (read() - before);
+    let micros = started.elapsed().as_micros() as u64;
+    (sent_bits, limit_bps * micros / 1_000_000 + 8 * BURST_BYTES)
 }
 
 /// That a limit is used up within 5 % is tested in virtual time
@@ -185,23 +190,26 @@ fn bandwidth_is_limited_one_way_and_the_limit_changes_live() {
     for limit in [200_000_000, 20_000_000] {
         let set = limit.to_string();
         daemon.ok(&["nic", "set", "a", "--bandwidth-max-bps", &set]).unwrap();
-        let (sent, allowed) = sent_and_allowed(&daemon, || drop(run(&[])), limit);
-        println!("{sent} bits were sent, {allowed} allowed at {limit} a second");
-        assert!(0 < sent && sent <= allowed, "{sent} of {allowed} bits at {limit} a second");
+        let (sent_bits, allowed) = sent_and_allowed(&daemon, || drop(run(&[])), limit);
+        println!("{sent_bits} bits were sent, {allowed} allowed at {limit} a second");
+        assert!(
+            0 < sent_bits && sent_bits <= allowed,
+            "{sent_bits} of {allowed} bits at {limit} a second"
+        );
     }
     // The limit is on what the guest sends: what it receives is many times that, on a machine that
     // gives this test a hundredth of a CPU too.
     let limit = 2_000_000;
     daemon.ok(&["nic", "set", "a", "--bandwidth-max-bps", "2000000"]).unwrap();
-    let began = Instant::now();
+    let started = Instant::now();
     let report = run(&["--reverse"]);
     let received = report.json["end"]["sum_received"]["bytes"].as_u64().unwrap() * 8;
-    let allowed = limit * began.elapsed().as_millis() as u64 / 1000;
-    assert!(received > 2 * allowed, "{received} bits in {:?}", began.elapsed());
+    let allowed = limit * started.elapsed().as_millis() as u64 / 1000;
+    assert!(received > 2 * allowed, "{received} bits in {:?}", started.elapsed());
 }
 
 /// Frames that left `a` and `b`, on their own or joined, or were meant to go nowhere.
-fn carried(daemon: &Daemon) -> u64 {
+fn carried_frames(daemon: &Daemon) -> u64 {
     let mut frames = 0;
     for nic in ["a", "b"] {
         let status = daemon.json(&["nic", "show", nic]).unwrap();
@@ -241,8 +249,8 @@ fn a_queue_moves_to_another_worker_under_load() {
     let before = down();
     for round in 0..40u32 {
         for queue in ["a/tx/0", "a/rx/0", "b/tx/0", "b/rx/0"] {
-            let to = ((round + 1) % 2).to_string();
-            daemon.ok(&["queue", "move", queue, "--to", &to]).unwrap();
+            let target = ((round + 1) % 2).to_string();
+            daemon.ok(&["queue", "move", queue, "--to", &target]).unwrap();
         }
     }
     stream.wait_flow("the stream at its end").unwrap();
@@ -261,7 +269,7 @@ fn a_queue_moves_to_another_worker_under_load() {
     let mut counts = (0, 0);
     wait_until("as many frames carried as received", LIMIT, || {
         // The connection's last frames may be under way.
-        counts = (count("a", "rx_frames") + count("b", "rx_frames"), carried(&daemon));
+        counts = (count("a", "rx_frames") + count("b", "rx_frames"), carried_frames(&daemon));
         Ok(counts.0 == counts.1 + before.iter().sum::<u64>())
     })
     .unwrap_or_else(|error| {

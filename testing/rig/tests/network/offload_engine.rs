@@ -39,17 +39,19 @@ impl Way {
 
     /// Through a device that leaves everything to the kernel.
     fn through_the_kernel(namespace: &Namespace, macs: [[u8; 6]; 2]) -> Self {
-        namespace.run(&words("ip link add near type veth peer name far")).unwrap();
+        namespace.run(&arguments("ip link add near type veth peer name far")).unwrap();
         for device in ["near", "far"] {
-            namespace.run(&words(&format!("ip link set {device} addrgenmode none up"))).unwrap();
+            namespace
+                .run(&arguments(&format!("ip link set {device} addrgenmode none up")))
+                .unwrap();
         }
         // Before the kernel has handled the carrier, a device drops what it is to send.
         for device in ["near", "far"] {
-            let shown = || namespace.run(&["ip", "link", "show", device]);
-            wait_until("the carrier", PATIENCE, || Ok(shown()?.contains("state UP"))).unwrap();
+            let show_link = || namespace.run(&["ip", "link", "show", device]);
+            wait_until("the carrier", PATIENCE, || Ok(show_link()?.contains("state UP"))).unwrap();
         }
-        let off = "tx off tso off gso off tx-udp-segmentation off";
-        namespace.ethtool("near", &words(off)).unwrap();
+        let switches = "tx off tso off gso off tx-udp-segmentation off";
+        namespace.ethtool("near", &arguments(switches)).unwrap();
         namespace.ethtool("far", &["gro", "off"]).unwrap();
         let [from, to] = ["near", "far"].map(|device| PacketTap::open(namespace, device));
         Self { from, to, macs }
@@ -93,7 +95,7 @@ impl Way {
     }
 }
 
-fn words(text: &str) -> Vec<&str> {
+fn arguments(text: &str) -> Vec<&str> {
     text.split(' ').collect()
 }
 
@@ -109,7 +111,7 @@ fn mac(guest: &NamespaceGuest) -> [u8; 6] {
 fn samples() -> Vec<(&'static str, Sample)> {
     let tcp = |segment_bytes: u16, payload_bytes: usize| Sample {
         segment_bytes: Some(segment_bytes),
-        payload: (0..payload_bytes).map(|at| (at * at / 7) as u8).collect(),
+        payload: (0..payload_bytes).map(|index| (index * index / 7) as u8).collect(),
         ..Sample::default()
     };
     let v6 = |sample: Sample| Sample { is_ipv6: true, ..sample };
@@ -156,23 +158,27 @@ fn large_frames_become_the_kernels_segments_byte_for_byte() {
     stay_on_this_cpu();
     let rig = Rig::new().unwrap();
     let (daemon, guests) = private_lan(&rig, &[("a", ""), ("b", PLAIN)]).unwrap();
-    let ours = Way::through_the_switch(&guests[0], &guests[1]);
+    let through_switch = Way::through_the_switch(&guests[0], &guests[1]);
     let namespace = Namespace::new(&rig, "kernel").unwrap();
-    let kernels = Way::through_the_kernel(&namespace, ours.macs);
-    let compare = |what: &str, sample: &Sample, frame: &Headed| {
+    let kernels = Way::through_the_kernel(&namespace, through_switch.macs);
+    let compare = |description: &str, sample: &Sample, frame: &Headed| {
         let expected = kernels.carry(frame);
         let step = usize::from(sample.segment_bytes.unwrap());
-        assert_eq!(expected.len(), sample.payload.len().div_ceil(step), "{what}: the kernel's");
-        let found = ours.carry(frame);
-        assert_eq!(found.len(), expected.len(), "{what}");
-        for (nth, (found, expected)) in found.iter().zip(&expected).enumerate() {
-            assert_eq!(found, expected, "{what}, segment {nth}");
+        assert_eq!(
+            expected.len(),
+            sample.payload.len().div_ceil(step),
+            "{description}: the kernel's"
+        );
+        let segments = through_switch.carry(frame);
+        assert_eq!(segments.len(), expected.len(), "{description}");
+        for (nth, (segment, expected)) in segments.iter().zip(&expected).enumerate() {
+            assert_eq!(segment, expected, "{description}, segment {nth}");
         }
     };
     let samples = samples();
-    for (what, sample) in &samples {
-        let mut frame = headed(sample, ours.macs);
-        compare(what, sample, &frame);
+    for (description, sample) in &samples {
+        let mut frame = headed(sample, through_switch.macs);
+        compare(description, sample, &frame);
         if !sample.is_ipv6 {
             // The same where fragmentation is allowed.
             let (header_end, bytes) = (34 + 4 * sample.option_words, &mut frame.1);
@@ -180,7 +186,7 @@ fn large_frames_become_the_kernels_segments_byte_for_byte() {
             bytes[24..26].fill(0);
             let checksum = !naive_sum(&bytes[14..header_end]);
             bytes[24..26].copy_from_slice(&checksum.to_be_bytes());
-            compare(what, sample, &frame);
+            compare(description, sample, &frame);
         }
     }
     let status = daemon.json(&["nic", "show", "b"]).unwrap();
@@ -192,17 +198,17 @@ fn udp_stream(from: &NamespaceGuest, to: &NamespaceGuest, address: SocketAddr, b
     let receiver = to.namespace.inside(|| UdpSocket::bind(address).unwrap()).unwrap();
     receiver.set_read_timeout(Some(PATIENCE)).unwrap();
     let sender = from.namespace.inside(|| {
-        let any = if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
-        UdpSocket::bind(any).unwrap()
+        let any_address = if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+        UdpSocket::bind(any_address).unwrap()
     });
     let sender = sender.unwrap();
     set_udp_segment(&sender, 1200);
-    let mut room = [0; 2000];
+    let mut buffer = [0; 2000];
     for burst in bytes.chunks(36 * 1200) {
         sender.send_to(burst, address).unwrap();
         for datagram in burst.chunks(1200) {
-            let len = receiver.recv(&mut room).unwrap();
-            assert!(room[..len] == *datagram, "a datagram arrived as something else");
+            let len = receiver.recv(&mut buffer).unwrap();
+            assert!(buffer[..len] == *datagram, "a datagram arrived as something else");
         }
     }
 }
@@ -213,28 +219,35 @@ fn streams_of_a_real_stack_become_the_kernels_segments_byte_for_byte() {
     let rig = Rig::new().unwrap();
     let (_daemon, guests) = private_lan(&rig, &[("a", ""), ("b", PLAIN)]).unwrap();
     let [a, b] = guests.as_slice() else { panic!() };
-    let ours = Way::through_the_switch(a, b);
+    let through_switch = Way::through_the_switch(a, b);
     let namespace = Namespace::new(&rig, "kernel").unwrap();
-    let kernels = Way::through_the_kernel(&namespace, ours.macs);
+    let kernels = Way::through_the_kernel(&namespace, through_switch.macs);
     let bytes = sample(1_500_000);
     for address in [b.address(), b.address_v6()] {
         let address = SocketAddr::new(address.parse().unwrap(), PORT);
-        for what in ["TCP", "UDP"] {
-            ours.left();
-            ours.arrived();
-            match what {
-                "TCP" => tcp_stream(&a.namespace, &b.namespace, address, &bytes, what),
+        for protocol in ["TCP", "UDP"] {
+            through_switch.left();
+            through_switch.arrived();
+            match protocol {
+                "TCP" => tcp_stream(&a.namespace, &b.namespace, address, &bytes, protocol),
                 _ => udp_stream(a, b, address, &bytes),
             }
             wait_closed([&a.namespace, &b.namespace], PORT);
-            let left = ours.left();
-            let found = ours.arrived();
-            let large = left.iter().filter(|(header, _)| header.gso_type != 0).count();
-            assert!(large >= 10, "{what} to {address}: {large} large frames of {}", left.len());
-            let expected: Vec<_> = left.iter().flat_map(|frame| kernels.carry(frame)).collect();
-            assert_eq!(found.len(), expected.len(), "{what} to {address}");
-            for (nth, (found, expected)) in found.iter().zip(&expected).enumerate() {
-                assert_eq!(found, expected, "{what} to {address}, frame {nth}");
+            let sent_frames = through_switch.left();
+            let received_frames = through_switch.arrived();
+            let large = sent_frames.iter().filter(|(header, _)| header.gso_type != 0).count();
+            assert!(
+                large >= 10,
+                "{protocol} to {address}: {large} large frames of {}",
+                sent_frames.len()
+            );
+            let expected: Vec<_> =
+                sent_frames.iter().flat_map(|frame| kernels.carry(frame)).collect();
+            assert_eq!(received_frames.len(), expected.len(), "{protocol} to {address}");
+            for (nth, (received_frame, expected)) in
+                received_frames.iter().zip(&expected).enumerate()
+            {
+                assert_eq!(received_frame, expected, "{protocol} to {address}, frame {nth}");
             }
         }
     }
@@ -266,7 +279,7 @@ fn segments_reach_a_guest_joined_as_long_as_it_wants_them_so() {
     let [a, b] = guests.as_slice() else { panic!() };
     let _server = iperf::serve(&rig, &b.namespace).unwrap();
     // The sender sends what the wire would carry, checksums complete.
-    a.namespace.ethtool(NamespaceGuest::DEVICE, &words("tx off tso off gso off")).unwrap();
+    a.namespace.ethtool(NamespaceGuest::DEVICE, &arguments("tx off tso off gso off")).unwrap();
     for address in [b.address(), b.address_v6()] {
         let [segments, units] = joined(&daemon, a, b, &address);
         assert!(units > 0 && segments >= 2 * units, "{segments} segments into {units}");

@@ -45,12 +45,12 @@ impl Site {
     }
 
     /// What `suimon offload show` says of one offload.
-    fn shown(&self, port: &str, offload: &str) -> Value {
-        shown(&self.daemon, port, offload)
+    fn show_offload(&self, port: &str, offload: &str) -> Value {
+        show_offload(&self.daemon, port, offload)
     }
 
     /// The frames of a stream that the guest sends, as the world receives them.
-    fn sent(&self) -> Vec<Headed> {
+    fn sent_frames(&self) -> Vec<Headed> {
         let tap = PacketTap::open(&self.world, &self.far);
         let address = SocketAddr::new(WORLD.parse().unwrap(), PORT);
         let (guest, world) = (&self.guest.namespace, &self.world);
@@ -69,8 +69,8 @@ impl Site {
 
     /// Those with data, sent to the port.
     fn of_stream(&self, tap: &PacketTap) -> Vec<Headed> {
-        let all = std::iter::from_fn(|| tap.receive(Duration::from_millis(50)));
-        let frames = all.filter(|(_, bytes)| {
+        let received = std::iter::from_fn(|| tap.receive(Duration::from_millis(50)));
+        let frames = received.filter(|(_, bytes)| {
             bytes[12..14] == [0x08, 0x00]
                 && bytes[23] == 6
                 && bytes[36..38] == PORT.to_be_bytes()
@@ -90,10 +90,13 @@ fn port_shown(daemon: &Daemon, port: &str) -> Value {
 }
 
 /// What it says of one offload.
-fn shown(daemon: &Daemon, port: &str, offload: &str) -> Value {
+fn show_offload(daemon: &Daemon, port: &str, offload: &str) -> Value {
     let port = port_shown(daemon, port);
     let mut offloads = port["offloads"].as_array().unwrap().iter();
-    offloads.find(|found| found["name"] == offload).unwrap_or_else(|| panic!("{port}")).clone()
+    offloads
+        .find(|offload_status| offload_status["name"] == offload)
+        .unwrap_or_else(|| panic!("{port}"))
+        .clone()
 }
 
 fn is_large((header, bytes): &Headed) -> bool {
@@ -109,7 +112,8 @@ fn is_plain(frame: &Headed) -> bool {
     let (header, bytes) = frame;
     let length = u16::from_be_bytes([bytes[16], bytes[17]]);
     let segment = &bytes[34..14 + usize::from(length)];
-    let address = |at: usize| [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
+    let address =
+        |offset: usize| [bytes[offset], bytes[offset + 1], bytes[offset + 2], bytes[offset + 3]];
     let pseudo = Sum::pseudo_ipv4(address(26), address(30), 6, length - 20);
     header.gso_type == VnetHeader::GSO_NONE
         && !is_partial(frame)
@@ -124,19 +128,19 @@ fn what_ethtool_switches_on_the_uplink_is_shown() {
     let rig = Rig::new().unwrap();
     let site = Site::new(&rig);
     let near = site.wire.near();
-    let large = || site.shown("up", "tx_tcp4_segmentation");
+    let large = || site.show_offload("up", "tx_tcp4_segmentation");
     let before = large();
     assert!(before["by"] == "nic" && before["effective"] == true, "{before}");
     run(&["ethtool", "-K", near, "tx-tcp-segmentation", "off"]).unwrap();
     let after = large();
     assert!(after["by"] == "kernel" && after["supported"] == true, "{after}");
     assert_eq!(after["reason"], format!("tx-tcp-segmentation of {near} is off"));
-    assert_eq!(site.shown("up", "tx_tcp6_segmentation")["by"], "nic");
+    assert_eq!(site.show_offload("up", "tx_tcp6_segmentation")["by"], "nic");
     run(&["ethtool", "-K", near, "tx-tcp-segmentation", "on", "tx", "off"]).unwrap();
     assert_eq!(large()["reason"], format!("tx-tcp-segmentation of {near} is off [requested on]"));
-    assert_eq!(site.shown("up", "tx_checksum")["by"], "kernel");
+    assert_eq!(site.show_offload("up", "tx_checksum")["by"], "kernel");
     // The kernel does what the device does not.
-    assert!(site.sent().iter().all(is_plain));
+    assert!(site.sent_frames().iter().all(is_plain));
 
     let device = site.daemon.json(&["uplink", "show", "up"]).unwrap()["device"].clone();
     let mut features = device["features"].as_array().unwrap().iter();
@@ -152,29 +156,42 @@ fn what_ethtool_switches_on_the_uplink_is_shown() {
 fn switches_of_an_uplink_change_what_leaves_it_and_what_comes_from_it() {
     let rig = Rig::new().unwrap();
     let mut site = Site::new(&rig);
-    let (sent, received) = (site.sent(), site.received());
-    assert!(sent.iter().any(is_large) && sent.iter().any(is_partial), "{}", sent.len());
+    let (sent_frames, received) = (site.sent_frames(), site.received());
+    assert!(
+        sent_frames.iter().any(is_large) && sent_frames.iter().any(is_partial),
+        "{}",
+        sent_frames.len()
+    );
     assert!(received.iter().any(is_large), "{}", received.len());
 
     let plan = site.daemon.ok(&["offload", "set", "up", "segmentation=off", "--dry-run"]).unwrap();
     let step = "~ uplink/up change live: offload.segmentation true → false";
     assert!(plan.contains(step), "{plan}");
-    assert_eq!(site.shown("up", "tx_tcp4_segmentation")["enabled"], true, "a dry run");
+    assert_eq!(site.show_offload("up", "tx_tcp4_segmentation")["enabled"], true, "a dry run");
     site.daemon.ok(&["offload", "set", "up", "segmentation=off", "tx_checksum=off"]).unwrap();
-    let check = |site: &Site, when: &str| {
-        assert!(site.sent().iter().all(is_plain), "{when}");
-        assert!(!site.received().iter().any(is_large), "{when}");
+    let check = |site: &Site, condition: &str| {
+        assert!(site.sent_frames().iter().all(is_plain), "{condition}");
+        assert!(!site.received().iter().any(is_large), "{condition}");
         for (offload, switch) in
             [("tx_tcp4_segmentation", "segmentation"), ("tx_checksum", "tx_checksum")]
         {
-            let shown = site.shown("uplink:up", offload);
-            let found = ["enabled", "effective", "supported"].map(|field| shown[field].as_bool());
-            assert_eq!(found, [Some(false), Some(false), Some(true)], "{when}: {shown}");
-            assert_eq!(shown["by"], "software", "{when}");
-            assert_eq!(shown["reason"], format!("switched off by {switch}"), "{when}");
+            let offload_status = site.show_offload("uplink:up", offload);
+            let states =
+                ["enabled", "effective", "supported"].map(|field| offload_status[field].as_bool());
+            assert_eq!(
+                states,
+                [Some(false), Some(false), Some(true)],
+                "{condition}: {offload_status}"
+            );
+            assert_eq!(offload_status["by"], "software", "{condition}");
+            assert_eq!(
+                offload_status["reason"],
+                format!("switched off by {switch}"),
+                "{condition}"
+            );
         }
         let config = site.daemon.ok(&["export"]).unwrap();
-        assert!(config.contains("[uplink.offload]\ntx_checksum = false"), "{when}: {config}");
+        assert!(config.contains("[uplink.offload]\ntx_checksum = false"), "{condition}: {config}");
     };
     check(&site, "at once");
     site.daemon.restart(&rig).unwrap();
@@ -184,12 +201,12 @@ fn switches_of_an_uplink_change_what_leaves_it_and_what_comes_from_it() {
     check(&site, "after a restart");
 
     site.daemon.ok(&["offload", "set", "up", "segmentation=default", "tx_checksum=on"]).unwrap();
-    assert!(site.sent().iter().any(is_large));
+    assert!(site.sent_frames().iter().any(is_large));
     assert!(site.received().iter().any(is_large));
     // Large frames are what joined segments are, so they go with them.
     site.daemon.ok(&["offload", "set", "up", "receive_coalescing=off"]).unwrap();
     assert!(!site.received().iter().any(is_large));
-    assert!(site.sent().iter().any(is_large));
+    assert!(site.sent_frames().iter().any(is_large));
     site.daemon.ok(&["offload", "set", "up", "receive_coalescing=default"]).unwrap();
     assert!(site.received().iter().any(is_large));
     for namespace in [&site.world, &site.guest.namespace] {
@@ -211,7 +228,7 @@ fn checksums_that_an_uplink_is_not_believed_reach_the_guest_whole() {
     assert!(site.received().iter().all(is_plain));
     // The frames that open and close the connection are not large; nobody cuts them.
     assert!(completed() > 0, "completing a checksum is the switch's work and counts as such");
-    assert!(site.sent().iter().any(is_large), "the other direction is as before");
+    assert!(site.sent_frames().iter().any(is_large), "the other direction is as before");
 }
 
 #[test]
@@ -241,9 +258,9 @@ fn the_host_nic_of_an_internal_switch_is_shown_and_switched() {
     let cells = ["inside", "tx_tcp4_segmentation", "yes", "yes", "yes", "egress", "port", "on"];
     assert!(table.lines().any(|line| line.split_whitespace().eq(cells)), "{table}");
 
-    let set = |daemon: &Daemon, more: &[&str]| {
-        let words = [&["offload", "set", "switch:inside"], more].concat();
-        daemon.ok(&words).unwrap()
+    let set = |daemon: &Daemon, extra: &[&str]| {
+        let arguments = [&["offload", "set", "switch:inside"], extra].concat();
+        daemon.ok(&arguments).unwrap()
     };
     let plan = set(&daemon, &["segmentation=off", "--dry-run"]);
     let step = "~ switch/inside change live: host_offload.segmentation true → false";
@@ -254,26 +271,29 @@ fn the_host_nic_of_an_internal_switch_is_shown_and_switched() {
         let features = run(&["ethtool", "-k", device]).unwrap();
         features.contains("\n\ttx-tcp-segmentation: on")
     };
-    let check = |daemon: &Daemon, when: &str| {
-        for (offload, by) in
+    let check = |daemon: &Daemon, condition: &str| {
+        for (offload, performer) in
             [("tx_tcp4_segmentation", "guest"), ("rx_tcp4_segmentation", "software")]
         {
-            let shown = shown(daemon, "inside", offload);
-            let found = ["enabled", "effective"].map(|field| shown[field].as_bool());
-            assert_eq!(found, [Some(false), Some(false)], "{when}: {shown}");
-            assert_eq!(shown["by"], by, "{when}");
-            assert_eq!(shown["reason"], "switched off by segmentation", "{when}");
+            let offload_status = show_offload(daemon, "inside", offload);
+            let states = ["enabled", "effective"].map(|field| offload_status[field].as_bool());
+            assert_eq!(states, [Some(false), Some(false)], "{condition}: {offload_status}");
+            assert_eq!(offload_status["by"], performer, "{condition}");
+            assert_eq!(offload_status["reason"], "switched off by segmentation", "{condition}");
         }
-        assert!(!takes_large(), "{when}");
+        assert!(!takes_large(), "{condition}");
         let config = daemon.ok(&["export"]).unwrap();
-        assert!(config.contains("[switch.host_offload]\nsegmentation = false"), "{when}: {config}");
+        assert!(
+            config.contains("[switch.host_offload]\nsegmentation = false"),
+            "{condition}: {config}"
+        );
     };
     check(&daemon, "at once");
     daemon.restart(&rig).unwrap();
     daemon.wait_up("switch", "inside").unwrap();
     check(&daemon, "after a restart");
     set(&daemon, &["segmentation=default"]);
-    assert_eq!(shown(&daemon, "inside", "tx_tcp4_segmentation")["effective"], true);
+    assert_eq!(show_offload(&daemon, "inside", "tx_tcp4_segmentation")["effective"], true);
     assert!(takes_large());
 }
 
@@ -281,7 +301,7 @@ fn the_host_nic_of_an_internal_switch_is_shown_and_switched() {
 fn what_there_is_not_is_named_with_the_choices() {
     let rig = Rig::new().unwrap();
     let site = Site::new(&rig);
-    for (words, code, part) in [
+    for (arguments, code, part) in [
         (
             &["offload", "show", "wan"][..],
             4,
@@ -291,11 +311,11 @@ fn what_there_is_not_is_named_with_the_choices() {
         (&["offload", "set", "up", "tso=off"], 2, "the keys are tx_checksum, rx_checksum"),
         (&["offload", "set", "up", "segmentation=0"], 2, "must be on, off or default, not `0`"),
     ] {
-        let output = site.daemon.cli(words).unwrap();
-        assert_eq!(output.code, code, "{words:?}: {output:?}");
-        assert!(output.stderr.contains(part), "{words:?}: {output:?}");
+        let output = site.daemon.cli(arguments).unwrap();
+        assert_eq!(output.code, code, "{arguments:?}: {output:?}");
+        assert!(output.stderr.contains(part), "{arguments:?}: {output:?}");
     }
     site.daemon.ok(&["offload", "set", "nic:guest", "segmentation=off"]).unwrap();
-    assert_eq!(site.shown("guest", "rx_tcp4_segmentation")["by"], "software");
-    assert_eq!(site.shown("guest", "rx_tcp4_segmentation")["supported"], true);
+    assert_eq!(site.show_offload("guest", "rx_tcp4_segmentation")["by"], "software");
+    assert_eq!(site.show_offload("guest", "rx_tcp4_segmentation")["supported"], true);
 }

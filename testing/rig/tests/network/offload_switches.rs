@@ -40,24 +40,25 @@ fn is_on(combination: u32, bit: usize) -> bool {
 fn set_switches(daemon: &Daemon, nic: &str, combination: u32) {
     let values = SWITCHES.iter().enumerate().map(|(bit, key)| (*key, is_on(combination, bit)));
     if combination % 2 == 0 {
-        let flags: Vec<String> =
-            values.map(|(key, on)| format!("--offload-{}={on}", key.replace('_', "-"))).collect();
-        let mut words = vec!["nic", "set", nic];
-        words.extend(flags.iter().map(String::as_str));
-        daemon.ok(&words).unwrap();
+        let flags: Vec<String> = values
+            .map(|(key, is_on)| format!("--offload-{}={is_on}", key.replace('_', "-")))
+            .collect();
+        let mut arguments = vec!["nic", "set", nic];
+        arguments.extend(flags.iter().map(String::as_str));
+        daemon.ok(&arguments).unwrap();
     } else {
         let switches: Map<String, Value> =
-            values.map(|(key, on)| (key.to_owned(), on.into())).collect();
+            values.map(|(key, is_on)| (key.to_owned(), is_on.into())).collect();
         let patch = json!({ "offload": switches }).to_string();
         let answer = daemon.http("PATCH", &format!("/1.0/nics/{nic}"), Some(&patch)).unwrap();
         assert_eq!(answer.status, 202, "{}", answer.text);
         let wait = format!("/1.0/operations/{}/wait?timeout_s=60", answer.json["id"]);
-        let done = daemon.http("GET", &wait, None).unwrap();
-        assert_eq!(done.json["state"], "succeeded", "{}", done.text);
+        let operation = daemon.http("GET", &wait, None).unwrap();
+        assert_eq!(operation.json["state"], "succeeded", "{}", operation.text);
     }
 }
 
-fn ethtool_words<'w>(features: &[&'w str], combination: u32) -> Vec<&'w str> {
+fn ethtool_arguments<'w>(features: &[&'w str], combination: u32) -> Vec<&'w str> {
     let pairs = features.iter().enumerate();
     pairs
         .flat_map(|(bit, feature)| [*feature, if is_on(combination, bit) { "on" } else { "off" }])
@@ -70,11 +71,11 @@ fn addresses(guest: &NamespaceGuest) -> [SocketAddr; 2] {
 }
 
 /// Streams both ways over both families.
-fn exchange(a: &NamespaceGuest, b: &NamespaceGuest, bytes: &[u8], what: &str) {
+fn exchange(a: &NamespaceGuest, b: &NamespaceGuest, bytes: &[u8], description: &str) {
     for (from, to) in [(a, b), (b, a)] {
         for address in addresses(to) {
-            let what = format!("{what}, {} to {} at {address}", from.nic, to.nic);
-            tcp_stream(&from.namespace, &to.namespace, address, bytes, &what);
+            let description = format!("{description}, {} to {} at {address}", from.nic, to.nic);
+            tcp_stream(&from.namespace, &to.namespace, address, bytes, &description);
         }
     }
 }
@@ -105,12 +106,12 @@ fn carry_all(
         let (daemon, guests) = mixed_lan(&rig, mtu);
         let [a, b, plain, full] = guests.as_slice() else { panic!() };
         for combination in combinations.iter().copied() {
-            let other = beside(combination);
+            let other = peer_combination(combination);
             set(&daemon, a, combination);
             set(&daemon, b, other);
-            let what = format!("MTU {mtu}, {combination:05b} and {other:05b}");
+            let description = format!("MTU {mtu}, {combination:05b} and {other:05b}");
             for peer in [b, plain, full] {
-                exchange(a, peer, &bytes, &what);
+                exchange(a, peer, &bytes, &description);
             }
         }
         for guest in &guests {
@@ -121,7 +122,7 @@ fn carry_all(
 }
 
 /// What the other side has meanwhile: each combination once too.
-fn beside(combination: u32) -> u32 {
+fn peer_combination(combination: u32) -> u32 {
     (combination * 11 + 5) % COMBINATIONS
 }
 
@@ -139,8 +140,8 @@ fn nic_switches_carry_tcp(combinations: &[u32]) {
 
 fn ethtool_switches_carry_tcp(combinations: &[u32]) {
     let set = |_: &Daemon, guest: &NamespaceGuest, combination| {
-        let words = ethtool_words(&FEATURES, combination);
-        guest.namespace.ethtool(NamespaceGuest::DEVICE, &words).unwrap();
+        let arguments = ethtool_arguments(&FEATURES, combination);
+        guest.namespace.ethtool(NamespaceGuest::DEVICE, &arguments).unwrap();
     };
     carry_all(combinations, set, |_| {});
 }
@@ -154,23 +155,25 @@ struct Pair {
 impl Pair {
     /// Streams both ways between the VM and the light guest over both families; the VM
     /// opens the connections.
-    fn exchange(&mut self, bytes: &[u8], what: &str) {
+    fn exchange(&mut self, bytes: &[u8], description: &str) {
         for address in addresses(&self.light) {
             let listener =
                 self.light.namespace.inside(|| TcpListener::bind(address).unwrap()).unwrap();
-            let (to, port) = (address.ip(), address.port());
-            let down = format!("nc -w 90 {to} {port} < /dev/null > /tmp/got");
+            let (target, port) = (address.ip(), address.port());
+            let down = format!("nc -w 90 {target} {port} < /dev/null > /tmp/got");
             let check = "cmp /tmp/got /tmp/sent";
-            let up = format!("nc -w 90 {to} {port} < /tmp/sent");
+            let up = format!("nc -w 90 {target} {port} < /tmp/sent");
             self.vm.begin(&format!("{down} && {check} && {up}")).unwrap();
             let (mut stream, _) = listener.accept().unwrap();
             stream.set_write_timeout(Some(streams::PATIENCE)).unwrap();
-            stream.write_all(bytes).unwrap_or_else(|error| panic!("{what}, {to}: {error}"));
+            stream
+                .write_all(bytes)
+                .unwrap_or_else(|error| panic!("{description}, {target}: {error}"));
             drop(stream);
             let received = receive(&listener);
-            let said = self.vm.finish(LIMIT).unwrap();
-            assert!(said.is_ok(), "{what}, {to}: {}", said.stdout);
-            assert!(received == bytes, "{what}, {to}: it arrived as something else");
+            let output = self.vm.finish(LIMIT).unwrap();
+            assert!(output.is_ok(), "{description}, {target}: {}", output.stdout);
+            assert!(received == bytes, "{description}, {target}: it arrived as something else");
         }
     }
 }
@@ -216,9 +219,9 @@ fn vm_switches_carry_tcp(combinations: &[u32]) {
         let rig = Rig::new().unwrap();
         let (daemon, mut pair) = boot(&rig, mtu, &bytes);
         for combination in combinations.iter().copied() {
-            let other = beside(combination);
-            let words = ethtool_words(&VM_FEATURES, combination).join(" ");
-            pair.vm.run(&format!("ethtool -K eth0 {words}")).unwrap();
+            let other = peer_combination(combination);
+            let arguments = ethtool_arguments(&VM_FEATURES, combination).join(" ");
+            pair.vm.run(&format!("ethtool -K eth0 {arguments}")).unwrap();
             set_switches(&daemon, "vm", other);
             pair.exchange(&bytes, &format!("MTU {mtu}, {combination:05b} and {other:05b}"));
         }
@@ -228,8 +231,9 @@ fn vm_switches_carry_tcp(combinations: &[u32]) {
         assert!(tcp[1].ends_with(" 0"), "checksum errors in the VM: {}", tcp[1]);
         // All of it was live: the VM's front-end kept its connection.
         let events = daemon.json(&["event", "list", "--limit", "1000"]).unwrap();
-        let left = events.as_array().unwrap().iter().find(|event| event["id"] == NIC_DISCONNECTED);
-        assert!(left.is_none(), "{left:?}");
+        let disconnect_event =
+            events.as_array().unwrap().iter().find(|event| event["id"] == NIC_DISCONNECTED);
+        assert!(disconnect_event.is_none(), "{disconnect_event:?}");
         let status = daemon.json(&["nic", "show", "vm"]).unwrap();
         assert!(status["counters"]["software_segmented"].as_u64().unwrap() > 0, "{status}");
     }
@@ -248,22 +252,22 @@ fn combinations_of_ethtool_s_switches_in_a_light_guest_carry_tcp() {
 mod full {
     use super::*;
 
-    fn all() -> Vec<u32> {
+    fn all_combinations() -> Vec<u32> {
         (0..COMBINATIONS).collect()
     }
 
     #[test]
     fn all_combinations_of_the_nic_s_switches_carry_tcp() {
-        nic_switches_carry_tcp(&all());
+        nic_switches_carry_tcp(&all_combinations());
     }
 
     #[test]
     fn all_combinations_of_ethtool_s_switches_in_a_light_guest_carry_tcp() {
-        ethtool_switches_carry_tcp(&all());
+        ethtool_switches_carry_tcp(&all_combinations());
     }
 
     #[test]
     fn all_combinations_in_a_vm_carry_tcp_beside_those_of_its_nic() {
-        vm_switches_carry_tcp(&all());
+        vm_switches_carry_tcp(&all_combinations());
     }
 }

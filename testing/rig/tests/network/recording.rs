@@ -16,22 +16,22 @@ const SECONDS: u32 = 4;
 /// Of load on each disk at the same time, which the slower one has done after 3 s.
 const REQUESTS: u32 = 1500;
 
-fn sim(words: &[&str]) -> Output {
-    let mut all = vec![program("sim").unwrap()];
-    all.extend(words.iter().map(|word| (*word).to_owned()));
-    run_any(&all, LIMIT).unwrap()
+fn sim(arguments: &[&str]) -> Output {
+    let mut command = vec![program("sim").unwrap()];
+    command.extend(arguments.iter().map(|argument| (*argument).to_owned()));
+    run_any(&command, LIMIT).unwrap()
 }
 
 /// Disks on one store that two processors have, and a team; what happens to them is recorded.
 fn record(rig: &Rig, file: &str) {
     let (store, socket) = (rig.path("store"), rig.path("nbd.sock"));
     fs::create_dir_all(&store).unwrap();
-    let mut more = format!(
+    let mut extra = format!(
         "[host]\nworker_cpus = [0, 1]\n\
          [[store]]\nname = \"fast\"\npath = \"{store}\"\ncapacity_iops = 5000\n"
     );
     for (disk, limits) in [("calm", "{ max_iops = 400 }"), ("vip", "{ min_iops = 500 }")] {
-        more += &format!(
+        extra += &format!(
             "[[disk]]\nname = \"{disk}\"\nstore = \"fast\"\nformat = \"raw\"\nsize_bytes = 67108864\n\
              nbd = {{ socket = \"{socket}\" }}\nqos = {limits}\n"
         );
@@ -39,7 +39,7 @@ fn record(rig: &Rig, file: &str) {
     let arguments = vec!["--record".to_owned(), file.to_owned()];
     let options = DaemonOptions { arguments, ..DaemonOptions::default() };
     let keys = "mode = \"switch-independent\"\nalgorithm = \"dynamic\"";
-    let mut bridged = Bridged::start_with(rig, keys, &more, &options);
+    let mut bridged = Bridged::start_with(rig, keys, &extra, &options);
     let _server = iperf::serve(rig, &bridged.far).unwrap();
     thread::scope(|scope| {
         for disk in ["calm", "vip"] {
@@ -62,10 +62,11 @@ fn record(rig: &Rig, file: &str) {
     bridged.team.daemon.ok(&["team", "set", "both", "--algorithm", "hyper-v-port"]).unwrap();
     // The bridge does not answer to LACP.
     bridged.team.daemon.ok(&["team", "set", "both", "--mode", "lacp"]).unwrap();
-    let sent =
-        |at: usize| bridged.team.status()["members"][at]["lacp"]["counters"]["lacpdus_tx"].as_u64();
-    let both = || Ok([0, 1].into_iter().all(|at| sent(at) >= Some(2)));
-    wait_until("LACPDUs on both members", LIMIT, both).unwrap();
+    let lacpdus_sent = |index: usize| {
+        bridged.team.status()["members"][index]["lacp"]["counters"]["lacpdus_tx"].as_u64()
+    };
+    let have_sent = || Ok([0, 1].into_iter().all(|index| lacpdus_sent(index) >= Some(2)));
+    wait_until("LACPDUs on both members", LIMIT, have_sent).unwrap();
     assert!(bridged.team.daemon.stop().unwrap().success());
 }
 
@@ -75,35 +76,40 @@ fn what_a_daemon_decided_is_decided_again_from_its_recording() {
     let file = rig.path("recording");
     record(&rig, &file);
     let mut bytes = fs::read(&file).unwrap();
-    let said = sim(&["replay", &file]);
-    println!("{} bytes\n{}{}", bytes.len(), said.stdout, said.stderr);
-    assert!(said.is_ok(), "{}", said.stderr);
-    let told: Value = serde_json::from_str(&sim(&["replay", &file, "--json"]).stdout).unwrap();
-    let streams = told["streams"].as_array().unwrap();
+    let output = sim(&["replay", &file]);
+    println!("{} bytes\n{}{}", bytes.len(), output.stdout, output.stderr);
+    assert!(output.is_ok(), "{}", output.stderr);
+    let replay: Value = serde_json::from_str(&sim(&["replay", &file, "--json"]).stdout).unwrap();
+    let streams = replay["streams"].as_array().unwrap();
     let steps = |policy: &str, name: &str| -> u64 {
-        let of = streams.iter().filter(|of| of["policy"] == policy && of["name"] == name);
-        of.map(|of| of["steps"].as_u64().unwrap()).sum()
+        let matching =
+            streams.iter().filter(|stream| stream["policy"] == policy && stream["name"] == name);
+        matching.map(|stream| stream["steps"].as_u64().unwrap()).sum()
     };
-    assert!(steps("team", "both") >= 8, "{told:#}");
-    assert!(steps("lacp", "both") >= 6, "{told:#}");
-    assert!(steps("vmq", "both") >= 16, "{told:#}");
-    assert!(steps("storage-qos", "fast") >= 1000, "{told:#}");
-    assert!(streams.iter().all(|of| of["lost"].is_null()), "{told:#}");
+    assert!(steps("team", "both") >= 8, "{replay:#}");
+    assert!(steps("lacp", "both") >= 6, "{replay:#}");
+    assert!(steps("vmq", "both") >= 16, "{replay:#}");
+    assert!(steps("storage-qos", "fast") >= 1000, "{replay:#}");
+    assert!(streams.iter().all(|stream| stream["lost"].is_null()), "{replay:#}");
 
-    let asked = sim(&["what-if", &file, "--set", "team.both.algorithm=transport-ports"]);
-    println!("{}", asked.stdout);
-    assert!(asked.is_ok() && asked.stdout.contains("recomputed distributions"), "{}", asked.stderr);
-    let asked = sim(&["what-if", &file, "--set", "vmq.max_processors=1"]);
-    println!("{}", asked.stdout);
-    assert!(asked.is_ok(), "{}", asked.stderr);
+    let output = sim(&["what-if", &file, "--set", "team.both.algorithm=transport-ports"]);
+    println!("{}", output.stdout);
+    assert!(
+        output.is_ok() && output.stdout.contains("recomputed distributions"),
+        "{}",
+        output.stderr
+    );
+    let output = sim(&["what-if", &file, "--set", "vmq.max_processors=1"]);
+    println!("{}", output.stdout);
+    assert!(output.is_ok(), "{}", output.stderr);
     // The store has several processors here.
-    let asked = sim(&["what-if", &file, "--set", "disk.calm.max_iops=200"]);
-    assert!(asked.code == 1 && asked.stderr.contains("several workers"), "{asked:?}");
+    let output = sim(&["what-if", &file, "--set", "disk.calm.max_iops=200"]);
+    assert!(output.code == 1 && output.stderr.contains("several workers"), "{output:?}");
 
     let last = bytes.len() - 1;
     bytes[last] ^= 1;
     fs::write(&file, &bytes).unwrap();
-    let said = sim(&["replay", &file]);
-    assert_eq!(said.code, 1);
-    assert!(said.stderr.contains("was changed after it was recorded"), "{}", said.stderr);
+    let output = sim(&["replay", &file]);
+    assert_eq!(output.code, 1);
+    assert!(output.stderr.contains("was changed after it was recorded"), "{}", output.stderr);
 }

@@ -46,10 +46,20 @@ fn what_software_does_for_a_nic_shows_in_its_stages() {
     let _servers = [b, c].map(|guest| iperf::serve(&rig, &guest.namespace).unwrap());
 
     // Large frames as they are.
-    let whole = growth(&daemon, a, c);
-    assert_eq!((whole["segment_ns"], whole["checksum_ns"]), (0, 0), "{whole:?}");
-    assert!(whole["copy_in_ns"] > 0 && whole["copy_out_ns"] > 0, "{whole:?}");
-    assert!(whole["classify_ns"] > 0 && whole["notify_ns"] > 0, "{whole:?}");
+    let without_segmentation = growth(&daemon, a, c);
+    assert_eq!(
+        (without_segmentation["segment_ns"], without_segmentation["checksum_ns"]),
+        (0, 0),
+        "{without_segmentation:?}"
+    );
+    assert!(
+        without_segmentation["copy_in_ns"] > 0 && without_segmentation["copy_out_ns"] > 0,
+        "{without_segmentation:?}"
+    );
+    assert!(
+        without_segmentation["classify_ns"] > 0 && without_segmentation["notify_ns"] > 0,
+        "{without_segmentation:?}"
+    );
 
     // Large frames, cut and summed here. What each stage took is a figure of the machine: a
     // processor that loses its CPU in a stage counts the time there. So the stages that have
@@ -59,8 +69,8 @@ fn what_software_does_for_a_nic_shows_in_its_stages() {
     println!("segmented: {cut:?}");
 
     // Segments with whole checksums, joined here for a NIC that takes large frames.
-    let off = ["tx", "off", "tso", "off", "gso", "off"];
-    a.namespace.ethtool(NamespaceGuest::DEVICE, &off).unwrap();
+    let switches = ["tx", "off", "tso", "off", "gso", "off"];
+    a.namespace.ethtool(NamespaceGuest::DEVICE, &switches).unwrap();
     let joined = growth(&daemon, a, c);
     assert!(joined["coalesce_ns"] > 0, "{joined:?} after {cut:?}");
     let status = daemon.json(&["nic", "show", "c"]).unwrap();
@@ -85,23 +95,24 @@ fn an_idle_worker_tells_idle_until_it_is_asked_and_everything_adds_up() {
         serde_json::from_str::<Value>(&text).unwrap()
     };
     let snapshots = [snapshot(), snapshot(), snapshot()];
-    let times = snapshots.each_ref().map(|one| one["time_monotonic_ns"].as_u64().unwrap());
+    let times =
+        snapshots.each_ref().map(|snapshot| snapshot["time_monotonic_ns"].as_u64().unwrap());
     for nth in 0..snapshots[0]["workers"].as_array().unwrap().len() {
-        let told = snapshots.each_ref().map(|one| &one["workers"][nth]);
-        for pair in told.windows(2) {
-            let [was, is] = [pair[0], pair[1]].map(stages_of);
-            for (name, ns) in &is {
-                assert!(*ns >= was[name], "{name} went back: {pair:?}");
+        let worker_snapshots = snapshots.each_ref().map(|snapshot| &snapshot["workers"][nth]);
+        for pair in worker_snapshots.windows(2) {
+            let [before, after] = [pair[0], pair[1]].map(stages_of);
+            for (name, ns) in &after {
+                assert!(*ns >= before[name], "{name} went back: {pair:?}");
             }
-            let busy = is.iter().filter(|(name, _)| *name != "idle_ns").map(|(_, ns)| ns);
+            let busy = after.iter().filter(|(name, _)| *name != "idle_ns").map(|(_, ns)| ns);
             assert_eq!(pair[1]["busy_ns"], busy.sum::<u64>(), "{pair:?}");
         }
-        if told.iter().any(|one| one["asleep"] == false) {
+        if worker_snapshots.iter().any(|worker| worker["asleep"] == false) {
             continue;
         }
         // A snapshot reads the clock a moment before it asks the processors, and after
         // the snapshot before asked them.
-        let sums = told.map(|one| stages_of(one).values().sum::<u64>());
+        let sums = worker_snapshots.map(|worker| stages_of(worker).values().sum::<u64>());
         assert!(sums[1] - sums[0] <= times[2] - times[0], "{sums:?} at {times:?}");
         assert!(sums[2] - sums[0] >= times[2] - times[1], "{sums:?} at {times:?}");
     }

@@ -56,9 +56,9 @@ impl Outside {
         assert!(self.guest.namespace.reaches(Self::ADDRESS));
         let _web = nginx::serve(rig, &self.world, 64 << 20).unwrap();
         let url = format!("http://{}/file", Self::ADDRESS);
-        let words =
+        let arguments =
             ["curl", "-sS", "--max-time", "300", "-o", "/dev/null", "-w", "%{size_download}", &url];
-        let fetched = self.guest.namespace.run_any(&words, 3 * LIMIT).unwrap();
+        let fetched = self.guest.namespace.run_any(&arguments, 3 * LIMIT).unwrap();
         assert_eq!(fetched.stdout, (64u64 << 20).to_string(), "{fetched:?}");
         let _server = iperf::serve(rig, &self.world).unwrap();
         for direction in [&[][..], &["--reverse"][..]] {
@@ -77,36 +77,36 @@ impl Outside {
 #[test]
 fn guests_reach_the_outside_through_a_packet_socket() {
     let rig = Rig::new().unwrap();
-    let outside = Outside::over_a_packet_socket(&rig);
-    outside.check(&rig);
+    let fixture = Outside::over_a_packet_socket(&rig);
+    fixture.check(&rig);
 }
 
 #[test]
 fn guests_reach_the_outside_through_a_tap() {
     let rig = Rig::new().unwrap();
-    let outside = Outside::over_a_tap(&rig);
-    outside.check(&rig);
+    let fixture = Outside::over_a_tap(&rig);
+    fixture.check(&rig);
 }
 
 #[test]
 fn an_uplink_that_loses_its_carrier_is_reported_and_comes_back() {
     let rig = Rig::new().unwrap();
-    let outside = Outside::over_a_packet_socket(&rig);
-    assert!(outside.guest.namespace.reaches(Outside::ADDRESS));
-    let wire = outside._wire.as_ref().unwrap();
+    let fixture = Outside::over_a_packet_socket(&rig);
+    assert!(fixture.guest.namespace.reaches(Outside::ADDRESS));
+    let wire = fixture._wire.as_ref().unwrap();
     run(&["ip", "link", "set", wire.near(), "down"]).unwrap();
     suimon_rig::wait_until("uplink down", LIMIT, || {
-        Ok(outside.daemon.json(&["uplink", "show", "up"])?["condition"]["health"] != "up")
+        Ok(fixture.daemon.json(&["uplink", "show", "up"])?["condition"]["health"] != "up")
     })
     .unwrap();
     run(&["ip", "link", "set", wire.near(), "up"]).unwrap();
-    outside.daemon.wait_up("uplink", "up").unwrap();
-    assert!(outside.guest.namespace.reaches(Outside::ADDRESS));
+    fixture.daemon.wait_up("uplink", "up").unwrap();
+    assert!(fixture.guest.namespace.reaches(Outside::ADDRESS));
     // Events are recorded after the status changes.
     for id in [4004, 4005] {
         suimon_rig::wait_until(&format!("event {id}"), LIMIT, || {
-            let events = outside.daemon.json(&["event", "list"])?;
-            Ok(events.as_array().is_some_and(|all| all.iter().any(|event| event["id"] == id)))
+            let events = fixture.daemon.json(&["event", "list"])?;
+            Ok(events.as_array().is_some_and(|events| events.iter().any(|event| event["id"] == id)))
         })
         .unwrap();
     }
@@ -115,31 +115,31 @@ fn an_uplink_that_loses_its_carrier_is_reported_and_comes_back() {
 #[test]
 fn an_uplink_takes_the_next_device_of_its_name() {
     let rig = Rig::new().unwrap();
-    let outside = Outside::over_a_packet_socket(&rig);
-    assert!(outside.guest.namespace.reaches(Outside::ADDRESS));
-    let name = outside._wire.as_ref().unwrap().near().to_owned();
+    let fixture = Outside::over_a_packet_socket(&rig);
+    assert!(fixture.guest.namespace.reaches(Outside::ADDRESS));
+    let name = fixture._wire.as_ref().unwrap().near().to_owned();
     let (old, far) = (rig.device("old"), rig.device("far"));
     run(&["ip", "link", "set", &name, "down"]).unwrap();
     run(&["ip", "link", "set", &name, "name", &old]).unwrap();
     suimon_rig::wait_until("uplink failed", LIMIT, || {
-        let condition = outside.daemon.json(&["uplink", "show", "up"])?["condition"].clone();
+        let condition = fixture.daemon.json(&["uplink", "show", "up"])?["condition"].clone();
         Ok(condition["reason"].as_str().is_some_and(|text| text.contains(&name)))
     })
     .unwrap();
     run(&["ip", "link", "set", &old, "up"]).unwrap();
-    let _next = Veth::new(&name, &far, &outside.world).unwrap();
+    let _next = Veth::new(&name, &far, &fixture.world).unwrap();
     // The address is behind the new device only.
     let address = format!("{}/24", Outside::ADDRESS);
-    for line in outside.world.run(&["ip", "-o", "-4", "address"]).unwrap().lines() {
+    for line in fixture.world.run(&["ip", "-o", "-4", "address"]).unwrap().lines() {
         let device = line.split_whitespace().nth(1).unwrap();
         if line.contains(&address) {
-            outside.world.run(&["ip", "address", "del", &address, "dev", device]).unwrap();
+            fixture.world.run(&["ip", "address", "del", &address, "dev", device]).unwrap();
         }
     }
-    outside.world.address(&far, &address).unwrap();
-    outside.daemon.wait_up("uplink", "up").unwrap();
-    assert!(outside.guest.namespace.reaches(Outside::ADDRESS));
-    let events = outside.daemon.json(&["event", "list", "--id", "4006"]).unwrap();
+    fixture.world.address(&far, &address).unwrap();
+    fixture.daemon.wait_up("uplink", "up").unwrap();
+    assert!(fixture.guest.namespace.reaches(Outside::ADDRESS));
+    let events = fixture.daemon.json(&["event", "list", "--id", "4006"]).unwrap();
     let text = events[0]["text"].as_str().unwrap_or_default().to_owned();
     assert!(text.contains(&format!("renamed to {old}")), "{events}");
     run(&["ip", "link", "delete", &old]).unwrap();
@@ -161,6 +161,6 @@ fn the_host_is_on_its_internal_switch() {
     assert!(guest.namespace.reaches("10.77.0.254"));
     daemon.ok(&["nic", "delete", "guest"]).unwrap();
     daemon.ok(&["switch", "delete", "inside"]).unwrap();
-    let gone = run_any(&["ip", "link", "show", device], LIMIT).unwrap();
-    assert!(!gone.is_ok(), "the host's NIC stayed after its switch was deleted");
+    let output = run_any(&["ip", "link", "show", device], LIMIT).unwrap();
+    assert!(!output.is_ok(), "the host's NIC stayed after its switch was deleted");
 }

@@ -56,23 +56,27 @@ fn markers() -> Vec<Marker> {
 
 /// Frames to all from each port.
 fn broadcasts(ports: &[Port], stacks: &[Stack]) -> Vec<Probe> {
-    let from = |sender| {
+    let probes_from = |sender| {
         let probe =
             move |stack: &Stack| Probe { sender, to: Destination::All, stack: stack.clone() };
         stacks.iter().map(probe)
     };
-    (0..ports.len()).flat_map(from).collect()
+    (0..ports.len()).flat_map(probes_from).collect()
 }
 
 /// Frames from each port to the address of each other one.
 fn unicasts(ports: &[Port], stacks: &[Stack]) -> Vec<Probe> {
-    let mut all = Vec::new();
+    let mut probes = Vec::new();
     for sender in 0..ports.len() {
-        for to in (0..ports.len()).filter(|to| *to != sender).map(Destination::Port) {
-            all.extend(stacks.iter().map(|stack| Probe { sender, to, stack: stack.clone() }));
+        for target in (0..ports.len()).filter(|target| *target != sender).map(Destination::Port) {
+            probes.extend(stacks.iter().map(|stack| Probe {
+                sender,
+                to: target,
+                stack: stack.clone(),
+            }));
         }
     }
-    all
+    probes
 }
 
 /// The switch under test. Its uplink leads to a namespace.
@@ -88,19 +92,19 @@ struct Host {
 impl Host {
     /// Starts the switch; `keys` are further lines of each `[[nic]]`.
     fn start(rig: &Rig, ports: &[Port], keys: &str) -> Self {
-        let outside = Namespace::new(rig, "outside").unwrap();
+        let outside_namespace = Namespace::new(rig, "outside").unwrap();
         let (near, far) = (rig.device("up"), rig.device("far"));
-        let wire = Veth::new(&near, &far, &outside).unwrap();
+        let wire = Veth::new(&near, &far, &outside_namespace).unwrap();
         let mut host = format!(
             "[host]\nfloating_workers = 1\n\
              [[switch]]\nname = \"wan\"\nkind = \"external\"\nuplink = \"up\"\n\
              [[uplink]]\nname = \"up\"\ndevice = \"{near}\"\n"
         );
         let mut guests = Vec::new();
-        for (at, port) in ports.iter().enumerate() {
-            let Some(own) = &port.keys else { continue };
-            let guest = NamespaceGuest::new(rig, port.name, at as u8 + 1).unwrap();
-            let keys = format!("mac = \"{}\"\n{own}{keys}", mac(at));
+        for (index, port) in ports.iter().enumerate() {
+            let Some(port_keys) = &port.keys else { continue };
+            let guest = NamespaceGuest::new(rig, port.name, index as u8 + 1).unwrap();
+            let keys = format!("mac = \"{}\"\n{port_keys}{keys}", mac(index));
             host.push_str(&guest.nic_toml("wan", &keys));
             guests.push(guest);
         }
@@ -110,7 +114,7 @@ impl Host {
             guest.bring_up().unwrap();
         }
         daemon.wait_up("uplink", "up").unwrap();
-        Self { daemon, guests, outside, far, _wire: wire }
+        Self { daemon, guests, outside: outside_namespace, far, _wire: wire }
     }
 
     fn recorder(&self) -> Recorder {
@@ -123,30 +127,34 @@ impl Host {
     fn has_dropped(&self, nic: &str, reason: &str) -> bool {
         let status = self.daemon.json(&["nic", "show", nic]).unwrap();
         let dropped = status["counters"]["rx_dropped"].as_array().unwrap();
-        dropped.iter().any(|of| of["reason"] == reason && of["frames"].as_u64() > Some(0))
+        dropped.iter().any(|drop_counter| {
+            drop_counter["reason"] == reason && drop_counter["frames"].as_u64() > Some(0)
+        })
     }
 }
 
 /// Asserts that no switch behind a port reads a VLAN from a frame that its sender may not use,
 /// neither from the first tag nor from one that follows a priority tag.
-fn assert_isolated(ports: &[Port], probe: &Probe, sight: &Sight) {
-    for (receiver, stack) in sight.iter().filter(|(receiver, _)| !ports[**receiver].is_access()) {
-        let named = stack.iter().find(|tag| tag.vlan() > 0);
+fn assert_isolated(ports: &[Port], probe: &Probe, observation: &Sight) {
+    for (receiver, stack) in
+        observation.iter().filter(|(receiver, _)| !ports[**receiver].is_access())
+    {
+        let vlan_tag = stack.iter().find(|tag| tag.vlan() > 0);
         assert!(
-            named.is_none_or(|tag| ports[probe.sender].carries(tag.vlan())),
+            vlan_tag.is_none_or(|tag| ports[probe.sender].carries(tag.vlan())),
             "{probe:?} is {stack:?} at port {receiver}"
         );
     }
 }
 
 /// Asserts that ports see exactly what the documentation promises.
-fn assert_documented(ports: &[Port], probes: &[Probe], sights: &[Sight]) {
-    for (probe, sight) in probes.iter().zip(sights) {
-        assert_isolated(ports, probe, sight);
+fn assert_documented(ports: &[Port], probes: &[Probe], observations: &[Sight]) {
+    for (probe, observation) in probes.iter().zip(observations) {
+        assert_isolated(ports, probe, observation);
     }
-    for (probe, sight) in probes.iter().zip(sights) {
+    for (probe, observation) in probes.iter().zip(observations) {
         let expected = documented(ports, probe.sender, probe.to, &probe.stack);
-        assert_eq!(*sight, expected, "receivers of {probe:?}");
+        assert_eq!(*observation, expected, "receivers of {probe:?}");
     }
 }
 
@@ -160,8 +168,8 @@ fn no_stack_of_tags_leaves_the_vlans_of_its_sender() {
     let mut probes = broadcasts(&ports, &all_stacks(3));
     probes.extend(broadcasts(&ports, &random_stacks(600)));
     probes.extend(unicasts(&ports, &all_stacks(2)));
-    let sights = recorder.record(&probes, &markers());
-    assert_documented(&ports, &probes, &sights);
+    let observations = recorder.record(&probes, &markers());
+    assert_documented(&ports, &probes, &observations);
     for (nic, reason) in [("a", "tagged_on_access"), ("d", "nested_tag"), ("v", "nested_tag")] {
         assert!(host.has_dropped(nic, reason), "{nic}: {reason}");
     }
@@ -186,8 +194,8 @@ fn the_kernel_path_carries_no_tags() {
     let mut probes = unicasts(&ports, &all_stacks(2));
     probes.extend(unicasts(&ports, &random_stacks(200)));
     probes.extend(broadcasts(&ports, &all_stacks(2)));
-    let sights = recorder.record(&probes, &markers);
-    assert_documented(&ports, &probes, &sights);
+    let observations = recorder.record(&probes, &markers);
+    assert_documented(&ports, &probes, &observations);
     // Untagged frames still take it.
     wait_taken(&host.daemon, &host.guests[A], &host.guests[N]);
 }
@@ -217,16 +225,18 @@ fn through_open_vswitch(rig: &Rig, probes: &[Probe]) -> Vec<Sight> {
 /// has no VLAN filtering (`CONFIG_BRIDGE_VLAN_FILTERING`).
 fn through_linux_bridge(rig: &Rig, probes: &[Probe]) -> Option<Vec<Sight>> {
     const BRIDGE: &str = "bridge0";
-    let inside = Namespace::new(rig, "bridge").unwrap();
-    inside.run(&["ip", "link", "add", BRIDGE, "type", "bridge", "mcast_snooping", "0"]).unwrap();
+    let bridge_namespace = Namespace::new(rig, "bridge").unwrap();
+    bridge_namespace
+        .run(&["ip", "link", "add", BRIDGE, "type", "bridge", "mcast_snooping", "0"])
+        .unwrap();
     let filter = ["vlan_filtering", "1", "vlan_default_pvid", "0"];
     let set = [&["ip", "link", "set", BRIDGE, "type", "bridge"], &filter[..]].concat();
-    let set = inside.run_any(&set, LIMIT).unwrap();
+    let set = bridge_namespace.run_any(&set, LIMIT).unwrap();
     if !set.is_ok() && set.stderr.contains("not supported") {
         return None;
     }
     assert!(set.is_ok(), "{set:?}");
-    inside.run(&["ip", "link", "set", BRIDGE, "up"]).unwrap();
+    bridge_namespace.run(&["ip", "link", "set", BRIDGE, "up"]).unwrap();
     let mut guests = Vec::new();
     for (port, vlans) in ports().iter().zip([
         &["1 pvid untagged"][..],
@@ -236,17 +246,17 @@ fn through_linux_bridge(rig: &Rig, probes: &[Probe]) -> Option<Vec<Sight>> {
         &["1 pvid untagged", "2-4094"],
     ]) {
         let guest = Namespace::new(rig, port.name).unwrap();
-        let words = format!(
+        let command = format!(
             "ip link add {0} type veth peer name {1} netns {2}",
             port.name,
             NamespaceGuest::DEVICE,
             guest.name()
         );
-        inside.run(&words.split(' ').collect::<Vec<_>>()).unwrap();
-        inside.run(&["ip", "link", "set", port.name, "up", "master", BRIDGE]).unwrap();
+        bridge_namespace.run(&command.split(' ').collect::<Vec<_>>()).unwrap();
+        bridge_namespace.run(&["ip", "link", "set", port.name, "up", "master", BRIDGE]).unwrap();
         for vlan in vlans {
-            let words = format!("bridge vlan add dev {} vid {vlan}", port.name);
-            inside.run(&words.split(' ').collect::<Vec<_>>()).unwrap();
+            let command = format!("bridge vlan add dev {} vid {vlan}", port.name);
+            bridge_namespace.run(&command.split(' ').collect::<Vec<_>>()).unwrap();
         }
         guest.run(&["ip", "link", "set", NamespaceGuest::DEVICE, "up"]).unwrap();
         guests.push(guest);
@@ -282,8 +292,8 @@ fn stack_of(tags: &[(u16, u16)]) -> Stack {
     tags.iter().map(|(kind, vlan)| Tag::new(*kind, *vlan)).collect()
 }
 
-fn cell(seen: Option<&Stack>) -> String {
-    match seen.map(Vec::as_slice) {
+fn cell(stack: Option<&Stack>) -> String {
+    match stack.map(Vec::as_slice) {
         None => "–".to_owned(),
         Some([]) => "untagged".to_owned(),
         Some(stack) => {
@@ -297,12 +307,12 @@ fn cell(seen: Option<&Stack>) -> String {
 fn table(probes: &[Probe], switches: &[&[Sight]]) -> Vec<String> {
     let row = |&(port, sender, receiver, tags): &Row| {
         let stack = stack_of(tags);
-        let is_it = |probe: &Probe| probe.sender == sender && probe.stack == stack;
-        let at = probes.iter().position(is_it).unwrap();
+        let is_row = |probe: &Probe| probe.sender == sender && probe.stack == stack;
+        let index = probes.iter().position(is_row).unwrap();
         let receivers = ["access", "access, VLAN 30", "trunk, native VLAN 30", "trunk", "uplink"];
         let mut row = format!("| {port} | {} | {} |", cell(Some(&stack)), receivers[receiver]);
-        for sights in switches {
-            write!(row, " {} |", cell(sights[at].get(&receiver))).unwrap();
+        for observations in switches {
+            write!(row, " {} |", cell(observations[index].get(&receiver))).unwrap();
         }
         row
     };
@@ -333,29 +343,35 @@ fn open_vswitch_and_the_linux_bridge_agree_where_802_1q_defines_it() {
         .iter()
         .map(|probe| documented(&ports, probe.sender, probe.to, &probe.stack))
         .collect();
-    let ours = {
+    let suimon_observations = {
         let host = Host::start(&rig, &ports, "");
         let mut recorder = host.recorder();
         recorder.wait_ready(&markers());
         recorder.record(&probes, &markers())
     };
-    assert_eq!(ours, expected);
+    assert_eq!(suimon_observations, expected);
     let open_vswitch = through_open_vswitch(&rig, &probes);
     let bridge = through_linux_bridge(&rig, &probes);
     let mut others = vec![&open_vswitch[..]];
     others.extend(bridge.as_deref());
-    for (at, probe) in probes.iter().enumerate() {
+    for (index, probe) in probes.iter().enumerate() {
         for receiver in (0..ports.len()).filter(|receiver| is_common(&ports, probe, *receiver)) {
-            let seen = others.iter().map(|sights| sights[at].get(&receiver)).collect::<Vec<_>>();
-            let ours = ours[at].get(&receiver);
-            assert!(seen.contains(&ours), "{probe:?} at {receiver}: {ours:?}, others {seen:?}");
+            let observations = others
+                .iter()
+                .map(|observations| observations[index].get(&receiver))
+                .collect::<Vec<_>>();
+            let suimon_stack = suimon_observations[index].get(&receiver);
+            assert!(
+                observations.contains(&suimon_stack),
+                "{probe:?} at {receiver}: {suimon_stack:?}, others {observations:?}"
+            );
         }
     }
     let page = std::fs::read_to_string(PAGE).unwrap();
-    others.insert(0, &ours);
+    others.insert(0, &suimon_observations);
     let rows = table(&probes, &others);
     let is_missing = |row: &&String| !page.lines().any(|line| line.starts_with(row.as_str()));
     let missing: Vec<&String> = rows.iter().filter(is_missing).collect();
-    let all = rows.join("\n");
-    assert!(missing.is_empty(), "{PAGE} lacks {missing:#?}; the table should be\n{all}");
+    let table_text = rows.join("\n");
+    assert!(missing.is_empty(), "{PAGE} lacks {missing:#?}; the table should be\n{table_text}");
 }

@@ -25,9 +25,9 @@ const OVERLOADED: Duration = Duration::from_secs(60);
 
 /// How many processors `suimon vmq show` tells to be in use and how many to be parked.
 fn used_and_parked(host: &LoadedHost) -> (usize, usize) {
-    let shown = host.daemon().ok(&["vmq", "show", "up"]).unwrap();
-    println!("{shown}");
-    let count = |state: &str| shown.lines().filter(|line| line.contains(state)).count();
+    let output = host.daemon().ok(&["vmq", "show", "up"]).unwrap();
+    println!("{output}");
+    let count = |state: &str| output.lines().filter(|line| line.contains(state)).count();
     (count(" in use "), count(" parked "))
 }
 
@@ -40,13 +40,13 @@ fn queues_spread_after_a_load_step_and_are_packed_after_its_end() {
     let load = host.load(&rig, None).unwrap();
     let spread = host.spread(&load).unwrap();
     println!("spread after {spread:?}");
-    let mut found = (0, 0);
+    let mut usage = (0, 0);
     wait_until("queues on two processors", LIMIT, || {
-        found = used_and_parked(&host);
-        Ok(found.0 >= 2)
+        usage = used_and_parked(&host);
+        Ok(usage.0 >= 2)
     })
     .unwrap();
-    assert_eq!(found.0 + found.1, 4, "in use and parked");
+    assert_eq!(usage.0 + usage.1, 4, "in use and parked");
     // What happened is told by event, and by the queue it happened to.
     let moved = host.moves_since(load.began).unwrap();
     println!("{moved:#?}");
@@ -55,14 +55,14 @@ fn queues_spread_after_a_load_step_and_are_packed_after_its_end() {
     let mut explained = Vec::new();
     wait_until("a queue that is explained to have moved", LIMIT, || {
         let names = ["vm0", "vm1", "vm2", "vm3", "up"];
-        let all = names.map(|name| host.daemon().cli(&["vmq", "explain", name]));
-        explained = all.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
-        Ok(explained.iter().any(|said| said.stdout.contains("moved from worker ")))
+        let outputs = names.map(|name| host.daemon().cli(&["vmq", "explain", name]));
+        explained = outputs.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
+        Ok(explained.iter().any(|output| output.stdout.contains("moved from worker ")))
     })
     .unwrap_or_else(|error| panic!("{error:#}: {explained:?}"));
 
-    let ended = host.end(load).unwrap();
-    let pack = host.pack(ended).unwrap();
+    let ended_at = host.end(load).unwrap();
+    let pack = host.pack(ended_at).unwrap();
     println!("packed after {pack:?}");
     assert_eq!(used_and_parked(&host), (1, 3));
 }
@@ -90,13 +90,16 @@ mod full {
         let load = host.load(&rig, None).unwrap();
         thread::sleep(SETTLED + OVERLOADED);
         let moved = host.moves_since(load.began).unwrap();
-        let settled = load.began + SETTLED.as_millis() as u64;
-        let late = moved.iter().filter(|of| of.at >= settled).count();
-        for of in &moved {
-            let at_s = Duration::from_millis(of.at - load.began).as_secs_f64();
-            println!("after {at_s:.1} s {} {:?}: {}", of.queue, of.workers, of.because);
+        let settled_ms = load.began + SETTLED.as_millis() as u64;
+        let late_count = moved.iter().filter(|queue_move| queue_move.at >= settled_ms).count();
+        for queue_move in &moved {
+            let at_s = Duration::from_millis(queue_move.at - load.began).as_secs_f64();
+            println!(
+                "after {at_s:.1} s {} {:?}: {}",
+                queue_move.queue, queue_move.workers, queue_move.because
+            );
         }
-        println!("{late} of {} moves after {SETTLED:?}", moved.len());
+        println!("{late_count} of {} moves after {SETTLED:?}", moved.len());
         used_and_parked(&host);
         assert!(!moved.is_empty());
         // That it went on all the time.

@@ -54,9 +54,9 @@ impl Outside {
         assert!(self.guest.namespace.reaches(WORLD));
         let _web = nginx::serve(rig, &self.world, 64 << 20).unwrap();
         let url = format!("http://{WORLD}/file");
-        let words =
+        let arguments =
             ["curl", "-sS", "--max-time", "300", "-o", "/dev/null", "-w", "%{size_download}", &url];
-        let fetched = self.guest.namespace.run_any(&words, 3 * LIMIT).unwrap();
+        let fetched = self.guest.namespace.run_any(&arguments, 3 * LIMIT).unwrap();
         assert_eq!(fetched.stdout, (64u64 << 20).to_string(), "{fetched:?}");
         let _server = iperf::serve(rig, &self.world).unwrap();
         for direction in [&[][..], &["--reverse"][..]] {
@@ -72,72 +72,72 @@ impl Outside {
 #[test]
 fn guests_reach_the_outside_through_af_xdp() {
     let rig = Rig::new().unwrap();
-    let outside = Outside::new(&rig, 1500);
-    outside.check(&rig);
-    let mode = &outside.uplink()["af_xdp"];
+    let fixture = Outside::new(&rig, 1500);
+    fixture.check(&rig);
+    let mode = &fixture.uplink()["af_xdp"];
     assert_eq!((&mode["hook"], &mode["zero_copy"]), (&"driver".into(), &false.into()), "{mode}");
     assert_eq!((&mode["chunk_bytes"], &mode["multi_buffer"]), (&2048.into(), &false.into()));
-    let shown = outside.daemon.ok(&["uplink", "show", "up"]).unwrap();
-    assert!(shown.contains("driver, copy, chunks of 2048 bytes"), "{shown}");
+    let output = fixture.daemon.ok(&["uplink", "show", "up"]).unwrap();
+    assert!(output.contains("driver, copy, chunks of 2048 bytes"), "{output}");
 }
 
 #[test]
 fn frames_of_9000_bytes_pass_af_xdp_in_several_chunks() {
     let rig = Rig::new().unwrap();
-    let outside = Outside::new(&rig, 9000);
-    outside.check(&rig);
-    let words = ["ping", "-n", "-q", "-c", "5", "-i", "0.2", "-M", "do", "-s", "8972", WORLD];
-    let pinged = outside.guest.namespace.run_any(&words, LIMIT).unwrap();
+    let fixture = Outside::new(&rig, 9000);
+    fixture.check(&rig);
+    let arguments = ["ping", "-n", "-q", "-c", "5", "-i", "0.2", "-M", "do", "-s", "8972", WORLD];
+    let pinged = fixture.guest.namespace.run_any(&arguments, LIMIT).unwrap();
     assert!(pinged.is_ok(), "{pinged:?}");
-    assert_eq!(outside.uplink()["af_xdp"]["multi_buffer"], true);
+    assert_eq!(fixture.uplink()["af_xdp"]["multi_buffer"], true);
 }
 
 #[test]
 fn a_killed_daemon_leaves_no_program_and_the_next_one_goes_on() {
     let rig = Rig::new().unwrap();
-    let mut outside = Outside::new(&rig, 1500);
-    assert!(outside.guest.namespace.reaches(WORLD));
-    assert!(outside.has_program());
-    outside.daemon.kill();
+    let mut fixture = Outside::new(&rig, 1500);
+    assert!(fixture.guest.namespace.reaches(WORLD));
+    assert!(fixture.has_program());
+    fixture.daemon.kill();
     // The kernel takes it away with the last descriptor, a moment after the process has ended.
-    wait_until("a device without a program", LIMIT, || Ok(!outside.has_program())).unwrap();
-    outside.daemon.restart(&rig).unwrap();
-    outside.daemon.wait_up("uplink", "up").unwrap();
-    assert!(outside.has_program());
-    assert!(outside.guest.namespace.reaches(WORLD));
+    wait_until("a device without a program", LIMIT, || Ok(!fixture.has_program())).unwrap();
+    fixture.daemon.restart(&rig).unwrap();
+    fixture.daemon.wait_up("uplink", "up").unwrap();
+    assert!(fixture.has_program());
+    assert!(fixture.guest.namespace.reaches(WORLD));
 }
 
 #[test]
 fn the_driver_changes_and_a_deleted_device_comes_back() {
     let rig = Rig::new().unwrap();
-    let outside = Outside::new(&rig, 1500);
-    assert!(outside.guest.namespace.reaches(WORLD));
+    let fixture = Outside::new(&rig, 1500);
+    assert!(fixture.guest.namespace.reaches(WORLD));
     for (driver, is_xdp) in [("af_packet", false), ("af_xdp", true)] {
-        outside.daemon.ok(&["uplink", "set", "up", "--driver", driver]).unwrap();
-        outside.daemon.wait_up("uplink", "up").unwrap();
+        fixture.daemon.ok(&["uplink", "set", "up", "--driver", driver]).unwrap();
+        fixture.daemon.wait_up("uplink", "up").unwrap();
         assert_eq!(
-            (outside.has_program(), outside.uplink()["af_xdp"].is_object()),
+            (fixture.has_program(), fixture.uplink()["af_xdp"].is_object()),
             (is_xdp, is_xdp)
         );
-        assert!(outside.guest.namespace.reaches(WORLD), "{driver}");
+        assert!(fixture.guest.namespace.reaches(WORLD), "{driver}");
     }
-    let near = outside.wire.near();
+    let near = fixture.wire.near();
     run(&["ip", "link", "delete", near]).unwrap();
     wait_until("the uplink to be told missing", LIMIT, || {
-        Ok(outside.daemon.json(&["uplink", "show", "up"])?["condition"]["health"] == "failed")
+        Ok(fixture.daemon.json(&["uplink", "show", "up"])?["condition"]["health"] == "failed")
     })
     .unwrap();
-    let _again = Veth::new(near, "far0", &outside.world).unwrap();
-    outside.world.address("far0", &format!("{WORLD}/24")).unwrap();
-    outside.world.ethtool("far0", &["tx", "off"]).unwrap();
-    outside.daemon.wait_up("uplink", "up").unwrap();
+    let _again = Veth::new(near, "far0", &fixture.world).unwrap();
+    fixture.world.address("far0", &format!("{WORLD}/24")).unwrap();
+    fixture.world.ethtool("far0", &["tx", "off"]).unwrap();
+    fixture.daemon.wait_up("uplink", "up").unwrap();
     // The new device has another address.
-    outside
+    fixture
         .guest
         .namespace
         .run(&["ip", "neighbour", "flush", "dev", NamespaceGuest::DEVICE])
         .unwrap();
-    assert!(outside.guest.namespace.reaches(WORLD));
+    assert!(fixture.guest.namespace.reaches(WORLD));
 }
 
 /// Addresses of the host itself, on the uplink's device, and others of the world's.
@@ -147,46 +147,46 @@ const ASKING: [&str; 2] = ["198.51.100.10", "2001:db8:51::10"];
 #[test]
 fn the_host_is_reached_at_its_own_addresses_while_guests_go_on() {
     let rig = Rig::new().unwrap();
-    let outside = Outside::new(&rig, 1500);
-    let (near, far) = (outside.wire.near(), outside.far.as_str());
-    for (own, other) in HOST.iter().zip(ASKING) {
-        run(&["ip", "address", "add", own, "dev", near, "nodad"])
-            .or_else(|_| run(&["ip", "address", "add", own, "dev", near]))
+    let fixture = Outside::new(&rig, 1500);
+    let (near, far) = (fixture.wire.near(), fixture.far.as_str());
+    for (host_address, other) in HOST.iter().zip(ASKING) {
+        run(&["ip", "address", "add", host_address, "dev", near, "nodad"])
+            .or_else(|_| run(&["ip", "address", "add", host_address, "dev", near]))
             .unwrap();
         run(&["ip", "route", "add", other, "dev", near]).unwrap();
-        outside.world.address(far, other).unwrap();
-        outside.world.run(&["ip", "route", "add", own, "dev", far, "src", other]).unwrap();
+        fixture.world.address(far, other).unwrap();
+        fixture.world.run(&["ip", "route", "add", host_address, "dev", far, "src", other]).unwrap();
     }
-    assert!(HOST.iter().all(|own| outside.world.is_cut_from(own).unwrap()));
-    assert!(outside.guest.namespace.reaches(WORLD));
+    assert!(HOST.iter().all(|host_address| fixture.world.is_cut_from(host_address).unwrap()));
+    assert!(fixture.guest.namespace.reaches(WORLD));
     let set = |value: &str| {
-        outside.daemon.ok(&["uplink", "set", "up", "--host-addresses", value]).unwrap();
+        fixture.daemon.ok(&["uplink", "set", "up", "--host-addresses", value]).unwrap();
     };
-    let _server = iperf::serve(&rig, &outside.world).unwrap();
-    let guest = &outside.guest.namespace;
+    let _server = iperf::serve(&rig, &fixture.world).unwrap();
+    let guest = &fixture.guest.namespace;
     let mut stream = iperf::Client::begin(&rig, guest, WORLD, 1, &[]).unwrap();
     set(&HOST.join(","));
-    for own in HOST {
-        assert!(outside.world.reaches(own), "{own}");
+    for host_address in HOST {
+        assert!(fixture.world.reaches(host_address), "{host_address}");
     }
     // The program was replaced under it.
     stream.wait_flow("the stream with the new program").unwrap();
     let report = stream.end().unwrap();
     println!("{} bit/s, {} segments sent again", report.bits_per_second, report.retransmits);
-    let shown = outside.daemon.ok(&["uplink", "show", "up"]).unwrap();
-    assert!(shown.contains(HOST[0]) && shown.contains(HOST[1]), "{shown}");
-    assert_eq!(outside.uplink()["config"]["host_addresses"], serde_json::json!(HOST));
-    let refused = outside.daemon.cli(&["uplink", "set", "up", "--driver", "af_packet"]).unwrap();
-    assert!(!refused.is_ok() && refused.stderr.contains("host_addresses"), "{refused:?}");
-    outside.daemon.ok(&["uplink", "set", "up", "--unset", "host_addresses"]).unwrap();
-    assert!(outside.world.is_cut_from(HOST[0]).unwrap());
-    assert!(outside.guest.namespace.reaches(WORLD));
+    let output = fixture.daemon.ok(&["uplink", "show", "up"]).unwrap();
+    assert!(output.contains(HOST[0]) && output.contains(HOST[1]), "{output}");
+    assert_eq!(fixture.uplink()["config"]["host_addresses"], serde_json::json!(HOST));
+    let output = fixture.daemon.cli(&["uplink", "set", "up", "--driver", "af_packet"]).unwrap();
+    assert!(!output.is_ok() && output.stderr.contains("host_addresses"), "{output:?}");
+    fixture.daemon.ok(&["uplink", "set", "up", "--unset", "host_addresses"]).unwrap();
+    assert!(fixture.world.is_cut_from(HOST[0]).unwrap());
+    assert!(fixture.guest.namespace.reaches(WORLD));
 }
 
 #[test]
 fn a_device_with_more_queues_is_refused_with_what_to_do() {
     let rig = Rig::new().unwrap();
-    let mut outside = Outside::new(&rig, 1500);
+    let mut fixture = Outside::new(&rig, 1500);
     let device = rig.device("q");
     let queues = ["numtxqueues", "2", "numrxqueues", "2"];
     run(&[&["ip", "link", "add", &device][..], &queues, &["type", "veth"]].concat()).unwrap();
@@ -194,8 +194,8 @@ fn a_device_with_more_queues_is_refused_with_what_to_do() {
         "[[switch]]\nname = \"s\"\nkind = \"external\"\nuplink = \"more\"\n\
          [[uplink]]\nname = \"more\"\ndevice = \"{device}\"\ndriver = \"af_xdp\"\n"
     );
-    let refused = outside.daemon.apply(&host, &[]).unwrap();
-    assert!(!refused.is_ok() && refused.stderr.contains("queues = 2"), "{refused:?}");
+    let output = fixture.daemon.apply(&host, &[]).unwrap();
+    assert!(!output.is_ok() && output.stderr.contains("queues = 2"), "{output:?}");
     run(&["ip", "link", "delete", &device]).unwrap();
 }
 
@@ -204,20 +204,27 @@ fn a_device_with_more_queues_is_refused_with_what_to_do() {
 #[test]
 fn who_classifies_is_told_and_without_rules_it_is_the_switch() {
     let rig = Rig::new().unwrap();
-    let mut outside = Outside::new(&rig, 1500);
-    let steering = |outside: &Outside| outside.uplink()["steering"].clone();
-    let one = steering(&outside);
-    assert_eq!((&one["mode"], &one["queues"]), (&"software".into(), &1.into()), "{one}");
-    assert!(one["reason"].as_str().unwrap().contains("has one receive queue"), "{one}");
-    let (device, world) = (rig.device("q"), outside.world.name());
+    let mut fixture = Outside::new(&rig, 1500);
+    let steering = |fixture: &Outside| fixture.uplink()["steering"].clone();
+    let steering_status = steering(&fixture);
+    assert_eq!(
+        (&steering_status["mode"], &steering_status["queues"]),
+        (&"software".into(), &1.into()),
+        "{steering_status}"
+    );
+    assert!(
+        steering_status["reason"].as_str().unwrap().contains("has one receive queue"),
+        "{steering_status}"
+    );
+    let (device, world) = (rig.device("q"), fixture.world.name());
     let queues = ["numtxqueues", "3", "numrxqueues", "3"];
     let peer = ["type", "veth", "peer", "name", "far3", "netns", world];
     run(&[&["ip", "link", "add", &device][..], &queues, &peer].concat()).unwrap();
-    outside.world.ethtool("far3", &["tx", "off"]).unwrap();
-    outside.world.run(&["ip", "link", "set", "far3", "up"]).unwrap();
-    outside.world.address("far3", "10.77.1.200/24").unwrap();
-    outside.guest.namespace.address(NamespaceGuest::DEVICE, "10.77.1.7/24").unwrap();
-    let nic = outside.guest.nic_toml("wan", "mac = \"52:54:00:77:00:01\"\nvlan = 7");
+    fixture.world.ethtool("far3", &["tx", "off"]).unwrap();
+    fixture.world.run(&["ip", "link", "set", "far3", "up"]).unwrap();
+    fixture.world.address("far3", "10.77.1.200/24").unwrap();
+    fixture.guest.namespace.address(NamespaceGuest::DEVICE, "10.77.1.7/24").unwrap();
+    let nic = fixture.guest.nic_toml("wan", "mac = \"52:54:00:77:00:01\"\nvlan = 7");
     let host = |nic: &str| {
         format!(
             "[[switch]]\nname = \"wan\"\nkind = \"external\"\nuplink = \"up\"\n\
@@ -226,16 +233,20 @@ fn who_classifies_is_told_and_without_rules_it_is_the_switch() {
         )
     };
     for nic in [nic.clone(), nic.replace("vlan = 7", "")] {
-        let applied = outside.daemon.apply(&host(&nic), &[]).unwrap();
+        let applied = fixture.daemon.apply(&host(&nic), &[]).unwrap();
         assert!(applied.is_ok(), "{applied:?}");
-        let told = steering(&outside);
-        assert_eq!((&told["mode"], &told["queues"]), (&"software".into(), &3.into()), "{told}");
+        let steering_status = steering(&fixture);
+        assert_eq!(
+            (&steering_status["mode"], &steering_status["queues"]),
+            (&"software".into(), &3.into()),
+            "{steering_status}"
+        );
         let reason = "does not support flow rules by destination address (Operation not supported";
-        assert!(told["reason"].as_str().unwrap().contains(reason), "{told}");
-        let shown = outside.daemon.ok(&["uplink", "show", "up"]).unwrap();
-        assert!(shown.contains("software: the device does not support flow rules"), "{shown}");
+        assert!(steering_status["reason"].as_str().unwrap().contains(reason), "{steering_status}");
+        let output = fixture.daemon.ok(&["uplink", "show", "up"]).unwrap();
+        assert!(output.contains("software: the device does not support flow rules"), "{output}");
     }
-    outside.daemon.wait_up("uplink", "up").unwrap();
-    assert!(outside.guest.namespace.reaches("10.77.1.200"));
+    fixture.daemon.wait_up("uplink", "up").unwrap();
+    assert!(fixture.guest.namespace.reaches("10.77.1.200"));
     run(&["ip", "link", "delete", &device]).unwrap();
 }

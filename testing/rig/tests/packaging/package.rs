@@ -19,10 +19,10 @@ fn package(rig: &Rig) -> PathBuf {
     let programs = PathBuf::from(program("suimond").unwrap());
     let programs = programs.parent().unwrap().to_string_lossy().into_owned();
     // It compresses all programs, which takes minutes on a busy machine.
-    let words = [script, &programs, &rig.path("package")];
-    let made = run_any(&words, Duration::from_secs(1200)).unwrap();
-    assert!(made.is_ok(), "{}{}", made.stdout, made.stderr);
-    PathBuf::from(made.stdout.trim())
+    let arguments = [script, &programs, &rig.path("package")];
+    let output = run_any(&arguments, Duration::from_secs(1200)).unwrap();
+    assert!(output.is_ok(), "{}{}", output.stdout, output.stderr);
+    PathBuf::from(output.stdout.trim())
 }
 
 fn is_active(host: &ServiceHost, unit: &str) -> bool {
@@ -31,8 +31,8 @@ fn is_active(host: &ServiceHost, unit: &str) -> bool {
 
 /// What is there whose name has ours in it, outside of logs and what is mounted.
 fn left(host: &ServiceHost) -> String {
-    let found = ["find", "/etc", "/usr", "/var/lib", "-xdev", "-iname", "*suimon*"];
-    host.run(&found).unwrap()
+    let find_command = ["find", "/etc", "/usr", "/var/lib", "-xdev", "-iname", "*suimon*"];
+    host.run(&find_command).unwrap()
 }
 
 /// Compressing the programs takes a minute.
@@ -49,7 +49,7 @@ fn install_upgrade_and_remove() {
     let host = ServiceHost::boot_bare(&rig).unwrap();
     assert_eq!(left(&host), "");
     fs::copy(&package, host.file("/srv/suimon.deb")).unwrap();
-    let dpkg = |words: &[&str]| host.run(&[&["dpkg"], words].concat()).unwrap();
+    let dpkg = |arguments: &[&str]| host.run(&[&["dpkg"], arguments].concat()).unwrap();
 
     dpkg(&["--install", "/srv/suimon.deb"]);
     for unit in [LAUNCHER, DAEMON] {
@@ -66,8 +66,8 @@ fn install_upgrade_and_remove() {
     assert!(host.run(&["suimon", "lab", "list"]).unwrap().contains("vmq-teaming"));
     host.run(&["test", "-x", "/usr/lib/suimon/sim"]).unwrap();
     host.run(&["systemctl", "start", LAB]).unwrap();
-    let works = || Ok(host.file("/var/lib/suimon/lab/worker.json").exists());
-    wait_until("the lab works", PATIENCE, works).unwrap();
+    let is_working = || Ok(host.file("/var/lib/suimon/lab/worker.json").exists());
+    wait_until("the lab works", PATIENCE, is_working).unwrap();
     for page in [
         "man/man1/suimon.1.gz",
         "man/man1/suimon-lab.1.gz",

@@ -46,13 +46,13 @@ disks = ["web"]
 /// What an administrator writes for a store there.
 const STORES: &str = "[Service]\nReadWritePaths=/srv/store\n";
 
-fn json(host: &ServiceHost, words: &[&str]) -> Value {
-    let said = host.run(&[&["suimon", "--json"], words].concat()).unwrap();
-    serde_json::from_str(&said).unwrap()
+fn json(host: &ServiceHost, arguments: &[&str]) -> Value {
+    let output = host.run(&[&["suimon", "--json"], arguments].concat()).unwrap();
+    serde_json::from_str(&output).unwrap()
 }
 
-fn systemctl(host: &ServiceHost, words: &[&str]) {
-    host.run(&[&["systemctl"], words].concat()).unwrap();
+fn systemctl(host: &ServiceHost, arguments: &[&str]) {
+    host.run(&[&["systemctl"], arguments].concat()).unwrap();
 }
 
 /// Waits until a daemon answers that is not this one; its number.
@@ -100,13 +100,13 @@ fn systemd_finds_nothing_wrong_with_the_units() {
         host.install_drop_in(name).unwrap();
     }
     // The pages of the manual come with the package, whose test looks for them.
-    let words = ["systemd-analyze", "verify", "--man=no", DAEMON, LAUNCHER, LAB];
-    let said = host.run_any(&words).unwrap();
-    assert!(said.is_ok() && said.stderr.is_empty(), "{said:?}");
+    let arguments = ["systemd-analyze", "verify", "--man=no", DAEMON, LAUNCHER, LAB];
+    let output = host.run_any(&arguments).unwrap();
+    assert!(output.is_ok() && output.stderr.is_empty(), "{output:?}");
     // From 0, what can do nothing, to 10: what units without any restriction have.
     for (unit, limit) in [(DAEMON, 4.0), (LAUNCHER, 5.0), (LAB, 9.0)] {
-        let said = host.run(&["systemd-analyze", "security", "--no-pager", unit]).unwrap();
-        let level = said.lines().find_map(|line| line.split_once("exposure level for ")).unwrap();
+        let output = host.run(&["systemd-analyze", "security", "--no-pager", unit]).unwrap();
+        let level = output.lines().find_map(|line| line.split_once("exposure level for ")).unwrap();
         let level: f32 = level.1.split_whitespace().nth(1).unwrap().parse().unwrap();
         assert!(level <= limit, "{unit}: {level}");
     }
@@ -162,8 +162,8 @@ fn a_vm_has_a_control_group_and_outlives_both_units() {
     let host = ServiceHost::boot(&rig, VM).unwrap();
     host.drop_in(DAEMON, "stores.conf", STORES).unwrap();
     systemctl(&host, &["start", DAEMON]);
-    let shown = host.run(&["suimon", "host", "show"]).unwrap();
-    assert!(shown.contains("confined  full"), "{shown}");
+    let output = host.run(&["suimon", "host", "show"]).unwrap();
+    assert!(output.contains("confined  full"), "{output}");
     host.run(&["suimon", "vm", "start", "web"]).unwrap();
     let vm = process(&host);
     assert_eq!(group_of(&host, &vm.to_string()), "/suimon/web");
@@ -176,8 +176,8 @@ fn a_vm_has_a_control_group_and_outlives_both_units() {
     guest.address("eth0", "10.78.0.9/24").unwrap();
 
     let mut daemon = host.property(DAEMON, "MainPID").unwrap();
-    for words in [["restart", DAEMON].as_slice(), &["kill", "-s", "KILL", DAEMON]] {
-        systemctl(&host, words);
+    for arguments in [["restart", DAEMON].as_slice(), &["kill", "-s", "KILL", DAEMON]] {
+        systemctl(&host, arguments);
         daemon = wait_for_another(&host, &daemon);
         assert_eq!(process(&host), vm);
         assert!(guest.reaches("10.78.0.254").unwrap());
@@ -190,15 +190,15 @@ fn a_vm_has_a_control_group_and_outlives_both_units() {
     }
     // The launcher's main process only: `kill` alone is for all of the unit, VMs included.
     let kill = ["kill", "--kill-whom=main", "-s", "KILL", LAUNCHER];
-    for words in
+    for arguments in
         [["restart", LAUNCHER].as_slice(), &["stop", LAUNCHER], &["start", LAUNCHER], &kill]
     {
-        systemctl(&host, words);
+        systemctl(&host, arguments);
         assert_eq!(process(&host), vm);
     }
-    let found = "adopted a running VM";
+    let message = "adopted a running VM";
     wait_until("the next launcher", PATIENCE, || {
-        Ok(host.journal(LAUNCHER)?.matches(found).count() == 3)
+        Ok(host.journal(LAUNCHER)?.matches(message).count() == 3)
     })
     .unwrap();
     // The daemon is served by the launcher that is there now.
@@ -269,11 +269,11 @@ fn a_power_plan_is_put_back_after_a_daemon_that_was_killed() {
     host.install_drop_in("power.conf").unwrap();
     // So that no next daemon makes it anew.
     host.drop_in(DAEMON, "once.conf", "[Service]\nRestart=no\n").unwrap();
-    for words in [["stop", DAEMON].as_slice(), &["kill", "-s", "KILL", DAEMON]] {
+    for arguments in [["stop", DAEMON].as_slice(), &["kill", "-s", "KILL", DAEMON]] {
         systemctl(&host, &["start", DAEMON]);
         wait_until("the plan", PATIENCE, || Ok(cpus.settings() == HIGH)).unwrap();
         assert_eq!(json(&host, &["power", "show"])["effect"], "full");
-        systemctl(&host, words);
+        systemctl(&host, arguments);
         wait_until("the settings to be put back", PATIENCE, || Ok(cpus.settings() == BEFORE))
             .unwrap();
         wait_until("the unit to end", PATIENCE, || {

@@ -11,24 +11,29 @@ use suimon_rig::{IovMachine, IovSpec, Rig, wait_until};
 /// Deadline of conditions. The machine is emulated.
 const LIMIT: Duration = Duration::from_secs(300);
 
-fn json(machine: &mut IovMachine, words: &str) -> Result<Value> {
-    let said = machine.suimon_well(&format!("{words} --json"))?;
-    serde_json::from_str(&said).with_context(|| format!("`suimon {words}` said {said}"))
+fn json(machine: &mut IovMachine, arguments: &str) -> Result<Value> {
+    let output = machine.suimon_well(&format!("{arguments} --json"))?;
+    serde_json::from_str(&output).with_context(|| format!("`suimon {arguments}` said {output}"))
 }
 
 /// What iproute2 says of a VF.
 fn ip_of_vf(machine: &mut IovMachine, index: u16) -> Result<String> {
-    let said = machine.run("/usr/bin/ip link show eth0")?;
-    let line = said.lines().find(|line| line.trim_start().starts_with(&format!("vf {index} ")));
-    Ok(line.with_context(|| format!("no VF {index} in {said}"))?.to_owned())
+    let output = machine.run("/usr/bin/ip link show eth0")?;
+    let line = output.lines().find(|line| line.trim_start().starts_with(&format!("vf {index} ")));
+    Ok(line.with_context(|| format!("no VF {index} in {output}"))?.to_owned())
 }
 
 /// Has to be refused, with this exit code and these words.
-fn refused(machine: &mut IovMachine, words: &str, code: i32, parts: &[&str]) -> Result<()> {
-    let said = machine.suimon(words)?;
-    ensure!(said.code == code, "`suimon {words}`: {} {}", said.code, said.stdout);
+fn expect_error(
+    machine: &mut IovMachine,
+    arguments: &str,
+    code: i32,
+    parts: &[&str],
+) -> Result<()> {
+    let output = machine.suimon(arguments)?;
+    ensure!(output.code == code, "`suimon {arguments}`: {} {}", output.code, output.stdout);
     for part in parts {
-        ensure!(said.stdout.contains(part), "`suimon {words}` said {}", said.stdout);
+        ensure!(output.stdout.contains(part), "`suimon {arguments}` said {}", output.stdout);
     }
     Ok(())
 }
@@ -70,21 +75,21 @@ fn list_enable_set_up_and_keep(rig: &Rig) -> Result<()> {
         "vf set eth0 1 mac=52:54:00:00:00:01 vlan=20 spoof_check=off trust=on \
          bandwidth_max_bps=100000000",
     )?;
-    let shown = ip_of_vf(&mut machine, 1)?;
+    let vf_text = ip_of_vf(&mut machine, 1)?;
     for part in ["52:54:00:00:00:01", "vlan 20", "spoof checking off", "trust on", "100Mbps"] {
-        assert!(shown.contains(part), "{part}: {shown}");
+        assert!(vf_text.contains(part), "{part}: {vf_text}");
     }
     let vf = json(&mut machine, "vf show eth0 1")?;
     assert_eq!((&vf["vlan"], &vf["bandwidth_max_bps"]), (&20.into(), &100_000_000.into()));
     machine.suimon_well("vf set eth0 1 vlan=default spoof_check=on")?;
-    let shown = ip_of_vf(&mut machine, 1)?;
-    assert!(!shown.contains("vlan") && shown.contains("spoof checking on"), "{shown}");
+    let vf_text = ip_of_vf(&mut machine, 1)?;
+    assert!(!vf_text.contains("vlan") && vf_text.contains("spoof checking on"), "{vf_text}");
 
     // Another number resets the adapter; its link is away for some seconds then.
     machine.suimon_well("vf enable eth0 --count 2")?;
     assert_eq!(number_of_vfs(&mut machine)?, "2");
-    let shown = ip_of_vf(&mut machine, 1)?;
-    assert!(shown.contains("trust on") && shown.contains("100Mbps"), "{shown}");
+    let vf_text = ip_of_vf(&mut machine, 1)?;
+    assert!(vf_text.contains("trust on") && vf_text.contains("100Mbps"), "{vf_text}");
     assert_eq!(json(&mut machine, "pf show eth0")?["condition"]["health"], "up");
     bad_input(&mut machine)?;
     others_change_it(&mut machine)?;
@@ -94,32 +99,37 @@ fn list_enable_set_up_and_keep(rig: &Rig) -> Result<()> {
 fn bad_input(machine: &mut IovMachine) -> Result<()> {
     let before = number_of_vfs(machine)?;
     let exported = machine.suimon_well("export")?;
-    refused(machine, "vf enable eth0 --count 8", 3, &["vfs", "7 VFs at most"])?;
-    refused(machine, "vf enable eth9 --count 1", 4, &["eth9", "suimon vf list"])?;
-    refused(machine, "vf enable eth0 --count 70000", 2, &["70000"])?;
-    refused(machine, "vf set eth0 5 trust=on", 3, &["the highest VF is number 1"])?;
-    refused(machine, "vf set eth0 0 mac=ff:ff:ff:ff:ff:ff", 2, &["mac"])?;
-    refused(
+    expect_error(machine, "vf enable eth0 --count 8", 3, &["vfs", "7 VFs at most"])?;
+    expect_error(machine, "vf enable eth9 --count 1", 4, &["eth9", "suimon vf list"])?;
+    expect_error(machine, "vf enable eth0 --count 70000", 2, &["70000"])?;
+    expect_error(machine, "vf set eth0 5 trust=on", 3, &["the highest VF is number 1"])?;
+    expect_error(machine, "vf set eth0 0 mac=ff:ff:ff:ff:ff:ff", 2, &["mac"])?;
+    expect_error(
         machine,
         "vf set eth0 0 link_state=enable",
         3,
         &["link_state", "does not support this setting"],
     )?;
-    refused(machine, "vf set eth0 0 bandwidth_min_bps=1000000", 3, &["possibly no minimum"])?;
-    refused(machine, "pf add lo --device lo --vfs 1", 3, &["eth0 (0000:01:00.0)"])?;
-    refused(machine, "pf add two --device 0000:01:00.0", 3, &["pf/eth0 describes"])?;
+    expect_error(machine, "vf set eth0 0 bandwidth_min_bps=1000000", 3, &["possibly no minimum"])?;
+    expect_error(machine, "pf add lo --device lo --vfs 1", 3, &["eth0 (0000:01:00.0)"])?;
+    expect_error(machine, "pf add two --device 0000:01:00.0", 3, &["pf/eth0 describes"])?;
     // Somebody uses a VF: the host, a namespace, or a driver for VMs.
     let vf = json(machine, "vf show eth0 0")?;
     let device = vf["device"].as_str().context("a device")?.to_owned();
     let address = vf["address"].as_str().context("an address")?.to_owned();
     let enable = "vf enable eth0 --count 0";
     machine.run(&format!("/usr/bin/ip link set {device} up"))?;
-    refused(machine, enable, 6, &[&format!("{device} is up")])?;
+    expect_error(machine, enable, 6, &[&format!("{device} is up")])?;
     machine.run(&format!(
         "/usr/bin/ip link set {device} down; /usr/bin/ip netns add blue; \
          /usr/bin/ip link set {device} netns blue"
     ))?;
-    refused(machine, enable, 6, &[&format!("its device {device} is in network namespace blue")])?;
+    expect_error(
+        machine,
+        enable,
+        6,
+        &[&format!("its device {device} is in network namespace blue")],
+    )?;
     let vf = json(machine, "vf show eth0 0")?;
     assert_eq!((&vf["netns"], &vf["device"]), (&"blue".into(), &device.as_str().into()));
     let sysfs = format!("/sys/bus/pci/devices/{address}");
@@ -127,7 +137,7 @@ fn bad_input(machine: &mut IovMachine) -> Result<()> {
         "echo vfio-pci >{sysfs}/driver_override; echo {address} >{sysfs}/driver/unbind; \
          echo {address} >/sys/bus/pci/drivers_probe"
     ))?;
-    refused(machine, enable, 6, &["bound to driver vfio-pci, for a VM"])?;
+    expect_error(machine, enable, 6, &["bound to driver vfio-pci, for a VM"])?;
     machine.run(&format!("echo {address} >{sysfs}/driver/unbind"))?;
     assert_eq!(number_of_vfs(machine)?, before);
     assert_eq!(machine.suimon_well("export")?, exported, "nothing was changed");
@@ -155,16 +165,16 @@ fn a_new_daemon(machine: &mut IovMachine) -> Result<()> {
     machine.run("echo 0 >/sys/class/net/eth0/device/sriov_numvfs")?;
     machine.start_daemon()?;
     assert_eq!(number_of_vfs(machine)?, "2");
-    let shown = ip_of_vf(machine, 1)?;
+    let vf_text = ip_of_vf(machine, 1)?;
     for part in ["52:54:00:00:00:01", "trust on", "100Mbps"] {
-        assert!(shown.contains(part), "{part}: {shown}");
+        assert!(vf_text.contains(part), "{part}: {vf_text}");
     }
     machine.suimon_well("vf enable eth0 --count 0")?;
     assert_eq!(number_of_vfs(machine)?, "0");
     let exported = machine.suimon_well("export")?;
     assert!(!exported.contains("[[pf.vf]]"), "{exported}");
-    let refused = machine.suimon_well("host show")?;
-    assert!(!refused.contains("denied system calls"), "{refused}");
+    let host_status = machine.suimon_well("host show")?;
+    assert!(!host_status.contains("denied system calls"), "{host_status}");
     Ok(())
 }
 
@@ -184,13 +194,13 @@ fn told_what_it_lacks(rig: &Rig) -> Result<()> {
     let spec = IovSpec { has_iommu: false, hosts_vms: false, adapters: 1 };
     let mut machine = IovMachine::start(rig, spec)?;
     machine.start_daemon()?;
-    let shown = machine.suimon_well("vf list")?;
-    assert!(shown.contains("NoIoMmuSupport") && shown.contains("intel_iommu=on"), "{shown}");
+    let output = machine.suimon_well("vf list")?;
+    assert!(output.contains("NoIoMmuSupport") && output.contains("intel_iommu=on"), "{output}");
     // Namespaces can have VFs all the same.
     machine.suimon_well("vf enable eth0 --count 1")?;
     assert_eq!(number_of_vfs(&mut machine)?, "1");
     machine.run("echo 0000:01:00.0 >/sys/bus/pci/drivers/igb/unbind")?;
-    let shown = machine.suimon_well("vf list")?;
-    assert!(shown.contains("MissingPfDriver") && shown.contains("lspci -k"), "{shown}");
-    refused(&mut machine, "vf enable 0000:01:00.0 --count 2", 3, &["MissingPfDriver"])
+    let output = machine.suimon_well("vf list")?;
+    assert!(output.contains("MissingPfDriver") && output.contains("lspci -k"), "{output}");
+    expect_error(&mut machine, "vf enable 0000:01:00.0 --count 2", 3, &["MissingPfDriver"])
 }

@@ -47,10 +47,10 @@ command_line = "console=ttyS0 quiet panic=-1 random.trust_cpu=on no_timer_check 
 "#;
 
 /// A node that the other one reaches, and a switch on its own adapter with `iov`.
-fn host(at: usize) -> String {
-    let (name, other) = (NODES[at], NODES[1 - at]);
-    let port = |at: usize| 8443 + at;
-    let (own_port, far_port) = (port(at), port(1 - at));
+fn host(index: usize) -> String {
+    let (name, other) = (NODES[index], NODES[1 - index]);
+    let port = |index: usize| 8443 + index;
+    let (own_port, far_port) = (port(index), port(1 - index));
     format!(
         r#"
 [host]
@@ -74,10 +74,10 @@ uplink = "up"
 iov = true
 [[uplink]]
 name = "up"
-device = "eth{at}"
+device = "eth{index}"
 [[pf]]
 name = "wan"
-device = "eth{at}"
+device = "eth{index}"
 vfs = 2
 "#
     )
@@ -102,10 +102,10 @@ impl<'a> Site<'a> {
         for node in NODES {
             site.write_secrets(node)?;
         }
-        for (at, node) in NODES.iter().enumerate() {
-            let guests = if at == 0 { GUESTS } else { "" };
+        for (index, node) in NODES.iter().enumerate() {
+            let guests = if index == 0 { GUESTS } else { "" };
             let file = format!("/tmp/{node}/host.toml");
-            site.machine.write(&file, &format!("{}{guests}", host(at)))?;
+            site.machine.write(&file, &format!("{}{guests}", host(index)))?;
             site.machine.start_daemon_of(node, &format!("--config {file}"))?;
         }
         site.machine.run(&format!(
@@ -133,22 +133,22 @@ impl<'a> Site<'a> {
         Ok(())
     }
 
-    fn json(&mut self, at: usize, words: &str) -> Result<Value> {
-        let said = self.machine.suimon_well_of(NODES[at], &format!("{words} --json"))?;
-        serde_json::from_str(&said).with_context(|| format!("`suimon {words}` said {said}"))
+    fn json(&mut self, index: usize, arguments: &str) -> Result<Value> {
+        let output = self.machine.suimon_well_of(NODES[index], &format!("{arguments} --json"))?;
+        serde_json::from_str(&output).with_context(|| format!("`suimon {arguments}` said {output}"))
     }
 
     /// Waits until the NIC's paths are so, where the VM is.
     fn wait_iov(
         &mut self,
-        what: &str,
+        description: &str,
         limit: Duration,
-        is_so: impl Fn(&Value) -> bool,
+        condition: impl Fn(&Value) -> bool,
     ) -> Result<Value> {
         let until = Instant::now() + limit;
         loop {
             let nic = self.json(self.at, "nic show web")?;
-            if is_so(&nic["iov"]) {
+            if condition(&nic["iov"]) {
                 return Ok(nic["iov"].clone());
             }
             if Instant::now() > until {
@@ -156,7 +156,7 @@ impl<'a> Site<'a> {
                 let log = self.machine.run(&format!(
                     "tail -5 /tmp/{node}.log; cat /run/{node}/vms/web/*.log | tail"
                 ))?;
-                bail!("not {what}: {}; {log}", nic["iov"]);
+                bail!("not {description}: {}; {log}", nic["iov"]);
             }
             std::thread::sleep(Duration::from_millis(500));
         }
@@ -197,50 +197,50 @@ impl<'a> Site<'a> {
     /// both ways.
     fn move_it(&mut self) -> Result<()> {
         self.wait_flow()?;
-        let (from, to, began) = (NODES[self.at], NODES[1 - self.at], Instant::now());
+        let (from, to, started) = (NODES[self.at], NODES[1 - self.at], Instant::now());
         self.machine.run(&format!(
             "rm -f /tmp/moved; (suimon --socket /run/{from}/suimon.sock vm migrate web --to {to} \
              >/tmp/moving 2>&1; echo $? >/tmp/moved) &"
         ))?;
-        let mut carried: Vec<(u64, u64)> = Vec::new();
+        let mut samples: Vec<(u64, u64)> = Vec::new();
         while !self.machine.run_any("cat /tmp/moved", PATIENCE)?.is_ok() {
-            ensure!(began.elapsed() < PATIENCE, "it does not move");
+            ensure!(started.elapsed() < PATIENCE, "it does not move");
             // Whoever asks has the CPU that the VM has.
             std::thread::sleep(Duration::from_secs(1));
             // It may be gone from here already.
-            let mut ask = |words: &str| -> Result<Value> {
-                let said = self.machine.suimon_of(from, words)?.stdout;
-                Ok(serde_json::from_str(&said).unwrap_or_default())
+            let mut query = |arguments: &str| -> Result<Value> {
+                let output = self.machine.suimon_of(from, arguments)?.stdout;
+                Ok(serde_json::from_str(&output).unwrap_or_default())
             };
-            let nic = ask("nic show web --json")?;
-            let vm = ask("vm show web --json")?;
+            let nic = query("nic show web --json")?;
+            let vm = query("vm show web --json")?;
             // The one was asked before the other.
             if vm["migration"]["phase"] == "copying-memory" && nic["iov"]["path"] != "vf" {
-                let count = |of: &str| nic["counters"][of].as_u64().unwrap_or(0);
-                carried.push((count("rx_bytes"), count("tx_bytes")));
-                let why = nic["iov"]["reason"].as_str().unwrap_or_default();
-                ensure!(why.contains("is migrating to node"), "{why}");
+                let count = |counter: &str| nic["counters"][counter].as_u64().unwrap_or(0);
+                samples.push((count("rx_bytes"), count("tx_bytes")));
+                let reason = nic["iov"]["reason"].as_str().unwrap_or_default();
+                ensure!(reason.contains("is migrating to node"), "{reason}");
             }
         }
-        let said = self.machine.run("cat /tmp/moving; exit $(cat /tmp/moved)")?;
-        println!("to node {to} in {:?} {said}", began.elapsed());
-        let (first, last) = carried.first().zip(carried.last()).context("it was not seen")?;
-        let (from_it, to_it) = (last.0 - first.0, last.1 - first.1);
-        println!("meanwhile the switch carried {from_it} B from it and {to_it} B to it");
+        let output = self.machine.run("cat /tmp/moving; exit $(cat /tmp/moved)")?;
+        println!("to node {to} in {:?} {output}", started.elapsed());
+        let (first, last) = samples.first().zip(samples.last()).context("it was not seen")?;
+        let (bytes_out, bytes_in) = (last.0 - first.0, last.1 - first.1);
+        println!("meanwhile the switch carried {bytes_out} B from it and {bytes_in} B to it");
         // If the copy takes little time, there are too few samples of the counters to judge.
-        if carried.len() > 2 && from_it.min(to_it) <= CARRIED_MIN {
+        if samples.len() > 2 && bytes_out.min(bytes_in) <= CARRIED_MIN {
             // Among them is whether the guest was started anew.
             let events = self.machine.suimon_of(from, "event list")?.stdout;
-            bail!("the synthetic path does not carry it: {carried:?}; {events}");
+            bail!("the synthetic path does not carry it: {samples:?}; {events}");
         }
         self.at = 1 - self.at;
         Ok(())
     }
 
     /// Nobody at a node has a function of its adapter.
-    fn wait_no_vf_used(&mut self, at: usize) -> Result<()> {
+    fn wait_no_vf_used(&mut self, index: usize) -> Result<()> {
         let until = Instant::now() + PATIENCE;
-        while self.json(at, &format!("vf show eth{at}"))?["vfs_in_use"] != 0 {
+        while self.json(index, &format!("vf show eth{index}"))?["vfs_in_use"] != 0 {
             ensure!(Instant::now() < until, "the VF is not given back");
             std::thread::sleep(Duration::from_secs(1));
         }
@@ -287,8 +287,8 @@ fn go_there_and_back(rig: &Rig) -> Result<()> {
     site.machine.suimon_well_of("one", "vf set eth0 1 mac=52:54:00:00:00:09")?;
     site.move_it()?;
     site.wait_iov("without a VF", PATIENCE, |iov| {
-        let why = iov["reason"].as_str().unwrap_or_default();
-        iov["path"] == "synthetic" && why.contains("no VF for this NIC is free")
+        let reason = iov["reason"].as_str().unwrap_or_default();
+        iov["path"] == "synthetic" && reason.contains("no VF for this NIC is free")
     })?;
     site.wait_no_vf_used(1)?;
     ensure!(!site.machine.run_any("cat /tmp/end", PATIENCE)?.is_ok(), "the connection was cut");
@@ -301,8 +301,8 @@ fn go_there_and_back(rig: &Rig) -> Result<()> {
     site.machine.run(&format!("/usr/bin/ip -n red link set {device} netns 1 name free0"))?;
     site.wait_vf(PATIENCE)?;
     for node in NODES {
-        let said = site.machine.suimon_well_of(node, "host show")?;
-        ensure!(!said.contains("denied system calls"), "{said}");
+        let output = site.machine.suimon_well_of(node, "host show")?;
+        ensure!(!output.contains("denied system calls"), "{output}");
     }
     Ok(())
 }

@@ -25,9 +25,9 @@ const HUGE_PAGES: u32 = 132;
 /// What TCP has to carry each way to be seen to go on: half a second of what is sent.
 const CARRIED_MIN: u64 = 30_000;
 
-fn json(machine: &mut IovMachine, words: &str) -> Result<Value> {
-    let said = machine.suimon_well(&format!("{words} --json"))?;
-    serde_json::from_str(&said).with_context(|| format!("`suimon {words}` said {said}"))
+fn json(machine: &mut IovMachine, arguments: &str) -> Result<Value> {
+    let output = machine.suimon_well(&format!("{arguments} --json"))?;
+    serde_json::from_str(&output).with_context(|| format!("`suimon {arguments}` said {output}"))
 }
 
 /// A switch on the adapter with `iov`, and a light guest on it.
@@ -121,12 +121,16 @@ fn wait_ping(machine: &mut IovMachine, namespace: &str, address: &str) -> Result
 
 /// Waits until the NIC is reported on a VF and off it this often, no more: events are recorded
 /// after the path changes.
-fn wait_path_events(machine: &mut IovMachine, on: usize, off: usize) -> Result<()> {
+fn wait_path_events(
+    machine: &mut IovMachine,
+    on_vf_count: usize,
+    on_switch_count: usize,
+) -> Result<()> {
     let mut events = String::new();
     wait_until("an event of each change of path", PLUG_LIMIT, || {
         events = machine.suimon_well("event list")?;
         let number = |id: &str| events.matches(id).count();
-        Ok((number(" 9008 info"), number(" 9009 info")) == (on, off))
+        Ok((number(" 9008 info"), number(" 9009 info")) == (on_vf_count, on_switch_count))
     })
     .with_context(|| events.clone())
 }
@@ -144,16 +148,17 @@ fn begin_tcp(machine: &mut IovMachine) -> Result<()> {
 /// Waits until TCP has carried [`CARRIED_MIN`] both ways from now on, however long that takes.
 fn wait_flow(machine: &mut IovMachine) -> Result<()> {
     let until = Instant::now() + PLUG_LIMIT;
-    let carried = |machine: &mut IovMachine| -> Result<[u64; 2]> {
+    let byte_counts = |machine: &mut IovMachine| -> Result<[u64; 2]> {
         let counters = json(machine, "nic show light")?["counters"].take();
         let bytes = ["rx_bytes", "tx_bytes"].map(|key| counters[key].as_u64());
         Ok([bytes[0].context("rx_bytes")?, bytes[1].context("tx_bytes")?])
     };
-    let before = carried(machine)?;
+    let before = byte_counts(machine)?;
     loop {
         std::thread::sleep(Duration::from_secs(1));
-        let bytes = carried(machine)?;
-        let is_enough = |(is, was): (u64, u64)| is.saturating_sub(was) >= CARRIED_MIN;
+        let bytes = byte_counts(machine)?;
+        let is_enough =
+            |(current, previous): (u64, u64)| current.saturating_sub(previous) >= CARRIED_MIN;
         if bytes.into_iter().zip(before).all(is_enough) {
             return Ok(());
         }
@@ -190,8 +195,8 @@ fn die(machine: &mut IovMachine) -> Result<Duration> {
     machine.run("killall ping; sleep 1")?;
     let longest = "awk 'NR > 1 && $1 - last > most { most = $1 - last } { last = $1 } \
                    END { print most }' /tmp/pings";
-    let said = machine.run(longest)?;
-    Ok(Duration::from_secs_f64(said.trim().parse().with_context(|| said.clone())?))
+    let output = machine.run(longest)?;
+    Ok(Duration::from_secs_f64(output.trim().parse().with_context(|| output.clone())?))
 }
 
 fn a_light_guest_on_a_vf_and_one_on_the_switch_reach_each_other() {
@@ -210,13 +215,13 @@ fn reach_each_other(rig: &Rig) -> Result<()> {
     ))?;
     // The adapter forwards frames to addresses of the switch's NICs.
     wait_ping(&mut machine, "red", LIGHT)?;
-    let said = machine.run("/usr/bin/ip netns exec blue ping -c 5 -W 30 10.77.0.7")?;
-    ensure!(said.contains(" 0% packet loss"), "{said}");
+    let output = machine.run("/usr/bin/ip netns exec blue ping -c 5 -W 30 10.77.0.7")?;
+    ensure!(output.contains(" 0% packet loss"), "{output}");
     // An address that no NIC has any more is not behind it either, and is so again.
     machine.suimon_well("switch set wan --iov=false")?;
     machine.suimon_well("switch set wan --iov")?;
-    let said = machine.run(&format!("/usr/bin/ip netns exec red ping -c 5 -W 30 {LIGHT}"))?;
-    ensure!(said.contains(" 0% packet loss"), "{said}");
+    let output = machine.run(&format!("/usr/bin/ip netns exec red ping -c 5 -W 30 {LIGHT}"))?;
+    ensure!(output.contains(" 0% packet loss"), "{output}");
     Ok(())
 }
 
@@ -245,20 +250,23 @@ fn have_leave_and_have_again(rig: &Rig) -> Result<()> {
     assert_eq!(vf["mac"], "52:54:00:00:00:01");
     // QEMU is nobody, in its sandbox, and has the function's group open.
     let process = json(&mut machine, "vm show web")?["process"].as_u64().context("a process")?;
-    let said = machine.run(&format!(
+    let output = machine.run(&format!(
         "ls -ln /dev/vfio; grep -E 'Uid|CapEff|NoNewPrivs|Seccomp:' /proc/{process}/status; \
          grep locked /proc/{process}/limits; ls -l /proc/{process}/fd | grep -c vfio"
     ))?;
-    println!("{said}");
-    ensure!(said.contains("Seccomp:\t2") && said.contains("CapEff:\t0000000000000000"), "{said}");
+    println!("{output}");
+    ensure!(
+        output.contains("Seccomp:\t2") && output.contains("CapEff:\t0000000000000000"),
+        "{output}"
+    );
     wait_ping(&mut machine, "blue", NESTED)?;
     begin_tcp(&mut machine)?;
     machine.suimon_well("nic set web --iov-weight 0")?;
-    let gone = |machine: &mut IovMachine| -> Result<bool> {
+    let is_without_vf = |machine: &mut IovMachine| -> Result<bool> {
         Ok(json(machine, "nic show web")?.get("iov").is_none())
     };
     let until = Instant::now() + PLUG_LIMIT;
-    while !gone(&mut machine)? {
+    while !is_without_vf(&mut machine)? {
         ensure!(Instant::now() < until, "the guest does not let go of its VF");
         std::thread::sleep(Duration::from_secs(1));
     }
@@ -283,7 +291,7 @@ fn have_leave_and_have_again(rig: &Rig) -> Result<()> {
         ensure!(Instant::now() < until, "the VF is not given back");
         std::thread::sleep(Duration::from_secs(1));
     }
-    let refused = machine.suimon_well("host show")?;
-    ensure!(!refused.contains("denied system calls"), "{refused}");
+    let host_status = machine.suimon_well("host show")?;
+    ensure!(!host_status.contains("denied system calls"), "{host_status}");
     Ok(())
 }

@@ -32,18 +32,18 @@ impl Bridged {
     ///
     /// # Panics
     /// As [`Bridged::start`].
-    pub fn start_with(rig: &Rig, keys: &str, more: &str, options: &DaemonOptions) -> Self {
+    pub fn start_with(rig: &Rig, keys: &str, extra: &str, options: &DaemonOptions) -> Self {
         let far = Namespace::new(rig, "far").unwrap();
         far.run(&["ip", "link", "add", BRIDGE, "type", "bridge"]).unwrap();
         far.run(&["ip", "link", "set", BRIDGE, "up"]).unwrap();
         far.address(BRIDGE, &format!("{FAR}/24")).unwrap();
         let nears = [rig.device("n"), rig.device("n")];
         let ends = [rig.device("f"), rig.device("f")];
-        let wires = [0, 1].map(|at| Veth::new(&nears[at], &ends[at], &far).unwrap());
+        let wires = [0, 1].map(|index| Veth::new(&nears[index], &ends[index], &far).unwrap());
         for end in &ends {
             far.run(&["ip", "link", "set", end, "master", BRIDGE]).unwrap();
         }
-        let team = TeamOfTwo::start_with(rig, (keys, "", more), &nears, options);
+        let team = TeamOfTwo::start_with(rig, (keys, "", extra), &nears, options);
         let bridged = Self { team, far, ends, _wires: wires };
         bridged.all_reach();
         bridged

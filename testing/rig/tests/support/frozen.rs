@@ -69,8 +69,8 @@ impl Drop for Frozen {
 fn wait(thread: pid_t) -> c_int {
     let mut status = 0;
     // SAFETY: `status` is writable.
-    let waited = unsafe { libc::waitpid(thread, &raw mut status, libc::__WALL) };
-    assert_eq!(waited, thread, "{}", std::io::Error::last_os_error());
+    let wait_result = unsafe { libc::waitpid(thread, &raw mut status, libc::__WALL) };
+    assert_eq!(wait_result, thread, "{}", std::io::Error::last_os_error());
     status
 }
 

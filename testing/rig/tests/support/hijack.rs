@@ -58,8 +58,8 @@ impl Hijacked {
                 other => other,
             };
             let now = self::registers(self.thread);
-            let is_made = now.rax != number as u64;
-            if signal == 0 && now.rip == self.before.rip && is_made {
+            let is_executed = now.rax != number as u64;
+            if signal == 0 && now.rip == self.before.rip && is_executed {
                 return now.rax as i64;
             }
         }
@@ -88,8 +88,8 @@ fn step(thread: pid_t, signal: c_int) {
 fn stop_signal(thread: pid_t) -> c_int {
     let mut status = 0;
     // SAFETY: `status` is writable.
-    let waited = unsafe { libc::waitpid(thread, &raw mut status, libc::__WALL) };
-    assert_eq!(waited, thread, "{}", std::io::Error::last_os_error());
+    let wait_result = unsafe { libc::waitpid(thread, &raw mut status, libc::__WALL) };
+    assert_eq!(wait_result, thread, "{}", std::io::Error::last_os_error());
     assert!(libc::WIFSTOPPED(status), "the thread has ended: {status:#x}");
     libc::WSTOPSIG(status)
 }

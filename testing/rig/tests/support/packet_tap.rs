@@ -106,11 +106,11 @@ impl PacketTap {
     /// # Panics
     /// The kernel refuses it.
     pub fn has_sent(&self, header: &VnetHeader, bytes: &[u8]) -> bool {
-        let whole = [&header.encode_short()[..], bytes].concat();
-        match rustix::io::write(&self.0, &whole) {
+        let frame_bytes = [&header.encode_short()[..], bytes].concat();
+        match rustix::io::write(&self.0, &frame_bytes) {
             Err(rustix::io::Errno::NOBUFS) => false,
-            sent => {
-                assert_eq!(sent, Ok(whole.len()), "{header:?} and {} bytes", bytes.len());
+            result => {
+                assert_eq!(result, Ok(frame_bytes.len()), "{header:?} and {} bytes", bytes.len());
                 true
             }
         }
@@ -124,9 +124,9 @@ impl PacketTap {
         if !self.is_readable(patience) {
             return None;
         }
-        let mut room = vec![0; 70_000];
-        let len = rustix::io::read(&self.0, &mut room).unwrap();
-        let (header, bytes) = room[..len].split_first_chunk::<VNET_HEADER_SHORT_BYTES>().unwrap();
+        let mut buffer = vec![0; 70_000];
+        let len = rustix::io::read(&self.0, &mut buffer).unwrap();
+        let (header, bytes) = buffer[..len].split_first_chunk::<VNET_HEADER_SHORT_BYTES>().unwrap();
         Some((VnetHeader::decode_short(header), bytes.to_vec()))
     }
 
@@ -139,8 +139,8 @@ impl PacketTap {
         if !self.is_readable(patience) {
             return None;
         }
-        let mut room = vec![0; 70_000];
-        let mut part = libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() };
+        let mut buffer = vec![0; 70_000];
+        let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
         // Aligned for its headers, and larger than one `tpacket_auxdata` with its header.
         let mut control = [0_u64; 8];
         // SAFETY: all zero is a valid msghdr.
@@ -152,22 +152,23 @@ impl PacketTap {
         // SAFETY: `message` names buffers that are writable for these lengths.
         let len = unsafe { libc::recvmsg(self.0.as_raw_fd(), &raw mut message, 0) };
         check(len as c_int);
-        let mut bytes = room[VNET_HEADER_SHORT_BYTES..len as usize].to_vec();
+        let mut bytes = buffer[VNET_HEADER_SHORT_BYTES..len as usize].to_vec();
         // SAFETY: `recvmsg` has filled in `message`, and `control` still lives.
         if let Some(data) = unsafe { auxiliary_data(&message) }
             && data.tp_status & libc::TP_STATUS_VLAN_VALID != 0
         {
             let [tpid, tci] = [data.tp_vlan_tpid, data.tp_vlan_tci].map(u16::to_be_bytes);
-            let at = ADDRESSES_BYTES..ADDRESSES_BYTES;
-            bytes.splice(at, tpid.into_iter().chain(tci));
+            let position = ADDRESSES_BYTES..ADDRESSES_BYTES;
+            bytes.splice(position, tpid.into_iter().chain(tci));
         }
         Some(bytes)
     }
 
     fn is_readable(&self, patience: Duration) -> bool {
-        let mut waited = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        let mut poll_entry =
+            libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         // SAFETY: one entry that is writable.
-        let ready = unsafe { libc::poll(&raw mut waited, 1, patience.as_millis() as c_int) };
+        let ready = unsafe { libc::poll(&raw mut poll_entry, 1, patience.as_millis() as c_int) };
         check(ready);
         ready != 0
     }

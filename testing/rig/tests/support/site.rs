@@ -89,23 +89,23 @@ impl Site {
 
     fn with(of_store: &str) -> Self {
         let rig = Rig::new().unwrap();
-        let outside = Namespace::new(&rig, "outside").unwrap();
-        outside.run(&["ip", "link", "add", BRIDGE, "type", "bridge"]).unwrap();
-        outside.run(&["ip", "link", "set", BRIDGE, "up"]).unwrap();
-        outside.address(BRIDGE, &format!("{OUTSIDE}/24")).unwrap();
+        let outside_namespace = Namespace::new(&rig, "outside").unwrap();
+        outside_namespace.run(&["ip", "link", "add", BRIDGE, "type", "bridge"]).unwrap();
+        outside_namespace.run(&["ip", "link", "set", BRIDGE, "up"]).unwrap();
+        outside_namespace.address(BRIDGE, &format!("{OUTSIDE}/24")).unwrap();
         let near = [rig.device("n"), rig.device("n")];
-        let wires = [0, 1].map(|at| {
+        let wires = [0, 1].map(|index| {
             let far = rig.device("f");
-            let wire = Veth::new(&near[at], &far, &outside).unwrap();
-            outside.run(&["ip", "link", "set", &far, "master", BRIDGE]).unwrap();
+            let wire = Veth::new(&near[index], &far, &outside_namespace).unwrap();
+            outside_namespace.run(&["ip", "link", "set", &far, "master", BRIDGE]).unwrap();
             wire
         });
         let vms = HostedVms::with(&rig, &[system_program("fio").unwrap()]).unwrap();
         let all_vms = [vms.beside(&rig, NAMES[0]), vms.beside(&rig, NAMES[1])];
         let reach = NAMES.map(|name| Reach::new(&rig, name));
-        let mut nodes = all_vms.into_iter().enumerate().map(|(at, vms)| {
-            let store = rig.path(&format!("store-{}", NAMES[at]));
-            if of_store.is_empty() || at == 0 {
+        let mut nodes = all_vms.into_iter().enumerate().map(|(index, vms)| {
+            let store = rig.path(&format!("store-{}", NAMES[index]));
+            if of_store.is_empty() || index == 0 {
                 fs::create_dir_all(&store).unwrap();
             } else {
                 symlink(rig.path("store-one"), &store).unwrap();
@@ -114,13 +114,13 @@ impl Site {
                 "[host]\nname = \"{}\"\nvm_folder = \"{}\"\n{}{}[[uplink]]\nname = \"wan\"\n\
                  device = \"{}\"\n[[switch]]\nname = \"lan\"\nkind = \"external\"\n\
                  uplink = \"wan\"\n[[store]]\nname = \"s\"\npath = \"{store}\"\n{of_store}",
-                NAMES[at],
+                NAMES[index],
                 vms.folder(),
-                reach[at].api(),
-                reach[1 - at].node(NAMES[1 - at]),
-                near[at],
+                reach[index].api(),
+                reach[1 - index].node(NAMES[1 - index]),
+                near[index],
             );
-            if at == 0 {
+            if index == 0 {
                 text += &format!(
                     "[[nic]]\nname = \"web\"\nswitch = \"lan\"\nbackend = \"vhost-user\"\n\
                      [[qos_policy]]\nname = \"silver\"\nkind = \"dedicated\"\nmax_iops = 2000\n\
@@ -133,7 +133,7 @@ impl Site {
             Node { vms, daemon }
         });
         let nodes = [nodes.next().unwrap(), nodes.next().unwrap()];
-        Self { nodes, at: 0, outside, _wires: wires, rig }
+        Self { nodes, at: 0, outside: outside_namespace, _wires: wires, rig }
     }
 
     pub fn here(&self) -> &Node {
@@ -154,42 +154,45 @@ impl Site {
 
     /// Moves the VM to the other node.
     pub fn move_it(&mut self, guest: &mut GuestConsole) -> Duration {
-        let (began, to) = (Instant::now(), NAMES[1 - self.at]);
-        let words = ["vm", "migrate", "web", "--to", to, "--with-files"];
-        self.here().daemon.ok(&words).unwrap();
-        let took = began.elapsed();
+        let (started, target) = (Instant::now(), NAMES[1 - self.at]);
+        let arguments = ["vm", "migrate", "web", "--to", target, "--with-files"];
+        self.here().daemon.ok(&arguments).unwrap();
+        let elapsed = started.elapsed();
         self.at = 1 - self.at;
         self.is_only_here();
         self.here().vms.follow(guest, "web").unwrap();
-        took
+        elapsed
     }
 
     /// Has the VM go by draining the node that it is on, as asked of that node itself or of the other.
     /// No VM comes to it then until that is taken back, also when its daemon was killed.
     pub fn drain_it(&mut self, guest: &mut GuestConsole, ask_other: bool) -> Duration {
-        let (own, other) = (NAMES[self.at], NAMES[1 - self.at]);
-        let asked = if ask_other { self.there() } else { self.here() };
-        let plan = asked.daemon.ok(&["node", "drain", own, "--dry-run"]).unwrap();
+        let (own_name, other) = (NAMES[self.at], NAMES[1 - self.at]);
+        let queried_node = if ask_other { self.there() } else { self.here() };
+        let plan = queried_node.daemon.ok(&["node", "drain", own_name, "--dry-run"]).unwrap();
         assert_eq!(plan, format!("web migrates to {other}\n"));
-        let began = Instant::now();
-        let said = asked.daemon.ok(&["node", "drain", own]).unwrap();
-        let took = began.elapsed();
-        assert_eq!(said, plan);
+        let started = Instant::now();
+        let output = queried_node.daemon.ok(&["node", "drain", own_name]).unwrap();
+        let elapsed = started.elapsed();
+        assert_eq!(output, plan);
         self.at = 1 - self.at;
         self.is_only_here();
         self.here().vms.follow(guest, "web").unwrap();
-        let left = &mut self.nodes[1 - self.at].daemon;
-        left.kill();
-        left.restart(&self.rig).unwrap();
-        let back = ["vm", "migrate", "web", "--to", own];
-        let refused = refusal(self.here(), &back);
-        assert!(refused.contains(&format!("suimon node undrain {own}")), "{refused}");
-        let shown = self.here().daemon.json(&["node", "show", own]).unwrap();
-        assert_eq!(shown["drain"]["is_empty"], true, "{shown}");
-        self.here().daemon.ok(&["node", "undrain", own]).unwrap();
-        let shown = self.there().daemon.json(&["host", "show"]).unwrap();
-        assert!(shown["drain"].is_null(), "{shown}");
-        took
+        let other_daemon = &mut self.nodes[1 - self.at].daemon;
+        other_daemon.kill();
+        other_daemon.restart(&self.rig).unwrap();
+        let migrate_back = ["vm", "migrate", "web", "--to", own_name];
+        let refusal_text = refusal(self.here(), &migrate_back);
+        assert!(
+            refusal_text.contains(&format!("suimon node undrain {own_name}")),
+            "{refusal_text}"
+        );
+        let node_status = self.here().daemon.json(&["node", "show", own_name]).unwrap();
+        assert_eq!(node_status["drain"]["is_empty"], true, "{node_status}");
+        self.here().daemon.ok(&["node", "undrain", own_name]).unwrap();
+        let node_status = self.there().daemon.json(&["host", "show"]).unwrap();
+        assert!(node_status["drain"].is_null(), "{node_status}");
+        elapsed
     }
 
     /// Kills the daemon of the node that the VM leaves while its memory is copied, and starts it
@@ -205,45 +208,50 @@ impl Site {
         daemon.kill();
         daemon.restart(&self.rig).unwrap();
         let mut has_ended = false;
-        let known = wait_until("the VM to be found or to have ended", PATIENCE, || {
+        let result = wait_until("the VM to be found or to have ended", PATIENCE, || {
             let now = state(self.here());
             has_ended = now == "stopped" && qemus(&self.here().vms) == 0;
             Ok(has_ended || now == "running")
         });
-        known.unwrap_or_else(|error| panic!("{error:#}: {}", self.both()));
+        result.unwrap_or_else(|error| panic!("{error:#}: {}", self.describe_nodes()));
         if !has_ended {
             self.is_only_here();
             return true;
         }
-        let both = self.both();
-        assert!(both.contains("vhost_set_features failed"), "the VM has ended: {both}");
-        eprintln!("QEMU has aborted with the daemon: {both}");
+        let node_outputs = self.describe_nodes();
+        assert!(
+            node_outputs.contains("vhost_set_features failed"),
+            "the VM has ended: {node_outputs}"
+        );
+        eprintln!("QEMU has aborted with the daemon: {node_outputs}");
         self.is_nowhere_else();
         assert_eq!(qemus(&self.here().vms), 0);
         false
     }
 
     /// What both nodes tell of the VM and of what happened, for a failure.
-    fn both(&self) -> String {
-        let of = |node: &Node, words: &[&str]| {
-            node.daemon.cli(words).map_or_else(|error| error.to_string(), |said| said.stdout)
+    fn describe_nodes(&self) -> String {
+        let output_of = |node: &Node, arguments: &[&str]| {
+            node.daemon
+                .cli(arguments)
+                .map_or_else(|error| error.to_string(), |output| output.stdout)
         };
-        let all = self.nodes.iter().map(|node| {
+        let node_outputs = self.nodes.iter().map(|node| {
             let [vm, operations, events] =
                 [["vm", "show", "web"].as_slice(), &["operation", "list"], &["event", "list"]]
-                    .map(|words| of(node, words));
+                    .map(|arguments| output_of(node, arguments));
             let log = fs::read_to_string(format!("{}/web/qemu.log", node.vms.folder()));
             format!("{vm}\n{operations}\n{events}\nQEMU: {}\n", log.unwrap_or_default())
         });
-        all.collect()
+        node_outputs.collect()
     }
 
     /// Waits until nothing of the VM is at the other node.
     fn is_nowhere_else(&self) {
         wait_until("nothing of it to be at the other node", PATIENCE, || {
-            let of = |kind: &str| self.there().daemon.json(&[kind, "list"]);
+            let list_of = |kind: &str| self.there().daemon.json(&[kind, "list"]);
             let is_none = |list: &Value| list.as_array().is_some_and(Vec::is_empty);
-            Ok(is_none(&of("vm")?) && is_none(&of("nic")?) && is_none(&of("disk")?))
+            Ok(is_none(&list_of("vm")?) && is_none(&list_of("nic")?) && is_none(&list_of("disk")?))
         })
         .unwrap();
         wait_until("no QEMU at the other node", PATIENCE, || Ok(qemus(&self.there().vms) == 0))
@@ -255,7 +263,7 @@ impl Site {
         let runs = wait_until("the VM to run where it is", PATIENCE, || {
             Ok(state(self.here()) == "running")
         });
-        runs.unwrap_or_else(|error| panic!("{error:#}: {}", self.both()));
+        runs.unwrap_or_else(|error| panic!("{error:#}: {}", self.describe_nodes()));
         self.is_nowhere_else();
         wait_until("one process of QEMU, where the VM runs", PATIENCE, || {
             Ok((qemus(&self.there().vms), qemus(&self.here().vms)) == (0, 1))
@@ -265,14 +273,14 @@ impl Site {
 }
 
 pub fn state(node: &Node) -> String {
-    let shown = node.daemon.json(&["vm", "show", "web"]);
-    shown.map_or_else(|_| String::new(), |vm| vm["state"].as_str().unwrap_or("").to_owned())
+    let vm_status = node.daemon.json(&["vm", "show", "web"]);
+    vm_status.map_or_else(|_| String::new(), |vm| vm["state"].as_str().unwrap_or("").to_owned())
 }
 
 /// Processes of QEMU that have something in the folder.
 pub fn qemus(vms: &HostedVms) -> usize {
-    let found = run(&["pgrep", "-fc", &format!("^[^ ]*qemu-system.*{}", vms.folder())]);
-    found.map_or(0, |count| count.trim().parse().unwrap())
+    let count_result = run(&["pgrep", "-fc", &format!("^[^ ]*qemu-system.*{}", vms.folder())]);
+    count_result.map_or(0, |count| count.trim().parse().unwrap())
 }
 
 /// Load on the guest's NIC and disk.
@@ -310,8 +318,8 @@ impl Load {
     pub fn check(&mut self, guest: &mut GuestConsole) {
         let cut = guest.run_any("[ -e /tmp/cut ]", PATIENCE).unwrap();
         assert!(!cut.is_ok(), "the connection broke: {}", guest.run("cat /tmp/iperf3").unwrap());
-        let ended = guest.run_any("cat /tmp/fio-ended", PATIENCE).unwrap();
-        assert!(!ended.is_ok(), "fio has ended: {}", guest.run("cat /tmp/fio").unwrap());
+        let output = guest.run_any("cat /tmp/fio-ended", PATIENCE).unwrap();
+        assert!(!output.is_ok(), "fio has ended: {}", guest.run("cat /tmp/fio").unwrap());
     }
 
     /// fio reads all that it has written once more, and finds it.
@@ -322,8 +330,8 @@ impl Load {
             Ok(guest.run_any("cat /tmp/fio-ended", PATIENCE)?.is_ok())
         })
         .unwrap();
-        let said = guest.run("cat /tmp/fio").unwrap();
-        assert!(said.contains("err= 0"), "{said}");
+        let output = guest.run("cat /tmp/fio").unwrap();
+        assert!(output.contains("err= 0"), "{output}");
     }
 
     /// The numbers of all replies so far.
@@ -334,8 +342,8 @@ impl Load {
 
 /// Requests to write that the guest's disk has seen.
 pub fn written(guest: &mut GuestConsole) -> u64 {
-    let said = guest.run("grep ' vda ' /proc/diskstats").unwrap();
-    said.split_whitespace().nth(7).unwrap().parse().unwrap()
+    let output = guest.run("grep ' vda ' /proc/diskstats").unwrap();
+    output.split_whitespace().nth(7).unwrap().parse().unwrap()
 }
 
 pub fn replies(log: &str) -> Vec<u64> {
@@ -350,9 +358,9 @@ pub fn lost(replies: &[u64]) -> (u64, u64) {
 }
 
 /// What a command says that is to fail.
-pub fn refusal(node: &Node, words: &[&str]) -> String {
-    let output = node.daemon.cli(words).unwrap();
-    assert!(!output.is_ok(), "{words:?}: {}", output.stdout);
+pub fn refusal(node: &Node, arguments: &[&str]) -> String {
+    let output = node.daemon.cli(arguments).unwrap();
+    assert!(!output.is_ok(), "{arguments:?}: {}", output.stdout);
     output.stderr
 }
 
@@ -368,14 +376,14 @@ pub fn begin_at(site: &Site, bandwidth: u64) -> u64 {
         NAMES[1 - site.at]
     );
     let daemon = &site.here().daemon;
-    let began = daemon.http("POST", "/1.0/vms/web/migrate", Some(&body)).unwrap();
-    assert_eq!(began.status, 202, "{}", began.text);
+    let response = daemon.http("POST", "/1.0/vms/web/migrate", Some(&body)).unwrap();
+    assert_eq!(response.status, 202, "{}", response.text);
     wait_until("memory to be copied", PATIENCE, || {
         let vm = daemon.json(&["vm", "show", "web"])?;
-        let moving = &vm["migration"];
-        let sent = moving["memory_bytes_copied"].as_u64().unwrap_or(0);
-        Ok(moving["phase"] == "copying-memory" && sent > 1 << 20)
+        let migration = &vm["migration"];
+        let copied = migration["memory_bytes_copied"].as_u64().unwrap_or(0);
+        Ok(migration["phase"] == "copying-memory" && copied > 1 << 20)
     })
     .unwrap();
-    began.json["id"].as_u64().unwrap()
+    response.json["id"].as_u64().unwrap()
 }

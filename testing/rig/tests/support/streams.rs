@@ -12,25 +12,31 @@ pub const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Bytes that do not repeat for long.
 pub fn sample(bytes: u64) -> Vec<u8> {
-    (0..bytes).map(|at| (at * at >> 9) as u8).collect()
+    (0..bytes).map(|index| (index * index >> 9) as u8).collect()
 }
 
 /// Sends `bytes` in one TCP connection between namespaces.
 ///
 /// # Panics
 /// They do not arrive, or arrive as something else.
-pub fn tcp_stream(from: &Namespace, to: &Namespace, address: SocketAddr, bytes: &[u8], what: &str) {
+pub fn tcp_stream(
+    from: &Namespace,
+    to: &Namespace,
+    address: SocketAddr,
+    bytes: &[u8],
+    description: &str,
+) {
     let listener = to.inside(|| TcpListener::bind(address).unwrap()).unwrap();
     std::thread::scope(|scope| {
         let received = scope.spawn(|| receive(&listener));
         from.inside(|| {
             let mut stream = TcpStream::connect_timeout(&address, PATIENCE)
-                .unwrap_or_else(|error| panic!("{what}: {error}"));
+                .unwrap_or_else(|error| panic!("{description}: {error}"));
             stream.set_write_timeout(Some(PATIENCE)).unwrap();
-            stream.write_all(bytes).unwrap_or_else(|error| panic!("{what}: {error}"));
+            stream.write_all(bytes).unwrap_or_else(|error| panic!("{description}: {error}"));
         })
         .unwrap();
-        assert!(received.join().unwrap() == bytes, "{what}: it arrived as something else");
+        assert!(received.join().unwrap() == bytes, "{description}: it arrived as something else");
     });
 }
 
@@ -54,15 +60,15 @@ pub fn receive(listener: &TcpListener) -> Vec<u8> {
 /// They have not ended.
 pub fn wait_closed(ends: [&Namespace; 2], port: u16) {
     let port = format!(":{port}");
-    let mut left = Vec::new();
+    let mut connections = Vec::new();
     let closed = wait_until("closed connections", PATIENCE, || {
-        left.clear();
+        connections.clear();
         for end in ends {
-            let all = end.run(&["ss", "-Htan"])?;
-            let is_left = |line: &&str| !line.starts_with("TIME-WAIT") && line.contains(&port);
-            left.extend(all.lines().filter(is_left).map(str::to_owned));
+            let output = end.run(&["ss", "-Htan"])?;
+            let is_open = |line: &&str| !line.starts_with("TIME-WAIT") && line.contains(&port);
+            connections.extend(output.lines().filter(is_open).map(str::to_owned));
         }
-        Ok(left.is_empty())
+        Ok(connections.is_empty())
     });
-    closed.unwrap_or_else(|error| panic!("{error:#}: {left:?}"));
+    closed.unwrap_or_else(|error| panic!("{error:#}: {connections:?}"));
 }

@@ -41,7 +41,7 @@ impl TeamOfTwo {
     /// The daemon refuses.
     pub fn start_with(
         rig: &Rig,
-        (keys, of_uplinks, more): (&str, &str, &str),
+        (keys, of_uplinks, extra): (&str, &str, &str),
         devices: &[String; 2],
         options: &DaemonOptions,
     ) -> Self {
@@ -58,7 +58,7 @@ impl TeamOfTwo {
         for guest in &guests {
             host += &guest.nic_toml("wan", "");
         }
-        host += more;
+        host += extra;
         let daemon = Daemon::start_with(rig, &host, options).unwrap();
         for guest in &guests {
             guest.bring_up().unwrap();
@@ -77,17 +77,18 @@ impl TeamOfTwo {
 
     /// Waits until so many events of a kind have come of a member.
     pub fn wait_events(&self, id: u64, member: &str, count: usize) {
-        let what = format!("{count} events {id} of {member}");
-        let came = wait_until(&what, LIMIT, || Ok(self.events(id, Some(member)) >= count));
-        came.unwrap_or_else(|error| panic!("{error:#}: {:#}", self.status()));
+        let description = format!("{count} events {id} of {member}");
+        let result = wait_until(&description, LIMIT, || Ok(self.events(id, Some(member)) >= count));
+        result.unwrap_or_else(|error| panic!("{error:#}: {:#}", self.status()));
     }
 
     /// Waits until `count` events of a kind came of a member because of this reason, or a longer
     /// one that contains it.
     pub fn wait_reason(&self, id: u64, member: &str, reason: &str, count: usize) {
-        let what = format!("{count} events {id} of {member} because of {reason:?}");
-        let came = wait_until(&what, LIMIT, || Ok(self.because(id, member, reason) >= count));
-        came.unwrap_or_else(|error| panic!("{error:#}: {:#}", self.status()));
+        let description = format!("{count} events {id} of {member} because of {reason:?}");
+        let result =
+            wait_until(&description, LIMIT, || Ok(self.because(id, member, reason) >= count));
+        result.unwrap_or_else(|error| panic!("{error:#}: {:#}", self.status()));
     }
 
     /// Number of events of a kind of a member whose reason contains this.
@@ -95,8 +96,8 @@ impl TeamOfTwo {
         let events = self.daemon.json(&["event", "list", "--limit", "1000"]).unwrap();
         let is_meant = |event: &&Value| {
             let fields = &event["fields"];
-            let why = fields["reason"].as_str().unwrap_or_default();
-            event["id"] == id && fields["member"] == member && why.contains(reason)
+            let reason_text = fields["reason"].as_str().unwrap_or_default();
+            event["id"] == id && fields["member"] == member && reason_text.contains(reason)
         };
         events.as_array().unwrap().iter().filter(is_meant).count()
     }
@@ -112,27 +113,30 @@ impl TeamOfTwo {
     }
 
     pub fn wait_state(&self, member: usize, state: &str) {
-        let what = format!("{} being {state}", MEMBERS[member]);
-        let reached = wait_until(&what, LIMIT, || Ok(self.state(member) == state));
+        let description = format!("{} being {state}", MEMBERS[member]);
+        let reached = wait_until(&description, LIMIT, || Ok(self.state(member) == state));
         reached.unwrap_or_else(|error| panic!("{error:#}: {:#}", self.status()));
     }
 
     /// Frames that came in and went out by each member so far.
     pub fn frames(&self) -> [[u64; 2]; 2] {
         let status = self.status();
-        let count = |at: usize, of| status["members"][at]["counters"][of].as_u64().unwrap();
-        [0, 1].map(|at| ["rx_frames", "tx_frames"].map(|of| count(at, of)))
+        let count =
+            |index: usize, counter| status["members"][index]["counters"][counter].as_u64().unwrap();
+        [0, 1].map(|index| ["rx_frames", "tx_frames"].map(|counter| count(index, counter)))
     }
 
     /// Waits until more than a hundred frames came in (0) or went out (1) by each member since,
     /// while streams run that way.
-    pub fn wait_both_carried_way(&self, before: [[u64; 2]; 2], way: usize) {
+    pub fn wait_both_carried_way(&self, before: [[u64; 2]; 2], direction: usize) {
         let mut after = before;
-        let carried = wait_until("frames by both members", LIMIT, || {
+        let result = wait_until("frames by both members", LIMIT, || {
             after = self.frames();
-            Ok([0, 1].into_iter().all(|member| after[member][way] > before[member][way] + 100))
+            Ok([0, 1]
+                .into_iter()
+                .all(|member| after[member][direction] > before[member][direction] + 100))
         });
-        carried.unwrap_or_else(|error| panic!("{error:#}: {before:?}, then {after:?}"));
+        result.unwrap_or_else(|error| panic!("{error:#}: {before:?}, then {after:?}"));
     }
 
     /// Waits until both members are in use and agree with a partner, whose system is this.
@@ -161,7 +165,7 @@ fn is_whole(status: &Value, partner: &str) -> Result<bool> {
             }
         }
     }
-    let [left, right] = [0, 1].map(|at: usize| &members[at]["lacp"]["partner"]["port"]);
-    ensure!(left != right, "both links lead to the partner's port {left}");
+    let [left_port, right] = [0, 1].map(|index: usize| &members[index]["lacp"]["partner"]["port"]);
+    ensure!(left_port != right, "both links lead to the partner's port {left_port}");
     Ok(true)
 }

@@ -36,9 +36,9 @@ impl Teamed {
         for link in peer.links().iter().flatten() {
             peer.namespace().run(&["ip", "link", "set", link, "arp", "off"]).unwrap();
         }
-        let here = std::process::id().to_string();
+        let own_process = std::process::id().to_string();
         for end in &ends {
-            far.run(&["ip", "link", "set", end, "netns", &here]).unwrap();
+            far.run(&["ip", "link", "set", end, "netns", &own_process]).unwrap();
             run(&["ip", "link", "set", end, "up"]).unwrap();
             // The peer hands frames on as they are, and has to find whole ones.
             run(&["ethtool", "-K", end, "tx", "off", "tso", "off", "gso", "off"]).unwrap();
@@ -46,9 +46,9 @@ impl Teamed {
         let team = TeamOfTwo::start(rig, keys, of_uplinks, &ends);
         let teamed = Self { team, peer, address };
         for number in 0..teamed.team.guests.len() {
-            let own = format!("{}/24", teamed.address_of(number));
+            let own_address = format!("{}/24", teamed.address_of(number));
             let guest = &teamed.team.guests[number];
-            guest.namespace.address(NamespaceGuest::DEVICE, &own).unwrap();
+            guest.namespace.address(NamespaceGuest::DEVICE, &own_address).unwrap();
         }
         for member in MEMBERS {
             teamed.team.wait_events(USABLE, member, 1);

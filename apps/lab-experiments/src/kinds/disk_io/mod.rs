@@ -38,32 +38,34 @@ impl DiskIo {
         Ok(Self { settings, testbed: None, counts: BTreeMap::new() })
     }
 
-    fn has(&self, is_it: impl Fn(AccessMethod) -> bool) -> bool {
-        self.settings.ways.iter().any(|way| is_it(*way))
+    fn has(&self, predicate: impl Fn(AccessMethod) -> bool) -> bool {
+        self.settings.ways.iter().any(|method| predicate(*method))
     }
 }
 
 /// Returns the target at a queue depth in percent of native access.
 fn goal(depth: u64) -> f64 {
-    GOALS.iter().find(|(from, _)| depth >= *from).map_or(0.0, |(_, goal)| *goal)
+    GOALS.iter().find(|(min_depth, _)| depth >= *min_depth).map_or(0.0, |(_, goal)| *goal)
 }
 
 impl Experiment for DiskIo {
     fn requirements(&self) -> Vec<Requirement> {
         let settings = &self.settings;
-        let places = u64::from(self.has(|way| way == AccessMethod::Engine))
+        let locations = u64::from(self.has(|method| method == AccessMethod::Engine))
             + u64::from(self.has(AccessMethod::has_daemon));
-        let mib = settings.disk_mib * settings.targets.len() as u64 * places * 9 / 8 + 64;
+        let mib = settings.disk_mib * settings.targets.len() as u64 * locations * 9 / 8 + 64;
         let mut requirements =
             [programs(&[("fio", "fio"), ("losetup", "mount")]), vec![Requirement::FreeMib(mib)]]
                 .concat();
         if self.has(AccessMethod::has_daemon) {
             requirements.extend([daemon(), programs(&[("curl", "curl")])].concat());
         }
-        if self.has(|way| matches!(way, AccessMethod::VhostUser | AccessMethod::VhostUserWaiting)) {
+        if self.has(|method| {
+            matches!(method, AccessMethod::VhostUser | AccessMethod::VhostUserWaiting)
+        }) {
             requirements.push(Requirement::Own("examples/disk_speed"));
         }
-        if self.has(|way| way == AccessMethod::Vm) {
+        if self.has(|method| method == AccessMethod::Vm) {
             let package = "qemu-system-x86";
             requirements.push(Requirement::Program { name: "qemu-system-x86_64", package });
         }
@@ -72,8 +74,9 @@ impl Experiment for DiskIo {
 
     fn setup(&self) -> Vec<Words> {
         let Settings { disk_mib, window_ms, .. } = self.settings;
-        let names = |of: fn(Words) -> String| -> String {
-            let names: Vec<String> = self.settings.ways.iter().map(|way| of(way.words())).collect();
+        let names = |words_in: fn(Words) -> String| -> String {
+            let names: Vec<String> =
+                self.settings.ways.iter().map(|method| words_in(method.words())).collect();
             names.join(", ")
         };
         vec![
@@ -82,12 +85,12 @@ impl Experiment for DiskIo {
                     "Disks of {disk_mib} MiB, completely written before the measurement, accessed \
                      by: {}. The path between client and engine has no native counterpart to \
                      compare with.",
-                    names(|of| of.en)
+                    names(|words| words.en)
                 ),
                 format!(
                     "あらかじめ全体を書き込んだ {disk_mib} MiB のディスク。接続方法: \
                      {}。クライアントとエンジンの間にあるものは、ネイティブの要求にはないため比較の対象になりません。",
-                    names(|of| of.ja)
+                    names(|words| words.ja)
                 ),
             ),
             Words::new(
@@ -109,12 +112,14 @@ impl Experiment for DiskIo {
 
     fn cases(&self) -> Vec<Case> {
         // Includes each measurement, and the start and end of fio.
-        let seconds = |way: AccessMethod| {
-            let measurements = if way.occupies_cpu() { 3.0 } else { 2.0 };
+        let seconds = |method: AccessMethod| {
+            let measurements = if method.occupies_cpu() { 3.0 } else { 2.0 };
             measurements * (self.settings.window_ms as f64 / 1000.0 + 0.35)
         };
         let subjects = self.settings.subjects().into_iter();
-        subjects.map(|of| Case::new(of.id(), of.words(), seconds(of.access_method))).collect()
+        subjects
+            .map(|subject| Case::new(subject.id(), subject.words(), seconds(subject.access_method)))
+            .collect()
     }
 
     fn measures(&self) -> Vec<Measure> {
@@ -162,7 +167,7 @@ impl Experiment for DiskIo {
 
     fn run(&mut self, case: &Case, environment: &Environment<'_>) -> Result<Repetition> {
         let subjects = self.settings.subjects();
-        let subject = subjects.into_iter().find(|of| of.id() == case.id);
+        let subject = subjects.into_iter().find(|subject| subject.id() == case.id);
         let subject = subject.context("unknown case")?;
         let mut testbed = match self.testbed.take() {
             Some(testbed) => testbed,
@@ -176,7 +181,7 @@ impl Experiment for DiskIo {
         *count += 1;
         // After a failure the setup is dropped, since its state is unknown.
         let (iops, native_iops) = testbed.measure_beside(subject, *count % 2 == 1, environment)?;
-        let busy_iops = testbed.native_beside_a_busy_cpu(subject)?;
+        let busy_iops = testbed.native_with_busy_cpu(subject)?;
         self.testbed = Some(testbed);
         let megabytes = (subject.pattern.block_kib << 10) as f64 / 1e6;
         let percent = iops / native_iops * 100.0;

@@ -50,9 +50,10 @@ impl Payload {
         // Later reads bypass the page cache, which must not contain the file.
         let _ = fadvise(&file, 0, None, Advice::DontNeed);
         let (offset, len) = region(&used, end, disk_bytes).with_context(of_file)?;
-        let is_within = |(at, _): &Sector| (offset..offset + len).contains(at);
-        let kept = used.into_iter().filter(is_within).collect();
-        Ok(Self { path: path.to_owned(), offset, len, metadata_sectors: kept })
+        let is_within =
+            |(sector_offset, _): &Sector| (offset..offset + len).contains(sector_offset);
+        let metadata_sectors = used.into_iter().filter(is_within).collect();
+        Ok(Self { path: path.to_owned(), offset, len, metadata_sectors })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -71,8 +72,8 @@ impl Payload {
         }
         let file = OpenOptions::new().write(true).open(&self.path);
         let file = file.with_context(|| self.path.display().to_string())?;
-        for (at, sector) in &self.metadata_sectors {
-            file.write_all_at(sector, *at)?;
+        for (offset, sector) in &self.metadata_sectors {
+            file.write_all_at(sector, *offset)?;
         }
         file.sync_data()?;
         let _ = fadvise(&file, 0, None, Advice::DontNeed);
@@ -90,11 +91,11 @@ fn used_sectors(file: &File) -> Result<(Vec<Sector>, u64)> {
         if chunk.is_empty() {
             return Ok((used, end));
         }
-        for (at, bytes) in (end..).step_by(SECTOR).zip(chunk.chunks(SECTOR)) {
+        for (offset, bytes) in (end..).step_by(SECTOR).zip(chunk.chunks(SECTOR)) {
             if bytes.iter().any(|byte| *byte != 0) {
                 let mut sector = [0; SECTOR];
                 sector[..bytes.len()].copy_from_slice(bytes);
-                used.push((at, sector));
+                used.push((offset, sector));
                 ensure!(used.len() <= METADATA_SECTORS_MAX, "the image has data other than zeros");
             }
         }
@@ -105,9 +106,9 @@ fn used_sectors(file: &File) -> Result<(Vec<Sector>, u64)> {
 /// Returns the range that starts at the first long run of zeros and contains the disk's payload.
 fn region(used: &[Sector], end: u64, disk_bytes: u64) -> Result<(u64, u64)> {
     let sector = SECTOR as u64;
-    let ends = used.iter().map(|(at, _)| *at).chain([end / sector * sector]);
-    let begins = std::iter::once(0).chain(used.iter().map(|(at, _)| at + sector));
-    let runs = begins.zip(ends).filter(|(begin, end)| *end >= begin + RUN_SECTORS * sector);
+    let ends = used.iter().map(|(offset, _)| *offset).chain([end / sector * sector]);
+    let run_starts = std::iter::once(0).chain(used.iter().map(|(offset, _)| offset + sector));
+    let runs = run_starts.zip(ends).filter(|(begin, end)| *end >= begin + RUN_SECTORS * sector);
     let runs: Vec<_> = runs.collect();
     let (first, last) =
         runs.first().zip(runs.last()).context("the image has no blocks of zeros")?;
@@ -133,8 +134,8 @@ mod tests {
         file.as_file().write_all_at(b"header", 0).unwrap();
         file.as_file().write_all_at(b"table", MIB + 512).unwrap();
         for block in 0..blocks {
-            let at = MIB + 1024 + block * (2 * MIB + 512);
-            file.as_file().write_all_at(&[0xff; 512], at).unwrap();
+            let offset = MIB + 1024 + block * (2 * MIB + 512);
+            file.as_file().write_all_at(&[0xff; 512], offset).unwrap();
         }
         file.as_file().set_len(MIB + 1024 + blocks * (2 * MIB + 512)).unwrap();
         file.as_file().write_all_at(b"footer", MIB + 1024 + blocks * (2 * MIB + 512)).unwrap();

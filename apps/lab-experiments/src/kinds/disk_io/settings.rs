@@ -111,7 +111,7 @@ impl Settings {
         ensure!(!has_twins(&self.ways), "ways: an entry is listed twice");
         ensure!(!has_twins(&self.targets), "targets: an entry is listed twice");
         ensure!(!has_twins(&self.depths), "depths: an entry is listed twice");
-        let ids: Vec<&str> = self.patterns.iter().map(|of| of.id.as_str()).collect();
+        let ids: Vec<&str> = self.patterns.iter().map(|pattern| pattern.id.as_str()).collect();
         ensure!(!has_twins(&ids), "pattern: an id is listed twice");
         Ok(())
     }
@@ -121,14 +121,14 @@ impl Settings {
         let mut subjects = Vec::new();
         for pattern in &self.patterns {
             for &depth in &self.depths {
-                for &way in &self.ways {
-                    let of = |target: &Target| Subject {
+                for &method in &self.ways {
+                    let subject_of = |target: &Target| Subject {
                         target: *target,
-                        access_method: way,
+                        access_method: method,
                         pattern,
                         depth,
                     };
-                    subjects.extend(self.targets.iter().map(of));
+                    subjects.extend(self.targets.iter().map(subject_of));
                 }
             }
         }
@@ -137,23 +137,25 @@ impl Settings {
 }
 
 fn has_twins<T: PartialEq>(list: &[T]) -> bool {
-    list.iter().enumerate().any(|(at, one)| list.iter().skip(at + 1).any(|other| one == other))
+    list.iter()
+        .enumerate()
+        .any(|(index, item)| list.iter().skip(index + 1).any(|other| item == other))
 }
 
 impl Subject<'_> {
     /// Returns the id of the case.
     pub(super) fn id(self) -> String {
-        let (pattern, way, target) =
+        let (pattern, method, target) =
             (&self.pattern.id, self.access_method.id(), self.target.name());
-        format!("{pattern}+{way}+{target}.{}", self.depth)
+        format!("{pattern}+{method}+{target}.{}", self.depth)
     }
 
     pub(super) fn words(self) -> Words {
-        let (pattern, way, target) =
+        let (pattern, method, target) =
             (&self.pattern.name, self.access_method.words(), self.target.name());
         Words::new(
-            format!("{}, {}: {target}, {}", pattern.en, way.en, self.depth),
-            format!("{}・{}: {target}、{}", pattern.ja, way.ja, self.depth),
+            format!("{}, {}: {target}, {}", pattern.en, method.en, self.depth),
+            format!("{}・{}: {target}、{}", pattern.ja, method.ja, self.depth),
         )
     }
 }
@@ -235,7 +237,7 @@ impl Target {
 
 impl Pattern {
     /// Returns the load as options of fio.
-    pub(super) fn words(&self) -> String {
+    pub(super) fn fio_options(&self) -> String {
         let kind = match (self.random, self.read_percent) {
             (false, 0) => "write",
             (false, 100) => "read",

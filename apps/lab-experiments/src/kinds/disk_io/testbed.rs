@@ -70,7 +70,7 @@ impl Testbed {
             testbed.make_engine_disks()?;
         }
         environment.check()?;
-        if settings.ways.iter().any(|way| way.has_daemon()) {
+        if settings.ways.iter().any(|method| method.has_daemon()) {
             testbed.start_daemon(environment)?;
         }
         Ok(testbed)
@@ -81,7 +81,7 @@ impl Testbed {
         let folder = self.files.file("engine");
         fs::create_dir(&folder)?;
         let device = written_loop_device(rig, settings, &self.files.path("engine-loop"))?;
-        let forms: Vec<_> = settings.targets.iter().map(|of| of.form()).collect();
+        let forms: Vec<_> = settings.targets.iter().map(|target| target.form()).collect();
         let bytes = settings.disk_mib << 20;
         let engine = EngineDisks::make(&folder, &forms, device, bytes, SERVER_CPU)?;
         let payload = |target: &Target| payload(*target, &engine.file(target.form())?, bytes);
@@ -129,13 +129,13 @@ impl Testbed {
 
     /// Returns the native rate while the client's CPU is busy, as it is with a polling front-end:
     /// the rate of a kernel with one CPU less. `None` for access methods without a busy CPU.
-    pub(super) fn native_beside_a_busy_cpu(&self, subject: Subject<'_>) -> Result<Option<f64>> {
+    pub(super) fn native_with_busy_cpu(&self, subject: Subject<'_>) -> Result<Option<f64>> {
         if !subject.access_method.occupies_cpu() {
             return Ok(None);
         }
         let cpu = CLIENT_CPU.to_string();
-        let words = ["taskset", "--cpu-list", &cpu, "sh", "-c", "while :; do :; done"];
-        let busy = Process::start(&self.rig, "busy", &words)?;
+        let command = ["taskset", "--cpu-list", &cpu, "sh", "-c", "while :; do :; done"];
+        let busy = Process::start(&self.rig, "busy", &command)?;
         let iops = self.native(subject);
         drop(busy);
         iops.map(Some)
@@ -148,9 +148,9 @@ impl Testbed {
     }
 
     fn measure_for(&mut self, subject: Subject<'_>, window: Duration) -> Result<f64> {
-        let Subject { target, access_method: way, pattern, depth } = subject;
+        let Subject { target, access_method: method, pattern, depth } = subject;
         let mib = self.settings.disk_mib;
-        match way {
+        match method {
             AccessMethod::Engine => self.by_engine(subject, window),
             AccessMethod::VhostUser => self.by_front_end(subject, window, &[]),
             AccessMethod::VhostUserWaiting => self.by_front_end(subject, window, &["--wait"]),
@@ -167,19 +167,19 @@ impl Testbed {
     }
 
     fn native(&self, subject: Subject<'_>) -> Result<f64> {
-        let held = match subject.access_method {
+        let payload = match subject.access_method {
             AccessMethod::Engine => &self.engine_payloads,
             _ => &self.daemon_payloads,
         };
-        let at = self.settings.targets.iter().position(|of| *of == subject.target);
-        let held = at.and_then(|at| held.get(at)).context("unknown disk")?;
-        let place = format!("{} --cpus_allowed={SERVER_CPU}", held.fio_options());
-        let path = held.path().to_string_lossy();
+        let index = self.settings.targets.iter().position(|target| *target == subject.target);
+        let payload = index.and_then(|index| payload.get(index)).context("unknown disk")?;
+        let location = format!("{} --cpus_allowed={SERVER_CPU}", payload.fio_options());
+        let path = payload.path().to_string_lossy();
         let measured = with_completions(self.settings.window(), |window| {
-            let job = job(subject.pattern, subject.depth, &place, window);
-            let told = fio::run_on(self.rig.folder(), FioTarget::File(&path), &job);
-            held.put_back()?;
-            rate(told?)
+            let job = job(subject.pattern, subject.depth, &location, window);
+            let fio_result = fio::run_on(self.rig.folder(), FioTarget::File(&path), &job);
+            payload.put_back()?;
+            rate(fio_result?)
         });
         measured.with_context(|| format!("{}: natively", subject.id()))
     }
@@ -187,13 +187,13 @@ impl Testbed {
     fn by_engine(&self, subject: Subject<'_>, window: Duration) -> Result<f64> {
         let Subject { target, pattern, depth, .. } = subject;
         let engine = self.engine.as_ref().context("the engine has no disks")?;
-        let asks = EngineAsks {
+        let engine_load = EngineAsks {
             read_percent: pattern.read_percent,
             is_random: pattern.random,
             depth: u32::try_from(depth)?,
             bytes: u32::try_from(pattern.block_kib << 10)?,
         };
-        engine.rate(target.form(), asks, WARM_UP, window)
+        engine.rate(target.form(), engine_load, WARM_UP, window)
     }
 
     /// Measures with the front-end of `disk_speed` at the socket of a disk.
@@ -207,28 +207,29 @@ impl Testbed {
         let (program, socket) = (example("disk_speed")?, vm_socket(&self.rig, target));
         let numbers =
             [pattern.block_kib, pattern.read_percent.into(), self.settings.disk_mib, depth];
-        let [block, reads, disk, depth] = numbers.map(|of| of.to_string());
+        let [block, reads, disk, depth] = numbers.map(|number| number.to_string());
         let seconds = window.as_secs_f64().to_string();
-        let mut words = vec![&*program, "--json", "--socket", &socket];
-        words.extend(["--block-kib", &block, "--read-percent", &reads, "--disk-mib", &disk]);
-        words.extend(options);
-        words.extend((!pattern.random).then_some("--sequential"));
-        words.extend(["1", &seconds, &depth]);
-        let said = run(&words)?;
-        let told: Value = serde_json::from_str(&said)
-            .with_context(|| format!("disk_speed printed no JSON: {said}"))?;
-        let rate = told[0]["rounds"][0]["requests_per_second"].as_f64();
-        rate.with_context(|| format!("disk_speed printed no rate: {said}"))
+        let mut command = vec![&*program, "--json", "--socket", &socket];
+        command.extend(["--block-kib", &block, "--read-percent", &reads, "--disk-mib", &disk]);
+        command.extend(options);
+        command.extend((!pattern.random).then_some("--sequential"));
+        command.extend(["1", &seconds, &depth]);
+        let output = run(&command)?;
+        let result: Value = serde_json::from_str(&output)
+            .with_context(|| format!("disk_speed printed no JSON: {output}"))?;
+        let rate = result[0]["rounds"][0]["requests_per_second"].as_f64();
+        rate.with_context(|| format!("disk_speed printed no rate: {output}"))
     }
 
     fn in_guest(&mut self, target: Target, job: &str, window: Duration) -> Result<fio::FioResult> {
-        let at = self.settings.targets.iter().position(|of| *of == target);
-        let letter = at.and_then(|at| ('a'..='z').nth(at)).context("unknown disk in the VM")?;
+        let index = self.settings.targets.iter().position(|disk_target| *disk_target == target);
+        let letter =
+            index.and_then(|index| ('a'..='z').nth(index)).context("unknown disk in the VM")?;
         let device = format!("/dev/vd{letter}");
-        let words = fio::words(FioTarget::File(&device), job).join(" ");
+        let command = fio::words(FioTarget::File(&device), job).join(" ");
         let guest = self.guest.as_mut().context("the VM does not run")?;
-        let output = guest.run_any(&words, FIO_LIMIT + window)?;
-        ensure!(output.is_ok(), "{words} in the VM: {}", output.stdout);
+        let output = guest.run_any(&command, FIO_LIMIT + window)?;
+        ensure!(output.is_ok(), "{command} in the VM: {}", output.stdout);
         fio::result(&output.stdout)
     }
 }
@@ -254,11 +255,11 @@ fn with_completions(
     Ok(iops * longer.as_secs_f64() / (window + longer).as_secs_f64())
 }
 
-/// Returns the options of fio for a measurement; `place` contains those that select the target.
-fn job(pattern: &Pattern, depth: u64, place: &str, window: Duration) -> String {
+/// Returns the options of fio for a measurement; `options` contains those that select the target.
+fn job(pattern: &Pattern, depth: u64, options: &str, window: Duration) -> String {
     format!(
-        "{} --iodepth={depth} {place} --time_based --runtime={}ms --ramp_time={}ms",
-        pattern.words(),
+        "{} --iodepth={depth} {options} --time_based --runtime={}ms --ramp_time={}ms",
+        pattern.fio_options(),
         window.as_millis(),
         WARM_UP.as_millis()
     )
@@ -339,7 +340,7 @@ fn host(
             let mib = settings.disk_mib;
             let _ = writeln!(host, "kind = \"{kind}\"\nsize_bytes = \"{mib} MiB\"");
         }
-        if settings.ways.iter().any(|way| way.is_vhost_user()) {
+        if settings.ways.iter().any(|method| method.is_vhost_user()) {
             let _ = writeln!(host, "vhost_user = {{ socket = \"{}\" }}", vm_socket(rig, *target));
         }
     }

@@ -52,9 +52,9 @@ impl Java {
 
     /// Returns the combinations of CPUs and page size of the cases.
     fn combinations(&self) -> Vec<(usize, bool)> {
-        let most = available_cpus();
-        let there = self.settings.vcpus.iter().filter(|count| **count <= most);
-        there.flat_map(|count| [false, true].map(|pages| (*count, pages))).collect()
+        let cpus = available_cpus();
+        let vcpu_counts = self.settings.vcpus.iter().filter(|count| **count <= cpus);
+        vcpu_counts.flat_map(|count| [false, true].map(|pages| (*count, pages))).collect()
     }
 }
 
@@ -136,16 +136,16 @@ impl Experiment for Java {
         let mut process = program.start(rig, &Vcpus::new(0, vcpus, available_cpus()), load)?;
         environment.wait(Duration::from_secs(warm_up_s))?;
         let profile = environment.profile();
-        let done = OrderEntry::finish(&mut process, load, environment)?;
+        let result = OrderEntry::finish(&mut process, load, environment)?;
         drop(profile);
         let mut part = Repetition::default();
-        part.value("operations", done.per_s);
-        part.value("paused", done.paused_percent);
+        part.value("operations", result.per_s);
+        part.value("paused", result.paused_percent);
         part.series.push(Series {
             group: "operations".to_owned(),
             name: "JVM".to_owned(),
             unit: "/s".to_owned(),
-            points: done.seconds,
+            points: result.seconds,
         });
         Ok(part)
     }

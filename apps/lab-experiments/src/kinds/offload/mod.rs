@@ -58,8 +58,8 @@ impl OffloadFtp {
 
     /// Returns the setup for a driver, which replaces that of another driver.
     fn testbed(&mut self, driver: Driver, environment: &Environment<'_>) -> Result<&mut Testbed> {
-        let kept = self.testbed.take().filter(|testbed| testbed.driver == driver);
-        let testbed = match kept {
+        let reusable = self.testbed.take().filter(|testbed| testbed.driver == driver);
+        let testbed = match reusable {
             Some(testbed) => testbed,
             None => Testbed::set_up(&self.settings, driver, environment)?,
         };
@@ -83,22 +83,23 @@ impl Testbed {
         let bytes = settings.file_mib << 20;
         let server = FtpServer::start(&rig, &guest.namespace, settings.files, bytes)?;
         environment.check()?;
-        let (to, world) = (guest.address(), lan.world()?);
-        let clients = FtpClients::start(&rig, world, &to, settings.clients, settings.files)?;
+        let (server_address, world) = (guest.address(), lan.world()?);
+        let clients =
+            FtpClients::start(&rig, world, &server_address, settings.clients, settings.files)?;
         Ok(Self { driver, clients, _server: server, lan, _rig: rig })
     }
 
     fn switch(&self, offload: Offload) -> Result<()> {
         let guest = self.lan.guests.first().context("the guest is missing")?;
         for port in [guest.nic.as_str(), UPLINK] {
-            let words = [&["offload", "set", port][..], &offload.switches()].concat();
-            self.lan.daemon.ok(&words)?;
+            let command = [&["offload", "set", port][..], &offload.switches()].concat();
+            self.lan.daemon.ok(&command)?;
         }
         Ok(())
     }
 
     /// Returns the number of bytes transmitted on the uplink.
-    fn sent(&self) -> Result<u64> {
+    fn sent_bytes(&self) -> Result<u64> {
         let uplink: Value = self.lan.daemon.get(&format!("/1.0/uplinks/{UPLINK}"))?;
         uplink["counters"]["tx_bytes"].as_u64().context("the uplink has no tx_bytes")
     }
@@ -152,7 +153,9 @@ impl Experiment for OffloadFtp {
         let Settings { warm_up_seconds, seconds, .. } = self.settings;
         let seconds = (warm_up_seconds + seconds) as f64 + SET_UP_S;
         let combinations = self.settings.combinations().into_iter();
-        combinations.map(|of| Case::new(of.id(), of.words(), seconds)).collect()
+        combinations
+            .map(|combination| Case::new(combination.id(), combination.words(), seconds))
+            .collect()
     }
 
     fn measures(&self) -> Vec<Measure> {
@@ -196,11 +199,11 @@ impl Experiment for OffloadFtp {
         environment.wait(Duration::from_secs(warm_up_seconds))?;
         let profile = environment.profile();
         let mut sampler = Sampler::begin(Some(&testbed.lan.daemon))?;
-        let before = testbed.sent()?;
+        let before = testbed.sent_bytes()?;
         let (mut last, mut rates) = (before, Vec::new());
         for second in 1..=seconds {
             sampler.watch(environment, SECOND, SECOND)?;
-            let now = testbed.sent()?;
+            let now = testbed.sent_bytes()?;
             rates.push((second as f64, now.saturating_sub(last) as f64 * 8.0 / 1e6));
             last = now;
         }
@@ -227,10 +230,10 @@ fn part(sampler: &Sampler<'_>, bytes: f64) -> Repetition {
     part.value("switch-byte", (sums.workers_ns + sums.control_ns) / bytes);
     let mut other = 0.0;
     for (stage, ns) in sums.busy_stages() {
-        let each = ns / bytes * 1024.0;
+        let ns_per_kib = ns / bytes * 1024.0;
         match STAGES.iter().find(|(_, name, ..)| *name == stage) {
-            Some((id, ..)) => part.value(id, each),
-            None => other += each,
+            Some((id, ..)) => part.value(id, ns_per_kib),
+            None => other += ns_per_kib,
         }
     }
     part.value(OTHER, other);

@@ -126,6 +126,9 @@ impl Settings {
     }
 
     pub(crate) fn combination(&self, case: &str) -> Result<Combination> {
-        self.combinations().into_iter().find(|of| of.id() == case).context("unknown case")
+        self.combinations()
+            .into_iter()
+            .find(|combination| combination.id() == case)
+            .context("unknown case")
     }
 }

@@ -62,9 +62,14 @@ impl Oltp {
     }
 
     fn combinations(&self) -> Vec<(Behind, usize)> {
-        let most = available_cpus();
-        let there = || self.settings.vcpus.iter().copied().filter(move |count| *count <= most);
-        self.settings.disks.iter().flat_map(|disk| there().map(|count| (*disk, count))).collect()
+        let cpus = available_cpus();
+        let vcpu_counts =
+            || self.settings.vcpus.iter().copied().filter(move |count| *count <= cpus);
+        self.settings
+            .disks
+            .iter()
+            .flat_map(|disk| vcpu_counts().map(|count| (*disk, count)))
+            .collect()
     }
 }
 
@@ -170,11 +175,11 @@ impl Experiment for Oltp {
         let answered = testbed.database.finish(&mut asking, load, environment)?;
         drop(profile);
         let used = testbed.daemon.process().cpu_time()?.saturating_sub(before);
-        let all = answered.per_s * (warm_up_s + measure_s) as f64;
+        let requests = answered.per_s * (warm_up_s + measure_s) as f64;
         let mut part = Repetition::default();
         part.value("transactions", answered.per_s);
         part.value("p95", answered.p95_ms);
-        part.value("cpu", used.as_secs_f64() * 1e6 / all.max(1.0));
+        part.value("cpu", used.as_secs_f64() * 1e6 / requests.max(1.0));
         part.value("errors", answered.errors);
         part.series.push(Series {
             group: "transactions".to_owned(),

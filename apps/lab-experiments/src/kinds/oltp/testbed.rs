@@ -87,9 +87,9 @@ impl Testbed {
             );
         }
         let daemon = Daemon::start(rig, &host)?;
-        for of in [&guest, &client] {
-            daemon.wait_up("nic", &of.nic)?;
-            of.bring_up()?;
+        for guest in [&guest, &client] {
+            daemon.wait_up("nic", &guest.nic)?;
+            guest.bring_up()?;
         }
         let file = format!("{store}/file");
         let (files, folder) = match disk {
@@ -100,8 +100,8 @@ impl Testbed {
             }
             Behind::Nbdkit => {
                 suimon_rig::run(&["fallocate", "--length", &format!("{mib}MiB"), &file])?;
-                let words = ["nbdkit", "--foreground", "--unix", &socket, "file", &file];
-                let mut server = Process::start(rig, "nbdkit", &words)?;
+                let command = ["nbdkit", "--foreground", "--unix", &socket, "file", &file];
+                let mut server = Process::start(rig, "nbdkit", &command)?;
                 wait_until("nbdkit", READY_LIMIT, || {
                     server.check_running()?;
                     Ok(is_listening(&socket))
@@ -116,8 +116,9 @@ impl Testbed {
                 (Files::Suimon { _folder: folder }, path)
             }
         };
-        let own = Vcpus::new(0, vcpus, available_cpus());
-        let database = Database::start(rig, &guest.namespace, &guest.address(), &folder, &own)?;
+        let own_vcpus = Vcpus::new(0, vcpus, available_cpus());
+        let database =
+            Database::start(rig, &guest.namespace, &guest.address(), &folder, &own_vcpus)?;
         Ok(Self { database, _files: files, daemon, client, _guest: guest })
     }
 }

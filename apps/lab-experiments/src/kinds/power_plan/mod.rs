@@ -93,9 +93,9 @@ impl Experiment for PowerPlan {
             };
             if load != Load::Idle {
                 add("rate", ("transactions", "トランザクション"), "/s", MeasureDirection::Higher);
-                let each =
+                let us_per_operation =
                     ("the daemon's CPU time per operation", "1 件あたりのデーモンの CPU 時間");
-                add("cpu-each", each, "µs", MeasureDirection::Lower);
+                add("cpu-each", us_per_operation, "µs", MeasureDirection::Lower);
             }
             let cpu = ("the daemon's CPU time, share of a CPU", "デーモンの CPU 使用率");
             add("cpu", cpu, "%", MeasureDirection::Lower);
@@ -124,12 +124,12 @@ impl Experiment for PowerPlan {
         let profile = environment.profile();
         for load in Load::ALL {
             environment.check()?;
-            let seen = testbed.measure(load, environment)?;
+            let load_result = testbed.measure(load, environment)?;
             let values = [
-                ("rate", seen.per_second),
-                ("cpu-each", seen.cpu_us_each),
-                ("cpu", Some(seen.cpu_percent)),
-                ("watts", seen.watts),
+                ("rate", load_result.per_second),
+                ("cpu-each", load_result.cpu_us_each),
+                ("cpu", Some(load_result.cpu_percent)),
+                ("watts", load_result.watts),
             ];
             for (id, value) in values {
                 if let Some(value) = value {

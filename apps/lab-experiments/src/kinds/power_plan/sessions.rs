@@ -53,35 +53,35 @@ impl Sessions {
                     )
                 })
                 .collect();
-            let mut done = 0;
-            for (asks, answers) in ends {
-                done += asks.join().ok().context("a client panicked")??;
+            let mut exchanges = 0;
+            for (request_threads, answers) in ends {
+                exchanges += request_threads.join().ok().context("a client panicked")??;
                 answers.join().ok().context("a server panicked")??;
             }
-            Ok(done)
+            Ok(exchanges)
         })
     }
 }
 
 fn send_request(mut stream: &TcpStream, time: Duration) -> Result<u64> {
-    let began = Instant::now();
-    let mut done = 0;
-    while began.elapsed() < time {
+    let started = Instant::now();
+    let mut exchanges = 0;
+    while started.elapsed() < time {
         stream.write_all(&[REQUEST])?;
         stream.read_exact(&mut [0])?;
-        done += 1;
+        exchanges += 1;
     }
     stream.write_all(&[OVER])?;
-    Ok(done)
+    Ok(exchanges)
 }
 
 fn send_response(mut stream: &TcpStream) -> Result<()> {
-    let mut asked = [0];
+    let mut request = [0];
     loop {
-        stream.read_exact(&mut asked)?;
-        if asked == [OVER] {
+        stream.read_exact(&mut request)?;
+        if request == [OVER] {
             return Ok(());
         }
-        stream.write_all(&asked)?;
+        stream.write_all(&request)?;
     }
 }

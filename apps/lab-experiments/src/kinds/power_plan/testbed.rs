@@ -88,7 +88,7 @@ impl Testbed {
         let wire = Veth::new(&near_end, &far_end, &far)?;
         far.address(&far_end, &format!("{FAR}/24"))?;
         let guests: Vec<NamespaceGuest> = (0..2)
-            .map(|at| NamespaceGuest::new(&rig, &format!("vm{at}"), 10 + at))
+            .map(|number| NamespaceGuest::new(&rig, &format!("vm{number}"), 10 + number))
             .collect::<Result<_>>()?;
         let mut host = format!(
             "[host]\nname = \"experiment\"\nfloating_workers = 2\n[[switch]]\nname = \
@@ -111,8 +111,8 @@ impl Testbed {
         wait_until("guests with access to the outside", READY_LIMIT, || {
             Ok(guests.iter().all(|guest| guest.namespace.ping(FAR).unwrap_or(false)))
         })?;
-        let from: Vec<&Namespace> = guests.iter().map(|guest| &guest.namespace).collect();
-        let sessions = Sessions::connect(&from, &far, FAR, settings.sessions)?;
+        let sources: Vec<&Namespace> = guests.iter().map(|guest| &guest.namespace).collect();
+        let sessions = Sessions::connect(&sources, &far, FAR, settings.sessions)?;
         let fill = format!("--rw=write --bs=1m --size={}m --zero_buffers", settings.disk_mib);
         let nbd = rig.path("nbd.sock");
         fio::run_on(rig.folder(), FioTarget::Nbd { socket: &nbd, disk: "data" }, &fill)?;
@@ -137,9 +137,10 @@ impl Testbed {
         // The assignment of queues follows the load and does not change without it.
         self.sessions.run(SETTLED_AFTER)?;
         let settings = status["settings"].as_array().cloned().unwrap_or_default();
-        let missing = settings.iter().filter(|of| of["in_effect"] != true);
-        let text = |of: &Value, key: &str| of[key].as_str().unwrap_or("?").to_owned();
-        let missing = missing.map(|of| format!("{}: {}", text(of, "setting"), text(of, "why_not")));
+        let missing = settings.iter().filter(|setting| setting["in_effect"] != true);
+        let text = |setting: &Value, key: &str| setting[key].as_str().unwrap_or("?").to_owned();
+        let missing = missing
+            .map(|setting| format!("{}: {}", text(setting, "setting"), text(setting, "why_not")));
         let energy = status["energy"]["unavailable_reason"].as_str();
         Ok(missing
             .chain(energy.map(|lacking| format!("the energy is unknown: {lacking}")))
@@ -150,25 +151,25 @@ impl Testbed {
         let window = Duration::from_millis(self.settings.window_ms);
         let seconds = window.as_secs_f64();
         let energy = self.energy_uj()?;
-        let (began, cpu, reads) = (Instant::now(), self.cpu_ns(), self.reads()?);
-        let (per_second, done) = match load {
+        let (started, cpu, reads) = (Instant::now(), self.cpu_ns(), self.reads()?);
+        let (per_second, exchanges) = match load {
             Load::Idle => {
                 environment.wait(window)?;
                 (None, 0)
             }
             Load::Sessions => {
-                let done = self.sessions.run(window)?;
-                (Some(done as f64 / seconds), done)
+                let exchanges = self.sessions.run(window)?;
+                (Some(exchanges as f64 / seconds), exchanges)
             }
             Load::VhostUser => (Some(self.by_front_end(seconds)?), self.reads()? - reads),
             Load::Nbd => (Some(self.by_fio()?), self.reads()? - reads),
         };
-        let (cpu_ns, elapsed) = ((self.cpu_ns() - cpu) as f64, began.elapsed().as_secs_f64());
+        let (cpu_ns, elapsed) = ((self.cpu_ns() - cpu) as f64, started.elapsed().as_secs_f64());
         let used_uj =
             self.energy_uj()?.zip(energy).and_then(|(now, before)| now.checked_sub(before));
         Ok(LoadResult {
             per_second,
-            cpu_us_each: (done > 0).then(|| cpu_ns / 1e3 / done as f64),
+            cpu_us_each: (exchanges > 0).then(|| cpu_ns / 1e3 / exchanges as f64),
             cpu_percent: cpu_ns / 1e7 / elapsed,
             watts: used_uj.map(|uj| uj as f64 / 1e6 / elapsed),
         })
@@ -178,7 +179,7 @@ impl Testbed {
     fn by_front_end(&self, seconds: f64) -> Result<f64> {
         let (program, socket) = (example("disk_speed")?, self.rig.path("disk.sock"));
         let (disk, seconds) = (self.settings.disk_mib.to_string(), seconds.to_string());
-        let said = run(&[
+        let output = run(&[
             &*program,
             "--json",
             "--socket",
@@ -194,8 +195,8 @@ impl Testbed {
             &seconds,
             "1",
         ])?;
-        let told: Value = serde_json::from_str(&said).with_context(|| said.clone())?;
-        told[0]["rounds"][0]["requests_per_second"].as_f64().with_context(|| said)
+        let result: Value = serde_json::from_str(&output).with_context(|| output.clone())?;
+        result[0]["rounds"][0]["requests_per_second"].as_f64().with_context(|| output)
     }
 
     fn by_fio(&self) -> Result<f64> {

@@ -32,9 +32,9 @@ pub(crate) struct Qos {
 }
 
 impl Qos {
-    pub(crate) fn new(settings: Settings, place: Location) -> Result<Self> {
+    pub(crate) fn new(settings: Settings, location: Location) -> Result<Self> {
         settings.check()?;
-        Ok(Self { settings, location: place })
+        Ok(Self { settings, location })
     }
 
     fn calibrate(
@@ -45,18 +45,22 @@ impl Qos {
     ) -> Result<()> {
         let settings = &self.settings;
         environment.each_second(WARM_UP_S, || {
-            testbed.second(None, true).map(|of| record.seconds.push(of))
+            testbed.second(None, true).map(|second| record.seconds.push(second))
         })?;
-        let (mut got, mut long) = (0.0, 0.0);
+        let (mut operations, mut span_s) = (0.0, 0.0);
         environment.each_second(settings.calibration_s, || {
             let second = testbed.second(None, false)?;
-            got += second.disks.iter().map(|disk| disk.delivered_iops).sum::<f64>() * second.span_s;
-            long += second.span_s;
+            operations +=
+                second.disks.iter().map(|disk| disk.delivered_iops).sum::<f64>() * second.span_s;
+            span_s += second.span_s;
             record.seconds.push(second);
             Ok(())
         })?;
-        record.calibration =
-            Calibration::new(got / long, settings.declared_percent, settings.document_iops);
+        record.calibration = Calibration::new(
+            operations / span_s,
+            settings.declared_percent,
+            settings.document_iops,
+        );
         Ok(())
     }
 
@@ -68,10 +72,10 @@ impl Qos {
         record: &mut Record<'_>,
     ) -> Result<()> {
         let Calibration { capacity_iops, scale, .. } = record.calibration;
-        let limits: Vec<Limits> = step.limits.iter().map(|of| of.scaled(scale)).collect();
-        let refused = testbed.set_limits(capacity_iops, &limits, step.is_too_much)?;
+        let limits: Vec<Limits> = step.limits.iter().map(|limits| limits.scaled(scale)).collect();
+        let rejection = testbed.set_limits(capacity_iops, &limits, step.is_too_much)?;
         record.seconds.push(testbed.second(Some(number), true)?);
-        record.steps.push(StepStart { limits, at_s: testbed.at_s(), refused });
+        record.steps.push(StepStart { limits, at_s: testbed.at_s(), refused: rejection });
         environment.each_second(self.settings.step_s, || {
             record.seconds.push(testbed.second(Some(number), false)?);
             Ok(())
@@ -182,8 +186,8 @@ impl Experiment for Qos {
             self.run_step(step, environment, &mut testbed, &mut record)?;
         }
         drop(profile);
-        for (at, log) in testbed.end_load()?.iter().enumerate() {
-            record.add_fio(at, log);
+        for (index, log) in testbed.end_load()?.iter().enumerate() {
+            record.add_fio(index, log);
         }
         Ok(values::repetition(&record, self.location.settles_s()))
     }

@@ -79,13 +79,13 @@ impl Node {
 
     /// Waits until all disks are written.
     pub(super) fn wait_written(&mut self, environment: &Environment<'_>) -> Result<()> {
-        let began = Instant::now();
+        let started = Instant::now();
         let mut fio = self.load.take().context("no data was written")?;
         while fio.is_running() {
             environment.wait(POLL_INTERVAL)?;
             let limit = FILL_LIMIT;
             ensure!(
-                began.elapsed() < limit,
+                started.elapsed() < limit,
                 "fio did not complete writing the disks within {limit:?}"
             );
         }
@@ -112,9 +112,9 @@ impl Node {
         let file = format!("{}/{name}.fio", self.site.folder);
         std::fs::write(&file, fio::job_file(&targets, job)).with_context(|| file.clone())?;
         let output = format!("--output={RESULT}");
-        let words = ["env", "--chdir", &self.site.folder, "fio"];
-        let words = [&words[..], &["--output-format=json", &output, &file]].concat();
-        Process::start(rig, "fio", &words)
+        let command = ["env", "--chdir", &self.site.folder, "fio"];
+        let command = [&command[..], &["--output-format=json", &output, &file]].concat();
+        Process::start(rig, "fio", &command)
     }
 
     /// Sets the limits of all disks and the store's capacity at once by applying a changed host
@@ -152,10 +152,10 @@ impl Node {
         load.signal(Signal::INT);
         load.wait(FIO_END_LIMIT)?;
         let folder = Path::new(&self.site.folder);
-        let said = std::fs::read_to_string(folder.join(RESULT)).context("output of fio")?;
-        let result = fio::result(&said)?;
+        let output = std::fs::read_to_string(folder.join(RESULT)).context("output of fio")?;
+        let result = fio::result(&output)?;
         ensure!(result.errors == 0, "fio: {}", load.last_words());
-        (0..self.disks.len()).map(|at| fio::seconds(folder, at)).collect()
+        (0..self.disks.len()).map(|index| fio::seconds(folder, index)).collect()
     }
 
     fn sample(&self) -> Result<CounterSample> {
@@ -166,8 +166,8 @@ impl Node {
         let time = before + before.elapsed() / 2;
         let list = answer.json.as_array().context("the response has no list of disks")?;
         let of_disk = |(name, _): &(String, usize)| {
-            let found = list.iter().find(|disk| disk["config"]["name"] == **name);
-            let status = found.with_context(|| format!("the response has no disk {name}"))?;
+            let disk_status = list.iter().find(|disk| disk["config"]["name"] == **name);
+            let status = disk_status.with_context(|| format!("the response has no disk {name}"))?;
             let bytes = status["counters"]["writes"]["bytes"]
                 .as_u64()
                 .context("the disk has no counters")?;
@@ -213,13 +213,13 @@ fn host(
     host
 }
 
-fn flow(told: &Value) -> Flow {
-    let number = |key: &str| told[key].as_u64().unwrap_or(0);
-    let waits = told["queued_ns"].as_object().into_iter().flatten();
-    let waits = waits.map(|(cause, ns)| (cause.clone(), ns.as_u64().unwrap_or(0)));
+fn flow(flow_status: &Value) -> Flow {
+    let number = |key: &str| flow_status[key].as_u64().unwrap_or(0);
+    let queued = flow_status["queued_ns"].as_object().into_iter().flatten();
+    let queued = queued.map(|(cause, ns)| (cause.clone(), ns.as_u64().unwrap_or(0)));
     Flow {
         guaranteed_iops: number("guaranteed_iops"),
         demand_iops: number("demand_iops"),
-        queued_ns: waits.collect::<BTreeMap<_, _>>(),
+        queued_ns: queued.collect::<BTreeMap<_, _>>(),
     }
 }

@@ -89,12 +89,12 @@ impl Record<'_> {
         self.seconds.iter().filter(move |second| second.step == Some(step) && !second.is_change)
     }
 
-    /// Adds fio's log of disk `at`: end of each interval, and bytes per second.
-    pub(super) fn add_fio(&mut self, at: usize, log: &[(u64, u64)]) {
+    /// Adds fio's log of disk `index`: end of each interval, and bytes per second.
+    pub(super) fn add_fio(&mut self, index: usize, log: &[(u64, u64)]) {
         for second in &mut self.seconds {
-            let nearest = log.iter().min_by_key(|(ended, _)| ended.abs_diff(second.unix_ms));
-            let near = nearest.filter(|(ended, _)| ended.abs_diff(second.unix_ms) <= 600);
-            if let (Some((_, rate)), Some(disk)) = (near, second.disks.get_mut(at)) {
+            let nearest = log.iter().min_by_key(|(ended_ms, _)| ended_ms.abs_diff(second.unix_ms));
+            let near = nearest.filter(|(ended_ms, _)| ended_ms.abs_diff(second.unix_ms) <= 600);
+            if let (Some((_, rate)), Some(disk)) = (near, second.disks.get_mut(index)) {
                 disk.fio_iops = Some(*rate as f64 / 8192.0);
             }
         }

@@ -133,27 +133,27 @@ impl Settings {
             for (key, value) in [("min_iops", limits.min_iops), ("max_iops", limits.max_iops)] {
                 check_bounds(&[(key, value.unwrap_or(1), 1, 1_000_000_000)])?;
             }
-            let most = limits.max_iops.unwrap_or(u64::MAX);
+            let max_iops = limits.max_iops.unwrap_or(u64::MAX);
             ensure!(
-                limits.min_iops.unwrap_or(0) <= most,
+                limits.min_iops.unwrap_or(0) <= max_iops,
                 "step `{name}`: min_iops exceeds max_iops"
             );
         }
         let minimums = self.groups.iter().zip(&step.limits);
-        let promised: u64 = minimums
+        let sum_of_minimums: u64 = minimums
             .map(|(group, limits)| group.disks.len() as u64 * limits.min_iops.unwrap_or(0))
             .sum();
-        let is_too_much = promised * 100 > self.document_iops * PROMISABLE_PERCENT;
+        let is_too_much = sum_of_minimums * 100 > self.document_iops * PROMISABLE_PERCENT;
         ensure!(
             !is_too_much || step.is_too_much,
-            "step `{name}`: the sum of the minimums, {promised} IOPS, exceeds \
+            "step `{name}`: the sum of the minimums, {sum_of_minimums} IOPS, exceeds \
              {PROMISABLE_PERCENT} % of document_iops, and the daemon would reject it; set \
              `is_too_much = true` if that is intended"
         );
         ensure!(
             is_too_much || !step.is_too_much,
-            "step `{name}`: is_too_much is set, but the sum of the minimums, {promised} IOPS, is \
-             permitted"
+            "step `{name}`: is_too_much is set, but the sum of the minimums, {sum_of_minimums} \
+             IOPS, is permitted"
         );
         Ok(())
     }
@@ -161,8 +161,8 @@ impl Settings {
     /// Returns all disks in order with their groups.
     pub(super) fn disks(&self) -> Vec<(&str, usize)> {
         let mut disks = Vec::new();
-        for (at, group) in self.groups.iter().enumerate() {
-            disks.extend(group.disks.iter().map(|disk| (disk.as_str(), at)));
+        for (index, group) in self.groups.iter().enumerate() {
+            disks.extend(group.disks.iter().map(|disk| (disk.as_str(), index)));
         }
         disks
     }

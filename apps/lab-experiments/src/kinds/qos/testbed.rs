@@ -26,7 +26,7 @@ pub(super) struct Testbed<'a> {
     _disk: Option<SlowDisk>,
     _files: Rig,
     settings: &'a Settings,
-    began: Instant,
+    started: Instant,
     last: Instant,
     _rig: Rig,
 }
@@ -35,7 +35,7 @@ impl<'a> Testbed<'a> {
     /// Creates the disks, writes each completely once, and starts the load.
     pub(super) fn set_up(
         settings: &'a Settings,
-        place: Location,
+        location: Location,
         environment: &Environment<'_>,
     ) -> Result<Self> {
         let (rig, files) = (environment.rig()?, environment.large_rig()?);
@@ -44,13 +44,13 @@ impl<'a> Testbed<'a> {
         let disk = settings.store_bytes_per_s.map(slow).transpose()?;
         let store = disk.as_ref().map_or(files.folder(), SlowDisk::path);
         let store = store.to_string_lossy().into_owned();
-        let etcd = match place {
+        let etcd = match location {
             Location::Host => None,
             Location::Cluster => Some(Etcd::start(&rig)?),
         };
         environment.check()?;
         let mut nodes = Vec::new();
-        for (name, disks) in disks_by_node(settings, place) {
+        for (name, disks) in disks_by_node(settings, location) {
             let folder = rig.path(&name);
             std::fs::create_dir(&folder).with_context(|| folder.clone())?;
             let mut head = format!("[host]\nname = \"{name}\"\n");
@@ -72,7 +72,7 @@ impl<'a> Testbed<'a> {
             _disk: disk,
             _files: files,
             settings,
-            began: now,
+            started: now,
             last: now,
             _rig: rig,
         };
@@ -86,7 +86,7 @@ impl<'a> Testbed<'a> {
         for node in &mut testbed.nodes {
             node.begin_load(&testbed._rig, settings)?;
         }
-        (testbed.began, testbed.last) = (Instant::now(), Instant::now());
+        (testbed.started, testbed.last) = (Instant::now(), Instant::now());
         Ok(testbed)
     }
 
@@ -95,7 +95,7 @@ impl<'a> Testbed<'a> {
         if self._etcd.is_none() {
             return Ok(());
         }
-        let began = Instant::now();
+        let started = Instant::now();
         loop {
             let mut are_settled = true;
             for node in &self.nodes {
@@ -105,12 +105,12 @@ impl<'a> Testbed<'a> {
                 return Ok(());
             }
             ensure!(
-                began.elapsed() < CLUSTER_LIMIT,
+                started.elapsed() < CLUSTER_LIMIT,
                 "the nodes did not agree on the reservations of the store within \
                  {CLUSTER_LIMIT:?}: {}",
                 self.nodes
                     .first()
-                    .map_or(Ok(String::new()), |of| of.daemon().ok(&["cluster", "status"]))?
+                    .map_or(Ok(String::new()), |node| node.daemon().ok(&["cluster", "status"]))?
             );
             environment.wait(POLL_INTERVAL)?;
         }
@@ -118,7 +118,7 @@ impl<'a> Testbed<'a> {
 
     /// Returns the seconds from the start of the load to the last reading.
     pub(super) fn at_s(&self) -> f64 {
-        self.last.duration_since(self.began).as_secs_f64()
+        self.last.duration_since(self.started).as_secs_f64()
     }
 
     /// Sets limits and the store's capacity on all nodes. Returns the error of the first node that
@@ -129,15 +129,15 @@ impl<'a> Testbed<'a> {
         limits: &[Limits],
         may_refuse: bool,
     ) -> Result<Option<String>> {
-        let mut refused = None;
+        let mut rejection = None;
         for node in &mut self.nodes {
             match node.set(self.settings, capacity_iops, limits)? {
-                Some(words) if may_refuse => refused = Some(words),
-                Some(words) => bail!("suimon apply: {words}"),
+                Some(rejection_text) if may_refuse => rejection = Some(rejection_text),
+                Some(rejection_text) => bail!("suimon apply: {rejection_text}"),
                 None => {}
             }
         }
-        Ok(refused)
+        Ok(rejection)
     }
 
     /// Returns the values since the last reading.
@@ -172,15 +172,16 @@ impl<'a> Testbed<'a> {
 }
 
 /// Returns the names of nodes, each with its disks and their groups.
-fn disks_by_node(settings: &Settings, place: Location) -> Vec<(String, Vec<(String, usize)>)> {
+fn disks_by_node(settings: &Settings, location: Location) -> Vec<(String, Vec<(String, usize)>)> {
     let disks = settings.disks().into_iter().map(|(disk, group)| (disk.to_owned(), group));
-    match place {
+    match location {
         Location::Host => vec![("experiment".to_owned(), disks.collect())],
         Location::Cluster => {
             let disks: Vec<(String, usize)> = disks.collect();
-            let of_node = |at: usize| {
-                let own = disks.iter().filter(|(_, group)| *group == at).cloned().collect();
-                (format!("node-{}", at + 1), own)
+            let of_node = |index: usize| {
+                let group_disks =
+                    disks.iter().filter(|(_, group)| *group == index).cloned().collect();
+                (format!("node-{}", index + 1), group_disks)
             };
             (0..settings.groups.len()).map(of_node).collect()
         }

@@ -6,7 +6,7 @@ use suimon_lab_run::{Mark, Measure, MeasureDirection, Repetition, Series, Words}
 
 use super::record::Record;
 use super::settings::{Limits, Settings};
-use super::verdict::{Maximum, Minimum, Verdict, together, verdicts};
+use super::verdict::{Maximum, Minimum, Verdict, evaluate_all, verdicts};
 
 /// Converts a rate of requests of 8 KiB to MB/s.
 pub(super) fn megabytes(iops: f64) -> f64 {
@@ -21,8 +21,8 @@ pub(super) fn measures(settings: &Settings) -> Vec<Measure> {
         "MB/s",
         MeasureDirection::None,
     )];
-    for (step, of) in (1..).zip(&settings.steps) {
-        let change = &of.change;
+    for (step, step_spec) in (1..).zip(&settings.steps) {
+        let change = &step_spec.change;
         let mut add = |id: String, (en, ja): (&str, &str), unit: &str, better: MeasureDirection| {
             let words = Words::new(format!("{}: {en}", change.en), format!("{}: {ja}", change.ja));
             measures.push(Measure::new(&id, words, unit, better));
@@ -48,7 +48,7 @@ pub(super) fn measures(settings: &Settings) -> Vec<Measure> {
             "%",
             MeasureDirection::None,
         );
-        if of.is_too_much {
+        if step_spec.is_too_much {
             add(
                 format!("refused-{step}"),
                 ("rejected (1) or not (0)", "拒否 (1) または許可 (0)"),
@@ -56,7 +56,7 @@ pub(super) fn measures(settings: &Settings) -> Vec<Measure> {
                 MeasureDirection::None,
             );
         }
-        for (group, limits) in settings.groups.iter().zip(&of.limits) {
+        for (group, limits) in settings.groups.iter().zip(&step_spec.limits) {
             add_group_measures(&group.name, step, *limits, &mut add);
         }
     }
@@ -81,8 +81,8 @@ fn add_group_measures(
         MeasureDirection::Higher,
     );
     if limits.min_iops.is_some() {
-        let least = ("lowest disk, % of its minimum", "最少のディスク ÷ 最小値");
-        add("minimum", least, "%", MeasureDirection::Higher);
+        let lowest = ("lowest disk, % of its minimum", "最少のディスク ÷ 最小値");
+        add("minimum", lowest, "%", MeasureDirection::Higher);
         add(
             "met",
             ("disks with their minimum met", "最小値を得たディスク"),
@@ -94,8 +94,8 @@ fn add_group_measures(
             "全ディスクが最小値を得るまで (得なければ段階の全長)",
         );
         add("after", after, "s", MeasureDirection::Lower);
-        let below = ("time below the minimum since then", "その後に最小値を下回った秒数");
-        add("below", below, "s", MeasureDirection::Lower);
+        let seconds_below = ("time below the minimum since then", "その後に最小値を下回った秒数");
+        add("below", seconds_below, "s", MeasureDirection::Lower);
     }
     if limits.max_iops.is_some() {
         add(
@@ -104,11 +104,11 @@ fn add_group_measures(
             "%",
             MeasureDirection::None,
         );
-        let most = (
+        let highest = (
             "highest 5 s throughput of any disk, % of its maximum",
             "最多のディスク ÷ 最大値、5 秒間の最大",
         );
-        add("highest", most, "%", MeasureDirection::Lower);
+        add("highest", highest, "%", MeasureDirection::Lower);
         add(
             "held",
             ("disks limited by their maximum", "最大値に抑えられたディスク"),
@@ -124,26 +124,27 @@ pub(super) fn repetition(record: &Record<'_>, settles_s: f64) -> Repetition {
     let mut part = Repetition::default();
     part.value("capability", megabytes(record.calibration.measured_iops));
     let capability = record.calibration.capacity_iops as f64;
-    for (at, (begun, step)) in record.steps.iter().zip(&settings.steps).enumerate() {
-        let number = at + 1;
-        part.marks.push(Mark { at_s: begun.at_s, words: step.change.clone() });
+    for (step_number, (start, step)) in record.steps.iter().zip(&settings.steps).enumerate() {
+        let number = step_number + 1;
+        part.marks.push(Mark { at_s: start.at_s, words: step.change.clone() });
         if step.is_too_much {
-            part.value(&format!("refused-{number}"), f64::from(begun.refused.is_some()));
+            part.value(&format!("refused-{number}"), f64::from(start.refused.is_some()));
         }
-        if let Some(refused) = &begun.refused {
+        if let Some(rejection) = &start.refused {
             part.notes.push(Words::new(
-                format!("{}: rejected: {refused}", step.change.en),
-                format!("{}: 拒否されました: {refused}", step.change.ja),
+                format!("{}: rejected: {rejection}", step.change.en),
+                format!("{}: 拒否されました: {rejection}", step.change.ja),
             ));
         }
-        let all = together(record, at, settles_s);
-        part.value(&format!("used-{number}"), all.mean / capability * 100.0);
-        part.value(&format!("most-{number}"), all.highest_window / capability * 100.0);
-        let verdicts = verdicts(record, at, settles_s);
-        let means = || verdicts.iter().flat_map(|of| &of.means).copied();
-        let (least, most) = (means().fold(f64::INFINITY, f64::min), means().fold(0.0, f64::max));
-        if most > 0.0 {
-            part.value(&format!("even-{number}"), least / most * 100.0);
+        let combined = evaluate_all(record, step_number, settles_s);
+        part.value(&format!("used-{number}"), combined.mean / capability * 100.0);
+        part.value(&format!("most-{number}"), combined.highest_window / capability * 100.0);
+        let verdicts = verdicts(record, step_number, settles_s);
+        let disk_means = || verdicts.iter().flat_map(|verdict| &verdict.means).copied();
+        let (lowest_mean, highest_mean) =
+            (disk_means().fold(f64::INFINITY, f64::min), disk_means().fold(0.0, f64::max));
+        if highest_mean > 0.0 {
+            part.value(&format!("even-{number}"), lowest_mean / highest_mean * 100.0);
         }
         for (verdict, group) in verdicts.iter().zip(&settings.groups) {
             let mut add = |id: &str, value: f64| {
@@ -157,22 +158,30 @@ pub(super) fn repetition(record: &Record<'_>, settles_s: f64) -> Repetition {
 }
 
 fn add_group(verdict: &Verdict, step_s: u64, add: &mut impl FnMut(&str, f64)) {
-    let Verdict { means, fio_mean, minimum, maximum } = verdict;
-    add("got", megabytes(means.iter().sum::<f64>() / means.len().max(1) as f64));
-    if let Some(seen) = fio_mean {
-        add("seen", megabytes(*seen));
+    let Verdict { means: disk_means, fio_mean, minimum, maximum } = verdict;
+    add("got", megabytes(disk_means.iter().sum::<f64>() / disk_means.len().max(1) as f64));
+    if let Some(fio_mean) = fio_mean {
+        add("seen", megabytes(*fio_mean));
     }
-    let percent = |part: usize, all: usize| part as f64 / all.max(1) as f64 * 100.0;
-    if let Some(Minimum { met, disks, least, met_after_s, seconds_below, seconds: _ }) = *minimum {
-        add("minimum", least * 100.0);
-        add("met", percent(met, disks));
+    let percent = |part: usize, total: usize| part as f64 / total.max(1) as f64 * 100.0;
+    if let Some(Minimum {
+        met: disks_met,
+        disks,
+        least: lowest_rate,
+        met_after_s,
+        seconds_below,
+        seconds: _,
+    }) = *minimum
+    {
+        add("minimum", lowest_rate * 100.0);
+        add("met", percent(disks_met, disks));
         add("after", met_after_s.unwrap_or(step_s as f64));
         add("below", seconds_below as f64);
     }
-    if let Some(Maximum { within_maximum: held, disks, highest_window, mean }) = *maximum {
+    if let Some(Maximum { within_maximum, disks, highest_window, mean }) = *maximum {
         add("maximum", mean * 100.0);
         add("highest", highest_window * 100.0);
-        add("held", percent(held, disks));
+        add("held", percent(within_maximum, disks));
     }
 }
 
@@ -180,7 +189,7 @@ fn add_group(verdict: &Verdict, step_s: u64, add: &mut impl FnMut(&str, f64)) {
 /// disks beside the capacity; guaranteed and demanded rates; and the time of requests by cause.
 fn series(record: &Record<'_>) -> Vec<Series> {
     let settings = record.settings;
-    let mut all = empty("total", "all", "MB/s");
+    let mut totals = empty("total", "all", "MB/s");
     let mut capability = empty("total", "capability", "MB/s");
     let mut groups: Vec<Series> =
         settings.groups.iter().map(|group| empty("total", &group.name, "MB/s")).collect();
@@ -188,50 +197,54 @@ fn series(record: &Record<'_>) -> Vec<Series> {
     let of_disks = |group: &str| -> Vec<Series> {
         disks.iter().map(|(disk, _)| empty(group, disk, "MB/s")).collect()
     };
-    let (mut got, mut seen) = (of_disks("disk"), of_disks("fio"));
-    let (mut entitled, mut wanted) = (of_disks("entitled"), of_disks("wanted"));
-    let mut waits: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
+    let (mut delivered, mut fio_rates) = (of_disks("disk"), of_disks("fio"));
+    let (mut entitled, mut demand) = (of_disks("entitled"), of_disks("wanted"));
+    let mut wait_series: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
     for second in &record.seconds {
-        let at = second.at_s;
+        let at_s = second.at_s;
         let mut sums = vec![0.0; groups.len()];
-        let mut waited: BTreeMap<&str, f64> = BTreeMap::new();
-        for (number, of) in second.disks.iter().enumerate() {
+        let mut waited_ms: BTreeMap<&str, f64> = BTreeMap::new();
+        for (number, second) in second.disks.iter().enumerate() {
             let add = |series: &mut Vec<Series>, iops: f64| {
                 if let Some(series) = series.get_mut(number) {
-                    series.points.push((at, megabytes(iops)));
+                    series.points.push((at_s, megabytes(iops)));
                 }
             };
-            add(&mut got, of.delivered_iops);
-            if let Some(iops) = of.fio_iops {
-                add(&mut seen, iops);
+            add(&mut delivered, second.delivered_iops);
+            if let Some(iops) = second.fio_iops {
+                add(&mut fio_rates, iops);
             }
-            add(&mut entitled, of.last_5_s.guaranteed_iops as f64);
-            add(&mut wanted, of.last_5_s.demand_iops as f64);
+            add(&mut entitled, second.last_5_s.guaranteed_iops as f64);
+            add(&mut demand, second.last_5_s.demand_iops as f64);
             let group = disks.get(number).and_then(|(_, group)| sums.get_mut(*group));
             if let Some(sum) = group {
-                *sum += of.delivered_iops;
+                *sum += second.delivered_iops;
             }
-            for (cause, ns) in &of.last_5_s.queued_ns {
-                *waited.entry(cause).or_default() += *ns as f64 / 1e6;
+            for (cause, ns) in &second.last_5_s.queued_ns {
+                *waited_ms.entry(cause).or_default() += *ns as f64 / 1e6;
             }
         }
-        all.points.push((at, megabytes(sums.iter().sum())));
-        capability.points.push((at, megabytes(record.calibration.capacity_iops as f64)));
+        totals.points.push((at_s, megabytes(sums.iter().sum())));
+        capability.points.push((at_s, megabytes(record.calibration.capacity_iops as f64)));
         for (series, sum) in groups.iter_mut().zip(&sums) {
-            series.points.push((at, megabytes(*sum)));
+            series.points.push((at_s, megabytes(*sum)));
         }
-        for (cause, ms) in waited {
-            waits.entry(cause).or_default().push((at, ms));
+        for (cause, ms) in waited_ms {
+            wait_series.entry(cause).or_default().push((at_s, ms));
         }
     }
-    let waits = waits.into_iter().map(|(cause, points)| Series {
+    let wait_series = wait_series.into_iter().map(|(cause, points)| Series {
         group: "waited".to_owned(),
         name: cause.to_owned(),
         unit: "ms".to_owned(),
         points,
     });
-    let rows = [got, groups, vec![all, capability], seen, entitled, wanted];
-    rows.into_iter().flatten().chain(waits).filter(|of| !of.points.is_empty()).collect()
+    let rows = [delivered, groups, vec![totals, capability], fio_rates, entitled, demand];
+    rows.into_iter()
+        .flatten()
+        .chain(wait_series)
+        .filter(|series| !series.points.is_empty())
+        .collect()
 }
 
 fn empty(group: &str, name: &str, unit: &str) -> Series {

@@ -67,41 +67,46 @@ type Course = Vec<(f64, f64, f64)>;
 
 /// Evaluates every group in a step. A change must be in effect after `settles_s`.
 pub(super) fn verdicts(record: &Record<'_>, step: usize, settles_s: f64) -> Vec<Verdict> {
-    let Some(begun) = record.steps.get(step) else { return Vec::new() };
+    let Some(start) = record.steps.get(step) else { return Vec::new() };
     let disks = record.settings.disks();
     let cost = record.settings.request_cost();
     let of_group = |(group, limits): (usize, &Limits)| {
-        let of_group = disks.iter().enumerate().filter(|(_, (_, of))| *of == group);
-        let members: Vec<usize> = of_group.map(|(at, _)| at).collect();
-        let courses: Vec<Course> = members.iter().map(|at| course(record, step, &[*at])).collect();
-        let means = courses.iter().map(|course| settled_mean(course, settles_s).0);
+        let of_group = disks.iter().enumerate().filter(|(_, (_, disk_group))| *disk_group == group);
+        let members: Vec<usize> = of_group.map(|(index, _)| index).collect();
+        let courses: Vec<Course> =
+            members.iter().map(|index| course(record, step, &[*index])).collect();
+        let disk_means = courses.iter().map(|course| settled_mean(course, settles_s).0);
         let minimum = |min: u64| minimum(&courses, min as f64, cost, settles_s);
         let maximum = |max: u64| maximum(&courses, max as f64, cost, settles_s);
         Verdict {
-            means: means.collect(),
+            means: disk_means.collect(),
             fio_mean: fio_mean(record, step, &members, settles_s),
             minimum: limits.min_iops.map(minimum),
             maximum: limits.max_iops.map(maximum),
         }
     };
-    begun.limits.iter().enumerate().map(of_group).collect()
+    start.limits.iter().enumerate().map(of_group).collect()
 }
 
 /// Evaluates all disks of a step together.
-pub(super) fn together(record: &Record<'_>, step: usize, settles_s: f64) -> Together {
-    let all: Vec<usize> = (0..record.settings.disks().len()).collect();
-    let course = course(record, step, &all);
+pub(super) fn evaluate_all(record: &Record<'_>, step: usize, settles_s: f64) -> Together {
+    let all_disks: Vec<usize> = (0..record.settings.disks().len()).collect();
+    let course = course(record, step, &all_disks);
     let highest = windows(&course).iter().map(|(rate, _)| *rate).fold(0.0, f64::max);
     Together { mean: settled_mean(&course, settles_s).0, highest_window: highest }
 }
 
 fn course(record: &Record<'_>, step: usize, disks: &[usize]) -> Course {
-    let began = record.steps.get(step).map_or(0.0, |begun| begun.at_s);
+    let start_s = record.steps.get(step).map_or(0.0, |start| start.at_s);
     let seconds = record.step_seconds(step);
     let rate = |second: &Second| {
-        disks.iter().filter_map(|at| second.disks.get(*at)).map(|of| of.delivered_iops).sum::<f64>()
+        disks
+            .iter()
+            .filter_map(|index| second.disks.get(*index))
+            .map(|disk| disk.delivered_iops)
+            .sum::<f64>()
     };
-    seconds.map(|of| (of.at_s - began, of.span_s, rate(of))).collect()
+    seconds.map(|second| (second.at_s - start_s, second.span_s, rate(second))).collect()
 }
 
 fn mean(values: &[f64]) -> f64 {
@@ -116,39 +121,42 @@ fn is_settled(at_s: f64, span_s: f64, settles_s: f64) -> bool {
 
 /// Returns the mean rate of the settled seconds, and their total length.
 fn settled_mean(course: &Course, settles_s: f64) -> (f64, f64) {
-    let settled = course.iter().filter(|(at, span, _)| is_settled(*at, *span, settles_s));
-    let (got, span) =
-        settled.fold((0.0, 0.0), |(got, long), (_, span, rate)| (got + rate * span, long + span));
-    if span > 0.0 { (got / span, span) } else { (0.0, 0.0) }
+    let settled_samples =
+        course.iter().filter(|(at_s, span, _)| is_settled(*at_s, *span, settles_s));
+    let (operations, span) = settled_samples
+        .fold((0.0, 0.0), |(operations, span_s), (_, span, rate)| {
+            (operations + rate * span, span_s + span)
+        });
+    if span > 0.0 { (operations / span, span) } else { (0.0, 0.0) }
 }
 
 fn fio_mean(record: &Record<'_>, step: usize, members: &[usize], settles_s: f64) -> Option<f64> {
-    let began = record.steps.get(step)?.at_s;
-    let settled = record
+    let start_s = record.steps.get(step)?.at_s;
+    let settled_seconds = record
         .step_seconds(step)
-        .filter(|second| is_settled(second.at_s - began, second.span_s, settles_s));
-    let values: Vec<f64> = settled
-        .flat_map(|second| members.iter().filter_map(|at| second.disks.get(*at)?.fio_iops))
+        .filter(|second| is_settled(second.at_s - start_s, second.span_s, settles_s));
+    let values: Vec<f64> = settled_seconds
+        .flat_map(|second| members.iter().filter_map(|index| second.disks.get(*index)?.fio_iops))
         .collect();
     (!values.is_empty()).then(|| mean(&values))
 }
 
 fn minimum(courses: &[Course], min: f64, cost: f64, settles_s: f64) -> Minimum {
-    let least = |span: f64| min * (1.0 - TOLERANCE) - cost / span;
+    let min_rate = |span: f64| min * (1.0 - TOLERANCE) - cost / span;
     let mut verdict = Minimum { disks: courses.len(), least: f64::INFINITY, ..Minimum::default() };
     let mut all_met_after = Some(0.0_f64);
     for course in courses {
         let (mean, span) = settled_mean(course, settles_s);
-        verdict.met += usize::from(span > 0.0 && mean >= least(span));
+        verdict.met += usize::from(span > 0.0 && mean >= min_rate(span));
         verdict.least = verdict.least.min(mean / min);
-        let first = course.iter().position(|(_, span, rate)| *rate >= least(*span));
-        let after = first.and_then(|at| course.get(at..)).unwrap_or_default();
+        let first = course.iter().position(|(_, span, rate)| *rate >= min_rate(*span));
+        let after = first.and_then(|first_index| course.get(first_index..)).unwrap_or_default();
         all_met_after = match (all_met_after, after.first()) {
-            (Some(latest), Some((at, _, _))) => Some(latest.max(*at)),
+            (Some(latest), Some((at_s, _, _))) => Some(latest.max(*at_s)),
             _ => None,
         };
-        let below = after.iter().filter(|(_, span, rate)| *rate < least(*span));
-        verdict.seconds_below += below.count();
+        let below_minimum = after.iter().filter(|(_, span, rate)| *rate < min_rate(*span));
+        verdict.seconds_below += below_minimum.count();
         verdict.seconds += after.len();
     }
     verdict.met_after_s = all_met_after.filter(|_| !courses.is_empty());
@@ -158,32 +166,32 @@ fn minimum(courses: &[Course], min: f64, cost: f64, settles_s: f64) -> Minimum {
 fn maximum(courses: &[Course], max: f64, cost: f64, settles_s: f64) -> Maximum {
     let mut verdict = Maximum { disks: courses.len(), ..Maximum::default() };
     for course in courses {
-        let mut is_held = true;
+        let mut is_within = true;
         for (rate, span) in windows(course) {
-            is_held &= rate <= max * (1.0 + TOLERANCE) + cost / span;
+            is_within &= rate <= max * (1.0 + TOLERANCE) + cost / span;
             verdict.highest_window = verdict.highest_window.max(rate / max);
         }
-        verdict.within_maximum += usize::from(is_held);
+        verdict.within_maximum += usize::from(is_within);
     }
-    let means = courses.iter().map(|course| settled_mean(course, settles_s).0 / max);
-    verdict.mean = mean(&means.collect::<Vec<f64>>());
+    let disk_means = courses.iter().map(|course| settled_mean(course, settles_s).0 / max);
+    verdict.mean = mean(&disk_means.collect::<Vec<f64>>());
     verdict
 }
 
 /// Returns rate and length of every window of about 5 s; of the whole course if it is shorter.
 fn windows(course: &Course) -> Vec<(f64, f64)> {
     let mut windows = Vec::new();
-    for from in 0..course.len() {
-        let (mut got, mut long) = (0.0, 0.0);
-        for (_, span, rate) in course.get(from..).unwrap_or_default() {
-            got += rate * span;
-            long += span;
-            if long >= WINDOW_S * 0.95 {
+    for first in 0..course.len() {
+        let (mut operations, mut span_s) = (0.0, 0.0);
+        for (_, span, rate) in course.get(first..).unwrap_or_default() {
+            operations += rate * span;
+            span_s += span;
+            if span_s >= WINDOW_S * 0.95 {
                 break;
             }
         }
-        if long > 0.0 && (from == 0 || long >= WINDOW_S * 0.95) {
-            windows.push((got / long, long));
+        if span_s > 0.0 && (first == 0 || span_s >= WINDOW_S * 0.95) {
+            windows.push((operations / span_s, span_s));
         }
     }
     windows

@@ -18,7 +18,7 @@ fn settings() -> Settings {
 
 fn record<'a>(settings: &'a Settings, rates: &[(f64, f64)]) -> Record<'a> {
     let limits = settings.steps[0].limits.clone();
-    let begun = StepStart { limits, at_s: 10.0, refused: None };
+    let step_start = StepStart { limits, at_s: 10.0, refused: None };
     let second = |at_s: f64, is_change: bool, (a, b): (f64, f64)| Second {
         at_s,
         unix_ms: (at_s * 1000.0) as u64,
@@ -31,9 +31,10 @@ fn record<'a>(settings: &'a Settings, rates: &[(f64, f64)]) -> Record<'a> {
     };
     // Seconds in which limits change are not evaluated.
     let mut seconds = vec![second(10.0, true, (9999.0, 0.0))];
-    seconds.extend(rates.iter().zip(11..).map(|(rate, at)| second(f64::from(at), false, *rate)));
+    seconds
+        .extend(rates.iter().zip(11..).map(|(rate, at_s)| second(f64::from(at_s), false, *rate)));
     let calibration = Calibration::new(1000.0, 100, 1000);
-    Record { settings, calibration, steps: vec![begun], seconds }
+    Record { settings, calibration, steps: vec![step_start], seconds }
 }
 
 fn verdicts_of_two(rates: &[(f64, f64)]) -> (Maximum, Minimum, Vec<Verdict>) {
@@ -73,15 +74,15 @@ fn a_minimum_that_is_met_late_or_not() {
         verdicts_of_two(&[200.0, 200.0, 97.0, 97.0, 97.0, 97.0, 97.0, 97.0].map(|b| (1.0, b)));
     assert_eq!((minimum.met, minimum.met_after_s, minimum.least), (0, Some(1.0), 0.97));
     let (_, minimum, _) = verdicts_of_two(&[(1.0, 90.0); 8]);
-    let never = Minimum { disks: 1, least: 0.9, ..Minimum::default() };
-    assert_eq!(minimum, never);
+    let never_met = Minimum { disks: 1, least: 0.9, ..Minimum::default() };
+    assert_eq!(minimum, never_met);
 }
 
 #[test]
 fn a_maximum_is_judged_by_its_worst_window() {
     // 51.2 is 50 plus 2 % plus one request in five seconds.
-    let held = [40.0, 50.0, 51.0, 52.0, 51.0, 52.0, 50.0, 40.0].map(|a| (a, 200.0));
-    let (maximum, ..) = verdicts_of_two(&held);
+    let within_maximum = [40.0, 50.0, 51.0, 52.0, 51.0, 52.0, 50.0, 40.0].map(|a| (a, 200.0));
+    let (maximum, ..) = verdicts_of_two(&within_maximum);
     assert_eq!(maximum.within_maximum, 1);
     assert!((maximum.highest_window - 1.024).abs() < 1e-9, "{maximum:?}");
     let exceeded = [0.0, 52.0, 52.0, 52.0, 52.0, 52.0, 0.0, 0.0].map(|a| (a, 200.0));
@@ -99,7 +100,7 @@ fn a_maximum_is_judged_by_its_worst_window() {
 fn all_disks_together_are_looked_at_in_the_same_windows() {
     let settings = settings();
     let rates = [0.0, 0.0, 100.0, 100.0, 100.0, 100.0, 100.0, 0.0].map(|a| (a, 100.0));
-    let together = together(&record(&settings, &rates), 0, 2.0);
+    let together = evaluate_all(&record(&settings, &rates), 0, 2.0);
     assert_eq!(together.highest_window, 200.0);
     assert!((together.mean - (5.0 * 200.0 + 100.0) / 6.0).abs() < 1e-9, "{together:?}");
 }
@@ -119,8 +120,9 @@ fn what_fio_saw_is_put_beside_the_second_that_ended_next_to_it() {
     let settings = settings();
     let mut record = record(&settings, &[(50.0, 100.0); 3]);
     record.add_fio(1, &[(11_300, 8_192_000), (12_900, 819_200), (99_000, 1)]);
-    let seen: Vec<Option<f64>> = record.seconds.iter().map(|of| of.disks[1].fio_iops).collect();
-    assert_eq!(seen, [None, Some(1000.0), None, Some(100.0)]);
+    let fio_rates: Vec<Option<f64>> =
+        record.seconds.iter().map(|second| second.disks[1].fio_iops).collect();
+    assert_eq!(fio_rates, [None, Some(1000.0), None, Some(100.0)]);
     assert_eq!(record.seconds[1].disks[0].fio_iops, None);
     assert_eq!(verdicts(&record, 0, 2.0)[1].fio_mean, Some(100.0));
 }

@@ -113,7 +113,10 @@ impl Experiment for SriovHostCpu {
     fn cases(&self) -> Vec<Case> {
         // Assumes 100 Mbit/s with an emulated CPU. The first part includes the boot of the machine.
         let seconds = self.settings.mib as f64 * 8.0 / 100.0 + 10.0;
-        COMBINATIONS.iter().map(|way| Case::new(id(*way), words(*way), seconds)).collect()
+        COMBINATIONS
+            .iter()
+            .map(|combination| Case::new(id(*combination), words(*combination), seconds))
+            .collect()
     }
 
     fn measures(&self) -> Vec<Measure> {
@@ -138,8 +141,10 @@ impl Experiment for SriovHostCpu {
     }
 
     fn run(&mut self, case: &Case, environment: &Environment<'_>) -> Result<Repetition> {
-        let way =
-            COMBINATIONS.into_iter().find(|way| id(*way) == case.id).context("unknown case")?;
+        let combination = COMBINATIONS
+            .into_iter()
+            .find(|combination| id(*combination) == case.id)
+            .context("unknown case")?;
         let mut testbed = match self.testbed.take() {
             Some(testbed) => testbed,
             None => {
@@ -148,7 +153,7 @@ impl Experiment for SriovHostCpu {
             }
         };
         environment.check()?;
-        let sample = testbed.measure(way, self.settings.mib)?;
+        let sample = testbed.measure(combination, self.settings.mib)?;
         self.testbed = Some(testbed);
         let per_byte = |ns: u64| ns as f64 / sample.bytes as f64;
         let mut part = Repetition::default();

@@ -103,8 +103,8 @@ impl Testbed {
 
     /// Assigns a VF to a guest and returns its device.
     fn vf_for(&mut self, guest: &str, index: u16) -> Result<String> {
-        let said = self.machine.suimon_well(&format!("vf show eth0 {index} --json"))?;
-        let vf: Value = serde_json::from_str(&said)?;
+        let output = self.machine.suimon_well(&format!("vf show eth0 {index} --json"))?;
+        let vf: Value = serde_json::from_str(&output)?;
         let device = vf["device"].as_str().context("the VF has no network device")?.to_owned();
         self.machine.run(&format!(
             "/usr/bin/ip link set eth0 vf {index} mac 52:54:00:00:01:0{index}; \
@@ -130,16 +130,16 @@ impl Testbed {
         let before = self.counters()?;
         let stream =
             format!("/usr/bin/ip netns exec {guest} iperf3 -c {PEER} -n {mib}M -J {reversed}");
-        let said = self.machine.run_any(&stream, STREAM_LIMIT)?;
+        let output = self.machine.run_any(&stream, STREAM_LIMIT)?;
         let after = self.counters()?;
-        ensure!(said.is_ok(), "iperf3 of {guest}: {}", said.stdout);
-        let report: Value = serde_json::from_str(&said.stdout)?;
+        ensure!(output.is_ok(), "iperf3 of {guest}: {}", output.stdout);
+        let report: Value = serde_json::from_str(&output.stdout)?;
         let end = &report["end"]["sum_received"];
         let bytes = end["bytes"].as_u64().context("iperf3 reported no bytes")?;
         ensure!(bytes > 0, "no data was transferred");
         let grown = |name: &String, ns: &u64| {
-            let was = before.stages_ns.get(name).copied().unwrap_or(0);
-            (name.clone(), ns.saturating_sub(was))
+            let before_ns = before.stages_ns.get(name).copied().unwrap_or(0);
+            (name.clone(), ns.saturating_sub(before_ns))
         };
         Ok(Sample {
             bytes,
@@ -150,8 +150,8 @@ impl Testbed {
     }
 
     fn counters(&mut self) -> Result<Counters> {
-        let said = self.machine.suimon_well("worker list --json")?;
-        let processors: Value = serde_json::from_str(&said)?;
+        let output = self.machine.suimon_well("worker list --json")?;
+        let processors: Value = serde_json::from_str(&output)?;
         let mut stages_ns = BTreeMap::new();
         for processor in processors.as_array().context("processors")? {
             let stages = processor["stages"].as_object().context("stages")?;
@@ -162,10 +162,10 @@ impl Testbed {
         }
         // Fields of `cpu` (proc_stat(5)): user, nice and system, without idle and iowait, then irq
         // and softirq.
-        let said = self.machine.run("head -1 /proc/stat")?;
-        let figures = said.split_whitespace().skip(1).map(str::parse::<u64>);
+        let output = self.machine.run("head -1 /proc/stat")?;
+        let figures = output.split_whitespace().skip(1).map(str::parse::<u64>);
         let figures: Vec<u64> = figures.collect::<Result<_, _>>()?;
-        let ticks: u64 = [0, 1, 2, 5, 6].iter().filter_map(|at| figures.get(*at)).sum();
+        let ticks: u64 = [0, 1, 2, 5, 6].iter().filter_map(|column| figures.get(*column)).sum();
         Ok(Counters { stages_ns, machine_ns: ticks * NS_PER_TICK })
     }
 }

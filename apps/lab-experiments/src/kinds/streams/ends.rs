@@ -30,36 +30,38 @@ pub(crate) struct End<'a> {
 }
 
 impl Ends {
-    pub(crate) fn set_up(rig: &Rig, of: Combination, processors: u16) -> Result<Self> {
-        let has_world = of.endpoints.has_world();
-        let uplink = match of.through {
+    pub(crate) fn set_up(rig: &Rig, combination: Combination, processors: u16) -> Result<Self> {
+        let has_world = combination.endpoints.has_world();
+        let uplink = match combination.through {
             Through::Private => None,
             Through::External => Some(""),
-            Through::LinuxBridge => return Self::bridge(rig, of),
+            Through::LinuxBridge => return Self::bridge(rig, combination),
             Through::Native => return Self::pair(rig),
         };
-        let lan =
-            Lan::set_up(rig, LanSpec { guests: of.endpoints.vms(), workers: processors, uplink })?;
+        let lan = Lan::set_up(
+            rig,
+            LanSpec { guests: combination.endpoints.vms(), workers: processors, uplink },
+        )?;
         Ok(Self { lan: Some(lan), plain: Vec::new(), _bridge: None, has_world })
     }
 
-    fn bridge(rig: &Rig, of: Combination) -> Result<Self> {
+    fn bridge(rig: &Rig, combination: Combination) -> Result<Self> {
         let bridge = Namespace::new(rig, "bridge")?;
         bridge.run(&["ip", "link", "add", "br0", "type", "bridge"])?;
         bridge.run(&["ip", "link", "set", "br0", "up"])?;
-        let has_world = of.endpoints.has_world();
-        let count = usize::from(of.endpoints.vms()) + usize::from(has_world);
+        let has_world = combination.endpoints.has_world();
+        let count = usize::from(combination.endpoints.vms()) + usize::from(has_world);
         let mut plain = Vec::new();
-        for at in 0..count {
+        for index in 0..count {
             let namespace = Namespace::new(rig, "end")?;
-            let port = format!("port{at}");
+            let port = format!("port{index}");
             let peer = ["peer", "name", DEVICE, "netns", namespace.name()];
             bridge.run(&[&["ip", "link", "add", &port, "type", "veth"][..], &peer].concat())?;
             bridge.run(&["ip", "link", "set", &port, "master", "br0", "up"])?;
-            namespace.address(DEVICE, &format!("{}/24", plain_address(at)))?;
+            namespace.address(DEVICE, &format!("{}/24", plain_address(index)))?;
             plain.push(namespace);
         }
-        Self { lan: None, plain, _bridge: Some(bridge), has_world }.reached()
+        Self { lan: None, plain, _bridge: Some(bridge), has_world }.wait_reachable()
     }
 
     fn pair(rig: &Rig) -> Result<Self> {
@@ -67,15 +69,15 @@ impl Ends {
         let [near, far] = &plain;
         let peer = ["peer", "name", DEVICE, "netns", far.name()];
         near.run(&[&["ip", "link", "add", DEVICE, "type", "veth"][..], &peer].concat())?;
-        for (at, namespace) in plain.iter().enumerate() {
-            namespace.address(DEVICE, &format!("{}/24", plain_address(at)))?;
+        for (index, namespace) in plain.iter().enumerate() {
+            namespace.address(DEVICE, &format!("{}/24", plain_address(index)))?;
         }
-        Self { lan: None, plain: plain.into(), _bridge: None, has_world: true }.reached()
+        Self { lan: None, plain: plain.into(), _bridge: None, has_world: true }.wait_reachable()
     }
 
     /// Waits until the endpoints of a bridge or veth pair reach each other. A [`Lan`] waits by
     /// itself.
-    fn reached(self) -> Result<Self> {
+    fn wait_reachable(self) -> Result<Self> {
         let to = plain_address(0);
         wait_until("endpoints that reach each other", READY_LIMIT, || {
             Ok(self.plain.iter().all(|from| from.ping(&to).unwrap_or(false)))
@@ -103,7 +105,7 @@ impl Ends {
         }
         let count = self.plain.len() - usize::from(self.has_world);
         let ends = self.plain.iter().enumerate().take(count);
-        ends.map(|(at, namespace)| End { namespace, address: plain_address(at) }).collect()
+        ends.map(|(index, namespace)| End { namespace, address: plain_address(index) }).collect()
     }
 
     /// Returns the endpoint in the external network.
@@ -116,6 +118,6 @@ impl Ends {
     }
 }
 
-fn plain_address(at: usize) -> String {
-    format!("10.77.0.{}", at + 10)
+fn plain_address(index: usize) -> String {
+    format!("10.77.0.{}", index + 10)
 }

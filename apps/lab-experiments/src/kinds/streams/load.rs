@@ -35,29 +35,29 @@ impl Load {
         let mut servers = Vec::new();
         for (nth, (_, to)) in pairs.iter().enumerate() {
             let port = (PORT_FIRST + nth).to_string();
-            let words = ["iperf3", "--server", "--port", &port];
-            servers.push(to.namespace.start(rig, "iperf3-server", &words)?);
+            let command = ["iperf3", "--server", "--port", &port];
+            servers.push(to.namespace.start(rig, "iperf3-server", &command)?);
         }
         wait_until("listening iperf3", START_LIMIT, || {
             for server in &mut servers {
                 server.check_running()?;
             }
             let mut listen = pairs.iter().enumerate().map(|(nth, (_, to))| {
-                let listening = to.namespace.run(&["ss", "-Hltn"])?;
-                Ok(listening.contains(&format!(":{} ", PORT_FIRST + nth)))
+                let sockets = to.namespace.run(&["ss", "-Hltn"])?;
+                Ok(sockets.contains(&format!(":{} ", PORT_FIRST + nth)))
             });
-            listen.try_fold(true, |all, one: Result<bool>| Ok(all && one?))
+            listen.try_fold(true, |all_ready, ready: Result<bool>| Ok(all_ready && ready?))
         })?;
         let (block, time) = (block.to_string(), seconds.to_string());
         let omit = warm_up_seconds.to_string();
         let mut clients = Vec::new();
         for (nth, (from, to)) in pairs.iter().enumerate() {
             let port = (PORT_FIRST + nth).to_string();
-            let words = ["iperf3", "--client", &to.address, "--port", &port, "--json"];
-            let how = ["--length", &block, "--time", &time, "--omit", &omit];
+            let command = ["iperf3", "--client", &to.address, "--port", &port, "--json"];
+            let options = ["--length", &block, "--time", &time, "--omit", &omit];
             let limit = ["--connect-timeout", "5000"];
-            let words = [&words[..], &how, &limit].concat();
-            clients.push(from.namespace.start(rig, "iperf3-client", &words)?);
+            let command = [&command[..], &options, &limit].concat();
+            clients.push(from.namespace.start(rig, "iperf3-client", &command)?);
         }
         Ok(Self { clients, _servers: servers })
     }
@@ -68,14 +68,14 @@ impl Load {
     /// # Errors
     /// A client does not exit or reports an error.
     pub(crate) fn end(mut self) -> Result<(f64, u64)> {
-        let (mut bits, mut again) = (0.0, 0);
+        let (mut bits, mut retransmits) = (0.0, 0);
         for client in &mut self.clients {
             client.wait(END_LIMIT)?;
             let report = iperf::report(&client.log()).context("a client of iperf3")?;
             bits += report.bits_per_second;
-            again += report.retransmits;
+            retransmits += report.retransmits;
         }
-        Ok((bits, again))
+        Ok((bits, retransmits))
     }
 }
 
@@ -93,29 +93,29 @@ impl BroadcastCapture {
     /// tcpdump does not start.
     pub(crate) fn start(
         rig: &Rig,
-        (outside, device): (&Namespace, &str),
-        from: &Namespace,
+        (outside_end, device): (&Namespace, &str),
+        source: &Namespace,
         every_ms: u64,
     ) -> Result<Self> {
         let begin = |filter: &[&str]| {
-            let words = ["tcpdump", "-n", "-p", "-Q", "in", "-Z", "root", "-c", FRAMES_MOST];
-            let words = [&words[..], &["-w", "/dev/null", "-i", device], filter].concat();
-            outside.start(rig, "tcpdump", &words)
+            let command = ["tcpdump", "-n", "-p", "-Q", "in", "-Z", "root", "-c", FRAMES_MOST];
+            let command = [&command[..], &["-w", "/dev/null", "-i", device], filter].concat();
+            outside_end.start(rig, "tcpdump", &command)
         };
         // Frames to the external station itself are excluded, such as ARP probes of guests: they
         // leave the host legitimately.
-        let station = outside.run(&["cat", &format!("/sys/class/net/{device}/address")])?;
+        let station = outside_end.run(&["cat", &format!("/sys/class/net/{device}/address")])?;
         let of_others = ["not", "multicast", "and", "not", "ether", "dst", station.trim()];
         let mut captures = [begin(&of_others)?, begin(&["ether", "broadcast"])?];
         wait_until("listening tcpdump", START_LIMIT, || {
             for capture in &mut captures {
                 capture.check_running()?;
             }
-            Ok(captures.iter().all(|of| of.log().contains("listening on")))
+            Ok(captures.iter().all(|capture| capture.log().contains("listening on")))
         })?;
-        let every = format!("{}.{:03}", every_ms / 1000, every_ms % 1000);
-        let pings = ["ping", "-n", "-q", "-b", "-i", &every, "10.77.0.255"];
-        let pings = from.start(rig, "ping", &pings)?;
+        let interval = format!("{}.{:03}", every_ms / 1000, every_ms % 1000);
+        let pings = ["ping", "-n", "-q", "-b", "-i", &interval, "10.77.0.255"];
+        let pings = source.start(rig, "ping", &pings)?;
         let [unicast, broadcast] = captures;
         Ok(Self { unicast, broadcast, _pings: pings })
     }
@@ -126,9 +126,9 @@ impl BroadcastCapture {
     /// tcpdump does not report its counts.
     pub(crate) fn end(mut self) -> Result<(u64, u64)> {
         let captures = [&mut self.unicast, &mut self.broadcast];
-        let [unicast, broadcast] = captures.map(|of| {
-            of.stop()?;
-            captured(&of.log())
+        let [unicast, broadcast] = captures.map(|capture| {
+            capture.stop()?;
+            captured(&capture.log())
         });
         Ok((unicast?, broadcast?))
     }
@@ -152,7 +152,7 @@ mod tests {
         let log = "tcpdump: listening on f1, link-type EN10MB (Ethernet), snapshot length 262144 bytes\n\
                    21 packets captured\n23 packets received by filter\n0 packets dropped by kernel\n";
         assert_eq!(captured(log).unwrap(), 21);
-        let none = "tcpdump: f1: No such device exists\n";
-        assert!(format!("{:#}", captured(none).unwrap_err()).contains("No such device"));
+        let error_log = "tcpdump: f1: No such device exists\n";
+        assert!(format!("{:#}", captured(error_log).unwrap_err()).contains("No such device"));
     }
 }

@@ -37,8 +37,8 @@ impl Streams {
         Ok(Self { settings })
     }
 
-    fn passes(&self, through: Through) -> bool {
-        self.settings.combinations().iter().any(|of| of.through == through)
+    fn passes(&self, path: Through) -> bool {
+        self.settings.combinations().iter().any(|combination| combination.through == path)
     }
 }
 
@@ -99,7 +99,9 @@ impl Experiment for Streams {
         let Settings { warm_up_seconds, seconds, .. } = self.settings;
         let seconds = (warm_up_seconds + seconds) as f64 + SET_UP_S;
         let combinations = self.settings.combinations().into_iter();
-        combinations.map(|of| Case::new(of.id(), of.words(), seconds)).collect()
+        combinations
+            .map(|combination| Case::new(combination.id(), combination.words(), seconds))
+            .collect()
     }
 
     fn measures(&self) -> Vec<Measure> {
@@ -158,31 +160,36 @@ impl Experiment for Streams {
     }
 
     fn run(&mut self, case: &Case, environment: &Environment<'_>) -> Result<Repetition> {
-        let of = self.settings.combination(&case.id)?;
+        let combination = self.settings.combination(&case.id)?;
         let Settings { processors, warm_up_seconds, seconds, broadcast_ms, .. } = self.settings;
         let rig = environment.rig()?;
-        let ends = Ends::set_up(&rig, of, processors)?;
+        let ends = Ends::set_up(&rig, combination, processors)?;
         environment.check()?;
-        let leaving = match (ends.outside(), broadcast_ms) {
-            (Some(outside), Some(every_ms)) if !of.endpoints.has_world() => {
+        let capture = match (ends.outside(), broadcast_ms) {
+            (Some(outside_end), Some(every_ms)) if !combination.endpoints.has_world() => {
                 let vms = ends.vms();
                 let first = vms.first().context("the VMs are missing")?;
-                Some(BroadcastCapture::start(&rig, outside, first.namespace, every_ms)?)
+                Some(BroadcastCapture::start(&rig, outside_end, first.namespace, every_ms)?)
             }
             _ => None,
         };
-        let load =
-            Load::start(&rig, &pairs(&ends, of.endpoints)?, of.block, warm_up_seconds, seconds)?;
+        let load = Load::start(
+            &rig,
+            &pairs(&ends, combination.endpoints)?,
+            combination.block,
+            warm_up_seconds,
+            seconds,
+        )?;
         environment.wait(Duration::from_secs(warm_up_seconds))?;
         let profile = environment.profile();
         let mut sampler = Sampler::begin(ends.daemon())?;
         sampler.watch(environment, Duration::from_secs(seconds), SECOND)?;
         drop(profile);
-        let (bits, again) = load.end()?;
+        let (bits, retransmits) = load.end()?;
         let mut part = part(&sampler, bits);
-        part.value("again", again as f64);
-        if let Some(leaving) = leaving {
-            let (unicast, broadcast) = leaving.end()?;
+        part.value("again", retransmits as f64);
+        if let Some(capture) = capture {
+            let (unicast, broadcast) = capture.end()?;
             part.value("left-unicast", unicast as f64);
             part.value("left-broadcast", broadcast as f64);
         }
@@ -191,17 +198,17 @@ impl Experiment for Streams {
 }
 
 /// Returns the pairs of sender and receiver.
-fn pairs<'a>(ends: &'a Ends, way: Endpoints) -> Result<Vec<(End<'a>, End<'a>)>> {
+fn pairs<'a>(ends: &'a Ends, endpoints: Endpoints) -> Result<Vec<(End<'a>, End<'a>)>> {
     let vms = ends.vms();
-    let (one, others) = vms.split_first().context("the VMs are missing")?;
-    let all = |pair: fn(End<'a>, End<'a>) -> (End<'a>, End<'a>)| {
-        others.iter().map(|other| pair(one.clone(), other.clone())).collect()
+    let (first, others) = vms.split_first().context("the VMs are missing")?;
+    let pairs = |pair: fn(End<'a>, End<'a>) -> (End<'a>, End<'a>)| {
+        others.iter().map(|other| pair(first.clone(), other.clone())).collect()
     };
-    Ok(match way {
-        Endpoints::OneToOne | Endpoints::OneToFour => all(|one, other| (one, other)),
-        Endpoints::FourToOne => all(|one, other| (other, one)),
-        Endpoints::Out => vec![(one.clone(), ends.world()?)],
-        Endpoints::In => vec![(ends.world()?, one.clone())],
+    Ok(match endpoints {
+        Endpoints::OneToOne | Endpoints::OneToFour => pairs(|first, other| (first, other)),
+        Endpoints::FourToOne => pairs(|first, other| (other, first)),
+        Endpoints::Out => vec![(first.clone(), ends.world()?)],
+        Endpoints::In => vec![(ends.world()?, first.clone())],
     })
 }
 

@@ -130,10 +130,11 @@ impl Combination {
     }
 
     pub(crate) fn words(self) -> Words {
-        let ((through, through_ja), (way, way_ja)) = (self.through.words(), self.endpoints.words());
+        let ((path, through_ja), (endpoints, way_ja)) =
+            (self.through.words(), self.endpoints.words());
         let block = self.block;
         Words::new(
-            format!("{through}, {way}, {block} bytes"),
+            format!("{path}, {endpoints}, {block} bytes"),
             format!("{through_ja}、{way_ja}、{block} バイト"),
         )
     }
@@ -154,12 +155,12 @@ impl Settings {
                 check_bounds(&[("blocks", block.into(), 64, 1 << 20)])?;
             }
             let has_world = streams.way.has_world();
-            let (through, way) = (streams.through.id(), streams.way.id());
+            let (path, endpoints) = (streams.through.id(), streams.way.id());
             match streams.through {
                 Through::Private => {
-                    ensure!(!has_world, "streams: {way}: {through} has no outside endpoint");
+                    ensure!(!has_world, "streams: {endpoints}: {path} has no outside endpoint");
                 }
-                Through::Native => ensure!(has_world, "streams: {way}: {through} has no VMs"),
+                Through::Native => ensure!(has_world, "streams: {endpoints}: {path} has no VMs"),
                 Through::External | Through::LinuxBridge => {}
             }
         }
@@ -172,16 +173,19 @@ impl Settings {
     }
 
     pub(crate) fn combinations(&self) -> Vec<Combination> {
-        let of = |streams: &Streams| {
-            let (through, way) = (streams.through, streams.way);
-            let all =
-                streams.blocks.iter().map(|&block| Combination { through, endpoints: way, block });
-            all.collect::<Vec<_>>()
+        let combinations_of = |streams: &Streams| {
+            let (path, endpoints) = (streams.through, streams.way);
+            let combinations =
+                streams.blocks.iter().map(|&block| Combination { through: path, endpoints, block });
+            combinations.collect::<Vec<_>>()
         };
-        self.streams.iter().flat_map(of).collect()
+        self.streams.iter().flat_map(combinations_of).collect()
     }
 
     pub(crate) fn combination(&self, case: &str) -> Result<Combination> {
-        self.combinations().into_iter().find(|of| of.id() == case).context("unknown case")
+        self.combinations()
+            .into_iter()
+            .find(|combination| combination.id() == case)
+            .context("unknown case")
     }
 }

@@ -51,25 +51,26 @@ struct ClientProcesses {
 
 impl Load<'_> {
     /// Returns the rate of each kind of VM while all others are idle, measured on the first tile.
-    pub(super) fn alone(&self, testbed: &mut Testbed) -> Result<Rates> {
-        let mut alone = Rates::default();
+    pub(super) fn measure_solo(&self, testbed: &mut Testbed) -> Result<Rates> {
+        let mut solo_rates = Rates::default();
         for loaded in [Loaded::Java, Loaded::Database, Loaded::Web] {
-            let done = self.run(testbed, 1, loaded)?;
-            let first = done.tiles.first().context("unknown tile")?;
-            alone.java += first.java;
-            alone.database += first.database;
-            alone.web += first.web;
+            let result = self.run(testbed, 1, loaded)?;
+            let first = result.tiles.first().context("unknown tile")?;
+            solo_rates.java += first.java;
+            solo_rates.database += first.database;
+            solo_rates.web += first.web;
         }
-        let are_there = [alone.java, alone.database, alone.web].iter().all(|rate| *rate > 0.0);
+        let are_there =
+            [solo_rates.java, solo_rates.database, solo_rates.web].iter().all(|rate| *rate > 0.0);
         ensure!(
             are_there,
-            "a VM completed no work while it was alone ({alone:?}); set a longer duration"
+            "a VM completed no work while it was alone ({solo_rates:?}); set a longer duration"
         );
-        Ok(alone)
+        Ok(solo_rates)
     }
 
     /// Loads all VMs of all tiles at once.
-    pub(super) fn together(&self, testbed: &mut Testbed) -> Result<Done> {
+    pub(super) fn run_all(&self, testbed: &mut Testbed) -> Result<Done> {
         let count = testbed.tiles.len();
         self.run(testbed, count, Loaded::All)
     }
@@ -87,7 +88,7 @@ impl Load<'_> {
         sampler.watch(self.environment, Duration::from_secs(self.settings.measure_s), SECOND)?;
         drop(profile);
         let (sums, series) = (sampler.sums(), sampler.series());
-        let mut done = Done { tiles: Vec::new(), errors: 0.0, sums, series };
+        let mut result = Done { tiles: Vec::new(), errors: 0.0, sums, series };
         for (tile, asking) in testbed.tiles.iter_mut().zip(&mut asking) {
             let mut rates = Rates::default();
             if let Some(process) = &mut asking.java {
@@ -96,16 +97,16 @@ impl Load<'_> {
             if let Some(process) = &mut asking.database {
                 let answered = tile.database.finish(process, transactions, self.environment)?;
                 rates.database = answered.per_s;
-                done.errors += answered.errors;
+                result.errors += answered.errors;
             }
             if let Some(clients) = asking.web.take() {
-                let served = clients.end()?;
-                rates.web = served.requests_per_s;
-                done.errors += served.errors;
+                let web_result = clients.end()?;
+                rates.web = web_result.requests_per_s;
+                result.errors += web_result.errors;
             }
-            done.tiles.push(rates);
+            result.tiles.push(rates);
         }
-        Ok(done)
+        Ok(result)
     }
 
     fn begin(
@@ -114,18 +115,18 @@ impl Load<'_> {
         client: &suimon_rig::NamespaceGuest,
         loaded: Loaded,
     ) -> Result<ClientProcesses> {
-        let is = |of: Loaded| loaded == of || loaded == Loaded::All;
+        let is_loaded = |load: Loaded| loaded == load || loaded == Loaded::All;
         let mut asking = ClientProcesses::default();
         let (rig, from) = (self.rig, &client.namespace);
-        if is(Loaded::Java) {
+        if is_loaded(Loaded::Java) {
             let guest = &tile.java.namespace;
             asking.java =
                 Some(self.program.start_in(rig, guest, &tile.java_vcpus, self.orders())?);
         }
-        if is(Loaded::Database) {
+        if is_loaded(Loaded::Database) {
             asking.database = Some(tile.database.start_load(rig, from, self.transactions())?);
         }
-        if is(Loaded::Web) {
+        if is_loaded(Loaded::Web) {
             let seconds = self.settings.warm_up_s + self.settings.measure_s;
             let http = self.settings.connections;
             // One tenth of the requests use HTTPS, as in the simulator.

@@ -76,8 +76,8 @@ impl Experiment for Tiles {
         requirements.extend(Database::requirements());
         requirements.extend(crate::loads::web::requirements());
         requirements.extend(Database::testbed_requirements());
-        let most = self.settings.tiles.iter().copied().max().unwrap_or(1);
-        requirements.push(Requirement::FreeMib(Testbed::disks_mib(&self.settings, most) * 2));
+        let max_tiles = self.settings.tiles.iter().copied().max().unwrap_or(1);
+        requirements.push(Requirement::FreeMib(Testbed::disks_mib(&self.settings, max_tiles) * 2));
         requirements
     }
 
@@ -153,22 +153,22 @@ impl Experiment for Tiles {
             environment.check()?;
             tile.database.prepare(&testbed.client.namespace, load.transactions())?;
         }
-        let alone = load.alone(&mut testbed)?;
-        let done = load.together(&mut testbed)?;
-        let score = Score::compute(&done.tiles, &alone);
+        let solo_rates = load.measure_solo(&mut testbed)?;
+        let result = load.run_all(&mut testbed)?;
+        let score = Score::compute(&result.tiles, &solo_rates);
         let mut part = Repetition::default();
         part.value("score", score.system);
         part.value("least", score.least);
         for (measure, sum) in ["java", "database", "web"].into_iter().zip(score.kinds) {
             part.value(measure, sum);
         }
-        part.value("java-alone", alone.java);
-        part.value("database-alone", alone.database);
-        part.value("web-alone", alone.web);
-        part.value("errors", done.errors);
-        part.value("host-cpu", done.sums.cpu_percent);
-        part.series = done.series;
-        match done.sums.watts {
+        part.value("java-alone", solo_rates.java);
+        part.value("database-alone", solo_rates.database);
+        part.value("web-alone", solo_rates.web);
+        part.value("errors", result.errors);
+        part.value("host-cpu", result.sums.cpu_percent);
+        part.series = result.series;
+        match result.sums.watts {
             Some(watts) => {
                 part.value("watts", watts);
                 part.value("power-score", score.system / watts);

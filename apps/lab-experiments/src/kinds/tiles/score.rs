@@ -10,15 +10,19 @@ pub(super) struct Rates {
 
 impl Rates {
     /// Returns the score of a tile: the mean of its VMs' rates relative to those of one VM alone.
-    pub(super) fn score(&self, alone: &Self) -> f64 {
-        let shares = self.shares(alone);
+    pub(super) fn score(&self, solo_rates: &Self) -> f64 {
+        let shares = self.shares(solo_rates);
         shares.iter().sum::<f64>() / shares.len() as f64
     }
 
     /// Returns the rate of each VM relative to one VM alone: Java, database, web.
-    fn shares(&self, alone: &Self) -> [f64; 3] {
+    fn shares(&self, solo_rates: &Self) -> [f64; 3] {
         // Rates of 0 for a VM alone were rejected earlier.
-        [self.java / alone.java, self.database / alone.database, self.web / alone.web]
+        [
+            self.java / solo_rates.java,
+            self.database / solo_rates.database,
+            self.web / solo_rates.web,
+        ]
     }
 }
 
@@ -34,16 +38,16 @@ pub(super) struct Score {
 }
 
 impl Score {
-    pub(super) fn compute(tiles: &[Rates], alone: &Rates) -> Self {
-        let scores: Vec<f64> = tiles.iter().map(|tile| tile.score(alone)).collect();
+    pub(super) fn compute(tiles: &[Rates], solo_rates: &Rates) -> Self {
+        let scores: Vec<f64> = tiles.iter().map(|tile| tile.score(solo_rates)).collect();
         let mut kinds = [0.0; 3];
         for tile in tiles {
-            for (sum, share) in kinds.iter_mut().zip(tile.shares(alone)) {
+            for (sum, share) in kinds.iter_mut().zip(tile.shares(solo_rates)) {
                 *sum += share;
             }
         }
-        let least = scores.iter().copied().min_by(f64::total_cmp).unwrap_or(0.0);
-        Self { system: scores.iter().sum(), least, kinds }
+        let lowest = scores.iter().copied().min_by(f64::total_cmp).unwrap_or(0.0);
+        Self { system: scores.iter().sum(), least: lowest, kinds }
     }
 }
 
@@ -63,9 +67,9 @@ mod tests {
     fn kinds_count_alike_whatever_their_numbers_are() {
         let half_java = Rates { java: 500.0, ..ALONE };
         let half_web = Rates { web: 2000.0, ..ALONE };
-        let of = |tile| Score::compute(&[tile], &ALONE).system;
-        assert_eq!(of(half_java), of(half_web));
-        assert!((of(half_java) - 2.5 / 3.0).abs() < 1e-12);
+        let system_score = |tile| Score::compute(&[tile], &ALONE).system;
+        assert_eq!(system_score(half_java), system_score(half_web));
+        assert!((system_score(half_java) - 2.5 / 3.0).abs() < 1e-12);
     }
 
     #[test]

@@ -62,14 +62,14 @@ impl Testbed {
         let _ = write!(host, "[[store]]\nname = \"store\"\npath = \"{store}\"\n");
         let mut guests = Vec::new();
         for tile in 0..tiles {
-            let guest = |(at, kind): (usize, &str)| {
-                let number = FIRST_ADDRESS + tile * KINDS.len() + at;
+            let guest = |(index, kind): (usize, &str)| {
+                let number = FIRST_ADDRESS + tile * KINDS.len() + index;
                 NamespaceGuest::new(rig, &format!("{kind}{tile}"), u8::try_from(number)?)
             };
             let of_tile: Vec<NamespaceGuest> =
                 KINDS.into_iter().enumerate().map(guest).collect::<Result<_>>()?;
-            for of in &of_tile {
-                host += &of.nic_toml("lan", "");
+            for guest in &of_tile {
+                host += &guest.nic_toml("lan", "");
             }
             let (socket, mib) = (socket(rig, tile), settings.disk_mib);
             let _ = write!(
@@ -80,16 +80,16 @@ impl Testbed {
             guests.push(of_tile);
         }
         let daemon = Daemon::start(rig, &host)?;
-        for of in guests.iter().flatten().chain([&client]) {
-            daemon.wait_up("nic", &of.nic)?;
-            of.bring_up()?;
+        for guest in guests.iter().flatten().chain([&client]) {
+            daemon.wait_up("nic", &guest.nic)?;
+            guest.bring_up()?;
         }
-        let mut made = Vec::new();
+        let mut started_tiles = Vec::new();
         for (number, of_tile) in guests.into_iter().enumerate() {
             environment.check()?;
-            made.push(Tile::start(rig, settings, number, of_tile)?);
+            started_tiles.push(Tile::start(rig, settings, number, of_tile)?);
         }
-        Ok(Self { tiles: made, daemon, client })
+        Ok(Self { tiles: started_tiles, daemon, client })
     }
 }
 
@@ -104,18 +104,19 @@ impl Tile {
             .try_into()
             .map_err(|_| anyhow::anyhow!("a tile does not have {} guests", KINDS.len()))?;
         let [java, for_database, for_web, idle] = guests;
-        let own = |at| Vcpus::new(number * APPLICATIONS + at, settings.vcpus, available_cpus());
+        let vcpus =
+            |index| Vcpus::new(number * APPLICATIONS + index, settings.vcpus, available_cpus());
         let uri = format!("nbd+unix:///database{number}?socket={}", socket(rig, number));
         let files = NbdFolder::make(rig, &uri)?;
         let (namespace, address) = (&for_database.namespace, for_database.address());
-        let database = Database::start(rig, namespace, &address, files.path(), &own(1))?;
-        let web = WebServer::start(rig, &for_web.namespace, &own(2), FILE_BYTES)?;
+        let database = Database::start(rig, namespace, &address, files.path(), &vcpus(1))?;
+        let web = WebServer::start(rig, &for_web.namespace, &vcpus(2), FILE_BYTES)?;
         Ok(Self {
             database,
             _web: web,
             _files: files,
             java,
-            java_vcpus: own(0),
+            java_vcpus: vcpus(0),
             web_guest: for_web,
             _guests: [for_database, idle],
         })

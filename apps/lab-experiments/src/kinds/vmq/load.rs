@@ -46,16 +46,16 @@ impl Load {
         self.servers.clear();
         self.sessions = sessions;
         let mut port = PORT_FIRST;
-        let mut wanted = Vec::new();
+        let mut planned_clients = Vec::new();
         for guest in &testbed.guests {
-            let mut left = sessions;
-            while left > 0 {
-                let part = left.min(SESSIONS_PER_CLIENT);
+            let mut unassigned = sessions;
+            while unassigned > 0 {
+                let part = unassigned.min(SESSIONS_PER_CLIENT);
                 let port_text = port.to_string();
-                let words = [&NICE[..], &["iperf3", "--server", "--port", &port_text]].concat();
-                self.servers.push(testbed.far().start(rig, "server", &words)?);
-                wanted.push((guest, part, port));
-                left -= part;
+                let command = [&NICE[..], &["iperf3", "--server", "--port", &port_text]].concat();
+                self.servers.push(testbed.far().start(rig, "server", &command)?);
+                planned_clients.push((guest, part, port));
+                unassigned -= part;
                 port += 1;
             }
         }
@@ -63,36 +63,37 @@ impl Load {
             for server in &mut self.servers {
                 server.check_running()?;
             }
-            let listening = testbed.far().run(&["ss", "-Hltn"])?;
-            Ok((PORT_FIRST..port).all(|port| listening.contains(&format!(":{port} "))))
+            let sockets = testbed.far().run(&["ss", "-Hltn"])?;
+            Ok((PORT_FIRST..port).all(|port| sockets.contains(&format!(":{port} "))))
         })?;
-        for (guest, part, port) in wanted {
+        for (guest, part, port) in planned_clients {
             let (port, parallel) = (port.to_string(), part.to_string());
-            let mut words = NICE.to_vec();
-            words.extend(["iperf3", "--client", FAR, "--port", &port, "--time", "0"]);
-            words.extend(["--parallel", &parallel, "--connect-timeout", CONNECT_MS]);
+            let mut command = NICE.to_vec();
+            command.extend(["iperf3", "--client", FAR, "--port", &port, "--time", "0"]);
+            command.extend(["--parallel", &parallel, "--connect-timeout", CONNECT_MS]);
             let rate = session_bps.map(|rate| rate.to_string());
             if let Some(rate) = &rate {
-                words.extend(["--bitrate", rate]);
+                command.extend(["--bitrate", rate]);
             }
-            let process = guest.namespace.start(rig, "client", &words)?;
+            let process = guest.namespace.start(rig, "client", &command)?;
             self.clients.push(Client { process, sessions: part });
         }
         // Each client also has a control connection.
-        let wanted = testbed.guests.len() * sessions as usize + self.clients.len();
+        let connections = testbed.guests.len() * sessions as usize + self.clients.len();
         wait_until("established sessions", SESSIONS_LIMIT, || {
             for client in &mut self.clients {
                 client.process.check_running()?;
             }
             let filter = format!("( sport >= :{PORT_FIRST} and sport < :{port} )");
-            let there = testbed.far().run(&["ss", "-Htn", "state", "established", &filter])?;
-            Ok(there.lines().count() >= wanted)
+            let established =
+                testbed.far().run(&["ss", "-Htn", "state", "established", &filter])?;
+            Ok(established.lines().count() >= connections)
         })
     }
 
     /// Returns the number of sessions that ended unexpectedly.
-    pub(crate) fn lost(&mut self) -> u32 {
+    pub(crate) fn lost_sessions(&mut self) -> u32 {
         let clients = self.clients.iter_mut();
-        clients.filter_map(|of| (!of.process.is_running()).then_some(of.sessions)).sum()
+        clients.filter_map(|client| (!client.process.is_running()).then_some(client.sessions)).sum()
     }
 }

@@ -90,19 +90,20 @@ impl Experiment for Vmq {
     fn cases(&self) -> Vec<Case> {
         let seconds: u64 = self.settings.phases.iter().map(|phase| phase.seconds).sum();
         let combinations = self.settings.combinations().into_iter();
-        let case = |of: settings::Combination<'_>| {
-            let words = Words::untranslated(format!("{}, {}", of.mode, of.algorithm));
+        let case = |combination: settings::Combination<'_>| {
+            let words =
+                Words::untranslated(format!("{}, {}", combination.mode, combination.algorithm));
             // Includes some seconds for the start of the daemon, the team and the sessions.
-            Case::new(of.id(), words, seconds as f64 + 8.0)
+            Case::new(combination.id(), words, seconds as f64 + 8.0)
         };
         combinations.map(case).collect()
     }
 
     fn measures(&self) -> Vec<Measure> {
         let mut measures = Vec::new();
-        for (at, phase) in self.settings.phases.iter().enumerate() {
+        for (phase_index, phase) in self.settings.phases.iter().enumerate() {
             let Words { en, ja } = phase.words();
-            let number = at + 1;
+            let number = phase_index + 1;
             let mut add = |id: &str, words: Words, unit: &str, better: MeasureDirection| {
                 measures.push(Measure::new(&format!("{id}-{number}"), words, unit, better));
             };
@@ -139,7 +140,7 @@ impl Experiment for Vmq {
 
     fn run(&mut self, case: &Case, environment: &Environment<'_>) -> Result<Repetition> {
         let combinations = self.settings.combinations();
-        let combination = combinations.into_iter().find(|of| of.id() == case.id);
+        let combination = combinations.into_iter().find(|combination| combination.id() == case.id);
         let combination = combination.context("unknown case")?;
         let rig = environment.rig()?;
         let testbed = Testbed::set_up(&rig, &self.settings, combination, READY_LIMIT)?;
@@ -147,23 +148,23 @@ impl Experiment for Vmq {
         let mut part = Repetition::default();
         let mut seconds = Vec::new();
         let profile = environment.profile();
-        let began = Instant::now();
-        let mut last = testbed.carried()?;
+        let started = Instant::now();
+        let mut last = testbed.nic_bytes()?;
         for (number, phase) in (1..).zip(&self.settings.phases) {
             if let Some(max_processors) = phase.max_processors {
                 testbed.set_max_workers(max_processors)?;
             }
             load.set(&rig, &testbed, phase.sessions, self.settings.session_bps)?;
-            part.marks.push(Mark { at_s: began.elapsed().as_secs_f64(), words: phase.words() });
+            part.marks.push(Mark { at_s: started.elapsed().as_secs_f64(), words: phase.words() });
             let first = seconds.len();
             environment.each_second(phase.seconds, || {
-                let now = testbed.carried()?;
-                seconds.push(testbed.second(began, &last, &now)?);
+                let now = testbed.nic_bytes()?;
+                seconds.push(testbed.second(started, &last, &now)?);
                 last = now;
                 Ok(())
             })?;
             sum_up(&mut part, number, seconds.get(first..).unwrap_or_default());
-            part.value(&format!("lost-{number}"), load.lost().into());
+            part.value(&format!("lost-{number}"), load.lost_sessions().into());
         }
         drop((profile, load));
         part.series = series(&seconds);

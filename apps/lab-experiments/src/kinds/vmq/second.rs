@@ -25,7 +25,7 @@ pub(crate) struct WorkerLoad {
 
 impl Second {
     fn used(&self) -> usize {
-        self.workers.iter().filter(|of| of.queues > 0).count()
+        self.workers.iter().filter(|worker| worker.queues > 0).count()
     }
 }
 
@@ -43,9 +43,11 @@ pub(crate) fn sum_up(part: &mut Repetition, phase: usize, seconds: &[Second]) {
     part.value(&format!("carried-{phase}"), median(rates));
     let Some(last) = seconds.last().map(Second::used) else { return };
     let other = seconds.iter().rposition(|second| second.used() != last);
-    let settled = other.and_then(|at| seconds.get(at)).map_or(0.0, |second| second.at_s);
-    let began = seconds.first().map_or(0.0, |first| first.at_s - 1.0);
-    let after = other.map_or(0.0, |_| settled - began);
+    let settled_s = other
+        .and_then(|settled_index| seconds.get(settled_index))
+        .map_or(0.0, |second| second.at_s);
+    let start_s = seconds.first().map_or(0.0, |first| first.at_s - 1.0);
+    let after = other.map_or(0.0, |_| settled_s - start_s);
     part.value(&format!("settled-{phase}"), after);
 }
 
@@ -54,9 +56,9 @@ pub(crate) fn series(seconds: &[Second]) -> Vec<Series> {
     let mut queues: BTreeMap<u64, Vec<(f64, f64)>> = BTreeMap::new();
     let mut loads: BTreeMap<u64, Vec<(f64, f64)>> = BTreeMap::new();
     for second in seconds {
-        for of in &second.workers {
-            queues.entry(of.worker).or_default().push((second.at_s, of.queues as f64));
-            loads.entry(of.worker).or_default().push((second.at_s, of.load_percent));
+        for worker in &second.workers {
+            queues.entry(worker.worker).or_default().push((second.at_s, worker.queues as f64));
+            loads.entry(worker.worker).or_default().push((second.at_s, worker.load_percent));
         }
     }
     // Workers that never had a queue are omitted, since there may be many.
@@ -67,19 +69,20 @@ pub(crate) fn series(seconds: &[Second]) -> Vec<Series> {
         unit: unit.to_owned(),
         points,
     };
-    let mut all: Vec<Series> = Vec::new();
+    let mut all_series: Vec<Series> = Vec::new();
     for (processor, points) in queues {
         if let Some(points) = loads.remove(&processor) {
-            all.push(series("load", "%", processor, points));
+            all_series.push(series("load", "%", processor, points));
         }
-        all.push(series("queues", "", processor, points));
+        all_series.push(series("queues", "", processor, points));
     }
-    let carried = seconds.iter().map(|of| (of.at_s, of.bits_per_second / 1e6)).collect();
-    all.push(Series {
+    let throughput =
+        seconds.iter().map(|second| (second.at_s, second.bits_per_second / 1e6)).collect();
+    all_series.push(Series {
         group: "carried".to_owned(),
         name: "NICs".to_owned(),
         unit: "Mbit/s".to_owned(),
-        points: carried,
+        points: throughput,
     });
-    all
+    all_series
 }

@@ -59,11 +59,11 @@ impl Combination<'_> {
 impl Phase {
     /// Returns a description of the change at the start of the phase.
     pub(crate) fn words(&self) -> Words {
-        let (sessions, most) = (self.sessions, self.max_processors);
+        let (sessions, max_processors) = (self.sessions, self.max_processors);
         let (mut en, mut ja) = (plural(sessions, "session"), format!("{sessions} セッション"));
-        if let Some(most) = most {
-            en = format!("at most {}", plural(most.into(), "worker"));
-            ja = format!("ワーカー最大 {most}");
+        if let Some(max_processors) = max_processors {
+            en = format!("at most {}", plural(max_processors.into(), "worker"));
+            ja = format!("ワーカー最大 {max_processors}");
         }
         Words::new(en, ja)
     }
@@ -95,7 +95,7 @@ impl Settings {
     }
 }
 
-fn plural(count: u32, what: &str) -> String {
+fn plural(count: u32, noun: &str) -> String {
     let s = if count == 1 { "" } else { "s" };
-    format!("{count} {what}{s}")
+    format!("{count} {noun}{s}")
 }

@@ -100,17 +100,18 @@ impl Testbed {
         if combination.mode == "lacp" {
             host += "lacp_timer = \"fast\"\n";
         }
-        let members: Vec<String> = (0..plan.uplinks).map(|at| format!("\"up{at}\"")).collect();
+        let members: Vec<String> =
+            (0..plan.uplinks).map(|number| format!("\"up{number}\"")).collect();
         let _ = write!(
             host,
             "members = [{}]\nvmq.max_workers = {}\n",
             members.join(", "),
             plan.max_processors
         );
-        for at in 0..plan.uplinks {
+        for number in 0..plan.uplinks {
             let (near, far) = (rig.device("n"), rig.device("f"));
             wires.push(Veth::new(&near, &far, far_side.namespace())?);
-            let _ = write!(host, "[[uplink]]\nname = \"up{at}\"\ndevice = \"{near}\"\n");
+            let _ = write!(host, "[[uplink]]\nname = \"up{number}\"\ndevice = \"{near}\"\n");
             // Open vSwitch assumes complete checksums in frames received from a veth device.
             run(&["ethtool", "-K", &near, "tx", "off"])?;
             far_ends.push(far);
@@ -118,7 +119,7 @@ impl Testbed {
         let device = far_side.join(rig, &far_ends)?;
         far_side.namespace().address(&device, &format!("{FAR}/24"))?;
         let guests: Vec<NamespaceGuest> = (0..plan.guests)
-            .map(|at| NamespaceGuest::new(rig, &format!("vm{at}"), 10 + at))
+            .map(|number| NamespaceGuest::new(rig, &format!("vm{number}"), 10 + number))
             .collect::<Result<_>>()?;
         for guest in &guests {
             host += &guest.nic_toml("wan", "");
@@ -145,7 +146,7 @@ impl Testbed {
     }
 
     /// Returns the bytes carried by all NICs in both directions.
-    pub(crate) fn carried(&self) -> Result<Carried> {
+    pub(crate) fn nic_bytes(&self) -> Result<Carried> {
         let nics = self.get("/1.0/nics")?;
         let nics = nics.as_array().context("the response has no list of NICs")?;
         let bytes = |nic: &Value, key: &str| nic["counters"][key].as_u64().unwrap_or(0);
@@ -154,19 +155,24 @@ impl Testbed {
     }
 
     /// Returns the current assignment of queues, and the throughput between two readings.
-    pub(crate) fn second(&self, began: Instant, before: &Carried, now: &Carried) -> Result<Second> {
+    pub(crate) fn second(
+        &self,
+        started: Instant,
+        before: &Carried,
+        now: &Carried,
+    ) -> Result<Second> {
         let vmq = self.get("/1.0/vmq/team")?;
         let list = vmq["workers"].as_array().context("the response has no workers")?;
-        let number = |of: &Value, key: &str| of[key].as_u64().unwrap_or(0);
+        let number = |worker: &Value, key: &str| worker[key].as_u64().unwrap_or(0);
         let span = now.time.duration_since(before.time).as_secs_f64();
         let bits_per_second = now.bytes.wrapping_sub(before.bytes) as f64 * 8.0 / span;
-        let processors = list.iter().map(|of| WorkerLoad {
-            worker: number(of, "worker"),
-            queues: number(of, "queues"),
-            load_percent: number(of, "load_ppm") as f64 / 1e4,
+        let processors = list.iter().map(|worker| WorkerLoad {
+            worker: number(worker, "worker"),
+            queues: number(worker, "queues"),
+            load_percent: number(worker, "load_ppm") as f64 / 1e4,
         });
         Ok(Second {
-            at_s: began.elapsed().as_secs_f64(),
+            at_s: started.elapsed().as_secs_f64(),
             bits_per_second,
             workers: processors.collect(),
         })

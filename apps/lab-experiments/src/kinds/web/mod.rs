@@ -40,12 +40,15 @@ impl Web {
     fn lan(
         &self,
         environment: &Environment<'_>,
-        of: Combination,
+        combination: Combination,
     ) -> Result<(suimon_rig::Rig, Lan)> {
         let rig = environment.rig()?;
-        let uplink = format!("vmq.enabled = {}", of.has_vmq);
-        let spec =
-            LanSpec { guests: of.vms, workers: self.settings.processors, uplink: Some(&uplink) };
+        let uplink = format!("vmq.enabled = {}", combination.has_vmq);
+        let spec = LanSpec {
+            guests: combination.vms,
+            workers: self.settings.processors,
+            uplink: Some(&uplink),
+        };
         let lan = Lan::set_up(&rig, spec)?;
         Ok((rig, lan))
     }
@@ -60,7 +63,7 @@ impl Experiment for Web {
 
     fn setup(&self) -> Vec<Words> {
         let Settings { processors, file_bytes, .. } = self.settings;
-        let of = self.settings.connections();
+        let connections = self.settings.connections();
         vec![
             Words::new(
                 format!(
@@ -82,13 +85,13 @@ impl Experiment for Web {
                      as negotiated by nginx and wrk, RSA 2048 bits, a new handshake after 20 \
                      requests) per web VM, each with one request in flight. A response has \
                      {file_bytes} bytes. The clients use the same CPUs as the host.",
-                    of.http, of.https
+                    connections.http, connections.https
                 ),
                 format!(
                     "外部 (veth の先) では wrk が Web VM ごとに HTTP {} 本と HTTPS {} 本の接続 (TLS は nginx と wrk \
                      の合意、RSA 2048 ビット、20 要求ごとに再ハンドシェイク) で、1 要求ずつ送り続けます。応答は {file_bytes} \
                      バイトです。クライアントもホストと同じ CPU を使います。",
-                    of.http, of.https
+                    connections.http, connections.https
                 ),
             ),
             Words::new(
@@ -104,7 +107,9 @@ impl Experiment for Web {
     fn cases(&self) -> Vec<Case> {
         let combinations = self.settings.combinations().into_iter();
         let seconds = self.settings.seconds as f64 + SET_UP_S;
-        combinations.map(|of| Case::new(of.id(), of.words(), seconds)).collect()
+        combinations
+            .map(|combination| Case::new(combination.id(), combination.words(), seconds))
+            .collect()
     }
 
     fn measures(&self) -> Vec<Measure> {
@@ -158,46 +163,54 @@ impl Experiment for Web {
     }
 
     fn run(&mut self, case: &Case, environment: &Environment<'_>) -> Result<Repetition> {
-        let of = self.settings.combination(&case.id)?;
-        let (rig, lan) = self.lan(environment, of)?;
+        let combination = self.settings.combination(&case.id)?;
+        let (rig, lan) = self.lan(environment, combination)?;
         let mut servers = Vec::new();
-        for (at, guest) in lan.guests.iter().enumerate() {
+        for (index, guest) in lan.guests.iter().enumerate() {
             environment.check()?;
             let file_bytes = self.settings.file_bytes;
-            let vcpus = Vcpus::new(at, 1, available_cpus());
+            let vcpus = Vcpus::new(index, 1, available_cpus());
             servers.push(WebServer::start(&rig, &guest.namespace, &vcpus, file_bytes)?);
         }
         let seconds = self.settings.seconds;
         let mut clients = Vec::new();
         for guest in &lan.guests {
-            let (to, connections) = (guest.address(), self.settings.connections());
+            let (server_address, connections) = (guest.address(), self.settings.connections());
             let world = lan.world()?;
-            clients.push(WebClients::start(&rig, world, &to, of.profile(), connections, seconds)?);
+            clients.push(WebClients::start(
+                &rig,
+                world,
+                &server_address,
+                combination.profile(),
+                connections,
+                seconds,
+            )?);
         }
         let profile = environment.profile();
         let mut sampler = Sampler::begin(Some(&lan.daemon))?;
         sampler.watch(environment, Duration::from_secs(seconds), SECOND)?;
         drop(profile);
-        let served: Vec<Served> =
+        let web_result: Vec<Served> =
             clients.into_iter().map(WebClients::end).collect::<Result<_>>()?;
-        Ok(part(&served, &sampler))
+        Ok(part(&web_result, &sampler))
     }
 }
 
-fn part(served: &[Served], sampler: &Sampler<'_>) -> Repetition {
+fn part(web_result: &[Served], sampler: &Sampler<'_>) -> Repetition {
     let mut part = Repetition { series: sampler.series(), ..Repetition::default() };
-    let sum = |of: fn(&Served) -> f64| served.iter().map(of).sum::<f64>();
-    let (requests, rate) = (sum(|of| of.requests).max(1.0), sum(|of| of.requests_per_s));
+    let sum = |value_of: fn(&Served) -> f64| web_result.iter().map(value_of).sum::<f64>();
+    let (requests, rate) =
+        (sum(|result| result.requests).max(1.0), sum(|result| result.requests_per_s));
     let sums = sampler.sums();
     // Rates are used instead of counts, since clients may start before the first sample.
-    let each = |ns: f64| ns / 1e3 / sums.span_s / rate;
+    let us_per_operation = |ns: f64| ns / 1e3 / sums.span_s / rate;
     part.value("requests", rate);
     part.value("cpu", sums.cpu_percent);
-    part.value("cpu-each", each(sums.cpu_ns));
-    part.value("switch-each", each(sums.workers_ns + sums.control_ns));
-    part.value("p99", served.iter().map(|of| of.p99_ms).fold(0.0, f64::max));
-    part.value("https-share", sum(|of| of.https_requests) / requests * 100.0);
-    part.value("cgi-share", sum(|of| of.cgi_requests) / requests * 100.0);
-    part.value("errors", sum(|of| of.errors));
+    part.value("cpu-each", us_per_operation(sums.cpu_ns));
+    part.value("switch-each", us_per_operation(sums.workers_ns + sums.control_ns));
+    part.value("p99", web_result.iter().map(|result| result.p99_ms).fold(0.0, f64::max));
+    part.value("https-share", sum(|result| result.https_requests) / requests * 100.0);
+    part.value("cgi-share", sum(|result| result.cgi_requests) / requests * 100.0);
+    part.value("errors", sum(|result| result.errors));
     part
 }

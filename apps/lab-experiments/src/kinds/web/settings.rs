@@ -53,7 +53,7 @@ impl ProfileName {
         }
     }
 
-    const fn shown(self) -> &'static str {
+    const fn display_name(self) -> &'static str {
         match self {
             Self::StdCgi => "STD-CGI",
             Self::MinCgi => "MIN-CGI",
@@ -68,11 +68,11 @@ impl Combination {
     }
 
     pub(crate) fn words(self) -> Words {
-        let (profile, vms) = (self.profile.shown(), self.vms);
+        let (profile, vms) = (self.profile.display_name(), self.vms);
         let s = if vms == 1 { "" } else { "s" };
-        let (on, ja) = if self.has_vmq { ("on", "オン") } else { ("off", "オフ") };
+        let (state, ja) = if self.has_vmq { ("on", "オン") } else { ("off", "オフ") };
         Words::new(
-            format!("{profile}, VMQ {on}, {vms} web VM{s}"),
+            format!("{profile}, VMQ {state}, {vms} web VM{s}"),
             format!("{profile}、VMQ {ja}、Web VM {vms} 台"),
         )
     }
@@ -104,17 +104,24 @@ impl Settings {
     }
 
     pub(crate) fn combinations(&self) -> Vec<Combination> {
-        let mut all = Vec::new();
+        let mut combinations = Vec::new();
         for &profile in &self.profiles {
             for &has_vmq in &self.vmq {
-                all.extend(self.vms.iter().map(|&vms| Combination { profile, has_vmq, vms }));
+                combinations.extend(self.vms.iter().map(|&vms| Combination {
+                    profile,
+                    has_vmq,
+                    vms,
+                }));
             }
         }
-        all
+        combinations
     }
 
     pub(crate) fn combination(&self, case: &str) -> Result<Combination> {
-        self.combinations().into_iter().find(|of| of.id() == case).context("unknown case")
+        self.combinations()
+            .into_iter()
+            .find(|combination| combination.id() == case)
+            .context("unknown case")
     }
 
     pub(crate) const fn connections(&self) -> Connections {

@@ -16,5 +16,5 @@ pub(super) fn estimate(run: &Run, case: &str, measure: &str) -> Option<Statistic
 }
 
 pub(super) fn mean(run: &Run, case: &str, measure: &str) -> Option<f64> {
-    estimate(run, case, measure).map(|of| of.mean)
+    estimate(run, case, measure).map(|statistics| statistics.mean)
 }

@@ -9,14 +9,15 @@ use crate::number::number;
 /// Recommends the uplink driver with the higher throughput with default offloads, or with less CPU
 /// time at equal throughput. Returns `None` if the differences are within the spread.
 pub(super) fn driver(run: &Run) -> Option<Advice> {
-    let of = |case: &str, driver: &'static str| {
+    let driver_result = |case: &str, driver: &'static str| {
         Some((driver, estimate(run, case, "sent")?, estimate(run, case, "cpu-byte")?))
     };
-    let mut all = [of("packet+both", "af_packet")?, of("xdp+both", "af_xdp")?];
-    all.sort_by(|(_, a, _), (_, b, _)| b.mean.total_cmp(&a.mean));
-    let [(fast, most, fast_cpu), (slow, less, slow_cpu)] = all;
-    let better = if less.mean < most.mean * AS_GOOD {
-        is_surely_more(&most, &less).then_some(fast)?
+    let mut results =
+        [driver_result("packet+both", "af_packet")?, driver_result("xdp+both", "af_xdp")?];
+    results.sort_by(|(_, a, _), (_, b, _)| b.mean.total_cmp(&a.mean));
+    let [(fast, fast_rate, fast_cpu), (slow, slow_rate, slow_cpu)] = results;
+    let better = if slow_rate.mean < fast_rate.mean * AS_GOOD {
+        is_surely_more(&fast_rate, &slow_rate).then_some(fast)?
     } else if slow_cpu.mean < fast_cpu.mean * AS_GOOD {
         is_surely_more(&fast_cpu, &slow_cpu).then_some(slow)?
     } else if fast_cpu.mean < slow_cpu.mean * AS_GOOD {
@@ -24,21 +25,21 @@ pub(super) fn driver(run: &Run) -> Option<Advice> {
     } else {
         return None;
     };
-    let told = |driver: &str, sent: f64, cpu: f64| {
-        format!("{driver} {} Mbit/s, {} ns", number(sent, None), number(cpu, None))
+    let text_of = |driver: &str, rate: f64, cpu: f64| {
+        format!("{driver} {} Mbit/s, {} ns", number(rate, None), number(cpu, None))
     };
-    let told = format!(
+    let text = format!(
         "{}; {}",
-        told(fast, most.mean, fast_cpu.mean),
-        told(slow, less.mean, slow_cpu.mean)
+        text_of(fast, fast_rate.mean, fast_cpu.mean),
+        text_of(slow, slow_rate.mean, slow_cpu.mean)
     );
     Some(Advice {
         reason: Words::new(
             format!(
                 "Transmit rate of an FTP server's data by uplink driver, and CPU time per byte: \
-                 {told}."
+                 {text}."
             ),
-            format!("FTP サーバーのデータ送信速度と 1 バイトあたりの CPU 時間: {told}。"),
+            format!("FTP サーバーのデータ送信速度と 1 バイトあたりの CPU 時間: {text}。"),
         ),
         run: run.id.clone(),
         target: Some(Target {
@@ -57,29 +58,35 @@ const LOADS: [&str; 3] = ["tcp", "vhost-user", "nbd"];
 /// load, or else the one that significantly increases every rate. On a machine that does not
 /// support the plans' settings the results do not differ, and the rule returns `None`.
 pub(super) fn power_plan(run: &Run) -> Option<Advice> {
-    let of =
+    let plan_estimate =
         |plan: &str, load: &str, measure: &str| estimate(run, plan, &format!("{load}-{measure}"));
-    let least = |plan: &str| {
-        let ratio =
-            |load: &&str| Some(of(plan, load, "rate")?.mean / of("balanced", load, "rate")?.mean);
-        let all: Option<Vec<f64>> = LOADS.iter().map(ratio).collect();
-        Some(all?.into_iter().fold(f64::INFINITY, f64::min))
+    let lowest_ratio = |plan: &str| {
+        let ratio = |load: &&str| {
+            Some(
+                plan_estimate(plan, load, "rate")?.mean
+                    / plan_estimate("balanced", load, "rate")?.mean,
+            )
+        };
+        let ratios: Option<Vec<f64>> = LOADS.iter().map(ratio).collect();
+        Some(ratios?.into_iter().fold(f64::INFINITY, f64::min))
     };
-    let all_have_more = |more: &str, less: &str, measure: &str| {
+    let all_have_more = |larger: &str, smaller: &str, measure: &str| {
         LOADS.iter().all(|load| {
-            let both = of(more, load, measure).zip(of(less, load, measure));
-            both.is_some_and(|(more, less)| is_surely_more(&more, &less))
+            let estimates =
+                plan_estimate(larger, load, measure).zip(plan_estimate(smaller, load, measure));
+            estimates.is_some_and(|(larger, smaller)| is_surely_more(&larger, &smaller))
         })
     };
     let (saver, high) = ("power-saver", "high-performance");
-    let (plan, least) = if least(saver)? >= AS_GOOD && all_have_more("balanced", saver, "watts") {
-        (saver, least(saver)?)
-    } else if least(high)? * AS_GOOD >= 1.0 && all_have_more(high, "balanced", "rate") {
-        (high, least(high)?)
-    } else {
-        return None;
-    };
-    let percent = number(100.0 * least, None);
+    let (plan, lowest_ratio) =
+        if lowest_ratio(saver)? >= AS_GOOD && all_have_more("balanced", saver, "watts") {
+            (saver, lowest_ratio(saver)?)
+        } else if lowest_ratio(high)? * AS_GOOD >= 1.0 && all_have_more(high, "balanced", "rate") {
+            (high, lowest_ratio(high)?)
+        } else {
+            return None;
+        };
+    let percent = number(100.0 * lowest_ratio, None);
     Some(Advice {
         reason: Words::new(
             format!(

@@ -19,11 +19,12 @@ pub(super) fn algorithms(run: &Run) -> Vec<Advice> {
 
 /// Returns the phase with the highest throughput, by its measure.
 fn busiest_phase(run: &Run) -> String {
-    let carried = run.measures.iter().filter(|of| of.id.starts_with("carried-"));
-    let all = |id: &str| run.cases.iter().filter_map(|case| mean(run, &case.id, id)).sum::<f64>();
-    carried
-        .max_by(|a, b| all(&a.id).total_cmp(&all(&b.id)))
-        .map(|of| of.id.clone())
+    let carried_measures = run.measures.iter().filter(|measure| measure.id.starts_with("carried-"));
+    let total_of =
+        |id: &str| run.cases.iter().filter_map(|case| mean(run, &case.id, id)).sum::<f64>();
+    carried_measures
+        .max_by(|a, b| total_of(&a.id).total_cmp(&total_of(&b.id)))
+        .map(|measure| measure.id.clone())
         .unwrap_or_default()
 }
 
@@ -33,22 +34,22 @@ fn best_algorithm(run: &Run, mode: &str, busiest: &str) -> Option<Advice> {
         let is_packed = mean(run, &case.id, "processors-1")? <= 1.0;
         is_packed.then_some((algorithm, estimate(run, &case.id, busiest)?))
     });
-    let mut all: Vec<(&str, Statistics)> = of_mode.collect();
-    all.sort_by(|(_, a), (_, b)| b.mean.total_cmp(&a.mean));
-    let ((best, most), (_, least)) = (all.first()?, all.last()?);
+    let mut estimates: Vec<(&str, Statistics)> = of_mode.collect();
+    estimates.sort_by(|(_, a), (_, b)| b.mean.total_cmp(&a.mean));
+    let ((best, highest), (_, lowest)) = (estimates.first()?, estimates.last()?);
     // With similar results, the current setting is as good.
-    if least.mean >= most.mean * AS_GOOD || !is_surely_more(most, least) {
+    if lowest.mean >= highest.mean * AS_GOOD || !is_surely_more(highest, lowest) {
         return None;
     }
-    let (most, least) = (number(most.mean, None), number(least.mean, None));
+    let (highest, lowest) = (number(highest.mean, None), number(lowest.mean, None));
     Some(Advice {
         reason: Words::new(
             format!(
-                "With {mode} teams, {best} carried {most} Mbit/s under the highest load, the \
-                 worst algorithm {least} Mbit/s; at low load one worker is used."
+                "With {mode} teams, {best} carried {highest} Mbit/s under the highest load, the \
+                 worst algorithm {lowest} Mbit/s; at low load one worker is used."
             ),
             format!(
-                "{mode} のチームでは、最大負荷時に {best} が {most} Mbit/s、最も遅いアルゴリズムが {least} Mbit/s \
+                "{mode} のチームでは、最大負荷時に {best} が {highest} Mbit/s、最も遅いアルゴリズムが {lowest} Mbit/s \
                  を運びました。低負荷時はワーカー 1 個だけを使います。"
             ),
         ),
@@ -71,28 +72,29 @@ pub(super) fn max_workers(run: &Run) -> Option<Advice> {
     let phases = settings.get("phase")?.as_array()?;
     let case = &run.cases.first()?.id;
     let mut now = first;
-    let mut all: Vec<(i64, Statistics)> = Vec::new();
-    for (at, phase) in (1..).zip(phases) {
+    let mut estimates: Vec<(i64, Statistics)> = Vec::new();
+    for (phase_number, phase) in (1..).zip(phases) {
         now = phase.get("max_processors").and_then(toml::Value::as_integer).unwrap_or(now);
-        all.push((now, estimate(run, case, &format!("carried-{at}"))?));
+        estimates.push((now, estimate(run, case, &format!("carried-{phase_number}"))?));
     }
-    let most = all.iter().map(|(_, carried)| carried.mean).fold(0.0, f64::max);
-    let as_good = all.iter().filter(|(_, carried)| carried.mean >= most * AS_GOOD);
-    let (processors, carried) = as_good.min_by_key(|(processors, _)| *processors)?;
-    let mut fewer = all.iter().filter(|(of, _)| of < processors).peekable();
+    let max_mean = estimates.iter().map(|(_, estimate)| estimate.mean).fold(0.0, f64::max);
+    let as_good = estimates.iter().filter(|(_, estimate)| estimate.mean >= max_mean * AS_GOOD);
+    let (processors, estimate) = as_good.min_by_key(|(processors, _)| *processors)?;
+    let mut fewer =
+        estimates.iter().filter(|(processor_count, _)| processor_count < processors).peekable();
     fewer.peek()?;
-    if !fewer.all(|(_, less)| is_surely_more(carried, less)) {
+    if !fewer.all(|(_, other)| is_surely_more(estimate, other)) {
         return None;
     }
-    let (carried, most) = (number(carried.mean, None), number(most, None));
+    let (rate, max_rate) = (number(estimate.mean, None), number(max_mean, None));
     Some(Advice {
         reason: Words::new(
             format!(
-                "With {processors} worker(s) for VMQ the team carried {carried} Mbit/s; the \
-                 maximum over all numbers of workers is {most} Mbit/s."
+                "With {processors} worker(s) for VMQ the team carried {rate} Mbit/s; the \
+                 maximum over all numbers of workers is {max_rate} Mbit/s."
             ),
             format!(
-                "VMQ に {processors} ワーカーを与えるとチームは {carried} Mbit/s を運びました。すべてのワーカー数での最大は {most} \
+                "VMQ に {processors} ワーカーを与えるとチームは {rate} Mbit/s を運びました。すべてのワーカー数での最大は {max_rate} \
                  Mbit/s です。"
             ),
         ),

@@ -12,25 +12,25 @@ pub(super) struct Axis {
 
 impl Axis {
     /// Returns a linear axis from 0, or from the lowest value if negative, to a round number.
-    pub(super) fn linear(least: f64, most: f64, begins: f64, ends: f64) -> Self {
-        let least = least.min(0.0);
-        let most = if most > least { most } else { least + 1.0 };
-        let step = step(most - least, 5);
-        let (from, to) = ((least / step).floor() * step, (most / step).ceil() * step);
-        Self { from, to, begins, ends, is_log: false }
+    pub(super) fn linear(low: f64, high: f64, start: f64, ends: f64) -> Self {
+        let low = low.min(0.0);
+        let high = if high > low { high } else { low + 1.0 };
+        let step = step(high - low, 5);
+        let (from, to) = ((low / step).floor() * step, (high / step).ceil() * step);
+        Self { from, to, begins: start, ends, is_log: false }
     }
 
     /// Returns a linear axis whose ends are those of the range.
-    pub(super) fn tight(from: f64, to: f64, begins: f64, ends: f64) -> Self {
+    pub(super) fn tight(from: f64, to: f64, start: f64, ends: f64) -> Self {
         let to = if to > from { to } else { from + 1.0 };
-        Self { from, to, begins, ends, is_log: false }
+        Self { from, to, begins: start, ends, is_log: false }
     }
 
     /// Returns a base-2 logarithmic axis of positive values.
-    pub(super) fn log(from: f64, to: f64, begins: f64, ends: f64) -> Self {
+    pub(super) fn log(from: f64, to: f64, start: f64, ends: f64) -> Self {
         let from = from.max(f64::MIN_POSITIVE);
         let to = if to > from { to } else { from * 2.0 };
-        Self { from, to, begins, ends, is_log: true }
+        Self { from, to, begins: start, ends, is_log: true }
     }
 
     /// Returns the coordinate of a value.
@@ -44,21 +44,21 @@ impl Axis {
     }
 
     /// Returns round values for ticks.
-    pub(super) fn ticks(&self, wanted: u32) -> Vec<f64> {
-        let step = step(self.to - self.from, wanted);
+    pub(super) fn ticks(&self, tick_count: u32) -> Vec<f64> {
+        let step = step(self.to - self.from, tick_count);
         let first = (self.from / step).ceil();
         let count = ((self.to / step).floor() - first) as i64;
-        (0..=count.clamp(0, 100)).map(|at| (first + at as f64) * step).collect()
+        (0..=count.clamp(0, 100)).map(|number| (first + number as f64) * step).collect()
     }
 }
 
-/// Returns the step of ticks: 1, 2 or 5 times a power of ten, with at most `wanted` steps in the
-/// span.
-fn step(span: f64, wanted: u32) -> f64 {
-    let rough = span / f64::from(wanted.max(1));
+/// Returns the step of ticks: 1, 2 or 5 times a power of ten, with at most `tick_count` steps in
+/// the span.
+fn step(span: f64, tick_count: u32) -> f64 {
+    let rough = span / f64::from(tick_count.max(1));
     let power = 10_f64.powf(rough.log10().floor());
-    let of = [1.0, 2.0, 5.0, 10.0].into_iter().find(|of| of * power >= rough * 0.999);
-    of.unwrap_or(10.0) * power
+    let factor = [1.0, 2.0, 5.0, 10.0].into_iter().find(|factor| factor * power >= rough * 0.999);
+    factor.unwrap_or(10.0) * power
 }
 
 #[cfg(test)]
@@ -80,8 +80,8 @@ mod tests {
     #[test]
     fn powers_of_two_are_as_far_apart() {
         let axis = Axis::log(1.0, 32.0, 0.0, 100.0);
-        for (value, place) in [(1.0, 0.0), (2.0, 20.0), (8.0, 60.0), (32.0, 100.0)] {
-            assert!((axis.coordinate(value) - place).abs() < 1e-9);
+        for (value, coordinate) in [(1.0, 0.0), (2.0, 20.0), (8.0, 60.0), (32.0, 100.0)] {
+            assert!((axis.coordinate(value) - coordinate).abs() < 1e-9);
         }
     }
 }

@@ -24,36 +24,40 @@ fn draw_unit(chart: &Chart, run: &Run, cases: &[&Case], unit: &str) -> Option<St
         .measures
         .iter()
         .filter_map(|id| run.measure(id))
-        .filter(|of| of.unit == unit)
+        .filter(|measure| measure.unit == unit)
         .collect();
     let bars: Vec<(&Case, Vec<Option<Statistics>>)> = cases
         .iter()
         .map(|case| {
-            let of = measures
+            let measure = measures
                 .iter()
                 .map(|measure| Statistics::from_samples(&run.values(&case.id, &measure.id)));
-            (*case, of.collect::<Vec<_>>())
+            (*case, measure.collect::<Vec<_>>())
         })
-        .filter(|(_, of)| of.iter().any(Option::is_some))
+        .filter(|(_, estimates)| estimates.iter().any(Option::is_some))
         .collect();
     if bars.is_empty() {
         return None;
     }
-    let reach = |of: &Statistics| of.interval.map_or(of.mean, |(_, high)| high.max(of.mean));
-    let all = || bars.iter().flat_map(|(_, of)| of).flatten();
-    let (most, least) =
-        (all().map(reach).fold(0.0, f64::max), all().map(|of| of.mean).fold(0.0, f64::min));
+    let reach = |statistics: &Statistics| {
+        statistics.interval.map_or(statistics.mean, |(_, high)| high.max(statistics.mean))
+    };
+    let estimates = || bars.iter().flat_map(|(_, statistics)| statistics).flatten();
+    let (highest, lowest) = (
+        estimates().map(reach).fold(0.0, f64::max),
+        estimates().map(|statistics| statistics.mean).fold(0.0, f64::min),
+    );
     let mut canvas = Canvas::new(860.0, 300.0);
-    let ((left, right), (bottom, top)) = (canvas.across(), canvas.up());
-    let y = Axis::linear(least, most, bottom, top);
+    let ((left, right), (bottom, top)) = (canvas.x_range(), canvas.y_range());
+    let y = Axis::linear(lowest, highest, bottom, top);
     canvas.y_axis(&y, &Words::untranslated(unit));
     let slot = (right - left) / bars.len() as f64;
     let width = (slot * 0.8 / measures.len().max(1) as f64).min(60.0);
     let zero = y.coordinate(0.0);
-    for (at, (case, of)) in bars.iter().enumerate() {
-        let middle = left + slot * (at as f64 + 0.5);
-        let first = middle - width * of.len() as f64 / 2.0;
-        for (colour, estimate) in of.iter().enumerate() {
+    for (index, (case, estimates)) in bars.iter().enumerate() {
+        let middle = left + slot * (index as f64 + 0.5);
+        let first = middle - width * estimates.len() as f64 / 2.0;
+        for (colour, estimate) in estimates.iter().enumerate() {
             let Some(estimate) = estimate else { continue };
             let (x, end) = (first + width * colour as f64, y.coordinate(estimate.mean));
             let name = format!("{}: {} {unit}", case.words.en, number(estimate.mean, None));
@@ -61,18 +65,21 @@ fn draw_unit(chart: &Chart, run: &Run, cases: &[&Case], unit: &str) -> Option<St
             if let Some((low, high)) = estimate.interval {
                 canvas.whisker(
                     x + width / 2.0,
-                    y.coordinate(low.max(0.0_f64.min(least))),
+                    y.coordinate(low.max(0.0_f64.min(lowest))),
                     y.coordinate(high),
                 );
             }
         }
         // Long names are placed in two alternating rows.
-        let row = if bars.len() > 4 && at % 2 == 1 { 28.0 } else { 15.0 };
-        let letters = ((slot * 1.7 / 6.5) as usize).max(6);
-        canvas.text(middle, bottom + row, "middle", &truncate(&case.words, letters));
+        let row = if bars.len() > 4 && index % 2 == 1 { 28.0 } else { 15.0 };
+        let max_chars = ((slot * 1.7 / 6.5) as usize).max(6);
+        canvas.text(middle, bottom + row, "middle", &truncate(&case.words, max_chars));
     }
-    let legend: Vec<(usize, Words)> =
-        measures.iter().enumerate().map(|(at, of)| (at, of.words.clone())).collect();
+    let legend: Vec<(usize, Words)> = measures
+        .iter()
+        .enumerate()
+        .map(|(index, measure)| (index, measure.words.clone()))
+        .collect();
     let heading = match measures.as_slice() {
         [only] => only.words.clone(),
         _ => Words::default(),
@@ -81,13 +88,13 @@ fn draw_unit(chart: &Chart, run: &Run, cases: &[&Case], unit: &str) -> Option<St
 }
 
 /// Truncates both languages to a number of characters.
-fn truncate(words: &Words, letters: usize) -> Words {
-    let cut = |text: &str, letters: usize| {
-        if text.chars().count() <= letters {
+fn truncate(words: &Words, max_chars: usize) -> Words {
+    let cut = |text: &str, max_chars: usize| {
+        if text.chars().count() <= max_chars {
             return text.to_owned();
         }
-        text.chars().take(letters.saturating_sub(1)).chain(['…']).collect()
+        text.chars().take(max_chars.saturating_sub(1)).chain(['…']).collect()
     };
     // Japanese characters are about twice as wide.
-    Words::new(cut(&words.en, letters), cut(&words.ja, letters * 2 / 3))
+    Words::new(cut(&words.en, max_chars), cut(&words.ja, max_chars * 2 / 3))
 }

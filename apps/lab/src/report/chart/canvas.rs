@@ -27,18 +27,18 @@ impl Canvas {
     }
 
     /// Returns the horizontal range of the plot area: left, right.
-    pub(super) fn across(&self) -> (f64, f64) {
+    pub(super) fn x_range(&self) -> (f64, f64) {
         (MARGIN_LEFT, self.width - RIGHT)
     }
 
     /// Returns the vertical range of the plot area: bottom, top.
-    pub(super) fn up(&self) -> (f64, f64) {
+    pub(super) fn y_range(&self) -> (f64, f64) {
         (self.height - BOTTOM, TOP)
     }
 
     /// Draws horizontal lines with numbers at the y axis's ticks, and the unit above.
     pub(super) fn y_axis(&mut self, axis: &Axis, unit: &Words) {
-        let (left, right) = self.across();
+        let (left, right) = self.x_range();
         for tick in axis.ticks(5) {
             let y = axis.coordinate(tick);
             self.body +=
@@ -50,7 +50,7 @@ impl Canvas {
 
     /// Draws numbers below the x axis, and its name.
     pub(super) fn x_axis(&mut self, axis: &Axis, ticks: &[f64], name: &Words) {
-        let (bottom, _) = self.up();
+        let (bottom, _) = self.y_range();
         for tick in ticks {
             let x = axis.coordinate(*tick);
             self.body += &format!(
@@ -69,17 +69,18 @@ impl Canvas {
 
     /// Draws a numbered dashed vertical line.
     pub(super) fn mark(&mut self, x: f64, number: usize) {
-        let (bottom, top) = self.up();
+        let (bottom, top) = self.y_range();
         self.body += &format!("<line class=mark x1={x:.1} x2={x:.1} y1={bottom:.1} y2={top:.1} />");
         self.text(x + 3.0, top - 4.0, "start", &Words::untranslated(number.to_string()));
     }
 
     pub(super) fn line(&mut self, colour: usize, points: &[(f64, f64)], name: &str) {
-        let places: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+        let coordinates: Vec<String> =
+            points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
         let dash = if colour / COLOURS % 2 == 1 { " stroke-dasharray=\"5 3\"" } else { "" };
-        let (places, name) = (places.join(" "), escaped(name));
+        let (coordinates, name) = (coordinates.join(" "), escaped(name));
         self.body += &format!(
-            "<polyline class=\"l{}\" points=\"{places}\"{dash}><title>{name}</title></polyline>",
+            "<polyline class=\"l{}\" points=\"{coordinates}\"{dash}><title>{name}</title></polyline>",
             colour % COLOURS
         );
     }
@@ -93,11 +94,12 @@ impl Canvas {
     }
 
     pub(super) fn area(&mut self, colour: usize, points: &[(f64, f64)], name: &str) {
-        let places: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+        let coordinates: Vec<String> =
+            points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
         self.body += &format!(
             "<polygon class=\"f{}\" points=\"{}\"><title>{}</title></polygon>",
             colour % COLOURS,
-            places.join(" "),
+            coordinates.join(" "),
             escaped(name)
         );
     }

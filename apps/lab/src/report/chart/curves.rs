@@ -23,36 +23,37 @@ fn draw_measure(chart: &Chart, run: &Run, cases: &[&Case], measure: &str) -> Opt
     let mut curves: BTreeMap<&str, Vec<(f64, Statistics)>> = BTreeMap::new();
     let mut order: Vec<(&str, Words)> = Vec::new();
     for case in cases {
-        let Some((name, at)) = case.id.rsplit_once('.') else { continue };
-        let (Ok(at), Some(estimate)) =
-            (at.parse::<f64>(), Statistics::from_samples(&run.values(&case.id, &measure.id)))
+        let Some((name, depth)) = case.id.rsplit_once('.') else { continue };
+        let (Ok(depth), Some(estimate)) =
+            (depth.parse::<f64>(), Statistics::from_samples(&run.values(&case.id, &measure.id)))
         else {
             continue;
         };
         if !curves.contains_key(name) {
             order.push((name, before_number(&case.words)));
         }
-        curves.entry(name).or_default().push((at, estimate));
+        curves.entry(name).or_default().push((depth, estimate));
     }
     order.truncate(CURVES_MOST);
-    let all = || curves.values().flatten();
-    let most =
-        all().map(|(_, of)| of.interval.map_or(of.mean, |(_, high)| high)).fold(0.0, f64::max);
-    let (first, last) =
-        all().fold((f64::INFINITY, 0.0_f64), |(first, last), (x, _)| (first.min(*x), last.max(*x)));
+    let points_of = || curves.values().flatten();
+    let highest = points_of()
+        .map(|(_, statistics)| statistics.interval.map_or(statistics.mean, |(_, high)| high))
+        .fold(0.0, f64::max);
+    let (first, last) = points_of()
+        .fold((f64::INFINITY, 0.0_f64), |(first, last), (x, _)| (first.min(*x), last.max(*x)));
     if order.is_empty() {
         return None;
     }
     let mut canvas = Canvas::new(860.0, 320.0);
-    let ((left, right), (bottom, top)) = (canvas.across(), canvas.up());
-    let y = Axis::linear(0.0, most, bottom, top);
+    let ((left, right), (bottom, top)) = (canvas.x_range(), canvas.y_range());
+    let y = Axis::linear(0.0, highest, bottom, top);
     let is_log = first > 0.0 && last / first >= 8.0;
     let x = if is_log {
         Axis::log(first, last, left + 8.0, right)
     } else {
         Axis::tight(first, last, left + 8.0, right)
     };
-    let mut ticks: Vec<f64> = all().map(|(at, _)| *at).collect();
+    let mut ticks: Vec<f64> = points_of().map(|(depth, _)| *depth).collect();
     ticks.sort_by(f64::total_cmp);
     ticks.dedup();
     canvas.y_axis(&y, &Words::untranslated(measure.unit.clone()));
@@ -60,22 +61,24 @@ fn draw_measure(chart: &Chart, run: &Run, cases: &[&Case], measure: &str) -> Opt
     for (colour, (name, words)) in order.iter().enumerate() {
         let mut points = curves.remove(name).unwrap_or_default();
         points.sort_by(|(a, _), (b, _)| a.total_cmp(b));
-        let places: Vec<(f64, f64)> =
-            points.iter().map(|(at, of)| (x.coordinate(*at), y.coordinate(of.mean))).collect();
-        canvas.line(colour, &places, &words.en);
-        for ((place, value), (at, of)) in places.iter().zip(&points) {
+        let coordinates: Vec<(f64, f64)> = points
+            .iter()
+            .map(|(depth, statistics)| (x.coordinate(*depth), y.coordinate(statistics.mean)))
+            .collect();
+        canvas.line(colour, &coordinates, &words.en);
+        for ((x_coordinate, value), (depth, statistics)) in coordinates.iter().zip(&points) {
             let name = format!(
                 "{}, {}: {} {}",
                 words.en,
-                number(*at, None),
-                number(of.mean, None),
+                number(*depth, None),
+                number(statistics.mean, None),
                 measure.unit
             );
-            canvas.dot(colour, *place, *value, &name);
+            canvas.dot(colour, *x_coordinate, *value, &name);
         }
     }
     let legend: Vec<(usize, Words)> =
-        order.into_iter().enumerate().map(|(at, (_, words))| (at, words)).collect();
+        order.into_iter().enumerate().map(|(index, (_, words))| (index, words)).collect();
     Some(framed(&measure.words, &canvas.finish(&measure.words), &legend, &[]))
 }
 

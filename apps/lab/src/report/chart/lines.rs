@@ -17,73 +17,79 @@ pub(super) fn over_time(
     let group = chart.group.as_deref().unwrap_or_default();
     let with_series = cases.iter().filter_map(|case| {
         let part = run.last_with_series(&case.id)?;
-        let series: Vec<&Series> = part.series.iter().filter(|of| of.group == group).collect();
+        let series: Vec<&Series> =
+            part.series.iter().filter(|series| series.group == group).collect();
         (!series.is_empty()).then_some((*case, part, series))
     });
     let with_series: Vec<_> = with_series.collect();
     // All charts have the same scale, so that they can be compared.
-    let most =
+    let highest =
         with_series.iter().map(|(_, _, series)| highest(series, is_stacked)).fold(0.0, f64::max);
     let width = if with_series.len() > 1 { 430.0 } else { 860.0 };
-    let is_one = run.cases.len() < 2;
+    let is_single = run.cases.len() < 2;
     with_series
         .iter()
         .map(|(case, part, series)| {
-            let heading = if is_one { Words::default() } else { case.words.clone() };
-            one(&heading, part, series, most, is_stacked, width)
+            let heading = if is_single { Words::default() } else { case.words.clone() };
+            repetition_chart(&heading, part, series, highest, is_stacked, width)
         })
         .collect()
 }
 
 fn highest(series: &[&Series], is_stacked: bool) -> f64 {
-    let most = |of: &Series| of.points.iter().map(|(_, value)| *value).fold(0.0, f64::max);
+    let maximum =
+        |series: &Series| series.points.iter().map(|(_, value)| *value).fold(0.0, f64::max);
     if !is_stacked {
-        return series.iter().map(|of| most(of)).fold(0.0, f64::max);
+        return series.iter().map(|series| maximum(series)).fold(0.0, f64::max);
     }
-    let count = series.iter().map(|of| of.points.len()).max().unwrap_or(0);
-    let at =
-        |at: usize| series.iter().filter_map(|of| of.points.get(at)).map(|(_, value)| value).sum();
-    (0..count).map(at).fold(0.0, f64::max)
+    let count = series.iter().map(|series| series.points.len()).max().unwrap_or(0);
+    let sum_at = |index: usize| {
+        series.iter().filter_map(|series| series.points.get(index)).map(|(_, value)| value).sum()
+    };
+    (0..count).map(sum_at).fold(0.0, f64::max)
 }
 
-fn one(
+fn repetition_chart(
     heading: &Words,
     part: &Repetition,
     series: &[&Series],
-    most: f64,
+    highest: f64,
     is_stacked: bool,
     width: f64,
 ) -> String {
     let mut canvas = Canvas::new(width, if width > 500.0 { 280.0 } else { 190.0 });
-    let ends =
-        series.iter().filter_map(|of| of.points.last()).map(|(time, _)| *time).fold(0.0, f64::max);
-    let ((left, right), (bottom, top)) = (canvas.across(), canvas.up());
-    let (x, y) = (Axis::tight(0.0, ends, left, right), Axis::linear(0.0, most, bottom, top));
-    let unit = series.first().map(|of| of.unit.clone()).unwrap_or_default();
+    let ends = series
+        .iter()
+        .filter_map(|series| series.points.last())
+        .map(|(time, _)| *time)
+        .fold(0.0, f64::max);
+    let ((left, right), (bottom, top)) = (canvas.x_range(), canvas.y_range());
+    let (x, y) = (Axis::tight(0.0, ends, left, right), Axis::linear(0.0, highest, bottom, top));
+    let unit = series.first().map(|series| series.unit.clone()).unwrap_or_default();
     canvas.y_axis(&y, &Words::untranslated(unit));
     canvas.x_axis(&x, &x.ticks(8), &Words::new("seconds", "秒"));
-    let mut below: Vec<(f64, f64)> = Vec::new();
-    for (colour, of) in series.iter().enumerate() {
+    let mut lower: Vec<(f64, f64)> = Vec::new();
+    for (colour, series) in series.iter().enumerate() {
         if is_stacked {
-            let above = stacked_on(&below, &of.points);
-            let mut outline: Vec<(f64, f64)> = steps(&above, ends)
+            let upper = stacked_on(&lower, &series.points);
+            let mut outline: Vec<(f64, f64)> = steps(&upper, ends)
                 .iter()
                 .map(|(t, v)| (x.coordinate(*t), y.coordinate(*v)))
                 .collect();
-            let base = if below.is_empty() {
-                above.iter().map(|(t, _)| (*t, 0.0)).collect()
+            let base = if lower.is_empty() {
+                upper.iter().map(|(t, _)| (*t, 0.0)).collect()
             } else {
-                below.clone()
+                lower.clone()
             };
             outline.extend(
                 steps(&base, ends).iter().rev().map(|(t, v)| (x.coordinate(*t), y.coordinate(*v))),
             );
-            canvas.area(colour, &outline, &of.name);
-            below = above;
+            canvas.area(colour, &outline, &series.name);
+            lower = upper;
         } else {
             let points: Vec<(f64, f64)> =
-                of.points.iter().map(|(t, v)| (x.coordinate(*t), y.coordinate(*v))).collect();
-            canvas.line(colour, &points, &of.name);
+                series.points.iter().map(|(t, v)| (x.coordinate(*t), y.coordinate(*v))).collect();
+            canvas.line(colour, &points, &series.name);
         }
     }
     for (number, mark) in (1..).zip(&part.marks) {
@@ -92,24 +98,24 @@ fn one(
     let legend: Vec<(usize, Words)> = series
         .iter()
         .enumerate()
-        .map(|(at, of)| (at, Words::untranslated(of.name.clone())))
+        .map(|(index, series)| (index, Words::untranslated(series.name.clone())))
         .collect();
     let marks: Vec<Words> = part.marks.iter().map(|mark| mark.words.clone()).collect();
     framed(heading, &canvas.finish(heading), &legend, &marks)
 }
 
 /// Returns the sum of two series sampled at the same times.
-fn stacked_on(below: &[(f64, f64)], points: &[(f64, f64)]) -> Vec<(f64, f64)> {
-    let base = |at: usize| below.get(at).map_or(0.0, |(_, value)| *value);
-    points.iter().enumerate().map(|(at, (time, value))| (*time, base(at) + value)).collect()
+fn stacked_on(lower: &[(f64, f64)], points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let base = |index: usize| lower.get(index).map_or(0.0, |(_, value)| *value);
+    points.iter().enumerate().map(|(index, (time, value))| (*time, base(index) + value)).collect()
 }
 
 /// Returns the outline of steps: each value lasts until the next sample.
 fn steps(points: &[(f64, f64)], ends: f64) -> Vec<(f64, f64)> {
     let mut outline = Vec::new();
-    for (at, (time, value)) in points.iter().enumerate() {
+    for (index, (time, value)) in points.iter().enumerate() {
         outline.push((*time, *value));
-        let until = points.get(at + 1).map_or(ends, |(next, _)| *next);
+        let until = points.get(index + 1).map_or(ends, |(next, _)| *next);
         outline.push((until, *value));
     }
     outline

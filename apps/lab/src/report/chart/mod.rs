@@ -15,10 +15,11 @@ pub(super) use shares::divided;
 
 /// Draws a chart of a plan as HTML; empty if the run has no values for it.
 pub(crate) fn draw(chart: &crate::plan::Chart, run: &Run) -> String {
-    let is_wanted = |case: &&Case| {
-        chart.cases.is_empty() || chart.cases.iter().any(|of| case.id.starts_with(of.as_str()))
+    let is_selected = |case: &&Case| {
+        chart.cases.is_empty()
+            || chart.cases.iter().any(|prefix| case.id.starts_with(prefix.as_str()))
     };
-    let cases: Vec<&Case> = run.cases.iter().filter(is_wanted).collect();
+    let cases: Vec<&Case> = run.cases.iter().filter(is_selected).collect();
     let drawings = match chart.shape {
         Shape::Lines => lines::over_time(chart, run, &cases, false),
         Shape::Stack => lines::over_time(chart, run, &cases, true),

@@ -14,14 +14,15 @@ const ROW: f64 = 34.0;
 pub(super) fn shares(chart: &Chart, run: &Run, cases: &[&Case]) -> Vec<String> {
     let measures: Vec<_> = chart.measures.iter().filter_map(|id| run.measure(id)).collect();
     let mean = |case: &Case, id: &str| {
-        Statistics::from_samples(&run.values(&case.id, id)).map_or(0.0, |of| of.mean.max(0.0))
+        Statistics::from_samples(&run.values(&case.id, id))
+            .map_or(0.0, |statistics| statistics.mean.max(0.0))
     };
     let rows = cases.iter().map(|case| {
         let parts = measures.iter().map(|measure| mean(case, &measure.id)).collect();
         (&case.words, parts)
     });
-    let names: Vec<Words> = measures.iter().map(|of| of.words.clone()).collect();
-    let unit = measures.first().map(|of| of.unit.clone()).unwrap_or_default();
+    let names: Vec<Words> = measures.iter().map(|measure| measure.words.clone()).collect();
+    let unit = measures.first().map(|measure| measure.unit.clone()).unwrap_or_default();
     divided(&chart.title, &names, &unit, rows.collect()).into_iter().collect()
 }
 
@@ -32,20 +33,20 @@ pub(crate) fn divided(
     unit: &str,
     mut rows: Vec<(&Words, Vec<f64>)>,
 ) -> Option<String> {
-    rows.retain(|(_, of)| of.iter().sum::<f64>() > 0.0);
+    rows.retain(|(_, values)| values.iter().sum::<f64>() > 0.0);
     if rows.is_empty() {
         return None;
     }
-    let most = rows.iter().map(|(_, of)| of.iter().sum::<f64>()).fold(0.0, f64::max);
+    let highest = rows.iter().map(|(_, values)| values.iter().sum::<f64>()).fold(0.0, f64::max);
     let longest = rows.iter().map(|(row, _)| room(&row.en).max(room(&row.ja))).fold(0.0, f64::max);
     let (width, left) = (860.0, (longest + 16.0).clamp(120.0, 400.0));
     let mut canvas = Canvas::new(width, ROW * rows.len() as f64 + 12.0);
-    for (at, (row, of)) in rows.iter().enumerate() {
-        let (y, sum) = (8.0 + ROW * at as f64, of.iter().sum::<f64>());
+    for (index, (row, values)) in rows.iter().enumerate() {
+        let (y, sum) = (8.0 + ROW * index as f64, values.iter().sum::<f64>());
         canvas.text(left - 8.0, y + 15.0, "end", row);
         let mut x = left;
-        for (colour, (value, name)) in of.iter().zip(names).enumerate() {
-            let wide = value / most * (width - left - 90.0);
+        for (colour, (value, name)) in values.iter().zip(names).enumerate() {
+            let wide = value / highest * (width - left - 90.0);
             let share = value / sum * 100.0;
             let name = format!("{}: {} {unit}, {share:.0} %", name.en, number(*value, None));
             canvas.bar(colour, x, y, wide, ROW - 12.0, &name);
@@ -60,5 +61,5 @@ pub(crate) fn divided(
 
 /// Returns the approximate width of a text; East Asian characters are about twice as wide.
 fn room(text: &str) -> f64 {
-    text.chars().map(|letter| if letter > '\u{2e80}' { 11.0 } else { 6.0 }).sum()
+    text.chars().map(|character| if character > '\u{2e80}' { 11.0 } else { 6.0 }).sum()
 }

@@ -19,23 +19,23 @@ pub fn operation(state: &str, extra: &str) -> String {
 /// Daemon that returns these bytes for request lines with these prefixes.
 pub struct Daemon {
     pub dir: TempDir,
-    asked: Arc<Mutex<Vec<String>>>,
+    requests: Arc<Mutex<Vec<String>>>,
 }
 
 impl Daemon {
     pub fn new(answers: &[(&str, String)]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(dir.path().join("s")).unwrap();
-        let asked = Arc::new(Mutex::new(Vec::new()));
+        let requests = Arc::new(Mutex::new(Vec::new()));
         let answers: Vec<(String, String)> =
             answers.iter().map(|(start, answer)| ((*start).to_owned(), answer.clone())).collect();
-        let log = asked.clone();
+        let log = requests.clone();
         thread::spawn(move || {
             for stream in listener.incoming() {
                 answer(stream.unwrap(), &answers, &log);
             }
         });
-        Self { dir, asked }
+        Self { dir, requests }
     }
 
     pub fn run(&self, args: &[&str]) -> Output {
@@ -47,7 +47,7 @@ impl Daemon {
     }
 
     pub fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
+        self.requests.lock().unwrap().clone()
     }
 }
 

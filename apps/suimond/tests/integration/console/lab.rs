@@ -32,14 +32,14 @@ async fn the_lab_is_asked_by_the_api_and_its_reports_are_no_part_of_the_page() {
     let site = Site::new().await;
     let results = site.server.directory.path().join("lab");
     let session = site.logged_in().await;
-    let own = session.headers();
-    let wanted = r#"{"plan": "vmq-teaming", "scale": "quick"}"#;
-    let ask = async |body: &str| {
-        support::json(site.send((Method::POST, "/1.0/lab/runs"), &own, body).await).await
+    let own_headers = session.headers();
+    let run_request = r#"{"plan": "vmq-teaming", "scale": "quick"}"#;
+    let request_run = async |body: &str| {
+        support::json(site.send((Method::POST, "/1.0/lab/runs"), &own_headers, body).await).await
     };
-    let (status, told) = ask(wanted).await;
-    let text = told["errors"][0]["message"].as_str().unwrap();
-    assert!(status == 422 && text.contains("suimon lab work"), "{status} {told}");
+    let (status, body) = request_run(run_request).await;
+    let text = body["errors"][0]["message"].as_str().unwrap();
+    assert!(status == 422 && text.contains("suimon lab work"), "{status} {body}");
     assert_eq!(site.server.get("/1.0/lab/runs").await, json!([]));
 
     write_results(&results);
@@ -49,20 +49,25 @@ async fn the_lab_is_asked_by_the_api_and_its_reports_are_no_part_of_the_page() {
         (r#"{"plan": "web"}"#, 422, "unknown_reference"),
         ("[", 400, "malformed"),
     ] {
-        let (got, told) = ask(body).await;
-        assert_eq!((got, told["errors"][0]["code"].as_str()), (status, Some(code)), "{told}");
+        let (actual_status, body) = request_run(body).await;
+        assert_eq!(
+            (actual_status, body["errors"][0]["code"].as_str()),
+            (status, Some(code)),
+            "{body}"
+        );
     }
-    let (status, request) = ask(wanted).await;
+    let (status, request) = request_run(run_request).await;
     assert_eq!((status, request["state"].as_str()), (202, Some("waiting")), "{request}");
     let path = format!("/1.0/lab/requests/{}", request["id"].as_str().unwrap());
-    let (status, stopped) = support::json(site.send((Method::DELETE, &path), &own, "").await).await;
+    let (status, stopped) =
+        support::json(site.send((Method::DELETE, &path), &own_headers, "").await).await;
     assert_eq!((status, stopped["state"].as_str()), (200, Some("stopping")), "{stopped}");
     let runs = site.server.get("/1.0/lab/runs").await;
     assert_eq!(runs[0]["state"], "interrupted", "{runs}");
 
     let report = "/1.0/lab/runs/vmq-teaming-20260102T030405/report";
     assert_eq!(site.send((Method::GET, report), &[], "").await.status(), 401, "who is logged in");
-    let answer = site.send((Method::GET, report), &own, "").await;
+    let answer = site.send((Method::GET, report), &own_headers, "").await;
     assert_eq!(
         (answer.status().as_u16(), &answer.headers()["content-type"]),
         (200, &"text/html; charset=utf-8".parse().unwrap())
@@ -76,7 +81,7 @@ async fn the_lab_is_asked_by_the_api_and_its_reports_are_no_part_of_the_page() {
     for path in
         ["/1.0/lab/runs/..%2f..%2fetc/report", "/1.0/lab/runs/none", "/1.0/lab/compare?a=..&b=x"]
     {
-        assert_eq!(site.send((Method::GET, path), &own, "").await.status(), 404, "{path}");
+        assert_eq!(site.send((Method::GET, path), &own_headers, "").await.status(), 404, "{path}");
     }
 }
 
@@ -91,14 +96,15 @@ async fn a_report_is_loaded_by_address_once_with_a_ticket() {
     std::fs::write(run.join("report.html"), "<script>1</script>").unwrap();
     let report = "/1.0/lab/runs/vmq-teaming-20260102T030405/report";
     let session = site.logged_in().await;
-    let own = session.headers();
+    let own_headers = session.headers();
     let ticket = async |path: &str| {
         let body = json!({ "path": path }).to_string();
-        support::json(site.send((Method::POST, "/console/tickets"), &own, &body).await).await
+        support::json(site.send((Method::POST, "/console/tickets"), &own_headers, &body).await)
+            .await
     };
-    let (status, told) = ticket(report).await;
-    assert_eq!((status, told["valid_s"].as_u64()), (200, Some(30)), "{told}");
-    let address = format!("{report}?ticket={}", told["ticket"].as_str().unwrap());
+    let (status, body) = ticket(report).await;
+    assert_eq!((status, body["valid_s"].as_u64()), (200, Some(30)), "{body}");
+    let address = format!("{report}?ticket={}", body["ticket"].as_str().unwrap());
     let load = async |headers: &[(&str, &str)], path: &str| {
         site.send((Method::GET, path), headers, "").await.status().as_u16()
     };
@@ -107,11 +113,11 @@ async fn a_report_is_loaded_by_address_once_with_a_ticket() {
     assert_eq!(load(&[("cookie", site.logged_in().await.cookie.as_str())], &address).await, 401);
     assert_eq!(load(&cookie, &address).await, 200);
     assert_eq!(load(&cookie, &address).await, 401, "used");
-    let (_, told) = ticket(report).await;
-    let address = format!("/1.0/config?ticket={}", told["ticket"].as_str().unwrap());
+    let (_, body) = ticket(report).await;
+    let address = format!("/1.0/config?ticket={}", body["ticket"].as_str().unwrap());
     assert_eq!(load(&cookie, &address).await, 401, "another path");
     for path in ["/1.0/config", "/1.0/lab/runs/a/report?x=1", "/console/live"] {
-        let (status, told) = ticket(path).await;
-        assert_eq!((status, told["errors"][0]["field"].as_str()), (422, Some("path")), "{told}");
+        let (status, body) = ticket(path).await;
+        assert_eq!((status, body["errors"][0]["field"].as_str()), (422, Some("path")), "{body}");
     }
 }

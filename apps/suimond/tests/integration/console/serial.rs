@@ -32,12 +32,12 @@ async fn open_serial(
 }
 
 /// Returns the code of the error that a serial console sends before it closes.
-async fn ended_with(socket: &mut WebSocketStream<TcpStream>) -> String {
+async fn close_reason(socket: &mut WebSocketStream<TcpStream>) -> String {
     let next = tokio::time::timeout(Duration::from_secs(90), socket.next());
-    let told = next.await.expect("an error within 90 s").unwrap().unwrap();
-    let told: Value = serde_json::from_str(told.to_text().unwrap()).unwrap();
+    let message = next.await.expect("an error within 90 s").unwrap().unwrap();
+    let parsed: Value = serde_json::from_str(message.to_text().unwrap()).unwrap();
     assert!(socket.next().await.unwrap().unwrap().is_close());
-    told["errors"][0]["code"].as_str().unwrap().to_owned()
+    parsed["errors"][0]["code"].as_str().unwrap().to_owned()
 }
 
 /// Verifies the origin check: browsers send the cookie with WebSockets of pages served by other
@@ -47,18 +47,18 @@ async fn a_serial_console_is_for_the_own_page_of_who_is_logged_in() {
     let site = Site::new().await;
     let session = site.logged_in().await;
     let cookie = ("cookie", session.cookie.as_str());
-    let own = ("origin", session.origin.as_str());
-    assert_eq!(open_serial(&site, "web", &[own]).await.unwrap_err(), 401);
+    let own_origin = ("origin", session.origin.as_str());
+    assert_eq!(open_serial(&site, "web", &[own_origin]).await.unwrap_err(), 401);
     for origin in ["http://127.0.0.1:1", "null", "https://evil.example"] {
-        let refused = open_serial(&site, "web", &[cookie, ("origin", origin)]).await;
-        assert_eq!(refused.unwrap_err(), 403, "{origin}");
+        let result = open_serial(&site, "web", &[cookie, ("origin", origin)]).await;
+        assert_eq!(result.unwrap_err(), 403, "{origin}");
     }
     assert_eq!(open_serial(&site, "web", &[cookie]).await.unwrap_err(), 403);
     // Errors are sent as a message that the page can read.
     for (vm, code) in [("none", "not_found"), ("a%2Fb", "not_found")] {
-        let mut socket = open_serial(&site, vm, &[cookie, own]).await.unwrap();
+        let mut socket = open_serial(&site, vm, &[cookie, own_origin]).await.unwrap();
         socket.send(Message::text(session.secret.as_str())).await.unwrap();
-        assert_eq!(ended_with(&mut socket).await, code);
+        assert_eq!(close_reason(&mut socket).await, code);
     }
     // The error of a missing VM shows that the line is looked for after the secret only.
     let other = site.logged_in().await;
@@ -69,9 +69,9 @@ async fn a_serial_console_is_for_the_own_page_of_who_is_logged_in() {
         Message::text(key),
         Message::binary(session.secret.clone()),
     ] {
-        let mut socket = open_serial(&site, "none", &[cookie, own]).await.unwrap();
+        let mut socket = open_serial(&site, "none", &[cookie, own_origin]).await.unwrap();
         socket.send(first).await.unwrap();
-        assert_eq!(ended_with(&mut socket).await, "unauthorized");
+        assert_eq!(close_reason(&mut socket).await, "unauthorized");
     }
 }
 
@@ -86,9 +86,9 @@ async fn serial_consoles_without_the_secret_are_few_and_end_soon() {
     }
     assert_eq!(open_serial(&site, "none", &headers).await.unwrap_err(), 409);
     for socket in &mut silent {
-        assert_eq!(ended_with(socket).await, "unauthorized");
+        assert_eq!(close_reason(socket).await, "unauthorized");
     }
     let mut socket = open_serial(&site, "none", &headers).await.unwrap();
     socket.send(Message::text(session.secret.as_str())).await.unwrap();
-    assert_eq!(ended_with(&mut socket).await, "not_found");
+    assert_eq!(close_reason(&mut socket).await, "not_found");
 }

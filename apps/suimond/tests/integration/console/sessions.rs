@@ -30,14 +30,14 @@ async fn a_cookie_without_the_secret_of_its_session_permits_nothing() {
     ];
     for (method, path) in requests {
         let mut headers = session.headers_without("x-suimon-session");
-        let way = || (method.clone(), path);
-        let (status, told) = support::json(site.send(way(), &headers, BODY).await).await;
-        assert_eq!((status, told["errors"][0]["code"].as_str()), (401, Some("unauthorized")));
-        let text = told["errors"][0]["message"].as_str().unwrap();
+        let request = || (method.clone(), path);
+        let (status, body) = support::json(site.send(request(), &headers, BODY).await).await;
+        assert_eq!((status, body["errors"][0]["code"].as_str()), (401, Some("unauthorized")));
+        let text = body["errors"][0]["message"].as_str().unwrap();
         assert!(text.contains("X-Suimon-Session"), "{method} {path}: {text}");
         for secret in ["", "0", &other.secret, session.cookie.split_once('=').unwrap().1] {
             headers.push(("x-suimon-session", secret));
-            let status = site.send(way(), &headers, BODY).await.status();
+            let status = site.send(request(), &headers, BODY).await.status();
             assert_eq!(status, 401, "{method} {path} with `{secret}`");
             headers.pop();
         }
@@ -80,6 +80,6 @@ async fn wrong_logins_are_counted_and_reported_with_their_peer() {
         "suimon_refused_access_total{listener=\"console\"} 2",
         "suimon_refused_access_total{listener=\"api\"} 0",
     ] {
-        assert!(metrics.lines().any(|found| found == line), "{line}");
+        assert!(metrics.lines().any(|metric_line| metric_line == line), "{line}");
     }
 }

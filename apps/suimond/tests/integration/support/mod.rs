@@ -65,10 +65,10 @@ impl Server {
         let runtime = Arc::new(WorkerThreads);
         let cpus = runtime.cpus();
         let storage = StoragePlane::new(Arc::new(UringSource));
-        let works = Arc::new(storage.clone());
-        let places = placements(&HostSection::default());
-        let plane = DataPlane::start_with(&places, runtime, works).unwrap();
-        let (sender, news) = NotificationSender::new();
+        let storage_tasks = Arc::new(storage.clone());
+        let placements = placements(&HostSection::default());
+        let plane = DataPlane::start_with(&placements, runtime, storage_tasks).unwrap();
+        let (sender, notifications) = NotificationSender::new();
         let sender = Arc::new(sender);
         let store: Arc<dyn StateStore> = Arc::new(FileStore::open(directory.path()).unwrap());
         let node = Node::open(NodeDependencies {
@@ -106,18 +106,18 @@ impl Server {
         let lab = Arc::new(Lab::new(Some(&LabConfig { results })));
         let state = ApiState {
             node: node.clone(),
-            notifications: news.clone(),
+            notifications: notifications.clone(),
             console: ConsoleInService::default(),
             lab: lab.clone(),
             failures: failures.clone(),
             host_file: Some(directory.path().join(HOST_FILE).into()),
         };
-        tokio::spawn(failures.clone().report(node.clone(), news.clone()));
+        tokio::spawn(failures.clone().report(node.clone(), notifications.clone()));
         let router = api::router(state);
         let socket = directory.path().join("api.sock");
         let listener = tokio::net::UnixListener::bind(&socket).unwrap();
-        tokio::spawn(suimond_api::serve(listener, router.clone(), news.clone()));
-        Self { directory, socket, node, news, sender, router, lab, failures, plane }
+        tokio::spawn(suimond_api::serve(listener, router.clone(), notifications.clone()));
+        Self { directory, socket, node, news: notifications, sender, router, lab, failures, plane }
     }
 
     /// Starts with a private switch `lan` and on it the TAP NIC [`WEB`]; the revision is 2.
@@ -202,12 +202,12 @@ pub async fn json(answer: Response<Incoming>) -> (u16, Value) {
 
 /// Creates a certificate for `localhost` and its key as PEM files.
 pub fn certificate(directory: &Path) -> (PathBuf, PathBuf, rcgen::CertifiedKey) {
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let (certificate, key) = (directory.join("cert.pem"), directory.join("key.pem"));
-    std::fs::write(&certificate, made.cert.pem()).unwrap();
-    std::fs::write(&key, made.key_pair.serialize_pem()).unwrap();
+    std::fs::write(&certificate, certified.cert.pem()).unwrap();
+    std::fs::write(&key, certified.key_pair.serialize_pem()).unwrap();
     std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
-    (certificate, key, made)
+    (certificate, key, certified)
 }
 
 /// Simulated devices. Devices named `missing…` do not exist.

@@ -25,7 +25,10 @@ impl Driver {
 
     fn execute_members(&mut self) -> Vec<Draft> {
         let mut drafts = Vec::new();
-        let Some(cluster) = self.config.as_ref().map(|of| of.name.clone()) else { return drafts };
+        let Some(cluster) = self.config.as_ref().map(|cluster_config| cluster_config.name.clone())
+        else {
+            return drafts;
+        };
         for (name, store) in &mut self.stores {
             while let Some(todo) = store.poll_member() {
                 match todo {
@@ -37,30 +40,32 @@ impl Driver {
                             self.policies.hold_parts(&self.shared, (name, store.id), caps);
                         }
                     }
-                    StoreAction::Keep(kept) => {
+                    StoreAction::Keep(durable) => {
                         let state = self.shared.store.as_ref();
-                        if let Err(error) = save_durable_state(state, &cluster, name, &kept) {
+                        if let Err(error) = save_durable_state(state, &cluster, name, &durable) {
                             tracing::error!(store = %name, %error, "cannot save the reservation");
-                            store.put_back(StoreAction::Keep(kept));
+                            store.put_back(StoreAction::Keep(durable));
                             break;
                         }
-                        store.durable = kept;
+                        store.durable = durable;
                     }
                     StoreAction::Send(_) if store.release.is_silent() => {}
                     StoreAction::Send(report) => {
-                        if let Some(ask) = &mut store.ask {
-                            ask.handle_report(&report);
+                        if let Some(request) = &mut store.reservation_request {
+                            request.handle_report(&report);
                         }
-                        let named = report.largest.iter().chain(&report.unmet);
-                        let names = named
-                            .filter_map(|of| Some((of.disk, store.names.get(&of.disk)?.clone())));
-                        let said = NodeReport {
+                        let named_disks = report.largest.iter().chain(&report.unmet);
+                        let names = named_disks.filter_map(|named_disk| {
+                            Some((named_disk.disk, store.names.get(&named_disk.disk)?.clone()))
+                        });
+                        let node_report = NodeReport {
                             names: names.collect(),
                             capacity_iops: store.capacity.map(SharedStoreCapacity::iops),
                             normalization_bytes: store.normalization_bytes,
                             report,
                         };
-                        let task = Task::Report { store: name.clone(), report: write(&said) };
+                        let task =
+                            Task::Report { store: name.clone(), report: write(&node_report) };
                         self.tasks.push(self.session, task);
                     }
                     StoreAction::TellMember(notice) => {
@@ -78,12 +83,17 @@ impl Driver {
     fn execute_leaders(&mut self) -> Vec<Draft> {
         let mut drafts = Vec::new();
         let (members, shared) = (&self.members, &self.shared);
-        let known = NameLookup { members, shared, policies: &self.policies };
+        let lookup = NameLookup { members, shared, policies: &self.policies };
         for (name, store) in &mut self.stores {
             while let Some(todo) = store.poll_leader() {
                 match todo {
-                    AllocatorAction::Write { term, grants, forgotten } => {
-                        let task = Task::Write { store: name.clone(), term, grants, forgotten };
+                    AllocatorAction::Write { term, grants, forgotten: forgotten_nodes } => {
+                        let task = Task::Write {
+                            store: name.clone(),
+                            term,
+                            grants,
+                            forgotten: forgotten_nodes,
+                        };
                         self.tasks.push(self.session, task);
                     }
                     AllocatorAction::Resign { term } => {
@@ -91,7 +101,7 @@ impl Driver {
                         self.tasks.push(self.session, task);
                     }
                     AllocatorAction::Notify { notice } => {
-                        drafts.push(events::of_leader(name, &notice, &known));
+                        drafts.push(events::of_leader(name, &notice, &lookup));
                     }
                 }
             }

@@ -22,15 +22,15 @@ impl Driver {
         if config.cluster != self.config {
             self.change_cluster(config.cluster.clone());
         }
-        let wanted = shared_stores(config);
+        let shared = shared_stores(config);
         // A store that was deleted and created again has another id.
         let disks = &self.shared.disks;
-        let is_gone = |(name, store): &(&Name, &SharedStore)| {
-            !wanted.contains_key(*name) || store.id != disks.store_id(name)
+        let is_removed = |(name, store): &(&Name, &SharedStore)| {
+            !shared.contains_key(*name) || store.id != disks.store_id(name)
         };
-        let gone: Vec<Name> =
-            self.stores.iter().filter(is_gone).map(|(name, _)| name.clone()).collect();
-        for name in gone {
+        let removed: Vec<Name> =
+            self.stores.iter().filter(is_removed).map(|(name, _)| name.clone()).collect();
+        for name in removed {
             if let Some(store) = self.stores.remove(&name) {
                 self.shared.disks.parts.plane.set_cap(store.id, None);
                 self.remove_minimums(&name);
@@ -48,11 +48,11 @@ impl Driver {
             }
         }
         let measured = self.shared.disks.measured();
-        for (name, spec) in wanted {
+        for (name, spec) in shared {
             let Some(cluster) = &self.config else { return };
             if !self.stores.contains_key(name) {
-                let kept = load_durable_state(self.shared.store.as_ref(), &cluster.name, name);
-                let kept = kept.unwrap_or_else(|error| {
+                let durable = load_durable_state(self.shared.store.as_ref(), &cluster.name, name);
+                let durable = durable.unwrap_or_else(|error| {
                     tracing::error!(store = %name, %error, "cannot read the saved reservations");
                     Default::default()
                 });
@@ -69,9 +69,9 @@ impl Driver {
                 self.shared.disks.set_covered(name, covered.clone());
                 self.needs_limits = true;
                 let sink = self.shared.recording.clone();
-                let mut store = SharedStore::new(now, (name.clone(), id), (kept, covered), sink);
-                if let (Link::Up { .. }, Some(of)) = (&self.link, self.own_record()) {
-                    store.begin(now, of.id, of.incarnation);
+                let mut store = SharedStore::new(now, (name.clone(), id), (durable, covered), sink);
+                if let (Link::Up { .. }, Some(own_record)) = (&self.link, self.own_record()) {
+                    store.begin(now, own_record.id, own_record.incarnation);
                 }
                 self.withdrawals.remove(name);
                 self.stores.insert(name.clone(), store);
@@ -91,8 +91,11 @@ impl Driver {
 
     /// Changes the cluster, or the connection to it. Begins a new session.
     pub(super) fn change_cluster(&mut self, config: Option<ClusterConfig>) {
-        let is_same = self.config.as_ref().map(|of| (&of.name, &of.node))
-            == config.as_ref().map(|of| (&of.name, &of.node));
+        let is_same = self
+            .config
+            .as_ref()
+            .map(|cluster_config| (&cluster_config.name, &cluster_config.node))
+            == config.as_ref().map(|cluster_config| (&cluster_config.name, &cluster_config.node));
         if !is_same {
             for store in std::mem::take(&mut self.stores).into_values() {
                 self.shared.disks.parts.plane.set_cap(store.id, None);

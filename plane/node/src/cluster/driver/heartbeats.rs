@@ -25,7 +25,7 @@ impl Driver {
             };
             self.heartbeats += 1;
             store.is_beating = true;
-            let own = Heartbeat {
+            let own_heartbeat = Heartbeat {
                 cluster: config.name.clone(),
                 node: config.node.clone(),
                 incarnation: self.incarnation,
@@ -36,9 +36,10 @@ impl Driver {
             let shared = Arc::clone(&self.shared);
             let (name, path) = (name.clone(), spec.path.clone());
             let write = move || {
-                let asked =
-                    shared.disks.query_store(&path, move |files| heartbeat::exchange(files, &own));
-                let heartbeats = asked.map_err(|error| error.to_string());
+                let result = shared
+                    .disks
+                    .query_store(&path, move |files| heartbeat::exchange(files, &own_heartbeat));
+                let heartbeats = result.map_err(|error| error.to_string());
                 let heartbeats =
                     heartbeats.and_then(|heartbeats| heartbeats.map_err(|error| error.to_string()));
                 shared
@@ -61,7 +62,9 @@ impl Driver {
         heartbeats: Result<Vec<Heartbeat>, String>,
     ) {
         let is_up = matches!(self.link, Link::Up { .. });
-        let Some(cluster) = self.config.as_ref().map(|of| &of.name) else { return };
+        let Some(cluster) = self.config.as_ref().map(|cluster_config| &cluster_config.name) else {
+            return;
+        };
         let Some(store) = self.stores.get_mut(name) else { return };
         (store.is_beating, store.heartbeat_at) = (false, now + INTERVAL);
         match heartbeats {
@@ -75,21 +78,24 @@ impl Driver {
                 return;
             }
         }
-        let is_known = |heartbeat: &Heartbeat| {
+        let is_member = |heartbeat: &Heartbeat| {
             heartbeat.cluster == *cluster
                 && (!is_up || self.members.contains_key(heartbeat.node.as_str()))
         };
-        let strangers: Vec<ExternalUser> = store
+        let external_users: Vec<ExternalUser> = store
             .heartbeats
             .alive(now)
-            .filter(|(heartbeat, _)| !is_known(heartbeat))
+            .filter(|(heartbeat, _)| !is_member(heartbeat))
             .map(|(heartbeat, _)| ExternalUser {
                 name: format!("node {} of cluster {}", heartbeat.node, heartbeat.cluster),
                 delivered_iops: heartbeat.delivered_iops,
             })
             .collect();
-        for stranger in strangers {
-            store.handle_allocator(now, AllocatorEvent::ExternalUserDetected { stranger });
+        for external_user in external_users {
+            store.handle_allocator(
+                now,
+                AllocatorEvent::ExternalUserDetected { stranger: external_user },
+            );
         }
     }
 
@@ -98,7 +104,7 @@ impl Driver {
         let Some(config) = self.config.clone() else { return };
         let desired = self.shared.desired();
         for spec in shared_stores(&desired.config).into_values() {
-            let own = Heartbeat {
+            let own_heartbeat = Heartbeat {
                 cluster: config.name.clone(),
                 node: config.node.clone(),
                 incarnation: self.incarnation,
@@ -108,9 +114,10 @@ impl Driver {
             };
             let (shared, path) = (Arc::clone(&self.shared), spec.path.clone());
             let end = move || {
-                let ended =
-                    shared.disks.query_store(&path, move |files| heartbeat::end(files, &own));
-                if !matches!(ended, Ok(Ok(()))) {
+                let result = shared
+                    .disks
+                    .query_store(&path, move |files| heartbeat::end(files, &own_heartbeat));
+                if !matches!(result, Ok(Ok(()))) {
                     tracing::debug!(
                         store = %path.display(),
                         "cannot remove the former heartbeat file from a store"

@@ -16,7 +16,7 @@ impl Driver {
         if !matches!(self.link, Link::Up { .. }) || self.is_leaving {
             return;
         }
-        let own = self.config.as_ref().map(|config| config.node.as_str());
+        let own_node = self.config.as_ref().map(|config| config.node.as_str());
         for (name, store) in &mut self.stores {
             if !store.may_be_candidate(now) {
                 continue;
@@ -24,7 +24,7 @@ impl Driver {
             if let Some((node, term)) = &store.leader {
                 // The key is from an earlier election of this node, which must be removed before a
                 // new election.
-                if Some(node.as_str()) == own {
+                if Some(node.as_str()) == own_node {
                     store.elect_at = now + ELECT;
                     let task = Task::Resign { store: name.clone(), term: *term };
                     self.tasks.push(self.session, task);
@@ -48,16 +48,16 @@ impl Driver {
             return;
         };
         (store.is_candidate, store.elect_at) = (false, now + ELECT);
-        let gone: Vec<NodeId> = records.iter().map(|(node, _)| *node).collect();
-        let policies = self.policies.all.values();
+        let node_ids: Vec<NodeId> = records.iter().map(|(node, _)| *node).collect();
+        let policies = self.policies.policies.values();
         let policies = policies.map(|(record, _)| (record.key, record.limits())).collect();
         if !store.lead(now, term, records, policies) {
             self.tasks.push(self.session, Task::Resign { store: name.clone(), term });
             return;
         }
         // These nodes left the cluster while the store had no leader.
-        let members: BTreeSet<NodeId> = self.members.values().map(|of| of.id).collect();
-        for node in gone.into_iter().filter(|node| !members.contains(node)) {
+        let members: BTreeSet<NodeId> = self.members.values().map(|member| member.id).collect();
+        for node in node_ids.into_iter().filter(|node| !members.contains(node)) {
             store.forget(now, node);
         }
         let text = format!("This node was elected leader of store {name} in term {}.", term.0);
@@ -76,9 +76,9 @@ impl Driver {
         });
     }
 
-    pub(super) fn report_leadership_lost(&self, name: &Name, why: &str) {
-        let text = format!("This node stopped being the leader of store {name}: {why}.");
+    pub(super) fn report_leadership_lost(&self, name: &Name, reason: &str) {
+        let text = format!("This node stopped being the leader of store {name}: {reason}.");
         let draft = Draft::new(EventKind::ClusterLeadLost, format!("store/{name}"), text);
-        self.emit([draft.with("reason", why)]);
+        self.emit([draft.with("reason", reason)]);
     }
 }

@@ -21,8 +21,8 @@ impl Driver {
     pub(super) fn join(&mut self, now: Time, store: Arc<dyn ClusterKvStore>, member: MemberRecord) {
         let Some(config) = self.config.clone() else { return };
         (self.node, self.incarnation) = (member.id, member.incarnation);
-        for of in self.stores.values_mut() {
-            of.begin(now, member.id, member.incarnation);
+        for shared_store in self.stores.values_mut() {
+            shared_store.begin(now, member.id, member.incarnation);
         }
         let text = format!(
             "The host joined cluster {1} as node {0}, number {2}.",
@@ -118,8 +118,9 @@ impl Driver {
     /// certain that the change that removes `[cluster]` is not made: it failed or was cancelled.
     pub(super) fn may_join(&self) -> bool {
         // In this order: the desired state is stored before the change ends.
-        let is_over = !self.has_left || !self.is_changing();
-        is_over && (!self.has_left || self.shared.desired().config.cluster == self.config)
+        let has_finished_change = !self.has_left || !self.is_changing();
+        has_finished_change
+            && (!self.has_left || self.shared.desired().config.cluster == self.config)
     }
 
     /// Returns true while a change of this host is being made.

@@ -17,7 +17,7 @@ use crate::shared::Shared;
 /// Known shared policies of the cluster.
 #[derive(Default)]
 pub(super) struct KnownPolicies {
-    pub(super) all: Policies,
+    pub(super) policies: Policies,
     /// Deleted policies that the desired state may still contain.
     deleted: BTreeSet<Name>,
     /// True if the desired state must be updated.
@@ -31,7 +31,7 @@ pub(super) struct KnownPolicies {
 impl KnownPolicies {
     /// Returns the numbers of policies by name.
     pub(super) fn keys(&self) -> BTreeMap<Name, PolicyKey> {
-        self.all.iter().map(|(name, (record, _))| (name.clone(), record.key)).collect()
+        self.policies.iter().map(|(name, (record, _))| (name.clone(), record.key)).collect()
     }
 
     /// Sets this node's parts of policies that span nodes, for the disks on a store.
@@ -43,7 +43,7 @@ impl KnownPolicies {
     ) {
         let desired = shared.desired();
         let disks = &shared.disks;
-        for (policy, part) in parts(&self.all, disks, (&desired.config, name), caps) {
+        for (policy, part) in parts(&self.policies, disks, (&desired.config, name), caps) {
             disks.parts.plane.set_policy_share(id, policy, Some(part));
         }
     }
@@ -61,14 +61,14 @@ impl KnownPolicies {
 /// Returns this node's part of each policy that spans nodes and is used on a store. The part is 0
 /// if the cluster has not granted one.
 fn parts(
-    known: &Policies,
+    known_policies: &Policies,
     disks: &Disks,
     (config, store): (&HostConfig, &Name),
     caps: &[PolicyCap],
 ) -> BTreeMap<PolicyId, PolicyShare> {
     let used = policies_on(config, store);
     let part = |policy: &QosPolicyConfig| {
-        let key = known.get(&policy.name).map(|(record, _)| record.key);
+        let key = known_policies.get(&policy.name).map(|(record, _)| record.key);
         let cap = caps.iter().find(|cap| Some(cap.policy) == key);
         let nothing = PolicyShare { min_iops: 0, max: Some(TimedRateLimit::default()) };
         let part = cap.map_or(nothing, |cap| PolicyShare { min_iops: cap.min_iops, max: cap.max });
@@ -79,8 +79,9 @@ fn parts(
 
 /// Returns the policies that span nodes and are used on a store.
 fn policies_on<'a>(config: &'a HostConfig, store: &Name) -> Vec<&'a QosPolicyConfig> {
-    let on_it = || config.disks.iter().filter(|disk| disk.store == *store);
-    let is_used =
-        |of: &&QosPolicyConfig| on_it().any(|disk| disk.qos_policy.as_ref() == Some(&of.name));
-    config.qos_policies.iter().filter(|of| of.spans_nodes()).filter(is_used).collect()
+    let disks_on_store = || config.disks.iter().filter(|disk| disk.store == *store);
+    let is_used = |policy: &&QosPolicyConfig| {
+        disks_on_store().any(|disk| disk.qos_policy.as_ref() == Some(&policy.name))
+    };
+    config.qos_policies.iter().filter(|policy| policy.spans_nodes()).filter(is_used).collect()
 }

@@ -19,30 +19,30 @@ use crate::cluster::values::read;
 use crate::events::Draft;
 
 impl Driver {
-    pub(super) fn handle_input(&mut self, mail: Messages) {
-        if mail.is_changed {
+    pub(super) fn handle_input(&mut self, messages: Messages) {
+        if messages.is_changed {
             self.follow_desired();
         }
-        if let Some(leaves) = mail.leaves {
-            self.is_leaving = leaves;
-            self.has_left &= !leaves;
+        if let Some(is_leaving) = messages.leaves {
+            self.is_leaving = is_leaving;
+            self.has_left &= !is_leaving;
             self.sampled_at = None;
         }
-        if let Some(releasing) = mail.releasing {
+        if let Some(releasing) = messages.releasing {
             self.begin_release(releasing);
         }
-        for (name, ask) in mail.requests {
+        for (name, request) in messages.requests {
             if let Some(store) = self.stores.get_mut(&name) {
-                (store.ask, self.sampled_at) = (ask, None);
+                (store.reservation_request, self.sampled_at) = (request, None);
             }
         }
-        for answer in mail.answers {
+        for answer in messages.answers {
             self.handle_result(answer);
         }
-        self.early.extend(mail.keys);
+        self.early.extend(messages.keys);
         if matches!(self.link, Link::Up { .. }) {
-            for (key, heard) in std::mem::take(&mut self.early) {
-                self.handle_key(&key, &heard);
+            for (key, key_state) in std::mem::take(&mut self.early) {
+                self.handle_key(&key, &key_state);
             }
         }
     }
@@ -69,7 +69,10 @@ impl Driver {
             }
             TaskResult::Written { store, term, is_written } => {
                 let name = store;
-                let store = self.stores.get_mut(&name).filter(|of| of.leads() == Some(term));
+                let store = self
+                    .stores
+                    .get_mut(&name)
+                    .filter(|shared_store| shared_store.leads() == Some(term));
                 let Some(store) = store else { return };
                 let event =
                     if is_written { AllocatorEvent::Written } else { AllocatorEvent::WriteFailed };
@@ -92,22 +95,24 @@ impl Driver {
             TaskResult::Beaten { store, heartbeats } => {
                 self.handle_heartbeats(now, &store, heartbeats);
             }
-            TaskResult::Looked { store, session, wrong } => {
-                self.handle_identity(now, &store, (session, wrong));
+            TaskResult::Looked { store, session, mismatch: identity } => {
+                self.handle_identity(now, &store, (session, identity));
             }
-            TaskResult::Withdrawn { store, is_done } => self.handle_withdrawn(&store, is_done),
+            TaskResult::Withdrawn { store, is_done: is_withdrawn } => {
+                self.handle_withdrawn(&store, is_withdrawn)
+            }
         }
     }
 
-    pub(super) fn handle_key(&mut self, key: &str, heard: &KeyState) {
-        let (now, entry) = (self.now(), heard.entry.as_ref());
+    pub(super) fn handle_key(&mut self, key: &str, key_state: &KeyState) {
+        let (now, entry) = (self.now(), key_state.entry.as_ref());
         if let Some(name) = key.strip_prefix(MEMBERS) {
             let record = entry.and_then(read::<MemberRecord>);
             let before = match record {
                 Some(record) => self.members.insert(name.to_owned(), record),
                 None => self.members.remove(name),
             };
-            let id = self.members.get(name).map(|of| of.id);
+            let id = self.members.get(name).map(|member| member.id);
             if let Some(before) = before.filter(|before| Some(before.id) != id) {
                 self.stores.values_mut().for_each(|store| store.forget(now, before.id));
             }
@@ -117,9 +122,9 @@ impl Driver {
                 None => self.alive.remove(name),
             };
         } else if let Some(name) = key.strip_prefix(POLICIES) {
-            self.handle_policy(now, name, heard);
+            self.handle_policy(now, name, key_state);
         } else if let Some(name) = key.strip_prefix(LEADERS) {
-            self.handle_leader(now, name, heard);
+            self.handle_leader(now, name, key_state);
         } else if key.starts_with(GRANTS) {
             let Some((node, name)) = grant_of(key).filter(|(node, _)| *node == self.node) else {
                 return;
@@ -138,15 +143,15 @@ impl Driver {
         }
     }
 
-    pub(super) fn handle_leader(&mut self, now: Time, name: &str, heard: &KeyState) {
+    pub(super) fn handle_leader(&mut self, now: Time, name: &str, key_state: &KeyState) {
         let Some(store) = named(&mut self.stores, name) else { return };
         // The key's state predates this node's election.
-        if store.leads().is_some_and(|term| heard.revision < term.0) {
+        if store.leads().is_some_and(|term| key_state.revision < term.0) {
             return;
         }
-        let leader = heard.entry.as_ref().map(|entry| {
-            let who = String::from_utf8_lossy(&entry.value);
-            let node = who.split(' ').next().unwrap_or_default().to_owned();
+        let leader = key_state.entry.as_ref().map(|entry| {
+            let leader_value = String::from_utf8_lossy(&entry.value);
+            let node = leader_value.split(' ').next().unwrap_or_default().to_owned();
             (node, Term(entry.created))
         });
         store.handle_leader(now, leader);
@@ -170,18 +175,22 @@ impl Driver {
             }
             return;
         };
-        let is_member = self.members.values().any(|of| of.id == node);
-        let said = read::<NodeReport>(entry).filter(|said| said.report.node == node);
-        let store = named(&mut self.stores, name).filter(|of| of.leads().is_some());
-        let (Some(said), Some(store), true) = (said, store, is_member) else { return };
-        for (disk, name) in &said.names {
+        let is_member = self.members.values().any(|member| member.id == node);
+        let node_report =
+            read::<NodeReport>(entry).filter(|node_report| node_report.report.node == node);
+        let store =
+            named(&mut self.stores, name).filter(|shared_store| shared_store.leads().is_some());
+        let (Some(node_report), Some(store), true) = (node_report, store, is_member) else {
+            return;
+        };
+        for (disk, name) in &node_report.names {
             self.shared.cluster.view().call(node, *disk, name);
         }
-        if let Some((node, bytes)) = store.handle_report(now, said, entry.created) {
-            let (own, name) = (store.normalization_bytes, store.name.clone());
+        if let Some((node, bytes)) = store.handle_report(now, node_report, entry.created) {
+            let (own_bytes, name) = (store.normalization_bytes, store.name.clone());
             let text = format!(
-                "Node {} counts {bytes} bytes of store {name} as one operation, this host {own} \
-                 bytes. Set the same `normalization_bytes` on all nodes.",
+                "Node {} counts {bytes} bytes of store {name} as one operation, this host \
+                 {own_bytes} bytes. Set the same `normalization_bytes` on all nodes.",
                 self.node_name(node)
             );
             let kind = EventKind::NodeOfOtherVersion;

@@ -30,7 +30,7 @@ impl Driver {
             return;
         }
         let is_up = matches!(self.link, Link::Up { .. });
-        let mut is_done = true;
+        let mut is_withdrawn = true;
         for name in &releasing.stores {
             let Some(store) = self.stores.get_mut(name) else { continue };
             if store.release == Release::GivesBack && store.is_given_back() {
@@ -43,9 +43,9 @@ impl Driver {
                     self.withdrawals.insert(name.clone());
                 }
             }
-            is_done &= store.release == Release::Withdrawn;
+            is_withdrawn &= store.release == Release::Withdrawn;
         }
-        if is_done {
+        if is_withdrawn {
             releasing.finish();
         }
     }
@@ -65,20 +65,20 @@ impl Driver {
     }
 
     /// Requests the removal of records of stores that this host does not share.
-    pub(super) fn withdraw_left(&self) {
+    pub(super) fn withdraw_remaining(&self) {
         for store in &self.withdrawals {
             self.tasks.push(self.session, Task::Withdraw { store: store.clone() });
         }
     }
 
-    pub(super) fn handle_withdrawn(&mut self, name: &Name, is_done: bool) {
+    pub(super) fn handle_withdrawn(&mut self, name: &Name, is_withdrawn: bool) {
         if let Some(store) = self.stores.get_mut(name) {
             if store.release == Release::Withdraws {
-                store.release = if is_done { Release::Withdrawn } else { Release::GivesBack };
+                store.release = if is_withdrawn { Release::Withdrawn } else { Release::GivesBack };
             }
             return;
         }
-        if !is_done || !self.withdrawals.remove(name) {
+        if !is_withdrawn || !self.withdrawals.remove(name) {
             return;
         }
         let Some(cluster) = &self.config else { return };

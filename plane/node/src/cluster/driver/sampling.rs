@@ -28,16 +28,16 @@ impl Driver {
         let keys = self.policies.keys();
         let mut drafts = Vec::new();
         for (name, store) in &mut self.stores {
-            let known = (disks, &desired.config, &keys);
-            let reported = store.loads.sample(now, known, (name, store.id), &views);
+            let sample_context = (disks, &desired.config, &keys);
+            let reported = store.loads.sample(now, sample_context, (name, store.id), &views);
             store.names = reported.names;
-            let wanted = covered::minimums(&desired.config, name);
-            let now_covered = covered::covered(&wanted, store.covers_iops(), &store.covered);
+            let minimums = covered::minimums(&desired.config, name);
+            let now_covered = covered::covered(&minimums, store.covers_iops(), &store.covered);
             if now_covered != store.covered {
-                let cluster = self.config.as_ref().map(|of| &of.name);
+                let cluster = self.config.as_ref().map(|cluster_config| &cluster_config.name);
                 let state = self.shared.store.as_ref();
-                let saved =
-                    cluster.map_or(Ok(()), |of| save_covered(state, of, name, &now_covered));
+                let saved = cluster
+                    .map_or(Ok(()), |cluster| save_covered(state, cluster, name, &now_covered));
                 match saved {
                     Ok(()) => {
                         disks.set_covered(name, now_covered.clone());
@@ -53,7 +53,11 @@ impl Driver {
                 let loads = if gives_back { Vec::new() } else { reported.disks };
                 store.handle_loads(now, loads, reported.latency_ns);
             }
-            drafts.extend(store.take_capacity_change().map(|is| capacity_draft(name, is)));
+            drafts.extend(
+                store
+                    .take_capacity_change()
+                    .map(|is_unmeasured| capacity_draft(name, is_unmeasured)),
+            );
             store.follow_leader(now);
             // Repeated, because the store may have been added to the storage plane since the last
             // call.
@@ -70,7 +74,9 @@ impl Driver {
     /// Starts checks of the identity of stores that are due, in a thread per store, because file
     /// systems may block.
     pub(super) fn look_at_identities(&mut self, now: Time) {
-        let (Link::Up { store: of }, Some(config)) = (&self.link, &self.config) else { return };
+        let (Link::Up { store: cluster_store }, Some(config)) = (&self.link, &self.config) else {
+            return;
+        };
         let desired = self.shared.desired();
         let specs = shared_stores(&desired.config);
         for (name, store) in &mut self.stores {
@@ -80,17 +86,21 @@ impl Driver {
             }
             store.is_looking = true;
             let key = format!("{}{STORES}{name}", cluster_prefix(&config.name));
-            let known = KnownIdentity { store: Arc::clone(of), key };
+            let known_identity = KnownIdentity { store: Arc::clone(cluster_store), key };
             let (shared, session) = (Arc::clone(&self.shared), self.session);
             let (cluster, name, path) = (config.name.clone(), name.clone(), spec.path.clone());
             let check_identity = move || {
                 let random = (shared.disks.parts.random)();
                 let inbox = Arc::clone(&shared.cluster.inbox);
-                let asked = shared.disks.query_store(&path, move |files| {
-                    identity::check(&known, files, &cluster, random)
+                let result = shared.disks.query_store(&path, move |files| {
+                    identity::check(&known_identity, files, &cluster, random)
                 });
-                let wrong = asked.unwrap_or_else(|error| Err(error.to_string()));
-                inbox.push_result_any_session(TaskResult::Looked { store: name, session, wrong });
+                let result = result.unwrap_or_else(|error| Err(error.to_string()));
+                inbox.push_result_any_session(TaskResult::Looked {
+                    store: name,
+                    session,
+                    mismatch: result,
+                });
             };
             let thread = Builder::new().name("suimon-identity".to_owned()).spawn(check_identity);
             if let Err(error) = thread {
@@ -104,7 +114,7 @@ impl Driver {
         &mut self,
         now: Time,
         name: &Name,
-        (session, wrong): (u64, Result<Option<Mismatch>, String>),
+        (session, mismatch): (u64, Result<Option<Mismatch>, String>),
     ) {
         let Some(store) = self.stores.get_mut(name) else { return };
         store.is_looking = false;
@@ -113,25 +123,25 @@ impl Driver {
             return;
         }
         store.next_poll_at = now + if store.is_known { STORE_CHECK_INTERVAL } else { RETRY };
-        let wrong = match wrong {
-            Ok(wrong) => wrong,
+        let mismatch = match mismatch {
+            Ok(mismatch) => mismatch,
             Err(error) => {
                 tracing::warn!(store = %name, error, "cannot check the identity of a shared store");
                 return;
             }
         };
-        let was = std::mem::replace(&mut store.wrong, wrong.clone());
+        let previous_mismatch = std::mem::replace(&mut store.mismatch, mismatch.clone());
         store.is_known = true;
         self.sampled_at = None;
         let subject = format!("store/{name}");
-        match (was, wrong) {
-            (None, Some(Mismatch { reason: why, .. })) => {
+        match (previous_mismatch, mismatch) {
+            (None, Some(Mismatch { reason, .. })) => {
                 if self.stores.get_mut(name).is_some_and(|store| store.depose(now)) {
                     self.report_leadership_lost(name, "the store has another identity");
                 }
-                let text = format!("This host gets no leases on store {name}: {why}.");
+                let text = format!("This host gets no leases on store {name}: {reason}.");
                 let draft = Draft::new(EventKind::SharedStoreWrong, subject, text);
-                self.emit([draft.with("reason", why)]);
+                self.emit([draft.with("reason", reason)]);
             }
             (Some(_), None) => {
                 let text = format!("Store {name} has the identity that the cluster has recorded.");

@@ -44,9 +44,9 @@ impl Shared {
                     let error = ApiError::new(ErrorCode::Overcommitted, text);
                     return Err(error.about(format!("store/{name}")));
                 }
-                Err(why) => pending.push(format!(
+                Err(reason) => pending.push(format!(
                     "store {name}: minimums of {iops} IOPS are pending and not guaranteed, \
-                     because {why}. The former reservation stays in effect; the new one follows \
+                     because {reason}. The former reservation stays in effect; the new one follows \
                      when the cluster grants it (`suimon cluster status`)."
                 )),
             }
@@ -65,11 +65,13 @@ impl Shared {
         match &self.cluster.view().reach {
             Reachability::Up => {}
             Reachability::None => return Err("the host has not joined the cluster yet".to_owned()),
-            Reachability::Unreachable(why) | Reachability::Refused(why) => return Err(why.clone()),
+            Reachability::Unreachable(reason) | Reachability::Refused(reason) => {
+                return Err(reason.clone());
+            }
         }
-        let ask = ReservationRequest::new(self.plane.now(), iops);
-        let slot = Arc::clone(&ask.slot);
-        self.cluster.inbox.request(store.clone(), Some(ask));
+        let request = ReservationRequest::new(self.plane.now(), iops);
+        let slot = Arc::clone(&request.slot);
+        self.cluster.inbox.request(store.clone(), Some(request));
         let verdict = slot.wait(RESPONSE_TIMEOUT);
         verdict.ok_or_else(|| {
             self.cluster.inbox.request(store.clone(), None);

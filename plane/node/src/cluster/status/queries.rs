@@ -45,7 +45,11 @@ impl Shared {
             is_alive: view.alive.contains(name),
         };
         let stores = shared_stores(&desired.config);
-        let in_order = desired.config.stores.iter().filter(|of| stores.contains_key(&of.name));
+        let in_order = desired
+            .config
+            .stores
+            .iter()
+            .filter(|store_config| stores.contains_key(&store_config.name));
         ClusterStatus {
             condition,
             age_ms: view
@@ -65,16 +69,17 @@ impl Shared {
         store: &StoreConfig,
         grants: &[(String, ClusterEntry)],
     ) -> StoreShown {
-        let of_it = grants.iter().filter_map(|(key, entry)| {
-            let (node, of) = grant_of(key)?;
-            let grant = (of == store.name.as_str()).then(|| read::<NodeGrant>(entry)).flatten()?;
+        let store_grants = grants.iter().filter_map(|(key, entry)| {
+            let (node, grant_store) = grant_of(key)?;
+            let grant =
+                (grant_store == store.name.as_str()).then(|| read::<NodeGrant>(entry)).flatten()?;
             Some((node, grant))
         });
-        let of_it: Vec<(NodeId, NodeGrant)> = of_it.collect();
-        let last = of_it.iter().max_by_key(|(_, grant)| grant.id);
-        let seen = view.stores.get(&store.name);
-        let leader = seen.and_then(|seen| seen.leader.clone());
-        let limit_iops = seen.and_then(|seen| seen.limit_iops);
+        let store_grants: Vec<(NodeId, NodeGrant)> = store_grants.collect();
+        let last = store_grants.iter().max_by_key(|(_, grant)| grant.id);
+        let snapshot = view.stores.get(&store.name);
+        let leader = snapshot.and_then(|snapshot| snapshot.leader.clone());
+        let limit_iops = snapshot.and_then(|snapshot| snapshot.limit_iops);
         let limit_iops = limit_iops.or_else(|| last.map(|(_, grant)| grant.limit_iops));
         let capacity_iops = capacity(store, &self.disks.measured()).iops();
         let is_less = |limit: u64| capacity_iops.is_some_and(|iops| limit < iops);
@@ -83,15 +88,21 @@ impl Shared {
             leased_iops: grant.store.leased_iops,
             reserved_iops: grant.store.reserved_iops,
         };
-        let cluster = self.desired().config.cluster.as_ref().map(|of| of.name.clone());
-        let known = |heartbeat: &ClusterHeartbeat| {
+        let cluster = self
+            .desired()
+            .config
+            .cluster
+            .as_ref()
+            .map(|cluster_config| cluster_config.name.clone());
+        let heartbeat_status = |heartbeat: &ClusterHeartbeat| {
             let is_member = view.members.contains_key(heartbeat.node.as_str());
             ClusterHeartbeat {
                 is_other_cluster: Some(&heartbeat.cluster) != cluster.as_ref() || !is_member,
                 ..heartbeat.clone()
             }
         };
-        let cap = seen.map(|seen| displayed(&seen.cap, self.plane.now())).unwrap_or_default();
+        let cap =
+            snapshot.map(|snapshot| displayed(&snapshot.cap, self.plane.now())).unwrap_or_default();
         StoreShown {
             store: store.name.clone(),
             term: leader.as_ref().map(|(_, term)| term.0),
@@ -100,9 +111,13 @@ impl Shared {
             limit_iops,
             has_external_load: limit_iops.is_some_and(is_less),
             cap,
-            shares: of_it.iter().map(share).collect(),
-            heartbeats: seen.into_iter().flat_map(|seen| &seen.heartbeats).map(known).collect(),
-            reason: seen.and_then(|seen| seen.wrong.clone()),
+            shares: store_grants.iter().map(share).collect(),
+            heartbeats: snapshot
+                .into_iter()
+                .flat_map(|snapshot| &snapshot.heartbeats)
+                .map(heartbeat_status)
+                .collect(),
+            reason: snapshot.and_then(|snapshot| snapshot.mismatch.clone()),
         }
     }
 
@@ -110,8 +125,8 @@ impl Shared {
     pub(crate) fn policy_parts(&self, policy: &Name) -> Vec<QosPolicyPart> {
         let (now, view) = (self.plane.now(), self.cluster.view());
         let Some(key) = view.policies.get(policy) else { return Vec::new() };
-        let of_store = |(store, seen): (&Name, &StoreSnapshot)| {
-            let part = seen.policies.iter().find(|part| part.policy == *key)?;
+        let of_store = |(store, snapshot): (&Name, &StoreSnapshot)| {
+            let part = snapshot.policies.iter().find(|part| part.policy == *key)?;
             let max = part.max.as_ref().map(|cap| displayed(cap, now));
             Some(QosPolicyPart { store: store.clone(), min_iops: part.min_iops, max })
         };
@@ -124,24 +139,24 @@ impl Shared {
     /// Fails if no cluster is configured, or it does not respond.
     pub(crate) fn cluster_flows(&self) -> Result<Vec<ClusterDisk>, ApiError> {
         let desired = self.desired();
-        let refused = |text: &str| ApiError::new(ErrorCode::HostError, text).about("cluster");
+        let refusal = |text: &str| ApiError::new(ErrorCode::HostError, text).about("cluster");
         let Some(cluster) = &desired.config.cluster else {
             return Err(no_cluster());
         };
         let reports = self.read_cluster(&cluster.name, REPORTS).ok_or_else(|| {
-            refused("etcd does not respond; `suimon cluster status` shows the reason")
+            refusal("etcd does not respond; `suimon cluster status` shows the reason")
         })?;
         let view = self.cluster.view();
-        let lives = |node: NodeId| view.alive.contains(&view.name_of(node));
+        let is_alive = |node: NodeId| view.alive.contains(&view.name_of(node));
         let reports: Vec<Reported> = reports
             .iter()
             .filter_map(|(key, entry)| {
-                let (store, node) = report_of(key).filter(|(_, node)| lives(*node))?;
+                let (store, node) = report_of(key).filter(|(_, node)| is_alive(*node))?;
                 Some(Reported { store: store.to_owned(), node, reported: read(entry)? })
             })
             .collect();
         let mut disks: Vec<ClusterDisk> =
-            reports.iter().flat_map(|of| of.disks(&view, &reports)).collect();
+            reports.iter().flat_map(|report| report.disks(&view, &reports)).collect();
         disks.sort_by(|a, b| (&a.store, &a.node, &a.disk).cmp(&(&b.store, &b.node, &b.disk)));
         Ok(disks)
     }

@@ -19,9 +19,9 @@ impl Disks {
     }
 
     pub(crate) fn keep_measured(&self, store: &Name, measured: MeasuredStore) {
-        let mut all = MeasuredStores::clone(&self.measured());
-        all.insert(store.clone(), measured);
-        self.set_measured(all);
+        let mut measurements = MeasuredStores::clone(&self.measured());
+        measurements.insert(store.clone(), measured);
+        self.set_measured(measurements);
     }
 
     /// Returns the deletions of records of stores that are absent from the configuration.
@@ -31,16 +31,16 @@ impl Disks {
 
     /// Returns measured stores that are absent from the configuration.
     fn unconfigured_measurements(&self, config: &HostConfig) -> Vec<Name> {
-        let is_gone = |name: &&Name| config.stores.iter().all(|store| store.name != **name);
-        self.measured().keys().filter(is_gone).cloned().collect()
+        let is_removed = |name: &&Name| config.stores.iter().all(|store| store.name != **name);
+        self.measured().keys().filter(is_removed).cloned().collect()
     }
 
     pub(crate) fn remove_measurements(&self, config: &HostConfig) {
-        let gone = self.unconfigured_measurements(config);
-        if !gone.is_empty() {
-            let mut all = MeasuredStores::clone(&self.measured());
-            all.retain(|name, _| !gone.contains(name));
-            self.set_measured(all);
+        let removed = self.unconfigured_measurements(config);
+        if !removed.is_empty() {
+            let mut measured = MeasuredStores::clone(&self.measured());
+            measured.retain(|name, _| !removed.contains(name));
+            self.set_measured(measured);
         }
     }
 }

@@ -45,10 +45,10 @@ impl ParentCache {
         status: FileStatus,
         plan: &DiskPlan,
     ) -> Option<Vec<FileName>> {
-        let mut known = self.lock();
-        known.retain(|_, known| known.read.elapsed() < PARENT_CACHE_TTL);
-        let found = known.get(key)?;
-        let is_same = found.status == status && found.named == plan.parent;
-        is_same.then(|| found.parents.clone())
+        let mut cache = self.lock();
+        cache.retain(|_, cached| cached.read.elapsed() < PARENT_CACHE_TTL);
+        let cached = cache.get(key)?;
+        let is_same = cached.status == status && cached.named == plan.parent;
+        is_same.then(|| cached.parents.clone())
     }
 }

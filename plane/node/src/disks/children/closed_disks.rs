@@ -11,11 +11,11 @@ impl Disks {
     /// metadata, so that their images may have parents.
     pub(in crate::disks) fn closed_siblings(&self, entry: &DiskEntry) -> Vec<ClosedDisk> {
         let store = entry.lock().required.store.path.clone();
-        let wanted = self.required();
-        let beside = wanted.iter().filter(|(name, disk)| {
+        let required = self.required();
+        let siblings = required.iter().filter(|(name, disk)| {
             **name != entry.name && disk.store.path == store && !self.is_open_or_away(name)
         });
-        let others = beside.map(|(name, disk)| (format!("disk/{name}"), disk.plan()));
+        let others = siblings.map(|(name, disk)| (format!("disk/{name}"), disk.plan()));
         let others = others.filter(|(_, plan)| plan.format.has_metadata());
         others.map(|(label, plan)| ClosedDisk { label, plan }).collect()
     }

@@ -33,12 +33,12 @@ impl Disks {
         self.spaces.retain(|path| open.iter().any(|(open, _)| open == path));
         for (path, files) in open {
             let Some(query) = self.spaces.begin_query(&path) else { continue };
-            let ask = move || {
+            let query = move || {
                 if let Ok(space) = files.space() {
                     query.set(space);
                 }
             };
-            if let Err(error) = self.threads.start(&path, ask) {
+            if let Err(error) = self.threads.start(&path, query) {
                 tracing::debug!(store = %path.display(), %error, "its space is not known");
             }
         }
@@ -62,8 +62,8 @@ impl Disks {
             if view.and_then(|view| view.full).is_some_and(|full| full.queued > 0) {
                 return QueuedWrites::Queued(name.clone());
             }
-            let is_known = view.map_or_else(|| !self.is_in_service(id), |view| view.is_current);
-            if !is_known && unknown.is_none() {
+            let has_view = view.map_or_else(|| !self.is_in_service(id), |view| view.is_current);
+            if !has_view && unknown.is_none() {
                 unknown = Some(name.clone());
             }
         }
@@ -89,9 +89,9 @@ impl Disks {
 
     fn apply_full_policy_of(&self, entry: &DiskEntry, awaited_by: &BTreeSet<Name>) {
         let policy = {
-            let wanted = &entry.lock().required;
-            let is_awaited = wanted.vm.as_ref().is_some_and(|vm| awaited_by.contains(vm));
-            if is_awaited { FullPolicy::ERROR } else { wanted.full_policy() }
+            let required = &entry.lock().required;
+            let is_awaited = required.vm.as_ref().is_some_and(|vm| awaited_by.contains(vm));
+            if is_awaited { FullPolicy::ERROR } else { required.full_policy() }
         };
         self.parts.plane.set_full_policy(entry.id, policy);
     }
@@ -113,13 +113,13 @@ impl Controller {
             if desired.config.disks.iter().any(|disk| has_all(&disk)) {
                 continue;
             }
-            let was = self.nearly_full.contains(&store.name);
-            let is = is_nearly_full(store, &space, was);
-            if is == was {
+            let previous = self.nearly_full.contains(&store.name);
+            let current = is_nearly_full(store, &space, previous);
+            if current == previous {
                 continue;
             }
-            self.drafts.push(nearly_full_event(store, &space, is).repeated());
-            match is {
+            self.drafts.push(nearly_full_event(store, &space, current).repeated());
+            match current {
                 true => self.nearly_full.insert(store.name.clone()),
                 false => self.nearly_full.remove(&store.name),
             };

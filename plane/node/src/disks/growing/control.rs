@@ -15,11 +15,11 @@ impl Controller {
     pub(in crate::disks) fn grow_disk(
         &mut self,
         entry: &DiskEntry,
-        wanted: &RequiredDisk,
+        required: &RequiredDisk,
         shape: DiskGeometry,
     ) -> Result<DiskGeometry, ApiError> {
-        let Some(size) = required_size(wanted, shape.size) else { return Ok(shape) };
-        if wanted.config.read_only {
+        let Some(size) = required_size(required, shape.size) else { return Ok(shape) };
+        if required.config.read_only {
             let text = "a read-only disk cannot grow; set `read_only` to false";
             let error = ApiError::new(ErrorCode::InvalidValue, text);
             return Err(error.about(entry.label()).field("size_bytes"));
@@ -38,7 +38,7 @@ impl Controller {
         let Some(shape) = entry.lock().open.as_ref().map(|open| open.shape) else {
             return Ok(shape);
         };
-        self.notify_clients(entry, wanted, shape)?;
+        self.notify_clients(entry, required, shape)?;
         Ok(shape)
     }
 
@@ -46,7 +46,7 @@ impl Controller {
     fn notify_clients(
         &self,
         entry: &DiskEntry,
-        wanted: &RequiredDisk,
+        required: &RequiredDisk,
         shape: DiskGeometry,
     ) -> Result<(), ApiError> {
         let state = entry.lock();
@@ -55,6 +55,6 @@ impl Controller {
             device.resize(shape.size).map_err(|error| offer_error(entry, "vhost_user", &error))?;
         }
         drop(state);
-        self.offer_nbd(entry, wanted, shape)
+        self.offer_nbd(entry, required, shape)
     }
 }

@@ -33,9 +33,9 @@ impl Controller {
             return;
         }
         if let DiskFileJob::Snapshot(request) = work {
-            let taken = self.take_snapshot(&operation, disk, request);
+            let result = self.take_snapshot(&operation, disk, request);
             self.write_drafts();
-            return operation.end(&taken);
+            return operation.end(&result);
         }
         if *work == DiskFileJob::Reopen {
             let reopened = self.reopen_disk(disk);
@@ -43,8 +43,8 @@ impl Controller {
             return operation.end(&reopened);
         }
         let entry = self.shared.check_disk_job(disk, work).and_then(|()| {
-            let found = self.shared.disks.find(disk);
-            found.ok_or_else(|| crate::errors::not_found(suimon_contract::ResourceKind::Disk, disk))
+            let entry = self.shared.disks.find(disk);
+            entry.ok_or_else(|| crate::errors::not_found(suimon_contract::ResourceKind::Disk, disk))
         });
         match entry {
             Ok(entry) => {
@@ -55,7 +55,7 @@ impl Controller {
         }
     }
 
-    /// Starts the thread of a job. `goes_on`: the job of a former daemon is resumed from its
+    /// Starts the thread of a job. `resumes`: the job of a former daemon is resumed from its
     /// checkpoint. If the job cannot be recorded or the thread cannot be created, the operation
     /// fails and the disk is put back into service.
     pub(in crate::disks) fn start_job(
@@ -63,37 +63,38 @@ impl Controller {
         operation: OperationHandle,
         entry: Arc<DiskEntry>,
         unfinished: JobRecord,
-        goes_on: bool,
+        resumes: bool,
     ) {
         operation.allow_concurrent_changes();
         if let Err(error) = self.save_job(&entry.name, &unfinished) {
             operation.end(&Err(error));
             return self.put_back(&entry, false);
         }
-        let had_failed = !goes_on && entry.lock().open.is_none();
+        let had_failed = !resumes && entry.lock().open.is_none();
         let open = self.begin_close(&entry);
         let verb = unfinished.work().clone();
         let under_way = CurrentJob { operation: operation.id(), verb: verb.verb() };
         entry.lock().work = Some(under_way);
         let work = self.shared.file_work(&entry);
-        let left = goes_on.then(|| unfinished.checkpoint());
+        let checkpoint = resumes.then(|| unfinished.checkpoint());
         let line = Arc::new(JobState::default());
-        let (result, ended) = sync_channel(1);
+        let (result, end_receiver) = sync_channel(1);
         let (of_job, control) = (line.clone(), self.devices.notices.clone());
         let thread = std::thread::Builder::new().name("suimon-job".to_owned()).spawn(move || {
             // The images are locked until they are closed here.
             if let Some(spec) = open {
                 work.close_images(spec);
             }
-            let done = run((&verb, left.as_ref()), &work, &operation, &of_job.stop, |checkpoint| {
-                of_job.report(checkpoint);
-                let _ = control.try_send(Command::Wake);
-            });
-            report_end(&result, &control, Ended { operation, result: done });
+            let job_result =
+                run((&verb, checkpoint.as_ref()), &work, &operation, &of_job.stop, |checkpoint| {
+                    of_job.report(checkpoint);
+                    let _ = control.try_send(Command::Wake);
+                });
+            report_end(&result, &control, Ended { operation, result: job_result });
         });
         match thread {
             Ok(_) => {
-                let job = RunningJob { entry, had_failed, unfinished, line, ended };
+                let job = RunningJob { entry, had_failed, unfinished, line, end_receiver };
                 self.disk_jobs.push(job);
             }
             // The operation was dropped with the closure and has failed.
@@ -110,8 +111,8 @@ impl Controller {
     /// Called by the control thread after every command and timeout.
     pub(crate) fn end_disk_jobs(&mut self) {
         for mut under_way in std::mem::take(&mut self.disk_jobs) {
-            match under_way.ended.try_recv() {
-                Ok(ended) => self.end_disk_job(&under_way, Some(ended)),
+            match under_way.end_receiver.try_recv() {
+                Ok(end) => self.end_disk_job(&under_way, Some(end)),
                 Err(TryRecvError::Empty) => {
                     self.note_progress(&mut under_way);
                     self.disk_jobs.push(under_way);
@@ -136,12 +137,12 @@ impl Controller {
     }
 
     /// Applies the result of a job, deletes its record, and puts the disk back into service.
-    fn end_disk_job(&mut self, under_way: &RunningJob, ended: Option<Ended>) {
+    fn end_disk_job(&mut self, under_way: &RunningJob, end: Option<Ended>) {
         let entry = &under_way.entry;
         entry.lock().work = None;
-        let ended = ended.map(|Ended { operation, result }| {
+        let end = end.map(|Ended { operation, result }| {
             let result = match result {
-                Ok(done) => self.take_in(entry, &operation, done),
+                Ok(job_output) => self.take_in(entry, &operation, job_output),
                 Err(NotDone::Failed(error)) => Err(error),
                 Err(NotDone::Interrupted) => Err(stopped()),
             };
@@ -150,7 +151,7 @@ impl Controller {
         self.delete_job(&entry.name, &under_way.unfinished);
         self.put_back(entry, under_way.had_failed);
         self.write_drafts();
-        if let Some((operation, result)) = ended {
+        if let Some((operation, result)) = end {
             operation.end(&result);
         }
     }
@@ -159,9 +160,9 @@ impl Controller {
         &mut self,
         entry: &DiskEntry,
         operation: &OperationHandle,
-        done: Done,
+        job_output: Done,
     ) -> Result<(), ApiError> {
-        match done {
+        match job_output {
             Done::Checked(report) => {
                 self.drafts.push(disk_checked(entry, &report));
                 operation.report(report_lines(&report));
@@ -196,7 +197,7 @@ impl Controller {
             under_way.line.stop.store(true, Ordering::Release);
         }
         for mut under_way in std::mem::take(&mut self.disk_jobs) {
-            match under_way.ended.recv_timeout(EVENTUAL_TIMEOUT) {
+            match under_way.end_receiver.recv_timeout(EVENTUAL_TIMEOUT) {
                 Ok(Ended { operation, result }) => {
                     let result = match result {
                         Ok(Done::Checked(_) | Done::Copied) => {
@@ -227,9 +228,9 @@ impl Controller {
 }
 
 /// Passes a result to the control thread and wakes it.
-fn report_end(result: &SyncSender<Ended>, control: &SyncSender<Command>, ended: Ended) {
+fn report_end(result: &SyncSender<Ended>, control: &SyncSender<Command>, end: Ended) {
     // Fails only if the control thread has ended, or has queued commands and polls soon anyway.
-    let _ = result.send(ended);
+    let _ = result.send(end);
     let _ = control.try_send(Command::Wake);
 }
 
@@ -241,9 +242,9 @@ fn stopped() -> ApiError {
 fn report_lines(report: &CheckReport) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for finding in &report.findings {
-        let what =
+        let severity =
             if finding.is_damage { "damage" } else { "will be repaired when the disk is opened" };
-        lines.push(format!("{what}: {}", finding.error));
+        lines.push(format!("{severity}: {}", finding.error));
     }
     if report.findings_left_off > 0 {
         lines.push(format!("{} more findings", report.findings_left_off));

@@ -19,54 +19,55 @@ impl Disks {
     pub(crate) fn set_limits(&self, config: &HostConfig, removes: bool) -> Result<(), ApiError> {
         let plane = &self.parts.plane;
         let measured = self.measured();
-        let mut all = self.published();
+        let mut published_stores = self.published();
         for store in &config.stores {
             let id = self.store_id(&store.name);
-            let published = all.entry(id).or_default();
-            let wanted = required(self, config, store, &measured);
+            let published = published_stores.entry(id).or_default();
+            let required = required(self, config, store, &measured);
             let failed = |text: String| {
                 ApiError::new(ErrorCode::HostError, text).about(format!("store/{}", store.name))
             };
-            if published.spec != wanted.spec {
+            if published.spec != required.spec {
                 let spec = store_spec(store);
                 plane.add_store(id, spec).map_err(|error| failed(error.to_string()))?;
                 if published.spec.is_none() && shared_stores(config).contains_key(&store.name) {
                     // Limit of 0 until the cluster thread sets this node's share.
                     plane.set_cap(id, Some(TimedRateLimit::default()));
                 }
-                published.spec = wanted.spec.clone();
+                published.spec = required.spec.clone();
             }
-            if published.capacity != wanted.capacity {
-                plane.set_capacity(id, wanted.capacity);
-                published.capacity = wanted.capacity;
+            if published.capacity != required.capacity {
+                plane.set_capacity(id, required.capacity);
+                published.capacity = required.capacity;
             }
-            if published.latency != wanted.latency {
-                plane.set_latency(id, wanted.latency);
-                published.latency = wanted.latency;
+            if published.latency != required.latency {
+                plane.set_latency(id, required.latency);
+                published.latency = required.latency;
             }
-            for policy in &wanted.spanning {
+            for policy in &required.spanning {
                 // Blocks requests of the policy until the cluster thread sets this node's part.
                 plane.block_policy(id, *policy);
             }
-            let proposals = proposals(published, &wanted, removes);
+            let proposals = proposals(published, &required, removes);
             plane.propose(id, &proposals, true).map_err(|error| failed(error.to_string()))?;
             if removes {
                 // The part is removed only after the limits on this host alone are in effect.
-                for policy in published.spanning.difference(&wanted.spanning) {
+                for policy in published.spanning.difference(&required.spanning) {
                     plane.set_policy_share(id, *policy, None);
                 }
-                *published = wanted;
+                *published = required;
             } else {
-                published.disks.extend(wanted.disks);
-                published.policies.extend(wanted.policies);
-                published.spanning.extend(wanted.spanning);
+                published.disks.extend(required.disks);
+                published.policies.extend(required.policies);
+                published.spanning.extend(required.spanning);
             }
         }
         if removes {
-            let wanted: BTreeSet<StoreId> =
+            let store_ids: BTreeSet<StoreId> =
                 config.stores.iter().map(|store| self.store_id(&store.name)).collect();
-            all.retain(|id, _| wanted.contains(id) || plane.remove_store(*id).is_err());
-            self.remove_deleted(config, &all);
+            published_stores
+                .retain(|id, _| store_ids.contains(id) || plane.remove_store(*id).is_err());
+            self.remove_deleted(config, &published_stores);
         }
         Ok(())
     }

@@ -21,7 +21,7 @@ use crate::disks::Disks;
 use crate::disks::capability::MeasuredStore;
 use crate::disks::entry::{CurrentJob, DiskEntry};
 use crate::disks::limits::store_spec;
-use crate::disks::measured_words::{found, measure_error, report_lines};
+use crate::disks::measured_words::{measure_error, report_lines, to_measurement};
 use crate::disks::records::save_measured;
 use crate::disks::store_threads::{NoResult, STORE_TIMEOUT};
 use crate::disks::work::{DiskUsers, check_idle, unknown_clients};
@@ -45,7 +45,7 @@ impl Shared {
         request: MeasureStoreRequest,
     ) -> Result<(), ApiError> {
         let desired = self.desired();
-        let about = |error: ApiError| error.about(format!("store/{name}"));
+        let about_store = |error: ApiError| error.about(format!("store/{name}"));
         if !desired.config.stores.iter().any(|store| store.name == *name) {
             return Err(not_found(ResourceKind::Store, name));
         }
@@ -54,14 +54,14 @@ impl Shared {
                 "must be a whole number from 1 to {MEASURE_SECONDS_MAX}, not {}",
                 request.seconds
             );
-            return Err(about(ApiError::new(ErrorCode::InvalidValue, text).field("seconds")));
+            return Err(about_store(ApiError::new(ErrorCode::InvalidValue, text).field("seconds")));
         }
         if let Some(StoreInMeasurement { operation, .. }) = self.disks.in_measurement().get(name) {
             let text = format!(
                 "operation {operation} already measures the store; wait until it has ended, or \
                  cancel it with `suimon operation cancel {operation}`"
             );
-            return Err(about(ApiError::new(ErrorCode::Conflict, text)));
+            return Err(about_store(ApiError::new(ErrorCode::Conflict, text)));
         }
         desired
             .config
@@ -109,14 +109,14 @@ impl Disks {
     /// Returns an error for each store that is being measured and that the configuration changes.
     /// `capacity_iops` may change.
     pub(crate) fn check_not_measured(&self, to: &HostConfig) -> Vec<ApiError> {
-        let all = self.in_measurement();
-        let same = |measured: &StoreConfig| {
+        let measured = self.in_measurement();
+        let is_same = |measured: &StoreConfig| {
             to.stores.iter().any(|store| {
                 let capacity_iops = store.capacity_iops;
                 *store == StoreConfig { capacity_iops, ..measured.clone() }
             })
         };
-        let changed = all.iter().filter(|(_, of)| !same(&of.store));
+        let changed = measured.iter().filter(|(_, measurement)| !is_same(&measurement.store));
         let errors = changed.map(|(name, StoreInMeasurement { operation, .. })| {
             let text = format!(
                 "operation {operation} measures it: wait until it has ended, or cancel it with \
@@ -139,12 +139,12 @@ impl Controller {
         if !operation.begin() {
             return;
         }
-        let begun = self.shared.check_measurement(name, request).and_then(|()| {
+        let started = self.shared.check_measurement(name, request).and_then(|()| {
             let desired = self.shared.desired();
             let store = desired.config.stores.iter().find(|store| store.name == *name);
             store.cloned().ok_or_else(|| not_found(ResourceKind::Store, name))
         });
-        let store = match begun {
+        let store = match started {
             Ok(store) => store,
             Err(error) => return operation.end(&Err(error)),
         };
@@ -175,9 +175,9 @@ impl Controller {
             MeasurePlan { spec: store_spec(store), each: Duration::from_secs(seconds), seed };
         let (stores, path) = (disks.stores.clone(), store.path.clone());
         let begin = move || Measurement::begin(stores.files(&path)?.as_ref(), io, plan);
-        let begun = disks.threads.run(&store.path, STORE_TIMEOUT, begin, drop);
+        let started = disks.threads.run(&store.path, STORE_TIMEOUT, begin, drop);
         let unanswered = |error: NoResult<_>| error.abandon().about(format!("store/{name}"));
-        begun.map_err(unanswered)?.map_err(failed)
+        started.map_err(unanswered)?.map_err(failed)
     }
 
     /// Closes pass-through disks: only one process can have their device open.
@@ -187,17 +187,17 @@ impl Controller {
         operation: u64,
     ) -> Vec<(Arc<DiskEntry>, bool)> {
         let desired = self.shared.desired();
-        let on_it = desired.config.disks.iter().filter(|disk| disk.store == store.name);
-        let whole = on_it.filter(|disk| disk.effective_file().is_none());
-        let entries = whole.filter_map(|disk| self.shared.disks.find(&disk.name));
-        let mut taken = Vec::new();
+        let disks_on_store = desired.config.disks.iter().filter(|disk| disk.store == store.name);
+        let full_image_disks = disks_on_store.filter(|disk| disk.effective_file().is_none());
+        let entries = full_image_disks.filter_map(|disk| self.shared.disks.find(&disk.name));
+        let mut taken_disks = Vec::new();
         for entry in entries.collect::<Vec<_>>() {
             let had_failed = entry.lock().open.is_none();
             self.close_disk(&entry);
             entry.lock().work = Some(CurrentJob { operation, verb: "measure" });
-            taken.push((entry, had_failed));
+            taken_disks.push((entry, had_failed));
         }
-        taken
+        taken_disks
     }
 
     fn serve_again(&mut self, disks: Vec<(Arc<DiskEntry>, bool)>) {
@@ -240,11 +240,11 @@ impl Controller {
     /// Processes the results of measurements that have ended. Called by the control thread after
     /// every command and timeout.
     pub(crate) fn end_measurements(&mut self) {
-        let all = std::mem::take(&mut self.measurements);
-        let (ended, rest): (Vec<_>, Vec<_>) =
-            all.into_iter().partition(|under_way| under_way.thread.is_finished());
-        self.measurements = rest;
-        for under_way in ended {
+        let measurements = std::mem::take(&mut self.measurements);
+        let (finished, running): (Vec<_>, Vec<_>) =
+            measurements.into_iter().partition(|under_way| under_way.thread.is_finished());
+        self.measurements = running;
+        for under_way in finished {
             self.end_measurement(under_way);
         }
     }
@@ -262,7 +262,11 @@ impl Controller {
             return;
         };
         let result = result.and_then(|measured| {
-            self.keep_measured(&store, &found(&self.shared, &store, seconds, &measured), &operation)
+            self.keep_measured(
+                &store,
+                &to_measurement(&self.shared, &store, seconds, &measured),
+                &operation,
+            )
         });
         self.write_drafts();
         operation.end(&result);
@@ -276,7 +280,7 @@ impl Controller {
         measurement: &StoreMeasurement,
         operation: &OperationHandle,
     ) -> Result<(), ApiError> {
-        let record = MeasuredStore::of(store, measurement.clone());
+        let record = MeasuredStore::new(store, measurement.clone());
         let failed = |error: suimon_ports::StateStoreError| {
             ApiError::new(ErrorCode::HostError, error.to_string())
                 .about(format!("store/{}", store.name))
@@ -287,7 +291,7 @@ impl Controller {
         self.shared.disks.set_limits(&self.shared.desired().config, true)?;
         let status = self.shared.store(store.name.as_str())?;
         operation.report(report_lines(&status.config, measurement));
-        let fits = status.reserved_percent.is_none_or(|of| of <= MINIMUMS_PERCENT_MAX);
+        let fits = status.reserved_percent.is_none_or(|percent| percent <= MINIMUMS_PERCENT_MAX);
         let too_much = if fits {
             ""
         } else {
@@ -328,21 +332,21 @@ fn run(
     stop: &AtomicBool,
     store: &Name,
 ) -> Result<Measured, ApiError> {
-    let begun = Instant::now();
-    let mut shown = None;
+    let started = Instant::now();
+    let mut last_progress = None;
     loop {
         operation.check_cancelled()?;
         if stop.load(Ordering::Acquire) {
             return Err(stopped());
         }
-        let now = Time::from_ns(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        let now = Time::from_ns(u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX));
         let progress = measurement.step(now).map_err(|error| measure_error(store, &error))?;
         if progress.is_done {
             return Ok(measurement.measured().clone());
         }
-        if shown.as_ref() != Some(&progress) {
+        if last_progress.as_ref() != Some(&progress) {
             operation.progress(progress.done, progress.of, &progress.text);
-            shown = Some(progress);
+            last_progress = Some(progress);
         }
         if measurement.arm() == ArmResult::Armed {
             let fd = measurement.wake_fd();

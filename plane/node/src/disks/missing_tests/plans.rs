@@ -27,8 +27,8 @@ fn note(harness: &Harness, disk: &str, patch: &str) -> String {
 fn a_plan_says_that_a_stopped_vm_loses_the_disk() {
     let harness = with_stopped_vm();
     // Attempts to open the disk alternate with the state between them.
-    let wait_for_note = |what: &str, is_stopped: bool| {
-        wait_until(what, || {
+    let wait_for_note = |condition: &str, is_stopped: bool| {
+        wait_until(condition, || {
             let plan = plan(&harness, "boot", "{}", true).unwrap();
             let note = plan.steps.first().and_then(|step| step.note.clone()).unwrap_or_default();
             note.contains("creates the empty image file")
@@ -87,10 +87,10 @@ fn the_queries_of_a_plan_have_one_time_limit() {
     let change = shared.check(&edit, ChangeOptions::default()).unwrap();
     let note = change.plan.steps[0].note.clone().unwrap();
     assert!(note.contains("the kind of the image is unknown"), "{note}");
-    let began = Instant::now();
-    assert!(began >= change.queried_until, "the first query has used the time");
+    let started = Instant::now();
+    assert!(started >= change.queried_until, "the first query has used the time");
     assert!(shared.missing_images(&change).is_empty(), "no store is queried any more");
-    assert!(began.elapsed() < PLAN_LIMIT, "{:?}", began.elapsed());
+    assert!(started.elapsed() < PLAN_LIMIT, "{:?}", started.elapsed());
     store.set_stalled(false);
 }
 
@@ -105,7 +105,10 @@ fn the_effort_of_a_plan_is_linear_in_the_number_of_disks() {
         harness.node.preview(&edit, ChangeOptions::default()).unwrap();
         IMAGE_PATHS.get() - before
     };
-    let (few, many) = (paths(20), paths(80));
-    assert!(few >= 20, "{few}");
-    assert!(many <= 4 * few, "{few} paths for 20 disks, {many} for 80");
+    let (paths_of_20, paths_of_80) = (paths(20), paths(80));
+    assert!(paths_of_20 >= 20, "{paths_of_20}");
+    assert!(
+        paths_of_80 <= 4 * paths_of_20,
+        "{paths_of_20} paths for 20 disks, {paths_of_80} for 80"
+    );
 }

@@ -88,7 +88,7 @@ impl Controller {
                 self.abandon_job(&disk, &unfinished);
                 continue;
             };
-            match self.go_on_with_one(&entry, unfinished.clone()) {
+            match self.resume_job(&entry, unfinished.clone()) {
                 Ok(()) => {}
                 Err(None) => {
                     self.abandon_job(&disk, &unfinished);
@@ -114,7 +114,7 @@ impl Controller {
     /// # Errors
     /// Fails if the job must be abandoned. `Some` has the reason to report; `None`: the job was
     /// complete except for its record.
-    fn go_on_with_one(
+    fn resume_job(
         &mut self,
         entry: &Arc<DiskEntry>,
         mut unfinished: JobRecord,
@@ -140,14 +140,14 @@ impl Controller {
         operation.begin();
         unfinished.attempts += 1;
         let (id, from_bytes) = (operation.id(), unfinished.at_bytes);
-        let from = match from_bytes {
+        let start_point = match from_bytes {
             0 => "from the beginning".to_owned(),
             _ => format!("from byte {from_bytes}, unless the disk was changed"),
         };
         let verb = work.verb();
         let text = format!(
             "The exit of the previous daemon interrupted the job (disk {verb}); it was resumed as \
-             operation {id}, {from}."
+             operation {id}, {start_point}."
         );
         let draft = Draft::new(EventKind::DiskWorkResumed, entry.label(), text);
         let draft = draft.with("work", work.verb()).with("operation", id);

@@ -84,7 +84,7 @@ impl Disks {
 
     /// Returns an error for each disk that an operation uses and that the change alters.
     pub(crate) fn check_no_work(&self, from: &RequiredDisks, to: &RequiredDisks) -> Vec<ApiError> {
-        let changed = from.iter().filter(|(name, wanted)| to.get(*name) != Some(wanted));
+        let changed = from.iter().filter(|(name, required)| to.get(*name) != Some(required));
         let errors = changed.filter_map(|(name, _)| {
             // A disk that was handed over to another node is deleted here when that node runs its
             // VM.
@@ -151,5 +151,7 @@ fn has_vm(state: &DiskState) -> bool {
 /// its guest has no driver yet.
 pub(in crate::disks) fn has_stopped_vm(state: &DiskState) -> bool {
     let device = state.open.as_ref().and_then(|open| open.device.as_ref());
-    device.map(|device| device.status()).is_some_and(|of| of.features.is_some() && of.queues == 0)
+    device
+        .map(|device| device.status())
+        .is_some_and(|status| status.features.is_some() && status.queues == 0)
 }

@@ -47,7 +47,10 @@ impl Controller {
     /// deferred changes again.
     pub(crate) fn watch_state_store(&mut self) {
         let mut failure = self.shared.store.failure();
-        let is_due = self.state_store.tried_at.is_none_or(|at| at.elapsed() >= WRITE_AGAIN);
+        let is_due = self
+            .state_store
+            .tried_at
+            .is_none_or(|attempted_at| attempted_at.elapsed() >= WRITE_AGAIN);
         if failure.is_some() && is_due {
             self.state_store.tried_at = Some(Instant::now());
             // An error is the store's next failure.

@@ -20,15 +20,15 @@ impl Abandoned {
         if hex(id).is_none() {
             return;
         }
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !known.iter().any(|of| of == id) {
-            known.truncate(ABANDONED_MAX - 1);
-            known.push_front(id.to_owned());
+        let mut ids = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !ids.iter().any(|known_id| known_id == id) {
+            ids.truncate(ABANDONED_MAX - 1);
+            ids.push_front(id.to_owned());
         }
     }
 
     pub(super) fn contains(&self, id: &str) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|of| of == id)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|known_id| known_id == id)
     }
 }
 
@@ -41,11 +41,11 @@ mod tests {
         let abandoned = Abandoned::default();
         let id = |number: usize| format!("{number:032x}");
         (0..10 * ABANDONED_MAX).for_each(|number| abandoned.insert(&id(number)));
-        let kept = || abandoned.0.lock().unwrap().len();
-        assert_eq!(kept(), ABANDONED_MAX);
+        let id_count = || abandoned.0.lock().unwrap().len();
+        assert_eq!(id_count(), ABANDONED_MAX);
         assert!(abandoned.contains(&id(10 * ABANDONED_MAX - 1)) && !abandoned.contains(&id(0)));
         abandoned.insert(&"x".repeat(1 << 20));
-        assert_eq!(kept(), ABANDONED_MAX);
+        assert_eq!(id_count(), ABANDONED_MAX);
         assert!(abandoned.contains(&id(9 * ABANDONED_MAX)), "nothing makes room for it");
     }
 }

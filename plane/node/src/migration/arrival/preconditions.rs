@@ -38,8 +38,8 @@ pub(super) enum Unsuitable {
     #[error(
         "this switch is {} on node {here} and {} on node {from}, so that the VM would \
          lose peers; set the same kind on both nodes, or connect the NIC to another switch",
-        word(*kind_here),
-        word(*kind_there)
+        kind_name(*kind_here),
+        kind_name(*kind_there)
     )]
     OtherSwitch {
         /// Switch.
@@ -55,7 +55,7 @@ pub(super) enum Unsuitable {
     },
 }
 
-const fn word(kind: SwitchKind) -> &'static str {
+const fn kind_name(kind: SwitchKind) -> &'static str {
     match kind {
         SwitchKind::Private => "private",
         SwitchKind::Internal => "internal",
@@ -69,8 +69,8 @@ impl From<Unsuitable> for ApiError {
             Unsuitable::NoSpace { store, .. } => (ResourceKind::Store, store),
             Unsuitable::OtherSwitch { switch, .. } => (ResourceKind::Switch, switch),
         };
-        let about = format!("{}/{name}", kind.word());
-        let refusal = Self::new(ErrorCode::Conflict, error.to_string()).about(about);
+        let resource = format!("{}/{name}", kind.word());
+        let refusal = Self::new(ErrorCode::Conflict, error.to_string()).about(resource);
         match error {
             Unsuitable::NoSpace { .. } => refusal,
             Unsuitable::OtherSwitch { .. } => refusal.field("kind"),
@@ -83,17 +83,19 @@ impl From<Unsuitable> for ApiError {
 pub(super) fn check_switches(
     request: &IncomingMigrationRequest,
     config: &HostConfig,
-    here: &str,
+    node: &str,
 ) -> Result<(), Unsuitable> {
-    for of in &request.switches {
-        let found = config.switches.iter().find(|switch| switch.name == of.name);
-        if let Some(found) = found.filter(|found| found.kind != of.kind) {
+    for source_switch in &request.switches {
+        let local_switch = config.switches.iter().find(|switch| switch.name == source_switch.name);
+        if let Some(local_switch) =
+            local_switch.filter(|local_switch| local_switch.kind != source_switch.kind)
+        {
             return Err(Unsuitable::OtherSwitch {
-                switch: of.name.clone(),
+                switch: source_switch.name.clone(),
                 from: request.from.clone(),
-                here: here.to_owned(),
-                kind_here: found.kind,
-                kind_there: of.kind,
+                here: node.to_owned(),
+                kind_here: local_switch.kind,
+                kind_there: source_switch.kind,
             });
         }
     }
@@ -107,15 +109,15 @@ fn needed_space(
 ) -> BTreeMap<Name, u64> {
     let mut needed: BTreeMap<Name, u64> = BTreeMap::new();
     let copied = request.disks.iter().filter(|disk| {
-        request.handed_over.iter().all(|of| of.name != disk.name)
+        request.handed_over.iter().all(|handed_over| handed_over.name != disk.name)
             && change.disks.contains_key(&disk.name)
     });
     for disk in copied {
         let size = disk.size_bytes.map_or(0, suimon_contract::ByteSize::bytes);
-        let allocated = request.copied.iter().find(|of| of.name == disk.name);
+        let allocated = request.copied.iter().find(|copied| copied.name == disk.name);
         let bytes = match disk.kind_of_new_file() {
             DiskKind::Fixed => size,
-            _ => allocated.map_or(0, |of| of.allocated_bytes).min(size),
+            _ => allocated.map_or(0, |copied| copied.allocated_bytes).min(size),
         };
         let of_store = needed.entry(disk.store.clone()).or_default();
         *of_store = of_store.saturating_add(bytes);
@@ -131,17 +133,25 @@ impl Shared {
         change: &ValidatedChange,
     ) -> Result<(), ApiError> {
         for (store, needed) in needed_space(request, change) {
-            let config = change.state.config.stores.iter().find(|of| of.name == store);
-            let Some(path) = config.map(|of| Path::new(&of.path)) else { continue };
-            let about = format!("{}/{store}", ResourceKind::Store.word());
-            let space = self.disks.store_space(path).map_err(|error| error.about(about))?;
+            let config =
+                change.state.config.stores.iter().find(|store_config| store_config.name == store);
+            let Some(path) = config.map(|config| Path::new(&config.path)) else { continue };
+            let resource = format!("{}/{store}", ResourceKind::Store.word());
+            let space = self.disks.store_space(path).map_err(|error| error.about(resource))?;
             // The size of a block device or of an unknown file system.
             if space.total_bytes == 0 || needed <= space.free_bytes {
                 continue;
             }
-            let (from, free) = (request.from.clone(), space.free_bytes);
-            let here = self.host_name();
-            return Err(Unsuitable::NoSpace { store, from, here, needed, free }.into());
+            let (source, free) = (request.from.clone(), space.free_bytes);
+            let local_node = self.host_name();
+            return Err(Unsuitable::NoSpace {
+                store,
+                from: source,
+                here: local_node,
+                needed,
+                free,
+            }
+            .into());
         }
         Ok(())
     }

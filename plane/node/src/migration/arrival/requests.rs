@@ -24,7 +24,7 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(40);
 
 /// Returns true if the disk is handed over: both nodes access its file.
 fn is_handed_over(request: &IncomingMigrationRequest, disk: &Name) -> bool {
-    request.handed_over.iter().any(|of| of.name == *disk)
+    request.handed_over.iter().any(|handed_over| handed_over.name == *disk)
 }
 
 /// Checks that the request contains exactly the VM's NICs and disks, and that each disk can be
@@ -33,18 +33,19 @@ fn check_devices_of_vm(request: &IncomingMigrationRequest) -> Result<(), ApiErro
     let of_vm = |names: &[Name]| names.iter().cloned().collect::<BTreeSet<Name>>();
     let nics: BTreeSet<Name> = request.nics.iter().map(|nic| nic.name.clone()).collect();
     let disks: BTreeSet<Name> = request.disks.iter().map(|disk| disk.name.clone()).collect();
-    let handed: BTreeSet<Name> = request.handed_over.iter().map(|of| of.name.clone()).collect();
+    let handed_over: BTreeSet<Name> =
+        request.handed_over.iter().map(|disk| disk.name.clone()).collect();
     let is_its_own = nics == of_vm(&request.vm.nics)
         && disks == of_vm(&request.vm.disks)
-        && handed.len() == request.handed_over.len()
-        && handed.is_subset(&disks);
+        && handed_over.len() == request.handed_over.len()
+        && handed_over.is_subset(&disks);
     if !is_its_own {
         let text = "must contain exactly the NICs and disks of the VM, each once";
         return Err(ApiError::new(ErrorCode::InvalidValue, text).about("arrival"));
     }
-    let stores: BTreeSet<&Name> = request.stores.iter().map(|of| &of.store).collect();
+    let stores: BTreeSet<&Name> = request.stores.iter().map(|token| &token.store).collect();
     for disk in &request.disks {
-        let text = if handed.contains(&disk.name) {
+        let text = if handed_over.contains(&disk.name) {
             let is_known = disk.effective_file().is_some()
                 && !disk.controller.is_emulated()
                 && stores.contains(&disk.store);
@@ -63,8 +64,8 @@ fn check_devices_of_vm(request: &IncomingMigrationRequest) -> Result<(), ApiErro
             )
         };
         if let Some(text) = text {
-            let about = format!("disk/{}", disk.name);
-            return Err(ApiError::new(ErrorCode::InvalidValue, text).about(about));
+            let resource = format!("disk/{}", disk.name);
+            return Err(ApiError::new(ErrorCode::InvalidValue, text).about(resource));
         }
     }
     Ok(())
@@ -95,8 +96,8 @@ impl Shared {
         request: &Arc<IncomingMigrationRequest>,
     ) -> Result<ValidatedChange, Vec<ApiError>> {
         let refuse = |error: ApiError| Err(vec![error]);
-        let from = source_label(Some(&request.from));
-        self.check_protocol(request.protocol.into(), &from).map_err(|error| vec![error])?;
+        let source = source_label(Some(&request.from));
+        self.check_protocol(request.protocol.into(), &source).map_err(|error| vec![error])?;
         if hex(&request.id).is_none() {
             return refuse(not_hexadecimal("id"));
         }
@@ -139,8 +140,8 @@ impl Shared {
         if !request.is_kvm {
             return Vec::new();
         }
-        let here: BTreeSet<String> = self.vms.parts.host.cpu_flags().into_iter().collect();
-        request.cpu_flags.iter().filter(|flag| !here.contains(*flag)).cloned().collect()
+        let local_flags: BTreeSet<String> = self.vms.parts.host.cpu_flags().into_iter().collect();
+        request.cpu_flags.iter().filter(|flag| !local_flags.contains(*flag)).cloned().collect()
     }
 
     /// Checks the disks' files: the file of a copied disk must not exist, because it would be
@@ -152,17 +153,17 @@ impl Shared {
     ) -> Result<(), ApiError> {
         self.check_marks(&candidate.state.config, &request.stores, &request.from)?;
         for disk in &request.disks {
-            let Some(wanted) = candidate.disks.get(&disk.name) else { continue };
-            let (from, here) = (&request.from, self.host_name());
-            let text = match (self.has_file(wanted)?, is_handed_over(request, &disk.name)) {
+            let Some(required) = candidate.disks.get(&disk.name) else { continue };
+            let (source, local_node) = (&request.from, self.host_name());
+            let text = match (self.has_file(required)?, is_handed_over(request, &disk.name)) {
                 (true, false) => format!(
-                    "the store has a file of this name already on node {here}; move it away, or \
-                     rename the disk on node {from}. If both nodes use the same directory, set \
-                     shared = true of the store on both"
+                    "the store has a file of this name already on node {local_node}; move it away, \
+                     or rename the disk on node {source}. If both nodes use the same directory, \
+                     set shared = true of the store on both"
                 ),
                 (false, true) => format!(
-                    "the store is shared with node {from}, but has no file of this name on node \
-                     {here}; check whether the file was renamed or removed"
+                    "the store is shared with node {source}, but has no file of this name on node \
+                     {local_node}; check whether the file was renamed or removed"
                 ),
                 _ => continue,
             };
@@ -174,30 +175,38 @@ impl Shared {
         Ok(())
     }
 
-    fn has_file(&self, wanted: &RequiredDisk) -> Result<bool, ApiError> {
-        let about = format!("{}/{}", ResourceKind::Disk.word(), wanted.config.name);
-        let plan = wanted.plan();
-        let found =
-            self.disks.query_store(&wanted.store.path, move |files| images::exists(files, &plan));
-        match found.map_err(|error| error.about(about.clone()))? {
-            Ok(found) => Ok(found),
-            Err(error) => Err(ApiError::new(ErrorCode::HostError, error.to_string()).about(about)),
+    fn has_file(&self, required: &RequiredDisk) -> Result<bool, ApiError> {
+        let resource = format!("{}/{}", ResourceKind::Disk.word(), required.config.name);
+        let plan = required.plan();
+        let exists =
+            self.disks.query_store(&required.store.path, move |files| images::exists(files, &plan));
+        match exists.map_err(|error| error.about(resource.clone()))? {
+            Ok(exists) => Ok(exists),
+            Err(error) => {
+                Err(ApiError::new(ErrorCode::HostError, error.to_string()).about(resource))
+            }
         }
     }
 
     /// Returns the entry of the VM that is arriving by this migration.
     pub(crate) fn arriving(&self, id: &str) -> Option<Arc<VmEntry>> {
-        let is_it = |entry: &Arc<VmEntry>| {
+        let is_arriving = |entry: &Arc<VmEntry>| {
             let view = entry.view();
-            view.migration.as_ref().is_some_and(|moving| !moving.is_outgoing && moving.id == id)
+            view.migration
+                .as_ref()
+                .is_some_and(|migration| !migration.is_outgoing && migration.id == id)
         };
-        self.vms.all().into_iter().find(is_it)
+        self.vms.all().into_iter().find(is_arriving)
     }
 
     fn ended_arrival(&self, id: &str) -> Result<IncomingMigrationState, ApiError> {
-        let known = has_arrived(self.store.as_ref(), id);
-        let known = known.map_err(|error| crate::errors::store_error(&error))?;
-        Ok(if known { IncomingMigrationState::Active } else { IncomingMigrationState::Abandoned })
+        let has_vm_arrived = has_arrived(self.store.as_ref(), id);
+        let has_vm_arrived = has_vm_arrived.map_err(|error| crate::errors::store_error(&error))?;
+        Ok(if has_vm_arrived {
+            IncomingMigrationState::Active
+        } else {
+            IncomingMigrationState::Abandoned
+        })
     }
 
     /// Sends a request to the driver of an arriving VM and waits for its response, at most
@@ -210,12 +219,14 @@ impl Shared {
         id: &str,
         call: ArrivalCall,
     ) -> Result<ArrivalAnswer, ApiError> {
-        let about = |code, text: &str| ApiError::new(code, text).about(format!("arrival/{id}"));
+        let arrival_error =
+            |code, text: &str| ApiError::new(code, text).about(format!("arrival/{id}"));
         let Some(entry) = self.arriving(id) else {
             return match (call, self.ended_arrival(id)?) {
-                (ArrivalCall::Line(_), _) => {
-                    Err(about(ErrorCode::NotFound, "no VM arrives here under this migration id"))
-                }
+                (ArrivalCall::Line(_), _) => Err(arrival_error(
+                    ErrorCode::NotFound,
+                    "no VM arrives here under this migration id",
+                )),
                 (ArrivalCall::Query, state) => Ok(ArrivalAnswer::State(state)),
                 (ArrivalCall::Activate | ArrivalCall::Abandon, state) => {
                     // The answer is binding, also for a request that has not been received yet.
@@ -230,7 +241,7 @@ impl Shared {
         entry.submit(Message::ArrivalQuery((call, sender)));
         receiver.recv_timeout(RESPONSE_TIMEOUT).unwrap_or_else(|_| {
             let text = "the thread of the VM does not respond; retry";
-            Err(about(ErrorCode::HostError, text))
+            Err(arrival_error(ErrorCode::HostError, text))
         })
     }
 }

@@ -24,8 +24,8 @@ pub(crate) fn arrival_spec(
     started.disks.clone_from(&request.vm.disks);
     let mut spec = shared.vm_spec(config, &started, entry)?;
     let port = |label: String| {
-        let of = request.ports.iter().find(|of| of.device == label);
-        of.map(|of| of.port)
+        let port = request.ports.iter().find(|port| port.device == label);
+        port.map(|port| port.port)
     };
     for nic in &mut spec.nics {
         nic.port = port(format!("nic/{}", nic.name));

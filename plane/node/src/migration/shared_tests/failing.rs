@@ -21,7 +21,7 @@ fn whatever_call_fails_one_node_has_it() {
             let pair = Pair::new();
             // The arrival is queried only during a long memory transfer.
             pair.here.vms.hold_memory(call == "arrival");
-            pair.watch(move |asked| (asked == call).then(|| failure(is_refused)));
+            pair.watch(move |call_name| (call_name == call).then(|| failure(is_refused)));
             let operation = pair.migrate();
             if call == "abandon_arrival" {
                 assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
@@ -61,11 +61,11 @@ fn a_vm_that_is_cancelled_or_fails_keeps_its_disk() {
 #[test]
 fn a_vm_that_cannot_be_recorded_there_stays() {
     let pair = Pair::new();
-    let there = pair.there.store.clone();
+    let remote_store = pair.there.store.clone();
     let has_told = AtomicU32::new(0);
-    pair.watch(move |asked| {
-        if asked == "activate_arrival" && has_told.fetch_add(1, Ordering::Relaxed) == 0 {
-            there.arm(StoreFailure::Refuse(0));
+    pair.watch(move |call_name| {
+        if call_name == "activate_arrival" && has_told.fetch_add(1, Ordering::Relaxed) == 0 {
+            remote_store.arm(StoreFailure::Refuse(0));
         }
         None
     });
@@ -78,29 +78,29 @@ fn a_vm_that_cannot_be_recorded_there_stays() {
 fn a_disk_that_cannot_be_opened_there_goes_on_here() {
     let pair = Pair::new();
     // Another client opens the file first.
-    let held: Arc<Mutex<Option<Arc<dyn DiskFile>>>> = Arc::default();
-    let (files, holder) = (pair.files.clone(), held.clone());
-    pair.watch(move |asked| {
-        if asked == "activate_arrival" {
+    let held_files: Arc<Mutex<Option<Arc<dyn DiskFile>>>> = Arc::default();
+    let (files, holder) = (pair.files.clone(), held_files.clone());
+    pair.watch(move |call_name| {
+        if call_name == "activate_arrival" {
             *holder.lock().unwrap() = take(&files);
         }
         None
     });
     // The VM is connected, and still paused when the opening fails.
     pair.here.disks.connect(true);
-    let served = pair.here.disks.served();
+    let served_disks = pair.here.disks.served_counts();
     let operation = pair.migrate();
     assert_eq!(operation.state, OperationState::Failed, "{operation:?}");
-    let said = operation.error.unwrap().message;
-    assert!(said.contains("cancelled the migration"), "{said}");
+    let message = operation.error.unwrap().message;
+    assert!(message.contains("cancelled the migration"), "{message}");
     // The failure is reported, and retried until the other client has closed the file.
     wait_until("the disk's failure is told", || {
         !pair.here.events(EventKind::DiskFailed.id()).is_empty()
     });
-    held.lock().unwrap().take().expect("it was closed here");
+    held_files.lock().unwrap().take().expect("it was closed here");
     // The disk stays offered until its VM has started the device, because QEMU would not reconnect.
     std::thread::sleep(RETRIED);
-    assert_eq!(pair.here.disks.served(), served);
+    assert_eq!(pair.here.disks.served_counts(), served_disks);
     assert_eq!(state_of_disk(&pair.here).0, StorageState::Failed);
     pair.here.disks.start_devices(true);
     wait_until("the disk to work again", || {
@@ -115,8 +115,8 @@ fn a_disk_that_cannot_be_opened_there_goes_on_here() {
 fn a_store_that_is_another_one_by_then_is_refused() {
     let pair = Pair::new();
     let files = pair.files.clone();
-    pair.watch(move |asked| {
-        if asked == "activate_arrival" {
+    pair.watch(move |call_name| {
+        if call_name == "activate_arrival" {
             let marks = files.names(".suimon-new").unwrap();
             marks.iter().for_each(|mark| files.remove(mark).unwrap());
         }
@@ -141,13 +141,13 @@ fn the_daemon_here_dies_while_memory_is_copied() {
 fn the_daemon_here_dies_when_the_vm_was_handed_over() {
     for reaches in ["activate_arrival", "activate_arrival answer"] {
         let pair = Pair::new();
-        pair.watch(move |asked| (asked == reaches).then(|| failure(false)));
+        pair.watch(move |call_name| (call_name == reaches).then(|| failure(false)));
         pair.begin();
         pair.wait_for_handed_over();
         let pair = pair.restart_here();
         pair.wait_for_handed_over();
         assert_eq!(state_of_disk(&pair.here).0, StorageState::Away);
-        assert_eq!(pair.here.disks.served(), (0, 0), "it was not opened");
+        assert_eq!(pair.here.disks.served_counts(), (0, 0), "it was not opened");
         pair.here.far_nodes.intercept(|_, _| None);
         pair.assert_there();
     }
@@ -157,7 +157,7 @@ fn the_daemon_here_dies_when_the_vm_was_handed_over() {
 #[test]
 fn a_disk_that_was_handed_over_by_a_daemon_that_died_is_opened_again() {
     let pair = Pair::new();
-    pair.watch(|asked| (asked == "activate_arrival").then(|| failure(false)));
+    pair.watch(|call_name| (call_name == "activate_arrival").then(|| failure(false)));
     pair.begin();
     pair.wait_for_handed_over();
     let pair = pair.restart_here().restart_there();
@@ -170,7 +170,7 @@ fn a_disk_that_was_handed_over_by_a_daemon_that_died_is_opened_again() {
 #[test]
 fn a_disk_that_stays_is_opened_when_the_control_thread_has_time() {
     let pair = Pair::new();
-    pair.watch(|asked| (asked == "activate_arrival").then(|| failure(false)));
+    pair.watch(|call_name| (call_name == "activate_arrival").then(|| failure(false)));
     pair.begin();
     pair.wait_for_handed_over();
     let pair = pair.restart_here().restart_there();
@@ -199,7 +199,7 @@ fn the_daemon_there_dies_while_it_waits() {
 fn the_daemon_there_dies_before_and_after_it_was_told() {
     for reaches in ["activate_arrival", "activate_arrival answer"] {
         let pair = Pair::new();
-        pair.watch(move |asked| (asked == reaches).then(|| failure(false)));
+        pair.watch(move |call_name| (call_name == reaches).then(|| failure(false)));
         let operation = pair.begin();
         pair.wait_for_handed_over();
         let pair = pair.restart_there();
@@ -218,7 +218,7 @@ fn the_daemon_there_dies_before_and_after_it_was_told() {
 #[test]
 fn a_disk_comes_back_when_the_node_that_has_it_is_deleted() {
     let pair = Pair::new();
-    pair.watch(|asked| asked.starts_with("activate_arrival").then(|| failure(false)));
+    pair.watch(|call_name| call_name.starts_with("activate_arrival").then(|| failure(false)));
     let operation = pair.begin();
     pair.wait_for_handed_over();
     let (state, reason) = state_of_disk(&pair.here);
@@ -235,14 +235,14 @@ fn a_disk_comes_back_when_the_node_that_has_it_is_deleted() {
 /// the disk nor deletes its file.
 #[test]
 fn what_is_left_here_of_a_disk_that_has_moved_does_it_no_harm() {
-    for refused in 0..8 {
+    for failed_write in 0..8 {
         let pair = Pair::new();
-        pair.watch(|asked| (asked == "activate_arrival").then(|| failure(false)));
+        pair.watch(|call_name| (call_name == "activate_arrival").then(|| failure(false)));
         let operation = pair.begin();
         pair.wait_for_handed_over();
-        pair.here.store.arm(StoreFailure::Refuse(refused));
+        pair.here.store.arm(StoreFailure::Refuse(failed_write));
         pair.here.far_nodes.intercept(|_, _| None);
-        assert_eq!(pair.end(&operation).state, OperationState::Succeeded, "{refused}");
+        assert_eq!(pair.end(&operation).state, OperationState::Succeeded, "{failed_write}");
         pair.assert_there();
     }
 }
@@ -252,11 +252,11 @@ fn what_is_left_here_of_a_disk_that_has_moved_does_it_no_harm() {
 fn a_vm_with_queued_writes_goes_when_there_is_space() {
     let pair = Pair::new();
     pair.here.disks.fill(Some(3));
-    let said = pair.here.node.check_migration(&name("web"), &request("there")).unwrap_err();
-    assert!(said[0].message.contains("writes to disk/web are queued"), "{said:?}");
-    let refused = pair.migrate();
-    assert_eq!(refused.state, OperationState::Failed);
-    assert_eq!(refused.error.unwrap().message, said[0].message);
+    let errors = pair.here.node.check_migration(&name("web"), &request("there")).unwrap_err();
+    assert!(errors[0].message.contains("writes to disk/web are queued"), "{errors:?}");
+    let refused_operation = pair.migrate();
+    assert_eq!(refused_operation.state, OperationState::Failed);
+    assert_eq!(refused_operation.error.unwrap().message, errors[0].message);
     pair.here.disks.fill(None);
     pair.assert_here();
 
@@ -282,8 +282,8 @@ fn a_vm_whose_writes_are_queued_just_before_the_next_stage_stays() {
     for (before, sends) in [("operation", 0), ("line", 1)] {
         let pair = Pair::new();
         let disks = pair.here.disks.clone();
-        pair.watch(move |asked| {
-            if asked == before {
+        pair.watch(move |call_name| {
+            if call_name == before {
                 disks.fill(Some(1));
             }
             None

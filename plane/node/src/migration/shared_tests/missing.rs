@@ -26,7 +26,7 @@ fn wait_for_missing(pair: &Pair, harness: &Harness) {
 #[test]
 fn a_disk_that_comes_back_needs_its_file() {
     let pair = Pair::new();
-    pair.watch(|asked| (asked == "activate_arrival").then(|| failure(false)));
+    pair.watch(|call_name| (call_name == "activate_arrival").then(|| failure(false)));
     pair.begin();
     pair.wait_for_handed_over();
     let pair = pair.restart_here().restart_there();
@@ -45,11 +45,11 @@ fn a_disk_that_has_arrived_needs_its_file() {
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     pair.assert_there();
     // The process that has the file open ends first.
-    let Pair { here, there, files, config } = pair;
-    let left = stopped(there);
+    let Pair { here: source, there: target, files, config } = pair;
+    let stopped_node = stopped(target);
     rename(&files, FILE, "hidden");
-    let there = started(left, disks(1, &files));
-    let pair = Pair { here, there, files, config };
+    let target = started(stopped_node, disks(1, &files));
+    let pair = Pair { here: source, there: target, files, config };
     pair.connect();
     wait_for_missing(&pair, &pair.there);
     rename(&pair.files, "hidden", FILE);

@@ -74,16 +74,16 @@ pub(super) struct Pair {
     pub(super) config: HostConfig,
 }
 
-pub(super) fn disks(at: usize, files: &MemoryFiles) -> FakeDisks {
+pub(super) fn disks(index: usize, files: &MemoryFiles) -> FakeDisks {
     let disks = FakeDisks::default();
-    disks.put_store(PATHS[at], files.clone());
+    disks.put_store(PATHS[index], files.clone());
     disks
 }
 
-pub(super) fn harness(at: usize, files: &MemoryFiles, far_nodes: &FakePeerNodes) -> Harness {
-    let left = (MemoryStore::default(), FakeDevices::default());
-    let (disks, vms) = (disks(at, files), FakeVms::default());
-    Harness::among_nodes_with_disks(left, disks, vms, far_nodes.clone())
+pub(super) fn harness(index: usize, files: &MemoryFiles, far_nodes: &FakePeerNodes) -> Harness {
+    let stopped_node = (MemoryStore::default(), FakeDevices::default());
+    let (disks, vms) = (disks(index, files), FakeVms::default());
+    Harness::among_nodes_with_disks(stopped_node, disks, vms, far_nodes.clone())
 }
 
 impl Pair {
@@ -94,8 +94,8 @@ impl Pair {
 
     pub(super) fn with(config: &HostConfig) -> Self {
         let (files, far_nodes) = (MemoryFiles::default(), FakePeerNodes::default());
-        let [here, there] = [0, 1].map(|at| harness(at, &files, &far_nodes));
-        let pair = Self { here, there, files, config: config.clone() };
+        let [source, target] = [0, 1].map(|index| harness(index, &files, &far_nodes));
+        let pair = Self { here: source, there: target, files, config: config.clone() };
         pair.connect();
         pair.here.apply_ok(config);
         pair.there.apply_ok(&nodes(PATHS[1], true));
@@ -111,19 +111,19 @@ impl Pair {
         self.here.far_nodes.connect("192.0.2.2:8443", &self.there.node);
     }
 
-    /// Calls `in_the_way` for each request to the destination. Asserts before the first activation
+    /// Calls `intercept` for each request to the destination. Asserts before the first activation
     /// that no node has the disk's file open.
     pub(super) fn watch(
         &self,
-        in_the_way: impl Fn(&str) -> Option<PeerError> + Send + Sync + 'static,
+        intercept: impl Fn(&str) -> Option<PeerError> + Send + Sync + 'static,
     ) {
         let files = self.files.clone();
         let is_first = AtomicU32::new(0);
-        self.here.far_nodes.intercept(move |_, asked| {
-            if asked == "activate_arrival" && is_first.fetch_add(1, Ordering::Relaxed) == 0 {
+        self.here.far_nodes.intercept(move |_, call_name| {
+            if call_name == "activate_arrival" && is_first.fetch_add(1, Ordering::Relaxed) == 0 {
                 drop(take(&files).expect("it is closed before another node may open it"));
             }
-            in_the_way(asked)
+            intercept(call_name)
         });
     }
 
@@ -159,7 +159,7 @@ impl Pair {
         wait_until("nothing is there", || self.there.node.config() == nodes(PATHS[1], true));
         wait_until("its folder is gone", || self.there.vms.folders().is_empty());
         assert_eq!(self.there.vms.state("web"), None);
-        assert_eq!(self.there.disks.served().0, 0);
+        assert_eq!(self.there.disks.served_counts().0, 0);
         assert_eq!(self.here.node.config(), self.config);
         self.assert_held();
     }
@@ -171,7 +171,7 @@ impl Pair {
         wait_until("nothing is here", || self.here.node.config() == nodes(PATHS[0], true));
         wait_until("its folder is gone", || self.here.vms.folders().is_empty());
         assert_eq!(self.here.vms.state("web"), None);
-        assert_eq!(self.here.disks.served().0, 0);
+        assert_eq!(self.here.disks.served_counts().0, 0);
         assert_open(&self.there);
         self.assert_held();
     }
@@ -185,17 +185,17 @@ impl Pair {
     }
 
     pub(super) fn restart_here(self) -> Self {
-        let Self { here, there, files, config } = self;
-        let here = restarted(here, disks(0, &files));
-        let pair = Self { here, there, files, config };
+        let Self { here: source, there: target, files, config } = self;
+        let source = restarted(source, disks(0, &files));
+        let pair = Self { here: source, there: target, files, config };
         pair.connect();
         pair
     }
 
     pub(super) fn restart_there(self) -> Self {
-        let Self { here, there, files, config } = self;
-        let there = restarted(there, disks(1, &files));
-        let pair = Self { here, there, files, config };
+        let Self { here: source, there: target, files, config } = self;
+        let target = restarted(target, disks(1, &files));
+        let pair = Self { here: source, there: target, files, config };
         pair.connect();
         pair
     }
@@ -211,13 +211,13 @@ pub(super) fn restarted(harness: Harness, disks: FakeDisks) -> Harness {
 pub(super) fn stopped(harness: Harness) -> Stopped {
     let (vms, far_nodes) = (harness.vms.clone(), harness.far_nodes.clone());
     vms.forget_observers();
-    let left = harness.kill();
+    let stopped_node = harness.kill();
     vms.cut_lines();
-    (left, vms, far_nodes)
+    (stopped_node, vms, far_nodes)
 }
 
-pub(super) fn started((left, vms, far_nodes): Stopped, disks: FakeDisks) -> Harness {
-    Harness::among_nodes_with_disks(left, disks, vms, far_nodes)
+pub(super) fn started((stopped_node, vms, far_nodes): Stopped, disks: FakeDisks) -> Harness {
+    Harness::among_nodes_with_disks(stopped_node, disks, vms, far_nodes)
 }
 
 /// Opens the file for writing; `None` if it is open elsewhere.

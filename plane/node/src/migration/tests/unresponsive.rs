@@ -84,9 +84,9 @@ fn a_vm_that_stands_still_goes_on_when_it_is_adopted_late() {
 #[test]
 fn a_vm_that_was_handed_over_and_stays_goes_on_when_it_is_adopted_late() {
     let pair = Pair::new();
-    pair.here
-        .far_nodes
-        .intercept(|_, asked| asked.starts_with("activate_arrival").then(|| failure(false)));
+    pair.here.far_nodes.intercept(|_, call_name| {
+        call_name.starts_with("activate_arrival").then(|| failure(false))
+    });
     pair.begin();
     pair.wait_for_state_here(VmState::HandedOver);
     let pair = pair.restart_here_without_adoption();
@@ -120,11 +120,11 @@ fn a_vm_that_is_killed_before_it_is_adopted_can_be_started() {
 #[test]
 fn a_vm_whose_cancellation_gets_no_response_goes_on() {
     let pair = Pair::copying();
-    let refused = pair.here.vms.refused();
+    let refused_count = pair.here.vms.refused_count();
     pair.here.vms.refuse_all("send_status", VmErrorKind::Timeout, SILENT);
     pair.here.vms.stop_for_switchover("web");
     // The first failure ends the migration, the second one is that of the cancellation.
-    wait_until("it is cancelled", || pair.here.vms.refused() >= refused + 2);
+    wait_until("it is cancelled", || pair.here.vms.refused_count() >= refused_count + 2);
     Pair::permit_all(&pair.here);
     pair.assert_here();
     wait_one_event(&pair.here, EventKind::VmStays);
@@ -133,10 +133,10 @@ fn a_vm_whose_cancellation_gets_no_response_goes_on() {
 #[test]
 fn a_vm_that_does_not_resume_at_once_goes_on() {
     let pair = Pair::copying();
-    let refused = pair.here.vms.refused();
+    let refused_count = pair.here.vms.refused_count();
     pair.here.vms.refuse_all("tell", VmErrorKind::Timeout, SILENT);
     pair.here.vms.stop_for_switchover("web");
-    wait_until("it is told", || pair.here.vms.refused() >= refused + 2);
+    wait_until("it is told", || pair.here.vms.refused_count() >= refused_count + 2);
     Pair::permit_all(&pair.here);
     pair.assert_here();
 }
@@ -159,7 +159,7 @@ fn a_process_that_was_not_adopted_ends_when_the_vm_is_the_other_nodes() {
     let pair = Pair::new();
     pair.here
         .far_nodes
-        .intercept(|_, asked| (asked == "activate_arrival answer").then(|| failure(false)));
+        .intercept(|_, call_name| (call_name == "activate_arrival answer").then(|| failure(false)));
     pair.begin();
     pair.wait_for_state_here(VmState::HandedOver);
     let pair = pair.restart_here_without_adoption();
@@ -171,10 +171,10 @@ fn a_process_that_was_not_adopted_ends_when_the_vm_is_the_other_nodes() {
 #[test]
 fn a_process_that_cannot_be_killed_is_killed_later_when_the_vm_has_left() {
     let pair = Pair::new();
-    let refused = pair.here.vms.refused();
+    let refused_count = pair.here.vms.refused_count();
     pair.here.vms.refuse_all("kill", VmErrorKind::Timeout, "the kernel holds it");
     let operation = pair.begin();
-    wait_until("it was tried twice", || pair.here.vms.refused() >= refused + 2);
+    wait_until("it was tried twice", || pair.here.vms.refused_count() >= refused_count + 2);
     let view = pair.here.node.vm("web").unwrap();
     assert_eq!(view.state, VmState::Lost);
     assert!(view.reason.unwrap().contains("the kernel holds it"));
@@ -188,10 +188,10 @@ fn a_process_that_cannot_be_killed_is_killed_later_when_the_vm_has_left() {
 #[test]
 fn a_process_that_cannot_be_killed_is_killed_by_the_next_daemon() {
     let pair = Pair::new();
-    let refused = pair.here.vms.refused();
+    let refused_count = pair.here.vms.refused_count();
     pair.here.vms.refuse_all("kill", VmErrorKind::Timeout, "the kernel holds it");
     pair.begin();
-    wait_until("it was tried", || pair.here.vms.refused() > refused);
+    wait_until("it was tried", || pair.here.vms.refused_count() > refused_count);
     let pair = pair.restart_here();
     Pair::permit_all(&pair.here);
     pair.assert_there();
@@ -203,17 +203,18 @@ fn a_process_that_cannot_be_killed_is_killed_by_the_next_daemon() {
 fn a_process_of_an_abandoned_arrival_that_cannot_be_killed_is_killed_later() {
     for restarts in [false, true] {
         let pair = Pair::copying();
-        let refused = pair.there.vms.refused();
+        let refused_count = pair.there.vms.refused_count();
         pair.there.vms.refuse_all("kill", VmErrorKind::Timeout, "the kernel holds it");
         let pair = if restarts {
             pair.restart_there()
         } else {
-            let all = pair.here.node.operations();
-            let migrate = all.iter().find(|of| of.kind == "vm migrate").unwrap();
+            let operations = pair.here.node.operations();
+            let migrate =
+                operations.iter().find(|operation| operation.kind == "vm migrate").unwrap();
             pair.here.node.cancel_operation(migrate.id).unwrap();
             pair
         };
-        wait_until("it was tried twice", || pair.there.vms.refused() >= refused + 2);
+        wait_until("it was tried twice", || pair.there.vms.refused_count() >= refused_count + 2);
         Pair::permit_all(&pair.there);
         pair.here.vms.hold_memory(false);
         pair.assert_here();
@@ -225,16 +226,16 @@ fn a_process_of_an_abandoned_arrival_that_cannot_be_killed_is_killed_later() {
 #[test]
 fn a_process_of_an_arrival_that_cannot_be_determined_is_killed_later() {
     let pair = Pair::copying();
-    let there = pair.there.store.clone();
-    let stored = String::from_utf8(there.read("vms", "web").unwrap().unwrap()).unwrap();
+    let target_store = pair.there.store.clone();
+    let stored = String::from_utf8(target_store.read("vms", "web").unwrap().unwrap()).unwrap();
     let mut stored: serde_json::Value = serde_json::from_str(&stored).unwrap();
     stored["run"].as_object_mut().unwrap().remove("process").unwrap();
     let stored = serde_json::to_vec(&stored).unwrap();
-    there.commit(&[("vms", "web".to_owned(), Some(stored))]).unwrap();
-    let refused = pair.there.vms.refused();
+    target_store.commit(&[("vms", "web".to_owned(), Some(stored))]).unwrap();
+    let refused_count = pair.there.vms.refused_count();
     pair.there.vms.refuse_all("running", VmErrorKind::Host, "the launcher is not there");
     let pair = pair.restart_there();
-    wait_until("it was tried twice", || pair.there.vms.refused() >= refused + 2);
+    wait_until("it was tried twice", || pair.there.vms.refused_count() >= refused_count + 2);
     Pair::permit_all(&pair.there);
     pair.here.vms.hold_memory(false);
     pair.assert_here();
@@ -246,7 +247,7 @@ fn an_activation_is_known_as_long_as_the_vm_is_there() {
     let pair = Pair::new();
     pair.here
         .far_nodes
-        .intercept(|_, asked| (asked == "activate_arrival answer").then(|| failure(false)));
+        .intercept(|_, call_name| (call_name == "activate_arrival answer").then(|| failure(false)));
     let operation = pair.begin();
     pair.wait_for_state_here(VmState::HandedOver);
     let id = pair.here.node.vm("web").unwrap().migration.unwrap().id;
@@ -273,7 +274,7 @@ fn an_activation_is_known_after_the_vm_was_deleted() {
     let pair = Pair::new();
     pair.here
         .far_nodes
-        .intercept(|_, asked| (asked == "activate_arrival answer").then(|| failure(false)));
+        .intercept(|_, call_name| (call_name == "activate_arrival answer").then(|| failure(false)));
     let operation = pair.begin();
     pair.wait_for_state_here(VmState::HandedOver);
     let kill = pair.there.node.start_vm_action(&name("web"), VmAction::Kill).unwrap();
@@ -290,7 +291,9 @@ fn an_activation_is_known_after_the_vm_was_deleted() {
 #[test]
 fn a_migration_that_ends_while_the_control_thread_is_busy_has_succeeded() {
     let pair = Pair::new();
-    pair.here.far_nodes.intercept(|_, asked| (asked == "activate_arrival").then(|| failure(false)));
+    pair.here
+        .far_nodes
+        .intercept(|_, call_name| (call_name == "activate_arrival").then(|| failure(false)));
     let operation = pair.begin();
     pair.wait_for_state_here(VmState::HandedOver);
     let busy = pair.here.keep_busy();
@@ -302,9 +305,12 @@ fn a_migration_that_ends_while_the_control_thread_is_busy_has_succeeded() {
     let operation = pair.end(&operation);
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     pair.assert_there();
-    let ended = pair.here.node.operations();
-    let departs = ended.iter().filter(|of| of.kind == "vm depart");
-    assert!(departs.clone().all(|of| of.state == OperationState::Succeeded), "{ended:?}");
+    let operations = pair.here.node.operations();
+    let departs = operations.iter().filter(|operation| operation.kind == "vm depart");
+    assert!(
+        departs.clone().all(|operation| operation.state == OperationState::Succeeded),
+        "{operations:?}"
+    );
 }
 
 /// The launcher lists the VMs slowly, so that the switchover is complete before the process is
@@ -312,9 +318,9 @@ fn a_migration_that_ends_while_the_control_thread_is_busy_has_succeeded() {
 #[test]
 fn a_vm_that_is_handed_over_meanwhile_is_not_killed_here() {
     let pair = Pair::copying();
-    pair.here
-        .far_nodes
-        .intercept(|_, asked| asked.starts_with("activate_arrival").then(|| failure(false)));
+    pair.here.far_nodes.intercept(|_, call_name| {
+        call_name.starts_with("activate_arrival").then(|| failure(false))
+    });
     pair.here.vms.hold_list(true);
     let shared = std::sync::Arc::clone(pair.here.node.shared());
     let kill = std::thread::spawn(move || {
@@ -390,12 +396,12 @@ fn a_kill_during_a_switchover_that_fails_does_not_wait_for_the_driver() {
     let entry = pair.here.node.shared().vms.find(&name("web")).unwrap();
     wait_until("the kill is left to the driver", || entry.kills_left() == 1);
     assert_eq!(pair.here.vms.state("web"), Some(VmRunState::Paused));
-    let began = Instant::now();
+    let started = Instant::now();
     pair.here.vms.refuse_and_hold("send_status", SILENT);
     pair.here.vms.hold_call(None);
     let kill = pair.end(&kill);
     assert_eq!(kill.state, OperationState::Succeeded, "{kill:?}");
-    assert!(began.elapsed() < HELD, "the driver has executed it");
+    assert!(started.elapsed() < HELD, "the driver has executed it");
     pair.wait_for_state_here(VmState::Stopped);
 }
 
@@ -414,19 +420,19 @@ fn requests_behind_the_end_of_a_driver_fail_with_the_reason() {
         shared.submit_vm_action(&name("web"), VmAction::Reset, operation);
         id
     };
-    let ended = |id| {
+    let end_of = |id| {
         let operation = pair.here.node.wait_operation(id, DEADLINE).unwrap();
         assert_eq!(operation.state, OperationState::Failed, "{operation:?}");
         operation.error.unwrap().message
     };
     let queued = submit();
     pair.here.vms.hold_call(None);
-    let queued = ended(queued);
+    let queued = end_of(queued);
     assert!(queued.contains("the daemon ends") && queued.contains("repeat it"), "{queued}");
-    let late = ended(submit());
-    assert_eq!(late, queued);
+    let late_error = end_of(submit());
+    assert_eq!(late_error, queued);
     let operations = pair.here.node.operations();
-    let migration = operations.iter().find(|of| of.kind == "vm migrate").unwrap().id;
-    let migration = ended(migration);
+    let migration = operations.iter().find(|operation| operation.kind == "vm migrate").unwrap().id;
+    let migration = end_of(migration);
     assert!(migration.contains("the daemon ends during the migration"), "{migration}");
 }

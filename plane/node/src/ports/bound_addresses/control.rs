@@ -45,9 +45,9 @@ impl Controller {
         // A device reports a guest before the guest can send: the notice is queued already and is
         // handled first.
         let waiting = port.lock().notices.clone();
-        if let Some(of) = waiting {
-            for notice in of.take() {
-                self.handle_notice_of(&of, notice);
+        if let Some(notices) = waiting {
+            for notice in notices.take() {
+                self.handle_notice_of(&notices, notice);
             }
         }
         let desired = self.shared.desired();
@@ -56,9 +56,11 @@ impl Controller {
         };
         let in_effect = self.shared.bound_addresses.in_effect(&desired.config);
         let others = desired.config.nics.iter();
-        let mut others = others.filter(|of| of.switch == nic.switch && of.name != nic.name);
-        let bound = |of: &NicConfig| in_effect.get(&of.name).map(|binding| binding.mac);
-        if others.any(|of| of.mac.or_else(|| bound(of)) == Some(mac)) {
+        let mut others =
+            others.filter(|other| other.switch == nic.switch && other.name != nic.name);
+        let bound =
+            |other_nic: &NicConfig| in_effect.get(&other_nic.name).map(|binding| binding.mac);
+        if others.any(|other| other.mac.or_else(|| bound(other)) == Some(mac)) {
             return;
         }
         let before = in_effect.get(&nic.name).copied();
@@ -95,7 +97,8 @@ impl Controller {
         };
         let Some(owner) = desired.config.nics.iter().find(is_owner) else { return false };
         let device = self.shared.ports.find(&PortKey::Nic(owner.name.clone()));
-        let runs = device.and_then(|port| port.device_status()).is_some_and(|of| of.link_up);
+        let runs =
+            device.and_then(|port| port.device_status()).is_some_and(|status| status.link_up);
         let bindings = &self.shared.bound_addresses;
         let mut state = bindings.state();
         let is_absent = if state.connected.contains(&owner.name) {
@@ -121,7 +124,7 @@ impl Controller {
         for nic in stale {
             state.set(&nic, None);
         }
-        state.connected.retain(|nic| desired.config.nics.iter().any(|of| of.name == *nic));
+        state.connected.retain(|nic| desired.config.nics.iter().any(|config| config.name == *nic));
     }
 
     /// Writes changed bindings to the state store and publishes them. Called after all notices of a

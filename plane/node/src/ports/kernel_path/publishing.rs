@@ -39,8 +39,8 @@ impl Shared {
         let result = self.devices.set_kernel_paths(&table);
         let failed_before = std::mem::replace(&mut plan.has_failed, result.is_err());
         match result {
-            Ok(heard) if heard.is_empty() => {}
-            Ok(heard) => self.refresh_addresses(&heard, &groups, &table),
+            Ok(addresses) if addresses.is_empty() => {}
+            Ok(addresses) => self.refresh_addresses(&addresses, &groups, &table),
             // The update is repeated with every poll; the error is logged once.
             Err(_) if failed_before => {}
             Err(error) => {
@@ -53,23 +53,24 @@ impl Shared {
     /// otherwise.
     fn refresh_addresses(
         &self,
-        heard: &[(u32, MacAddr)],
+        addresses: &[(u32, MacAddr)],
         groups: &[Group],
         table: &KernelPathTable,
     ) {
         // The kernel reports addresses seen within this interval.
-        let every = u64::try_from(KERNEL_PATH_REPORT_INTERVAL.as_nanos()).unwrap_or(u64::MAX);
-        let seen = Time::from_ns(self.plane.now().as_ns().saturating_sub(every));
-        let learned = heard.iter().filter_map(|address| {
+        let interval = u64::try_from(KERNEL_PATH_REPORT_INTERVAL.as_nanos()).unwrap_or(u64::MAX);
+        let seen_at = Time::from_ns(self.plane.now().as_ns().saturating_sub(interval));
+        let learned = addresses.iter().filter_map(|address| {
             let (group, mac) = *address;
             let (switch, vlan, _) = *groups.get(group.checked_sub(1)? as usize)?;
-            let at = table.addresses.get(address).filter(|at| !at.is_static)?;
+            let address_entry =
+                table.addresses.get(address).filter(|address_entry| !address_entry.is_static)?;
             Some(Learned {
                 switch,
                 vlan,
                 mac,
-                port: at.port,
-                seen,
+                port: address_entry.port,
+                seen: seen_at,
                 moved_from: None,
                 is_first: false,
             })
@@ -91,21 +92,23 @@ impl Shared {
         }
         groups.retain(|_, ports| ports.len() > 1);
         let mut table = KernelPathTable::default();
-        let mut places = BTreeMap::new();
+        let mut group_numbers = BTreeMap::new();
         for (number, ((switch, vlan, mtu), ports)) in (1..).zip(&groups) {
             for (port, learns) in ports {
                 let on_path = KernelPathPort { group: number, is_learning: *learns, mtu: *mtu };
                 table.ports.insert(*port, on_path);
-                places.insert((*switch, *vlan, *port), number);
+                group_numbers.insert((*switch, *vlan, *port), number);
             }
         }
         let mut switches: Vec<SwitchId> = groups.keys().map(|(switch, ..)| *switch).collect();
         switches.dedup();
         for switch in switches {
             for view in self.plane.addresses(switch) {
-                let Some(group) = places.get(&(switch, view.vlan, view.port)) else { continue };
-                let at = KernelPathAddress { port: view.port, is_static: view.fixed };
-                table.addresses.insert((*group, view.mac), at);
+                let Some(group) = group_numbers.get(&(switch, view.vlan, view.port)) else {
+                    continue;
+                };
+                let address_entry = KernelPathAddress { port: view.port, is_static: view.fixed };
+                table.addresses.insert((*group, view.mac), address_entry);
             }
         }
         (groups.into_keys().collect(), table)

@@ -50,8 +50,8 @@ impl Pair {
     fn new(uplink_port: &str) -> Self {
         let far_nodes = FakePeerNodes::default();
         let new = || {
-            let left = (MemoryStore::default(), FakeDevices::default());
-            Harness::among_nodes(left, FakeVms::default(), far_nodes.clone())
+            let state = (MemoryStore::default(), FakeDevices::default());
+            Harness::among_nodes(state, FakeVms::default(), far_nodes.clone())
         };
         let pair = Self { here: new(), there: new() };
         far_nodes.connect("192.0.2.2:8443", &pair.there.node);
@@ -111,8 +111,10 @@ fn a_vm_that_comes_is_looked_for_outside_until_it_has_come() {
 #[test]
 fn a_vm_that_was_handed_over_is_looked_for_outside_and_one_that_stays_is_not() {
     let pair = Pair::new(UPLINK);
-    pair.here.far_nodes.intercept(|_, asked| {
-        asked.starts_with("activate_arrival").then(|| PeerError::Unreachable("no route".to_owned()))
+    pair.here.far_nodes.intercept(|_, call_name| {
+        call_name
+            .starts_with("activate_arrival")
+            .then(|| PeerError::Unreachable("no route".to_owned()))
     });
     let operation = pair.begin();
     let is_handed_over = || {
@@ -132,8 +134,10 @@ fn a_vm_that_was_handed_over_is_looked_for_outside_and_one_that_stays_is_not() {
 #[test]
 fn a_vm_that_was_handed_over_is_never_looked_for_here_by_the_next_daemon() {
     let pair = Pair::new(UPLINK);
-    pair.here.far_nodes.intercept(|_, asked| {
-        asked.starts_with("activate_arrival").then(|| PeerError::Unreachable("no route".to_owned()))
+    pair.here.far_nodes.intercept(|_, call_name| {
+        call_name
+            .starts_with("activate_arrival")
+            .then(|| PeerError::Unreachable("no route".to_owned()))
     });
     pair.begin();
     let is_handed_over =
@@ -141,11 +145,11 @@ fn a_vm_that_was_handed_over_is_never_looked_for_here_by_the_next_daemon() {
     wait_until("it is handed over", || is_handed_over(&pair.here));
     let (vms, far_nodes) = (pair.here.vms.clone(), pair.here.far_nodes.clone());
     vms.forget_observers();
-    let left = pair.here.kill();
+    let stopped = pair.here.kill();
     vms.cut_lines();
-    let here = Harness::among_nodes(left, vms, far_nodes);
-    wait_until("it is handed over", || is_handed_over(&here));
-    let out = Some(uplink_port(&here));
-    let led: Vec<_> = here.plane.published().iter().map(reached_by_in).collect();
-    assert!(!led.is_empty() && led.iter().all(|by| *by == Some(out)), "{led:?}");
+    let source = Harness::among_nodes(stopped, vms, far_nodes);
+    wait_until("it is handed over", || is_handed_over(&source));
+    let out = Some(uplink_port(&source));
+    let led: Vec<_> = source.plane.published().iter().map(reached_by_in).collect();
+    assert!(!led.is_empty() && led.iter().all(|uplink| *uplink == Some(out)), "{led:?}");
 }

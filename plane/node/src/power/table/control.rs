@@ -28,20 +28,20 @@ impl Shared {
         // Grouped by reason, because many CPUs and settings share one.
         let mut lacking: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
         for target in &targets {
-            if let Some(why) = &target.why_not {
-                lacking.entry(why.to_string()).or_default().insert(target.kind.as_str());
+            if let Some(reason) = &target.why_not {
+                lacking.entry(reason.to_string()).or_default().insert(target.kind.as_str());
             }
         }
         for step in plan.steps.iter_mut().filter(|step| step.resource == "power") {
             if !lacking.is_empty() {
-                let all: Vec<String> = lacking
+                let notes: Vec<String> = lacking
                     .iter()
-                    .map(|(why, kinds)| {
+                    .map(|(reason, kinds)| {
                         let kinds: Vec<&str> = kinds.iter().copied().collect();
-                        format!("{}, because {why}", kinds.join(", "))
+                        format!("{}, because {reason}", kinds.join(", "))
                     })
                     .collect();
-                step.note = Some(format!("not available on this host: {}", all.join("; ")));
+                step.note = Some(format!("not available on this host: {}", notes.join("; ")));
             }
         }
     }
@@ -50,9 +50,9 @@ impl Shared {
     fn settle_power(&self, power: Option<&PowerConfig>, assert: &Overwrite) -> Vec<Draft> {
         let mut inner = self.power.lock();
         let spec = power.map(spec_of);
-        let settled = inner.keeper.apply(spec.as_ref(), assert);
-        let mut drafts = events::settled(&settled);
-        drafts.extend(inner.report_effect(power, &settled));
+        let apply_result = inner.keeper.apply(spec.as_ref(), assert);
+        let mut drafts = events::settled(&apply_result);
+        drafts.extend(inner.report_effect(power, &apply_result));
         drafts
     }
 }
@@ -87,11 +87,11 @@ impl Controller {
     pub(crate) fn watch_cpus(&mut self) {
         let desired = self.shared.desired();
         let power = desired.config.power.as_ref();
-        let came = {
+        let added = {
             let mut inner = self.shared.power.lock();
             let now = Instant::now();
-            let every = inner.look_every;
-            let is_due = |at: Instant| now.duration_since(at) >= every;
+            let interval = inner.look_every;
+            let is_due = |last: Instant| now.duration_since(last) >= interval;
             let is_used = power.is_some() || !inner.keeper.records.is_empty();
             if !is_used || !inner.looked_at.is_none_or(is_due) {
                 return;
@@ -99,9 +99,9 @@ impl Controller {
             inner.looked_at = Some(now);
             inner.look_at_cpus()
         };
-        let Some(came) = came else { return };
-        self.drafts.push(events::cpus_changed(&self.shared.power.lock().online, &came));
-        let drafts = self.shared.settle_power(power, &Overwrite::Cpus(came));
+        let Some(added) = added else { return };
+        self.drafts.push(events::cpus_changed(&self.shared.power.lock().online, &added));
+        let drafts = self.shared.settle_power(power, &Overwrite::Cpus(added));
         self.drafts.extend(drafts);
     }
 

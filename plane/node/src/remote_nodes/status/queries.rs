@@ -23,18 +23,18 @@ impl Shared {
         let desired = self.desired();
         let config = desired.config.nodes.iter().find(|node| node.name.as_str() == name);
         let config = config.ok_or_else(|| not_found(ResourceKind::Node, name))?;
-        let mut asked = self.query_nodes(std::slice::from_ref(config));
-        asked.pop().ok_or_else(|| not_found(ResourceKind::Node, name))
+        let mut statuses = self.query_nodes(std::slice::from_ref(config));
+        statuses.pop().ok_or_else(|| not_found(ResourceKind::Node, name))
     }
 
     fn query_nodes(&self, configs: &[NodeConfig]) -> Vec<NodeStatus> {
         let deadline = Instant::now() + QUERY_TIMEOUT;
         let questions = &self.questions;
-        let asked: Vec<_> = configs
+        let statuses: Vec<_> = configs
             .iter()
             .map(|config| (config, questions.start(&self.far_nodes, config, deadline)))
             .collect();
-        asked
+        statuses
             .into_iter()
             .map(|(config, question)| {
                 let answer = question.map_or_else(

@@ -78,8 +78,9 @@ impl TeamEntry {
     }
 
     fn member_failed(&self, member: MemberId, fault: MemberFault) -> Draft {
-        let found = self.members.iter().find(|found| found.id() == member);
-        let reason = found.map_or_else(String::new, |found| self.fault_text(found, fault));
+        let failed_member = self.members.iter().find(|failed_member| failed_member.id() == member);
+        let reason = failed_member
+            .map_or_else(String::new, |failed_member| self.fault_text(failed_member, fault));
         let name = self.name_of(member);
         let text = format!(
             "Member {name} of the team failed: {reason}. Check its cable, switch port and LACP."

@@ -33,13 +33,14 @@ impl Controller {
         let is_needed = config.switches.iter().any(|switch| switch.iov)
             || !self.iov.reported_nics.is_empty()
             || !self.iov.led.is_empty();
-        let is_due = self.iov.looked_at.is_none_or(|at| at.elapsed() >= ADAPTER_POLL_INTERVAL);
+        let is_due =
+            self.iov.looked_at.is_none_or(|polled_at| polled_at.elapsed() >= ADAPTER_POLL_INTERVAL);
         if is_needed && (is_due || has_news) {
             self.look_at_vfs(config);
             self.iov.looked_at = Some(Instant::now());
         }
         let now = self.shared.plane.now();
-        if self.iov.policy.next_deadline().is_some_and(|at| at <= now) {
+        if self.iov.policy.next_deadline().is_some_and(|deadline| deadline <= now) {
             self.iov.policy.handle_deadline(now);
         }
         self.take_iov_actions(config);
@@ -89,9 +90,9 @@ impl Controller {
         if self.shared.iov.view().active.get(nic).is_some_and(|active| active != vf) {
             return;
         }
-        if let Some(why) = self.iov.leaving.remove(nic) {
+        if let Some(reason) = self.iov.leaving.remove(nic) {
             self.leave_path(config, nic);
-            self.drafts.push(texts::on_paravirtual(nic, vf, &why.to_string()));
+            self.drafts.push(texts::on_paravirtual(nic, vf, &reason.to_string()));
         }
     }
 
@@ -104,71 +105,72 @@ impl Controller {
             }
         };
         let shared = self.shared.clone();
-        let seen = HostQuery::new(&shared, config, properties);
-        self.update_drivers(&seen);
-        self.update_vfs(&seen);
-        self.update_nics(config, &seen);
+        let query = HostQuery::new(&shared, config, properties);
+        self.update_drivers(&query);
+        self.update_vfs(&query);
+        self.update_nics(config, &query);
         self.take_iov_actions(config);
-        self.keep_settings(config, &seen);
-        self.update_fdb(config, &seen);
+        self.keep_settings(config, &query);
+        self.update_fdb(config, &query);
         let configured = config.nics.iter().map(|nic| &nic.name).collect();
         let view = self.shared.iov.view();
-        let held = view.assigned.values().chain(view.active.keys()).cloned().collect();
+        let assigned = view.assigned.values().chain(view.active.keys()).cloned().collect();
         drop(view);
-        self.iov.forget_nics(&configured, &held);
+        self.iov.forget_nics(&configured, &assigned);
     }
 
-    fn update_drivers(&mut self, seen: &HostQuery) {
-        for (address, has_driver) in &seen.adapters {
+    fn update_drivers(&mut self, query: &HostQuery) {
+        for (address, has_driver) in &query.adapters {
             let adapter = self.iov.adapter(*address);
             if !has_driver && self.iov.unbound.insert(*address) {
                 self.notify_policy(&FailoverEvent::DriverUnbound { adapter });
             } else if *has_driver && self.iov.unbound.remove(address) {
-                self.iov.led.retain(|(of, _), _| of != address);
+                self.iov.led.retain(|(entry_adapter, _), _| entry_adapter != address);
                 self.notify_policy(&FailoverEvent::DriverBound { adapter });
             }
         }
     }
 
-    fn update_vfs(&mut self, seen: &HostQuery) {
-        let mut found = BTreeMap::new();
-        for vf in &seen.vfs {
-            found.insert(self.iov.vf(vf), vf.clone());
+    fn update_vfs(&mut self, query: &HostQuery) {
+        let mut reported = BTreeMap::new();
+        for vf in &query.vfs {
+            reported.insert(self.iov.vf(vf), vf.clone());
         }
-        let before = std::mem::replace(&mut self.iov.reported_vfs, found.clone());
-        for (vf, place) in &before {
-            if found.get(vf) != Some(place) {
+        let before = std::mem::replace(&mut self.iov.reported_vfs, reported.clone());
+        for (vf, address) in &before {
+            if reported.get(vf) != Some(address) {
                 self.notify_policy(&FailoverEvent::VfLost { vf: *vf });
             }
         }
-        for (vf, place) in found {
-            if before.get(&vf) != Some(&place) {
+        for (vf, address) in reported {
+            if before.get(&vf) != Some(&address) {
                 self.notify_policy(&FailoverEvent::VfFound { vf });
             }
         }
         // An assigned VF stays known until it is released, even if it has disappeared.
-        for (vf, place) in before {
-            if self.shared.iov.nic_of_vf(place.address).is_some() {
-                self.iov.reported_vfs.entry(vf).or_insert(place);
+        for (vf, address) in before {
+            if self.shared.iov.nic_of_vf(address.address).is_some() {
+                self.iov.reported_vfs.entry(vf).or_insert(address);
             }
         }
     }
 
-    fn update_nics(&mut self, config: &HostConfig, seen: &HostQuery) {
+    fn update_nics(&mut self, config: &HostConfig, query: &HostQuery) {
         let takers = eligible_nics(&self.shared, config);
-        let mut wanted = BTreeMap::new();
+        let mut nic_requests = BTreeMap::new();
         for nic in config.nics.iter().filter(|nic| takers.contains(&nic.name)) {
-            let adapters = seen.by_switch.get(&nic.switch).map(|of| self.iov.adapter(*of));
-            wanted.insert(nic.name.clone(), (nic.iov_weight, Vec::from_iter(adapters)));
+            let adapters =
+                query.by_switch.get(&nic.switch).map(|adapter| self.iov.adapter(*adapter));
+            nic_requests.insert(nic.name.clone(), (nic.iov_weight, Vec::from_iter(adapters)));
         }
-        let before = std::mem::replace(&mut self.iov.reported_nics, wanted.clone());
-        for name in before.keys().filter(|name| !wanted.contains_key(*name)) {
+        let before = std::mem::replace(&mut self.iov.reported_nics, nic_requests.clone());
+        for name in before.keys().filter(|name| !nic_requests.contains_key(*name)) {
             let nic = self.iov.nic(name);
             self.shared.iov.view().reasons.remove(name);
             self.notify_policy(&FailoverEvent::NicRemoved { nic });
         }
         let is_new = |(name, set): &(Name, _)| before.get(name) != Some(set);
-        let mut new: Vec<_> = wanted.into_iter().filter(is_new).collect();
+        let mut new: Vec<_> = nic_requests.into_iter().filter(is_new).collect();
         // NICs are reported by descending weight, because the first one gets a free VF.
         new.sort_by_key(|(_, (iov_weight, _))| Reverse(*iov_weight));
         for (name, (iov_weight, adapters)) in new {
@@ -178,13 +180,13 @@ impl Controller {
     }
 
     /// Applies changed settings of NICs to their VFs. A VF that has lost its MAC address was reset.
-    fn keep_settings(&mut self, config: &HostConfig, seen: &HostQuery) {
+    fn keep_settings(&mut self, config: &HostConfig, query: &HostQuery) {
         let paths = self.shared.iov.view().active.clone();
         for (name, vf) in paths {
             let nic = config.nics.iter().find(|nic| nic.name == name);
-            let is = seen.vf(&vf).and_then(|of| of.settings.as_ref());
-            let (Some(nic), Some(is)) = (nic, is) else { continue };
-            let change = settings_for_nic(is, nic);
+            let current = query.vf(&vf).and_then(|properties| properties.settings.as_ref());
+            let (Some(nic), Some(current)) = (nic, current) else { continue };
+            let change = settings_for_nic(current, nic);
             if change.is_empty() || self.iov.leaving.contains_key(&name) {
                 continue;
             }
@@ -207,26 +209,26 @@ impl Controller {
 
     /// Adds the addresses of NICs on the switch to the embedded switches and removes all others,
     /// including those that the previous daemon may have added.
-    fn update_fdb(&mut self, config: &HostConfig, seen: &HostQuery) {
-        let mut elsewhere = self.shared.iov.nics_on_vfs();
-        elsewhere.extend(self.shared.nics_away(config));
-        let wanted = seen.addresses(config, |nic| elsewhere.contains(&nic.name));
-        let gone: Vec<_> =
-            self.iov.led.keys().filter(|of| !wanted.contains_key(of)).copied().collect();
-        for of in gone {
-            if self.iov.led.remove(&of) != Some(FdbState::Away) {
-                self.remove_fdb(of);
+    fn update_fdb(&mut self, config: &HostConfig, query: &HostQuery) {
+        let mut nics_elsewhere = self.shared.iov.nics_on_vfs();
+        nics_elsewhere.extend(self.shared.nics_away(config));
+        let required = query.addresses(config, |nic| nics_elsewhere.contains(&nic.name));
+        let removed: Vec<_> =
+            self.iov.led.keys().filter(|entry| !required.contains_key(entry)).copied().collect();
+        for entry in removed {
+            if self.iov.led.remove(&entry) != Some(FdbState::Away) {
+                self.remove_fdb(entry);
             }
         }
-        for (of, is_here) in wanted {
-            let before = self.iov.led.get(&of).copied();
+        for (entry, is_here) in required {
+            let before = self.iov.led.get(&entry).copied();
             let led = match before {
                 Some(FdbState::Here) if is_here => continue,
                 Some(FdbState::Away) if !is_here => continue,
-                _ if is_here => self.add_fdb(of, before),
-                _ => self.remove_fdb(of),
+                _ if is_here => self.add_fdb(entry, before),
+                _ => self.remove_fdb(entry),
             };
-            self.iov.led.insert(of, led);
+            self.iov.led.insert(entry, led);
         }
     }
 
@@ -258,34 +260,35 @@ impl Controller {
             let Some(name) = self.iov.name(action.nic()) else { continue };
             match action {
                 FailoverAction::PlugVf { vf, .. } => self.give_vf(config, name, vf),
-                FailoverAction::UnplugVf { vf, reason: why, .. } => {
-                    self.take_vf(config, name, vf, why);
+                FailoverAction::UnplugVf { vf, reason, .. } => {
+                    self.take_vf(config, name, vf, reason);
                 }
                 FailoverAction::UseVf { vf, .. } => {
-                    let Some(place) = self.iov.reported_vfs.get(&vf).cloned() else { continue };
+                    let Some(address) = self.iov.reported_vfs.get(&vf).cloned() else { continue };
                     self.iov.failures.remove(&name);
                     let mut view = self.shared.iov.view();
                     view.reasons.remove(&name);
-                    let before = view.active.insert(name.clone(), place.clone());
+                    let before = view.active.insert(name.clone(), address.clone());
                     drop(view);
                     // The path may be known from the previous daemon.
-                    if before.as_ref() != Some(&place) {
-                        self.drafts.push(texts::on_vf(&name, &place));
+                    if before.as_ref() != Some(&address) {
+                        self.drafts.push(texts::on_vf(&name, &address));
                         self.publish_paths(config);
                     }
                 }
-                FailoverAction::UseParavirtual { reason: why, .. } if why.is_failure() => {
+                FailoverAction::UseParavirtual { reason, .. } if reason.is_failure() => {
                     self.leave_path(config, &name);
                 }
                 // Until the guest has released the VF, frames reach the guest only through it.
-                FailoverAction::UseParavirtual { reason: why, .. } => {
-                    self.iov.leaving.insert(name, why);
+                FailoverAction::UseParavirtual { reason, .. } => {
+                    self.iov.leaving.insert(name, reason);
                 }
-                FailoverAction::StayParavirtual { reason: why, .. } => {
-                    let why = why.to_string();
-                    let before = self.shared.iov.view().reasons.insert(name.clone(), why.clone());
-                    if before.as_ref() != Some(&why) {
-                        self.drafts.push(texts::without_vf(&name, &why));
+                FailoverAction::StayParavirtual { reason, .. } => {
+                    let reason = reason.to_string();
+                    let before =
+                        self.shared.iov.view().reasons.insert(name.clone(), reason.clone());
+                    if before.as_ref() != Some(&reason) {
+                        self.drafts.push(texts::without_vf(&name, &reason));
                     }
                 }
             }
@@ -293,37 +296,38 @@ impl Controller {
     }
 
     fn give_vf(&mut self, config: &HostConfig, name: Name, vf: VfId) {
-        let Some(place) = self.iov.reported_vfs.get(&vf).cloned() else { return };
-        self.shared.iov.view().assigned.insert(place.address, name.clone());
+        let Some(address) = self.iov.reported_vfs.get(&vf).cloned() else { return };
+        self.shared.iov.view().assigned.insert(address.address, name.clone());
         let entry = config.vm_of_nic(&name).and_then(|vm| self.shared.vms.find(&vm.name));
         match entry {
-            Some(entry) => entry.order_vf(VfOrder::Give { nic: name, vf: place }),
+            Some(entry) => entry.order_vf(VfOrder::Give { nic: name, vf: address }),
             None => {
                 let reason = "the NIC was removed from its VM".to_owned();
-                self.shared.iov.report(VfReport::Failed { nic: name, vf: place, reason });
+                self.shared.iov.report(VfReport::Failed { nic: name, vf: address, reason });
             }
         }
     }
 
-    fn take_vf(&mut self, config: &HostConfig, name: Name, vf: VfId, why: FailoverReason) {
-        let Some(place) = self.iov.reported_vfs.get(&vf).cloned() else { return };
-        if why.is_failure() {
-            let said = self.iov.failures.get(&name);
-            let why = said.map_or_else(|| why.to_string(), |said| format!("{why} ({said})"));
-            let before = self.shared.iov.view().reasons.insert(name.clone(), why.clone());
-            if before.as_ref() != Some(&why) {
-                self.drafts.push(texts::lost_vf(&name, &place, &why));
+    fn take_vf(&mut self, config: &HostConfig, name: Name, vf: VfId, reason: FailoverReason) {
+        let Some(address) = self.iov.reported_vfs.get(&vf).cloned() else { return };
+        if reason.is_failure() {
+            let failure = self.iov.failures.get(&name);
+            let reason = failure
+                .map_or_else(|| reason.to_string(), |failure| format!("{reason} ({failure})"));
+            let before = self.shared.iov.view().reasons.insert(name.clone(), reason.clone());
+            if before.as_ref() != Some(&reason) {
+                self.drafts.push(texts::lost_vf(&name, &address, &reason));
             }
         }
         // A NIC that was removed from desired state may still be plugged into a VM.
-        let holds = |name: &Name| {
-            let all = self.shared.vms.all();
-            all.into_iter().find(|entry| entry.has_nic(name))
+        let has_nic = |name: &Name| {
+            let entries = self.shared.vms.all();
+            entries.into_iter().find(|entry| entry.has_nic(name))
         };
         let of_vm = config.vm_of_nic(&name).and_then(|vm| self.shared.vms.find(&vm.name));
-        match of_vm.or_else(|| holds(&name)) {
-            Some(entry) => entry.order_vf(VfOrder::Take { nic: name, vf: place }),
-            None => self.shared.iov.report(VfReport::Released { nic: name, vf: place }),
+        match of_vm.or_else(|| has_nic(&name)) {
+            Some(entry) => entry.order_vf(VfOrder::Take { nic: name, vf: address }),
+            None => self.shared.iov.report(VfReport::Released { nic: name, vf: address }),
         }
     }
 

@@ -13,17 +13,18 @@ fn a_guest_whose_driver_does_not_support_failover_after_a_reset_loses_its_vf() {
     let bench = Bench::new(HOST);
     bench.start("web");
     bench.wait_path("web", IovPath::Vf);
-    let asked = || bench.vms.commands().iter().any(|told| told == "web unplug VF of nic/web");
+    let is_requested =
+        || bench.vms.commands().iter().any(|command| command == "web unplug VF of nic/web");
     // While the guest boots, nothing is known about its driver.
     bench.vms.boot(true);
     bench.vms.guest("web", VmNotice::Reset);
     let queries = bench.vms.standby_queries();
     wait_until("the NIC was queried twice", || bench.vms.standby_queries() > queries + 1);
-    assert!(!asked() && bench.path("web") == IovPath::Vf);
+    assert!(!is_requested() && bench.path("web") == IovPath::Vf);
     bench.vms.boot(false);
     bench.vms.take_vfs(false);
     bench.vms.guest("web", VmNotice::Reset);
-    wait_until("the guest is asked", asked);
+    wait_until("the guest is asked", is_requested);
     bench.vms.release_vf("web", "web");
     bench.wait_reason("web", "does not negotiate VIRTIO_NET_F_STANDBY");
     bench.wait_path("web", IovPath::Synthetic);
@@ -39,7 +40,7 @@ fn a_vf_that_qemu_keeps_open_is_given_to_no_other_vm_until_it_is_closed() {
     bench.vms.hold_vfs(true);
     bench.harness.apply_ok(&config(&HOST.replace("iov_weight = 50", "iov_weight = 0")));
     wait_until("the guest is asked", || {
-        bench.vms.commands().iter().any(|told| told == "web unplug VF of nic/web")
+        bench.vms.commands().iter().any(|command| command == "web unplug VF of nic/web")
     });
     bench.vms.release_vf("web", "web");
     bench.harness.wait_events(9012, 1);
@@ -116,7 +117,7 @@ fn a_vm_that_keeps_a_vf_open_is_killed() {
     bench.vms.hold_vfs(true);
     bench.vms.release_vf("web", "web");
     bench.harness.wait_events(9012, 1);
-    bench.work("web", VmAction::Kill);
+    bench.run_action("web", VmAction::Kill);
     assert_eq!(bench.vm("web").state, VmState::Stopped);
     // A process to which QEMU has passed it keeps it open.
     bench.start("db");
@@ -134,7 +135,7 @@ fn a_vf_of_an_ended_vm_that_is_not_back_is_recorded_for_the_next_daemon() {
     bench.start("web");
     bench.wait_path("web", IovPath::Vf);
     bench.vms.hold_vfs(true);
-    bench.work("web", VmAction::Kill);
+    bench.run_action("web", VmAction::Kill);
     bench.harness.wait_events(9012, 1);
     let bench = bench.die(|_| {});
     let before = bench.vms.held_vfs();
@@ -169,9 +170,9 @@ fn a_vf_whose_return_fails_is_not_free() {
     bench.start("web");
     bench.wait_path("web", IovPath::Vf);
     bench.vms.refuse_all("take_vf", VmErrorKind::Host, "the launcher does not respond");
-    bench.work("web", VmAction::Kill);
-    let held = bench.harness.wait_events(9012, 1).remove(0);
-    assert!(held.text.contains("the launcher does not respond"), "{}", held.text);
+    bench.run_action("web", VmAction::Kill);
+    let event = bench.harness.wait_events(9012, 1).remove(0);
+    assert!(event.text.contains("the launcher does not respond"), "{}", event.text);
     bench.start("db");
     bench.wait_reason("db", "no VF for this NIC is free");
     bench.vms.refuse("none", VmErrorKind::Host, "");
@@ -186,7 +187,7 @@ fn a_stale_record_of_a_held_vf_takes_the_vf_from_no_vm() {
     bench.start("web");
     bench.wait_path("web", IovPath::Vf);
     bench.vms.hold_vfs(true);
-    bench.work("web", VmAction::Kill);
+    bench.run_action("web", VmAction::Kill);
     bench.harness.wait_events(9012, 1);
     let stale = bench.harness.store.read("vms", "web").unwrap();
     assert!(stale.is_some());
@@ -204,7 +205,7 @@ fn a_stale_record_of_a_held_vf_takes_the_vf_from_no_vm() {
     bench.wait_reason("web", "no VF for this NIC is free");
     assert_eq!([bench.path("web"), bench.path("db")], [IovPath::Synthetic, IovPath::Vf]);
     assert_eq!(bench.harness.events(9013).len(), 1, "of the first daemon");
-    bench.work("db", VmAction::Kill);
+    bench.run_action("db", VmAction::Kill);
     wait_until("it is released", || bench.vms.vfs().is_empty());
     bench.sriov.change(0, |pf| {
         pf.vfs.iter_mut().for_each(|vf| vf.driver = Some("igbvf".to_owned()));
@@ -218,12 +219,12 @@ fn assert_killed_at_once(bench: Bench, stall: impl Fn(Bench) -> Bench) {
     bench.wait_path("web", IovPath::Vf);
     let bench = stall(bench);
     wait_until("the driver is blocked", || bench.vms.is_stalled());
-    bench.work("web", VmAction::Kill);
+    bench.run_action("web", VmAction::Kill);
     assert_eq!(bench.vms.kills_while_stalled(), 1, "it waited for the driver");
     assert_eq!(bench.vm("web").state, VmState::Stopped);
     assert!(bench.vms.running().is_empty());
-    let ended = bench.harness.events(7011).pop().unwrap();
-    assert!(ended.text.contains("killed on request"), "{}", ended.text);
+    let event = bench.harness.events(7011).pop().unwrap();
+    assert!(event.text.contains("killed on request"), "{}", event.text);
     wait_until("its VF is returned", || bench.vms.vfs().is_empty());
 }
 
@@ -252,7 +253,7 @@ fn a_kill_that_fails_is_reported_while_the_driver_is_blocked() {
     bench.vms.stall_queries(true);
     bench.vms.guest("web", VmNotice::Reset);
     wait_until("the driver is blocked", || bench.vms.is_stalled());
-    let refused = bench.vms.refused();
+    let refused_count = bench.vms.refused_count();
     bench.vms.refuse_all("kill", VmErrorKind::Timeout, "it does not end");
     let kill = bench.harness.node.start_vm_action(&name("web"), VmAction::Kill).unwrap();
     let kill = bench.harness.node.wait_operation(kill.id, DEADLINE).unwrap();
@@ -260,8 +261,8 @@ fn a_kill_that_fails_is_reported_while_the_driver_is_blocked() {
     assert!(kill.error.unwrap().message.contains("it does not end"));
     // One attempt: a second one by the driver would last as long again.
     assert!(bench.vms.is_stalled());
-    assert_eq!(bench.vms.refused(), refused + 1);
+    assert_eq!(bench.vms.refused_count(), refused_count + 1);
     bench.vms.refuse("none", VmErrorKind::Host, "");
-    bench.work("web", VmAction::Kill);
+    bench.run_action("web", VmAction::Kill);
     assert_eq!(bench.vm("web").state, VmState::Stopped);
 }

@@ -21,20 +21,24 @@ impl Shared {
         let ids = self.ids();
         let mut plan = self.steering.lock();
         let before = std::mem::take(&mut *plan);
-        for uplink in config.uplinks.iter().filter(|of| of.driver == UplinkDriver::AfXdp) {
+        for uplink in config
+            .uplinks
+            .iter()
+            .filter(|uplink_config| uplink_config.driver == UplinkDriver::AfXdp)
+        {
             let Some(port) = self.ports.find(&PortKey::Uplink(uplink.name.clone())) else {
                 continue;
             };
-            let had = before.get(&port.id).cloned().unwrap_or_default();
+            let previous = before.get(&port.id).cloned().unwrap_or_default();
             let nics = steered(config, uplink, &ids);
             let ports: Vec<PortId> = nics.iter().map(|(id, ..)| *id).collect();
-            let own = own_queues(uplink.queues, &ports, &had);
-            let rules = nics.iter().filter_map(|(id, nic, mac)| rule(*id, nic, *mac, &own));
+            let nic_queues = own_queues(uplink.queues, &ports, &previous);
+            let rules = nics.iter().filter_map(|(id, nic, mac)| rule(*id, nic, *mac, &nic_queues));
             let rules: Vec<SteeringRule> = rules.collect();
             if let Some(device) = &mut port.lock().device {
                 device.steer(&rules);
             }
-            plan.insert(port.id, own);
+            plan.insert(port.id, nic_queues);
         }
     }
 
@@ -49,17 +53,17 @@ impl Shared {
         let state = device.steering.clone().unwrap_or_default();
         let ids = self.ids();
         let nics = steered(config, uplink, &ids);
-        let named = |rule: &SteeringRule| {
+        let steered_nic = |rule: &SteeringRule| {
             let (_, nic, _) = nics.iter().find(|(id, ..)| *id == rule.port)?;
             let (mac, vlan) = (rule.mac, rule.vlan.map(|vlan| vlan.get()));
             Some(SteeredNic { nic: nic.name.clone(), mac, vlan, queue: rule.queue })
         };
-        let rules: Vec<SteeredNic> = state.rules.iter().filter_map(named).collect();
+        let rules: Vec<SteeredNic> = state.rules.iter().filter_map(steered_nic).collect();
         let is_hardware = !rules.is_empty();
         let reason = if is_hardware {
-            why_not_all(nics.len().saturating_sub(rules.len()), &state)
+            partial_reason(nics.len().saturating_sub(rules.len()), &state)
         } else {
-            Some(why_none(config, uplink, device, &state, nics.is_empty()))
+            Some(none_reason(config, uplink, device, &state, nics.is_empty()))
         };
         Some(SteeringStatus {
             mode: if is_hardware { SteeringMode::Hardware } else { SteeringMode::Software },
@@ -97,22 +101,22 @@ fn rule(
     port: PortId,
     nic: &NicConfig,
     mac: MacAddr,
-    own: &BTreeMap<PortId, u16>,
+    nic_queues: &BTreeMap<PortId, u16>,
 ) -> Option<SteeringRule> {
     let vlan = nic.vlan.filter(|_| nic.trunk.is_none());
-    Some(SteeringRule { port, mac, vlan, queue: *own.get(&port)? })
+    Some(SteeringRule { port, mac, vlan, queue: *nic_queues.get(&port)? })
 }
 
-fn why_not_all(without: usize, state: &SteeringState) -> Option<String> {
-    if without == 0 {
+fn partial_reason(unsteered: usize, state: &SteeringState) -> Option<String> {
+    if unsteered == 0 {
         return None;
     }
-    let nics = CountedNoun::new(without, "NIC");
+    let nics = CountedNoun::new(unsteered, "NIC");
     let reason = state.refusal.as_deref().unwrap_or("no receive queue is free");
     Some(format!("frames of {nics} are classified in software: {reason}"))
 }
 
-fn why_none(
+fn none_reason(
     config: &HostConfig,
     uplink: &UplinkConfig,
     device: &DeviceStatus,

@@ -35,7 +35,7 @@ impl Shared {
     /// Measures, decides and moves queues. Returns the events.
     pub(crate) fn drive_vmqs(&self) -> Vec<Draft> {
         let due = self.decide_vmqs();
-        if due.iter().all(|of| of.tasks.is_empty() && of.effects.is_empty()) {
+        if due.iter().all(|due_tasks| due_tasks.tasks.is_empty() && due_tasks.effects.is_empty()) {
             return Vec::new();
         }
         let mut drafts = Vec::new();
@@ -45,7 +45,7 @@ impl Shared {
             }
             let inner = self.vmq_table.lock();
             let measured_events =
-                effects.iter().map(|of| measured(self, &inner.numbering, &uplink, of));
+                effects.iter().map(|effect| measured(self, &inner.numbering, &uplink, effect));
             drafts.extend(measured_events.flatten());
         }
         drafts
@@ -65,7 +65,8 @@ impl Shared {
             self.plan_vmqs(&mut inner, numbering);
         }
         let busy = inner.busy(&workers);
-        let period = inner.looked_at.replace(now).map(|at| now.since(at)).unwrap_or_default();
+        let period =
+            inner.looked_at.replace(now).map(|polled_at| now.since(polled_at)).unwrap_or_default();
         let Inner { placings, numbering, .. } = &mut *inner;
         let due = placings.iter_mut().map(|(uplink, placing)| {
             let queues = placing.update_queues(&queues, numbering, now);
@@ -78,8 +79,8 @@ impl Shared {
     }
 
     fn numbering(&self, config: &HostConfig, workers: &[WorkerStatus]) -> Numbering {
-        let wanted = placements(&config.host);
-        Numbering::of(&wanted, workers, &self.cpu_places)
+        let required = placements(&config.host);
+        Numbering::new(&required, workers, &self.cpu_places)
     }
 
     fn plan_vmqs(&self, inner: &mut Inner, numbering: Numbering) {
@@ -91,8 +92,8 @@ impl Shared {
         inner.numbering = numbering;
         for plan in plans {
             let uplink = plan.uplink.clone();
-            let known = before.remove(&uplink).filter(|_| is_same_count);
-            let placing = match known {
+            let previous = before.remove(&uplink).filter(|_| is_same_count);
+            let placing = match previous {
                 Some(placing) if is_same && *placing.plan() == plan => Ok(placing),
                 Some(mut placing) => placing.change(plan, &inner.numbering, now).map(|()| placing),
                 None => Placement::new(plan, &inner.numbering, now, self.recording.as_ref()),
@@ -115,33 +116,37 @@ impl Shared {
     }
 
     fn execute(&self, uplink: &Name, task: &Task) -> Option<Draft> {
-        let id = self.vmq_table.lock().numbering.id(task.to());
+        let id = self.vmq_table.lock().numbering.id(task.target());
         let queue = task.queue();
         let from = self.owner(queue);
         let outcome = match id {
             Some(to) if from == Some(to) => Ok(()),
             Some(to) => self.plane.move_queue(queue, to).map_err(|error| error.to_string()),
-            None => Err(format!("worker {} is not running any more", task.to())),
+            None => Err(format!("worker {} is not running any more", task.target())),
         };
-        let at = self.owner(queue);
+        let worker = self.owner(queue);
         let now = self.plane.now();
         let mut inner = self.vmq_table.lock();
-        let found = at.and_then(|at| inner.numbering.number(at));
+        let number = worker.and_then(|worker| inner.numbering.number(worker));
         if let Some(placing) = inner.placings.get_mut(uplink) {
-            placing.handle_carried_out(task, found, now);
+            placing.handle_carried_out(task, number, now);
         }
         // No event if the queue has disappeared or was already on its worker.
-        let (from, at) = (from?, at?);
-        let hand_over = HandOver { uplink, queue, from, to: id.unwrap_or(at) };
+        let (from, worker) = (from?, worker?);
+        let hand_over = HandOver { uplink, queue, from, to: id.unwrap_or(worker) };
         match outcome {
-            Err(error) if from == at => move_failed(self, &hand_over, task, &error),
-            Ok(()) if from == at => None,
+            Err(error) if from == worker => move_failed(self, &hand_over, task, &error),
+            Ok(()) if from == worker => None,
             // The queue moves, even if the worker confirms it late.
-            late => {
-                let why = inner.placings.get(uplink).and_then(|of| of.reason(queue, now));
-                let draft = moved(self, &inner.numbering, &hand_over, task, why);
+            result => {
+                let reason =
+                    inner.placings.get(uplink).and_then(|placement| placement.reason(queue, now));
+                let draft = moved(self, &inner.numbering, &hand_over, task, reason);
                 draft.map(|draft| {
-                    late.err().iter().fold(draft, |draft, why| draft.with("late", why))
+                    result
+                        .err()
+                        .iter()
+                        .fold(draft, |draft, late_error| draft.with("late", late_error))
                 })
             }
         }

@@ -32,14 +32,14 @@ impl Driver {
     /// lost.
     pub(in crate::vms) fn adopt(&mut self, stored: StoredRun, is_reported: bool) {
         self.runs += 1;
-        let ear: Arc<dyn VmObserver> =
+        let observer: Arc<dyn VmObserver> =
             Arc::new(NoticeObserver { entry: self.entry.clone(), run: self.runs });
         let adopted = self.identity_of(&stored).and_then(|identity| {
             let Some(identity) = identity else {
                 let text = "the daemon was killed while it started the VM";
                 return Err(VmError::new(VmErrorKind::NotRunning, text));
             };
-            let vm = self.shared.vms.parts.host.adopt(&identity, ear);
+            let vm = self.shared.vms.parts.host.adopt(&identity, observer);
             vm.map(|vm| (vm, identity)).map_err(|error| match error.kind {
                 VmErrorKind::NotRunning => {
                     let text = "the VM ended while no daemon was running";

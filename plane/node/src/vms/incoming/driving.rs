@@ -34,9 +34,13 @@ impl Driver {
         request: &IncomingMigrationRequest,
         operation: &OperationHandle,
     ) {
-        let waits =
-            |of: &StoredMove| matches!(of, StoredMove::Arriving { id, .. } if *id == request.id);
-        if self.is_abandoned || !self.migration_record.as_ref().is_some_and(waits) {
+        let is_arriving = |stored_move: &StoredMove| {
+            matches!(
+                stored_move,
+                StoredMove::Arriving { id, .. } if *id == request.id
+            )
+        };
+        if self.is_abandoned || !self.migration_record.as_ref().is_some_and(is_arriving) {
             let text = "the migration was cancelled meanwhile";
             return operation.end(&Err(self.error(ErrorCode::Conflict, text)));
         }
@@ -50,7 +54,7 @@ impl Driver {
                     from: request.from.clone(),
                     is_paused: request.is_paused,
                     disks: Vec::new(),
-                    handed_over: request.handed_over.iter().map(|of| of.name.clone()).collect(),
+                    handed_over: request.handed_over.iter().map(|disk| disk.name.clone()).collect(),
                     stores: request.stores.clone(),
                     last_message_at: now,
                     next_poll_at: now + POLL_INTERVAL,
@@ -85,9 +89,9 @@ impl Driver {
             return Err(self.error(ErrorCode::HostError, text));
         }
         self.runs += 1;
-        let ear = Arc::new(NoticeObserver { entry: self.entry.clone(), run: self.runs });
+        let observer = Arc::new(NoticeObserver { entry: self.entry.clone(), run: self.runs });
         let vm: Arc<dyn Vm> =
-            host.start(&spec, ear).map_err(|error| self.api_error(&error))?.into();
+            host.start(&spec, observer).map_err(|error| self.api_error(&error))?.into();
         let identity = vm.identity();
         stored.process = Some((identity.process, identity.started));
         let is_written = self.save(Some(&stored));
@@ -99,12 +103,12 @@ impl Driver {
     /// Responds to a request of the source node.
     pub(in crate::vms) fn answer_arrival(&mut self, (call, answer): ArrivalMessage) {
         // The arrival may have been activated or abandoned while the request was queued.
-        let settled = match &self.migration_record {
+        let settled_state = match &self.migration_record {
             None => Some(IncomingMigrationState::Active),
             Some(_) if self.is_abandoned => Some(IncomingMigrationState::Abandoned),
             Some(_) => None,
         };
-        if let (Some(state), false) = (settled, matches!(call, ArrivalCall::Line(_))) {
+        if let (Some(state), false) = (settled_state, matches!(call, ArrivalCall::Line(_))) {
             let _ = answer.try_send(Ok(ArrivalAnswer::State(state)));
             return;
         }
@@ -125,8 +129,10 @@ impl Driver {
             (ArrivalCall::Activate, Some(_)) => self.activate().map(ArrivalAnswer::State),
             // Permitted also before QEMU is started.
             (ArrivalCall::Abandon, _) => {
-                if let Some(StoredMove::Arriving { from, .. }) = self.migration_record.clone() {
-                    self.give_up_arrival(&from, "the source node has cancelled the migration");
+                if let Some(StoredMove::Arriving { from: source, .. }) =
+                    self.migration_record.clone()
+                {
+                    self.give_up_arrival(&source, "the source node has cancelled the migration");
                 }
                 Ok(ArrivalAnswer::State(IncomingMigrationState::Abandoned))
             }
@@ -159,9 +165,9 @@ impl Driver {
             return Err(self.error(ErrorCode::NotFound, &text));
         }
         let (near, peer) = self.line()?;
-        let served = ServedDisk::start(&self.shared, disk, peer)?;
+        let served_disk = ServedDisk::start(&self.shared, disk, peer)?;
         if let Some(arriving) = &mut self.incoming {
-            arriving.disks.push(served);
+            arriving.disks.push(served_disk);
         }
         Ok(near)
     }
@@ -260,7 +266,8 @@ impl Driver {
     /// Updates the phase, and abandons the arrival if its process has ended or the source is
     /// silent.
     pub(in crate::vms) fn poll_incoming(&mut self, now: Instant) {
-        let Some(arriving) = self.incoming.as_mut().filter(|of| of.next_poll_at <= now) else {
+        let Some(arriving) = self.incoming.as_mut().filter(|arriving| arriving.next_poll_at <= now)
+        else {
             return;
         };
         arriving.next_poll_at = now + POLL_INTERVAL;
@@ -272,22 +279,22 @@ impl Driver {
             (true, false) => MigrationPhase::CopyingDisks,
             (false, false) => MigrationPhase::Preparing,
         };
-        let (from, silent) = (arriving.from.clone(), now - arriving.last_message_at);
+        let (source, silent) = (arriving.from.clone(), now - arriving.last_message_at);
         if let Some(view) = &mut self.entry.view().migration {
             view.phase = phase;
         }
         if self.run.is_none() {
-            self.give_up_arrival(&from, "its QEMU process ended; its log may have the reason");
+            self.give_up_arrival(&source, "its QEMU process ended; its log may have the reason");
         } else if silent >= self.peer_request_interval * SILENCE_MAX {
             let text = format!("the source node has sent nothing for {} s", silent.as_secs());
-            self.give_up_arrival(&from, &text);
+            self.give_up_arrival(&source, &text);
         }
     }
 
     /// Cancels the incoming migration: closes the disks, kills the process and requests the
     /// deletion of the VM on this node. It cannot be activated afterwards; requests of the source
     /// are answered with "abandoned", or with an error that the VM does not exist.
-    pub(in crate::vms) fn give_up_arrival(&mut self, from: &str, reason: &str) {
+    pub(in crate::vms) fn give_up_arrival(&mut self, source: &str, reason: &str) {
         if std::mem::replace(&mut self.is_abandoned, true) {
             return;
         }
@@ -296,15 +303,17 @@ impl Driver {
         if let Some(StoredMove::Arriving { handed_over, .. }) = &self.migration_record {
             self.close_handed_over(handed_over);
         }
-        self.append(texts::did_not_arrive(&self.entry, from, reason));
+        self.append(texts::did_not_arrive(&self.entry, source, reason));
         self.depart(None);
     }
 
     /// Abandons an arrival that was in progress when the previous daemon ended: its connections are
     /// lost.
-    pub(in crate::vms) fn take_up_arrival(&mut self, left: Option<StoredRun>) {
-        let Some(StoredMove::Arriving { from, .. }) = self.migration_record.clone() else { return };
-        self.lost = left.map(Unresponsive::not_asked);
-        self.give_up_arrival(&from, "the daemon ended during the migration");
+    pub(in crate::vms) fn take_up_arrival(&mut self, stored_run: Option<StoredRun>) {
+        let Some(StoredMove::Arriving { from: source, .. }) = self.migration_record.clone() else {
+            return;
+        };
+        self.lost = stored_run.map(Unresponsive::unqueried);
+        self.give_up_arrival(&source, "the daemon ended during the migration");
     }
 }

@@ -49,14 +49,14 @@ impl Driver {
             return;
         }
         match self.prepare_destination(request) {
-            Ok((order, leave, handed, far_operation)) => {
+            Ok((order, migration, handed_over, far_operation)) => {
                 self.end_space_wait();
-                self.append(texts::leaves(&self.entry, leave.to.as_str()));
+                self.append(texts::leaves(&self.entry, migration.to.as_str()));
                 self.set_vfs_moving(true);
                 let stage = Stage::Preparing(Box::new(order), far_operation);
-                let leaving = OutgoingMigration::new(leave, Some(operation), stage);
-                let HandedOverDisks { disks: handed, marks } = handed;
-                self.outgoing = Some(OutgoingMigration { handed, marks, ..leaving });
+                let outgoing = OutgoingMigration::new(migration, Some(operation), stage);
+                let HandedOverDisks { disks: handed_over, marks } = handed_over;
+                self.outgoing = Some(OutgoingMigration { handed_over, marks, ..outgoing });
                 self.show_leaving();
             }
             Err(error) => operation.end(&Err(error)),
@@ -77,7 +77,7 @@ impl Driver {
         let arrival = self.arrival_request()?;
         let marks = self.shared.mark_stores(&arrival.stores)?;
         let copied = copied_disks(&arrival);
-        let leave = StoredMigration {
+        let migration = StoredMigration {
             id: arrival.id.clone(),
             to: request.to.clone(),
             was_paused: arrival.is_paused,
@@ -86,14 +86,14 @@ impl Driver {
             handed_over: handed_over.iter().map(|disk| disk.name().clone()).collect(),
             stores: arrival.stores.clone(),
         };
-        if !self.save_moving(Some(StoredMove::Leaving(leave.clone()))) {
+        if !self.save_moving(Some(StoredMove::Leaving(migration.clone()))) {
             self.migration_record = None;
             let text = "the state store takes nothing, and the next daemon would not know that the \
                         migration has to be cancelled; see the log";
             return Err(self.error(ErrorCode::HostError, text));
         }
-        let asked = peer.prepare_arrival(&arrival);
-        let operation = asked.map_err(|error| {
+        let result = peer.prepare_arrival(&arrival);
+        let operation = result.map_err(|error| {
             if matches!(error, PeerError::Unreachable(_)) {
                 let _ = peer.abandon_arrival(&arrival.id);
             }
@@ -112,7 +112,7 @@ impl Driver {
             bytes_per_second: request.bandwidth.map(suimon_contract::ByteSize::bytes),
         };
         let order = MigrationParams { target_node: peer, send, disks: copied };
-        Ok((order, leave, HandedOverDisks { disks: handed_over, marks }, operation))
+        Ok((order, migration, HandedOverDisks { disks: handed_over, marks }, operation))
     }
 
     fn disks_to_hand_over(&self) -> Result<Vec<OutgoingDisk>, ApiError> {
@@ -132,31 +132,32 @@ impl Driver {
 
     /// Executes the next step of an outgoing migration if it is due.
     pub(in crate::vms) fn look_at_leaving(&mut self, now: Instant) {
-        let Some(mut leaving) = self.outgoing.take_if(|leaving| leaving.next_poll_at <= now) else {
+        let Some(mut outgoing) = self.outgoing.take_if(|outgoing| outgoing.next_poll_at <= now)
+        else {
             return;
         };
-        let cancelled = leaving.operation.as_ref().is_some_and(OperationHandle::is_cancelled);
-        let is_handed_over = matches!(leaving.stage, Stage::HandedOver { .. });
+        let cancelled = outgoing.operation.as_ref().is_some_and(OperationHandle::is_cancelled);
+        let is_handed_over = matches!(outgoing.stage, Stage::HandedOver { .. });
         let stepped = if cancelled && !is_handed_over {
             Err(self.error(
                 ErrorCode::Cancelled,
                 "the migration was cancelled; the VM continues to run here",
             ))
         } else {
-            self.step(&mut leaving)
+            self.step(&mut outgoing)
         };
         match stepped {
             Ok(Some(wait)) => {
-                leaving.next_poll_at = Instant::now() + wait;
-                let is_new = !is_handed_over && matches!(leaving.stage, Stage::HandedOver { .. });
-                self.outgoing = Some(leaving);
+                outgoing.next_poll_at = Instant::now() + wait;
+                let is_new = !is_handed_over && matches!(outgoing.stage, Stage::HandedOver { .. });
+                self.outgoing = Some(outgoing);
                 self.show_leaving();
                 if is_new {
                     self.report_location();
                 }
             }
             Ok(None) => {}
-            Err(error) => self.stay(leaving, error),
+            Err(error) => self.stay(outgoing, error),
         }
     }
 
@@ -165,35 +166,36 @@ impl Driver {
     ///
     /// # Errors
     /// The migration has failed and the VM stays here.
-    fn step(&mut self, leaving: &mut OutgoingMigration) -> Result<Option<Duration>, ApiError> {
-        let to = leaving.leave.to.clone();
-        let far = |error| peer_error(&to, error);
-        self.query_destination(leaving)?;
-        let stage = std::mem::replace(&mut leaving.stage, Stage::HandedOver { is_reported: true });
+    fn step(&mut self, outgoing: &mut OutgoingMigration) -> Result<Option<Duration>, ApiError> {
+        let target = outgoing.migration.to.clone();
+        let far = |error| peer_error(&target, error);
+        self.query_destination(outgoing)?;
+        let stage = std::mem::replace(&mut outgoing.stage, Stage::HandedOver { is_reported: true });
         let (stage, wait) = match stage {
             Stage::Preparing(order, operation) => {
-                let there = order.target_node.operation(operation).map_err(far)?;
-                match there.state {
+                let remote_operation = order.target_node.operation(operation).map_err(far)?;
+                match remote_operation.state {
                     OperationState::Running => (Stage::Preparing(order, operation), POLL_INTERVAL),
                     OperationState::Succeeded => {
-                        let mirrors = self.begin_mirrors(&leaving.leave.id, &to, &order)?;
+                        let mirrors =
+                            self.begin_mirrors(&outgoing.migration.id, &target, &order)?;
                         (Stage::CopyingDisks(order, mirrors), Duration::ZERO)
                     }
                     OperationState::Failed | OperationState::Cancelled => {
-                        let error = there.error.into_iter().collect();
+                        let error = remote_operation.error.into_iter().collect();
                         return Err(far(PeerError::Rejected(error)));
                     }
                 }
             }
             Stage::CopyingDisks(order, mirrors) => {
-                leaving.note_disks(&mirrors);
+                outgoing.note_disks(&mirrors);
                 self.check_mirrors(&mirrors)?;
                 self.check_no_known_queued_writes()?;
                 let has_copied_all = |mirror: &DiskMirror| mirror.progress().has_copied_all;
-                if mirrors.iter().all(has_copied_all) && self.has_released_vfs(leaving)? {
+                if mirrors.iter().all(has_copied_all) && self.has_released_vfs(outgoing)? {
                     let line = order
                         .target_node
-                        .line(&leaving.leave.id, &PeerStream::Memory)
+                        .line(&outgoing.migration.id, &PeerStream::Memory)
                         .map_err(far)?;
                     let vm = self.vm_that_leaves()?;
                     vm.migrate_out(line, &order.send).map_err(|error| self.api_error(&error))?;
@@ -203,14 +205,14 @@ impl Driver {
                 }
             }
             Stage::CopyingMemory(order, mirrors) => {
-                leaving.note_disks(&mirrors);
+                outgoing.note_disks(&mirrors);
                 self.check_mirrors(&mirrors)?;
-                self.look_at_memory(leaving, order, mirrors)?
+                self.look_at_memory(outgoing, order, mirrors)?
             }
-            Stage::Switchover(until) => self.poll_remaining_memory(leaving, until)?,
-            Stage::HandedOver { is_reported } => return self.query_owner(leaving, is_reported),
+            Stage::Switchover(until) => self.poll_remaining_memory(outgoing, until)?,
+            Stage::HandedOver { is_reported } => return self.query_owner(outgoing, is_reported),
         };
-        leaving.stage = stage;
+        outgoing.stage = stage;
         Ok(Some(wait))
     }
 
@@ -219,22 +221,24 @@ impl Driver {
     ///
     /// # Errors
     /// The destination does not respond or has abandoned the VM.
-    fn query_destination(&self, leaving: &mut OutgoingMigration) -> Result<(), ApiError> {
-        let peer = match &leaving.stage {
+    fn query_destination(&self, outgoing: &mut OutgoingMigration) -> Result<(), ApiError> {
+        let peer = match &outgoing.stage {
             Stage::CopyingDisks(order, _) | Stage::CopyingMemory(order, _) => &order.target_node,
             Stage::Preparing(..) | Stage::Switchover(_) | Stage::HandedOver { .. } => return Ok(()),
         };
-        if leaving.last_query_at.elapsed() < self.peer_request_interval * QUERY_AFTER {
+        if outgoing.last_query_at.elapsed() < self.peer_request_interval * QUERY_AFTER {
             return Ok(());
         }
-        let arrival = peer.arrival(&leaving.leave.id);
-        let arrival = arrival.map_err(|error| peer_error(&leaving.leave.to, error))?;
-        leaving.last_query_at = Instant::now();
+        let arrival = peer.arrival(&outgoing.migration.id);
+        let arrival = arrival.map_err(|error| peer_error(&outgoing.migration.to, error))?;
+        outgoing.last_query_at = Instant::now();
         if arrival.state == IncomingMigrationState::Waiting {
             return Ok(());
         }
-        let text =
-            format!("node {} cancelled the migration; its log has the reason", leaving.leave.to);
+        let text = format!(
+            "node {} cancelled the migration; its log has the reason",
+            outgoing.migration.to
+        );
         Err(self.error(ErrorCode::HostError, &text))
     }
 
@@ -243,11 +247,11 @@ impl Driver {
     ///
     /// # Errors
     /// The guest has not released them within `VF_RELEASE_LIMIT`.
-    fn has_released_vfs(&self, leaving: &mut OutgoingMigration) -> Result<bool, ApiError> {
+    fn has_released_vfs(&self, outgoing: &mut OutgoingMigration) -> Result<bool, ApiError> {
         if !self.has_vfs() {
             return Ok(true);
         }
-        let since = *leaving.vf_release_since.get_or_insert_with(Instant::now);
+        let since = *outgoing.vf_release_since.get_or_insert_with(Instant::now);
         let limit = self.peer_request_interval * VF_RELEASE_LIMIT;
         if since.elapsed() < limit {
             return Ok(false);
@@ -263,12 +267,12 @@ impl Driver {
     fn begin_mirrors(
         &self,
         id: &str,
-        to: &Name,
+        target: &Name,
         order: &MigrationParams,
     ) -> Result<Vec<DiskMirror>, ApiError> {
         let begin = |disk: &Name| {
             let line = order.target_node.line(id, &PeerStream::Disk(disk.clone()));
-            DiskMirror::start(&self.shared, disk, line.map_err(|error| peer_error(to, error))?)
+            DiskMirror::start(&self.shared, disk, line.map_err(|error| peer_error(target, error))?)
         };
         order.disks.iter().map(begin).collect()
     }
@@ -288,13 +292,13 @@ impl Driver {
 
     fn look_at_memory(
         &mut self,
-        leaving: &mut OutgoingMigration,
+        outgoing: &mut OutgoingMigration,
         order: Box<MigrationParams>,
         mirrors: Vec<DiskMirror>,
     ) -> Result<(Stage, Duration), ApiError> {
         let vm = self.vm_that_leaves()?;
         let status = vm.migration_status().map_err(|error| self.api_error(&error))?;
-        leaving.copied.memory = (status.bytes_sent, status.remaining_bytes);
+        outgoing.copied.memory = (status.bytes_sent, status.remaining_bytes);
         // QEMU on the destination would not repeat queued writes.
         match &status.phase {
             SendingPhase::Failed(_) => {}
@@ -313,7 +317,7 @@ impl Driver {
                 for mirror in &mirrors {
                     mirror.finish(until)?;
                 }
-                leaving.note_disks(&mirrors);
+                outgoing.note_disks(&mirrors);
                 vm.execute(&VmCommand::FinishMigration).map_err(|error| self.api_error(&error))?;
                 Ok((Stage::Switchover(Instant::now() + SWITCH_LIMIT), SWITCHOVER_POLL))
             }
@@ -331,12 +335,12 @@ impl Driver {
 
     fn poll_remaining_memory(
         &mut self,
-        leaving: &mut OutgoingMigration,
+        outgoing: &mut OutgoingMigration,
         until: Instant,
     ) -> Result<(Stage, Duration), ApiError> {
         let status =
             self.vm_that_leaves()?.migration_status().map_err(|error| self.api_error(&error))?;
-        leaving.copied.memory = (status.bytes_sent, status.remaining_bytes);
+        outgoing.copied.memory = (status.bytes_sent, status.remaining_bytes);
         match status.phase {
             SendingPhase::Done => {}
             SendingPhase::Failed(reason) => return Err(self.not_sent(&reason)),
@@ -348,11 +352,11 @@ impl Driver {
             _ => return Ok((Stage::Switchover(until), SWITCHOVER_POLL)),
         }
         // QEMU and the mirrors have stopped accessing the disks, and completed writes are durable.
-        leaving.handed.iter().try_for_each(OutgoingDisk::release)?;
+        outgoing.handed_over.iter().try_for_each(OutgoingDisk::release)?;
         // From here on, only the destination knows which node owns the VM.
-        let handed_over = StoredMove::HandedOver(leaving.leave.clone());
+        let handed_over = StoredMove::HandedOver(outgoing.migration.clone());
         if !self.save_moving(Some(handed_over)) {
-            self.migration_record = Some(StoredMove::Leaving(leaving.leave.clone()));
+            self.migration_record = Some(StoredMove::Leaving(outgoing.migration.clone()));
             let text = "the state store cannot be written, and the next daemon could not find the \
                         VM; see the log";
             return Err(self.error(ErrorCode::HostError, text));
@@ -362,16 +366,17 @@ impl Driver {
 
     /// Publishes the progress to the operation and the VM's view.
     pub(in crate::vms) fn show_leaving(&self) {
-        let Some(leaving) = &self.outgoing else { return };
-        let view = leaving.view();
-        if let Some(operation) = &leaving.operation {
+        let Some(outgoing) = &self.outgoing else { return };
+        let view = outgoing.view();
+        if let Some(operation) = &outgoing.operation {
             let total = view.disk_bytes_copied + view.disk_bytes_left;
             let memory = view.memory_bytes_copied + view.memory_bytes_left;
-            let (done, all) = match view.phase {
+            let (done_bytes, total_bytes) = match view.phase {
                 MigrationPhase::CopyingDisks => (view.disk_bytes_copied, total),
                 _ => (view.memory_bytes_copied, memory),
             };
-            let part = u64::try_from(PARTS).unwrap_or(1).saturating_mul(done) / all.max(1);
+            let part =
+                u64::try_from(PARTS).unwrap_or(1).saturating_mul(done_bytes) / total_bytes.max(1);
             let part = usize::try_from(part).unwrap_or(PARTS).min(PARTS);
             operation.progress(part, PARTS, &texts::phase(&view));
         }
@@ -380,8 +385,8 @@ impl Driver {
 
     /// Sets and records the migration state, with the run of a VM that is not adopted yet. Returns
     /// true if the state store accepted the record.
-    pub(in crate::vms) fn save_moving(&mut self, moving: Option<StoredMove>) -> bool {
-        self.migration_record = moving;
+    pub(in crate::vms) fn save_moving(&mut self, stored_move: Option<StoredMove>) -> bool {
+        self.migration_record = stored_move;
         let run = self.run.as_ref().map(|run| &run.stored);
         let saved = self.save(run.or(self.lost.as_ref().map(|lost| &lost.stored)));
         if let Some(run) = &mut self.run {

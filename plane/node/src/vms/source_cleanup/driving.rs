@@ -26,11 +26,14 @@ impl Driver {
 
     /// Repeats the deletion if it is due and the VM still exists.
     pub(in crate::vms) fn look_at_departing(&mut self, now: Instant) {
-        let Some(mut departing) = self.departing.take_if(|of| of.retry_at <= now) else { return };
+        let Some(mut departing) = self.departing.take_if(|departing| departing.retry_at <= now)
+        else {
+            return;
+        };
         let killed = self.kill_process();
         let (mut text, with_file) = match &self.migration_record {
-            Some(StoredMove::Migrated(leave)) => {
-                (format!("it has migrated to node {}", leave.to), leave.with_files)
+            Some(StoredMove::Migrated(migration)) => {
+                (format!("it has migrated to node {}", migration.to), migration.with_files)
             }
             _ => ("the migration failed".to_owned(), true),
         };
@@ -52,8 +55,8 @@ impl Driver {
     }
 
     fn is_in_progress(&self, operation: Option<u64>) -> bool {
-        let found = operation.and_then(|id| self.shared.operations.find(id));
-        found.is_some_and(|of| of.state == OperationState::Running)
+        let operation = operation.and_then(|id| self.shared.operations.find(id));
+        operation.is_some_and(|found_operation| found_operation.state == OperationState::Running)
     }
 
     /// Returns the id of the operation that deletes the VM; `None` if no operation can be

@@ -10,7 +10,7 @@ use super::SpaceWait;
 use crate::disks::QueuedWrites;
 use crate::shared::Shared;
 use crate::vms::driver::{Driver, Run};
-use crate::vms::entry::in_words;
+use crate::vms::entry::vm_state;
 use crate::vms::{VmEntry, texts};
 
 impl Driver {
@@ -29,7 +29,7 @@ impl Driver {
     /// A migrating VM is not resumed here, because it may run on the other node.
     pub(in crate::vms) fn follow_space(&mut self, state: VmState) {
         let is_moving = self.migration_record.is_some();
-        let every = self.query_space_every;
+        let interval = self.query_space_every;
         let Some(run) = self.run.as_mut() else { return };
         if is_moving {
             run.space = None;
@@ -50,8 +50,8 @@ impl Driver {
         match &mut run.space {
             Some(space) => space.end_attempt(Instant::now()),
             None => {
-                run.space = Some(SpaceWait::new(Instant::now(), every));
-                let draft = texts::paused_for_space(&self.entry, &self.stores_in_words());
+                run.space = Some(SpaceWait::new(Instant::now(), interval));
+                let draft = texts::paused_for_space(&self.entry, &self.store_list());
                 self.append(draft);
             }
         }
@@ -60,7 +60,7 @@ impl Driver {
     /// Updates the state after a migration, during which changes of the run state were not handled.
     pub(in crate::vms) fn follow_space_again(&mut self) {
         let Some(run) = &self.run else { return };
-        let state = in_words(run.vm.status().state);
+        let state = vm_state(run.vm.status().state);
         self.follow_space(state);
         self.publish(state);
     }
@@ -77,12 +77,12 @@ impl Driver {
     }
 
     /// Returns the stores of the VM's emulated disks as text: `store/a, store/b`.
-    fn stores_in_words(&self) -> String {
+    fn store_list(&self) -> String {
         let Some(run) = &self.run else { return String::new() };
         let disks = self.emulated_disks(run);
         let desired = self.shared.desired();
-        let of_it = desired.config.disks.iter().filter(|disk| disks.contains(&disk.name));
-        let stores: BTreeSet<&Name> = of_it.map(|disk| &disk.store).collect();
+        let store_disks = desired.config.disks.iter().filter(|disk| disks.contains(&disk.name));
+        let stores: BTreeSet<&Name> = store_disks.map(|disk| &disk.store).collect();
         let stores: Vec<String> = stores.iter().map(|store| format!("store/{store}")).collect();
         stores.join(", ")
     }
@@ -92,7 +92,7 @@ impl Driver {
         if !self.waits_for_space() {
             return None;
         }
-        let (stores, name) = (self.stores_in_words(), &self.entry.name);
+        let (stores, name) = (self.store_list(), &self.entry.name);
         Some(format!(
             "paused because the store was full ({stores}); the VM resumes when there is space, \
              and `suimon vm pause {name}` keeps it paused"
@@ -121,10 +121,10 @@ impl Driver {
         self.set_held(false);
     }
 
-    fn set_held(&mut self, is_held: bool) {
+    fn set_held(&mut self, is_paused: bool) {
         let Some(run) = &mut self.run else { return };
         run.space = None;
-        if std::mem::replace(&mut run.stored.is_held, is_held) != is_held {
+        if std::mem::replace(&mut run.stored.is_held, is_paused) != is_paused {
             self.save_run();
         }
         self.publish_again();
@@ -178,14 +178,14 @@ impl Driver {
     /// Fails queued writes of the virtio disks whose completion the guest waits for: all disks
     /// during a shutdown, and disks to be unplugged. Queues writes of the others again.
     pub(in crate::vms) fn follow_awaited_writes(&mut self) {
-        let mut awaited = BTreeSet::new();
+        let mut awaited_disks = BTreeSet::new();
         if let Some(run) = &self.run {
-            awaited.extend(run.unplugging.iter().filter_map(disk_of));
+            awaited_disks.extend(run.unplugging.iter().filter_map(disk_of));
             if self.stopping.is_some() {
-                awaited.extend(run.stored.disks.iter().cloned());
+                awaited_disks.extend(run.stored.disks.iter().cloned());
             }
         }
-        let before = std::mem::replace(&mut self.disks_with_write_errors, awaited);
+        let before = std::mem::replace(&mut self.disks_with_write_errors, awaited_disks);
         let vm = &self.entry.name;
         for disk in before.difference(&self.disks_with_write_errors) {
             self.shared.disks.set_writes_awaited(disk, vm, false);

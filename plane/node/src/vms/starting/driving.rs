@@ -40,7 +40,7 @@ impl Driver {
     /// Starts a waiting VM if its disks are in service. Ends the wait if `autostart` was unset or
     /// the VM was started otherwise.
     pub(in crate::vms) fn look_at_awaited(&mut self, now: Instant) {
-        if self.pending_autostart.as_ref().is_none_or(|awaited| awaited.next_poll_at > now) {
+        if self.pending_autostart.as_ref().is_none_or(|autostart| autostart.next_poll_at > now) {
             return;
         }
         let desired = self.shared.desired();
@@ -106,9 +106,9 @@ impl Driver {
             return Err(self.error(ErrorCode::HostError, text));
         }
         self.runs += 1;
-        let ear = Arc::new(NoticeObserver { entry: self.entry.clone(), run: self.runs });
+        let observer = Arc::new(NoticeObserver { entry: self.entry.clone(), run: self.runs });
         let vm: Arc<dyn Vm> =
-            host.start(&spec, ear).map_err(|error| self.api_error(&error))?.into();
+            host.start(&spec, observer).map_err(|error| self.api_error(&error))?.into();
         let identity = vm.identity();
         stored.process = Some((identity.process, identity.started));
         let is_written = self.save(Some(&stored));

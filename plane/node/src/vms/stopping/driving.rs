@@ -8,7 +8,7 @@ use suimon_ports::VmCommand;
 use super::Stopping;
 use crate::operations::OperationHandle;
 use crate::vms::driver::Driver;
-use crate::vms::entry::in_words;
+use crate::vms::entry::vm_state;
 
 /// Interval in which the operation is checked for cancellation.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
@@ -16,9 +16,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(250);
 impl Driver {
     /// Requests a shutdown of the guest: through the guest agent, the ACPI power button, or by
     /// default the agent with the power button as fallback.
-    pub(in crate::vms) fn request_stop(&mut self, by: StopBy) -> Result<(), ApiError> {
+    pub(in crate::vms) fn request_stop(&mut self, stop_kind: StopBy) -> Result<(), ApiError> {
         let has_agent = self.run.as_ref().is_some_and(|run| run.vm.status().has_agent);
-        match by {
+        match stop_kind {
             StopBy::Agent => return self.execute(&VmCommand::ShutDown),
             StopBy::Auto if has_agent => match self.execute(&VmCommand::ShutDown) {
                 Ok(()) => return Ok(()),
@@ -79,7 +79,7 @@ impl Driver {
 
     fn continue_stop(&mut self, error: ApiError) {
         if let Some(run) = &self.run {
-            let state = in_words(run.vm.status().state);
+            let state = vm_state(run.vm.status().state);
             self.publish(state);
         }
         self.end_stopping(&Err(error));

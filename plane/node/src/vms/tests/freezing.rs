@@ -1,7 +1,7 @@
 use suimon_contract::{ErrorCode, EventKind, FreezeVmRequest, OperationState, StopVmRequest};
 use suimon_ports::{VmErrorKind, VmNotice};
 
-use super::{VmAction, harness, refusal, well, work};
+use super::{VmAction, harness, refusal, run_action, well};
 use crate::testing::{Harness, StoreFailure, name, wait_until};
 
 const FREEZE: VmAction = VmAction::Freeze(FreezeVmRequest { seconds: 600 });
@@ -17,8 +17,8 @@ fn a_guest_is_frozen_and_thawed() {
     well(&harness, VmAction::Start);
     well(&harness, FREEZE);
     assert!(harness.node.vm("web").unwrap().frozen_s.unwrap() > 590);
-    let again = work(&harness, FREEZE).error.unwrap();
-    assert!(again.message.contains("suimon vm thaw web"), "{again}");
+    let operation = run_action(&harness, FREEZE).error.unwrap();
+    assert!(operation.message.contains("suimon vm thaw web"), "{operation}");
     well(&harness, VmAction::Thaw);
     assert!(!frozen(&harness));
     assert_eq!(harness.vms.commands(), ["web Freeze", "web Thaw"]);
@@ -41,9 +41,9 @@ fn nobody_has_to_thaw_a_guest() {
     harness.vms.guest("web", VmNotice::Reset);
     wait_until("it is not frozen", || !frozen(&harness));
     assert_eq!(harness.vms.commands().last().unwrap(), "web Freeze");
-    let ended = harness.wait_events(EventKind::VmThawed.id(), 2).remove(1);
-    assert!(ended.text.contains("reset"), "{ended:?}");
-    assert_eq!(ended.fields["reason"], "reset");
+    let event = harness.wait_events(EventKind::VmThawed.id(), 2).remove(1);
+    assert!(event.text.contains("reset"), "{event:?}");
+    assert_eq!(event.fields["reason"], "reset");
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn the_next_daemon_thaws_what_this_one_has_frozen() {
     vms.refuse("tell", VmErrorKind::Timeout, "the guest's agent does not answer");
     let harness = Harness::with_vms(store, devices, vms.clone());
     wait_until("it is told", || harness.events(EventKind::VmNotThawed.id()).len() == 1);
-    assert_eq!(harness.node.vm("web").unwrap().frozen_s.map(|left| left <= 5), Some(true));
+    assert_eq!(harness.node.vm("web").unwrap().frozen_s.map(|frozen_s| frozen_s <= 5), Some(true));
     // The attempt is repeated.
     wait_until("it is thawed", || !frozen(&harness));
     assert_eq!(vms.commands().last().unwrap(), "web Thaw");
@@ -72,12 +72,12 @@ fn a_freeze_that_fails_leaves_nothing_frozen() {
     let harness = harness();
     well(&harness, VmAction::Start);
     harness.vms.refuse("tell", VmErrorKind::Refused, "no agent runs in the guest");
-    let operation = work(&harness, FREEZE);
+    let operation = run_action(&harness, FREEZE);
     assert_eq!(operation.error.unwrap().message, "no agent runs in the guest");
     assert!(!frozen(&harness) && harness.vms.commands().is_empty());
     // A command without a response may have been executed.
     harness.vms.refuse("tell", VmErrorKind::Timeout, "it does not answer");
-    assert_eq!(work(&harness, FREEZE).state, OperationState::Failed);
+    assert_eq!(run_action(&harness, FREEZE).state, OperationState::Failed);
     wait_until("it is thawed", || harness.vms.commands() == ["web Thaw"]);
     assert!(harness.events(EventKind::VmFrozen.id()).is_empty());
 }
@@ -87,7 +87,7 @@ fn a_guest_is_not_frozen_that_the_next_daemon_would_not_know_of() {
     let harness = harness();
     well(&harness, VmAction::Start);
     harness.store.arm(StoreFailure::Refuse(0));
-    let operation = work(&harness, FREEZE);
+    let operation = run_action(&harness, FREEZE);
     assert!(operation.error.unwrap().message.contains("state store"));
     assert!(!frozen(&harness) && harness.vms.commands().is_empty());
     well(&harness, FREEZE);
@@ -98,21 +98,23 @@ fn a_guest_is_asked_to_stop_in_the_way_it_hears() {
     let harness = harness();
     well(&harness, VmAction::Start);
     harness.vms.have_agents();
-    let by = |by| VmAction::Stop(StopVmRequest { seconds: 1, by, ..StopVmRequest::default() });
-    for (way, told) in [
+    let stop_request = |method| {
+        VmAction::Stop(StopVmRequest { seconds: 1, by: method, ..StopVmRequest::default() })
+    };
+    for (method, expected_command) in [
         (suimon_contract::StopBy::Auto, "web ShutDown"),
         (suimon_contract::StopBy::Agent, "web ShutDown"),
         (suimon_contract::StopBy::PowerButton, "web PowerButton"),
     ] {
-        assert_eq!(work(&harness, by(way)).state, OperationState::Failed);
-        assert_eq!(harness.vms.commands().last().unwrap(), told);
+        assert_eq!(run_action(&harness, stop_request(method)).state, OperationState::Failed);
+        assert_eq!(harness.vms.commands().last().unwrap(), expected_command);
     }
     // If the agent rejects the shutdown, the power button is pressed.
     harness.vms.refuse("tell", VmErrorKind::Refused, "not allowed");
-    work(&harness, by(suimon_contract::StopBy::Auto));
+    run_action(&harness, stop_request(suimon_contract::StopBy::Auto));
     assert_eq!(harness.vms.commands().last().unwrap(), "web PowerButton");
     harness.vms.refuse("tell", VmErrorKind::Refused, "not allowed");
-    let operation = work(&harness, by(suimon_contract::StopBy::Agent));
+    let operation = run_action(&harness, stop_request(suimon_contract::StopBy::Agent));
     assert_eq!(operation.error.unwrap().message, "not allowed");
 }
 

@@ -71,7 +71,7 @@ fn what_a_running_vm_has_is_not_made_another_nor_taken_from_an_old_controller() 
     let harness = Harness::with_store();
     harness.apply_ok(&with_disk());
     start(&harness);
-    let refused = |change: &dyn Fn(&mut HostConfig)| {
+    let refuse = |change: &dyn Fn(&mut HostConfig)| {
         let mut after = with_disk();
         change(&mut after);
         let error = harness.node.submit(Edit::Apply(Box::new(after))).unwrap_err().remove(0);
@@ -79,10 +79,10 @@ fn what_a_running_vm_has_is_not_made_another_nor_taken_from_an_old_controller() 
         assert_eq!(error.code, ErrorCode::InUse);
         error.field.unwrap()
     };
-    assert_eq!(refused(&|to| to.vms[0].disks.clear()), "disks");
-    assert_eq!(refused(&|to| to.disks[0].controller = Default::default()), "controller");
-    assert_eq!(refused(&|to| to.nics[0].backend = to.nics[1].backend), "backend");
-    assert_eq!(refused(&|to| to.nics[1].backend = to.nics[0].backend), "backend");
+    assert_eq!(refuse(&|config| config.vms[0].disks.clear()), "disks");
+    assert_eq!(refuse(&|config| config.disks[0].controller = Default::default()), "controller");
+    assert_eq!(refuse(&|config| config.nics[0].backend = config.nics[1].backend), "backend");
+    assert_eq!(refuse(&|config| config.nics[1].backend = config.nics[0].backend), "backend");
     let mut after = with_disk();
     after.vms[0].nics.remove(0);
     harness.apply_ok(&after);
@@ -102,9 +102,13 @@ fn a_nic_that_does_not_connect_again_is_pulled_out_and_put_in() {
     vms.forget_observers();
     let (store, devices) = harness.kill();
     let harness = Harness::with_vms(store, devices, vms.clone());
-    let told = || harness.events(EventKind::VmDeviceRefused.id());
-    wait_until("it is told", || told().len() == 1);
-    assert!(told()[0].text.contains("nic/old") && told()[0].text.contains("7.2"), "{:?}", told());
+    let events = || harness.events(EventKind::VmDeviceRefused.id());
+    wait_until("it is told", || events().len() == 1);
+    assert!(
+        events()[0].text.contains("nic/old") && events()[0].text.contains("7.2"),
+        "{:?}",
+        events()
+    );
     assert_eq!(vms.commands(), ["web unplug nic/old"]);
     let status = || harness.node.vm("web").unwrap();
     wait_until("it is shown", || status().waits_for_start == ["nic/old"]);

@@ -12,20 +12,20 @@ fn release(harness: &Harness) {
 }
 
 fn plugs(harness: &Harness) -> usize {
-    harness.vms.commands().iter().filter(|told| told.starts_with("web plug nic web ")).count()
+    harness.vms.commands().iter().filter(|command| command.starts_with("web plug nic web ")).count()
 }
 
 #[test]
 fn a_guest_that_releases_a_device_again_and_again_gets_it_back_ever_later() {
     let harness = harness();
     well(&harness, VmAction::Start);
-    let began = Instant::now();
-    for turn in 1..=6 {
+    let started = Instant::now();
+    for round in 1..=6 {
         release(&harness);
-        wait_until("it is plugged again", || plugs(&harness) == turn);
+        wait_until("it is plugged again", || plugs(&harness) == round);
     }
     // 20, 40, …, 640 ms.
-    assert!(began.elapsed() >= Duration::from_millis(20 * 63), "{:?}", began.elapsed());
+    assert!(started.elapsed() >= Duration::from_millis(20 * 63), "{:?}", started.elapsed());
     let has_it = || harness.node.vm("web").unwrap().nics == [name("web")];
     wait_until("it has it", has_it);
 }
@@ -35,14 +35,14 @@ fn a_guest_that_releases_a_device_again_and_again_gets_it_back_ever_later() {
 fn a_change_does_not_plug_a_released_device_earlier() {
     let harness = harness();
     well(&harness, VmAction::Start);
-    let began = Instant::now();
-    for turn in 1..=5 {
+    let started = Instant::now();
+    for round in 1..=5 {
         release(&harness);
         let released =
-            || harness.node.vm("web").unwrap().nics.is_empty() || plugs(&harness) >= turn;
+            || harness.node.vm("web").unwrap().nics.is_empty() || plugs(&harness) >= round;
         wait_until("it is released", released);
-        patch(&harness, &format!(r#"{{"autostart": {}}}"#, turn % 2 == 0));
-        wait_until("it is plugged again", || plugs(&harness) == turn);
+        patch(&harness, &format!(r#"{{"autostart": {}}}"#, round % 2 == 0));
+        wait_until("it is plugged again", || plugs(&harness) == round);
     }
-    assert!(began.elapsed() >= Duration::from_millis(20 * 31), "{:?}", began.elapsed());
+    assert!(started.elapsed() >= Duration::from_millis(20 * 31), "{:?}", started.elapsed());
 }

@@ -34,14 +34,14 @@ fn is_open(harness: &Harness) -> bool {
 #[test]
 fn a_connection_is_closed_after_the_guest_has_let_go() {
     let harness = with_two_nics();
-    let seen = Arc::new(Mutex::new(Vec::new()));
-    let (devices, noted) = (harness.devices.clone(), seen.clone());
+    let queries = Arc::new(Mutex::new(Vec::new()));
+    let (devices, noted) = (harness.devices.clone(), queries.clone());
     harness.vms.release_vfs(move || {
         noted.lock().unwrap().push(devices.sockets().contains(Path::new(SOCKET)));
     });
     patch(&harness, r#"{"nics": ["web"]}"#);
     // The unplug has completed when the change has.
-    assert_eq!(*seen.lock().unwrap(), [true], "asked once, while it was connected");
+    assert_eq!(*queries.lock().unwrap(), [true], "asked once, while it was connected");
     assert!(!is_open(&harness));
     assert_eq!(harness.node.vm("web").unwrap().nics, [name("web")]);
     harness.wait_events(EventKind::VmDeviceUnplugged.id(), 1);
@@ -55,7 +55,7 @@ fn a_guest_that_does_not_let_go_holds_up_a_change_for_a_limited_time() {
     assert_eq!(harness.node.vm("web").unwrap().nics.len(), 2, "the guest still has it");
     harness.vms.guest("web", VmNotice::Unplugged(VmDevice::Nic("own".to_owned())));
     wait_until("it is gone", || harness.node.vm("web").unwrap().nics == [name("web")]);
-    let unplugs = harness.vms.commands().into_iter().filter(|told| told.contains("unplug"));
+    let unplugs = harness.vms.commands().into_iter().filter(|command| command.contains("unplug"));
     assert_eq!(unplugs.count(), 1, "asked once");
 }
 
@@ -76,28 +76,29 @@ fn a_change_that_fails_before_asks_no_guest() {
     harness.plane.fail_publish(0);
     let failed = harness.change(without_own());
     assert_eq!(failed.state, OperationState::Failed, "{failed:?}");
-    assert!(!harness.vms.commands().iter().any(|told| told.contains("unplug")));
+    assert!(!harness.vms.commands().iter().any(|command| command.contains("unplug")));
     assert!(is_open(&harness));
 }
 
 #[test]
 fn what_the_guest_has_let_go_of_comes_back_when_the_change_fails() {
     let mut failures = 0;
-    for place in 0..8 {
+    for failing_commit in 0..8 {
         let harness = with_two_nics();
         harness.vms.release_vfs(|| {});
         // Some of these writes are by the VM's driver or for events, which tolerate failures.
-        harness.store.arm(StoreFailure::Refuse(place));
-        let ended = harness.change(without_own());
-        if ended.state == OperationState::Failed {
-            let asked =
-                harness.vms.commands().iter().filter(|told| told.contains("unplug")).count();
+        harness.store.arm(StoreFailure::Refuse(failing_commit));
+        let operation = harness.change(without_own());
+        if operation.state == OperationState::Failed {
+            let unplugs =
+                harness.vms.commands().iter().filter(|command| command.contains("unplug")).count();
             wait_until("it has it", || harness.node.vm("web").unwrap().nics.len() == 2);
             assert!(is_open(&harness));
-            let given =
-                || harness.vms.commands().iter().filter(|told| told.contains(" plug ")).count();
-            wait_until("it is given again", || given() == 1 + asked);
-            failures += asked;
+            let plugs = || {
+                harness.vms.commands().iter().filter(|command| command.contains(" plug ")).count()
+            };
+            wait_until("it is given again", || plugs() == 1 + unplugs);
+            failures += unplugs;
         }
     }
     assert!(failures > 0, "a change fails after the guest was asked");
@@ -111,15 +112,21 @@ fn a_guest_that_was_asked_in_vain_is_asked_again() {
     let failed = harness.change(without_own());
     assert_eq!(failed.state, OperationState::Failed, "{failed:?}");
     patch(&harness, r#"{"nics": ["web"]}"#);
-    let unplugs = || harness.vms.commands().iter().filter(|told| told.contains("unplug")).count();
+    let unplugs =
+        || harness.vms.commands().iter().filter(|command| command.contains("unplug")).count();
     wait_until("retries", || unplugs() == 2);
 }
 
 #[test]
 fn a_vm_gets_what_it_lacks_when_the_device_works_again() {
     let harness = harness();
-    let own = |(_, spec): &(_, PortDeviceSpec)| matches!(spec, PortDeviceSpec::VhostUser(of) if of.socket == Path::new("/run/more"));
-    let port = harness.devices.open_devices().into_iter().find(own).unwrap().0;
+    let is_own = |(_, spec): &(_, PortDeviceSpec)| {
+        matches!(
+            spec,
+            PortDeviceSpec::VhostUser(spec) if spec.socket == Path::new("/run/more")
+        )
+    };
+    let port = harness.devices.open_devices().into_iter().find(is_own).unwrap().0;
     well(&harness, VmAction::Start);
     harness.vms.refuse("tell", VmErrorKind::Host, "nobody listens there yet");
     patch(&harness, r#"{"nics": ["web", "more"]}"#);

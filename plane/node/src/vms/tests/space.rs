@@ -29,7 +29,7 @@ fn fill(harness: &Harness, is_full: bool) {
 }
 
 fn resumes(harness: &Harness) -> usize {
-    harness.vms.commands().iter().filter(|told| *told == "web Resume").count()
+    harness.vms.commands().iter().filter(|command| *command == "web Resume").count()
 }
 
 #[test]
@@ -85,9 +85,10 @@ fn a_vm_that_was_paused_on_request_stays_paused() {
 #[test]
 fn queued_writes_fail_when_the_guest_is_to_end_or_to_let_go_of_the_disk() {
     let harness = running("virtio");
-    let waits = FullPolicy { ring_wait: None, client_wait: std::time::Duration::from_secs(30) };
+    let queue_policy =
+        FullPolicy { ring_wait: None, client_wait: std::time::Duration::from_secs(30) };
     let policies = || harness.disks.full_policies();
-    assert_eq!(policies(), [waits]);
+    assert_eq!(policies(), [queue_policy]);
     let stop =
         VmAction::Stop(StopVmRequest { seconds: 60, force: false, ..StopVmRequest::default() });
     let operation = harness.node.start_vm_action(&crate::testing::name("web"), stop).unwrap();
@@ -96,7 +97,7 @@ fn queued_writes_fail_when_the_guest_is_to_end_or_to_let_go_of_the_disk() {
     let is_orderly = true;
     harness.vms.guest("web", VmNotice::Ended { is_orderly, reason: "it is off".to_owned() });
     harness.node.wait_operation(operation.id, crate::testing::DEADLINE).unwrap();
-    wait_until("they are queued again", || policies() == [waits]);
+    wait_until("they are queued again", || policies() == [queue_policy]);
     well(&harness, VmAction::Start);
     harness.disks.take_full_changes();
     patch(&harness, r#"{"disks": null}"#);
@@ -141,21 +142,21 @@ fn a_vm_that_was_held_and_is_resumed_on_a_full_store_goes_on_when_there_is_space
 #[test]
 fn a_vm_that_is_paused_again_at_once_is_left_alone_for_a_while() {
     let harness = out_of_space();
-    let begun = Instant::now();
+    let started = Instant::now();
     fill(&harness, false);
     wait_until("it is resumed in vain", || resumes(&harness) >= 3);
-    assert!(begun.elapsed() >= 2 * LEFT_ALONE, "{:?}", begun.elapsed());
+    assert!(started.elapsed() >= 2 * LEFT_ALONE, "{:?}", started.elapsed());
     wait_until("it waits", || reason(&harness).is_some());
     // Failed attempts emit no events.
-    let told = || {
+    let event_counts = || {
         [EventKind::VmPausedForSpace, EventKind::VmContinuedWithSpace, EventKind::VmResumed]
             .map(|kind| harness.events(kind.id()).len())
     };
-    assert_eq!(told(), [1, 0, 0]);
+    assert_eq!(event_counts(), [1, 0, 0]);
     harness.vms.keep_out_of_space("web", false);
     harness.wait_event(EventKind::VmContinuedWithSpace.id());
     assert_eq!((state(&harness), reason(&harness)), (VmState::Running, None));
-    assert_eq!(told(), [1, 1, 0]);
+    assert_eq!(event_counts(), [1, 1, 0]);
 }
 
 #[test]
@@ -169,10 +170,10 @@ fn a_guest_that_finds_stores_full_again_and_again_does_not_fill_the_event_log() 
         well(&harness, VmAction::Resume);
         wait_until("it runs", || state(&harness) == VmState::Running);
     }
-    let told = harness.events(EventKind::VmPausedForSpace.id()).len();
+    let event_count = harness.events(EventKind::VmPausedForSpace.id()).len();
     // At most 12 in 10 s, however long the test takes.
-    let most = 12 * (1 + began.elapsed().as_secs() as usize / 10);
-    assert!((10..=most).contains(&told), "{told} events, at most {most}");
+    let maximum = 12 * (1 + began.elapsed().as_secs() as usize / 10);
+    assert!((10..=maximum).contains(&event_count), "{event_count} events, at maximum {maximum}");
 }
 
 #[test]

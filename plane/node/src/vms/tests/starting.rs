@@ -1,6 +1,6 @@
 use suimon_contract::{EventKind, HostConfig, OperationState, StorageState, VmState};
 
-use super::{VmAction, patch, state, well, work};
+use super::{VmAction, patch, run_action, state, well};
 use crate::testing::{
     FakeDevices, FakeDisks, FakePeerNodes, FakeVms, Harness, MemoryStore, host, wait_until,
 };
@@ -57,12 +57,12 @@ fn started_anew() -> (Harness, impl FnOnce(&Harness)) {
 fn a_vm_whose_disk_is_out_of_service_is_not_started() {
     let (harness, received) = started_anew();
     patch(&harness, r#"{"autostart": false}"#);
-    let refused = work(&harness, VmAction::Start);
-    assert_eq!(refused.state, OperationState::Failed);
-    let why = refused.error.unwrap().message;
+    let operation = run_action(&harness, VmAction::Start);
+    assert_eq!(operation.state, OperationState::Failed);
+    let reason = operation.error.unwrap().message;
     let disk = harness.node.disk("data").unwrap();
     let expected = format!("disk/data is not in service: {}", disk.reason.unwrap());
-    assert_eq!((why, disk.state), (expected, StorageState::Failed));
+    assert_eq!((reason, disk.state), (expected, StorageState::Failed));
     assert_eq!(harness.vms.running(), [""; 0]);
     received(&harness);
     well(&harness, VmAction::Start);

@@ -25,8 +25,8 @@ fn who_waits_for_a_guest_can_stop_waiting() {
     wait_until("it runs", || state(&harness) == VmState::Running);
     assert_eq!(harness.vms.running(), ["web"]);
     // Another stop is permitted.
-    let again = stop(&harness, 1, true);
-    let operation = harness.node.wait_operation(again, DEADLINE).unwrap();
+    let second_stop = stop(&harness, 1, true);
+    let operation = harness.node.wait_operation(second_stop, DEADLINE).unwrap();
     assert_eq!(operation.state, OperationState::Succeeded);
 }
 

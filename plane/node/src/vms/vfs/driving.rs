@@ -29,8 +29,8 @@ impl VmEntry {
     /// yet has a VF recorded for the NIC.
     pub(crate) fn has_nic(&self, nic: &Name) -> bool {
         let view = self.view();
-        let has = |run: &RunView| run.nics.contains(nic) || run.vfs.contains(nic);
-        view.running.as_ref().is_some_and(has) || view.recorded_vfs.contains(nic)
+        let has_nic = |run: &RunView| run.nics.contains(nic) || run.vfs.contains(nic);
+        view.running.as_ref().is_some_and(has_nic) || view.recorded_vfs.contains(nic)
     }
 }
 
@@ -75,7 +75,7 @@ impl Driver {
 
     fn plug_vf(&mut self, nic: &Name, vf: &VfAddress) -> Result<(), String> {
         let desired = self.shared.desired();
-        let config = desired.config.nics.iter().find(|of| of.name == *nic);
+        let config = desired.config.nics.iter().find(|nic_config| nic_config.name == *nic);
         let (Some(run), Some(config)) = (&mut self.run, config) else {
             return Err("the VM is not running any more".to_owned());
         };
@@ -108,7 +108,7 @@ impl Driver {
             return Err(error.text);
         }
         // Last step before the plug: from here on the adapter delivers the NIC's frames to the VF.
-        self.shared.set_vf(vf, |is| settings_for_nic(is, config))?;
+        self.shared.set_vf(vf, |current| settings_for_nic(current, config))?;
         let address = vf.address;
         vm.execute(&VmCommand::PlugVf { nic: nic.to_string(), address }).map_err(text)?;
         if let Some(run) = &mut self.run {
@@ -211,12 +211,12 @@ impl Driver {
         }
         let recorded = run.stored.vfs.clone();
         let nics: Vec<&str> = recorded.keys().map(Name::as_str).collect();
-        let found = if nics.is_empty() { BTreeMap::new() } else { vm.standbys(&nics) };
+        let standbys = if nics.is_empty() { BTreeMap::new() } else { vm.standbys(&nics) };
         for (nic, stored) in recorded {
             let Some(vf) = stored.address() else { continue };
             // On a failed query the VF is assumed to be present, so that it is not assigned
             // elsewhere.
-            let has_vf = found.get(nic.as_str()).is_none_or(|standby| standby.has_vf);
+            let has_vf = standbys.get(nic.as_str()).is_none_or(|standby| standby.has_vf);
             if !has_vf {
                 let reason = "the VF was unplugged while no daemon was running".to_owned();
                 self.report(VfReport::Failed { nic: nic.clone(), vf, reason });
@@ -230,7 +230,10 @@ impl Driver {
     /// Queries the failover state if a query is due. QEMU does not report it by events.
     pub(in crate::vms) fn look_at_vfs(&mut self, now: Instant) {
         let is_due = |run: &Run| {
-            [run.vfs.request_at, run.vfs.verify_at].into_iter().flatten().any(|at| at <= now)
+            [run.vfs.request_at, run.vfs.verify_at]
+                .into_iter()
+                .flatten()
+                .any(|deadline| deadline <= now)
         };
         if self.run.as_ref().is_some_and(is_due) {
             self.request_vfs();
@@ -250,16 +253,16 @@ impl Driver {
         // handed-over VM may belong to the destination.
         let is_here = self.migration_record.is_none();
         let Some(run) = &mut self.run else { return };
-        let (vm, mut gone, mut reports) = (run.vm.clone(), Vec::new(), Vec::new());
+        let (vm, mut released, mut reports) = (run.vm.clone(), Vec::new(), Vec::new());
         let before = run.vfs.failover_nics.clone();
-        let verifies = run.vfs.verify_at.is_some_and(|at| at <= Instant::now());
+        let verifies = run.vfs.verify_at.is_some_and(|verify_at| verify_at <= Instant::now());
         let mut is_undecided = false;
         let mut does_respond = true;
         let queried = run.queried_standbys(verifies);
         let nics: Vec<&str> = queried.iter().map(Name::as_str).collect();
-        let found = if nics.is_empty() { BTreeMap::new() } else { vm.standbys(&nics) };
+        let standbys = if nics.is_empty() { BTreeMap::new() } else { vm.standbys(&nics) };
         for nic in &queried {
-            let Some(standby) = found.get(nic.as_str()) else { continue };
+            let Some(standby) = standbys.get(nic.as_str()) else { continue };
             let is_known = run.vfs.failover_nics.contains(nic);
             let Standby { is_negotiated: is_taken, is_driver_ready, has_vf } = *standby;
             if is_taken && is_here {
@@ -276,7 +279,7 @@ impl Driver {
             }
             if run.vfs.unplugging.contains_key(nic) {
                 if !has_vf {
-                    gone.push(nic.clone());
+                    released.push(nic.clone());
                 } else if does_respond {
                     // Repeats the request, because the guest's driver may have missed the first
                     // one.
@@ -286,10 +289,11 @@ impl Driver {
                 }
             }
         }
-        let waits = run.stored.standbys.iter().any(|nic| !run.vfs.failover_nics.contains(nic))
-            || !run.vfs.plugging.is_empty()
-            || !run.vfs.unplugging.is_empty();
-        run.vfs.request_at = waits.then(|| Instant::now() + QUERY_RETRY_INTERVAL);
+        let has_pending =
+            run.stored.standbys.iter().any(|nic| !run.vfs.failover_nics.contains(nic))
+                || !run.vfs.plugging.is_empty()
+                || !run.vfs.unplugging.is_empty();
+        run.vfs.request_at = has_pending.then(|| Instant::now() + QUERY_RETRY_INTERVAL);
         if verifies || run.vfs.verify_at.is_none() {
             let pause = if is_undecided { QUERY_RETRY_INTERVAL } else { VERIFY_EVERY };
             let is_needed = !run.vfs.failover_nics.is_empty();
@@ -297,7 +301,7 @@ impl Driver {
         }
         let has_changed = run.vfs.failover_nics != before;
         reports.into_iter().for_each(|report| self.report(report));
-        gone.iter().for_each(|nic| self.handle_released(nic));
+        released.iter().for_each(|nic| self.handle_released(nic));
         if has_changed {
             self.publish_again();
         }

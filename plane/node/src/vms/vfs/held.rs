@@ -41,19 +41,20 @@ impl HeldVf {
 impl HeldVfs {
     /// Returns the VFs that the previous daemon has recorded. Attempts are due immediately.
     pub(in crate::vms) fn restore(recorded: &[(Name, StoredVfId)]) -> Self {
-        let held = recorded.iter().filter_map(|(nic, stored)| {
+        let held_vfs = recorded.iter().filter_map(|(nic, stored)| {
             let vf = stored.address()?;
             Some((vf.address, HeldVf::new(nic.clone(), vf, Duration::ZERO)))
         });
-        Self(held.collect())
+        Self(held_vfs.collect())
     }
 
     /// Returns the VFs to be recorded beside `run`, which records those of its own.
     pub(in crate::vms) fn stored(&self, run: Option<&StoredRun>) -> Vec<(Name, StoredVfId)> {
-        let all = self.0.values().map(|held| (held.nic.clone(), StoredVfId::from(&held.vf)));
+        let stored =
+            self.0.values().map(|held_vf| (held_vf.nic.clone(), StoredVfId::from(&held_vf.vf)));
         let is_of_run =
             |nic: &Name, vf: &StoredVfId| run.and_then(|run| run.vfs.get(nic)) == Some(vf);
-        all.filter(|(nic, vf)| !is_of_run(nic, vf)).collect()
+        stored.filter(|(nic, vf)| !is_of_run(nic, vf)).collect()
     }
 
     /// Returns true if this VF is not back at the host; its return will be reported.
@@ -63,6 +64,6 @@ impl HeldVfs {
 
     /// Returns the time of the next attempt to return a VF.
     pub(in crate::vms) fn deadline(&self) -> Option<Instant> {
-        self.0.values().map(|held| held.retry_at).min()
+        self.0.values().map(|held_vf| held_vf.retry_at).min()
     }
 }

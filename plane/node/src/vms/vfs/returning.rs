@@ -71,34 +71,34 @@ impl Driver {
 
     /// Makes the attempts to return VFs that are due.
     pub(in crate::vms) fn look_at_held_vfs(&mut self, now: Instant) {
-        let due = |held: &&HeldVf| held.retry_at <= now;
+        let due = |held_vf: &&HeldVf| held_vf.retry_at <= now;
         let due: Vec<HeldVf> = self.held_vfs.0.values().filter(due).cloned().collect();
         let unit = self.peer_request_interval;
-        for mut held in due {
-            let (nic, vf) = (held.nic.clone(), held.vf.clone());
-            held.interval = (held.interval * 2).min(unit * RETRY_MAX);
+        for mut held_vf in due {
+            let (nic, vf) = (held_vf.nic.clone(), held_vf.vf.clone());
+            held_vf.interval = (held_vf.interval * 2).min(unit * RETRY_MAX);
             let (interval, reason) = match self.reclaim(&nic, &vf) {
                 Reclaim::Returned => {
-                    self.handle_returned(&held);
+                    self.handle_returned(&held_vf);
                     continue;
                 }
-                Reclaim::Held(reason) => (held.interval, reason),
+                Reclaim::Held(reason) => (held_vf.interval, reason),
                 Reclaim::Unanswered(reason) => (RETRY_UNANSWERED, reason),
             };
-            if !held.is_reported && held.since.elapsed() >= unit * REPORT_AFTER {
-                held.is_reported = true;
+            if !held_vf.is_reported && held_vf.since.elapsed() >= unit * REPORT_AFTER {
+                held_vf.is_reported = true;
                 self.append(texts::vf_held(&self.entry, &nic, &vf, &reason));
             }
-            held.retry_at = Instant::now() + interval;
-            self.held_vfs.0.insert(vf.address, held);
+            held_vf.retry_at = Instant::now() + interval;
+            self.held_vfs.0.insert(vf.address, held_vf);
         }
     }
 
     /// Deletes the record of a VF that was returned after it had been held.
-    fn handle_returned(&mut self, held: &HeldVf) {
-        let HeldVf { nic, vf, .. } = held;
+    fn handle_returned(&mut self, held_vf: &HeldVf) {
+        let HeldVf { nic, vf, .. } = held_vf;
         self.held_vfs.0.remove(&vf.address);
-        if held.is_reported {
+        if held_vf.is_reported {
             self.append(texts::vf_returned(&self.entry, nic, vf));
         }
         if self.run.as_ref().is_some_and(|run| is_recorded(run, nic, vf)) {
@@ -111,8 +111,8 @@ impl Driver {
     /// Ends the attempts, because the VM is deleted. The launcher assigns a VF to no other VM before
     /// it is closed.
     pub(in crate::vms) fn forget_held_vfs(&mut self) {
-        for held in std::mem::take(&mut self.held_vfs.0).into_values() {
-            self.report(VfReport::Released { nic: held.nic, vf: held.vf });
+        for held_vf in std::mem::take(&mut self.held_vfs.0).into_values() {
+            self.report(VfReport::Released { nic: held_vf.nic, vf: held_vf.vf });
         }
     }
 }

@@ -29,8 +29,10 @@ impl Shared {
             VmAction::Freeze(request) => Some((request.seconds, FREEZE_SECONDS_MAX)),
             _ => None,
         };
-        if let Some((seconds, most)) = seconds.filter(|(s, most)| !(1..=*most).contains(s)) {
-            let text = format!("must be a whole number from 1 to {most}, not {seconds}");
+        if let Some((seconds, max_seconds)) =
+            seconds.filter(|(s, max_seconds)| !(1..=*max_seconds).contains(s))
+        {
+            let text = format!("must be a whole number from 1 to {max_seconds}, not {seconds}");
             let error = ApiError::new(ErrorCode::InvalidValue, text);
             return Err(error.about(entry.label()).field("seconds"));
         }
@@ -68,8 +70,9 @@ impl Shared {
     ) -> Vec<ApiError> {
         // A VM that has moved to another node is never started here again.
         let departs = |vm: &VmConfig| matches!(edit, Edit::Depart(name) if vm.name == *name);
-        let gone = from.vms.iter().filter(|vm| to.vm(vm.name.as_str()).is_none() && !departs(vm));
-        let errors = gone.filter_map(|vm| {
+        let removed =
+            from.vms.iter().filter(|vm| to.vm(vm.name.as_str()).is_none() && !departs(vm));
+        let errors = removed.filter_map(|vm| {
             let entry = self.vms.find(&vm.name)?;
             let state = entry.view().state;
             let text = format!(
@@ -77,8 +80,8 @@ impl Shared {
                  before you delete it",
                 vm.name, vm.name
             );
-            let is_there = state != VmState::Stopped;
-            is_there.then(|| ApiError::new(ErrorCode::InUse, text).about(entry.label()))
+            let is_running = state != VmState::Stopped;
+            is_running.then(|| ApiError::new(ErrorCode::InUse, text).about(entry.label()))
         });
         let mut errors: Vec<ApiError> = errors.collect();
         errors.extend(self.check_plugged(from, to));
@@ -126,16 +129,16 @@ impl Shared {
                     _ => continue,
                 };
                 let text = format!("disk/{name} is plugged into a running VM; {stop}");
-                let about = if field == "disks" { entry.label() } else { format!("disk/{name}") };
-                errors.push(ApiError::new(ErrorCode::InUse, text).about(about).field(field));
+                let subject = if field == "disks" { entry.label() } else { format!("disk/{name}") };
+                errors.push(ApiError::new(ErrorCode::InUse, text).about(subject).field(field));
             }
         }
         errors
     }
 
     fn running_vm(&self) -> Option<String> {
-        let all = self.vms.all();
-        let running = all.iter().find(|entry| entry.view().state != VmState::Stopped);
+        let entries = self.vms.all();
+        let running = entries.iter().find(|entry| entry.view().state != VmState::Stopped);
         running.map(|entry| entry.label())
     }
 
@@ -157,7 +160,9 @@ impl Shared {
     pub(crate) fn vm_guest(&self, name: &Name) -> Result<VmGuest, ApiError> {
         let properties = self.query_vm(name, |vm| vm.guest())?;
         let interfaces = properties.interfaces.into_iter();
-        let interface = |of: GuestInterface| VmGuestInterface::new(of.name, of.mac, &of.addresses);
+        let interface = |interface: GuestInterface| {
+            VmGuestInterface::new(interface.name, interface.mac, &interface.addresses)
+        };
         Ok(VmGuest {
             agent_version: properties.agent_version,
             host_name: properties.host_name,
@@ -173,7 +178,7 @@ impl Shared {
     fn query_vm<T>(
         &self,
         name: &Name,
-        ask: impl FnOnce(&dyn Vm) -> Result<T, VmError>,
+        query: impl FnOnce(&dyn Vm) -> Result<T, VmError>,
     ) -> Result<T, ApiError> {
         let entry = self.vms.find(name).ok_or_else(|| not_found(ResourceKind::Vm, name))?;
         let vm = entry.view().running.as_ref().map(|run| run.vm.clone());
@@ -181,7 +186,7 @@ impl Shared {
             let text = format!("the VM is not running; start it with `suimon vm start {name}`");
             return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
         };
-        let result = ask(vm.as_ref());
+        let result = query(vm.as_ref());
         result.map_err(|error| {
             let code = match error.kind {
                 VmErrorKind::Host | VmErrorKind::Timeout => ErrorCode::HostError,

@@ -44,23 +44,23 @@ impl Bench {
     }
 }
 
-pub(crate) fn run(program: &str, words: &[&str]) -> Output {
-    let output = Command::new("timeout").arg("300").arg(program).args(words).output().unwrap();
-    println!("{program} {words:?}: {}", output.status);
+pub(crate) fn run(program: &str, arguments: &[&str]) -> Output {
+    let output = Command::new("timeout").arg("300").arg(program).args(arguments).output().unwrap();
+    println!("{program} {arguments:?}: {}", output.status);
     println!("{}", String::from_utf8_lossy(&output.stdout));
     println!("{}", String::from_utf8_lossy(&output.stderr));
     output
 }
 
-pub(crate) fn done(program: &str, words: &[&str]) -> String {
-    let output = run(program, words);
-    assert!(output.status.success(), "{program} {words:?}");
+pub(crate) fn run_ok(program: &str, arguments: &[&str]) -> String {
+    let output = run(program, arguments);
+    assert!(output.status.success(), "{program} {arguments:?}");
     String::from_utf8(output.stdout).unwrap()
 }
 
 /// Writes a file whose bytes do not repeat within its size.
 pub(crate) fn sample(path: &Path) {
-    let words = (0..SIZE / 8).map(|at| at.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ at >> 3);
-    let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
+    let values = (0..SIZE / 8).map(|index| index.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ index >> 3);
+    let bytes: Vec<u8> = values.flat_map(u64::to_le_bytes).collect();
     std::fs::write(path, bytes).unwrap();
 }

@@ -20,7 +20,7 @@ pub const MIB: u64 = 1 << 20;
 /// A disk over vhost-user and the process that serves it.
 pub struct ServedDisk {
     name: String,
-    words: Vec<String>,
+    arguments: Vec<String>,
     process: Process,
     stdin: Option<ChildStdin>,
     pub file: PathBuf,
@@ -39,14 +39,14 @@ impl ServedDisk {
     pub fn start(rig: &Rig, name: &str, file: &Path, options: &str) -> Self {
         let socket = rig.file(&format!("{name}.sock"));
         let text = |path: &Path| path.to_str().unwrap().to_owned();
-        let mut words = vec![SERVE.to_owned(), text(file)];
-        words.extend(["--vhost-user".to_owned(), text(&socket)]);
-        words.extend(["--state".to_owned(), rig.path(&format!("{name}.state"))]);
-        words.extend(options.split_whitespace().map(str::to_owned));
-        let process = Process::start(rig, name, &words).unwrap();
+        let mut arguments = vec![SERVE.to_owned(), text(file)];
+        arguments.extend(["--vhost-user".to_owned(), text(&socket)]);
+        arguments.extend(["--state".to_owned(), rig.path(&format!("{name}.state"))]);
+        arguments.extend(options.split_whitespace().map(str::to_owned));
+        let process = Process::start(rig, name, &arguments).unwrap();
         let mut disk = Self {
             name: name.to_owned(),
-            words,
+            arguments,
             process,
             stdin: None,
             file: file.to_owned(),
@@ -75,7 +75,7 @@ impl ServedDisk {
     pub fn kill_and_restart(&mut self, rig: &Rig) {
         self.process.kill();
         self.stdin = None;
-        self.process = Process::start(rig, &self.name, &self.words).unwrap();
+        self.process = Process::start(rig, &self.name, &self.arguments).unwrap();
         self.wait_serving();
     }
 
@@ -89,8 +89,8 @@ impl ServedDisk {
         writeln!(self.stdin.as_mut().unwrap(), "{line}").unwrap();
         wait_for_value("answer", Duration::from_secs(120), || {
             let log = self.process.log();
-            let said = log[before..].lines().find_map(|line| line.strip_prefix(answer));
-            Ok(said.map(str::to_owned))
+            let line_rest = log[before..].lines().find_map(|line| line.strip_prefix(answer));
+            Ok(line_rest.map(str::to_owned))
         })
         .unwrap()
     }

@@ -104,13 +104,14 @@ impl Bench {
         }
         let nic = |id: u8| port(PortId(id.into()), PortRole::Nic, Some(mac(id)));
         let uplink = port(TEAM, PortRole::Uplink, None);
-        let seat = |member| TeamMember { id: MemberId(member as u32), port: member_port(member) };
+        let team_member =
+            |member| TeamMember { id: MemberId(member as u32), port: member_port(member) };
         let topology = Topology {
             switches: vec![SwitchSpec::new(SWITCH)],
             ports: (0..guests).map(nic).chain([uplink]).collect(),
             teams: vec![TeamTopology {
                 port: TEAM,
-                members: (0..members).map(seat).collect(),
+                members: (0..members).map(team_member).collect(),
                 distribution: Arc::clone(team.distribution()),
             }],
         };
@@ -145,7 +146,7 @@ impl Bench {
     /// Returns a frame that was sent on a member, if there is one, with the index of the member.
     pub(crate) fn poll_out(&self) -> Option<(usize, Vec<u8>)> {
         let mut members = self.members.iter().enumerate();
-        members.find_map(|(at, far)| Some((at, far.receiver.poll()?)))
+        members.find_map(|(index, far)| Some((index, far.receiver.poll()?)))
     }
 
     /// Waits for the next frame of a guest and returns it.
@@ -160,10 +161,10 @@ impl Bench {
 
     /// Waits until the plane has processed all frames sent before.
     pub(crate) fn settle(&self) {
-        let handled = || self.plane.workers().iter().map(|of| of.frames).sum::<u64>();
-        let sent =
+        let handled = || self.plane.workers().iter().map(|worker| worker.frames).sum::<u64>();
+        let sent_count =
             self.guests.iter().chain(&self.members).map(|far| far.sender.sent()).sum::<u64>();
-        wait_for("all frames to be taken", || handled() >= sent);
+        wait_for("all frames to be taken", || handled() >= sent_count);
         // Workers apply a new topology between two batches.
         self.plane.publish(self.topology.clone()).unwrap();
     }
@@ -209,8 +210,8 @@ pub(crate) fn udp(macs: [[u8; 6]; 2], host: u8, port: u16, number: u32) -> Vec<u
 }
 
 /// Returns a broadcast ARP request.
-pub(crate) fn arp(from: [u8; 6]) -> Vec<u8> {
-    let mut bytes = [BROADCAST, from].concat();
+pub(crate) fn arp(source: [u8; 6]) -> Vec<u8> {
+    let mut bytes = [BROADCAST, source].concat();
     bytes.extend([0x08, 0x06]);
     bytes.resize(60, 0);
     bytes
@@ -226,10 +227,10 @@ pub(crate) fn flow_and_number(bytes: &[u8]) -> (u16, u32) {
     (port, u32::from_be_bytes(*bytes[42..].first_chunk().unwrap()))
 }
 
-pub(crate) fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !is_so() {
-        assert!(began.elapsed() < Duration::from_secs(120), "waited in vain for {what}");
+pub(crate) fn wait_for(description: &str, mut condition: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !condition() {
+        assert!(started.elapsed() < Duration::from_secs(120), "waited in vain for {description}");
         suimon_processor_tests::sleep_briefly();
     }
 }

@@ -28,8 +28,8 @@ pub(super) struct Held {
 }
 
 impl Held {
-    fn of(process: u32) -> Result<Self> {
-        let mut held = Self::default();
+    fn read(process: u32) -> Result<Self> {
+        let mut holdings = Self::default();
         // A descriptor or thread may be gone when it is looked at.
         for entry in fs::read_dir(format!("/proc/{process}/fd"))?.flatten() {
             let Ok(target) = fs::read_link(entry.path()) else { continue };
@@ -38,15 +38,15 @@ impl Held {
                 Some((kind @ ("socket" | "pipe"), _)) => kind.to_owned(),
                 _ => target,
             };
-            *held.descriptors.entry(kind).or_default() += 1;
+            *holdings.descriptors.entry(kind).or_default() += 1;
         }
         for entry in fs::read_dir(format!("/proc/{process}/task"))?.flatten() {
             let Ok(name) = fs::read_to_string(entry.path().join("comm")) else { continue };
             if !name.starts_with("iou-") {
-                *held.threads.entry(name.trim().to_owned()).or_default() += 1;
+                *holdings.threads.entry(name.trim().to_owned()).or_default() += 1;
             }
         }
-        Ok(held)
+        Ok(holdings)
     }
 
     fn counts(&self) -> (usize, usize) {
@@ -62,7 +62,8 @@ impl Held {
         ] {
             let names: BTreeSet<_> = before.keys().chain(now.keys()).collect();
             for name in names {
-                let count = |of: &BTreeMap<String, usize>| of.get(name).copied().unwrap_or(0);
+                let count =
+                    |counts: &BTreeMap<String, usize>| counts.get(name).copied().unwrap_or(0);
                 if count(before) != count(now) {
                     let _ = write!(text, "{kind} {name}: {} -> {}; ", count(before), count(now));
                 }
@@ -108,63 +109,63 @@ impl Watched {
     /// same for a while.
     pub(super) fn first(&self, time: Duration) -> Result<Checkpoint> {
         let deadline = Instant::now() + SETTLE_LIMIT;
-        let (mut held, mut since) = (Held::of(self.process)?, Instant::now());
+        let (mut holdings, mut since) = (Held::read(self.process)?, Instant::now());
         while since.elapsed() < STEADY {
             if Instant::now() > deadline {
-                bail!("descriptors and threads do not settle: {held:?}");
+                bail!("descriptors and threads do not settle: {holdings:?}");
             }
             std::thread::sleep(LOOK_EVERY);
-            let now = Held::of(self.process)?;
-            if now != held {
-                (held, since) = (now, Instant::now());
+            let now = Held::read(self.process)?;
+            if now != holdings {
+                (holdings, since) = (now, Instant::now());
             }
         }
-        self.take(time, held, String::new())
+        self.take(time, holdings, String::new())
     }
 
     /// Takes a checkpoint as soon as descriptors and threads are those of `first`.
     pub(super) fn next(&self, time: Duration, first: &Checkpoint) -> Result<Checkpoint> {
         let deadline = Instant::now() + SETTLE_LIMIT;
         loop {
-            let held = Held::of(self.process)?;
-            let difference = first.held.difference(&held);
+            let holdings = Held::read(self.process)?;
+            let difference = first.held.difference(&holdings);
             if difference.is_empty() || Instant::now() > deadline {
-                return self.take(time, held, difference);
+                return self.take(time, holdings, difference);
             }
             std::thread::sleep(LOOK_EVERY);
         }
     }
 
-    fn take(&self, time: Duration, held: Held, difference: String) -> Result<Checkpoint> {
+    fn take(&self, time: Duration, holdings: Held, difference: String) -> Result<Checkpoint> {
         let (mut files, mut file_bytes) = (BTreeSet::new(), 0);
         for folder in &self.folders {
             list(folder, &mut files, &mut file_bytes);
         }
         let anonymous_kib = self.settled_memory()?;
-        Ok(Checkpoint { time, held, anonymous_kib, files, file_bytes, difference })
+        Ok(Checkpoint { time, held: holdings, anonymous_kib, files, file_bytes, difference })
     }
 
     /// Returns the least anonymous memory, in KiB, within two intervals at which the daemon returns free
     /// memory.
     fn settled_memory(&self) -> Result<u64> {
         let until = Instant::now() + 2 * RETURN_EVERY + LOOK_EVERY;
-        let mut least = anonymous_kib(self.process)?;
+        let mut lowest = anonymous_kib(self.process)?;
         while Instant::now() < until {
             std::thread::sleep(LOOK_EVERY);
-            least = least.min(anonymous_kib(self.process)?);
+            lowest = lowest.min(anonymous_kib(self.process)?);
         }
-        Ok(least)
+        Ok(lowest)
     }
 }
 
 fn list(folder: &Path, files: &mut BTreeSet<PathBuf>, bytes: &mut u64) {
     use std::os::unix::fs::MetadataExt;
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let Ok(about) = entry.metadata() else { continue };
-        if about.is_dir() {
+        let Ok(metadata) = entry.metadata() else { continue };
+        if metadata.is_dir() {
             list(&entry.path(), files, bytes);
         }
-        *bytes += about.blocks() * 512;
+        *bytes += metadata.blocks() * 512;
         files.insert(entry.path());
     }
 }

@@ -18,12 +18,12 @@ pub(super) struct Client<'a> {
 }
 
 impl<'a> Client<'a> {
-    pub(super) fn connect(socket: &str, tally: &'a Tally) -> Result<Self> {
+    pub(super) fn connect(socket: &str, totals: &'a Tally) -> Result<Self> {
         let stream = UnixStream::connect(socket).with_context(|| socket.to_owned())?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
-        tally.count_connections(1);
-        Ok(Self { stream: BufReader::new(stream), tally })
+        totals.count_connections(1);
+        Ok(Self { stream: BufReader::new(stream), tally: totals })
     }
 
     /// Sends a request and returns status and body. The body has a length.

@@ -40,12 +40,12 @@ const PATHS: [&str; 20] = [
 /// Many requests over one connection, then another connection.
 pub(super) fn reads<'a>(
     site: &'a Site,
-    tally: &'a Tally,
+    totals: &'a Tally,
 ) -> impl FnMut() -> Result<()> + Send + 'a {
     move || {
-        let mut api = Client::connect(&site.socket(), tally)?;
-        for turn in 0..CALLS {
-            let path = PATHS[turn % PATHS.len()];
+        let mut api = Client::connect(&site.socket(), totals)?;
+        for round in 0..CALLS {
+            let path = PATHS[round % PATHS.len()];
             let (status, body) = api.call("GET", path, "")?;
             let expected = if path.ends_with("unknown") { 404 } else { 200 };
             let text = String::from_utf8_lossy(&body);
@@ -58,10 +58,10 @@ pub(super) fn reads<'a>(
 /// The CLI, metrics, and the lists that are long.
 pub(super) fn scrapes<'a>(
     site: &'a Site,
-    tally: &'a Tally,
+    totals: &'a Tally,
 ) -> impl FnMut() -> Result<()> + Send + 'a {
     move || {
-        let mut api = Client::connect(&site.socket(), tally)?;
+        let mut api = Client::connect(&site.socket(), totals)?;
         for _ in 0..10 {
             let (status, body) = api.call("GET", "/metrics", "")?;
             ensure!(status == 200 && body.starts_with(b"#"), "metrics: {status}");
@@ -77,7 +77,7 @@ pub(super) fn scrapes<'a>(
 /// unfinished.
 pub(super) fn streams<'a>(
     site: &'a Site,
-    tally: &'a Tally,
+    totals: &'a Tally,
 ) -> impl FnMut() -> Result<()> + Send + 'a {
     move || {
         for path in [
@@ -86,7 +86,7 @@ pub(super) fn streams<'a>(
             "/1.0/nics/a/capture?snaplen=64",
             "/1.0/uplinks/up/capture?max_frames=10",
         ] {
-            let mut follower = Client::connect(&site.socket(), tally)?;
+            let mut follower = Client::connect(&site.socket(), totals)?;
             follower.send("GET", path, "")?;
             let (status, _) = follower.head()?;
             // On a loaded machine captures whose clients have left may still have all places.
@@ -95,15 +95,15 @@ pub(super) fn streams<'a>(
             follower.read_some()?;
         }
         // Nothing is read of this one.
-        Client::connect(&site.socket(), tally)?.send("GET", "/1.0/events/follow?after=0", "")?;
+        Client::connect(&site.socket(), totals)?.send("GET", "/1.0/events/follow?after=0", "")?;
         for cut in ["", "G", "GET /1.0/ni", "POST /1.0/nics HTTP/1.1\r\ncontent-length: 9\r\n\r\n{"]
         {
             UnixStream::connect(site.socket())?.write_all(cut.as_bytes())?;
-            tally.count_connections(1);
+            totals.count_connections(1);
         }
         let mut malformed = UnixStream::connect(site.socket())?;
         malformed.write_all(b"\0\xff no request\r\n\r\n")?;
-        tally.count_connections(1);
+        totals.count_connections(1);
         Ok(())
     }
 }
@@ -111,33 +111,33 @@ pub(super) fn streams<'a>(
 /// NICs that are changed, created and deleted, changes that are refused.
 pub(super) fn changes<'a>(
     site: &'a Site,
-    tally: &'a Tally,
+    totals: &'a Tally,
 ) -> impl FnMut() -> Result<()> + Send + 'a {
-    let mut turn = 0_u32;
+    let mut round = 0_u32;
     move || {
-        let mut api = Client::connect(&site.socket(), tally)?;
+        let mut api = Client::connect(&site.socket(), totals)?;
         for _ in 0..20 {
-            turn += 1;
-            let vlan = turn % 4094 + 1;
+            round += 1;
+            let vlan = round % 4094 + 1;
             api.change("PATCH", "/1.0/nics/idle", &format!("{{\"vlan\":{vlan}}}"))?;
         }
-        let name = format!("t{turn}");
+        let name = format!("t{round}");
         let body = format!("{{\"name\":\"{name}\",\"switch\":\"lan\",\"backend\":\"tap\"}}");
         api.change("POST", "/1.0/nics", &body)?;
         api.change("DELETE", &format!("/1.0/nics/{name}"), "")?;
-        let refused = api.change("PATCH", "/1.0/nics/a", "{\"vlan\":70000}");
-        ensure!(refused.is_err(), "VLAN 70000 is accepted");
+        let result = api.change("PATCH", "/1.0/nics/a", "{\"vlan\":70000}");
+        ensure!(result.is_err(), "VLAN 70000 is accepted");
         Ok(())
     }
 }
 
 /// Changes a NIC until the daemon keeps as many events as it ever does.
-pub(super) fn fill_event_log(site: &Site, tally: &Tally, events_max: u64) -> Result<()> {
+pub(super) fn fill_event_log(site: &Site, totals: &Tally, events_max: u64) -> Result<()> {
     // A change is durable before it is complete: many at once share a commit.
     const CLIENTS: u64 = 16;
     std::thread::scope(|scope| {
         let fill = |nth: u64| {
-            let mut api = Client::connect(&site.socket(), tally)?;
+            let mut api = Client::connect(&site.socket(), totals)?;
             let mut vlan = 0;
             while last_event(&mut api)? < events_max {
                 vlan = vlan % 4094 + 1;
@@ -154,9 +154,9 @@ pub(super) fn fill_event_log(site: &Site, tally: &Tally, events_max: u64) -> Res
 }
 
 /// A VM is started and killed.
-pub(super) fn vms<'a>(site: &'a Site, tally: &'a Tally) -> impl FnMut() -> Result<()> + Send + 'a {
+pub(super) fn vms<'a>(site: &'a Site, totals: &'a Tally) -> impl FnMut() -> Result<()> + Send + 'a {
     move || {
-        let mut api = Client::connect(&site.socket(), tally)?;
+        let mut api = Client::connect(&site.socket(), totals)?;
         api.change("POST", "/1.0/vms/web/start", "{}")?;
         let status = api.get("/1.0/vms/web")?;
         ensure!(status["state"] == "running", "{status}");
@@ -174,6 +174,6 @@ pub(super) fn last_event(api: &mut Client<'_>) -> Result<u64> {
 /// Returns the counters of frames of all NICs.
 pub(super) fn frames(api: &mut Client<'_>) -> Result<u64> {
     let nics = api.get("/1.0/nics")?;
-    let of = |nic: &Value| nic["counters"]["rx_frames"].as_u64();
-    Ok(nics.as_array().into_iter().flatten().filter_map(of).sum())
+    let frames_of = |nic: &Value| nic["counters"]["rx_frames"].as_u64();
+    Ok(nics.as_array().into_iter().flatten().filter_map(frames_of).sum())
 }

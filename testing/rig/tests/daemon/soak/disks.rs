@@ -29,76 +29,79 @@ const FRONT_ENDS: [&str; 6] = [
 /// A front-end comes, has a second's requests served, and leaves.
 pub(super) fn vhost_user<'a>(
     site: &'a Site,
-    tally: &'a Tally,
+    totals: &'a Tally,
     disk: &'a str,
 ) -> impl FnMut() -> Result<()> + Send + 'a {
     let (socket, program) = (site.path(&format!("{disk}.sock")), example("disk_speed").unwrap());
-    let mut turn = 0;
+    let mut round = 0;
     move || {
-        let options = FRONT_ENDS[turn % FRONT_ENDS.len()];
-        turn += 1;
-        let mut words = vec![program.as_str(), "--json", "--disk-mib", "64", "--socket", &socket];
-        words.extend(options.split_whitespace());
-        words.extend(["1", "1", "32"]);
+        let options = FRONT_ENDS[round % FRONT_ENDS.len()];
+        round += 1;
+        let mut arguments =
+            vec![program.as_str(), "--json", "--disk-mib", "64", "--socket", &socket];
+        arguments.extend(options.split_whitespace());
+        arguments.extend(["1", "1", "32"]);
         // A disk has one front-end at a time and turns others away.
         wait_until("the front-end before to have left", PATIENCE, || {
             let status = site.daemon.get(&format!("/1.0/disks/{disk}"))?;
             Ok(status["vhost_user"]["queues"].as_u64().unwrap_or(0) == 0)
         })?;
-        run(&words)?;
-        tally.count_connections(1);
+        run(&arguments)?;
+        totals.count_connections(1);
         Ok(())
     }
 }
 
 /// Several connections with many requests at a time.
-pub(super) fn nbd_requests(site: &Site, tally: &Tally) -> impl FnMut() -> Result<()> + Send {
+pub(super) fn nbd_requests(site: &Site, totals: &Tally) -> impl FnMut() -> Result<()> + Send {
     let (folder, socket) = (site.folder(), site.path("nbd.sock"));
-    let mut turn = 0;
+    let mut round = 0;
     move || {
-        let disk = Site::NBD_DISKS[turn % Site::NBD_DISKS.len()];
-        turn += 1;
+        let disk = Site::NBD_DISKS[round % Site::NBD_DISKS.len()];
+        round += 1;
         let bytes = Site::SHARED_BYTES;
         let job = format!(
             "--rw=randrw --bs=4k --iodepth=32 --size={bytes} --time_based --runtime=1 --fsync=64"
         );
-        let done = fio::run(&folder, &socket, disk, &job)?;
-        ensure!(done.errors == 0, "{done:?}");
-        tally.count_connections(1);
+        let fio_result = fio::run(&folder, &socket, disk, &job)?;
+        ensure!(fio_result.errors == 0, "{fio_result:?}");
+        totals.count_connections(1);
         Ok(())
     }
 }
 
 /// Clients that come, have few requests served and leave; one of eight is refused, and one of eight
 /// leaves in the middle of the handshake or of a request.
-pub(super) fn nbd_connections(site: &Site, tally: &Tally) -> impl FnMut() -> Result<()> + Send {
+pub(super) fn nbd_connections(site: &Site, totals: &Tally) -> impl FnMut() -> Result<()> + Send {
     let socket = site.path("nbd.sock");
-    let mut turn = 0_u64;
+    let mut round = 0_u64;
     move || {
         for _ in 0..CONNECTIONS {
-            turn += 1;
-            match turn % 8 {
-                0 => leave_early(&socket, turn / 8)?,
+            round += 1;
+            match round % 8 {
+                0 => leave_early(&socket, round / 8)?,
                 1 => {
-                    let refused = NbdClient::connect(&socket, &format!("unknown-{turn}"));
-                    ensure!(refused.is_err(), "an unknown disk is exported");
+                    let result = NbdClient::connect(&socket, &format!("unknown-{round}"));
+                    ensure!(result.is_err(), "an unknown disk is exported");
                 }
-                _ => serve(&socket, Site::NBD_DISKS[turn as usize % Site::NBD_DISKS.len()], turn)?,
+                _ => {
+                    serve(&socket, Site::NBD_DISKS[round as usize % Site::NBD_DISKS.len()], round)?
+                }
             }
         }
-        tally.count_connections(CONNECTIONS);
+        totals.count_connections(CONNECTIONS);
         Ok(())
     }
 }
 
-fn serve(socket: &str, disk: &str, turn: u64) -> Result<()> {
+fn serve(socket: &str, disk: &str, round: u64) -> Result<()> {
     let mut client = NbdClient::connect(socket, disk)?;
-    let offset = Site::SHARED_BYTES + turn * 4096 % (Site::DISK_BYTES - Site::SHARED_BYTES);
-    client.write(offset, &[turn as u8; 4096], turn % 16 == 2)?;
-    let mut back = [0; 4096];
-    client.read(offset, &mut back)?;
-    ensure!(back == [turn as u8; 4096], "disk {disk}, byte {offset}: not what was written");
-    if turn % 32 == 3 {
+    let offset = Site::SHARED_BYTES + round * 4096 % (Site::DISK_BYTES - Site::SHARED_BYTES);
+    client.write(offset, &[round as u8; 4096], round % 16 == 2)?;
+    let mut content = [0; 4096];
+    client.read(offset, &mut content)?;
+    ensure!(content == [round as u8; 4096], "disk {disk}, byte {offset}: not what was written");
+    if round % 32 == 3 {
         client.write_zeroes(offset & !0xffff, 1 << 16)?;
         client.flush()?;
     }
@@ -106,43 +109,43 @@ fn serve(socket: &str, disk: &str, turn: u64) -> Result<()> {
 }
 
 /// Leaves after a part of what a client sends.
-fn leave_early(socket: &str, turn: u64) -> Result<()> {
+fn leave_early(socket: &str, round: u64) -> Result<()> {
     let option = [&b"\0\0\0\x03IHAVEOPT\0\0\0\x07\0\0\0\x08\0\0\0\x02d0\0\0"[..]].concat();
     let request = b"\x25\x60\x95\x13\0\0\0\x01\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\x10\0half";
-    if turn % 4 == 0 {
+    if round % 4 == 0 {
         // The rest of a write never comes.
         let mut stream = UnixStream::connect(socket)?;
         stream.set_read_timeout(Some(PATIENCE))?;
-        let mut words = [0; 18];
-        stream.read_exact(&mut words)?;
+        let mut reply = [0; 18];
+        stream.read_exact(&mut reply)?;
         stream.write_all(&option)?;
-        stream.read_exact(&mut words)?;
+        stream.read_exact(&mut reply)?;
         stream.write_all(request)?;
         return Ok(());
     }
     let mut stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(PATIENCE))?;
-    if turn % 4 > 1 {
+    if round % 4 > 1 {
         let mut greeting = [0; 18];
         stream.read_exact(&mut greeting)?;
-        stream.write_all(&option[..turn as usize % option.len()])?;
+        stream.write_all(&option[..round as usize % option.len()])?;
     }
     Ok(())
 }
 
 /// Clients over TLS, with a certificate, with a wrong one, and such that leave in the handshake.
-pub(super) fn nbd_tls(site: &Site, tally: &Tally) -> impl FnMut() -> Result<()> + Send {
-    let (port, good, other) = (site.tls_port, site.path("good"), site.path("other"));
+pub(super) fn nbd_tls(site: &Site, totals: &Tally) -> impl FnMut() -> Result<()> + Send {
+    let (port, valid, other) = (site.tls_port, site.path("good"), site.path("other"));
     let uri = move |folder: &str| format!("nbds://localhost:{port}/tls?tls-certificates={folder}");
     move || {
-        run(&["nbdcopy", "--connections=2", "--no-extents", &uri(&good), "null:"])?;
-        run(&["nbdinfo", "--size", &uri(&good)])?;
-        let refused = run_any(&["nbdinfo", "--size", &uri(&other)], PATIENCE)?;
-        ensure!(!refused.is_ok(), "a certificate of another CA is accepted");
+        run(&["nbdcopy", "--connections=2", "--no-extents", &uri(&valid), "null:"])?;
+        run(&["nbdinfo", "--size", &uri(&valid)])?;
+        let output = run_any(&["nbdinfo", "--size", &uri(&other)], PATIENCE)?;
+        ensure!(!output.is_ok(), "a certificate of another CA is accepted");
         for cut in 0..20 {
             leave_tls_handshake(port, cut)?;
         }
-        tally.count_connections(24);
+        totals.count_connections(24);
         Ok(())
     }
 }
@@ -164,16 +167,16 @@ fn leave_tls_handshake(port: u16, cut: usize) -> Result<()> {
 /// A disk of another name each time is created, written, changed and deleted with its file.
 pub(super) fn come_and_go<'a>(
     site: &'a Site,
-    tally: &'a Tally,
+    totals: &'a Tally,
 ) -> impl FnMut() -> Result<()> + Send + 'a {
-    let mut turn = 0;
+    let mut round = 0;
     let formats =
         [("raw", ""), ("vhdx", ",\"kind\":\"dynamic\""), ("vhd", ",\"kind\":\"dynamic\"")];
     move || {
-        let (format, kind) = formats[turn % formats.len()];
-        let name = format!("new-{turn}");
-        turn += 1;
-        let mut api = Client::connect(&site.socket(), tally)?;
+        let (format, kind) = formats[round % formats.len()];
+        let name = format!("new-{round}");
+        round += 1;
+        let mut api = Client::connect(&site.socket(), totals)?;
         let socket = site.path("nbd.sock");
         let body = format!(
             "{{\"name\":\"{name}\",\"store\":\"s\",\"format\":\"{format}\"{kind},\
@@ -191,7 +194,7 @@ pub(super) fn come_and_go<'a>(
         let path = format!("/1.0/disks/{name}");
         api.change("PATCH", &path, "{\"qos\":{\"max_iops\":5000}}")?;
         api.change("DELETE", &format!("{path}?with_file=true"), "")?;
-        tally.count_connections(1);
+        totals.count_connections(1);
         Ok(())
     }
 }
@@ -200,9 +203,9 @@ pub(super) fn come_and_go<'a>(
 pub(super) fn requests(api: &mut Client<'_>) -> Result<u64> {
     let disks = api.get("/1.0/disks")?;
     let disks = disks.as_array().context("no list of disks")?;
-    let of = |disk: &serde_json::Value| -> u64 {
+    let requests_of = |disk: &serde_json::Value| -> u64 {
         let counters = disk["counters"].as_object().into_iter().flatten();
         counters.filter_map(|(_, kind)| kind["requests"].as_u64()).sum()
     };
-    Ok(disks.iter().map(of).sum())
+    Ok(disks.iter().map(requests_of).sum())
 }

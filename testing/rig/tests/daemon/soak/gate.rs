@@ -52,19 +52,19 @@ impl Gate {
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
         name: &'static str,
-        tally: &'scope Tally,
+        totals: &'scope Tally,
         mut iterate: impl FnMut() -> Result<()> + Send + 'scope,
     ) {
         self.lock().running += 1;
         let _thread = scope.spawn(move || {
             let mut ending = Ending { gate: self, failure: Some(format!("load {name} panicked")) };
             while self.pass() {
-                let began = Instant::now();
+                let started = Instant::now();
                 if let Err(error) = iterate().with_context(|| format!("load {name}")) {
                     ending.failure = Some(format!("{error:#}"));
                     return;
                 }
-                tally.count_iteration(name, began.elapsed());
+                totals.count_iteration(name, started.elapsed());
             }
             ending.failure = None;
         });
@@ -79,10 +79,10 @@ impl Gate {
         state.is_closed = true;
         let deadline = Instant::now() + PARK_LIMIT;
         while state.parked < state.running && state.failure.is_none() {
-            let left = deadline.saturating_duration_since(Instant::now());
-            ensure!(!left.is_zero(), "{} of {} loads are parked", state.parked, state.running);
-            let waited = self.changed.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let remaining = deadline.saturating_duration_since(Instant::now());
+            ensure!(!remaining.is_zero(), "{} of {} loads are parked", state.parked, state.running);
+            let wait_result = self.changed.wait_timeout(state, remaining);
+            state = wait_result.unwrap_or_else(PoisonError::into_inner).0;
         }
         check(&state)
     }
@@ -99,11 +99,11 @@ impl Gate {
     /// A load failed.
     pub(super) fn run(&self, time: Duration) -> Result<()> {
         let state = self.lock();
-        let waited = self
+        let wait_result = self
             .changed
             .wait_timeout_while(state, time, |state| state.failure.is_none())
             .unwrap_or_else(PoisonError::into_inner);
-        check(&waited.0)
+        check(&wait_result.0)
     }
 
     /// Ends all loads after their iterations.
@@ -168,19 +168,19 @@ impl Tally {
     }
 
     fn count_iteration(&self, name: &'static str, time: Duration) {
-        let mut all = self.iterations.lock().unwrap_or_else(PoisonError::into_inner);
-        let of = all.entry(name).or_default();
-        of.0 += 1;
-        of.1 += time;
+        let mut iterations = self.iterations.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = iterations.entry(name).or_default();
+        entry.0 += 1;
+        entry.1 += time;
     }
 
     /// Returns a line for each load: iterations and their mean time.
     pub(super) fn describe(&self) -> String {
-        let all = self.iterations.lock().unwrap_or_else(PoisonError::into_inner);
+        let iterations = self.iterations.lock().unwrap_or_else(PoisonError::into_inner);
         let line = |(name, (count, time)): (&&str, &(u64, Duration))| {
             format!("{name}: {count} iterations of {:.2} s\n", time.as_secs_f64() / *count as f64)
         };
-        all.iter().map(line).collect()
+        iterations.iter().map(line).collect()
     }
 }
 

@@ -65,20 +65,20 @@ mod full {
 fn soak(goals: &Goals) -> Result<()> {
     let mut site = Site::new()?;
     let watched = site.watched();
-    let (gate, tally) = (Gate::default(), Tally::default());
-    let mut run = Run { site: &site, gate: &gate, tally: &tally, watched, taken: Vec::new() };
-    let began = Instant::now();
-    control::fill_event_log(&site, &tally, EVENTS_MAX)?;
-    println!("the log was full of events after {:.0} s", began.elapsed().as_secs_f64());
-    let loads = loads(&site, &tally)?;
+    let (gate, totals) = (Gate::default(), Tally::default());
+    let mut run = Run { site: &site, gate: &gate, tally: &totals, watched, taken: Vec::new() };
+    let started = Instant::now();
+    control::fill_event_log(&site, &totals, EVENTS_MAX)?;
+    println!("the log was full of events after {:.0} s", started.elapsed().as_secs_f64());
+    let loads = loads(&site, &totals)?;
     let result = std::thread::scope(|scope| {
         let _end = EndGuard(&gate);
         for (name, load) in loads {
-            gate.start(scope, name, &tally, load);
+            gate.start(scope, name, &totals, load);
         }
-        run.all(goals)
+        run.take_checkpoints(goals)
     });
-    println!("{}{}", run.report(), tally.describe());
+    println!("{}{}", run.report(), totals.describe());
     result?;
     run.check()
 }
@@ -86,25 +86,25 @@ fn soak(goals: &Goals) -> Result<()> {
 type Load<'a> = Box<dyn FnMut() -> Result<()> + Send + 'a>;
 
 /// Returns the name and one iteration of each load.
-fn loads<'a>(site: &'a Site, tally: &'a Tally) -> Result<Vec<(&'static str, Load<'a>)>> {
+fn loads<'a>(site: &'a Site, totals: &'a Tally) -> Result<Vec<(&'static str, Load<'a>)>> {
     let [a, b, c] = site.guests.as_slice() else { anyhow::bail!("there are three guests") };
     let [b0, b1] = Site::BLOCK_DISKS;
     Ok(vec![
         ("tap", Box::new(network::tcp(&a.namespace, &b.namespace, &b.address())?)),
         ("uplink", Box::new(network::tcp(&c.namespace, &site.world, Site::WORLD)?)),
-        ("front-ends", Box::new(network::front_ends(site, tally))),
+        ("front-ends", Box::new(network::front_ends(site, totals))),
         ("testpmd", Box::new(network::testpmd(site)?)),
-        (b0, Box::new(disks::vhost_user(site, tally, b0))),
-        (b1, Box::new(disks::vhost_user(site, tally, b1))),
-        ("nbd-requests", Box::new(disks::nbd_requests(site, tally))),
-        ("nbd-connections", Box::new(disks::nbd_connections(site, tally))),
-        ("nbd-tls", Box::new(disks::nbd_tls(site, tally))),
-        ("disks", Box::new(disks::come_and_go(site, tally))),
-        ("reads", Box::new(control::reads(site, tally))),
-        ("scrapes", Box::new(control::scrapes(site, tally))),
-        ("streams", Box::new(control::streams(site, tally))),
-        ("changes", Box::new(control::changes(site, tally))),
-        ("vms", Box::new(control::vms(site, tally))),
+        (b0, Box::new(disks::vhost_user(site, totals, b0))),
+        (b1, Box::new(disks::vhost_user(site, totals, b1))),
+        ("nbd-requests", Box::new(disks::nbd_requests(site, totals))),
+        ("nbd-connections", Box::new(disks::nbd_connections(site, totals))),
+        ("nbd-tls", Box::new(disks::nbd_tls(site, totals))),
+        ("disks", Box::new(disks::come_and_go(site, totals))),
+        ("reads", Box::new(control::reads(site, totals))),
+        ("scrapes", Box::new(control::scrapes(site, totals))),
+        ("streams", Box::new(control::streams(site, totals))),
+        ("changes", Box::new(control::changes(site, totals))),
+        ("vms", Box::new(control::vms(site, totals))),
     ])
 }
 
@@ -128,17 +128,17 @@ struct Taken {
 }
 
 impl Run<'_> {
-    fn all(&mut self, goals: &Goals) -> Result<()> {
-        let began = Instant::now();
+    fn take_checkpoints(&mut self, goals: &Goals) -> Result<()> {
+        let started = Instant::now();
         println!("{}", Self::HEADINGS);
         loop {
             self.gate.run(PERIOD)?;
             self.gate.close()?;
-            let time = began.elapsed();
-            let first = self.first();
+            let time = started.elapsed();
+            let first = self.baseline();
             let checkpoint = match first {
                 Some(first) => self.watched.next(time, &first.checkpoint)?,
-                None => self.watched.first(time)?,
+                None => self.watched.baseline(time)?,
             };
             let mut api = Client::connect(&self.site.socket(), self.tally)?;
             self.taken.push(Taken {
@@ -156,10 +156,10 @@ impl Run<'_> {
                 let difference = before.checkpoint.held.difference(&last.checkpoint.held);
                 println!("since the checkpoint before: {difference}");
             }
-            let is_done = last.requests >= goals.requests
+            let is_completed = last.requests >= goals.requests
                 && last.calls >= goals.calls
                 && last.connections >= goals.connections;
-            if is_done && time >= goals.time {
+            if is_completed && time >= goals.time {
                 return Ok(());
             }
             self.gate.open();
@@ -167,9 +167,9 @@ impl Run<'_> {
     }
 
     /// The checkpoint that later ones are compared with.
-    fn first(&self) -> Option<&Taken> {
+    fn baseline(&self) -> Option<&Taken> {
         let is_warm =
-            |taken: &&Taken| taken.checkpoint.time >= WARM_UP && taken.events >= EVENTS_MAX;
+            |sample: &&Taken| sample.checkpoint.time >= WARM_UP && sample.events >= EVENTS_MAX;
         self.taken.iter().find(is_warm)
     }
 
@@ -178,35 +178,35 @@ impl Run<'_> {
 
     fn report(&self) -> String {
         let mut text = format!("{}\n", Self::HEADINGS);
-        for taken in &self.taken {
-            let _ = writeln!(text, "{}", taken.line());
+        for sample in &self.taken {
+            let _ = writeln!(text, "{}", sample.line());
         }
         text
     }
 
     /// Fails if something has grown since the first checkpoint behind the warm-up.
     fn check(&self) -> Result<()> {
-        let Some(first) = self.first() else {
+        let Some(first) = self.baseline() else {
             anyhow::bail!("there were fewer than {EVENTS_MAX} events");
         };
-        let (first, mut wrong) = (&first.checkpoint, String::new());
-        for taken in self.taken.iter().filter(|taken| taken.checkpoint.time > first.time) {
-            let now = &taken.checkpoint;
+        let (first, mut differences) = (&first.checkpoint, String::new());
+        for sample in self.taken.iter().filter(|sample| sample.checkpoint.time > first.time) {
+            let now = &sample.checkpoint;
             let minute = now.time.as_secs_f64() / 60.0;
             if !now.difference.is_empty() {
-                let _ = write!(wrong, "\nminute {minute:.1}: {}", now.difference);
+                let _ = write!(differences, "\nminute {minute:.1}: {}", now.difference);
             }
             if now.files != first.files {
-                let all: Vec<_> = now.files.symmetric_difference(&first.files).collect();
-                let _ = write!(wrong, "\nminute {minute:.1}: files {all:?}");
+                let changed_files: Vec<_> = now.files.symmetric_difference(&first.files).collect();
+                let _ = write!(differences, "\nminute {minute:.1}: files {changed_files:?}");
             }
         }
-        let last = self.taken.last().map_or(first, |taken| &taken.checkpoint);
+        let last = self.taken.last().map_or(first, |sample| &sample.checkpoint);
         let growth = last.anonymous_kib.saturating_sub(first.anonymous_kib);
         if growth >= GROWTH_MAX {
-            let _ = write!(wrong, "\nanonymous memory has grown by {growth} KiB");
+            let _ = write!(differences, "\nanonymous memory has grown by {growth} KiB");
         }
-        ensure!(wrong.is_empty(), "{wrong}");
+        ensure!(differences.is_empty(), "{differences}");
         Ok(())
     }
 }

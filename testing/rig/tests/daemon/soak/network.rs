@@ -38,14 +38,14 @@ pub(super) fn tcp<'a>(
                 }
                 Ok(stream.write_all(b"done")?)
             });
-            let sent = from.inside(|| -> Result<()> {
+            let send_result = from.inside(|| -> Result<()> {
                 let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
                 stream.set_read_timeout(Some(PATIENCE))?;
                 stream.write_all(&vec![7; STREAM_BYTES])?;
                 let mut answer = [0; 4];
                 Ok(stream.read_exact(&mut answer)?)
             });
-            sent?.context("client")?;
+            send_result?.context("client")?;
             server.join().map_err(|_| anyhow::anyhow!("the server panicked"))?
         })
     })
@@ -53,21 +53,21 @@ pub(super) fn tcp<'a>(
 
 /// Front-ends that come, send frames and leave; one of four leaves during the negotiation, and one of
 /// four violates the protocol.
-pub(super) fn front_ends(site: &Site, tally: &Tally) -> impl FnMut() -> Result<()> + Send {
+pub(super) fn front_ends(site: &Site, totals: &Tally) -> impl FnMut() -> Result<()> + Send {
     let socket = site.path("vm.sock");
-    let mut turn = 0;
+    let mut round = 0;
     move || {
         for _ in 0..4 {
-            turn += 1;
+            round += 1;
             let mut front_end = arrive(&socket)?;
-            match turn % 4 {
+            match round % 4 {
                 0 => drop(front_end.get_number(1)),
                 1 => {
                     front_end.negotiate(VERSION_1 | MERGEABLE | CSUM);
                 }
                 nth => send_frames(front_end, nth == 2),
             }
-            tally.count_connections(1);
+            totals.count_connections(1);
         }
         Ok(())
     }

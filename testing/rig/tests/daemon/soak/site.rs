@@ -117,7 +117,7 @@ fn host(
     }
     text += "[[nic]]\nname = \"web\"\nswitch = \"lan\"\nbackend = \"vhost-user\"\n";
     let dynamic = "kind = \"dynamic\"\n";
-    let own = |name: &str| format!("vhost_user = {{ socket = \"{}\" }}", rig.path(name));
+    let vhost_user = |name: &str| format!("vhost_user = {{ socket = \"{}\" }}", rig.path(name));
     let server = format!("nbd = {{ socket = \"{nbd}\" }}");
     let tls = format!(
         "[disk.nbd]\nlisten = \"127.0.0.1:{tls_port}\"\n\
@@ -128,8 +128,8 @@ fn host(
         ("d0", "raw", "", server.as_str()),
         ("d1", "vhdx", dynamic, &server),
         ("d2", "vhd", dynamic, &server),
-        ("b0", "raw", "", &own("b0.sock")),
-        ("b1", "vhdx", dynamic, &own("b1.sock")),
+        ("b0", "raw", "", &vhost_user("b0.sock")),
+        ("b1", "vhdx", dynamic, &vhost_user("b1.sock")),
         ("web", "vhdx", dynamic, ""),
         ("tls", "raw", "", &tls),
     ] {

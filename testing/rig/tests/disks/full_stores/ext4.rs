@@ -26,19 +26,22 @@ fn an_ext4_store_is_used_up_and_clients_wait() {
         let file = format!("{store}/{format}.{format}");
         let client = NbdClient::connect(&socket, format).unwrap();
         let mut disk = Disk { client, file };
-        let ballast = Ballast::new(store, 8 * MIB);
-        let shown = |free: u64| {
+        let filler = Ballast::new(store, 8 * MIB);
+        let wait_free_space = |free: u64| {
             wait_until("the free space to be seen", PATIENCE, || {
                 let store = daemon.json(&["store", "show", "s"])?;
                 Ok(store["free_bytes"].as_u64().is_some_and(|bytes| bytes <= free))
             })
         };
-        shown(8 * MIB).unwrap();
+        wait_free_space(8 * MIB).unwrap();
         let before = disk.allocated();
         disk.write(0, 1, 64 << 10).unwrap();
         disk.client.flush().unwrap();
-        let taken = disk.allocated() - before;
-        assert!(taken <= 2 * ONE_WRITE_MAX, "{format}: a write of 64 KiB takes {taken} bytes");
+        let allocated = disk.allocated() - before;
+        assert!(
+            allocated <= 2 * ONE_WRITE_MAX,
+            "{format}: a write of 64 KiB takes {allocated} bytes"
+        );
         let writing = write_behind(&socket, format, (64, 12, 2));
         let full = wait_queued(&daemon, format);
         assert_eq!(full["state"], "full", "{full}");
@@ -46,10 +49,10 @@ fn an_ext4_store_is_used_up_and_clients_wait() {
         let free = free_bytes(store);
         assert!(free < 2 * MIB, "{format}: {free} bytes are free");
         disk.check(0, 1);
-        ballast.remove();
+        filler.remove();
         writing.join().unwrap().unwrap();
         let mut client = NbdClient::connect(&socket, format).unwrap();
-        (64..76).for_each(|at| check_mib(&mut client, at, 2));
+        (64..76).for_each(|position| check_mib(&mut client, position, 2));
     }
     assert!(daemon.stop().unwrap().success());
     run(&["qemu-img", "check", "-f", "vhdx", &format!("{store}/vhdx.vhdx")]).unwrap();

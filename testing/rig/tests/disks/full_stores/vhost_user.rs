@@ -32,7 +32,7 @@ fn a_guest_of_another_qemu_waits_for_space_and_can_be_ended() {
              >/dev/null 2>&1 &"
         )
     };
-    let ballast = Ballast::new(path, MIB);
+    let filler = Ballast::new(path, MIB);
     guest.run(&format!("rm -f /tmp/done; {}", write(0))).unwrap();
     wait_queued(&daemon, "d");
     // The guest goes on, and reads.
@@ -41,7 +41,7 @@ fn a_guest_of_another_qemu_waits_for_space_and_can_be_ended() {
         .unwrap();
     std::thread::sleep(Duration::from_secs(3));
     wait_queued(&daemon, "d");
-    ballast.remove();
+    filler.remove();
     wait_until("the guest to have written", PATIENCE * 3, || {
         Ok(guest.run_any("[ -s /tmp/done ]", PATIENCE)?.is_ok())
     })
@@ -51,20 +51,20 @@ fn a_guest_of_another_qemu_waits_for_space_and_can_be_ended() {
     guest.run("yes 0 | head -c 4194304 >/tmp/a; dd if=/dev/vda bs=64k count=64 2>/dev/null | cmp - /tmp/a").unwrap();
     guest.check_disks().unwrap();
     // It is ended with queued writes, of which nothing is left.
-    let ballast = Ballast::new(path, 0);
+    let filler = Ballast::new(path, 0);
     guest.run(&format!("rm -f /tmp/done; {}", write(512))).unwrap();
     wait_queued(&daemon, "d");
     drop(guest);
     wait_until("nothing to be queued", PATIENCE, || {
-        let shown = daemon.json(&["disk", "show", "d"])?;
-        Ok(shown["full"]["queued_requests"].as_u64().unwrap_or(0) == 0)
+        let disk_status = daemon.json(&["disk", "show", "d"])?;
+        Ok(disk_status["full"]["queued_requests"].as_u64().unwrap_or(0) == 0)
     })
     .unwrap();
-    ballast.remove();
+    filler.remove();
     let mut client = NbdClient::connect(&rig.path("nbd.sock"), "d").unwrap();
-    let mut found = vec![0; 512];
-    client.read(0, &mut found).unwrap();
-    assert_eq!(found, b"0\n".repeat(256));
+    let mut content = vec![0; 512];
+    client.read(0, &mut content).unwrap();
+    assert_eq!(content, b"0\n".repeat(256));
     assert!(daemon.stop().unwrap().success());
     run(&["qemu-img", "check", "-f", "vhdx", &format!("{path}/d.vhdx")]).unwrap();
     drop(store);

@@ -45,8 +45,8 @@ impl fmt::Debug for Tag {
 
 /// Returns every stack of at most `tags_max` tags.
 pub(super) fn all_stacks(tags_max: usize) -> Vec<Stack> {
-    let mut all = vec![Stack::new()];
-    let mut last = all.clone();
+    let mut stacks = vec![Stack::new()];
+    let mut last = stacks.clone();
     for _ in 0..tags_max {
         let longer = |stack: &Stack| {
             let stack = stack.clone();
@@ -54,27 +54,27 @@ pub(super) fn all_stacks(tags_max: usize) -> Vec<Stack> {
             tags.map(move |tag| [&stack[..], &[tag]].concat())
         };
         last = last.iter().flat_map(longer).collect();
-        all.extend(last.iter().cloned());
+        stacks.extend(last.iter().cloned());
     }
-    all
+    stacks
 }
 
 /// Returns stacks of one to three tags with any VLAN, priority and type; the same in each run.
 pub(super) fn random_stacks(count: usize) -> Vec<Stack> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut next = |below: usize| {
+    let mut next = |limit: usize| {
         // xorshift64 (Marsaglia, 2003).
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
-        (state >> 33) as usize % below
+        (state >> 33) as usize % limit
     };
     let mut tag = |_| {
         // Half of the VLANs are those of the ports.
         let vlan = if next(2) == 0 { VLANS[next(VLANS.len())] } else { next(1 << 12) as u16 };
         Tag { kind: KNOWN_TYPES[next(KNOWN_TYPES.len())], tci: vlan | (next(16) << 12) as u16 }
     };
-    (0..count).map(|of| (0..=of % 3).map(&mut tag).collect()).collect()
+    (0..count).map(|number| (0..=number % 3).map(&mut tag).collect()).collect()
 }
 
 /// Port of the switch.
@@ -134,8 +134,8 @@ impl Port {
     pub(super) fn classify(&self, stack: &[Tag]) -> Option<(u16, Stack)> {
         match stack {
             [first, inner @ ..] if first.kind == 0x8100 && first.vlan() > 0 => {
-                let carried = !self.is_access() && self.carries(first.vlan());
-                carried.then(|| (first.vlan(), inner.to_vec()))
+                let is_carried = !self.is_access() && self.carries(first.vlan());
+                is_carried.then(|| (first.vlan(), inner.to_vec()))
             }
             [] => Some((self.untagged, Stack::new())),
             [first] if first.kind == 0x8100 => Some((self.untagged, Stack::new())),
@@ -171,13 +171,20 @@ pub(super) enum Destination {
 
 /// Returns what the documentation promises about a frame. The last port is the uplink: the switch
 /// sends frames to addresses of NICs that do not carry the VLAN to it.
-pub(super) fn documented(ports: &[Port], sender: usize, to: Destination, stack: &[Tag]) -> Sight {
+pub(super) fn documented(
+    ports: &[Port],
+    sender: usize,
+    destination: Destination,
+    stack: &[Tag],
+) -> Sight {
     let Some((vlan, inner)) = ports[sender].classify(stack) else { return Sight::new() };
-    let receivers = match to {
+    let receivers = match destination {
         Destination::All => 0..ports.len(),
-        Destination::Port(at) if ports[at].carries(vlan) => at..at + 1,
+        Destination::Port(port) if ports[port].carries(vlan) => port..port + 1,
         Destination::Port(_) => ports.len() - 1..ports.len(),
     };
-    let receivers = receivers.filter(|at| *at != sender);
-    receivers.filter_map(|at| Some((at, ports[at].present(vlan, &inner, stack)?))).collect()
+    let receivers = receivers.filter(|receiver| *receiver != sender);
+    receivers
+        .filter_map(|receiver| Some((receiver, ports[receiver].present(vlan, &inner, stack)?)))
+        .collect()
 }

@@ -62,13 +62,13 @@ impl Recorder {
     /// Waits until each marker arrives, repeating it: ports may become ready at different times.
     pub(super) fn wait_ready(&mut self, markers: &[Marker]) {
         for marker in markers {
-            let began = Instant::now();
+            let started = Instant::now();
             loop {
                 let number = self.send(marker.sender, Destination::All, &marker.stack);
                 if self.read(marker.receiver, number, Duration::from_millis(500)) {
                     break;
                 }
-                assert!(began.elapsed() < LIMIT, "{marker:?} does not arrive");
+                assert!(started.elapsed() < LIMIT, "{marker:?} does not arrive");
             }
         }
     }
@@ -79,7 +79,7 @@ impl Recorder {
     /// it, and when a later frame has arrived at a receiver, it has all copies.
     pub(super) fn record(&mut self, probes: &[Probe], markers: &[Marker]) -> Vec<Sight> {
         let mut numbers = Vec::new();
-        for of_sender in probes.chunk_by(|one, next| one.sender == next.sender) {
+        for of_sender in probes.chunk_by(|first, next| first.sender == next.sender) {
             let marker = markers.iter().find(|marker| marker.sender == of_sender[0].sender);
             for chunk in of_sender.chunks(CHUNK_FRAMES) {
                 let send = |probe: &Probe| self.send(probe.sender, probe.to, &probe.stack);
@@ -98,14 +98,14 @@ impl Recorder {
         assert!(self.read(marker.receiver, number, LIMIT), "{marker:?} does not arrive");
     }
 
-    fn send(&mut self, sender: usize, to: Destination, stack: &[Tag]) -> u32 {
+    fn send(&mut self, sender: usize, destination: Destination, stack: &[Tag]) -> u32 {
         let number = self.next;
         self.next += 1;
-        let to = match to {
+        let destination_mac = match destination {
             Destination::All => [0xff; 6],
             Destination::Port(port) => mac_bytes(port),
         };
-        let mut bytes = [to, mac_bytes(sender)].concat();
+        let mut bytes = [destination_mac, mac_bytes(sender)].concat();
         for tag in stack {
             bytes.extend([tag.kind.to_be_bytes(), tag.tci.to_be_bytes()].concat());
         }
@@ -121,8 +121,8 @@ impl Recorder {
     fn read(&mut self, receiver: usize, number: u32, patience: Duration) -> bool {
         let deadline = Instant::now() + patience;
         loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let Some(bytes) = self.taps[receiver].receive_tagged(left) else { return false };
+            let remaining = deadline.saturating_duration_since(Instant::now());
+            let Some(bytes) = self.taps[receiver].receive_tagged(remaining) else { return false };
             let Some((read, stack)) = parse(&bytes) else { continue };
             let before = self.seen.entry(read).or_default().insert(receiver, stack);
             assert_eq!(before, None, "frame {read} is twice at {receiver}");

@@ -23,34 +23,43 @@ impl Driver {
     /// Loads the policies that were known when the daemon last ran.
     pub(in crate::cluster::driver) fn load_policies(&mut self) {
         let Some(cluster) = &self.config else { return };
-        let kept = load_policies(self.shared.store.as_ref(), &cluster.name);
-        let kept = kept.unwrap_or_else(|error| {
+        let stored = load_policies(self.shared.store.as_ref(), &cluster.name);
+        let stored = stored.unwrap_or_else(|error| {
             tracing::error!(%error, "cannot read the saved policies of the cluster");
             StoredPolicies::default()
         });
-        let all = kept.all.into_iter().map(|record| (record.config.name.clone(), (record, 0)));
-        self.policies =
-            KnownPolicies { all: all.collect(), deleted: kept.deleted, ..Default::default() };
+        let records =
+            stored.all.into_iter().map(|record| (record.config.name.clone(), (record, 0)));
+        self.policies = KnownPolicies {
+            policies: records.collect(),
+            deleted: stored.deleted,
+            ..Default::default()
+        };
     }
 
     fn keep_policies(&self) {
         let Some(cluster) = &self.config else { return };
-        let all = self.policies.all.values().map(|(record, _)| record.clone()).collect();
-        let kept = StoredPolicies { all, deleted: self.policies.deleted.clone() };
-        let saved = save_policies(self.shared.store.as_ref(), &cluster.name, &kept);
+        let records = self.policies.policies.values().map(|(record, _)| record.clone()).collect();
+        let stored = StoredPolicies { all: records, deleted: self.policies.deleted.clone() };
+        let saved = save_policies(self.shared.store.as_ref(), &cluster.name, &stored);
         if let Err(error) = saved {
             tracing::error!(%error, "cannot save the policies of the cluster");
         }
     }
 
     /// Processes the complete set of policies read from the cluster.
-    pub(in crate::cluster::driver) fn take_policies(&mut self, now: Time, all: Policies) {
-        let gone: Vec<Name> =
-            self.policies.all.keys().filter(|name| !all.contains_key(*name)).cloned().collect();
-        for name in gone {
+    pub(in crate::cluster::driver) fn take_policies(&mut self, now: Time, policies: Policies) {
+        let removed: Vec<Name> = self
+            .policies
+            .policies
+            .keys()
+            .filter(|name| !policies.contains_key(*name))
+            .cloned()
+            .collect();
+        for name in removed {
             self.forget_policy(now, &name);
         }
-        for (name, (record, revision)) in all {
+        for (name, (record, revision)) in policies {
             self.learn_policy(now, name, (record, revision));
         }
         self.policies.is_due = true;
@@ -62,17 +71,17 @@ impl Driver {
         &mut self,
         now: Time,
         name: &str,
-        heard: &KeyState,
+        key_state: &KeyState,
     ) {
-        match &heard.entry {
+        match &key_state.entry {
             Some(entry) => {
-                let Some((name, of)) = policy_of(name, entry) else { return };
-                self.learn_policy(now, name, of);
+                let Some((name, record)) = policy_of(name, entry) else { return };
+                self.learn_policy(now, name, record);
             }
             None => {
                 let Ok(name) = name.parse::<Name>() else { return };
-                let known = self.policies.all.get(&name);
-                if known.is_none_or(|(_, revision)| *revision > heard.revision) {
+                let known_record = self.policies.policies.get(&name);
+                if known_record.is_none_or(|(_, revision)| *revision > key_state.revision) {
                     return;
                 }
                 self.forget_policy(now, &name);
@@ -81,28 +90,28 @@ impl Driver {
         self.keep_policies();
     }
 
-    fn learn_policy(&mut self, now: Time, name: Name, of: (PolicyRecord, u64)) {
-        let known = self.policies.all.get(&name);
+    fn learn_policy(&mut self, now: Time, name: Name, record: (PolicyRecord, u64)) {
+        let known_record = self.policies.policies.get(&name);
         // A watch event may be older than the last complete read.
-        if known.is_some_and(|(_, revision)| *revision > of.1) {
+        if known_record.is_some_and(|(_, revision)| *revision > record.1) {
             return;
         }
-        let before = known.map(|(record, _)| record.key).filter(|key| *key != of.0.key);
+        let before = known_record.map(|(record, _)| record.key).filter(|key| *key != record.0.key);
         for store in self.stores.values_mut() {
             if let Some(policy) = before {
                 store.handle_allocator(now, AllocatorEvent::PolicyRemoved { policy });
             }
-            let (policy, limits) = (of.0.key, of.0.limits());
+            let (policy, limits) = (record.0.key, record.0.limits());
             store.handle_allocator(now, AllocatorEvent::PolicySet { policy, limits });
         }
         self.policies.deleted.remove(&name);
         self.policies.reported.remove(&name);
-        self.policies.all.insert(name, of);
+        self.policies.policies.insert(name, record);
         (self.policies.is_due, self.sampled_at) = (true, None);
     }
 
     fn forget_policy(&mut self, now: Time, name: &Name) {
-        let Some((record, _)) = self.policies.all.remove(name) else { return };
+        let Some((record, _)) = self.policies.policies.remove(name) else { return };
         for store in self.stores.values_mut() {
             store.handle_allocator(now, AllocatorEvent::PolicyRemoved { policy: record.key });
         }
@@ -118,7 +127,8 @@ impl Driver {
     /// Updates the desired state to the cluster's policies, and adds policies to the cluster that
     /// it does not have.
     pub(in crate::cluster::driver) fn adopt_policies(&mut self, now: Time) {
-        let is_due = self.policies.is_due || self.policies.retry_at.is_some_and(|at| at <= now);
+        let is_due =
+            self.policies.is_due || self.policies.retry_at.is_some_and(|retry_at| retry_at <= now);
         // A change of a policy on this node writes the cluster's record first. The desired state
         // must not be updated in between.
         let is_up = matches!(self.link, Link::Up { .. });
@@ -130,17 +140,23 @@ impl Driver {
         self.forget_deleted(&desired.config);
         self.report_deleted(&desired.config);
         for policy in shared_policies(&desired.config) {
-            let known = &self.policies;
-            if !known.all.contains_key(&policy.name) && !known.deleted.contains(&policy.name) {
+            let known_policies = &self.policies;
+            if !known_policies.policies.contains_key(&policy.name)
+                && !known_policies.deleted.contains(&policy.name)
+            {
                 let task = Task::AddPolicy(Box::new(policy.clone()));
                 self.tasks.push(self.session, task);
                 self.policies.retry_at = Some(now + RETRY_INTERVAL);
             }
         }
-        let known = &self.policies;
+        let known_policies = &self.policies;
         let edit = Edit::Adopt {
-            policies: known.all.values().map(|(record, _)| record.config.clone()).collect(),
-            deleted: known.deleted.clone(),
+            policies: known_policies
+                .policies
+                .values()
+                .map(|(record, _)| record.config.clone())
+                .collect(),
+            deleted: known_policies.deleted.clone(),
         };
         if edit.candidate(&desired.config).is_ok_and(|config| config == desired.config) {
             return;
@@ -160,7 +176,7 @@ impl Driver {
     fn forget_deleted(&mut self, config: &HostConfig) {
         let KnownPolicies { deleted, reported, .. } = &mut self.policies;
         let before = deleted.len();
-        deleted.retain(|name| shared_policies(config).any(|of| of.name == *name));
+        deleted.retain(|name| shared_policies(config).any(|policy| policy.name == *name));
         reported.retain(|name| deleted.contains(name));
         if deleted.len() != before {
             self.keep_policies();
@@ -170,7 +186,7 @@ impl Driver {
     /// Emits events for deleted policies that disks of this host use.
     fn report_deleted(&mut self, config: &HostConfig) {
         let is_used =
-            |name: &Name| config.disks.iter().any(|of| of.qos_policy.as_ref() == Some(name));
+            |name: &Name| config.disks.iter().any(|disk| disk.qos_policy.as_ref() == Some(name));
         let new: Vec<Name> = self
             .policies
             .deleted
