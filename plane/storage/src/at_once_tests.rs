@@ -13,6 +13,7 @@ use crate::command::{Command, DetachedDisk, DetachedQueueState, Mirrored};
 use crate::fakes::{Client, FakeFile, FakeIo, FakeQueue, Trouble};
 use crate::full_store::FullPolicy;
 use crate::kinds::KINDS;
+use crate::offer::Offer;
 use crate::plane_suspend_tests::{DISK, NoWaker, Sleepless, ask};
 use crate::resident::StorageWorker;
 use crate::{DiskCounterCells, DiskLayer, DiskLocation, DiskSpec, QueueKey};
@@ -66,9 +67,9 @@ impl Worker {
         };
         let (equipped, added) = (channel(), channel());
         for command in [
-            Command::SetIo(Box::new(io), equipped.0),
+            Command::SetIo(Offer::new(Box::new(io)), equipped.0),
             Command::Join { store: STORE, spec, shared: None, changes },
-            Command::AddDisk { disk: DISK, taken, reply: added.0 },
+            Command::AddDisk { disk: DISK, taken: Offer::new(Box::new(taken)), reply: added.0 },
         ] {
             self.commands.send(command).unwrap();
         }

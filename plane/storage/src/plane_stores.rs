@@ -16,7 +16,6 @@ use crate::plane_error::PlaneError;
 use crate::plane_store::{PlaneStore, StoreEntry};
 use crate::plane_views::VIEW_WAIT_MAX;
 use crate::shared_budget::SharedBudget;
-use crate::waits::Waits;
 use crate::worker_channel::WorkerChannel;
 
 impl StoragePlane {
@@ -106,7 +105,7 @@ impl StoragePlane {
             of.cap = cap;
             self.send_maximum(store, of, Change::Cap(cap))
         });
-        wait_for(&self.0.waits, &workers);
+        self.wait_for(&workers);
     }
 
     /// Sets this node's part of a policy that spans nodes. `None`: the policy's limits apply to
@@ -124,7 +123,7 @@ impl StoragePlane {
             }
             self.send_maximum(store, of, Change::Part(policy, part))
         });
-        wait_for(&self.0.waits, &workers);
+        self.wait_for(&workers);
     }
 
     /// Blocks dispatch of all requests of a policy's disks until the policy's part is
@@ -300,27 +299,48 @@ impl StoragePlane {
         }
         let (reply, answer) = channel();
         worker_channel.send(Command::Share(store, reply));
-        match self.0.waits.receive(&answer, self.0.waits.share) {
+        let (sent, mut probe) = (Instant::now(), None);
+        let received =
+            self.0.waits.receive_or(&answer, self.0.waits.share, || probe = Some(self.probe()));
+        match received {
             Ok(shared) => Ok(shared),
             Err(RecvTimeoutError::Disconnected) => Err(PlaneError::NoWorker),
             Err(RecvTimeoutError::Timeout) => {
                 // When the worker proceeds, it remains the only user of the store.
                 worker_channel.send(Command::EndSharing(store));
-                lock(&worker_channel.view).outstanding_share = Some(answer);
+                let mut view = lock(&worker_channel.view);
+                view.outstanding_share = Some(answer);
+                view.note_late(sent);
+                drop(view);
+                // Later waits for other workers that are blocked, too, are not added to this one.
+                if let Some(probe) = probe {
+                    probe.end(None);
+                }
                 Err(PlaneError::WorkerBlocked(with))
             }
         }
     }
-}
 
-/// Blocks until workers have applied earlier commands, for up to [`VIEW_WAIT_MAX`] in total. Does not
-/// wait for a worker that has not replied to an earlier command of this kind or status query.
-fn wait_for(waits: &Waits, workers: &[Arc<WorkerChannel>]) {
-    let until = Instant::now() + VIEW_WAIT_MAX;
-    let begun = workers.iter().map(|worker| worker.begin_sync()).collect::<Vec<_>>();
-    for (worker, reply) in workers.iter().zip(begun) {
-        if let Some(reply) = reply {
-            worker.end_sync(waits, reply, until);
+    /// Blocks until workers have applied earlier commands, for up to [`VIEW_WAIT_MAX`] in total. Does
+    /// not wait for a worker that has not replied to an earlier command of this kind or status query.
+    fn wait_for(&self, workers: &[Arc<WorkerChannel>]) {
+        let sent = Instant::now();
+        let until = sent + VIEW_WAIT_MAX;
+        let begun = workers.iter().map(|worker| worker.begin_sync()).collect::<Vec<_>>();
+        let mut probe = None;
+        for (worker, reply) in workers.iter().zip(begun) {
+            let Some(reply) = reply else { continue };
+            let left = until.saturating_duration_since(Instant::now());
+            let received = self.0.waits.receive_or(&reply, left, || {
+                probe.get_or_insert_with(|| self.probe());
+            });
+            // The worker drops the sender. A worker that has ended dispatches no requests.
+            if received == Err(RecvTimeoutError::Timeout) {
+                worker.note_unanswered_sync(reply, sent);
+            }
+        }
+        if let Some(probe) = probe {
+            probe.end(None);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! State of the disks and stores of all workers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -94,15 +94,40 @@ impl StoragePlane {
         both.map(|(channel, reply)| self.end(&channel.view, reply, until)).collect()
     }
 
-    /// Returns true if a worker has replied that it has no stores, or has ended.
-    pub(crate) fn has_no_stores(&self, worker: WorkerId) -> bool {
-        let Some(channel) = self.channel(worker) else { return true };
-        let Some(reply) = begin(&channel, &Slots::default()) else { return false };
-        match self.0.waits.receive(&reply, VIEW_WAIT_MAX) {
-            Ok(looked) => looked.stores.is_empty(),
-            Err(RecvTimeoutError::Timeout) => false,
-            Err(RecvTimeoutError::Disconnected) => true,
+    /// Returns those of these workers that have replied that they have no stores, or have ended.
+    /// Waits for all of them together, for up to [`VIEW_WAIT_MAX`].
+    pub(crate) fn without_stores(&self, workers: &BTreeSet<WorkerId>) -> BTreeSet<WorkerId> {
+        let sent = Instant::now();
+        let begin = |worker: &WorkerId| {
+            let channel = self.channel(*worker);
+            let reply = channel.as_ref().and_then(|of| begin(of, &Slots::default()));
+            (*worker, channel, reply)
+        };
+        let begun: Vec<_> = workers.iter().map(begin).collect();
+        let mut without = BTreeSet::new();
+        for (worker, channel, reply) in begun {
+            let has_none = match (channel, reply) {
+                (None, _) => true,
+                (Some(_), None) => false,
+                (Some(channel), Some(reply)) => {
+                    let left = VIEW_WAIT_MAX.saturating_sub(sent.elapsed());
+                    match self.0.waits.receive(&reply, left) {
+                        Ok(looked) => looked.stores.is_empty(),
+                        Err(RecvTimeoutError::Disconnected) => true,
+                        Err(RecvTimeoutError::Timeout) => {
+                            let mut view = lock(&channel.view);
+                            view.outstanding = Some(reply);
+                            view.note_late(sent);
+                            false
+                        }
+                    }
+                }
+            };
+            if has_none {
+                without.insert(worker);
+            }
         }
+        without
     }
 
     /// Waits for the state of a worker. Returns the last known state if it does not reply in time.
@@ -123,6 +148,7 @@ impl StoragePlane {
             }
             Err(RecvTimeoutError::Timeout) => {
                 view.outstanding = Some(reply);
+                view.note_late(until.checked_sub(VIEW_WAIT_MAX).unwrap_or(until));
                 view.known()
             }
             // The worker has ended.

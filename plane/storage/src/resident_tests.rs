@@ -12,6 +12,7 @@ use crate::command::{Command, DetachedDisk, Mirrored};
 use crate::fakes::{FakeFile, FakeQueue};
 use crate::full_store::FullPolicy;
 use crate::kinds::KINDS;
+use crate::offer::Offer;
 use crate::plane_suspend_tests::{DISK, ask};
 use crate::queue_key::{QueueKey, Which};
 use crate::resident::WAITERS_MAX;
@@ -56,7 +57,8 @@ fn a_disk_that_is_added_when_another_one_goes_is_there() {
     let other = DetachedDisk { spec, full, index: None, mirror, queues: Vec::new() };
     let (take, taken) = channel();
     let (add, added) = channel();
-    worker.commands.send(Command::DetachDisk(DISK, take)).unwrap();
+    worker.commands.send(Command::DetachDisk(DISK, Offer::new(take))).unwrap();
+    let other = Offer::new(Box::new(other));
     worker.commands.send(Command::AddDisk { disk: OTHER, taken: other, reply: add }).unwrap();
     let taken = (0..100).find_map(|_| {
         worker.poll();

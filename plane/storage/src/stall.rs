@@ -6,16 +6,17 @@
 
 use core::time::Duration;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Instant;
 
-use suimon_quantity::{DiskId, Time, WorkerId};
+use suimon_quantity::{DiskId, Time};
 
-use crate::command::DetachedDisk;
 use crate::engine::StorageEngine;
 use crate::notices::StorageNotice;
 use crate::plane::StoragePlane;
 use crate::plane_error::PlaneError;
-use crate::plane_images::close_images;
+use crate::worker_channel::WorkerChannel;
 
 /// Time without a completion of an operation in flight after which a disk counts as stalled.
 pub const STALLED_AFTER: Duration = Duration::from_secs(5);
@@ -24,7 +25,7 @@ pub const STALLED_AFTER: Duration = Duration::from_secs(5);
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Interval at which a caller that waits for a disk checks whether the disk is stalled.
-const ASK_EVERY: Duration = Duration::from_millis(500);
+pub(crate) const ASK_EVERY: Duration = Duration::from_millis(500);
 
 /// Longest time to wait for operations in flight when a worker ends.
 const LAST_PATIENCE: Duration = Duration::from_secs(1);
@@ -95,21 +96,38 @@ impl Drop for StorageEngine {
 }
 
 impl StoragePlane {
-    /// Blocks until a worker replies to a command for a disk, unless the disk stalls.
+    /// Blocks until a worker replies to a command for a disk, unless the disk stalls or the worker
+    /// does not respond.
     pub(crate) fn wait_for_disk<T>(
         &self,
         disk: DiskId,
+        worker: &Arc<WorkerChannel>,
         answer: &Receiver<T>,
     ) -> Result<T, PlaneError> {
+        let waits = &self.0.waits;
+        let mut responded = Instant::now();
         loop {
-            match answer.recv_timeout(ASK_EVERY) {
+            let late_for = |since: Instant| worker.late_for().max(since.elapsed());
+            let left = match worker.is_late() {
+                true => waits.command.saturating_sub(late_for(responded)).min(ASK_EVERY),
+                false => ASK_EVERY,
+            };
+            let mut probe = None;
+            match waits.receive_or(answer, left, || probe = Some(self.probe())) {
                 Ok(answer) => return Ok(answer),
                 Err(RecvTimeoutError::Disconnected) => return Err(PlaneError::NoWorker),
-                Err(RecvTimeoutError::Timeout) => {
-                    if self.is_stalled(disk) {
-                        return Err(PlaneError::Stalled);
-                    }
-                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if let Some(probe) = probe {
+                probe.end(None);
+            }
+            if self.is_stalled(disk) {
+                return Err(PlaneError::Stalled);
+            }
+            if !worker.is_late() {
+                responded = Instant::now();
+            } else if late_for(responded) >= waits.command {
+                return Err(PlaneError::NoResponse(worker.id));
             }
         }
     }
@@ -117,28 +135,5 @@ impl StoragePlane {
     /// Returns true if a disk is stalled.
     pub(crate) fn is_stalled(&self, disk: DiskId) -> bool {
         self.disks().iter().any(|view| view.disk == disk && view.stalled.is_some())
-    }
-
-    /// Closes a disk after its removal from a worker has timed out, when its store completes
-    /// requests. Its file is released then.
-    pub(crate) fn close_later(
-        &self,
-        disk: DiskId,
-        from: WorkerId,
-        answer: Receiver<Result<DetachedDisk, PlaneError>>,
-    ) {
-        let plane = self.clone();
-        let name = format!("late-disk-{}", disk.0);
-        let waiting = std::thread::Builder::new().name(name).spawn(move || {
-            let Ok(Ok(taken)) = answer.recv() else { return };
-            if let Some(place) = taken.index {
-                plane.leave(place.store, from);
-            }
-            drop(taken.queues);
-            close_images(disk, taken.spec);
-        });
-        if let Err(error) = waiting {
-            tracing::warn!(?disk, %error, "the state of a stalled disk is as after a crash");
-        }
     }
 }

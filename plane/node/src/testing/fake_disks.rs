@@ -16,7 +16,7 @@ use suimon_ports::{
 use suimon_quantity::{DiskId, StoreId, TimedRateLimit, WorkerId};
 use suimon_storage::{
     DirtyMap, DiskCounterCells, DiskSpec, DiskView, FullChange, FullPolicy, FullView, NotResumed,
-    PlaneError, PlaneNotice, STALLED_AFTER, StoreView,
+    NotServed, PlaneError, PlaneNotice, STALLED_AFTER, StoreView,
 };
 use suimon_storage_qos::{
     AdmissionError, AdmittedMinimums, Capacity, MeasuredLatency, PolicyId, PolicyShare, Proposal,
@@ -68,6 +68,8 @@ struct World {
     views: Vec<StoreView>,
     is_stale: bool,
     is_unseen: bool,
+    /// True if no worker responds to commands.
+    blocks_workers: bool,
     notices: VecDeque<PlaneNotice>,
     /// Sockets of NICs and disks.
     bound: BoundSockets,
@@ -150,6 +152,11 @@ impl FakeDisks {
     /// Simulates a worker that has not reported its disks yet.
     pub(crate) fn set_unseen(&self, is_unseen: bool) {
         self.lock().is_unseen = is_unseen;
+    }
+
+    /// Sets whether no worker responds to commands.
+    pub(crate) fn block_workers(&self, blocks: bool) {
+        self.lock().blocks_workers = blocks;
     }
 
     /// Sets the store views that the plane returns.
@@ -411,15 +418,20 @@ impl DiskPlane for FakeDisks {
         Arc::new(self.clone())
     }
 
-    fn add_disk(&self, disk: DiskId, spec: DiskSpec, store: StoreId) -> Result<(), PlaneError> {
+    fn add_disk(&self, disk: DiskId, spec: DiskSpec, store: StoreId) -> Result<(), NotServed> {
         let mut world = self.lock();
-        let limits = world.limits.get(&store).ok_or(PlaneError::NoSuchStore)?;
-        limits.slot(disk).ok_or(PlaneError::NoSuchStore)?;
-        world.served += 1;
-        match world.in_service.insert(disk, spec) {
-            None => Ok(()),
-            Some(_) => Err(PlaneError::InService),
-        }
+        let has_limits = world.limits.get(&store).is_some_and(|of| of.slot(disk).is_some());
+        let error = match () {
+            () if world.blocks_workers => PlaneError::NoResponse(WorkerId(0)),
+            () if !has_limits => PlaneError::NoSuchStore,
+            () if world.in_service.contains_key(&disk) => PlaneError::InService,
+            () => {
+                world.served += 1;
+                world.in_service.insert(disk, spec);
+                return Ok(());
+            }
+        };
+        Err(NotServed { error, spec: Some(spec) })
     }
 
     fn suspend_disk(&self, disk: DiskId) -> Result<DiskSpec, PlaneError> {

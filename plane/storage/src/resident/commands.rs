@@ -15,7 +15,8 @@ use crate::command::{
 use crate::disk_location::DiskLocation;
 use crate::disk_spec::{DiskSpec, NotAdded};
 use crate::engine::StorageEngine;
-use crate::full_store::FullPolicy;
+use crate::offer::Offer;
+use crate::pending_changes::PendingPolicy;
 use crate::plane_error::PlaneError;
 use crate::queue_key::{QueueKey, Which};
 use crate::resident::{
@@ -28,10 +29,10 @@ impl StorageWorker {
     pub(crate) fn handle_command(&mut self, command: Command, watches: &mut TaskDescriptors<'_>) {
         match command {
             Command::SetIo(io, reply) => {
-                let _ = reply.send(self.equip(io, watches));
+                execute(&io, &reply, |io| self.equip(io, watches));
             }
             Command::AddDisk { disk, taken, reply } => {
-                let _ = reply.send(self.add_disk(disk, taken, watches));
+                execute(&taken, &reply, |taken| self.add_disk(disk, *taken, watches));
             }
             Command::AddQueue(disk, key, queue) => {
                 if let Some(number) = self.number(disk) {
@@ -44,17 +45,17 @@ impl StorageWorker {
                     let _ = reply.send(());
                 }
             }
-            Command::Full(disk, policy, _reply) => self.set_full_policy(disk, policy),
+            Command::Full(disk, policy) => self.set_full_policy(disk, &policy),
             Command::InFlight(disk, reply) => {
                 let under_way = self.number(disk).zip(self.work.as_ref());
                 let _ = reply
                     .send(under_way.map_or(0, |(number, work)| work.requests_in_flight(number)));
             }
             Command::Detach(disk, which, reply) => self.detach(disk, which, &reply),
-            Command::DetachDisk(disk, reply) => self.take(disk, reply),
-            Command::Suspend(disk, suspension, reply) => self.suspend(disk, suspension, reply),
+            Command::DetachDisk(disk, reply) => self.take(disk, &reply),
+            Command::Suspend(disk, suspension, reply) => self.suspend(disk, suspension, &reply),
             Command::Resume(disk, spec, reply) => {
-                let _ = reply.send(self.resume(disk, spec));
+                execute(&spec, &reply, |spec| self.resume(disk, spec));
             }
             Command::Join { store, spec, shared, changes } => {
                 if let Some(work) = &mut self.work {
@@ -107,7 +108,8 @@ impl StorageWorker {
 
     /// Removes a disk from this worker. The reply is sent when the engine has closed the disk and
     /// its queues.
-    pub(crate) fn take(&mut self, disk: DiskId, reply: Sender<Result<DetachedDisk, PlaneError>>) {
+    fn take(&mut self, disk: DiskId, reply: &Offer<Sender<Result<DetachedDisk, PlaneError>>>) {
+        let Some(reply) = reply.take() else { return };
         let Some(number) = self.number(disk) else {
             let _ = reply.send(Err(PlaneError::NoSuchDisk));
             return;
@@ -125,8 +127,9 @@ impl StorageWorker {
         &mut self,
         disk: DiskId,
         suspension: Suspension,
-        reply: Sender<Result<DiskSpec, PlaneError>>,
+        reply: &Offer<Sender<Result<DiskSpec, PlaneError>>>,
     ) {
+        let Some(reply) = reply.take() else { return };
         let number = self.number(disk);
         let served = number.and_then(|number| Some((number, self.disks.get_mut(&number)?)));
         let Some(((number, served), work)) = served.zip(self.work.as_mut()) else {
@@ -208,7 +211,8 @@ impl StorageWorker {
         Ok(())
     }
 
-    pub(crate) fn set_full_policy(&mut self, disk: DiskId, policy: FullPolicy) {
+    pub(crate) fn set_full_policy(&mut self, disk: DiskId, policy: &PendingPolicy) {
+        let Some(policy) = policy.take() else { return };
         let Some(number) = self.number(disk) else { return };
         if let Some((served, work)) = self.disks.get_mut(&number).zip(self.work.as_mut()) {
             served.full = policy;
@@ -285,5 +289,13 @@ impl StorageWorker {
             Some(StoreView { store, worker, status, at, flows, is_current: true })
         });
         WorkerSnapshot { disks: views.collect(), stores: stores.collect() }
+    }
+}
+
+/// Executes a command with the value that it carries, and sends the result. Has no effect if the
+/// value was taken back.
+fn execute<T: Send, R>(offer: &Offer<T>, reply: &Sender<R>, run: impl FnOnce(T) -> R) {
+    if let Some(value) = offer.take() {
+        let _ = reply.send(run(value));
     }
 }
