@@ -96,8 +96,10 @@ pub trait WorkerTasks: Send + Sync {
     fn create(&self, processor: WorkerId, waker: Arc<dyn Waker>) -> Box<dyn WorkerTask>;
 
     /// Reports that these workers are about to stop. Blocks until their work has moved to other
-    /// workers.
-    fn retire(&self, processors: &[WorkerId]);
+    /// workers, for a bounded time. Returns the workers that must not stop: they do not respond, or
+    /// have work that could not be moved.
+    #[must_use]
+    fn retire(&self, processors: &[WorkerId]) -> Vec<WorkerId>;
 
     /// Reports that all workers have stopped.
     fn handle_workers_ended(&self);
@@ -111,7 +113,9 @@ impl WorkerTasks for NoTasks {
         Box::new(Self)
     }
 
-    fn retire(&self, _processors: &[WorkerId]) {}
+    fn retire(&self, _processors: &[WorkerId]) -> Vec<WorkerId> {
+        Vec::new()
+    }
 
     fn handle_workers_ended(&self) {}
 }

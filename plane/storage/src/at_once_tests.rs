@@ -13,7 +13,8 @@ use crate::command::{Command, DetachedDisk, DetachedQueueState, Mirrored};
 use crate::fakes::{Client, FakeFile, FakeIo, FakeQueue, Trouble};
 use crate::full_store::FullPolicy;
 use crate::kinds::KINDS;
-use crate::plane_suspend_tests::{DISK, NoWaker, Sleepless, submit};
+use crate::offer::Offer;
+use crate::plane_suspend_tests::{DISK, NoWaker, Sleepless, ask};
 use crate::resident::StorageWorker;
 use crate::{DiskCounterCells, DiskLayer, DiskLocation, DiskSpec, QueueKey};
 
@@ -39,8 +40,8 @@ impl Worker {
         let io = FakeIo::new(7, 16);
         let queue = FakeQueue::new(4);
         queue.payloads.lock().unwrap().iter_mut().for_each(|payload| *payload = vec![9; 512]);
-        let (client, fault_state) = (Arc::clone(&queue.client), Arc::clone(&io.trouble));
-        let mut worker = Self { resident, commands, wait, client, trouble: fault_state };
+        let (client, trouble) = (Arc::clone(&queue.client), Arc::clone(&io.trouble));
+        let mut worker = Self { resident, commands, wait, client, trouble };
         worker.equip(io, queue);
         worker
     }
@@ -49,7 +50,7 @@ impl Worker {
         let mut store = Store::new(Capacity::Declared(1000));
         let proposal = Proposal::Disk(DISK, LimitsSource::Own(Limits::default()));
         let changes = store.propose(&[proposal], false).unwrap();
-        let location = store.slot(DISK).map(|slot| DiskLocation { store: STORE, slot });
+        let place = store.slot(DISK).map(|slot| DiskLocation { store: STORE, slot });
         let spec = StoreSpec { depth_min: 1, depth_max: 1, ..StoreSpec::default() };
         let memory = (KINDS[0].create)();
         let image = (KINDS[0].open)(&memory);
@@ -57,18 +58,18 @@ impl Worker {
         let (key, found_full) = (QueueKey::Client(0), Vec::new());
         let queues = vec![DetachedQueueState { key, queue: Box::new(queue), found_full }];
         let full = FullPolicy::default();
-        let detached = DetachedDisk {
+        let taken = DetachedDisk {
             spec: DiskSpec { layers },
             full,
-            index: location,
+            index: place,
             mirror: Mirrored::default(),
             queues,
         };
         let (equipped, added) = (channel(), channel());
         for command in [
-            Command::SetIo(Box::new(io), equipped.0),
+            Command::SetIo(Offer::new(Box::new(io)), equipped.0),
             Command::Join { store: STORE, spec, shared: None, changes },
-            Command::AddDisk { disk: DISK, taken: detached, reply: added.0 },
+            Command::AddDisk { disk: DISK, taken: Offer::new(Box::new(taken)), reply: added.0 },
         ] {
             self.commands.send(command).unwrap();
         }
@@ -102,7 +103,7 @@ impl Worker {
 fn what_needs_no_waiting_is_answered_in_the_turn_in_which_it_came() {
     let mut worker = Worker::new();
     worker.trouble.lock().unwrap().is_at_once = true;
-    submit(&worker.client, 0, DiskOp::Read, 0);
+    ask(&worker.client, 0, DiskOp::Read, 0);
     assert_eq!(worker.poll(), [(0, DiskOutcome::Done)]);
     // The latency is the duration of the iteration up to the completion.
     let reads = worker.tally().reads;
@@ -114,7 +115,7 @@ fn what_needs_no_waiting_is_answered_in_the_turn_in_which_it_came() {
 fn what_others_wait_for_goes_in_the_turns_after_it() {
     let mut worker = Worker::new();
     worker.trouble.lock().unwrap().is_at_once = true;
-    (0..3).for_each(|tag| submit(&worker.client, tag, DiskOp::Read, u64::from(tag) * 512));
+    (0..3).for_each(|tag| ask(&worker.client, tag, DiskOp::Read, u64::from(tag) * 512));
     // The store's queue depth is 1, so each iteration completes one request and dispatches the
     // next.
     for tag in 0..3 {
@@ -127,7 +128,7 @@ fn what_others_wait_for_goes_in_the_turns_after_it() {
 fn what_takes_time_is_answered_when_it_has_ended() {
     let mut worker = Worker::new();
     worker.trouble.lock().unwrap().is_stalled = true;
-    submit(&worker.client, 0, DiskOp::Read, 0);
+    ask(&worker.client, 0, DiskOp::Read, 0);
     assert_eq!(worker.poll(), []);
     assert_eq!(worker.poll(), []);
     worker.trouble.lock().unwrap().is_stalled = false;

@@ -13,7 +13,8 @@ use crate::dirty::DirtyMap;
 use crate::disk_location::DiskLocation;
 use crate::disk_spec::{DiskSpec, NotAdded};
 use crate::full_store::FullPolicy;
-use crate::pending_changes::PendingMaximums;
+use crate::offer::Offer;
+use crate::pending_changes::{PendingMaximums, PendingPolicy};
 use crate::plane_error::PlaneError;
 use crate::queue_key::{QueueKey, Which};
 use crate::request::FoundFull;
@@ -62,29 +63,32 @@ pub(crate) struct NotAttached {
     pub(crate) taken: Option<Box<DetachedDisk>>,
 }
 
-/// Command of the control plane to a worker.
+/// Command of the control plane to a worker. A value that the control plane takes back if the worker
+/// does not respond is an [`Offer`]; the worker ignores a command whose value was taken back.
 pub(crate) enum Command {
     /// Sets the worker's I/O. Must precede the worker's first disk.
-    SetIo(Box<dyn FileIo>, Sender<io::Result<()>>),
+    SetIo(Offer<Box<dyn FileIo>>, Sender<io::Result<()>>),
     AddDisk {
         disk: DiskId,
-        taken: DetachedDisk,
+        taken: Offer<Box<DetachedDisk>>,
         reply: Sender<Result<(), NotAttached>>,
     },
     AddQueue(DiskId, QueueKey, Box<dyn DiskQueue>),
     /// Sets or removes the state of a disk's copy on the disk's worker.
     Mirror(DiskId, Mirrored, Sender<()>),
     /// Sets how long a disk's requests are queued while its store is full.
-    Full(DiskId, FullPolicy, Sender<()>),
+    Full(DiskId, Arc<PendingPolicy>),
     /// Returns the number of a disk's requests that have not completed, except those of a copy.
     InFlight(DiskId, Sender<usize>),
     /// Closes and drops queues of a disk.
     Detach(DiskId, Which, Sender<()>),
-    DetachDisk(DiskId, Sender<Result<DetachedDisk, PlaneError>>),
-    /// Releases a disk's images and files; its queues remain.
-    Suspend(DiskId, Suspension, Sender<Result<DiskSpec, PlaneError>>),
+    /// Returns a disk with its queues. Has no effect if the sender was taken back.
+    DetachDisk(DiskId, Offer<Sender<Result<DetachedDisk, PlaneError>>>),
+    /// Releases a disk's images and files; its queues remain. Has no effect if the sender was taken
+    /// back.
+    Suspend(DiskId, Suspension, Offer<Sender<Result<DiskSpec, PlaneError>>>),
     /// Resumes a suspended disk with these images. Returns images that cannot be used.
-    Resume(DiskId, DiskSpec, Sender<Result<(), NotAdded>>),
+    Resume(DiskId, Offer<DiskSpec>, Sender<Result<(), NotAdded>>),
     /// Adds a store to the worker. Without a budget, the worker is the only user.
     Join {
         store: StoreId,

@@ -18,12 +18,15 @@ use crate::disk_record::Record;
 use crate::plane::{StoragePlane, lock};
 use crate::plane_error::PlaneError;
 use crate::queue_key::Which;
+use crate::stall::ASK_EVERY;
+use crate::worker_channel::WorkerChannel;
 
 /// Progress of detaching the queues of a disk.
 struct DetachState {
     plane: StoragePlane,
     disk: DiskId,
     record: Arc<Record>,
+    worker: Arc<WorkerChannel>,
     /// Channel that disconnects when the last queue is dropped.
     answer: Receiver<()>,
 }
@@ -33,7 +36,9 @@ impl DetachingQueue for DetachState {
         match self.answer.recv_timeout(at_most) {
             Ok(()) | Err(RecvTimeoutError::Disconnected) => true,
             Err(RecvTimeoutError::Timeout) => {
-                self.record.is_ending.load(Ordering::Relaxed) && self.plane.is_stalled(self.disk)
+                let is_blocked = || self.worker.is_blocked(self.plane.0.waits.command);
+                self.record.is_ending.load(Ordering::Relaxed)
+                    && (self.plane.is_stalled(self.disk) || is_blocked())
             }
         }
     }
@@ -42,15 +47,20 @@ impl DetachingQueue for DetachState {
 impl StoragePlane {
     /// Detaches queues of a disk. For the rings of a VM, blocks until their requests have
     /// completed, unless the disk is being taken out of service. Does not wait for clients of a
-    /// stalled disk: their buffers belong to the daemon.
-    pub(crate) fn detach_queues(&self, disk: DiskId, selection: Which) {
-        let Some(detaching) = self.request_back(disk, selection) else { return };
-        let is_a_vms = !matches!(selection, Which::Clients);
+    /// stalled disk or of a worker that does not respond: their buffers belong to the daemon.
+    pub(crate) fn detach_queues(&self, disk: DiskId, which: Which) {
+        let Some(detaching) = self.request_back(disk, which) else { return };
+        let is_a_vms = !matches!(which, Which::Clients);
         loop {
             let is_ending = detaching.record.is_ending.load(Ordering::Relaxed);
-            match self.wait_for_disk(disk, &detaching.answer) {
-                Err(PlaneError::Stalled) if is_a_vms && !is_ending => {}
-                _ => return,
+            let waited = self.wait_for_disk(disk, &detaching.worker, &detaching.answer);
+            let is_late = matches!(waited, Err(PlaneError::Stalled | PlaneError::NoResponse(_)));
+            if !is_late || !is_a_vms || is_ending {
+                return;
+            }
+            // A worker that counts as blocked is not waited for above.
+            if detaching.answer.recv_timeout(ASK_EVERY) != Err(RecvTimeoutError::Timeout) {
+                return;
             }
         }
     }
@@ -59,21 +69,21 @@ impl StoragePlane {
     pub(crate) fn begin_detach_queues(
         &self,
         disk: DiskId,
-        selection: Which,
+        which: Which,
     ) -> Box<dyn DetachingQueue> {
-        match self.request_back(disk, selection) {
+        match self.request_back(disk, which) {
             Some(detaching) => Box::new(detaching),
             None => Box::new(AlreadyDetached),
         }
     }
 
-    fn request_back(&self, disk: DiskId, selection: Which) -> Option<DetachState> {
+    fn request_back(&self, disk: DiskId, which: Which) -> Option<DetachState> {
         let record = self.record(disk).ok()?;
         let owner = lock(&record.owner);
         let worker_channel = owner.and_then(|owner| self.channel(owner))?;
         let (reply, answer) = channel();
-        worker_channel.send(Command::Detach(disk, selection, reply));
+        worker_channel.send(Command::Detach(disk, which, reply));
         drop(owner);
-        Some(DetachState { plane: self.clone(), disk, record, answer })
+        Some(DetachState { plane: self.clone(), disk, record, worker: worker_channel, answer })
     }
 }

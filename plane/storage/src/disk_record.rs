@@ -1,10 +1,12 @@
 //! Disk in the control plane.
 
 use std::sync::atomic::AtomicBool;
-use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
 use suimon_quantity::{StoreId, WorkerId};
+
+use crate::pending_changes::PendingPolicy;
 
 /// Interval of the attempts to lock a disk's worker.
 const ATTACH_EVERY: Duration = Duration::from_millis(5);
@@ -17,6 +19,8 @@ pub(crate) struct Record {
     /// True while the disk is suspended: its worker has none of its files. Changed only while
     /// `owner` is locked.
     pub(crate) is_suspended: AtomicBool,
+    /// Policy for a full store that the worker has not applied yet.
+    pub(crate) full: Arc<PendingPolicy>,
     /// State of a copy of the disk. Changed only while `owner` is locked.
     pub(crate) mirror: Mutex<MirrorRecord>,
     /// True if detaching queues no longer waits for a stalled disk.

@@ -273,6 +273,12 @@ pub(crate) struct Trouble {
     pub(crate) cannot_zero: bool,
     /// Number of flushes submitted so far.
     pub(crate) flushes: usize,
+    /// True while the worker blocks in the registration of a file.
+    pub(crate) blocks_files: bool,
+    /// True if files are refused.
+    pub(crate) refuses_files: bool,
+    /// Number of registrations of files that have begun.
+    pub(crate) files_begun: usize,
     /// True if the store is full: pages are allocated only in place of freed ones.
     pub(crate) is_full: bool,
 }
@@ -395,6 +401,13 @@ impl FileIo for FakeIo {
         self.capacity
     }
     fn add_file(&mut self, file: Arc<dyn DiskFile>) -> io::Result<FileSlot> {
+        self.trouble.lock().unwrap().files_begun += 1;
+        while self.trouble.lock().unwrap().blocks_files {
+            std::thread::yield_now();
+        }
+        if self.trouble.lock().unwrap().refuses_files {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
         let slot = FileSlot(self.files.len() as u32);
         let pages = file.properties().len.div_ceil(PAGE);
         // A raw file of these tests is sparse; pages written by the formats are allocated.

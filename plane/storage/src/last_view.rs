@@ -1,6 +1,7 @@
 //! Last known state of the disks and stores of one worker.
 
 use std::sync::mpsc::{Receiver, TryRecvError};
+use std::time::Instant;
 
 use crate::shared_budget::SharedBudget;
 use crate::worker_view::WorkerSnapshot;
@@ -17,9 +18,21 @@ pub(crate) struct LastView {
     /// Reply to a request for the scheduler of a store that the worker uses alone. A reply that
     /// arrives later is dropped; the worker has then remained the only user.
     pub(crate) outstanding_share: Option<Receiver<SharedBudget>>,
+    /// Time of the oldest request without a reply, as of the last [`LastView::is_late`].
+    late_since: Option<Instant>,
 }
 
 impl LastView {
+    /// Records that a request sent at this time has no reply yet.
+    pub(crate) fn note_late(&mut self, sent: Instant) {
+        self.late_since.get_or_insert(sent);
+    }
+
+    /// Returns the time since which the worker has not replied; `None` if it has.
+    pub(crate) fn late_since(&mut self) -> Option<Instant> {
+        if self.is_late() { self.late_since } else { None }
+    }
+
     /// Returns true if the worker has not replied to an earlier query, command or request.
     pub(crate) fn is_late(&mut self) -> bool {
         match self.outstanding_sync.as_ref().map(Receiver::try_recv) {
@@ -35,7 +48,7 @@ impl LastView {
             Some(Ok(snapshot)) => self.known = snapshot,
             Some(Err(TryRecvError::Disconnected)) | None => {}
         }
-        self.outstanding = None;
+        (self.outstanding, self.late_since) = (None, None);
         false
     }
 

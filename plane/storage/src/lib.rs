@@ -112,6 +112,7 @@ pub mod jobs;
 #[cfg(test)]
 mod kinds;
 mod last_view;
+mod late_disks;
 mod latency;
 mod layer;
 #[cfg(test)]
@@ -124,15 +125,19 @@ pub mod mirror;
 mod mirror_qos_tests;
 mod mirror_use;
 mod notices;
+mod offer;
 #[cfg(test)]
 mod outliving_tests;
 mod parked;
+mod passing;
 mod pending_changes;
 mod pending_free;
 mod phases;
 mod plane;
 #[cfg(test)]
 mod plane_blocked_tests;
+#[cfg(test)]
+mod plane_commands_tests;
 mod plane_error;
 mod plane_images;
 mod plane_mirror;
@@ -147,6 +152,7 @@ mod plane_suspend;
 #[cfg(test)]
 mod plane_suspend_tests;
 mod plane_views;
+mod probe;
 #[cfg(test)]
 mod qos_bench;
 #[cfg(test)]
@@ -208,7 +214,7 @@ pub use idle::IDLE_AFTER;
 pub use latency::Latencies;
 pub use notices::{FAULT_EVERY, FullChange, NOTICES_MAX, StorageNotice};
 pub use plane::StoragePlane;
-pub use plane_error::PlaneError;
+pub use plane_error::{NotServed, PlaneError};
 pub use plane_mirror::copied_disk;
 pub use plane_notices::PlaneNotice;
 pub use plane_suspend::NotResumed;

@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use suimon_storage_qos::Change;
 
 use crate::exclusion::lock;
+use crate::full_store::FullPolicy;
 
 /// Adds a change. A value that it replaces is removed, so that values which change again and again
 /// while all workers are blocked do not accumulate.
@@ -41,6 +42,23 @@ impl PendingMaximums {
     /// Removes and returns the changes.
     pub(crate) fn take(&self) -> Vec<Change> {
         core::mem::take(&mut lock(&self.0))
+    }
+}
+
+/// Policy of a disk for a full store that the disk's worker has not applied yet. The control plane
+/// holds the lock for an assignment only.
+#[derive(Default)]
+pub(crate) struct PendingPolicy(Mutex<Option<FullPolicy>>);
+
+impl PendingPolicy {
+    /// Replaces the policy. Returns true if the worker must be notified.
+    pub(crate) fn set(&self, policy: FullPolicy) -> bool {
+        lock(&self.0).replace(policy).is_none()
+    }
+
+    /// Removes and returns the policy.
+    pub(crate) fn take(&self) -> Option<FullPolicy> {
+        lock(&self.0).take()
     }
 }
 

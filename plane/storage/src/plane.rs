@@ -1,11 +1,10 @@
 //! Control handle of all disks: the worker of each disk, and the channels to the workers.
 
-mod moving;
+pub(crate) mod moving;
 mod workers;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -19,11 +18,11 @@ use crate::disk_record::Record;
 use crate::disk_spec::DiskSpec;
 pub(crate) use crate::exclusion::lock;
 use crate::full_store::FullPolicy;
-use crate::plane_error::PlaneError;
+use crate::plane_error::{NotServed, PlaneError};
 use crate::plane_notices::{NoticeSender, PlaneNotice};
 use crate::plane_store::StoreEntry;
 use crate::queue_key::{QueueKey, Which};
-use crate::waits::{SHARE_WAIT_MAX, Waits};
+use crate::waits::{COMMAND_WAIT_MAX, SHARE_WAIT_MAX, Waits};
 use crate::worker_channel::WorkerChannel;
 
 /// Longest time for which the attachment of a client blocks while its disk is moved, suspended or
@@ -39,16 +38,16 @@ pub struct StoragePlane(pub(crate) Arc<Inner>);
 
 /// Shared state of the handles. Lock order: a disk's lock, the lock of a store, then all others.
 /// Workers take no lock, except those of store budgets and of lists of maximums, which are held only
-/// for calculations. A thread that waits for a worker holds the lock of a disk, or for a bounded time
-/// that of one store.
+/// for calculations. A thread that waits for a worker may hold the lock of a disk or of one store. The
+/// time is bounded: a worker that does not respond is waited for as long as `waits` states.
 pub(crate) struct Inner {
     io: Arc<dyn FileIoSource>,
     /// Sink for the recording of scheduler decisions; `None` if they are not recorded.
     recording: Option<Arc<dyn Sink>>,
     pub(crate) stores: Mutex<BTreeMap<StoreId, Arc<StoreEntry>>>,
     pub(crate) channels: Mutex<BTreeMap<WorkerId, Arc<WorkerChannel>>>,
-    disks: Mutex<BTreeMap<DiskId, Arc<Record>>>,
-    notices: Arc<NoticeSender>,
+    pub(crate) disks: Mutex<BTreeMap<DiskId, Arc<Record>>>,
+    pub(crate) notices: Arc<NoticeSender>,
     clients: AtomicU64,
     pub(crate) waits: Waits,
 }
@@ -63,14 +62,14 @@ impl StoragePlane {
     /// Creates a plane that records inputs and decisions of the stores' schedulers.
     #[must_use]
     pub fn recorded(io: Arc<dyn FileIoSource>, recording: Option<Arc<dyn Sink>>) -> Self {
-        Self::with_share_wait(io, recording, SHARE_WAIT_MAX)
+        Self::with_waits(io, recording, Waits::new(SHARE_WAIT_MAX, COMMAND_WAIT_MAX))
     }
 
-    /// Creates a plane whose longest wait for the scheduler of a store's only user is `share_wait`.
-    pub(crate) fn with_share_wait(
+    /// Creates a plane with these limits of the time for which it waits for workers.
+    pub(crate) fn with_waits(
         io: Arc<dyn FileIoSource>,
         recording: Option<Arc<dyn Sink>>,
-        share_wait: Duration,
+        waits: Waits,
     ) -> Self {
         Self(Arc::new(Inner {
             io,
@@ -80,63 +79,58 @@ impl StoragePlane {
             disks: Mutex::default(),
             notices: Arc::new(NoticeSender::default()),
             clients: AtomicU64::new(0),
-            waits: Waits::new(share_wait),
+            waits,
         }))
     }
 
-    /// Takes a disk into service on the worker with the fewest disks. The disk has the limits
-    /// proposed for it on its store, or none without a store. A disk without images is suspended:
-    /// its requests wait until [`StoragePlane::resume_disk`] provides images.
+    /// Takes a disk into service on the worker with the fewest disks that responds. The disk has the
+    /// limits proposed for it on its store, or none without a store. A disk without images is
+    /// suspended: its requests wait until [`StoragePlane::resume_disk`] provides images. Waits for
+    /// workers that do not respond for up to [`COMMAND_WAIT_MAX`] together.
     ///
     /// # Errors
-    /// The disk is in service already, no worker runs, its files cannot be used, or its store has
-    /// no limits for it.
+    /// The disk is in service already, no worker runs or responds, its files cannot be used, or its
+    /// store has no limits for it. The caller must close the returned images.
     pub fn add_disk(
         &self,
         disk: DiskId,
         spec: DiskSpec,
         store: Option<StoreId>,
-    ) -> Result<(), PlaneError> {
-        let slot = match store {
+    ) -> Result<(), NotServed> {
+        let refused = |error, spec| Err(NotServed { error, spec: Some(spec) });
+        let slot = store.map(|store| (store, self.slot(store, disk)));
+        let index = match slot {
             None => None,
-            Some(store) => {
-                let slot = self.slot(store, disk).ok_or(PlaneError::NoSuchStore)?;
-                Some(DiskLocation { store, slot })
-            }
+            Some((store, Some(slot))) => Some(DiskLocation { store, slot }),
+            Some((_, None)) => return refused(PlaneError::NoSuchStore, spec),
         };
         let record = Arc::new(Record {
             owner: Mutex::new(None),
             store,
             is_suspended: AtomicBool::new(spec.layers.is_empty()),
+            full: Arc::default(),
             mirror: Mutex::default(),
             is_ending: AtomicBool::new(false),
         });
         let mut owner = lock(&record.owner);
         match lock(&self.0.disks).entry(disk) {
-            std::collections::btree_map::Entry::Occupied(_) => return Err(PlaneError::InService),
-            std::collections::btree_map::Entry::Vacant(slot) => {
-                slot.insert(Arc::clone(&record));
+            std::collections::btree_map::Entry::Occupied(_) => {
+                return refused(PlaneError::InService, spec);
+            }
+            std::collections::btree_map::Entry::Vacant(place) => {
+                place.insert(Arc::clone(&record));
             }
         }
-        let added = self.calmest(&[]).ok_or(PlaneError::NoWorker).and_then(|worker| {
-            let mirror = Mirrored::default();
-            let full = FullPolicy::default();
-            self.send_disk(
-                worker,
-                disk,
-                DetachedDisk { spec, full, index: slot, mirror, queues: Vec::new() },
-            )
-            .map_err(|(error, _)| error)?;
-            Ok(worker)
-        });
-        match added {
-            Ok(worker) => {
-                *owner = Some(worker);
+        let (full, mirror, queues) = (FullPolicy::default(), Mirrored::default(), Vec::new());
+        let taken = Box::new(DetachedDisk { spec, full, index, mirror, queues });
+        match self.place_disk(disk, taken) {
+            Ok(to) => {
+                *owner = Some(to);
                 Ok(())
             }
-            Err(error) => {
-                lock(&self.0.disks).remove(&disk);
-                Err(error)
+            Err((error, taken)) => {
+                self.forget(disk, &record);
+                Err(NotServed { error, spec: taken.map(|taken| taken.spec) })
             }
         }
     }
@@ -146,14 +140,15 @@ impl StoragePlane {
     /// ([`Image::close`](suimon_image::Image::close)). A suspended disk has no images.
     ///
     /// # Errors
-    /// The disk is not in service, or its store does not complete requests; in the latter case, the
-    /// disk is closed when the store completes them.
+    /// The disk is not in service, its store does not complete requests, or its worker does not
+    /// respond. In the latter cases, the disk is closed when the store completes them and the worker
+    /// proceeds.
     pub fn take_disk(&self, disk: DiskId) -> Result<DiskSpec, PlaneError> {
         let record = self.record(disk)?;
         let mut owner = lock(&record.owner);
-        let owner_worker = owner.take().ok_or(PlaneError::NoSuchDisk)?;
-        lock(&self.0.disks).remove(&disk);
-        self.take(owner_worker, disk).map(|detached| detached.spec)
+        let from = owner.take().ok_or(PlaneError::NoSuchDisk)?;
+        self.forget(disk, &record);
+        self.take(from, disk).map(|taken| taken.spec)
     }
 
     /// Announces that the disk will be taken out of service. From now on, detaching its queues does
@@ -195,7 +190,8 @@ impl StoragePlane {
     }
 
     /// Sets how long a disk's requests are queued while its store is full. Applies to requests that
-    /// are queued already, too.
+    /// are queued already, too. A worker that does not respond applies the last policy when it
+    /// proceeds.
     ///
     /// # Errors
     /// The disk is not in service.
@@ -204,10 +200,12 @@ impl StoragePlane {
         let owner = lock(&record.owner);
         let worker_channel =
             owner.and_then(|owner| self.channel(owner)).ok_or(PlaneError::NoSuchDisk)?;
-        let (reply, answer) = channel();
-        worker_channel.send(Command::Full(disk, policy, reply));
-        // The sender is dropped when the policy is in effect.
-        let _ = answer.recv();
+        if record.full.set(policy) {
+            worker_channel.send(Command::Full(disk, Arc::clone(&record.full)));
+        }
+        // The disk may be moved meanwhile: its worker executes its commands in order.
+        drop(owner);
+        let _ = self.check_responding(&worker_channel);
         Ok(())
     }
 
@@ -245,7 +243,7 @@ impl StoragePlane {
                 *count += 1;
             }
         }
-        let is_late = |id: WorkerId| self.channel(id).is_some_and(|channel| channel.is_late());
+        let is_late = |id: WorkerId| self.channel(id).is_some_and(|of| of.is_late());
         disks.into_iter().min_by_key(|(id, count)| (is_late(*id), *count, *id)).map(|(id, _)| id)
     }
 

@@ -98,7 +98,8 @@ fn other_stores_do_not_wait_while_a_further_worker_waits_for_a_blocked_only_user
 }
 
 fn add(plane: &StoragePlane, disk: u32, store: StoreId) -> Result<(), PlaneError> {
-    plane.add_disk(DiskId(disk), plane_retire_tests::disk().0, Some(store))
+    let added = plane.add_disk(DiskId(disk), plane_retire_tests::disk().0, Some(store));
+    added.map_err(|refused| refused.error)
 }
 
 #[test]
@@ -139,6 +140,32 @@ fn a_further_worker_waits_once_for_a_blocked_only_user() {
         assert_eq!(answer(&client).0, 7);
     }
     (0..2).for_each(|id| close(plane.take_disk(DiskId(id)).unwrap()));
+}
+
+/// The changes wait for the lock of the store, and not for the worker once more.
+#[test]
+fn changes_of_a_store_wait_for_its_blocked_worker_together() {
+    let (plane, workers) = one_disk();
+    workers.0[0].set_stalled(true);
+    propose(&plane, STORE, DiskId(1));
+    plane.0.waits.take_expired();
+    let wakes = workers.0[0].wakes();
+    let joining = begin(&plane, |plane| add(plane, 1, STORE));
+    wait_until(|| workers.0[0].wakes() > wakes);
+    let others: Vec<_> = (0..3)
+        .map(|number| {
+            begin(&plane, move |plane| {
+                plane.set_cap(STORE, Some(TimedRateLimit { reserved_iops: number, ..STOPPED }));
+                add(plane, 2 + number as u32, STORE)
+            })
+        })
+        .collect();
+    assert!(matches!(end(&joining), Err(PlaneError::WorkerBlocked(WorkerId(0)))));
+    // These disks have no limits on the store.
+    others.iter().for_each(|other| drop(end(other).unwrap_err()));
+    assert_eq!(plane.0.waits.take_expired(), [SHARE_WAIT_MAX]);
+    workers.0[0].set_stalled(false);
+    close(plane.take_disk(DiskId(0)).unwrap());
 }
 
 #[test]
@@ -183,7 +210,7 @@ fn a_disk_moves_while_another_user_of_its_store_is_blocked() {
         wait_until(|| workers_of_disks() == [0, 1]);
         workers.0[1].set_stalled(true);
         end(&begin(&plane, move |plane| match retires {
-            true => plane.retire(&[WorkerId(0)]),
+            true => assert_eq!(plane.retire(&[WorkerId(0)]), []),
             false => plane.move_disk(DiskId(0), WorkerId(2)).unwrap(),
         }));
         let mut notices = std::iter::from_fn(|| plane.poll_notice());

@@ -1,10 +1,33 @@
 //! Errors of operations on disks.
 
-use std::io;
+use std::{fmt, io};
 
 use suimon_quantity::WorkerId;
 use suimon_storage_qos::AdmissionError;
 use thiserror::Error;
+
+use crate::disk_spec::DiskSpec;
+
+/// Disk that could not be taken into service.
+pub struct NotServed {
+    /// Error that prevented the operation.
+    pub error: PlaneError,
+    /// Images of the disk, which the caller must close. `None` if a worker that does not respond has
+    /// them: they are closed when it proceeds.
+    pub spec: Option<DiskSpec>,
+}
+
+impl fmt::Debug for NotServed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl fmt::Display for NotServed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
 
 /// Reason why an operation on a disk failed.
 #[derive(Debug, Error)]
@@ -29,6 +52,12 @@ pub enum PlaneError {
         .0.0
     )]
     WorkerBlocked(WorkerId),
+    /// The worker does not respond. The operation was not executed, unless its description says so.
+    #[error(
+        "worker {} does not respond; retry when it proceeds (event 5007), or restart the daemon",
+        .0.0
+    )]
+    NoResponse(WorkerId),
     /// The system refused to create the I/O of a worker.
     #[error(
         "a worker cannot create an io_uring: {0}; check `kernel.io_uring_disabled` and \

@@ -41,7 +41,8 @@ impl StoragePlane {
     /// [`StoragePlane::end_mirror`].
     ///
     /// # Errors
-    /// The disk is copied already, suspended, or not in service, or its store has no free slot.
+    /// The disk is copied already, suspended, or not in service, its store has no free slot, or its
+    /// worker does not respond.
     pub fn begin_mirror(
         &self,
         disk: DiskId,
@@ -58,10 +59,18 @@ impl StoragePlane {
         if mirror.is_on {
             return Err(PlaneError::Mirrored);
         }
+        if worker_channel.is_blocked(self.0.waits.command) {
+            return Err(PlaneError::NoResponse(worker_channel.id));
+        }
         let slot = record.store.map(|store| self.add_flow(store, disk)).transpose()?.flatten();
-        worker_channel
-            .call(|reply| Command::Mirror(disk, Mirrored { slot, dirty }, reply))
-            .inspect_err(|_| self.remove_flow(&record, disk))?;
+        let mirrored = Mirrored { slot, dirty };
+        self.request(&worker_channel, |reply| Command::Mirror(disk, mirrored, reply)).inspect_err(
+            |_| {
+                // A worker that does not respond has received the first command at most once.
+                send_end(&worker_channel, disk);
+                self.remove_flow(&record, disk);
+            },
+        )?;
         mirror.is_on = true;
         Ok(())
     }
@@ -82,21 +91,21 @@ impl StoragePlane {
     /// Returns the number of requests of a disk's clients that have not completed.
     ///
     /// # Errors
-    /// The disk is not in service.
+    /// The disk is not in service, or its worker does not respond.
     pub fn in_flight(&self, disk: DiskId) -> Result<usize, PlaneError> {
         let record = self.record(disk)?;
         let owner = lock(&record.owner);
         let worker_channel =
             owner.and_then(|owner| self.channel(owner)).ok_or(PlaneError::NoSuchDisk)?;
-        worker_channel.call(|reply| Command::InFlight(disk, reply))
+        self.request(&worker_channel, |reply| Command::InFlight(disk, reply))
     }
 
     /// Ends the copy of a disk: closes its connection, waits for its requests, and ends the marking
     /// of changes.
     ///
     /// # Errors
-    /// The disk's store does not complete requests, so that requests of the copy may still be
-    /// written. The call may be repeated.
+    /// The disk's store does not complete requests or its worker does not respond, so that requests
+    /// of the copy may still be written. The call may be repeated.
     pub fn end_mirror(&self, disk: DiskId) -> Result<(), PlaneError> {
         let Ok(record) = self.record(disk) else {
             self.remove_flow_of_closed_disk(disk);
@@ -104,25 +113,30 @@ impl StoragePlane {
         };
         let owner = lock(&record.owner);
         let worker_channel = owner.and_then(|owner| self.channel(owner));
-        let result =
-            worker_channel.map_or(Ok(()), |worker_channel| self.end_on(&worker_channel, disk));
+        let is_on = lock(&record.mirror).is_on;
+        let ended = worker_channel.map_or(Ok(()), |worker| self.end_on(&worker, disk, is_on));
         self.remove_flow(&record, disk);
         lock(&record.mirror).is_on = false;
-        result
+        ended
     }
 
-    fn end_on(&self, worker_channel: &WorkerChannel, disk: DiskId) -> Result<(), PlaneError> {
-        let (reply, answer) = channel();
-        worker_channel.send(Command::Detach(disk, Which::One(QueueKey::Mirror), reply));
-        let detach_result = self.wait_for_disk(disk, &answer);
-        let unset_result =
-            worker_channel.call(|reply| Command::Mirror(disk, Mirrored::default(), reply));
-        if let Err(error) = unset_result {
-            tracing::debug!(?disk, %error, "the disk of an ending copy does not exist any more");
+    fn end_on(
+        &self,
+        way: &Arc<WorkerChannel>,
+        disk: DiskId,
+        is_on: bool,
+    ) -> Result<(), PlaneError> {
+        // A blocked worker has received the commands of an earlier call.
+        if !is_on && way.is_blocked(self.0.waits.command) {
+            return Err(PlaneError::NoResponse(way.id));
         }
-        match detach_result {
-            Err(PlaneError::Stalled) => Err(PlaneError::Stalled),
-            _ => Ok(()),
+        let (reply, answer) = channel();
+        way.send(Command::Detach(disk, Which::One(QueueKey::Mirror), reply));
+        let waited = self.wait_for_disk(disk, way, &answer);
+        send_end(way, disk);
+        match waited {
+            Err(error @ (PlaneError::Stalled | PlaneError::NoResponse(_))) => Err(error),
+            _ => self.check_responding(way),
         }
     }
 
@@ -156,4 +170,9 @@ impl StoragePlane {
             let _ = self.propose(store, &[Proposal::RemoveDisk(copied(disk))], false);
         }
     }
+}
+
+/// Ends the copy of a disk on its worker. Has no effect if the disk is not copied.
+fn send_end(worker: &WorkerChannel, disk: DiskId) {
+    worker.send(Command::Mirror(disk, Mirrored::default(), channel().0));
 }

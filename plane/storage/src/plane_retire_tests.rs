@@ -39,7 +39,7 @@ fn a_disk_that_cannot_be_moved_is_let_go_and_told_of() {
     let workers = Workers::start(&plane, 2);
     let (spec, file) = disk();
     plane.add_disk(DISK, spec, None).unwrap();
-    plane.retire(&[WorkerId(0)]);
+    assert_eq!(plane.retire(&[WorkerId(0)]), []);
     let Some(PlaneNotice::DiskLost { disk: lost, reason }) = plane.poll_notice() else {
         panic!("nobody is told")
     };
@@ -59,7 +59,7 @@ fn a_disk_that_can_be_moved_is_and_nothing_is_told() {
     let plane = StoragePlane::new(Arc::new(Scarce(AtomicUsize::new(2))));
     let workers = Workers::start(&plane, 2);
     plane.add_disk(DISK, disk().0, None).unwrap();
-    plane.retire(&[WorkerId(0)]);
+    assert_eq!(plane.retire(&[WorkerId(0)]), []);
     assert!(plane.poll_notice().is_none());
     wait_until(|| plane.disks().iter().map(|view| view.worker).eq([WorkerId(1)]));
     close(plane.take_disk(DISK).unwrap());

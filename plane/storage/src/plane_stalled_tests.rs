@@ -13,6 +13,7 @@ use crate::fakes::FakeQueue;
 use crate::plane_retire_tests::disk;
 use crate::plane_suspend_tests::{Sleepless, Source, answer, close, submit};
 use crate::queue_key::QueueKey;
+use crate::waits::Waits;
 use crate::work_tests::WRITE;
 use crate::{StoragePlane, StoreRole, StoreView, VIEW_WAIT_MAX};
 
@@ -21,7 +22,7 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(90);
 
 /// Returns a plane in which the wait for a store's only user does not expire.
 pub(crate) fn patient_plane() -> StoragePlane {
-    StoragePlane::with_share_wait(Arc::new(Source), None, 10 * LIMIT)
+    StoragePlane::with_waits(Arc::new(Source), None, Waits::new(10 * LIMIT, 10 * LIMIT))
 }
 
 /// Waker that counts its calls: each command to the worker is one.
@@ -223,7 +224,7 @@ fn a_worker_that_retires_with_placeholders_leaves_the_store() {
     let (of_thread, first) = (plane.clone(), Arc::clone(&workers.0[0]));
     let (report, reports) = channel();
     std::thread::spawn(move || {
-        of_thread.retire(&[WorkerId(0)]);
+        assert_eq!(of_thread.retire(&[WorkerId(0)]), []);
         first.ended.store(true, Ordering::Relaxed);
         report.send(()).unwrap();
     });

@@ -16,7 +16,6 @@ use crate::plane_error::PlaneError;
 use crate::plane_store::{PlaneStore, StoreEntry};
 use crate::plane_views::VIEW_WAIT_MAX;
 use crate::shared_budget::SharedBudget;
-use crate::waits::Waits;
 use crate::worker_channel::WorkerChannel;
 
 impl StoragePlane {
@@ -28,12 +27,12 @@ impl StoragePlane {
     pub fn add_store(&self, store: StoreId, spec: StoreSpec) -> Result<(), PlaneError> {
         let before = self.store(store);
         let is_changed = match &before {
-            Some(plane_store) => plane_store.with(|plane_store| {
-                if !plane_store.disks.is_empty() {
+            Some(of) => of.with(|of| {
+                if !of.disks.is_empty() {
                     return Err(PlaneError::InService);
                 }
-                plane_store.spec.clone_from(&spec);
-                Ok(!plane_store.is_removed)
+                of.spec.clone_from(&spec);
+                Ok(!of.is_removed)
             })?,
             None => false,
         };
@@ -42,9 +41,8 @@ impl StoragePlane {
         }
         let mut stores = lock(&self.0.stores);
         // Another thread may have added the store meanwhile.
-        let is_before = |entry: &Arc<StoreEntry>| {
-            before.as_ref().is_some_and(|previous| Arc::ptr_eq(previous, entry))
-        };
+        let is_before =
+            |of: &Arc<StoreEntry>| before.as_ref().is_some_and(|it| Arc::ptr_eq(it, of));
         if stores.get(&store).is_none_or(is_before) {
             stores.insert(store, Arc::new(StoreEntry::new(PlaneStore::new(spec))));
         }
@@ -56,16 +54,16 @@ impl StoragePlane {
     /// # Errors
     /// The store has disks in service.
     pub fn remove_store(&self, store: StoreId) -> Result<(), PlaneError> {
-        let Some(removed) = self.store(store) else { return Ok(()) };
-        removed.with(|plane_store| {
-            if !plane_store.disks.is_empty() {
+        let Some(of) = self.store(store) else { return Ok(()) };
+        of.with(|of| {
+            if !of.disks.is_empty() {
                 return Err(PlaneError::InService);
             }
-            plane_store.is_removed = true;
+            of.is_removed = true;
             Ok(())
         })?;
         let mut stores = lock(&self.0.stores);
-        if stores.get(&store).is_some_and(|entry| Arc::ptr_eq(entry, &removed)) {
+        if stores.get(&store).is_some_and(|entry| Arc::ptr_eq(entry, &of)) {
             stores.remove(&store);
         }
         Ok(())
@@ -77,19 +75,19 @@ impl StoragePlane {
 
     /// Sets the capacity of a store.
     pub fn set_capacity(&self, store: StoreId, capability: Capacity) {
-        let Some(entry) = self.store(store) else { return };
-        entry.with(|plane_store| {
-            let change = plane_store.limits.set_capacity(capability);
-            self.send_to_all(store, plane_store, &[change]);
+        let Some(of) = self.store(store) else { return };
+        of.with(|of| {
+            let change = of.limits.set_capacity(capability);
+            self.send_to_all(store, of, &[change]);
         });
     }
 
     /// Sets the latency of a store's device from a measurement; `None` if it was not measured.
     pub fn set_latency(&self, store: StoreId, latency: Option<MeasuredLatency>) {
-        let Some(entry) = self.store(store) else { return };
-        entry.with(|plane_store| {
-            plane_store.latency = latency;
-            self.send_to_all(store, plane_store, &[Change::Latency(latency)]);
+        let Some(of) = self.store(store) else { return };
+        of.with(|of| {
+            of.latency = latency;
+            self.send_to_all(store, of, &[Change::Latency(latency)]);
         });
     }
 
@@ -99,41 +97,41 @@ impl StoragePlane {
     /// store does not respond within [`VIEW_WAIT_MAX`]: that worker then applies it at the
     /// beginning of its next round, before it dispatches further requests.
     pub fn set_cap(&self, store: StoreId, cap: Option<TimedRateLimit>) {
-        let Some(entry) = self.store(store) else { return };
-        let workers = entry.with(|plane_store| {
-            if plane_store.cap == cap {
+        let Some(of) = self.store(store) else { return };
+        let workers = of.with(|of| {
+            if of.cap == cap {
                 return Vec::new();
             }
-            plane_store.cap = cap;
-            self.send_maximum(store, plane_store, Change::Cap(cap))
+            of.cap = cap;
+            self.send_maximum(store, of, Change::Cap(cap))
         });
-        wait_for(&self.0.waits, &workers);
+        self.wait_for(&workers);
     }
 
     /// Sets this node's part of a policy that spans nodes. `None`: the policy's limits apply to
     /// this node alone. The part also applies to disks that are assigned to the policy later. It is
     /// in effect when this function returns, with the exception of [`StoragePlane::set_cap`].
     pub fn set_policy_share(&self, store: StoreId, policy: PolicyId, part: Option<PolicyShare>) {
-        let Some(entry) = self.store(store) else { return };
-        let workers = entry.with(|plane_store| {
+        let Some(of) = self.store(store) else { return };
+        let workers = of.with(|of| {
             let before = match part {
-                Some(part) => plane_store.parts.insert(policy, part),
-                None => plane_store.parts.remove(&policy),
+                Some(part) => of.parts.insert(policy, part),
+                None => of.parts.remove(&policy),
             };
             if before == part {
                 return Vec::new();
             }
-            self.send_maximum(store, plane_store, Change::Part(policy, part))
+            self.send_maximum(store, of, Change::Part(policy, part))
         });
-        wait_for(&self.0.waits, &workers);
+        self.wait_for(&workers);
     }
 
     /// Blocks dispatch of all requests of a policy's disks until the policy's part is
     /// [set](StoragePlane::set_part). No effect if it is set already.
     pub fn hold_policy(&self, store: StoreId, policy: PolicyId) {
-        let has_share = |plane_store: &PlaneStore| plane_store.parts.contains_key(&policy);
-        let is_set = self.store(store).is_none_or(|plane_store| plane_store.read(has_share));
-        if !is_set {
+        let of_it = |of: &PlaneStore| of.parts.contains_key(&policy);
+        let is_known = self.store(store).is_none_or(|of| of.read(of_it));
+        if !is_known {
             let nothing = PolicyShare { min_iops: 0, max: Some(TimedRateLimit::default()) };
             self.set_policy_share(store, policy, Some(nothing));
         }
@@ -151,10 +149,10 @@ impl StoragePlane {
         proposals: &[Proposal],
         force: bool,
     ) -> Result<(), AdmissionError> {
-        let Some(entry) = self.store(store) else { return Ok(()) };
-        entry.with(|plane_store| {
-            let changes = plane_store.limits.propose(proposals, force)?;
-            self.send_to_all(store, plane_store, &changes);
+        let Some(of) = self.store(store) else { return Ok(()) };
+        of.with(|of| {
+            let changes = of.limits.propose(proposals, force)?;
+            self.send_to_all(store, of, &changes);
             Ok(())
         })
     }
@@ -162,23 +160,23 @@ impl StoragePlane {
     /// Returns the sum of a store's minimums and its capacity.
     #[must_use]
     pub fn admitted(&self, store: StoreId) -> Option<AdmittedMinimums> {
-        self.store(store).map(|entry| entry.read(|plane_store| plane_store.limits.admitted()))
+        self.store(store).map(|of| of.read(|of| of.limits.admitted()))
     }
 
     /// Returns a disk's slot in its store; `None` without limits there.
     #[must_use]
     pub fn slot(&self, store: StoreId, disk: suimon_quantity::DiskId) -> Option<DiskSlot> {
-        self.store(store)?.read(|plane_store| plane_store.limits.slot(disk))
+        self.store(store)?.read(|of| of.limits.slot(disk))
     }
 
     /// Applies changes to a store. The budget that several workers share needs none of them for
     /// that.
-    fn send_to_all(&self, store: StoreId, plane_store: &PlaneStore, changes: &[Change]) {
-        let is_in_budget = plane_store.shared.as_ref().is_some_and(|budget| budget.apply(changes));
+    fn send_to_all(&self, store: StoreId, of: &PlaneStore, changes: &[Change]) {
+        let is_in_budget = of.shared.as_ref().is_some_and(|budget| budget.apply(changes));
         // A worker that leaves withdraws the requests of a disk that is removed.
         let is_removal = |change: &Change| matches!(change, Change::RemoveDisk(_));
-        let leaving_workers = plane_store.leaving.iter().filter(|_| changes.iter().any(is_removal));
-        let workers = plane_store.disks.keys().chain(leaving_workers);
+        let leaving = of.leaving.iter().filter(|_| changes.iter().any(is_removal));
+        let workers = of.disks.keys().chain(leaving);
         for worker_channel in workers.filter_map(|worker| self.channel(*worker)) {
             let changes = changes.to_vec();
             worker_channel.send(Command::Change { store, changes, is_in_budget });
@@ -191,16 +189,16 @@ impl StoragePlane {
     fn send_maximum(
         &self,
         store: StoreId,
-        plane_store: &mut PlaneStore,
+        of: &mut PlaneStore,
         change: Change,
     ) -> Vec<Arc<WorkerChannel>> {
-        if plane_store.shared.as_ref().is_some_and(|budget| budget.apply(&[change])) {
+        if of.shared.as_ref().is_some_and(|budget| budget.apply(&[change])) {
             return Vec::new();
         }
         let mut workers = Vec::new();
-        for worker in plane_store.disks.keys() {
+        for worker in of.disks.keys() {
             let Some(worker_channel) = self.channel(*worker) else { continue };
-            let pending = plane_store.maximums.entry(*worker).or_default();
+            let pending = of.maximums.entry(*worker).or_default();
             if pending.add(change) {
                 worker_channel.send(Command::Maximums(store, Arc::clone(pending)));
             }
@@ -216,77 +214,74 @@ impl StoragePlane {
     /// # Errors
     /// The store or the worker does not exist, or the only worker with disks of the store does not
     /// respond.
-    pub(crate) fn join(&self, store: StoreId, worker: WorkerId) -> Result<(), PlaneError> {
-        let entry = self.store(store).ok_or(PlaneError::NoSuchStore)?;
-        entry.with(|plane_store| self.join_store((store, plane_store), worker))
+    pub(crate) fn join(&self, store: StoreId, to: WorkerId) -> Result<(), PlaneError> {
+        let of = self.store(store).ok_or(PlaneError::NoSuchStore)?;
+        of.with(|of| self.join_store((store, of), to))
     }
 
     fn join_store(
         &self,
-        (store, plane_store): (StoreId, &mut PlaneStore),
-        worker: WorkerId,
+        (store, of): (StoreId, &mut PlaneStore),
+        to: WorkerId,
     ) -> Result<(), PlaneError> {
-        if plane_store.is_removed {
+        if of.is_removed {
             return Err(PlaneError::NoSuchStore);
         }
-        if let Some(disks) = plane_store.disks.get_mut(&worker) {
+        if let Some(disks) = of.disks.get_mut(&to) {
             *disks += 1;
             return Ok(());
         }
-        let worker_channel = self.channel(worker).ok_or(PlaneError::NoWorker)?;
-        let users: Vec<WorkerId> = plane_store.disks.keys().copied().collect();
-        if let [only_worker] = users[..] {
+        let worker_channel = self.channel(to).ok_or(PlaneError::NoWorker)?;
+        let users: Vec<WorkerId> = of.disks.keys().copied().collect();
+        if let [only] = users[..] {
             // The scheduler is shared before another worker borrows from it. A worker that has ended
             // dispatches no requests.
-            match self.share(store, only_worker) {
-                Ok(shared) => plane_store.shared = Some(shared),
+            match self.share(store, only) {
+                Ok(shared) => of.shared = Some(shared),
                 Err(PlaneError::NoWorker) => {
-                    plane_store.shared = None;
-                    plane_store.disks.remove(&only_worker);
-                    plane_store.maximums.remove(&only_worker);
+                    of.shared = None;
+                    of.disks.remove(&only);
+                    of.maximums.remove(&only);
                 }
                 Err(error) => return Err(error),
             }
         }
-        plane_store.leaving.remove(&worker);
+        of.leaving.remove(&to);
         // Maximums of an earlier use precede those of this command.
-        plane_store.maximums.remove(&worker);
-        let (spec, shared, mut changes) =
-            (plane_store.spec.clone(), plane_store.shared.clone(), plane_store.limits.changes());
-        changes.push(Change::Cap(plane_store.cap));
-        changes.push(Change::Latency(plane_store.latency));
-        changes.extend(
-            plane_store.parts.iter().map(|(policy, part)| Change::Part(*policy, Some(*part))),
-        );
+        of.maximums.remove(&to);
+        let (spec, shared, mut changes) = (of.spec.clone(), of.shared.clone(), of.limits.changes());
+        changes.push(Change::Cap(of.cap));
+        changes.push(Change::Latency(of.latency));
+        changes.extend(of.parts.iter().map(|(policy, part)| Change::Part(*policy, Some(*part))));
         worker_channel.send(Command::Join { store, spec, shared, changes });
-        plane_store.disks.insert(worker, 1);
+        of.disks.insert(to, 1);
         Ok(())
     }
 
     /// Records that a worker has one disk of a store less. Does not wait for workers.
-    pub(crate) fn leave(&self, store: StoreId, worker: WorkerId) {
-        if let Some(entry) = self.store(store) {
-            entry.with(|plane_store| self.leave_store((store, plane_store), worker));
+    pub(crate) fn leave(&self, store: StoreId, from: WorkerId) {
+        if let Some(of) = self.store(store) {
+            of.with(|of| self.leave_store((store, of), from));
         }
     }
 
-    fn leave_store(&self, (store, plane_store): (StoreId, &mut PlaneStore), worker: WorkerId) {
-        let Some(disks) = plane_store.disks.get_mut(&worker) else { return };
+    fn leave_store(&self, (store, of): (StoreId, &mut PlaneStore), from: WorkerId) {
+        let Some(disks) = of.disks.get_mut(&from) else { return };
         *disks -= 1;
         if *disks > 0 {
             return;
         }
-        plane_store.disks.remove(&worker);
-        plane_store.maximums.remove(&worker);
-        plane_store.leaving.insert(worker);
-        if let Some(worker_channel) = self.channel(worker) {
+        of.disks.remove(&from);
+        of.maximums.remove(&from);
+        of.leaving.insert(from);
+        if let Some(worker_channel) = self.channel(from) {
             worker_channel.send(Command::Leave(store));
         }
-        let mut others = plane_store.disks.keys();
+        let mut others = of.disks.keys();
         match (others.next(), others.next()) {
-            (None, _) => plane_store.shared = None,
-            (Some(only_worker), None) => {
-                if let Some(worker_channel) = self.channel(*only_worker) {
+            (None, _) => of.shared = None,
+            (Some(alone), None) => {
+                if let Some(worker_channel) = self.channel(*alone) {
                     worker_channel.send(Command::EndSharing(store));
                 }
             }
@@ -297,34 +292,55 @@ impl StoragePlane {
     /// Returns the budget of a store that one worker uses, for further workers. Does not wait for a
     /// worker that has not replied to an earlier command, so that waits for one worker do not add
     /// up over its stores.
-    fn share(&self, store: StoreId, worker: WorkerId) -> Result<SharedBudget, PlaneError> {
-        let worker_channel = self.channel(worker).ok_or(PlaneError::NoWorker)?;
+    fn share(&self, store: StoreId, with: WorkerId) -> Result<SharedBudget, PlaneError> {
+        let worker_channel = self.channel(with).ok_or(PlaneError::NoWorker)?;
         if worker_channel.is_late() {
-            return Err(PlaneError::WorkerBlocked(worker));
+            return Err(PlaneError::WorkerBlocked(with));
         }
         let (reply, answer) = channel();
         worker_channel.send(Command::Share(store, reply));
-        match self.0.waits.receive(&answer, self.0.waits.share) {
+        let (sent, mut probe) = (Instant::now(), None);
+        let received =
+            self.0.waits.receive_or(&answer, self.0.waits.share, || probe = Some(self.probe()));
+        match received {
             Ok(shared) => Ok(shared),
             Err(RecvTimeoutError::Disconnected) => Err(PlaneError::NoWorker),
             Err(RecvTimeoutError::Timeout) => {
                 // When the worker proceeds, it remains the only user of the store.
                 worker_channel.send(Command::EndSharing(store));
-                lock(&worker_channel.view).outstanding_share = Some(answer);
-                Err(PlaneError::WorkerBlocked(worker))
+                let mut view = lock(&worker_channel.view);
+                view.outstanding_share = Some(answer);
+                view.note_late(sent);
+                drop(view);
+                // Later waits for other workers that are blocked, too, are not added to this one.
+                if let Some(probe) = probe {
+                    probe.end(None);
+                }
+                Err(PlaneError::WorkerBlocked(with))
             }
         }
     }
-}
 
-/// Blocks until workers have applied earlier commands, for up to [`VIEW_WAIT_MAX`] in total. Does not
-/// wait for a worker that has not replied to an earlier command of this kind or status query.
-fn wait_for(sync_waits: &Waits, workers: &[Arc<WorkerChannel>]) {
-    let until = Instant::now() + VIEW_WAIT_MAX;
-    let pending_replies = workers.iter().map(|worker| worker.begin_sync()).collect::<Vec<_>>();
-    for (worker, reply) in workers.iter().zip(pending_replies) {
-        if let Some(reply) = reply {
-            worker.end_sync(sync_waits, reply, until);
+    /// Blocks until workers have applied earlier commands, for up to [`VIEW_WAIT_MAX`] in total. Does
+    /// not wait for a worker that has not replied to an earlier command of this kind or status query.
+    fn wait_for(&self, workers: &[Arc<WorkerChannel>]) {
+        let sent = Instant::now();
+        let until = sent + VIEW_WAIT_MAX;
+        let begun = workers.iter().map(|worker| worker.begin_sync()).collect::<Vec<_>>();
+        let mut probe = None;
+        for (worker, reply) in workers.iter().zip(begun) {
+            let Some(reply) = reply else { continue };
+            let left = until.saturating_duration_since(Instant::now());
+            let received = self.0.waits.receive_or(&reply, left, || {
+                probe.get_or_insert_with(|| self.probe());
+            });
+            // The worker drops the sender. A worker that has ended dispatches no requests.
+            if received == Err(RecvTimeoutError::Timeout) {
+                worker.note_unanswered_sync(reply, sent);
+            }
+        }
+        if let Some(probe) = probe {
+            probe.end(None);
         }
     }
 }

@@ -5,12 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, channel};
 
-use suimon_quantity::DiskId;
+use suimon_quantity::{DiskId, WorkerId};
 
 use crate::command::{Command, Suspension};
+use crate::disk_record::Record;
 use crate::disk_spec::{DiskSpec, NotAdded};
+use crate::offer::Offer;
+use crate::passing::{LateReply, Passed};
 use crate::plane::{StoragePlane, lock};
 use crate::plane_error::PlaneError;
+use crate::plane_images::close_images;
 use crate::worker_channel::WorkerChannel;
 
 /// Disk that could not be resumed and remains suspended.
@@ -42,6 +46,7 @@ impl StoragePlane {
     /// # Errors
     /// The disk is not in service, or is suspended already. Its changes could not be committed: it
     /// remains in service. Its store does not complete requests: it is resumed when the store does.
+    /// Its worker does not respond: it remains in service, or is resumed when the worker proceeds.
     pub fn suspend_disk(&self, disk: DiskId) -> Result<DiskSpec, PlaneError> {
         self.suspend(disk, Suspension::Durable)
     }
@@ -59,20 +64,26 @@ impl StoragePlane {
     fn suspend(&self, disk: DiskId, suspension: Suspension) -> Result<DiskSpec, PlaneError> {
         let record = self.record(disk)?;
         let owner = lock(&record.owner);
-        let worker_channel =
-            owner.and_then(|owner| self.channel(owner)).ok_or(PlaneError::NoSuchDisk)?;
+        let way = owner.and_then(|owner| self.channel(owner)).ok_or(PlaneError::NoSuchDisk)?;
         if record.is_suspended.load(Ordering::Relaxed) {
             return Err(PlaneError::Suspended);
         }
         if lock(&record.mirror).is_on() {
             return Err(PlaneError::Mirrored);
         }
+        if way.is_blocked(self.0.waits.command) {
+            return Err(PlaneError::NoResponse(way.id));
+        }
         let (reply, answer) = channel();
-        worker_channel.send(Command::Suspend(disk, suspension, reply));
-        let spec = match self.wait_for_disk(disk, &answer) {
+        let offer = Offer::new(reply);
+        way.send(Command::Suspend(disk, suspension, offer.clone()));
+        let spec = match self.wait_for_disk(disk, &way, &answer) {
             Ok(spec) => spec?,
             Err(error) => {
-                resume_later(disk, worker_channel, answer);
+                // A worker that has not begun to suspend the disk does not do so later.
+                if offer.take().is_none() {
+                    resume_later(disk, way, answer);
+                }
                 return Err(error);
             }
         };
@@ -85,8 +96,9 @@ impl StoragePlane {
     /// clients afterwards.
     ///
     /// # Errors
-    /// The disk is not suspended, or the files cannot be used. The disk then remains suspended; the
-    /// caller may retry, or take it out of service.
+    /// The disk is not suspended, the files cannot be used, or the worker does not respond. The disk
+    /// then remains suspended; the caller may retry, or take it out of service. If the worker has
+    /// received the images, it resumes the disk when it proceeds.
     pub fn resume_disk(&self, disk: DiskId, spec: DiskSpec) -> Result<(), NotResumed> {
         let Ok(record) = self.record(disk) else {
             return Err(NotResumed { error: PlaneError::NoSuchDisk, spec: Some(spec) });
@@ -95,15 +107,19 @@ impl StoragePlane {
         let Some(worker_channel) = owner.and_then(|owner| self.channel(owner)) else {
             return Err(NotResumed { error: PlaneError::NoSuchDisk, spec: Some(spec) });
         };
-        match worker_channel.call(|reply| Command::Resume(disk, spec, reply)) {
-            Ok(Ok(())) => {
+        match self.pass(&worker_channel, spec, |spec, reply| Command::Resume(disk, spec, reply)) {
+            Passed::Replied(Ok(())) => {
                 record.is_suspended.store(false, Ordering::Relaxed);
                 Ok(())
             }
-            Ok(Err(NotAdded { error, spec })) => {
+            Passed::Replied(Err(NotAdded { error, spec })) => {
                 Err(NotResumed { error: PlaneError::File(error), spec: Some(spec) })
             }
-            Err(error) => Err(NotResumed { error, spec: None }),
+            Passed::Returned(error, spec) => Err(NotResumed { error, spec: Some(spec) }),
+            Passed::Late(error, late) => {
+                follow_resumption(disk, (Arc::clone(&record), worker_channel.id), late);
+                Err(NotResumed { error, spec: None })
+            }
         }
     }
 }
@@ -111,19 +127,47 @@ impl StoragePlane {
 /// Resumes a disk after its suspension has timed out, when its store completes requests again.
 fn resume_later(
     disk: DiskId,
-    channel: Arc<WorkerChannel>,
+    way: Arc<WorkerChannel>,
     answer: Receiver<Result<DiskSpec, PlaneError>>,
 ) {
     let name = format!("late-disk-{}", disk.0);
     let waiting = std::thread::Builder::new().name(name).spawn(move || {
         let Ok(Ok(spec)) = answer.recv() else { return };
-        match channel.call(|reply| Command::Resume(disk, spec, reply)) {
+        let (reply, resumed) = channel();
+        way.send(Command::Resume(disk, Offer::new(spec), reply));
+        match resumed.recv() {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::error!(?disk, ?error, "a disk stays suspended"),
-            Err(error) => tracing::error!(?disk, %error, "a disk stays suspended"),
+            Ok(Err(NotAdded { error, spec })) => {
+                tracing::error!(?disk, %error, "a disk stays suspended");
+                close_images(disk, spec);
+            }
+            Err(_) => tracing::error!(?disk, "a disk stays suspended; its worker has ended"),
         }
     });
     if let Err(error) = waiting {
         tracing::error!(?disk, %error, "a disk that stalls stays suspended");
+    }
+}
+
+/// Follows a disk whose worker has received its images and has not replied yet. Images that the worker
+/// does not use are closed.
+fn follow_resumption(
+    disk: DiskId,
+    (record, worker): (Arc<Record>, WorkerId),
+    late: LateReply<DiskSpec, Result<(), NotAdded>>,
+) {
+    let name = format!("late-disk-{}", disk.0);
+    let waiting = std::thread::Builder::new().name(name).spawn(move || match late.wait() {
+        Ok(Ok(())) => {
+            let owner = lock(&record.owner);
+            if *owner == Some(worker) {
+                record.is_suspended.store(false, Ordering::Relaxed);
+            }
+        }
+        Ok(Err(NotAdded { spec, .. })) | Err(Some(spec)) => close_images(disk, spec),
+        Err(None) => {}
+    });
+    if let Err(error) = waiting {
+        tracing::error!(?disk, %error, "a disk that is resumed late counts as suspended");
     }
 }

@@ -12,7 +12,8 @@ use crate::command::{Command, DetachedDisk, Mirrored};
 use crate::fakes::{FakeFile, FakeQueue};
 use crate::full_store::FullPolicy;
 use crate::kinds::KINDS;
-use crate::plane_suspend_tests::{DISK, submit};
+use crate::offer::Offer;
+use crate::plane_suspend_tests::{DISK, ask};
 use crate::queue_key::{QueueKey, Which};
 use crate::resident::WAITERS_MAX;
 use crate::{DiskLayer, DiskSpec};
@@ -25,7 +26,7 @@ fn a_queue_that_is_added_when_another_one_goes_can_be_taken_back() {
     let mut worker = Worker::new();
     let queue = FakeQueue::new(4);
     let client = Arc::clone(&queue.client);
-    let (detached, detached_receiver) = channel();
+    let (detached, gone) = channel();
     for command in [
         Command::Detach(DISK, Which::Clients, detached),
         Command::AddQueue(DISK, QueueKey::Client(1), Box::new(queue)),
@@ -33,13 +34,13 @@ fn a_queue_that_is_added_when_another_one_goes_can_be_taken_back() {
         worker.commands.send(command).unwrap();
     }
     worker.poll();
-    assert!(detached_receiver.try_recv().is_err() && Arc::strong_count(&worker.client) == 1);
+    assert!(gone.try_recv().is_err() && Arc::strong_count(&worker.client) == 1);
     assert_eq!(Arc::strong_count(&client), 2, "it is served");
-    let (detached, detached_receiver) = channel();
-    let client_queue = Which::One(QueueKey::Client(1));
-    worker.commands.send(Command::Detach(DISK, client_queue, detached)).unwrap();
+    let (detached, gone) = channel();
+    let one = Which::One(QueueKey::Client(1));
+    worker.commands.send(Command::Detach(DISK, one, detached)).unwrap();
     worker.poll();
-    assert!(detached_receiver.try_recv().is_err());
+    assert!(gone.try_recv().is_err());
     assert_eq!(Arc::strong_count(&client), 1, "it was given back");
 }
 
@@ -54,16 +55,17 @@ fn a_disk_that_is_added_when_another_one_goes_is_there() {
     let (spec, mirror) = (DiskSpec { layers }, Mirrored::default());
     let full = FullPolicy::ERROR;
     let other = DetachedDisk { spec, full, index: None, mirror, queues: Vec::new() };
-    let (detach_sender, detach_receiver) = channel();
+    let (take, taken) = channel();
     let (add, added) = channel();
-    worker.commands.send(Command::DetachDisk(DISK, detach_sender)).unwrap();
+    worker.commands.send(Command::DetachDisk(DISK, Offer::new(take))).unwrap();
+    let other = Offer::new(Box::new(other));
     worker.commands.send(Command::AddDisk { disk: OTHER, taken: other, reply: add }).unwrap();
-    let detached = (0..100).find_map(|_| {
+    let taken = (0..100).find_map(|_| {
         worker.poll();
-        detach_receiver.try_recv().ok()
+        taken.try_recv().ok()
     });
-    let detached = detached.expect("it was given back").ok().unwrap();
-    assert_eq!(detached.queues.len(), 1);
+    let taken = taken.expect("it was given back").ok().unwrap();
+    assert_eq!(taken.queues.len(), 1);
     assert!(added.recv().unwrap().is_ok());
     let (reply, views) = channel();
     worker.commands.send(Command::View(Arc::default(), reply)).unwrap();
@@ -78,24 +80,23 @@ fn a_disk_that_is_added_when_another_one_goes_is_there() {
 fn of_requests_to_give_a_stalled_queue_back_the_newest_are_kept() {
     let mut worker = Worker::new();
     worker.trouble.lock().unwrap().is_stalled = true;
-    submit(&worker.client, 0, DiskOp::Read, 0);
+    ask(&worker.client, 0, DiskOp::Read, 0);
     worker.poll();
-    let receivers: Vec<_> = (0..=WAITERS_MAX)
+    let waits: Vec<_> = (0..=WAITERS_MAX)
         .map(|_| {
-            let (detached, detached_receiver) = channel();
+            let (detached, gone) = channel();
             worker.commands.send(Command::Detach(DISK, Which::Clients, detached)).unwrap();
             worker.poll();
-            detached_receiver
+            gone
         })
         .collect();
-    let is_waiting =
-        |detached_receiver: &Receiver<()>| detached_receiver.try_recv() == Err(TryRecvError::Empty);
-    let (oldest, newer) = receivers.split_first().unwrap();
+    let is_waiting = |gone: &Receiver<()>| gone.try_recv() == Err(TryRecvError::Empty);
+    let (oldest, rest) = waits.split_first().unwrap();
     assert!(!is_waiting(oldest), "it ends when there are {WAITERS_MAX} newer ones");
-    assert!(newer.iter().all(is_waiting));
+    assert!(rest.iter().all(is_waiting));
     worker.trouble.lock().unwrap().is_stalled = false;
     (0..100).for_each(|_| drop(worker.poll()));
-    assert!(!newer.iter().any(is_waiting), "the queue was given back");
+    assert!(!rest.iter().any(is_waiting), "the queue was given back");
 }
 
 /// Stores that are deleted and created again get other identifiers.
@@ -108,13 +109,10 @@ fn stores_that_have_left_a_worker_are_not_kept() {
         let join = Command::Join { store, spec, shared, changes };
         worker.commands.send(join).unwrap();
         worker.commands.send(Command::Leave(store)).unwrap();
-        let (reply, done_receiver) = channel();
+        let (reply, done) = channel();
         worker.commands.send(Command::Sync(reply)).unwrap();
         worker.poll();
-        assert!(
-            done_receiver.recv().is_err(),
-            "the reply is dropped when the commands were executed"
-        );
+        assert!(done.recv().is_err(), "the reply is dropped when the commands were executed");
     }
     assert!(worker.stores() <= 2, "{} stores", worker.stores());
     let (reply, views) = channel();

@@ -253,4 +253,4 @@ impl<P: Primitives> BudgetClient<P> {
 
 #[cfg(test)]
 #[path = "shared_budget_tests.rs"]
-mod tests;
+pub(crate) mod tests;

@@ -12,7 +12,7 @@ use suimon_storage_qos::{
 
 use super::*;
 
-struct ModelPrimitives;
+pub(crate) struct ModelPrimitives;
 
 impl Primitives for ModelPrimitives {
     type Lock<T: Send> = Mutex<T>;

@@ -1,7 +1,7 @@
 //! Waits of the control plane for replies of workers.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Longest time for which the first disk of a store on a further worker waits for the only worker
 /// that uses the store. Other changes of the store wait for that, too; leases of the cluster must not
@@ -9,19 +9,35 @@ use std::time::Duration;
 /// other stores.
 pub(crate) const SHARE_WAIT_MAX: Duration = Duration::from_secs(1);
 
+/// Longest time for which a command waits for a worker that does not respond. The caller may hold
+/// the lock of a disk and locks of other crates meanwhile.
+pub(crate) const COMMAND_WAIT_MAX: Duration = Duration::from_secs(1);
+
+/// Part of a command's wait that is kept for the reply of a worker that has just taken the command.
+const TAKEN_SHARE: u32 = 10;
+
+/// Time within which workers reply that are neither blocked nor overloaded.
+const PROMPT: Duration = Duration::from_millis(20);
+
 /// Waits for replies of workers.
 pub(crate) struct Waits {
     /// Longest wait for the scheduler of the only worker that uses a store.
     pub(crate) share: Duration,
+    /// Longest wait for the execution of a command.
+    pub(crate) command: Duration,
+    /// Longest wait for the reply of a worker that has taken a command; part of `command`.
+    pub(crate) taken: Duration,
     /// Waits that ended without a reply, oldest first.
     #[cfg(test)]
     expired: std::sync::Mutex<Vec<Duration>>,
 }
 
 impl Waits {
-    pub(crate) fn new(share: Duration) -> Self {
+    pub(crate) fn new(share: Duration, command: Duration) -> Self {
         Self {
             share,
+            command,
+            taken: command / TAKEN_SHARE,
             #[cfg(test)]
             expired: std::sync::Mutex::default(),
         }
@@ -34,6 +50,26 @@ impl Waits {
         at_most: Duration,
     ) -> Result<T, RecvTimeoutError> {
         reply.recv_timeout(at_most).inspect_err(|error| {
+            if *error == RecvTimeoutError::Timeout {
+                self.note_expired(at_most);
+            }
+        })
+    }
+
+    /// Waits as [`Waits::receive`] does, and calls `on_delay` if there is no prompt reply.
+    pub(crate) fn receive_or<T>(
+        &self,
+        reply: &Receiver<T>,
+        at_most: Duration,
+        on_delay: impl FnOnce(),
+    ) -> Result<T, RecvTimeoutError> {
+        let until = Instant::now() + at_most;
+        let mut received = reply.recv_timeout(at_most.min(PROMPT));
+        if matches!(received, Err(RecvTimeoutError::Timeout)) {
+            on_delay();
+            received = reply.recv_timeout(until.saturating_duration_since(Instant::now()));
+        }
+        received.inspect_err(|error| {
             if *error == RecvTimeoutError::Timeout {
                 self.note_expired(at_most);
             }

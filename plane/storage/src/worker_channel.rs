@@ -1,20 +1,20 @@
 //! Channel for commands to one worker.
 
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use suimon_ports::Waker;
+use suimon_quantity::WorkerId;
 
 use crate::command::Command;
 use crate::exclusion::lock;
 use crate::last_view::LastView;
-use crate::plane_error::PlaneError;
-use crate::waits::Waits;
 
 /// Channel for commands to one worker.
 pub(crate) struct WorkerChannel {
+    pub(crate) id: WorkerId,
     pub(crate) commands: Sender<Command>,
     pub(crate) waker: Arc<dyn Waker>,
     pub(crate) has_io: AtomicBool,
@@ -29,15 +29,6 @@ impl WorkerChannel {
         self.waker.wake();
     }
 
-    pub(crate) fn call<T>(
-        &self,
-        command: impl FnOnce(Sender<T>) -> Command,
-    ) -> Result<T, PlaneError> {
-        let (reply, answer) = channel();
-        self.send(command(reply));
-        answer.recv().map_err(|_| PlaneError::NoWorker)
-    }
-
     /// Requests a reply after all earlier commands. Returns `None` if the worker has not replied to
     /// an earlier request of this kind or status query.
     pub(crate) fn begin_sync(&self) -> Option<Receiver<()>> {
@@ -49,13 +40,23 @@ impl WorkerChannel {
         Some(answer)
     }
 
-    /// Waits for the reply. If there is none in time, the worker counts as late.
-    pub(crate) fn end_sync(&self, waits: &Waits, reply: Receiver<()>, until: Instant) {
-        let left = until.saturating_duration_since(Instant::now());
-        // The worker drops the sender. A worker that has ended dispatches no requests.
-        if waits.receive(&reply, left) == Err(RecvTimeoutError::Timeout) {
-            lock(&self.view).outstanding_sync = Some(reply);
-        }
+    /// Records that the worker has not replied to a request of [`WorkerChannel::begin_sync`].
+    pub(crate) fn note_unanswered_sync(&self, reply: Receiver<()>, sent: Instant) {
+        let mut view = lock(&self.view);
+        view.outstanding_sync = Some(reply);
+        view.note_late(sent);
+    }
+
+    /// Returns the time for which the worker has not replied to an earlier request; 0 if it has.
+    pub(crate) fn late_for(&self) -> Duration {
+        let since = lock(&self.view).late_since();
+        since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    /// Returns true if the worker has not replied for `limit`. Callers do not wait for it then.
+    pub(crate) fn is_blocked(&self, limit: Duration) -> bool {
+        let since = lock(&self.view).late_since();
+        since.is_some_and(|since| since.elapsed() >= limit)
     }
 
     /// Returns true if the worker has not replied to an earlier request in time, nor since.

@@ -112,7 +112,9 @@ impl DataPlane {
     /// done.
     ///
     /// # Errors
-    /// A CPU does not exist, is named twice or may not be used. The set is unchanged.
+    /// A CPU does not exist, is named twice or may not be used; the set is unchanged. Or workers do
+    /// not respond, or their disks cannot be moved to workers that respond: these workers continue,
+    /// and the rest of the change is made.
     pub fn set_workers<P: Copy + Into<CpuAffinity>>(&self, placements: &[P]) -> io::Result<()> {
         let placements: Vec<CpuAffinity> =
             placements.iter().map(|placement| (*placement).into()).collect();

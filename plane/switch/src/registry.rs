@@ -228,10 +228,9 @@ impl Registry {
         if started > 0 {
             self.republish_or_log();
         }
-        let retiring = self.surplus(placements);
-        if !retiring.is_empty() {
-            parts.works.retire(&retiring);
-        }
+        let mut retiring = self.surplus(placements);
+        let kept = if retiring.is_empty() { Vec::new() } else { parts.works.retire(&retiring) };
+        retiring.retain(|id| !kept.contains(id));
         for id in &retiring {
             self.empty_worker(*id, &retiring);
         }
@@ -244,7 +243,7 @@ impl Registry {
             self.republish_or_log();
         }
         stop_all(stopped);
-        Ok(())
+        if kept.is_empty() { Ok(()) } else { Err(not_stopped(&kept)) }
     }
 
     /// Returns the workers without a matching placement. Of several at one placement, those started
@@ -367,6 +366,16 @@ impl Registry {
         let Some(record) = self.ports.get(&port) else { return PortCountersView::default() };
         record.counters(self.carried(port) + self.carried_for_team(port))
     }
+}
+
+fn not_stopped(workers: &[WorkerId]) -> io::Error {
+    let ids: Vec<String> = workers.iter().map(ToString::to_string).collect();
+    let text = format!(
+        "these workers do not respond, or their disks cannot be moved to workers that respond: {}. \
+         They continue; repeat the change when all workers proceed (event 5007)",
+        ids.join(", ")
+    );
+    io::Error::new(io::ErrorKind::TimedOut, text)
 }
 
 fn stop_all(workers: Vec<RunningWorker>) {

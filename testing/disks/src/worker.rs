@@ -80,7 +80,8 @@ impl DiskWorker {
         if let Some(limits) = limits {
             self.set_limits(disk, limits)?;
         }
-        self.storage.add_disk(disk.0, spec, limits.map(|_| STORE))?;
+        let added = self.storage.add_disk(disk.0, spec, limits.map(|_| STORE));
+        added.map_err(|refused| refused.error)?;
         Ok(disk)
     }
 

@@ -51,7 +51,11 @@ impl Loads {
             of_store().flat_map(|view| &view.flows).map(|flow| (flow.disk, flow)).collect();
         let latency = |view: &StoreView| (view.is_current, view.status.latency_ns);
         let latency_ns = of_store().map(latency).max().map_or(0, |(_, latency_ns)| latency_ns);
-        let rates = self.rates(now, known_counters(of_store()));
+        let is_in_service = || {
+            let mut of_store = config.disks.iter().filter(|disk| disk.store == *store);
+            of_store.any(|disk| disks.is_in_service(disks.disk_id(&disk.name)))
+        };
+        let rates = self.rates(now, known_counters(of_store(), is_in_service));
         let mut reported = ReportedLoad { latency_ns, ..ReportedLoad::default() };
         for of in limits((disks, config, policies), store, &flows) {
             let Limited { disk, name, policy, min_iops, max_iops, weight } = of;
@@ -111,15 +115,15 @@ impl Loads {
 }
 
 /// Returns the counters of a store's disks from the store's views; `None` if no worker that responds
-/// reports them. They are known if the store has no view: none of its disks is in service.
+/// reports them. Without a report, they are known only if none of the disks is in service: a worker
+/// that has not responded since its first disk of the store has no view.
 fn known_counters<'a>(
     views: impl Iterator<Item = &'a StoreView> + Clone,
+    is_in_service: impl FnOnce() -> bool,
 ) -> Option<BTreeMap<DiskId, DiskQosCounters>> {
     let reporters = views.clone().filter(|view| !view.flows.is_empty());
-    let is_known = match reporters.map(|view| view.is_current).max() {
-        Some(is_current) => is_current,
-        None => views.clone().next().is_none() || views.clone().any(|view| view.is_current),
-    };
+    let is_current = reporters.map(|view| view.is_current).max();
+    let is_known = is_current.unwrap_or_else(|| !is_in_service());
     let flows = views.flat_map(|view| &view.flows).map(|flow| (flow.disk, flow.done));
     is_known.then(|| flows.collect())
 }
@@ -298,15 +302,17 @@ mod tests {
 
     #[test]
     fn counters_are_unknown_only_while_the_worker_with_the_disks_does_not_respond() {
-        let known = |views: &[StoreView]| {
-            let known = known_counters(views.iter())?;
+        let known = |views: &[StoreView], is_in_service| {
+            let known = known_counters(views.iter(), || is_in_service)?;
             Some(known.values().map(|done| done.delivered).collect::<Vec<_>>())
         };
-        assert_eq!(known(&[view(Some(5), true), view(None, false)]), Some(vec![5]));
+        assert_eq!(known(&[view(Some(5), true), view(None, false)], true), Some(vec![5]));
         // The other worker leaves the store.
-        assert_eq!(known(&[view(Some(5), false), view(None, true)]), None);
-        assert_eq!(known(&[view(None, false)]), None);
-        assert_eq!(known(&[view(None, true)]), Some(vec![]));
-        assert_eq!(known(&[]), Some(vec![]), "no disk is in service");
+        assert_eq!(known(&[view(Some(5), false), view(None, true)], true), None);
+        for left in [&[][..], &[view(None, false)], &[view(None, true)]] {
+            // The worker with the disks has never replied.
+            assert_eq!(known(left, true), None);
+            assert_eq!(known(left, false), Some(vec![]), "no disk is in service");
+        }
     }
 }

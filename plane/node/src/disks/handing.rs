@@ -259,7 +259,7 @@ impl Controller {
         let store = disks.store_id(&required.config.store);
         let added = disks.parts.plane.add_disk(entry.id, DiskSpec { layers: Vec::new() }, store);
         disks.apply_full_policy(entry);
-        added.map_err(|error| plane_error(entry, &error))?;
+        added.map_err(|refused| plane_error(entry, &refused.error))?;
         let device = self
             .offer(entry, &required, shape, generation)
             .inspect_err(|_| self.detach(entry, &required))?;

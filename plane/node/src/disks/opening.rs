@@ -10,7 +10,7 @@ use suimon_image::DiskGeometry;
 use suimon_ports::{DeviceNotice, DiskObserver, FileId, StoreFiles};
 use suimon_quantity::DiskId;
 use suimon_storage::images::RemainingRecords;
-use suimon_storage::{DiskSpec, images};
+use suimon_storage::{DiskSpec, NotServed, images};
 
 pub(super) use self::errors::fault_code;
 pub(crate) use self::errors::{NotOpened, disk_error, store_file_error};
@@ -163,7 +163,13 @@ impl Controller {
         entry.lock().freeing = spec.freeing();
         let id = created.as_ref().and_then(|created| created.id);
         let added = disks.parts.plane.add_disk(entry.id, spec, store);
-        let offered = added.map_err(|error| plane_error(entry, &error)).and_then(|()| {
+        let added = added.map_err(|NotServed { error, spec }| {
+            if let Some(spec) = spec {
+                self.shared.close_images(entry, &wanted, spec);
+            }
+            plane_error(entry, &error)
+        });
+        let offered = added.and_then(|()| {
             disks.apply_full_policy(entry);
             self.offer(entry, &required, shape, generation)
                 .inspect_err(|_| self.detach(entry, &required))

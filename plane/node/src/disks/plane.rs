@@ -8,8 +8,8 @@ use std::sync::Arc;
 use suimon_ports::{DiskQueue, DiskQueueHost};
 use suimon_quantity::{DiskId, StoreId, TimedRateLimit};
 use suimon_storage::{
-    DirtyMap, DiskSpec, DiskView, FullPolicy, NotResumed, PlaneError, PlaneNotice, StoragePlane,
-    StoreView,
+    DirtyMap, DiskSpec, DiskView, FullPolicy, NotResumed, NotServed, PlaneError, PlaneNotice,
+    StoragePlane, StoreView,
 };
 use suimon_storage_qos::{
     AdmissionError, Capacity, MeasuredLatency, PolicyId, PolicyShare, Proposal, StoreSpec,
@@ -23,8 +23,8 @@ pub trait DiskPlane: Send + Sync {
     /// Puts a disk into service.
     ///
     /// # Errors
-    /// Fails if no worker can serve the disk.
-    fn add_disk(&self, disk: DiskId, spec: DiskSpec, store: StoreId) -> Result<(), PlaneError>;
+    /// Fails if no worker can serve the disk. The caller must close the returned images.
+    fn add_disk(&self, disk: DiskId, spec: DiskSpec, store: StoreId) -> Result<(), NotServed>;
 
     /// Adds a store, or replaces the specification of one without disks in service.
     ///
@@ -159,7 +159,7 @@ impl DiskPlane for StoragePlane {
         Arc::new(self.clone())
     }
 
-    fn add_disk(&self, disk: DiskId, spec: DiskSpec, store: StoreId) -> Result<(), PlaneError> {
+    fn add_disk(&self, disk: DiskId, spec: DiskSpec, store: StoreId) -> Result<(), NotServed> {
         Self::add_disk(self, disk, spec, Some(store))
     }
 

@@ -9,7 +9,7 @@ use suimon_storage_qos::{Delivery, DiskFlow, DiskQosCounters, Limits, LimitsOwne
 
 use crate::DiskFileJob;
 use crate::disks::QueuedWrites;
-use crate::testing::{DEADLINE, Harness, host, name, wait_until};
+use crate::testing::{DEADLINE, DISK_STORE, Harness, host, name, wait_until};
 
 fn harness() -> Harness {
     let harness = Harness::with_store();
@@ -154,4 +154,28 @@ fn a_disk_in_service_is_not_taken_for_lost_because_its_worker_does_not_respond()
     assert!(harness.events(EventKind::DiskFailed.id()).is_empty());
     harness.disks.set_unseen(false);
     assert_eq!(harness.node.disk("data").unwrap().state, StorageState::Ready);
+}
+
+/// The images are those of a file that existed before.
+#[test]
+fn images_of_a_disk_that_no_worker_can_serve_are_closed() {
+    let harness = harness();
+    let config = harness.node.config();
+    let without = suimon_contract::HostConfig { disks: Vec::new(), ..config.clone() };
+    harness.apply_ok(&without);
+    let is_clean = || {
+        let files = harness.disks.store(DISK_STORE).files();
+        let bytes = files.values().next().unwrap();
+        // LogGuid of both headers.
+        [64 << 10, 128 << 10].iter().all(|header| bytes[header + 48..header + 64] == [0; 16])
+    };
+    assert!(is_clean());
+    harness.disks.block_workers(true);
+    let operation = harness.apply(&config);
+    let error = operation.error.expect("no worker serves the disk");
+    assert!(error.message.contains("worker 0 does not respond"), "{}", error.message);
+    assert!(is_clean(), "the image was not closed");
+    harness.disks.block_workers(false);
+    harness.apply_ok(&config);
+    assert!(!is_clean());
 }

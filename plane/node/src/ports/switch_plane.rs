@@ -46,7 +46,8 @@ pub trait SwitchPlane: Send + Sync {
     /// Starts and stops workers so that one runs at each of `placements`.
     ///
     /// # Errors
-    /// A CPU cannot be used; the workers are unchanged.
+    /// A CPU cannot be used; the workers are unchanged. Or workers that do not respond continue
+    /// beside those at `placements`.
     fn set_workers(&self, placements: &[CpuAffinity]) -> io::Result<()>;
 
     /// Moves a queue to another worker.

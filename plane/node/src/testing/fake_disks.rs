@@ -64,6 +64,8 @@ struct World {
     views: Vec<StoreView>,
     is_stale: bool,
     is_unseen: bool,
+    /// True if no worker responds to commands.
+    blocks_workers: bool,
     notices: VecDeque<PlaneNotice>,
     /// Sockets of NICs and disks.
     bound: BoundSockets,

@@ -41,17 +41,23 @@ impl Controller {
     /// Starts and stops workers according to a configuration.
     ///
     /// # Errors
-    /// A CPU cannot be used; the workers are unchanged.
+    /// A CPU cannot be used; the workers are unchanged. Or a worker that is to end does not respond;
+    /// it continues.
     pub(crate) fn set_workers(&mut self, config: &HostConfig) -> Result<(), ApiError> {
         let placements = placements(&config.host);
         if placements != self.workers {
             let previous = self.running_workers();
-            self.shared.plane.set_workers(&placements).map_err(|error| {
+            let set = self.shared.plane.set_workers(&placements);
+            let running = self.running_workers();
+            self.drafts.extend(workers_changed(&previous, &running));
+            if let Err(error) = set {
+                // The former workers are restored, unless they have not changed.
+                self.workers = running.into_iter().map(|(_, placement)| placement).collect();
                 let text = format!("the workers could not be reconfigured: {error}");
-                ApiError::new(ErrorCode::HostError, text).about("host").field("worker_cpus")
-            })?;
+                let error = ApiError::new(ErrorCode::HostError, text);
+                return Err(error.about("host").field("worker_cpus"));
+            }
             self.workers = placements;
-            self.drafts.extend(workers_changed(&previous, &self.running_workers()));
         }
         self.workers_retry.now = None;
         Ok(())

@@ -1,5 +1,6 @@
 //! Addition and removal of workers.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
@@ -10,10 +11,9 @@ use suimon_quantity::{DiskId, WorkerId};
 
 use crate::command::Command;
 use crate::disk_record::Record;
+use crate::late_disks::close_in_thread;
 use crate::plane::{StoragePlane, lock};
 use crate::plane_error::PlaneError;
-use crate::plane_images::close_images;
-use crate::plane_notices::PlaneNotice;
 use crate::resident::StorageWorker;
 use crate::worker_channel::WorkerChannel;
 
@@ -22,6 +22,9 @@ use crate::worker_channel::WorkerChannel;
 const SETTLE_MAX: Duration = Duration::from_secs(1);
 const SETTLES_EVERY: Duration = Duration::from_millis(10);
 
+/// Longest time for which a retiring worker waits for the images of disks that cannot be moved.
+const CLOSE_MAX: Duration = Duration::from_secs(1);
+
 impl WorkerTasks for StoragePlane {
     fn create(&self, processor: WorkerId, waker: Arc<dyn Waker>) -> Box<dyn WorkerTask> {
         let (commands, receiver): (_, Receiver<Command>) = channel();
@@ -29,27 +32,38 @@ impl WorkerTasks for StoragePlane {
         let recording = self.0.recording.clone();
         let resident = StorageWorker::new(processor, receiver, told, Arc::clone(&waker), recording);
         let (has_io, view) = (AtomicBool::new(false), Mutex::default());
-        let worker_channel = WorkerChannel { commands, waker, has_io, view };
+        let id = processor;
+        let worker_channel = WorkerChannel { id, commands, waker, has_io, view };
         lock(&self.0.channels).insert(processor, Arc::new(worker_channel));
         Box::new(resident)
     }
 
-    fn retire(&self, processors: &[WorkerId]) {
+    fn retire(&self, processors: &[WorkerId]) -> Vec<WorkerId> {
+        let mut closing = Vec::new();
         for worker in processors {
             for disk in self.disks_of(*worker) {
-                let moved = self
-                    .calmest(processors)
-                    .ok_or(PlaneError::NoWorker)
-                    .and_then(|to| self.move_disk(disk, to));
-                if let Err(error) = moved {
-                    self.abandon_disk(disk, &error);
+                match self.move_off(disk, processors) {
+                    Ok(()) => {}
+                    Err(error) if is_blocked(&error) => {
+                        tracing::warn!(?disk, %error, "a disk remains on a worker that is to end");
+                    }
+                    Err(error) => closing.push((disk, self.abandon_disk(disk), error)),
                 }
             }
         }
-        for worker in processors {
-            self.wait_for_settled(*worker);
-            lock(&self.0.channels).remove(worker);
+        let until = Instant::now() + CLOSE_MAX;
+        for (disk, closed, error) in closing {
+            if let Some(closed) = closed {
+                // The disk can be opened again at once if its store responds.
+                let _ = closed.recv_timeout(until.saturating_duration_since(Instant::now()));
+            }
+            self.emit_lost(disk, &error);
         }
+        let has_disks = |worker: &WorkerId| !self.disks_of(*worker).is_empty();
+        let (mut kept, empty): (BTreeSet<_>, BTreeSet<_>) =
+            processors.iter().copied().partition(has_disks);
+        kept.extend(self.settle(empty));
+        kept.into_iter().collect()
     }
 
     fn handle_workers_ended(&self) {
@@ -58,28 +72,69 @@ impl WorkerTasks for StoragePlane {
 }
 
 impl StoragePlane {
-    /// Blocks until a worker has returned the grants of all stores. The time is bounded.
-    fn wait_for_settled(&self, processor: WorkerId) {
+    /// Moves a disk to a worker that does not retire. Workers that refuse the disk or do not respond
+    /// are passed over.
+    ///
+    /// # Errors
+    /// No worker takes the disk, or its worker does not respond; it remains there. An error that a
+    /// repetition may not have ([`is_blocked`]) precedes others.
+    fn move_off(&self, disk: DiskId, retiring: &[WorkerId]) -> Result<(), PlaneError> {
+        let mut besides = retiring.to_vec();
+        let mut first = None;
+        while let Some(to) = self.calmest(&besides) {
+            let error = match self.move_disk(disk, to) {
+                Ok(()) => return Ok(()),
+                Err(error @ (PlaneError::Io(_) | PlaneError::File(_))) => error,
+                Err(error) if is_blocked(&error) => error,
+                Err(error) => return Err(error),
+            };
+            if first.as_ref().is_none_or(|first| !is_blocked(first)) {
+                first = Some(error);
+            }
+            besides.push(to);
+        }
+        Err(first.unwrap_or(PlaneError::NoWorker))
+    }
+
+    /// Blocks until workers without disks have returned the grants of all stores, and removes them.
+    /// The time is bounded. Returns those that do not respond.
+    fn settle(&self, mut workers: BTreeSet<WorkerId>) -> BTreeSet<WorkerId> {
         let until = Instant::now() + SETTLE_MAX;
-        while Instant::now() < until {
-            if self.has_no_stores(processor) {
-                return;
+        loop {
+            for settled in self.without_stores(&workers) {
+                workers.remove(&settled);
+                lock(&self.0.channels).remove(&settled);
+            }
+            if workers.is_empty() || Instant::now() >= until {
+                break;
             }
             std::thread::sleep(SETTLES_EVERY);
         }
-        tracing::warn!(%processor, "a worker ended before it returned a lent reservation");
+        workers.retain(|worker| {
+            let is_late = self.channel(*worker).is_some_and(|of| of.is_late());
+            if !is_late {
+                tracing::warn!(%worker, "a worker ended before it returned a lent reservation");
+                lock(&self.0.channels).remove(worker);
+            }
+            is_late
+        });
+        workers
     }
 
-    /// Takes a disk out of service that could not be moved off a retiring worker, and emits a
-    /// notice. The disk can be opened again afterwards.
-    fn abandon_disk(&self, disk: DiskId, reason: &PlaneError) {
-        match self.take_disk(disk) {
-            Ok(spec) => close_images(disk, spec),
-            // The disk was lost during the move.
-            Err(PlaneError::NoSuchDisk) => {}
-            Err(error) => tracing::warn!(?disk, %error, "the state of a disk is as after a crash"),
+    /// Takes a disk out of service that could not be moved off a retiring worker. The returned
+    /// channel disconnects when the disk is closed, and can be opened again.
+    fn abandon_disk(&self, disk: DiskId) -> Option<Receiver<()>> {
+        let record = self.record(disk).ok()?;
+        let mut owner = lock(&record.owner);
+        let from = owner.take()?;
+        self.forget(disk, &record);
+        match self.take(from, disk) {
+            Ok(taken) => Some(close_in_thread(disk, taken)),
+            Err(error) => {
+                tracing::warn!(?disk, %error, "a disk is closed later");
+                None
+            }
         }
-        self.0.notices.emit(PlaneNotice::DiskLost { disk, reason: reason.to_string() });
     }
 
     fn disks_of(&self, processor: WorkerId) -> Vec<DiskId> {
@@ -88,4 +143,9 @@ impl StoragePlane {
         let of_it = |(_, record): &(DiskId, Arc<Record>)| *lock(&record.owner) == Some(processor);
         records.into_iter().filter(of_it).map(|(id, _)| id).collect()
     }
+}
+
+/// Returns true for errors about a worker that does not respond.
+const fn is_blocked(error: &PlaneError) -> bool {
+    matches!(error, PlaneError::NoResponse(_) | PlaneError::WorkerBlocked(_))
 }

@@ -15,7 +15,8 @@ use crate::command::{
 use crate::disk_location::DiskLocation;
 use crate::disk_spec::{DiskSpec, NotAdded};
 use crate::engine::StorageEngine;
-use crate::full_store::FullPolicy;
+use crate::offer::Offer;
+use crate::pending_changes::PendingPolicy;
 use crate::plane_error::PlaneError;
 use crate::queue_key::{QueueKey, Which};
 use crate::resident::{
@@ -28,10 +29,10 @@ impl StorageWorker {
     pub(crate) fn handle_command(&mut self, command: Command, watches: &mut TaskDescriptors<'_>) {
         match command {
             Command::SetIo(io, reply) => {
-                let _ = reply.send(self.equip(io, watches));
+                execute(&io, &reply, |io| self.equip(io, watches));
             }
-            Command::AddDisk { disk, taken: detached, reply } => {
-                let _ = reply.send(self.add_disk(disk, detached, watches));
+            Command::AddDisk { disk, taken, reply } => {
+                execute(&taken, &reply, |taken| self.add_disk(disk, *taken, watches));
             }
             Command::AddQueue(disk, key, queue) => {
                 if let Some(number) = self.number(disk) {
@@ -44,17 +45,17 @@ impl StorageWorker {
                     let _ = reply.send(());
                 }
             }
-            Command::Full(disk, policy, _reply) => self.set_full_policy(disk, policy),
+            Command::Full(disk, policy) => self.set_full_policy(disk, &policy),
             Command::InFlight(disk, reply) => {
                 let under_way = self.number(disk).zip(self.work.as_ref());
                 let _ = reply
                     .send(under_way.map_or(0, |(number, work)| work.requests_in_flight(number)));
             }
-            Command::Detach(disk, selection, reply) => self.detach(disk, selection, &reply),
-            Command::DetachDisk(disk, reply) => self.take(disk, reply),
-            Command::Suspend(disk, suspension, reply) => self.suspend(disk, suspension, reply),
+            Command::Detach(disk, which, reply) => self.detach(disk, which, &reply),
+            Command::DetachDisk(disk, reply) => self.take(disk, &reply),
+            Command::Suspend(disk, suspension, reply) => self.suspend(disk, suspension, &reply),
             Command::Resume(disk, spec, reply) => {
-                let _ = reply.send(self.resume(disk, spec));
+                execute(&spec, &reply, |spec| self.resume(disk, spec));
             }
             Command::Join { store, spec, shared, changes } => {
                 if let Some(work) = &mut self.work {
@@ -107,13 +108,14 @@ impl StorageWorker {
 
     /// Removes a disk from this worker. The reply is sent when the engine has closed the disk and
     /// its queues.
-    pub(crate) fn take(&mut self, disk: DiskId, reply: Sender<Result<DetachedDisk, PlaneError>>) {
+    fn take(&mut self, disk: DiskId, reply: &Offer<Sender<Result<DetachedDisk, PlaneError>>>) {
+        let Some(reply) = reply.take() else { return };
         let Some(number) = self.number(disk) else {
             let _ = reply.send(Err(PlaneError::NoSuchDisk));
             return;
         };
-        if let Some(worker_disk) = self.disks.get_mut(&number) {
-            worker_disk.taker = Some(PendingTake { reply, queues: Vec::new() });
+        if let Some(served) = self.disks.get_mut(&number) {
+            served.taker = Some(PendingTake { reply, queues: Vec::new() });
         }
         if let Some(work) = &mut self.work {
             work.close_disk(number);
@@ -125,15 +127,16 @@ impl StorageWorker {
         &mut self,
         disk: DiskId,
         suspension: Suspension,
-        reply: Sender<Result<DiskSpec, PlaneError>>,
+        reply: &Offer<Sender<Result<DiskSpec, PlaneError>>>,
     ) {
+        let Some(reply) = reply.take() else { return };
         let number = self.number(disk);
-        let worker_disk = number.and_then(|number| Some((number, self.disks.get_mut(&number)?)));
-        let Some(((number, worker_disk), work)) = worker_disk.zip(self.work.as_mut()) else {
+        let served = number.and_then(|number| Some((number, self.disks.get_mut(&number)?)));
+        let Some(((number, served), work)) = served.zip(self.work.as_mut()) else {
             let _ = reply.send(Err(PlaneError::NoSuchDisk));
             return;
         };
-        worker_disk.suspender = Some(reply);
+        served.suspender = Some(reply);
         match suspension {
             Suspension::Durable => work.suspend_disk(number),
             Suspension::Reopening => work.suspend_disk_to_reopen(number),
@@ -168,32 +171,32 @@ impl StorageWorker {
     pub(crate) fn add_disk(
         &mut self,
         disk: DiskId,
-        detached: DetachedDisk,
+        taken: DetachedDisk,
         watches: &mut TaskDescriptors<'_>,
     ) -> Result<(), NotAttached> {
         let Some(work) = &mut self.work else {
             let error = io::ErrorKind::NotConnected.into();
-            return Err(NotAttached { error, taken: Some(Box::new(detached)) });
+            return Err(NotAttached { error, taken: Some(Box::new(taken)) });
         };
-        let DetachedDisk { spec, full, index: location, mirror, queues } = detached;
-        let number = match work.add_disk(spec, location) {
+        let DetachedDisk { spec, full, index: place, mirror, queues } = taken;
+        let number = match work.add_disk(spec, place) {
             Ok(number) => number,
             Err(NotAdded { error, spec }) => {
-                let detached =
-                    Some(Box::new(DetachedDisk { spec, full, index: location, mirror, queues }));
-                return Err(NotAttached { error, taken: detached });
+                let taken =
+                    Some(Box::new(DetachedDisk { spec, full, index: place, mirror, queues }));
+                return Err(NotAttached { error, taken });
             }
         };
-        let worker_disk = WorkerDisk {
+        let served = WorkerDisk {
             id: disk,
-            index: location,
+            index: place,
             full,
             mirror: Mirrored::default(),
             queues: BTreeMap::new(),
             taker: None,
             suspender: None,
         };
-        self.disks.insert(number, worker_disk);
+        self.disks.insert(number, served);
         work.set_full_policy(number, full);
         self.set_mirror(number, mirror);
         for DetachedQueueState { key, queue, found_full } in queues {
@@ -208,23 +211,24 @@ impl StorageWorker {
         Ok(())
     }
 
-    pub(crate) fn set_full_policy(&mut self, disk: DiskId, policy: FullPolicy) {
+    pub(crate) fn set_full_policy(&mut self, disk: DiskId, policy: &PendingPolicy) {
+        let Some(policy) = policy.take() else { return };
         let Some(number) = self.number(disk) else { return };
-        if let Some((worker_disk, work)) = self.disks.get_mut(&number).zip(self.work.as_mut()) {
-            worker_disk.full = policy;
+        if let Some((served, work)) = self.disks.get_mut(&number).zip(self.work.as_mut()) {
+            served.full = policy;
             work.set_full_policy(number, policy);
         }
     }
 
     /// Records whether a disk is copied, and in which slot of Storage QoS.
     pub(crate) fn set_mirror(&mut self, number: usize, mirror: Mirrored) {
-        let worker_disk = self.disks.get_mut(&number);
-        if let Some((worker_disk, work)) = worker_disk.zip(self.work.as_mut()) {
-            let location = worker_disk.index.zip(mirror.slot);
-            let location =
-                location.map(|(DiskLocation { store, .. }, slot)| DiskLocation { store, slot });
-            work.set_mirror(number, location, mirror.dirty.clone());
-            worker_disk.mirror = mirror;
+        let served = self.disks.get_mut(&number);
+        if let Some((served, work)) = served.zip(self.work.as_mut()) {
+            let place = served.index.zip(mirror.slot);
+            let place =
+                place.map(|(DiskLocation { store, .. }, slot)| DiskLocation { store, slot });
+            work.set_mirror(number, place, mirror.dirty.clone());
+            served.mirror = mirror;
         }
     }
 
@@ -238,26 +242,26 @@ impl StorageWorker {
         watches: &mut TaskDescriptors<'_>,
     ) -> Option<usize> {
         let work = self.work.as_mut()?;
-        let worker_disk = self.disks.get_mut(&disk)?;
+        let served = self.disks.get_mut(&disk)?;
         let number = work.insert_queue(disk, queue, kind_of(key))?;
-        work.name_queue(number, worker_disk.id);
-        worker_disk.queues.insert(key, number);
+        work.name_queue(number, served.id);
+        served.queues.insert(key, number);
         self.queues.insert(number, WorkerQueue { disk, key, waiters: VecDeque::new() });
         self.watch(number, watches);
         Some(number)
     }
 
-    pub(crate) fn detach(&mut self, disk: DiskId, selection: Which, reply: &Sender<()>) {
-        let worker_disk = self.number(disk).and_then(|number| self.disks.get(&number));
-        let Some((worker_disk, work)) = worker_disk.zip(self.work.as_mut()) else { return };
-        let selected_queues = worker_disk.queues.iter().filter(|(key, _)| selection.has(**key));
-        for number in selected_queues.map(|(_, number)| *number).collect::<Vec<_>>() {
+    pub(crate) fn detach(&mut self, disk: DiskId, which: Which, reply: &Sender<()>) {
+        let served = self.number(disk).and_then(|number| self.disks.get(&number));
+        let Some((served, work)) = served.zip(self.work.as_mut()) else { return };
+        let of_it = served.queues.iter().filter(|(key, _)| which.has(**key));
+        for number in of_it.map(|(_, number)| *number).collect::<Vec<_>>() {
             // The command is complete when the last clone of `reply` is dropped.
-            if let Some(worker_queue) = self.queues.get_mut(&number) {
-                if worker_queue.waiters.len() >= WAITERS_MAX {
-                    worker_queue.waiters.pop_front();
+            if let Some(held) = self.queues.get_mut(&number) {
+                if held.waiters.len() >= WAITERS_MAX {
+                    held.waiters.pop_front();
                 }
-                worker_queue.waiters.push_back(reply.clone());
+                held.waiters.push_back(reply.clone());
             }
             work.close_queue(number);
         }
@@ -265,10 +269,10 @@ impl StorageWorker {
 
     pub(crate) fn view(&self, slots: &BTreeMap<StoreId, Arc<Vec<DiskSlot>>>) -> WorkerSnapshot {
         let Some(work) = &self.work else { return WorkerSnapshot::default() };
-        let views = self.disks.iter().map(|(number, worker_disk)| DiskView {
-            disk: worker_disk.id,
+        let views = self.disks.iter().map(|(number, served)| DiskView {
+            disk: served.id,
             worker: self.worker,
-            clients: worker_disk.queues.keys().filter(|key| Which::Clients.has(**key)).count(),
+            clients: served.queues.keys().filter(|key| Which::Clients.has(**key)).count(),
             tally: work.tally(*number).unwrap_or_else(DiskCounterCells::default),
             stalled: work.stalled(*number),
             uncommitted_bytes: work.uncommitted_bytes(*number),
@@ -281,9 +285,17 @@ impl StorageWorker {
             let slots = slots.get(store).filter(|_| work.reports_disks(*store));
             let slots = slots.map_or(&[][..], |slots| slots.as_slice());
             let (status, flows) = work.store_view(self.now, *store, slots)?;
-            let (store, worker, now) = (*store, self.worker, self.now);
-            Some(StoreView { store, worker, status, at: now, flows, is_current: true })
+            let (store, worker, at) = (*store, self.worker, self.now);
+            Some(StoreView { store, worker, status, at, flows, is_current: true })
         });
         WorkerSnapshot { disks: views.collect(), stores: stores.collect() }
+    }
+}
+
+/// Executes a command with the value that it carries, and sends the result. Has no effect if the
+/// value was taken back.
+fn execute<T: Send, R>(offer: &Offer<T>, reply: &Sender<R>, run: impl FnOnce(T) -> R) {
+    if let Some(value) = offer.take() {
+        let _ = reply.send(run(value));
     }
 }

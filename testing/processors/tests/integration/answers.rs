@@ -41,7 +41,9 @@ impl WorkerTasks for Devices {
         Box::new(Work(Arc::clone(&self.0)))
     }
 
-    fn retire(&self, _: &[WorkerId]) {}
+    fn retire(&self, _: &[WorkerId]) -> Vec<WorkerId> {
+        Vec::new()
+    }
 
     fn handle_workers_ended(&self) {}
 }

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use suimon_forwarding::{ForwardingPortSpec, PortRole, SwitchSpec};
 use suimon_frame::{Offloads, VnetHeader};
-use suimon_ports::{CpuAffinity, QueueHost, WorkerRuntime};
+use suimon_ports::{
+    CpuAffinity, NoTasks, QueueHost, Waker, WorkerRuntime, WorkerTask, WorkerTasks,
+};
 use suimon_processor_tests::{Receiver, Sender};
 use suimon_quantity::{BitRate, Direction, PortId, QueueId, SwitchId, WorkerId};
 use suimon_switch::{
@@ -247,6 +249,38 @@ fn workers_come_and_go_while_frames_flow() {
     assert!(bench.plane.set_workers(&[cpus[0], cpus[0]]).is_err());
     assert!(bench.plane.set_workers(&[u16::MAX]).is_err());
     assert_eq!(bench.plane.workers().len(), 1, "a refused change changes nothing");
+}
+
+/// Work that cannot be moved off its workers while the value is true.
+struct Immovable(AtomicBool);
+
+impl WorkerTasks for Immovable {
+    fn create(&self, _: WorkerId, _: Arc<dyn Waker>) -> Box<dyn WorkerTask> {
+        Box::new(NoTasks)
+    }
+
+    fn retire(&self, workers: &[WorkerId]) -> Vec<WorkerId> {
+        if self.0.load(Ordering::SeqCst) { workers.to_vec() } else { Vec::new() }
+    }
+
+    fn handle_workers_ended(&self) {}
+}
+
+#[test]
+fn a_worker_whose_work_cannot_be_moved_does_not_stop() {
+    let works = Arc::new(Immovable(AtomicBool::new(true)));
+    let (of_plane, runtime) = (Arc::clone(&works), Arc::new(WorkerThreads));
+    let plane = DataPlane::start_with(&[CpuAffinity::Floating; 2], runtime, of_plane).unwrap();
+    for _ in 0..2 {
+        let error = plane.set_workers(&[CpuAffinity::Floating]).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
+        assert!(error.to_string().contains("workers that respond: 1. They continue"), "{error}");
+        assert_eq!(plane.workers().len(), 2);
+    }
+    works.0.store(false, Ordering::SeqCst);
+    plane.set_workers(&[CpuAffinity::Floating]).unwrap();
+    assert_eq!(plane.workers().len(), 1);
+    plane.stop();
 }
 
 #[test]

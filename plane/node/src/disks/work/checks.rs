@@ -62,7 +62,7 @@ impl Disks {
 
     /// Returns true if a disk is in service in the storage plane, whether or not its worker
     /// responds.
-    pub(in crate::disks) fn is_in_service(&self, disk: DiskId) -> bool {
+    pub(crate) fn is_in_service(&self, disk: DiskId) -> bool {
         self.parts.plane.has_disk(disk)
     }
 

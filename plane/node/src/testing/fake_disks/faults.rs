@@ -28,6 +28,11 @@ impl FakeDisks {
         self.lock().is_unseen = is_unseen;
     }
 
+    /// Sets whether no worker responds to commands.
+    pub(crate) fn block_workers(&self, blocks: bool) {
+        self.lock().blocks_workers = blocks;
+    }
+
     /// Has a store stall when a socket is rejected next.
     pub(crate) fn stall_at_refusal(&self, store: &str) {
         self.lock().stalled_at_refusal = Some(store.into());

@@ -59,15 +59,20 @@ impl DiskPlane for FakeDisks {
         Arc::new(self.clone())
     }
 
-    fn add_disk(&self, disk: DiskId, spec: DiskSpec, store: StoreId) -> Result<(), PlaneError> {
+    fn add_disk(&self, disk: DiskId, spec: DiskSpec, store: StoreId) -> Result<(), NotServed> {
         let mut world = self.lock();
-        let limits = world.limits.get(&store).ok_or(PlaneError::NoSuchStore)?;
-        limits.slot(disk).ok_or(PlaneError::NoSuchStore)?;
-        world.served += 1;
-        match world.in_service.insert(disk, spec) {
-            None => Ok(()),
-            Some(_) => Err(PlaneError::InService),
-        }
+        let has_limits = world.limits.get(&store).is_some_and(|limits| limits.slot(disk).is_some());
+        let error = match () {
+            () if world.blocks_workers => PlaneError::NoResponse(WorkerId(0)),
+            () if !has_limits => PlaneError::NoSuchStore,
+            () if world.in_service.contains_key(&disk) => PlaneError::InService,
+            () => {
+                world.served += 1;
+                world.in_service.insert(disk, spec);
+                return Ok(());
+            }
+        };
+        Err(NotServed { error, spec: Some(spec) })
     }
 
     fn suspend_disk(&self, disk: DiskId) -> Result<DiskSpec, PlaneError> {

@@ -1,0 +1,137 @@
+//! Disks whose worker replies late, and closing of images. Each has a thread of its own, which holds
+//! no lock while it waits: the worker or the store of the disk may be blocked.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::Builder;
+
+use suimon_quantity::{DiskId, StoreId, WorkerId};
+
+use crate::command::{Command, DetachedDisk, NotAttached};
+use crate::disk_record::Record;
+use crate::offer::Offer;
+use crate::passing::LateReply;
+use crate::plane::{StoragePlane, lock};
+use crate::plane_error::PlaneError;
+use crate::plane_images::close_images;
+use crate::plane_notices::PlaneNotice;
+
+/// Reply of a worker to a disk that was passed to it.
+pub(crate) type LateDisk = LateReply<Box<DetachedDisk>, Result<(), NotAttached>>;
+
+/// Executes `run` in a thread for a disk. Returns false if the system has no thread left.
+fn in_thread(disk: DiskId, run: impl FnOnce() + Send + 'static) -> bool {
+    let started = Builder::new().name(format!("late-disk-{}", disk.0)).spawn(run);
+    if let Err(error) = &started {
+        tracing::warn!(?disk, %error, "the state of a disk is as after a crash");
+    }
+    started.is_ok()
+}
+
+/// Drops the queues of a disk that is out of service, and closes its images.
+fn close(disk: DiskId, of: DetachedDisk) {
+    let DetachedDisk { spec, queues, .. } = of;
+    drop(queues);
+    close_images(disk, spec);
+}
+
+/// Closes a disk that is out of service in a thread. The returned channel disconnects when the disk
+/// is closed.
+pub(crate) fn close_in_thread(disk: DiskId, of: DetachedDisk) -> Receiver<()> {
+    let (closing, closed) = channel::<()>();
+    in_thread(disk, move || {
+        close(disk, of);
+        drop(closing);
+    });
+    closed
+}
+
+/// Returns the parts of a disk that a worker has not added.
+fn refused(reply: Result<Result<(), NotAttached>, Option<Box<DetachedDisk>>>) -> Refusal {
+    match reply {
+        Ok(Ok(())) => None,
+        Ok(Err(NotAttached { error, taken })) => Some((PlaneError::File(error), taken)),
+        Err(taken) => Some((PlaneError::NoWorker, taken)),
+    }
+}
+
+/// Reason why a worker has not added a disk, and the disk; `None` if it was added.
+type Refusal = Option<(PlaneError, Option<Box<DetachedDisk>>)>;
+
+impl StoragePlane {
+    /// Follows a disk that belongs to a worker which has not replied yet. If the worker does not add
+    /// it, the disk is taken out of service, closed and reported as lost.
+    pub(crate) fn follow_late(
+        &self,
+        disk: DiskId,
+        (record, worker): (Arc<Record>, WorkerId),
+        late: LateDisk,
+    ) {
+        let plane = self.clone();
+        in_thread(disk, move || {
+            let Some((error, taken)) = refused(late.wait()) else { return };
+            let is_owner = {
+                let mut owner = lock(&record.owner);
+                // Another operation may have taken the disk out of service meanwhile.
+                let is_owner = *owner == Some(worker);
+                if is_owner {
+                    *owner = None;
+                    plane.forget(disk, &record);
+                }
+                is_owner
+            };
+            plane.leave_if_any(record.store, worker);
+            if let Some(taken) = taken {
+                close(disk, *taken);
+            }
+            if is_owner {
+                plane.emit_lost(disk, &error);
+            }
+        });
+    }
+
+    /// Closes a disk that was to be added to a worker which has not replied yet, when the worker
+    /// replies.
+    pub(crate) fn close_added(
+        &self,
+        disk: DiskId,
+        (store, worker): (Option<StoreId>, WorkerId),
+        late: LateDisk,
+    ) {
+        let (reply, answer) = channel();
+        if let Some(worker_channel) = self.channel(worker) {
+            // The worker executes this command after the one that adds the disk.
+            worker_channel.send(Command::DetachDisk(disk, Offer::new(reply)));
+        }
+        let plane = self.clone();
+        in_thread(disk, move || {
+            let taken = match refused(late.wait()) {
+                None => answer.recv().ok().and_then(Result::ok),
+                Some((_, taken)) => taken.map(|taken| *taken),
+            };
+            plane.leave_if_any(store, worker);
+            if let Some(taken) = taken {
+                close(disk, taken);
+            }
+        });
+    }
+
+    /// Closes a disk when the worker that has been requested to remove it does so.
+    pub(crate) fn close_later(
+        &self,
+        disk: DiskId,
+        from: WorkerId,
+        answer: Receiver<Result<DetachedDisk, PlaneError>>,
+    ) {
+        let plane = self.clone();
+        in_thread(disk, move || {
+            let Ok(Ok(taken)) = answer.recv() else { return };
+            plane.leave_if_any(taken.index.map(|place| place.store), from);
+            close(disk, taken);
+        });
+    }
+
+    pub(crate) fn emit_lost(&self, disk: DiskId, reason: &PlaneError) {
+        self.0.notices.emit(PlaneNotice::DiskLost { disk, reason: reason.to_string() });
+    }
+}

@@ -1,0 +1,146 @@
+//! Commands with a reply that the control plane waits for. Every wait is bounded.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use crate::command::Command;
+use crate::offer::Offer;
+use crate::plane::StoragePlane;
+use crate::plane_error::PlaneError;
+use crate::worker_channel::WorkerChannel;
+
+/// Result of passing a value to a worker.
+pub(crate) enum Passed<T: Send, R> {
+    /// The worker has taken the value, and has replied.
+    Replied(R),
+    /// The worker has not taken the value, and will not take it.
+    Returned(PlaneError, T),
+    /// The worker has taken the value, or will take it, and has not replied yet.
+    Late(PlaneError, LateReply<T, R>),
+}
+
+/// Reply that arrives when a worker proceeds.
+pub(crate) struct LateReply<T: Send, R> {
+    offer: Offer<T>,
+    answer: Receiver<R>,
+}
+
+impl<T: Send, R> LateReply<T, R> {
+    /// Blocks until the worker replies or ends. Returns the value, if any, that a worker has not
+    /// taken before it ended. Callers hold no lock.
+    pub(crate) fn wait(self) -> Result<R, Option<T>> {
+        self.answer.recv().map_err(|_| self.offer.take())
+    }
+}
+
+impl StoragePlane {
+    /// Sends a command to a worker and waits for the reply. Sends nothing to a worker that counts as
+    /// blocked.
+    ///
+    /// # Errors
+    /// The worker does not respond in time, or has ended.
+    pub(crate) fn request<R>(
+        &self,
+        worker: &Arc<WorkerChannel>,
+        command: impl FnOnce(Sender<R>) -> Command,
+    ) -> Result<R, PlaneError> {
+        let limit = self.0.waits.command;
+        if worker.is_blocked(limit) {
+            return Err(PlaneError::NoResponse(worker.id));
+        }
+        let (reply, answer) = channel();
+        worker.send(command(reply));
+        self.wait_for_worker(worker, &answer, limit)
+    }
+
+    /// Returns an error if a worker does not respond in time.
+    pub(crate) fn check_responding(&self, worker: &Arc<WorkerChannel>) -> Result<(), PlaneError> {
+        // The worker drops the sender. If it has ended, the next command detects that.
+        match self.request(worker, Command::Sync) {
+            Err(PlaneError::NoResponse(worker)) => Err(PlaneError::NoResponse(worker)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Passes a value to a worker with a command and waits for the reply. The value is taken back
+    /// from a worker that does not take it in time. Sends nothing to a worker that counts as blocked.
+    pub(crate) fn pass<T: Send, R>(
+        &self,
+        worker: &Arc<WorkerChannel>,
+        value: T,
+        command: impl FnOnce(Offer<T>, Sender<R>) -> Command,
+    ) -> Passed<T, R> {
+        if worker.is_blocked(self.0.waits.command) {
+            return Passed::Returned(PlaneError::NoResponse(worker.id), value);
+        }
+        let (error, late) = match self.offer(worker, value, command) {
+            Ok(reply) => return Passed::Replied(reply),
+            Err(late) => late,
+        };
+        match late.offer.take() {
+            Some(value) => Passed::Returned(error, value),
+            // A worker that has just taken the value replies at once, unless it is blocked there.
+            None => match self.0.waits.receive(&late.answer, self.0.waits.taken) {
+                Ok(reply) => Passed::Replied(reply),
+                Err(_) => Passed::Late(error, late),
+            },
+        }
+    }
+
+    /// Passes a value to a worker as [`StoragePlane::pass`] does, but leaves it there if the worker
+    /// does not respond: the worker takes it when it proceeds. The value is returned only if the
+    /// worker has ended.
+    pub(crate) fn leave_with<T: Send, R>(
+        &self,
+        worker: &Arc<WorkerChannel>,
+        value: T,
+        command: impl FnOnce(Offer<T>, Sender<R>) -> Command,
+    ) -> Passed<T, R> {
+        match self.offer(worker, value, command) {
+            Ok(reply) => Passed::Replied(reply),
+            Err((error @ PlaneError::NoResponse(_), late)) => Passed::Late(error, late),
+            Err((error, late)) => match late.offer.take() {
+                Some(value) => Passed::Returned(error, value),
+                None => Passed::Late(error, late),
+            },
+        }
+    }
+
+    fn offer<T: Send, R>(
+        &self,
+        worker: &Arc<WorkerChannel>,
+        value: T,
+        command: impl FnOnce(Offer<T>, Sender<R>) -> Command,
+    ) -> Result<R, (PlaneError, LateReply<T, R>)> {
+        let (reply, answer) = channel();
+        let offer = Offer::new(value);
+        worker.send(command(offer.clone(), reply));
+        let limit = self.0.waits.command.saturating_sub(self.0.waits.taken);
+        self.wait_for_worker(worker, &answer, limit)
+            .map_err(|error| (error, LateReply { offer, answer }))
+    }
+
+    /// Blocks until a worker replies, for up to `limit`; less if the worker has not replied to an
+    /// earlier request either.
+    fn wait_for_worker<R>(
+        &self,
+        worker: &Arc<WorkerChannel>,
+        answer: &Receiver<R>,
+        limit: Duration,
+    ) -> Result<R, PlaneError> {
+        let mut probe = None;
+        let left = limit.saturating_sub(worker.late_for());
+        let received = self.0.waits.receive_or(answer, left, || probe = Some(self.probe()));
+        match received {
+            Ok(reply) => Ok(reply),
+            Err(RecvTimeoutError::Disconnected) => Err(PlaneError::NoWorker),
+            Err(RecvTimeoutError::Timeout) => {
+                if let Some(probe) = probe {
+                    probe.end(Some(worker));
+                }
+                Err(PlaneError::NoResponse(worker.id))
+            }
+        }
+    }
+}
