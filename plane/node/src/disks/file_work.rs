@@ -6,7 +6,7 @@ use std::sync::Arc;
 use suimon_contract::{ApiError, ErrorCode, EventKind};
 use suimon_ports::{FileId, RedoRecords, StoreFiles};
 use suimon_storage::images::{
-    self, DiskError, DiskFault, DiskFormat, HostInputs, OpenedDisk, RemainingRecords,
+    self, DiskError, DiskFault, HostInputs, OpenedDisk, RemainingRecords,
 };
 use suimon_storage::{DiskSpec, jobs};
 
@@ -279,16 +279,15 @@ impl ImageTask {
             let (Some(made), Some(id)) = (made, found.properties().id) else {
                 return Match::Unknown;
             };
-            // Opening a VHDX writes its headers, so that it never equals its record.
-            let is_written = recorded.as_ref().is_some_and(|record| {
-                !matches!(self.required.plan().format, DiskFormat::Vhdx)
-                    && record.compare_file(found) != Match::Same
-            });
-            if id != made || is_written {
+            if id != made {
                 return Match::Other;
             }
-            self.discard_redo(id);
-            Match::Same
+            let matching =
+                recorded.as_ref().map_or(Match::Same, |record| record.compare_file(found));
+            if matching == Match::Same {
+                self.discard_redo(id);
+            }
+            matching
         });
         match removed {
             Ok(Match::Same) => self.forget_removed(),
@@ -303,7 +302,7 @@ impl ImageTask {
             Ok(Match::Unknown) => tracing::warn!(
                 disk = %self.label,
                 %file,
-                "the file that the failed change has created has no identity, and is kept"
+                "the file that the failed change has created cannot be compared with it, and is kept"
             ),
             Err(error) => {
                 tracing::warn!(disk = %self.label, %error, "cannot delete a disk's file");
