@@ -54,7 +54,7 @@ pub use create::NewImage;
 pub use guid::{Guid, GuidError};
 pub use locator::ParentLocator;
 pub use metadata::{BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, DISK_BYTES_MAX};
-pub use open::WriteGuids;
+pub use open::{WriteGuids, opening_ranges};
 pub use repair::{Repair, Repaired, repair, set_parent_path};
 pub use resize::resize;
 pub use vhdx::{ImageType, Vhdx};

@@ -11,10 +11,10 @@ use suimon_image::{
 use crate::bat::{Bat, Faults, normalize};
 use crate::fields::{MB, PAGE, PAGE_LEN, WRITTEN_MAX, round_up_mb};
 use crate::geometry::{Geometry, Slot};
-use crate::header::{HEADER_SECTION, Headers};
+use crate::header::{HEADER_OFFSETS, HEADER_SECTION, Headers};
 use crate::log::{Replay, Writer, find};
 use crate::metadata::Metadata;
-use crate::region::Regions;
+use crate::region::{REGION_TABLE_OFFSETS, Regions};
 use crate::sector_bitmap::SectorBitmaps;
 use crate::space::{Occupancy, Space};
 use crate::vhdx::WriteState;
@@ -70,7 +70,7 @@ impl Structures {
         let regions = Regions::read(&view)?;
         let mut occupancy = Occupancy::default();
         let header_section = ByteRange::new(0, HEADER_SECTION).map(|range| (range, 0));
-        let log = Some((headers.current.log, crate::header::HEADER_OFFSETS[0] + 72));
+        let log = Some((headers.current.log, HEADER_OFFSETS[0] + 72));
         for (range, offset) in header_section.into_iter().chain(log).chain(regions.ranges()) {
             occupancy
                 .take_range(range)
@@ -238,8 +238,12 @@ impl Vhdx {
     /// but the next opener must replay its log.
     ///
     /// # Errors
-    /// Fails if the file cannot be written.
+    /// Fails if the file cannot be written, and with the file unchanged if another program has
+    /// replaced its headers since it was opened for writing.
     pub fn close(mut self, file: &dyn ImageFile) -> Result<(), ImageError> {
+        if self.writing.is_some() {
+            self.check_headers(file)?;
+        }
         if let Some(commit) = self.commit_steps() {
             commit.execute(file).map_err(|step| failed(step.error))?;
             self.end_commit(CommitOutcome::Done);
@@ -256,6 +260,35 @@ impl Vhdx {
         let end = writing.space.end_bytes();
         file.set_len(end).and_then(|()| file.flush()).map_err(failed)
     }
+
+    /// Fails if the file has other headers than this image has written: it was overwritten with
+    /// another image, which commits and the truncation would destroy.
+    fn check_headers(&self, file: &dyn ImageFile) -> Result<(), ImageError> {
+        let found = Headers::read(file, file.len().map_err(failed)?)?;
+        if found.current == self.headers.current {
+            return Ok(());
+        }
+        let fault = ImageFault::ParentChanged { what: "another program replaced its headers" };
+        Err(ImageError::new("Header.FileWriteGuid", 0, fault))
+    }
+}
+
+/// Returns the ranges of a file that opening an image for writing changes, although nothing is
+/// written to the disk: those of the headers and the log. `None` if the log has changes that are not
+/// in the file yet.
+///
+/// # Errors
+/// Fails if the file cannot be read or is not a VHDX image, or if headers or log are damaged.
+pub fn opening_ranges(file: &dyn ImageFile) -> Result<Option<[ByteRange; 2]>, ImageError> {
+    let file_len = file.len().map_err(failed)?;
+    let headers = Headers::read(file, file_len)?;
+    let log = headers.current.log;
+    let replay = find(file, file_len, &headers.current)?;
+    if !replay.changes.is_empty() || replay.file_len > file_len {
+        return Ok(None);
+    }
+    let [start, end] = [HEADER_OFFSETS[0], REGION_TABLE_OFFSETS[0]];
+    Ok(ByteRange::new(start, end - start).map(|headers| [headers, log]))
 }
 
 /// Returns true if the changes of `redo` are not yet in the file.

@@ -43,6 +43,8 @@ struct State {
     now_unix_s: u64,
     /// Attempts to open a file that was in use.
     conflicts: usize,
+    /// True if modification times of open files cannot be set.
+    refuses_times: bool,
 }
 
 struct Entry {
@@ -128,6 +130,11 @@ impl MemoryStore {
     /// 1970-01-01 UTC.
     pub fn set_time(&self, now_unix_s: u64) {
         self.state().now_unix_s = now_unix_s;
+    }
+
+    /// Sets whether modification times of open files cannot be set, as for files of another owner.
+    pub fn refuse_times(&self, refuses: bool) {
+        self.state().refuses_times = refuses;
     }
 
     /// Makes the store full after `changes` more changes; `None`: never.
@@ -452,6 +459,9 @@ impl DiskFile for StoredFile {
 
     fn set_modified(&self, time: FileTime) -> io::Result<()> {
         let mut state = self.store.state();
+        if state.refuses_times {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
         let unix_s = u64::try_from(time.unix_s).unwrap_or(0);
         state.ops.push(StoreOp::SetModified(self.number, unix_s));
         let entry = state.files.get_mut(self.number).ok_or(io::ErrorKind::NotFound)?;

@@ -201,6 +201,23 @@ fn an_image_in_use_has_an_entry_in_its_log_from_the_beginning() {
 }
 
 #[test]
+fn closing_leaves_a_file_that_was_overwritten_unchanged() {
+    let file = created(&dynamic(4 * MB));
+    let mut open = disk(Vhdx::open(&file, &guids(1)).unwrap(), &file);
+    open.write(MB, &[1; 512]).unwrap();
+    let other = created(&NewImage { disk_id: Guid::new(8), is_fixed: true, ..dynamic(8 * MB) });
+    file.set_len(0).unwrap();
+    file.write_at(0, &other.bytes()).unwrap();
+    let error = open.image.close(&file).unwrap_err();
+    assert!(matches!(error.fault, ImageFault::ParentChanged { .. }), "{error}");
+    assert!(file.bytes() == other.bytes());
+    let open = Vhdx::open(&file, &guids(2)).unwrap();
+    file.set_len(0).unwrap();
+    assert!(open.close(&file).is_err());
+    assert_eq!(file.len().unwrap(), 0);
+}
+
+#[test]
 fn stale_bits_of_absent_blocks_are_ignored() {
     let file = created(&child(4 * MB));
     let mut first = disk(Vhdx::open(&file, &guids(1)).unwrap(), &file);

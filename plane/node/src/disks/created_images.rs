@@ -7,9 +7,13 @@
 //! deletes the record. A file that equals its record is removed before a disk is opened.
 //!
 //! Inode number and creation time of a file stay the same when it is overwritten in place, or written
-//! by a guest. The record therefore also has length and modification time. The modification time is
-//! set to an earlier one before the image is recorded, so that each later write changes it. A file that
-//! was written, restored or mounted since stays, and is opened as the disk's image.
+//! by a guest. The record therefore also has length, modification time and a digest of the content. The
+//! modification time is set to an earlier one before the image is recorded, so that each later write
+//! changes it. A file that was written, restored or mounted since stays, and is opened as the disk's
+//! image.
+//!
+//! The modification time alone is not sufficient: a flush (`fdatasync(2)`) does not make it durable, and
+//! opening a VHDX changes it.
 
 mod control;
 
@@ -24,7 +28,7 @@ use suimon_ports::{
     DiskFile, FileId, FileLockMode, FileName, FileTime, StateStore, StateStoreError,
     StoreFileError, StoreFiles,
 };
-use suimon_storage::images;
+use suimon_storage::images::{self, ContentMark};
 
 use super::required::RequiredDisk;
 use crate::errors::store_error;
@@ -58,6 +62,23 @@ pub(super) struct CreatedImage {
     /// file is never removed.
     #[serde(default)]
     written: Option<WrittenState>,
+    /// Content of the file. `None` in records of earlier versions, which are compared without it.
+    #[serde(default)]
+    content: Option<RecordedContent>,
+    /// True if the running daemon has created the image. The host has not crashed since, so that the
+    /// modification time of the file is that of its last write.
+    #[serde(skip)]
+    is_of_this_daemon: bool,
+}
+
+/// Content of a file when it was recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum RecordedContent {
+    /// Summary of the content ([`ContentMark`]).
+    Known { pages: u64, digest: u64, is_vhdx: bool },
+    /// The content could not be determined.
+    Unknown,
 }
 
 /// Properties of a file that a write changes.
@@ -106,6 +127,22 @@ impl WrittenState {
     }
 }
 
+impl From<Option<ContentMark>> for RecordedContent {
+    fn from(mark: Option<ContentMark>) -> Self {
+        let known = |ContentMark { pages, digest, is_vhdx }| Self::Known { pages, digest, is_vhdx };
+        mark.map_or(Self::Unknown, known)
+    }
+}
+
+impl RecordedContent {
+    const fn mark(self) -> Option<ContentMark> {
+        match self {
+            Self::Known { pages, digest, is_vhdx } => Some(ContentMark { pages, digest, is_vhdx }),
+            Self::Unknown => None,
+        }
+    }
+}
+
 impl CreatedImage {
     /// `found`: identity and state of the file, as far as known.
     fn new(
@@ -124,7 +161,14 @@ impl CreatedImage {
             inode: id.inode,
             created_unix_ns: u64::try_from(id.created_unix_ns).unwrap_or(0),
             written,
+            content: None,
+            is_of_this_daemon: true,
         }
+    }
+
+    /// Adds the content of the file; `None` if it could not be determined.
+    fn with_content(self, mark: Option<ContentMark>) -> Self {
+        Self { content: Some(mark.into()), ..self }
     }
 
     fn path(&self) -> PathBuf {
@@ -140,8 +184,13 @@ impl CreatedImage {
     }
 
     /// Compares a file with the record. Device numbers change when the host starts, and inode numbers
-    /// are reused.
-    fn compare(&self, id: Option<FileId>, written: Option<WrittenState>) -> Match {
+    /// are reused. `has_content`: compares the content of the file, if the other properties are equal.
+    fn compare(
+        &self,
+        id: Option<FileId>,
+        written: Option<WrittenState>,
+        has_content: impl FnOnce(ContentMark) -> Option<bool>,
+    ) -> Match {
         let Some(id) = id else { return Match::Unknown };
         if self.inode != 0 && id.inode != self.inode {
             return Match::Other;
@@ -150,15 +199,28 @@ impl CreatedImage {
         if self.created_unix_ns != 0 && created != 0 && created != self.created_unix_ns {
             return Match::Other;
         }
-        match (self.written, written) {
-            (Some(recorded), Some(found)) if recorded == found => Match::Same,
-            (Some(_), Some(_)) => Match::Other,
-            _ => Match::Unknown,
+        let (Some(recorded), Some(found)) = (self.written, written) else { return Match::Unknown };
+        let mark = self.content.and_then(RecordedContent::mark);
+        // Opening a VHDX changes its modification time.
+        let has_times = !mark.is_some_and(|mark| mark.is_vhdx);
+        if recorded.len != found.len || (has_times && recorded != found) {
+            return Match::Other;
+        }
+        if self.content.is_none() {
+            return Match::Same;
+        }
+        match mark.and_then(has_content) {
+            Some(true) => Match::Same,
+            Some(false) => Match::Other,
+            None if self.is_of_this_daemon && recorded == found => Match::Same,
+            None => Match::Unknown,
         }
     }
 
+    /// Compares an open, locked file with the record. Blocks on the file system.
     pub(super) fn compare_file(&self, found: &dyn DiskFile) -> Match {
-        self.compare(found.properties().id, WrittenState::of(found).ok())
+        let written = WrittenState::of(found).ok();
+        self.compare(found.properties().id, written, |mark| mark.is_of(found))
     }
 
     fn save(&self) -> Result<StoreChange, StateStoreError> {
@@ -276,83 +338,4 @@ pub(super) fn remove_if_same(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::MemoryStore;
-
-    #[test]
-    fn the_number_of_recorded_images_is_limited() {
-        let state = Arc::new(DeferringStore::new(Arc::new(MemoryStore::default())));
-        let images = CreatedImages::new(state.clone());
-        let record = |number: usize| {
-            let file = FileName::new(&format!("{number}.raw")).unwrap();
-            CreatedImage::new(("fast", Path::new("/srv/fast")), &file, (None, None))
-        };
-        for number in 0..64 {
-            images.add(record(number)).unwrap();
-        }
-        let error = images.add(record(64)).unwrap_err();
-        assert_eq!(error.code, ErrorCode::Conflict);
-        assert!(error.message.contains("/srv/fast/0.raw, /srv/fast/1.raw"), "{error}");
-        // The image of a path that is recorded replaces the former one.
-        images.add(record(0)).unwrap();
-        let later = CreatedImages::new(state);
-        later.load().unwrap();
-        assert_eq!(later.lock().len(), 64);
-        later.forget(&record(1));
-        later.add(record(64)).unwrap();
-    }
-
-    #[test]
-    fn a_file_is_the_recorded_image_if_identity_length_and_modification_time_are_equal() {
-        let id = |device, inode, created_unix_ns| Some(FileId { device, inode, created_unix_ns });
-        let state = |len, modified_unix_s, modified_ns| {
-            Some(WrittenState { len, modified_unix_s, modified_ns })
-        };
-        let file = FileName::new("boot.raw").unwrap();
-        let record = |found| CreatedImage::new(("fast", Path::new("/srv/fast")), &file, found);
-        let written = state(4096, 7, 8);
-        let known = record((id(1, 2, 3), written));
-        assert_eq!(known.compare(id(1, 2, 3), written), Match::Same);
-        assert_eq!(known.compare(id(9, 2, 3), written), Match::Same, "the host was restarted");
-        assert_eq!(known.compare(id(1, 2, 0), written), Match::Same, "unknown creation time");
-        assert_eq!(known.compare(id(1, 4, 3), written), Match::Other);
-        assert_eq!(known.compare(id(1, 2, 4), written), Match::Other, "the inode is reused");
-        for other in [state(4097, 7, 8), state(4096, 8, 8), state(4096, 7, 9)] {
-            assert_eq!(known.compare(id(1, 2, 3), other), Match::Other, "written: {other:?}");
-        }
-        assert_eq!(known.compare(id(1, 2, 3), None), Match::Unknown);
-        assert_eq!(known.compare(None, written), Match::Unknown);
-        let without_creation_time = record((id(1, 2, 0), written));
-        assert_eq!(without_creation_time.compare(id(1, 2, 3), written), Match::Same);
-        assert_eq!(record((None, written)).compare(id(1, 2, 3), written), Match::Unknown);
-        assert_eq!(record((id(1, 2, 3), None)).compare(id(1, 2, 3), written), Match::Unknown);
-    }
-
-    #[test]
-    fn a_record_without_length_and_modification_time_removes_no_file() {
-        let earlier = r#"{"store": "/srv/fast", "file": "boot.raw", "device": 1, "inode": 2,
-            "created_unix_ns": 3}"#;
-        let record: CreatedImage = serde_json::from_str(earlier).unwrap();
-        let id = Some(FileId { device: 1, inode: 2, created_unix_ns: 3 });
-        let written = Some(WrittenState { len: 0, modified_unix_s: 0, modified_ns: 0 });
-        assert_eq!(record.compare(id, written), Match::Unknown);
-    }
-
-    /// The daemon was killed between the record and the rename of the image.
-    #[test]
-    fn a_record_ends_with_the_incomplete_image_that_it_refers_to() {
-        let state = Arc::new(DeferringStore::new(Arc::new(MemoryStore::default())));
-        let recorded = CreatedImages::new(state);
-        let (store, file) = (Path::new("/srv/fast"), FileName::new("boot.raw").unwrap());
-        let record = CreatedImage::new(("fast", store), &file, (None, None));
-        recorded.add(record.clone()).unwrap();
-        let files = suimon_ports::testing::MemoryStore::default();
-        recorded.forget_unnamed(store, &files, &[]);
-        let draft = images::draft_name(&file).unwrap();
-        recorded.forget_unnamed(Path::new("/srv/other"), &files, std::slice::from_ref(&draft));
-        assert_eq!(recorded.find(&record.path()), Some(record.clone()), "of another store");
-        recorded.forget_unnamed(store, &files, &[draft]);
-        assert_eq!(recorded.find(&record.path()), None);
-    }
-}
+mod tests;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use suimon_contract::{ApiError, ErrorCode, EventKind};
 use suimon_ports::{FileId, RedoRecords, StoreFiles};
 use suimon_storage::images::{
-    self, DiskError, DiskFault, DiskFormat, HostInputs, OpenedDisk, RemainingRecords,
+    self, DiskError, DiskFault, HostInputs, OpenedDisk, RemainingRecords,
 };
 use suimon_storage::{DiskSpec, jobs};
 
@@ -86,7 +86,7 @@ impl Opened {
     pub(super) fn undo(self) {
         self.work.close_images(self.images.spec);
         if let Some(created) = self.created_file {
-            self.work.remove_created(&self.files, created.id);
+            self.work.roll_back_creation(&self.files, created.id);
         }
     }
 
@@ -144,7 +144,7 @@ impl ImageTask {
             Ok(images) => Ok((files, images, created)),
             Err(error) => {
                 if let Some(created) = created {
-                    self.remove_created(&files, created.id);
+                    self.roll_back_creation(&files, created.id);
                 }
                 Err(error)
             }
@@ -275,23 +275,22 @@ impl ImageTask {
     /// Removes the file that a change without success has created for the disk, which is closed,
     /// and its redo record. `created`: identity of the file when it was created; another file of
     /// its name stays. Failures are logged only.
-    pub(super) fn remove_created(&self, files: &Arc<dyn StoreFiles>, created: Option<FileId>) {
+    pub(super) fn roll_back_creation(&self, files: &Arc<dyn StoreFiles>, created: Option<FileId>) {
         let Some(file) = self.required.plan().file else { return };
         let recorded = self.created.find_of(&self.required);
         let removed = remove_if_same(files.as_ref(), &file, |file_info| {
             let (Some(created), Some(id)) = (created, file_info.properties().id) else {
                 return Match::Unknown;
             };
-            // Opening a VHDX writes its headers, so that it never equals its record.
-            let is_written = recorded.as_ref().is_some_and(|record| {
-                !matches!(self.required.plan().format, DiskFormat::Vhdx)
-                    && record.compare_file(file_info) != Match::Same
-            });
-            if id != created || is_written {
+            if id != created {
                 return Match::Other;
             }
-            self.discard_redo(id);
-            Match::Same
+            let matching =
+                recorded.as_ref().map_or(Match::Same, |record| record.compare_file(file_info));
+            if matching == Match::Same {
+                self.discard_redo(id);
+            }
+            matching
         });
         match removed {
             Ok(Match::Same) => self.forget_removed(),
@@ -306,7 +305,7 @@ impl ImageTask {
             Ok(Match::Unknown) => tracing::warn!(
                 disk = %self.label,
                 %file,
-                "the file that the failed change has created has no identity, and is kept"
+                "the file that the failed change has created cannot be compared with it, and is kept"
             ),
             Err(error) => {
                 tracing::warn!(disk = %self.label, %error, "cannot delete a disk's file");

@@ -313,7 +313,7 @@ impl Controller {
         let store = work.required.store.path.clone();
         let unsettled = unsettled.or_else(|| work.unsettle());
         self.shared.disks.threads.run_eventually(&store, move || {
-            work.remove_created(&files, created);
+            work.roll_back_creation(&files, created);
             drop(unsettled);
         });
     }

@@ -18,6 +18,7 @@
 //!   disks that the child references, unchanged.
 //! - A chain of parents is bounded ([`LAYERS_MAX`]) and contains no file twice.
 
+mod content_mark;
 mod create;
 mod draft;
 mod error;
@@ -35,6 +36,7 @@ mod redoing;
 mod unfinished;
 mod verify_metadata;
 
+pub use content_mark::ContentMark;
 pub use create::{UnnamedImage, create, create_unnamed, exists};
 pub use draft::{DRAFT_ENDING, draft_name, sweep};
 pub use error::{DiskError, DiskFault};

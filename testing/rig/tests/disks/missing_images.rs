@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -137,45 +137,54 @@ const INTERRUPTED: usize = 3;
 /// Maximum number of kills: some come after the commit.
 const KILLS_MAX: usize = 60;
 
-/// The daemon is killed when the new image has its name, usually before the commit of the change.
-#[test]
-fn an_image_of_a_killed_change_is_not_opened_as_the_image_of_its_disk() {
+/// Returns true if a new image has its name and a VHDX was opened, which writes its headers. The daemon
+/// sets the modification time of a new image to one second before its creation.
+fn is_in_use(image: &str) -> bool {
+    fs::metadata(image).is_ok_and(|found| {
+        let since_mark = |time: SystemTime| found.modified().ok()?.duration_since(time).ok();
+        !image.ends_with(".vhdx") || found.created().is_ok_and(|at| since_mark(at).is_some())
+    })
+}
+
+/// The daemon is killed when the new image has its name, or when it was opened, usually before the
+/// commit of the change.
+fn assert_not_opened_after_a_kill(disk_name: &str, file: &str) {
     let rig = Rig::new().unwrap();
     let store = rig.path("store");
     fs::create_dir(&store).unwrap();
-    let image = format!("{store}/raw.raw");
+    let image = format!("{store}/{file}");
     let mut daemon = Daemon::start(&rig, &host(&rig, &store)).unwrap();
     daemon.kill();
     fs::remove_file(&image).unwrap();
     daemon.restart(&rig).unwrap();
-    assert_failed(&daemon, "raw", &image);
+    assert_failed(&daemon, disk_name, &image);
     let mut interrupted = 0;
     for kill in 0..KILLS_MAX {
         let serial = format!("S{kill}");
         let process = Pid::from_raw(daemon.process().id().try_into().unwrap()).unwrap();
         let client = &daemon;
         thread::scope(|scope| {
-            let arguments = ["disk", "set", "raw", "--serial", &serial, "--create-image"];
+            let arguments = ["disk", "set", disk_name, "--serial", &serial, "--create-image"];
             let set = scope.spawn(move || drop(client.cli(&arguments)));
             let limit = Instant::now() + PATIENCE;
-            while fs::metadata(&image).is_err() && !set.is_finished() && Instant::now() < limit {
+            while !is_in_use(&image) && !set.is_finished() && Instant::now() < limit {
                 thread::yield_now();
             }
             kill_process(process, Signal::KILL).unwrap();
         });
         // The request ends when the process has ended.
-        let is_created = fs::metadata(&image).is_ok();
+        let is_interrupted = is_in_use(&image);
         daemon.restart(&rig).unwrap();
-        if disk(&daemon, "raw")["config"]["serial"] == serial {
+        if disk(&daemon, disk_name)["config"]["serial"] == serial {
             // The change was committed before the kill.
-            wait_state(&daemon, "raw", "ready");
+            wait_state(&daemon, disk_name, "ready");
             daemon.kill();
             fs::remove_file(&image).unwrap();
             daemon.restart(&rig).unwrap();
-        } else if is_created {
+        } else if is_interrupted {
             interrupted += 1;
         }
-        assert_failed(&daemon, "raw", &image);
+        assert_failed(&daemon, disk_name, &image);
         assert!(fs::metadata(&image).is_err(), "{interrupted} changes were interrupted");
         if interrupted == INTERRUPTED {
             break;
@@ -183,7 +192,17 @@ fn an_image_of_a_killed_change_is_not_opened_as_the_image_of_its_disk() {
     }
     assert!(interrupted > 0, "no kill came between the creation and the commit");
     wait_state(&daemon, "good", "ready");
-    daemon.ok(&["disk", "set", "raw", "--create-image"]).unwrap();
-    assert_eq!(disk(&daemon, "raw")["state"], "ready");
+    daemon.ok(&["disk", "set", disk_name, "--create-image"]).unwrap();
+    assert_eq!(disk(&daemon, disk_name)["state"], "ready");
     assert!(daemon.stop().unwrap().success());
+}
+
+#[test]
+fn an_image_of_a_killed_change_is_not_opened_as_the_image_of_its_disk() {
+    assert_not_opened_after_a_kill("raw", "raw.raw");
+}
+
+#[test]
+fn a_vhdx_of_a_killed_change_is_not_opened_as_the_image_of_its_disk() {
+    assert_not_opened_after_a_kill("vhdx", "vhdx.vhdx");
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use suimon_contract::{ApiError, ErrorCode};
 use suimon_ports::{DiskFile, FileId, FileName, StateStoreError, StoreFiles};
+use suimon_storage::images::ContentMark;
 
 use super::{CREATED_IMAGES, CreatedImage, Match, WrittenState, remove_if_same};
 use crate::control::Controller;
@@ -56,6 +57,7 @@ impl ImageTask {
         image: &dyn DiskFile,
     ) -> Result<CreatedImage, ApiError> {
         let marked = WrittenState::mark(image);
+        let content = ContentMark::of(image, self.required.plan().format);
         if let Err(error) = &marked {
             tracing::warn!(
                 disk = %self.label,
@@ -64,10 +66,18 @@ impl ImageTask {
                  interrupted, the image is not removed"
             );
         }
+        if content.is_none() {
+            tracing::warn!(
+                disk = %self.label,
+                "the content of the new image cannot be determined; if the change is interrupted, \
+                 the image is not removed"
+            );
+        }
         let store = &self.required.store;
         let name = store.name.to_string();
         let found = (image.properties().id, marked.ok());
-        let record = CreatedImage::new((name.as_str(), store.path.as_path()), file, found);
+        let record = CreatedImage::new((name.as_str(), store.path.as_path()), file, found)
+            .with_content(content);
         self.created.add(record.clone()).map_err(|error| error.about(&self.label))?;
         Ok(record)
     }

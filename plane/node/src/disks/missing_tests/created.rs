@@ -5,6 +5,8 @@ use suimon_ports::StateStore;
 
 use super::*;
 
+mod content;
+
 const CREATED: &str = "created_images";
 /// Modification time of files that are written in the tests, in seconds since 1970-01-01 UTC.
 const NOW_UNIX_S: u64 = 100;
@@ -20,11 +22,17 @@ fn without_boot() -> Harness {
 /// Returns a host on which a change has created `boot.raw` and has failed. The removal of the file is
 /// queued behind a store that does not respond.
 fn with_queued_removal(patch: &str) -> Harness {
-    let harness = without_boot();
+    with_queued_removal_of("boot", "boot.raw", patch)
+}
+
+/// Like [`with_queued_removal`], for any disk and its file.
+fn with_queued_removal_of(disk: &str, image: &str, patch: &str) -> Harness {
+    let (harness, _) = restarted_without(with_data(), &[image]);
+    assert_missing(&harness, disk, &format!("/srv/fast/{image}"));
     harness.disks.refuse("/run/refused.sock", true);
     harness.disks.store(DISK_STORE).set_time(NOW_UNIX_S);
     harness.disks.stall_at_refusal(DISK_STORE);
-    let operation = set(&harness, "boot", patch, true);
+    let operation = set(&harness, disk, patch, true);
     assert_eq!(operation.state, OperationState::Failed, "{operation:?}");
     harness
 }
