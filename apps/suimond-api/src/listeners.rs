@@ -81,7 +81,7 @@ impl Listeners {
                 // The configuration may have been corrected, or removed.
                 None => retry(|| Some(listen(node.config().api?, Arc::clone(&record)))).await,
             };
-            match listening {
+            match bound {
                 Some((listener, tokens)) => {
                     serve(listener, guarded(router, tokens, failures), notifications).await;
                 }
@@ -109,8 +109,8 @@ impl Listeners {
         }
         let (node, record) = (Arc::clone(&self.node), Arc::clone(&self.record));
         tokio::spawn(async move {
-            let listening = match first {
-                Some(listening) => Some(listening),
+            let bound = match first {
+                Some(bound) => Some(bound),
                 // The configuration may have been corrected, or removed.
                 None => {
                     let listen =
@@ -118,7 +118,7 @@ impl Listeners {
                     retry(listen).await
                 }
             };
-            match listening {
+            match bound {
                 Some((listener, console)) => {
                     in_service.set(&console);
                     serve(listener, page(console), notifications).await;

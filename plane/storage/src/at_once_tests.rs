@@ -14,7 +14,7 @@ use crate::fakes::{Client, FakeFile, FakeIo, FakeQueue, Trouble};
 use crate::full_store::FullPolicy;
 use crate::kinds::KINDS;
 use crate::offer::Offer;
-use crate::plane_suspend_tests::{DISK, NoWaker, Sleepless, ask};
+use crate::plane_suspend_tests::{DISK, NoWaker, Sleepless, submit};
 use crate::resident::StorageWorker;
 use crate::{DiskCounterCells, DiskLayer, DiskLocation, DiskSpec, QueueKey};
 
@@ -103,7 +103,7 @@ impl Worker {
 fn what_needs_no_waiting_is_answered_in_the_turn_in_which_it_came() {
     let mut worker = Worker::new();
     worker.trouble.lock().unwrap().is_at_once = true;
-    ask(&worker.client, 0, DiskOp::Read, 0);
+    submit(&worker.client, 0, DiskOp::Read, 0);
     assert_eq!(worker.poll(), [(0, DiskOutcome::Done)]);
     // The latency is the duration of the iteration up to the completion.
     let reads = worker.tally().reads;
@@ -115,7 +115,7 @@ fn what_needs_no_waiting_is_answered_in_the_turn_in_which_it_came() {
 fn what_others_wait_for_goes_in_the_turns_after_it() {
     let mut worker = Worker::new();
     worker.trouble.lock().unwrap().is_at_once = true;
-    (0..3).for_each(|tag| ask(&worker.client, tag, DiskOp::Read, u64::from(tag) * 512));
+    (0..3).for_each(|tag| submit(&worker.client, tag, DiskOp::Read, u64::from(tag) * 512));
     // The store's queue depth is 1, so each iteration completes one request and dispatches the
     // next.
     for tag in 0..3 {
@@ -128,7 +128,7 @@ fn what_others_wait_for_goes_in_the_turns_after_it() {
 fn what_takes_time_is_answered_when_it_has_ended() {
     let mut worker = Worker::new();
     worker.trouble.lock().unwrap().is_stalled = true;
-    ask(&worker.client, 0, DiskOp::Read, 0);
+    submit(&worker.client, 0, DiskOp::Read, 0);
     assert_eq!(worker.poll(), []);
     assert_eq!(worker.poll(), []);
     worker.trouble.lock().unwrap().is_stalled = false;

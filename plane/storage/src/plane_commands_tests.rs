@@ -15,7 +15,7 @@ use crate::kinds::VHDX;
 use crate::passing::Passed;
 use crate::plane::moving::NotPassed;
 use crate::plane_stalled_tests::{Ends, LIMIT, STORE, Worker, wait_until};
-use crate::plane_suspend_tests::{answer, ask, close};
+use crate::plane_suspend_tests::{answer, close, submit};
 use crate::queue_key::QueueKey;
 use crate::waits::COMMAND_WAIT_MAX;
 use crate::work_tests::WRITE;
@@ -155,7 +155,7 @@ fn is_clean(file: &FakeFile) -> bool {
 }
 
 fn serves(client: &Mutex<Client>) {
-    ask(client, 5, WRITE, 0);
+    submit(client, 5, WRITE, 0);
     assert_eq!(answer(client).0, 5);
 }
 
@@ -289,7 +289,7 @@ fn late_move(bench: &Bench) -> (Arc<FakeFile>, Arc<Mutex<Client>>, Arc<Mutex<Tro
 fn a_disk_that_a_blocked_worker_has_taken_is_served_when_the_worker_proceeds() {
     let bench = Bench::new(2);
     let (_, client, trouble) = late_move(&bench);
-    ask(&client, 7, WRITE, 0);
+    submit(&client, 7, WRITE, 0);
     // The disk belongs to the worker: it is not moved again, and its policy applies later.
     let (moved, waited) = bench.run(|plane| plane.move_disk(DISK, WorkerId(0)));
     assert_blocked(moved, 1);

@@ -137,7 +137,7 @@ impl StoragePlane {
         reply: Option<Receiver<WorkerSnapshot>>,
         until: Instant,
     ) -> WorkerSnapshot {
-        let Some(reply) = reply else { return lock(view).known() };
+        let Some(reply) = reply else { return lock(view).last_known() };
         let left = until.saturating_duration_since(Instant::now());
         let received = self.0.waits.receive(&reply, left);
         let mut view = lock(view);
@@ -149,7 +149,7 @@ impl StoragePlane {
             Err(RecvTimeoutError::Timeout) => {
                 view.outstanding = Some(reply);
                 view.note_late(until.checked_sub(VIEW_WAIT_MAX).unwrap_or(until));
-                view.known()
+                view.last_known()
             }
             // The worker has ended.
             Err(RecvTimeoutError::Disconnected) => WorkerSnapshot::default(),

@@ -102,13 +102,13 @@ proptest! {
             for is_shared in [true, false] {
                 let now = bench.time();
                 if is_shared {
-                    prop_assert!(bench.works[0].share_store(now, STORE).is_some());
+                    prop_assert!(bench.engines[0].share_store(now, STORE).is_some());
                 } else {
-                    prop_assert!(bench.works[0].end_sharing(now, STORE));
+                    prop_assert!(bench.engines[0].end_sharing(now, STORE));
                 }
                 bench.run(pause);
                 let role = if is_shared { StoreRole::Shared } else { StoreRole::Sole };
-                prop_assert_eq!(bench.works[0].store_status(STORE).unwrap().role, role);
+                prop_assert_eq!(bench.engines[0].store_status(STORE).unwrap().role, role);
             }
         }
         let from = bench.device().now;
@@ -119,10 +119,10 @@ proptest! {
             let excess = bench.device().excess(&[disk], max, 0);
             prop_assert!(excess <= late(max, 1), "{excess}");
         }
-        bench.seats.iter_mut().for_each(|seat| seat.load = None);
+        bench.clients.iter_mut().for_each(|seat| seat.load = None);
         bench.run(2 * SECOND);
         prop_assert_eq!(bench.open(), 0);
-        prop_assert_eq!(bench.works[0].store_status(STORE).unwrap().in_flight, 0);
+        prop_assert_eq!(bench.engines[0].store_status(STORE).unwrap().in_flight, 0);
     }
 }
 

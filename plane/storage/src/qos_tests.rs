@@ -37,7 +37,7 @@ proptest! {
             prop_assert!(got * 100 >= 2 * max * 98 - 100 * cost, "{disk}: {got} of {max}");
         }
         // The disk alone would have 4 requests at a time with 200 us each.
-        prop_assert!(bench.seats[seat].answered > 38_000, "{}", bench.seats[seat].answered);
+        prop_assert!(bench.clients[seat].answer_count > 38_000, "{}", bench.clients[seat].answer_count);
     }
 
     /// With little room for queued requests, no request is lost and no queue starves.
@@ -56,14 +56,14 @@ proptest! {
             bench.add_seat(seat as u32 % 3, Load::reads(4096, 8));
         }
         bench.run(SECOND);
-        let least = bench.seats.iter().map(|seat| seat.answered).min().unwrap();
-        let mean = bench.seats.iter().map(|seat| seat.answered).sum::<u64>() / queues as u64;
+        let least = bench.clients.iter().map(|seat| seat.answer_count).min().unwrap();
+        let mean = bench.clients.iter().map(|seat| seat.answer_count).sum::<u64>() / queues as u64;
         prop_assert!(least * 3 >= mean && mean > 0, "{least} where {mean} is the mean");
         if waiting_max as usize >= queues {
             let fair = max / (queues as u64).div_ceil(3);
             prop_assert!(least * 10 >= fair * 9, "{least} where {fair} is fair");
         }
-        bench.seats.iter_mut().for_each(|seat| seat.load = None);
+        bench.clients.iter_mut().for_each(|seat| seat.load = None);
         bench.run(SECOND);
         prop_assert_eq!(bench.open(), 0);
     }

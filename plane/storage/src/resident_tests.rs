@@ -13,7 +13,7 @@ use crate::fakes::{FakeFile, FakeQueue};
 use crate::full_store::FullPolicy;
 use crate::kinds::KINDS;
 use crate::offer::Offer;
-use crate::plane_suspend_tests::{DISK, ask};
+use crate::plane_suspend_tests::{DISK, submit};
 use crate::queue_key::{QueueKey, Which};
 use crate::resident::WAITERS_MAX;
 use crate::{DiskLayer, DiskSpec};
@@ -80,7 +80,7 @@ fn a_disk_that_is_added_when_another_one_goes_is_there() {
 fn of_requests_to_give_a_stalled_queue_back_the_newest_are_kept() {
     let mut worker = Worker::new();
     worker.trouble.lock().unwrap().is_stalled = true;
-    ask(&worker.client, 0, DiskOp::Read, 0);
+    submit(&worker.client, 0, DiskOp::Read, 0);
     worker.poll();
     let waits: Vec<_> = (0..=WAITERS_MAX)
         .map(|_| {

@@ -119,7 +119,7 @@ fn the_next_report_replaces_the_deadline_of_a_stalled_worker() {
                 let now = answer_counts(&bench);
                 let others = (0..3).filter(|worker| *worker != stalled);
                 others.for_each(|worker| {
-                    assert!(now[worker] > last[worker] + 20, "{stalled}, {step}: {worker}")
+                    assert!(now[worker] > last[worker] + 20, "{stalled}, {step}: {worker}");
                 });
                 last = now;
             }

@@ -27,7 +27,7 @@ fn run(kind: Kind, seed: u64, capacity: usize) {
     let mut model = Model::new(kind, seed);
     for turn in 0..400 {
         for _ in 0..model.dice.below(6) {
-            model.ask(&bench);
+            model.submit_random(&bench);
         }
         for (tag, outcome) in bench.poll() {
             assert_eq!(outcome, DiskOutcome::Done, "{}: seed {seed}", kind.name);
@@ -65,7 +65,7 @@ fn run(kind: Kind, seed: u64, capacity: usize) {
     close(&mut bench);
     // After an orderly close, the file contains all changes.
     let file = bench.file.memory().content();
-    let mut reopened = Bench::on(kind, MemoryFile::new(file), 1, 64);
+    let mut reopened = Bench::with_memory(kind, MemoryFile::new(file), 1, 64);
     let found = reopened.read(range(0, SIZE));
     for (found, of) in found.chunks(SECTOR).zip(&model.sectors) {
         assert!(found[0] == of.now || matches!(of.may_be.last(), Some(None)));
@@ -107,7 +107,7 @@ fn each_request_is_answered_once_whatever_fails() {
                         3 => (DiskOp::Discard, place),
                         _ => (WRITE, place),
                     };
-                    bench.ask(tag, op, place, vec![1; REGION as usize]);
+                    bench.submit(tag, op, place, vec![1; REGION as usize]);
                     open.insert(tag, op);
                 }
                 for (tag, outcome) in bench.poll() {

@@ -215,7 +215,7 @@ fn a_descriptor_of_a_guest_agent_ends_the_session_and_blocks_no_caller() {
     let (report, reports) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let session =
-            AgentSession { stream, reader: AgentReader::new(), until: Instant::now() + limit };
+            AgentSession { stream, reader: AgentReader::new(), deadline: Instant::now() + limit };
         let _ = report.send(session.synchronize().unwrap_err());
     });
     let error = reports.recv_timeout(limit).expect("an error in time");

@@ -29,12 +29,12 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     let rig = Rig::new()?;
     let folder = create_certificates(Path::new(&rig.path("pki")));
     for _ in 0..pairs {
-        let suimon = Sample::alone(line("tls")?);
+        let suimon = Sample::without_distance(line("tls")?);
         if openssl.missing.is_none() {
-            let peer = Sample::alone(of_openssl(&rig, &folder)?);
+            let peer = Sample::without_distance(of_openssl(&rig, &folder)?);
             openssl.push(Pair { peer, suimon });
         }
-        limit.push(Pair { peer: Sample::alone(line("tcp")?), suimon });
+        limit.push(Pair { peer: Sample::without_distance(line("tcp")?), suimon });
     }
     Ok(vec![openssl, limit])
 }

@@ -229,7 +229,7 @@ fn change_all(table: &mut toml::Table, overrides: &toml::Table) {
     for (key, value) in overrides {
         match (table.get_mut(key), value) {
             (Some(toml::Value::Table(inner)), toml::Value::Table(overrides)) => {
-                change_all(inner, overrides)
+                change_all(inner, overrides);
             }
             _ => drop(table.insert(key.clone(), value.clone())),
         }

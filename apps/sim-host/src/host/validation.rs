@@ -55,7 +55,7 @@ impl HostScenario {
             [("machine", &case.machine, machines), ("nic", &case.nic, nics)]
         {
             name.iter().for_each(|name| {
-                known_only(&format!("{key}.{field}"), name, &known_names, invalid)
+                known_only(&format!("{key}.{field}"), name, &known_names, invalid);
             });
         }
         for (kind, count) in &case.vms {

@@ -318,7 +318,7 @@ impl Control {
         };
         match arrival {
             Some(arrival) => {
-                self.planned.push((arrival, ControlEvent::Changed { node, stream, key, entry }))
+                self.planned.push((arrival, ControlEvent::Changed { node, stream, key, entry }));
             }
             None => self.hosts[node as usize].has_missed = true,
         }

@@ -177,7 +177,7 @@ impl Control {
                     }
                 }
                 MemberAction::Persist { durable } => {
-                    self.participant(participant_id).durable = durable
+                    self.participant(participant_id).durable = durable;
                 }
                 MemberAction::Send { report } => self.report(now, participant_id, report),
                 MemberAction::Notify { notice } => {

@@ -73,14 +73,17 @@ fn stores_and_disks_are_listed_and_shown() {
     assert_eq!(run(&["disk", "show", "none"]).0, 4);
 }
 
+/// Runs a command that does not wait for its operation, and returns the request that it sent.
+fn request_of(daemon: &Daemon, args: &[&str]) -> String {
+    let (code, _, err) = told(&daemon.run(&[args, &["--no-wait"]].concat()));
+    assert_eq!(code, 0, "{err}");
+    daemon.asked().pop().unwrap()
+}
+
 #[test]
-fn disks_are_made_changed_and_deleted_as_their_flags_say() {
+fn flags_of_disk_add_set_and_delete_become_the_request() {
     let daemon = host_with_disks();
-    let request_of = |args: &[&str]| {
-        let (code, _, err) = told(&daemon.run(&[args, &["--no-wait"]].concat()));
-        assert_eq!(code, 0, "{err}");
-        daemon.asked().pop().unwrap()
-    };
+    let request_of = |args: &[&str]| request_of(&daemon, args);
     assert_eq!(
         request_of(&[
             "disk",
@@ -125,6 +128,12 @@ fn disks_are_made_changed_and_deleted_as_their_flags_say() {
         request_of(&["disk", "delete", "web", "--with-file"]),
         "DELETE /1.0/disks/web?with_file=true HTTP/1.1 "
     );
+}
+
+#[test]
+fn arguments_of_jobs_exports_and_limits_become_the_request() {
+    let daemon = host_with_disks();
+    let request_of = |args: &[&str]| request_of(&daemon, args);
     assert_eq!(
         request_of(&["disk", "convert", "web", "vms/web.vhd", "--format=vhd", "--kind=fixed"]),
         r#"POST /1.0/disks/web/convert HTTP/1.1 {"file":"vms/web.vhd","format":"vhd","kind":"fixed"}"#

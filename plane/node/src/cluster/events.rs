@@ -1,8 +1,8 @@
 //! Events of the cluster.
 
 use suimon_cluster_qos::{
-    AdmissionCheck, Cause, DiskKey, MemberNotice, NodeId, Notice, OverGuaranteeDisk, PolicyKey,
-    UnmetDisk,
+    AdmissionCheck, Cause, DiskKey, ExternalUser, MemberNotice, NodeId, Notice, OverGuaranteeDisk,
+    PolicyKey, UnmetDisk,
 };
 use suimon_contract::{EventKind, Name};
 
@@ -75,7 +75,7 @@ pub(super) fn of_leader(store: &Name, notice: &Notice, names: &dyn Names) -> Dra
             silent,
         } => {
             let external_users: Vec<_> =
-                external_users.iter().map(|external_user| external_user.name.clone()).collect();
+                external_users.iter().map(|user| user.name.clone()).collect();
             let silent: Vec<_> = silent.iter().map(|node| names.node(*node)).collect();
             external_load(store, *delivered_iops, *capacity_iops)
                 .with("seen_on_it", external_users.join(", "))
@@ -86,15 +86,7 @@ pub(super) fn of_leader(store: &Name, notice: &Notice, names: &dyn Names) -> Dra
             store,
             "The store delivers its capacity again.",
         ),
-        Notice::ExternalUserDetected(external_user) => {
-            let text = format!(
-                "{} also uses the store and is not a node of this cluster. Stop that load, or let \
-                 that host join the cluster.",
-                external_user.name
-            );
-            of_store(EventKind::SharedForeignLoad, store, text)
-                .with("seen_on_it", &external_user.name)
-        }
+        Notice::ExternalUserDetected(user) => external_user_detected(store, user),
         Notice::NodeSilent { node, reserved_iops } => {
             let node = names.node(*node);
             let text = format!(
@@ -130,6 +122,15 @@ pub(super) fn of_leader(store: &Name, notice: &Notice, names: &dyn Names) -> Dra
             of_policy(EventKind::SharedPolicyUnknown, store, (*policy, *node), names)
         }
     }
+}
+
+fn external_user_detected(store: &Name, user: &ExternalUser) -> Draft {
+    let text = format!(
+        "{} also uses the store and is not a node of this cluster. Stop that load, or let that host \
+         join the cluster.",
+        user.name
+    );
+    of_store(EventKind::SharedForeignLoad, store, text).with("seen_on_it", &user.name)
 }
 
 fn reservation_refused(store: &Name, node: String, admission: &AdmissionCheck) -> Draft {

@@ -44,7 +44,7 @@ pub(super) struct SharedStore {
     /// Durable rates that the host may use without a lease.
     pub(super) durable: DurableState,
     /// Pending request to reserve minimums.
-    pub(super) ask: Option<ReservationRequest>,
+    pub(super) reservation_request: Option<ReservationRequest>,
     /// Minimums that the cluster has reserved, which are in effect.
     pub(super) covered: Minimums,
     /// This node's parts of policies that span nodes.
@@ -70,10 +70,10 @@ pub(super) struct SharedStore {
     pub(super) elect_at: Time,
     /// Delay of elections after the store has lost its leader.
     candidacy: Candidacy,
-    /// True once the identity of the store was checked. `wrong`: the reason why the store is not
+    /// True once the identity of the store was checked. `mismatch`: the reason why the store is not
     /// the cluster's.
     pub(super) is_known: bool,
-    pub(super) wrong: Option<Mismatch>,
+    pub(super) mismatch: Option<Mismatch>,
     /// Time of the next check of the store's identity, and true while a check is in progress.
     pub(super) next_poll_at: Time,
     pub(super) is_looking: bool,
@@ -125,7 +125,7 @@ impl SharedStore {
             allocator,
             sink,
             durable: kept,
-            ask: None,
+            reservation_request: None,
             covered,
             policy_caps: Vec::new(),
             loads: Loads::default(),
@@ -141,7 +141,7 @@ impl SharedStore {
             elect_at: now,
             candidacy: Candidacy::default(),
             is_known: false,
-            wrong: None,
+            mismatch: None,
             next_poll_at: now,
             is_looking: false,
             heartbeats: SeenNodes::default(),
@@ -182,7 +182,7 @@ impl SharedStore {
     }
 
     /// Returns the reason why this host does not take part in the store; `None` if it does.
-    pub(super) fn why_not(&self) -> Option<String> {
+    pub(super) fn unavailable_reason(&self) -> Option<String> {
         // A leader that knows the capacity grants leases to this host, too.
         let is_unmeasured = self.capacity.is_none() && self.leader.is_none();
         let unmeasured = || {
@@ -193,14 +193,14 @@ impl SharedStore {
                 self.terms.floor_iops
             )
         };
-        let wrong = self.wrong.as_ref().map(|wrong| wrong.reason.clone());
-        wrong.or_else(|| is_unmeasured.then(unmeasured))
+        let mismatch_reason = self.mismatch.as_ref().map(|mismatch| mismatch.reason.clone());
+        mismatch_reason.or_else(|| is_unmeasured.then(unmeasured))
     }
 
     /// Returns true if this host takes part in the store: the identity is right. Its reports need no
     /// capacity, which the leader knows.
     pub(super) fn takes_part(&self) -> bool {
-        self.is_known && self.wrong.is_none()
+        self.is_known && self.mismatch.is_none()
     }
 
     /// Updates whether the disks of the store get the floor of a node without a lease. Requests of a
@@ -250,7 +250,8 @@ impl SharedStore {
     /// Returns true if this node writes heartbeats: it takes part in the store, or another cluster
     /// uses the store.
     pub(super) fn writes_heartbeats(&self) -> bool {
-        self.takes_part() || self.wrong.as_ref().is_some_and(|wrong| wrong.is_of_other_cluster)
+        self.takes_part()
+            || self.mismatch.as_ref().is_some_and(|mismatch| mismatch.is_of_other_cluster)
     }
 
     /// Returns the limit of the store's disks on this host.
@@ -274,8 +275,8 @@ impl SharedStore {
     }
 
     pub(super) fn handle_grant(&mut self, now: Time, grant: NodeGrant) {
-        if self.ask.as_mut().is_some_and(|ask| ask.handle_grant(&grant)) {
-            self.ask = None;
+        if self.reservation_request.as_mut().is_some_and(|request| request.handle_grant(&grant)) {
+            self.reservation_request = None;
         }
         self.handle_member(now, MemberEvent::Granted { grant });
     }
@@ -288,8 +289,12 @@ impl SharedStore {
     /// Processes a sample of the disks' load.
     pub(super) fn handle_loads(&mut self, now: Time, mut disks: Vec<DiskLoad>, latency_ns: u64) {
         let minimums = disks.iter().fold(0_u64, |sum, disk| sum.saturating_add(disk.min_iops));
-        self.ask.take_if(|ask| !ask.is_open(now, minimums));
-        disks.extend(self.ask.as_ref().map(|ask| pending_minimum_load(ask.iops - minimums)));
+        self.reservation_request.take_if(|request| !request.is_open(now, minimums));
+        disks.extend(
+            self.reservation_request
+                .as_ref()
+                .map(|request| pending_minimum_load(request.iops - minimums)),
+        );
         self.delivered_iops =
             disks.iter().fold(0, |sum, disk| sum.saturating_add(disk.delivered_iops));
         let demanded = disks.iter().fold(0_u64, |sum, disk| sum.saturating_add(disk.demand_iops));

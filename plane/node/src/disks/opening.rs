@@ -165,7 +165,7 @@ impl Controller {
         let added = disks.parts.plane.add_disk(entry.id, spec, store);
         let added = added.map_err(|NotServed { error, spec }| {
             if let Some(spec) = spec {
-                self.shared.close_images(entry, &wanted, spec);
+                self.shared.close_images(entry, &required, spec);
             }
             plane_error(entry, &error)
         });

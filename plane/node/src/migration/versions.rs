@@ -66,7 +66,7 @@ impl Node {
             let text = format!(
                 "{reason}; {from} may have another version of Suimon than node {here} ({}); if so, \
                  {ACTION}; otherwise, see the log of node {here}",
-                shared.spoken()
+                shared.versions_text()
             );
             ApiError { field: key(error.field), ..ApiError::new(error.code, text) }
         })

@@ -93,16 +93,16 @@ impl PowerWorld {
             }
             SettingId::Boost(cpu_number) => policy(machine, cpu_number).boost = Some(value == "1"),
             SettingId::Governor(cpu_number) => {
-                policy(machine, cpu_number).governor = Some(value.to_owned())
+                policy(machine, cpu_number).governor = Some(value.to_owned());
             }
             SettingId::Preference(cpu_number) => {
-                policy(machine, cpu_number).preference = Some(value.to_owned())
+                policy(machine, cpu_number).preference = Some(value.to_owned());
             }
             SettingId::FrequencyMax(cpu_number) => {
-                policy(machine, cpu_number).khz_max = Some(nearest(value))
+                policy(machine, cpu_number).khz_max = Some(nearest(value));
             }
             SettingId::FrequencyMin(cpu_number) => {
-                policy(machine, cpu_number).khz_min = Some(nearest(value))
+                policy(machine, cpu_number).khz_min = Some(nearest(value));
             }
             SettingId::Idle { cpu, state } => {
                 let cpu =

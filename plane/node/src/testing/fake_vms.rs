@@ -131,6 +131,6 @@ fn identity(name: &str, guest: &Guest) -> VmIdentity {
     VmIdentity { name: name.to_owned(), folder, process: guest.process, started: 1 }
 }
 
-fn gone() -> VmError {
+fn not_running() -> VmError {
     VmError::new(VmErrorKind::NotRunning, "it does not exist any more")
 }

@@ -201,7 +201,7 @@ impl Placement {
             (_, None) => self.forget(queue, now),
             (Task::Move(_), Some(worker)) => self.vmq.handle_moved(queue, worker, now),
             (Task::PlaceInitially { .. }, Some(worker)) => {
-                self.vmq.handle_found(queue, worker, now)
+                self.vmq.handle_found(queue, worker, now);
             }
         }
     }

@@ -129,7 +129,7 @@ fn a_crash_while_a_disk_is_made_leaves_none_or_a_whole_one() {
                 let files: Arc<dyn StoreFiles> = Arc::new(crashed.clone());
                 match open_disk(files.as_ref(), &plan) {
                     Ok(disk) => {
-                        assert_eq!((disk.shape.size, crash_point), (3 * MB, ops), "{plan:?}")
+                        assert_eq!((disk.shape.size, crash_point), (3 * MB, ops), "{plan:?}");
                     }
                     Err(error) => {
                         assert!(
@@ -203,7 +203,7 @@ fn plans_that_are_not_possible_say_what_would_be() {
         (
             "size",
             changed_plan(Vhdx, Dynamic, &|plan| {
-                (plan.logical_sector, plan.size) = (4096, Some(512))
+                (plan.logical_sector, plan.size) = (4096, Some(512));
             }),
         ),
         ("logical_sector", changed_plan(Raw, Fixed, &|plan| plan.logical_sector = 1024)),
@@ -212,7 +212,7 @@ fn plans_that_are_not_possible_say_what_would_be() {
         (
             "physical_sector",
             changed_plan(Raw, Fixed, &|plan| {
-                (plan.logical_sector, plan.physical_sector) = (4096, 512)
+                (plan.logical_sector, plan.physical_sector) = (4096, 512);
             }),
         ),
         ("block_bytes", changed_plan(Raw, Fixed, &|plan| plan.block_bytes = Some(MB))),

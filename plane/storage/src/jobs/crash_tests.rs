@@ -43,7 +43,7 @@ fn crash_everywhere(
                 Ok(()) => is_good(&crashed, true),
                 // A completed job is not repeated.
                 Err(error) => {
-                    assert!(error.to_string().contains("already"), "{crash_point}: {error}")
+                    assert!(error.to_string().contains("already"), "{crash_point}: {error}");
                 }
             }
             let is_draft = |file: &FileName| file.file_name().starts_with('.');

@@ -38,10 +38,10 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) fn new(kind: Kind, seed: u64, capacity: usize) -> Self {
-        Self::on(kind, (kind.create)(), seed, capacity)
+        Self::with_memory(kind, (kind.create)(), seed, capacity)
     }
 
-    pub(crate) fn on(kind: Kind, memory: MemoryFile, seed: u64, capacity: usize) -> Self {
+    pub(crate) fn with_memory(kind: Kind, memory: MemoryFile, seed: u64, capacity: usize) -> Self {
         Self::with_queue(kind, memory, seed, capacity, FakeQueue::new(TAGS))
     }
 
@@ -86,7 +86,7 @@ impl Bench {
         Self { work, file, disk, queue, client, payloads, trouble, now: Time::ZERO }
     }
 
-    pub(crate) fn ask(&self, tag: u32, op: DiskOp, range: ByteRange, payload: Vec<u8>) {
+    pub(crate) fn submit(&self, tag: u32, op: DiskOp, range: ByteRange, payload: Vec<u8>) {
         self.payloads.lock().unwrap()[tag as usize] = payload;
         self.client.lock().unwrap().asks.push_back(DiskRequest { tag, op, range });
     }
@@ -109,7 +109,7 @@ impl Bench {
     }
 
     pub(crate) fn run(&mut self, op: DiskOp, range: ByteRange, payload: Vec<u8>) -> DiskOutcome {
-        self.ask(0, op, range, payload);
+        self.submit(0, op, range, payload);
         self.wait(0)
     }
 

@@ -45,12 +45,12 @@ impl Model {
         Self { sectors, dice: Dice(seed), under_way: BTreeMap::new(), next_byte: 1, flush: None }
     }
 
-    pub(crate) fn of(&mut self, range: ByteRange) -> &mut [Sector] {
+    pub(crate) fn sectors(&mut self, range: ByteRange) -> &mut [Sector] {
         &mut self.sectors[range.offset() as usize / SECTOR..range.end() as usize / SECTOR]
     }
 
     /// Submits a random request that does not overlap those in flight.
-    pub(crate) fn ask(&mut self, bench: &Bench) {
+    pub(crate) fn submit_random(&mut self, bench: &Bench) {
         let region = self.dice.below(REGIONS);
         let tag = region as u32;
         if self.under_way.contains_key(&tag) {
@@ -80,7 +80,7 @@ impl Model {
             _ if self.flush.is_none() => {
                 self.flush = Some(self.sectors.iter().map(|of| of.answered).collect());
                 let nothing = ByteRange::new(0, 0).unwrap();
-                return bench.ask(FLUSH_TAG, DiskOp::Flush, nothing, Vec::new());
+                return bench.submit(FLUSH_TAG, DiskOp::Flush, nothing, Vec::new());
             }
             _ => return,
         };
@@ -93,12 +93,12 @@ impl Model {
             DiskOp::Read | DiskOp::Flush | DiskOp::Status { .. } => None,
         };
         if let Some(change) = change {
-            for of in self.of(range) {
+            for of in self.sectors(range) {
                 of.may_be.push(change);
             }
         }
         self.under_way.insert(tag, (op, range, byte));
-        bench.ask(tag, op, range, vec![byte; range.len() as usize]);
+        bench.submit(tag, op, range, vec![byte; range.len() as usize]);
     }
 
     pub(crate) fn handle_answer(&mut self, bench: &Bench, tag: u32) {
@@ -113,7 +113,7 @@ impl Model {
         match op {
             DiskOp::Read => {
                 let found = bench.payloads.lock().unwrap()[tag as usize].clone();
-                for (of, found) in self.of(range).iter().zip(found.chunks(SECTOR)) {
+                for (of, found) in self.sectors(range).iter().zip(found.chunks(SECTOR)) {
                     let is_right =
                         is_filled(found, of.now) || matches!(of.may_be.last(), Some(None));
                     assert!(is_right, "{range}: {} is {:?}", of.now, found.first());
@@ -121,13 +121,13 @@ impl Model {
             }
             DiskOp::Write { is_durable } => self.end_change(range, byte, is_durable),
             DiskOp::WriteZeroes { is_durable, .. } => self.end_change(range, 0, is_durable),
-            DiskOp::Discard => self.of(range).iter_mut().for_each(|of| of.answered += 1),
+            DiskOp::Discard => self.sectors(range).iter_mut().for_each(|of| of.answered += 1),
             DiskOp::Flush | DiskOp::Status { .. } => {}
         }
     }
 
     fn end_change(&mut self, range: ByteRange, byte: u8, is_durable: bool) {
-        for of in self.of(range) {
+        for of in self.sectors(range) {
             of.now = byte;
             of.answered += 1;
             if is_durable {
@@ -138,7 +138,7 @@ impl Model {
 
     /// Compares the file after a crash with the permitted content.
     pub(crate) fn check_crash(&self, kind: Kind, file: FileContent) {
-        let mut bench = Bench::on(kind, MemoryFile::new(file), 1, 64);
+        let mut bench = Bench::with_memory(kind, MemoryFile::new(file), 1, 64);
         let found = bench.read(range(0, SIZE));
         for (number, (found, of)) in found.chunks(SECTOR).zip(&self.sectors).enumerate() {
             let is_one = |&byte: &Option<u8>| byte.is_none_or(|byte| is_filled(found, byte));

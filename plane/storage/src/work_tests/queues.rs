@@ -13,11 +13,11 @@ use crate::{StorageEngine, StorageNotice};
 fn a_queue_that_breaks_is_given_back_when_its_requests_have_ended() {
     let mut bench = Bench::new(KINDS[0], 1, 8);
     bench.trouble.lock().unwrap().is_stalled = true;
-    bench.ask(0, WRITE, range(0, 4096), vec![1; 4096]);
+    bench.submit(0, WRITE, range(0, 4096), vec![1; 4096]);
     bench.poll();
     let fault = PortFault { kind: FaultKind::ProtocolViolation, detail: "its ring".to_owned() };
     bench.client.lock().unwrap().fault = Some(fault);
-    bench.ask(1, WRITE, range(4096, 4096), vec![1; 4096]);
+    bench.submit(1, WRITE, range(4096, 4096), vec![1; 4096]);
     for _ in 0..10 {
         assert!(bench.poll().is_empty());
         assert!(bench.work.poll_closed_queue().is_none(), "its payload is in use");
@@ -37,7 +37,7 @@ fn a_queue_that_breaks_is_given_back_when_its_requests_have_ended() {
 fn a_queue_that_has_nothing_is_waited_for_and_woken() {
     let mut bench = Bench::new(KINDS[0], 1, 8);
     assert!(bench.work.arm(), "nothing is under way");
-    bench.ask(0, WRITE, range(0, 512), vec![1; 512]);
+    bench.submit(0, WRITE, range(0, 512), vec![1; 512]);
     assert!(bench.poll().is_empty(), "nobody looks at a queue that is waited for");
     bench.work.wake_queue(bench.queue);
     assert_eq!(bench.wait(0), DiskOutcome::Done);
@@ -45,7 +45,7 @@ fn a_queue_that_has_nothing_is_waited_for_and_woken() {
     for _ in 0..2000 {
         bench.poll();
     }
-    bench.ask(0, WRITE, range(0, 512), vec![1; 512]);
+    bench.submit(0, WRITE, range(0, 512), vec![1; 512]);
     bench.work.wake_queue(bench.queue);
     assert_eq!(bench.wait(0), DiskOutcome::Done);
     let tally = bench.work.tally(bench.disk).unwrap().writes;
@@ -58,13 +58,13 @@ fn a_queue_that_has_nothing_is_waited_for_and_woken() {
 fn a_queue_that_is_waited_for_is_polled_when_its_client_has_answers() {
     let mut bench = Bench::new(KINDS[0], 1, 8);
     bench.trouble.lock().unwrap().is_stalled = true;
-    bench.ask(0, WRITE, range(0, 512), vec![1; 512]);
+    bench.submit(0, WRITE, range(0, 512), vec![1; 512]);
     bench.poll();
     assert!(!bench.work.arm() && bench.work.has_waiting(), "its answer is to come");
     bench.trouble.lock().unwrap().is_stalled = false;
     assert_eq!(bench.wait(0), DiskOutcome::Done);
     assert!(!bench.work.has_waiting() && bench.work.expects() == ExpectedInput::Requests);
-    bench.ask(1, WRITE, range(0, 512), vec![1; 512]);
+    bench.submit(1, WRITE, range(0, 512), vec![1; 512]);
     assert_eq!(bench.wait(1), DiskOutcome::Done, "nobody woke it");
 }
 
@@ -77,7 +77,7 @@ fn a_queue_with_a_descriptor_is_looked_at_when_all_that_it_asked_is_answered() {
     let memory = (KINDS[0].create)();
     let mut bench = Bench::with_queue(KINDS[0], memory, 1, 8, queue);
     for tag in [0, 1] {
-        bench.ask(tag, WRITE, range(u64::from(tag) * 512, 512), vec![1; 512]);
+        bench.submit(tag, WRITE, range(u64::from(tag) * 512, 512), vec![1; 512]);
     }
     bench.trouble.lock().unwrap().is_stalled = true;
     (0..2).for_each(|_| assert!(bench.poll().is_empty()));
@@ -89,7 +89,7 @@ fn a_queue_with_a_descriptor_is_looked_at_when_all_that_it_asked_is_answered() {
         // it polls the queue.
         assert_eq!(bench.work.has_waiting(), answered < 2);
     }
-    bench.ask(2, WRITE, range(0, 512), vec![1; 512]);
+    bench.submit(2, WRITE, range(0, 512), vec![1; 512]);
     assert_eq!(bench.wait(2), DiskOutcome::Done, "nobody woke it");
 }
 
@@ -123,10 +123,10 @@ fn a_store_hears_of_what_ended_before_queues_are_looked_at() {
     bench.add_seat(0, Load::reads(4096, 8));
     bench.run(1000);
     let in_flight = |work: &StorageEngine| work.store_status(STORE).unwrap().in_flight;
-    assert_eq!(in_flight(&bench.works[0]), 8);
+    assert_eq!(in_flight(&bench.engines[0]), 8);
     bench.device().now += MILLISECOND;
     let now = bench.time();
-    let work = &mut bench.works[0];
+    let work = &mut bench.engines[0];
     work.now = now;
     assert!(work.take_in());
     work.dispatch_ready();

@@ -96,14 +96,14 @@ fn any_request() -> impl Strategy<Value = Wanted> {
         4 => (sector(), bytes()).prop_map(|(sector, bytes)| Wanted::read(sector, bytes)),
         4 => (sector(), bytes(), any::<u8>(), space.clone()).prop_map(|(sector, bytes, seed, space)| {
             let payload = (0..bytes).map(|at| (at * 13) as u8 ^ seed).collect();
-            Wanted { space, ..Wanted::write(sector, payload) }
+            Wanted { capacity: space, ..Wanted::write(sector, payload) }
         }),
         1 => Just(Wanted::flush()),
-        1 => (0..40_usize).prop_map(|space| Wanted { kind: T_GET_ID, space, ..Wanted::flush() }),
+        1 => (0..40_usize).prop_map(|space| Wanted { kind: T_GET_ID, capacity: space, ..Wanted::flush() }),
         2 => (prop::bool::ANY, sector(), 0..10_u32, 0..3_u32, space).prop_map(
             |(zeroes, sector, sectors, flags, space)| {
                 let kind = if zeroes { T_WRITE_ZEROES } else { T_DISCARD };
-                Wanted { space, ..Wanted::range(kind, sector, sectors, flags) }
+                Wanted { capacity: space, ..Wanted::range(kind, sector, sectors, flags) }
             }
         ),
         1 => (0..50_usize).prop_map(|len| Wanted {

@@ -99,7 +99,7 @@ impl Driver {
                 self.handle_identity(now, &store, (session, identity));
             }
             TaskResult::Withdrawn { store, is_done: is_withdrawn } => {
-                self.handle_withdrawn(&store, is_withdrawn)
+                self.handle_withdrawn(&store, is_withdrawn);
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::testing::name;
 
-fn kept(reserved_iops: u64) -> DurableState {
+fn durable_state(reserved_iops: u64) -> DurableState {
     let mut kept = DurableState::default();
     kept.store.reserved_iops = reserved_iops;
     kept
@@ -24,14 +24,14 @@ fn store() -> SharedStore {
 #[test]
 fn actions_of_a_member_whose_reservation_cannot_be_saved_do_not_accumulate() {
     let mut store = store();
-    store.put_back(StoreAction::Keep(kept(1)));
+    store.put_back(StoreAction::Keep(durable_state(1)));
     for turn in 1..10_000 {
         let now = Time::ZERO + Duration::from_secs(10 * turn);
         store.handle_loads(now, vec![pending_minimum_load(turn)], 0);
         store.todo.push_back(StoreAction::TellMember(MemberNotice::Leased));
         store.todo.push_back(StoreAction::TellMember(MemberNotice::Lapsed));
         store.todo.push_back(cap(turn));
-        store.todo.push_back(StoreAction::Keep(kept(turn)));
+        store.todo.push_back(StoreAction::Keep(durable_state(turn)));
         let failed = std::iter::from_fn(|| store.todo.pop_front())
             .find(|action| matches!(action, StoreAction::Keep(_)));
         store.put_back(failed.unwrap());
@@ -57,12 +57,12 @@ fn disks_of_a_store_without_capacity_and_leader_get_the_floor_after_a_time() {
     // A node that knows the capacity is elected.
     store.handle_leader(at(214), Some(("n2".to_owned(), Term(1))));
     assert_eq!(iops(220, &mut store), 0);
-    assert!(store.takes_part() && store.why_not().is_none());
+    assert!(store.takes_part() && store.unavailable_reason().is_none());
     // It is lost.
     store.handle_leader(at(221), None);
     assert_eq!([221, 226].map(|now| iops(now, &mut store)), [0, 64]);
     // A reservation holds without a leader.
-    store.durable = kept(64);
+    store.durable = durable_state(64);
     assert_eq!(iops(227, &mut store), 0, "the member has the reservation");
     store.durable = DurableState::default();
     store.capacity = Some(SharedStoreCapacity::Measured(1000));
@@ -78,13 +78,20 @@ fn the_newest_state_is_saved_then_applied_then_reported() {
     store.handle_loads(Time::ZERO + Duration::from_secs(10), vec![pending_minimum_load(1)], 0);
     let report = store.todo.pop_back().unwrap();
     let StoreAction::Send(first) = report else { panic!("no report is due") };
-    let again = |number| {
+    let report_number = |number| {
         let mut report = first.clone();
         report.id.number = number;
         StoreAction::Send(report)
     };
-    store.todo.extend([cap(1), again(1), cap(2), StoreAction::Keep(kept(2)), again(2), again(3)]);
-    store.put_back(StoreAction::Keep(kept(1)));
+    store.todo.extend([
+        cap(1),
+        report_number(1),
+        cap(2),
+        StoreAction::Keep(durable_state(2)),
+        report_number(2),
+        report_number(3),
+    ]);
+    store.put_back(StoreAction::Keep(durable_state(1)));
     let mut order = Vec::new();
     while let Some(action) = store.todo.pop_front() {
         order.push(match action {
@@ -96,8 +103,8 @@ fn the_newest_state_is_saved_then_applied_then_reported() {
     }
     assert_eq!(order, ["keep 2", "apply 2", "send 3"]);
     // A report before the newest state is not sent at all; the next one follows soon.
-    store.todo.extend([again(4), cap(3)]);
-    store.put_back(StoreAction::Keep(kept(3)));
+    store.todo.extend([report_number(4), cap(3)]);
+    store.put_back(StoreAction::Keep(durable_state(3)));
     assert!(!store.todo.iter().any(|action| matches!(action, StoreAction::Send(_))));
     assert_eq!(store.todo.len(), 2);
 }

@@ -14,7 +14,7 @@ use suimon_quantity::DiskId;
 
 use super::FakeDisks;
 use super::nbd::{FakeListener, path_of};
-use crate::testing::{BoundSockets, HollowDisk, refused};
+use crate::testing::{BoundSockets, HollowDisk, device_error};
 
 impl FakeDisks {
     /// Returns the open sockets of VM disks, and the NBD sockets with their export names.
@@ -110,7 +110,7 @@ impl DiskDevices for FakeDisks {
     ) -> Result<Box<dyn DiskClient>, DeviceError> {
         match self.lock().far_bytes {
             Some(bytes) => Ok(Box::new(HollowDisk { bytes })),
-            None => Err(refused(DeviceErrorKind::Host)),
+            None => Err(device_error(DeviceErrorKind::Host)),
         }
     }
 

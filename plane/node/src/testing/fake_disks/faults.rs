@@ -8,7 +8,7 @@ use suimon_quantity::DiskId;
 use suimon_storage::{PlaneNotice, STALLED_AFTER};
 
 use super::FakeDisks;
-use crate::testing::refused;
+use crate::testing::device_error;
 
 impl FakeDisks {
     /// Stalls or resumes reads and writes of all files of the stores.
@@ -98,7 +98,7 @@ impl FakeDisks {
         if world.refused.contains(socket) {
             let stalled = world.stalled_at_refusal.take();
             stalled.iter().for_each(|store| world.stores[store].set_stalled(true));
-            Err(refused(DeviceErrorKind::Busy))
+            Err(device_error(DeviceErrorKind::Busy))
         } else {
             Ok(())
         }

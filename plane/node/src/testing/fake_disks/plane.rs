@@ -38,7 +38,7 @@ impl FakeDisks {
     }
 
     /// Returns the number of disks in service, and of those taken into service so far.
-    pub(crate) fn served(&self) -> (usize, usize) {
+    pub(crate) fn served_counts(&self) -> (usize, usize) {
         let world = self.lock();
         (world.in_service.len(), world.served)
     }

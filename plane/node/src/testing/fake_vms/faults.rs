@@ -25,7 +25,7 @@ impl FakeVms {
     }
 
     /// Returns the number of calls that failed because of `refuse` or `refuse_all`.
-    pub(crate) fn refused(&self) -> u32 {
+    pub(crate) fn refused_count(&self) -> u32 {
         self.world().refused
     }
 

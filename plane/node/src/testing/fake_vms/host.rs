@@ -11,7 +11,7 @@ use suimon_ports::{
 };
 use suimon_quantity::PciAddress;
 
-use super::{FakeVms, Guest, gone, identity};
+use super::{FakeVms, Guest, identity, not_running};
 use crate::testing::DEADLINE;
 
 impl VmHost for FakeVms {
@@ -93,7 +93,8 @@ impl VmHost for FakeVms {
         self.stall(&identity.name);
         let mut world = self.world();
         let guest = world.running.get_mut(&identity.name);
-        let guest = guest.filter(|guest| guest.process == identity.process).ok_or_else(gone)?;
+        let guest =
+            guest.filter(|guest| guest.process == identity.process).ok_or_else(not_running)?;
         guest.observer = Some(observer);
         drop(world);
         Ok(self.handle(&identity.name))
@@ -106,7 +107,7 @@ impl VmHost for FakeVms {
             guest.process == identity.process && guest.spec.folder == identity.folder
         };
         if !world.running.get(&identity.name).is_some_and(is_it) {
-            return Err(gone());
+            return Err(not_running());
         }
         world.running.remove(&identity.name);
         world.kills_while_stalled += u32::from(world.stalled > 0);

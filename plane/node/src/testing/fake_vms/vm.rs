@@ -13,7 +13,7 @@ use suimon_ports::{
     VmNotice, VmRunState,
 };
 
-use super::{FakeVms, gone, identity};
+use super::{FakeVms, identity, not_running};
 
 pub(super) struct FakeVm {
     pub(super) host: FakeVms,
@@ -59,9 +59,9 @@ impl Vm for FakeVm {
             self.host.hold("finish", &self.name);
         }
         let mut world = self.host.world();
-        world.told.push(format!("{} {}", self.name, in_words(command)));
+        world.told.push(format!("{} {}", self.name, command_text(command)));
         let on_unplug = world.on_unplug.clone();
-        let guest = world.running.get_mut(&self.name).ok_or_else(gone)?;
+        let guest = world.running.get_mut(&self.name).ok_or_else(not_running)?;
         let mut is_paused_again = false;
         let notice = match command {
             VmCommand::Pause => {
@@ -85,7 +85,7 @@ impl Vm for FakeVm {
                 None
             }
             VmCommand::Unplug(VmDevice::Vf(nic)) if !guest.vfs.contains_key(nic) => {
-                return Err(gone());
+                return Err(not_running());
             }
             VmCommand::Unplug(device) if on_unplug.is_some() => {
                 if let VmDevice::Vf(nic) = device {
@@ -157,7 +157,7 @@ impl Vm for FakeVm {
 
     fn layout(&self) -> Result<VmHardware, VmError> {
         let world = self.host.world();
-        let guest = world.running.get(&self.name).ok_or_else(gone)?;
+        let guest = world.running.get(&self.name).ok_or_else(not_running)?;
         let plugged = guest.spec.nics.iter().zip(3..).map(|(nic, port)| PluggedDevice {
             device: VmDevice::Nic(nic.name.clone()),
             port: nic.port.unwrap_or(port),
@@ -170,7 +170,7 @@ impl Vm for FakeVm {
         self.host.check("send")?;
         let mut world = self.host.world();
         world.sends += 1;
-        let guest = world.running.get_mut(&self.name).ok_or_else(gone)?;
+        let guest = world.running.get_mut(&self.name).ok_or_else(not_running)?;
         assert!(guest.vfs.is_empty(), "memory is sent that a VF writes to");
         guest.line = Some(line.into());
         guest.was_paused = guest.state == VmRunState::Paused;
@@ -181,7 +181,7 @@ impl Vm for FakeVm {
     fn migrate_in(&self) -> Result<OwnedFd, VmError> {
         self.host.check("receive")?;
         let mut world = self.host.world();
-        let guest = world.running.get_mut(&self.name).ok_or_else(gone)?;
+        let guest = world.running.get_mut(&self.name).ok_or_else(not_running)?;
         let (near, line) = UnixStream::pair().unwrap();
         guest.line = Some(line);
         guest.sent = SendingPhase::Copying;
@@ -193,7 +193,7 @@ impl Vm for FakeVm {
         self.host.hold("send_status", &self.name);
         let mut world = self.host.world();
         let holds = world.holds_memory;
-        let guest = world.running.get_mut(&self.name).ok_or_else(gone)?;
+        let guest = world.running.get_mut(&self.name).ok_or_else(not_running)?;
         let notice = guest.go_on_sending(holds);
         let phase = guest.sent.clone();
         let observer = guest.observer.clone();
@@ -208,7 +208,7 @@ impl Vm for FakeVm {
     }
 }
 
-fn in_words(command: &VmCommand) -> String {
+fn command_text(command: &VmCommand) -> String {
     match command {
         VmCommand::PlugNic(nic) => format!("plug nic {} {}", nic.name, nic.socket.display()),
         VmCommand::Unplug(device) => format!("unplug {device}"),

@@ -85,7 +85,7 @@ pub(super) fn nbd_connections(site: &Site, totals: &Tally) -> impl FnMut() -> Re
                     ensure!(result.is_err(), "an unknown disk is exported");
                 }
                 _ => {
-                    serve(&socket, Site::NBD_DISKS[round as usize % Site::NBD_DISKS.len()], round)?
+                    serve(&socket, Site::NBD_DISKS[round as usize % Site::NBD_DISKS.len()], round)?;
                 }
             }
         }

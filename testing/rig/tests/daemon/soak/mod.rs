@@ -138,7 +138,7 @@ impl Run<'_> {
             let first = self.baseline();
             let checkpoint = match first {
                 Some(first) => self.watched.next(time, &first.checkpoint)?,
-                None => self.watched.baseline(time)?,
+                None => self.watched.first(time)?,
             };
             let mut api = Client::connect(&self.site.socket(), self.tally)?;
             self.taken.push(Taken {
