@@ -44,5 +44,8 @@ fn timespec(time: Option<TimeOrNow>) -> Timespec {
         Some(TimeOrNow::SpecificTime(time)) => time,
     };
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timespec { tv_sec: since.as_secs().cast_signed(), tv_nsec: since.subsec_nanos().into() }
+    Timespec {
+        tv_sec: i64::try_from(since.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: since.subsec_nanos().into(),
+    }
 }

@@ -255,7 +255,7 @@ impl Filesystem for PassThrough {
         // The kernel submits these two only (lseek(2)).
         let place = if whence == 3 { SeekFrom::Data(offset) } else { SeekFrom::Hole(offset) };
         match self.seek(node, handle, place) {
-            Ok(found) => reply.offset(found.cast_signed()),
+            Ok(found) => reply.offset(i64::try_from(found).unwrap_or(i64::MAX)),
             Err(errno) => reply.error(errno),
         }
     }

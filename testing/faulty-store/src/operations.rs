@@ -123,7 +123,7 @@ impl PassThrough {
     ) -> Result<(FileAttr, FileHandle), Errno> {
         let (path, name) = self.below(folder, name)?;
         self.admit(StoreOperation::Create, &name)?;
-        let is_new = flags & OFlags::EXCL.bits().cast_signed() != 0;
+        let is_new = OFlags::from_bits_retain(flags as u32).contains(OFlags::EXCL);
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).create_new(is_new).mode(mode);
         let file = options.open(&path)?;
@@ -203,7 +203,7 @@ impl PassThrough {
         (offset, len): (u64, u64),
         mode: i32,
     ) -> Result<(), Errno> {
-        let mode = FallocateFlags::from_bits_retain(mode.cast_unsigned());
+        let mode = FallocateFlags::from_bits_retain(mode as u32);
         let zeroing = FallocateFlags::PUNCH_HOLE | FallocateFlags::ZERO_RANGE;
         let is_punch = mode.intersects(zeroing);
         let operation = if is_punch { StoreOperation::Punch } else { StoreOperation::Allocate };
