@@ -130,7 +130,8 @@ impl Trial {
             self.check_content();
             return (self.job.undo)(&mut self.host);
         }
-        let said = &ended.stderr;
+        // A repair reports what it cannot read as a finding.
+        let said = &format!("{}{}", ended.stderr, ended.stdout);
         let is_named = said.contains(self.job.file) || said.contains(self.host.store.path());
         if !said.contains("os error 5") || !is_named {
             self.wrong.push(format!("{what}: the error does not name file and reason: {said}"));
