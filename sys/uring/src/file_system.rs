@@ -8,3 +8,5 @@ pub(crate) const RAMFS: u64 = 0x8584_58f6;
 pub(crate) const XFS: u64 = 0x5846_5342;
 /// Btrfs: on block devices, supports holes.
 pub(crate) const BTRFS: u64 = 0x9123_683e;
+/// FUSE and virtiofs: a process or the host serves the files.
+pub(crate) const FUSE: u64 = 0x6573_5546;

@@ -15,7 +15,7 @@ use suimon_ports::{
 };
 
 use crate::aligned::AlignedBytes;
-use crate::file_system::{RAMFS, TMPFS};
+use crate::file_system::{FUSE, RAMFS, TMPFS};
 use crate::holes::{can_punch, modification_time, set_modified};
 use crate::image_lock::unlock;
 use crate::mapped_file::MappedFile;
@@ -90,8 +90,8 @@ impl HostFile {
         };
         let len = rustix::fs::seek(&plain, SeekFrom::End(0))?;
         forgo_access_times(&plain);
-        let direct = Self::direct(&plain, unit)?;
         let system = rustix::fs::fstatfs(&plain)?.f_type as u64;
+        let direct = Self::direct(&plain, unit, system)?;
         let properties = FileProperties {
             len,
             is_direct: direct.is_some(),
@@ -148,9 +148,17 @@ impl HostFile {
     }
 
     /// Enables direct I/O on this descriptor if `unit` is compatible.
-    fn direct(fd: &OwnedFd, unit: u32) -> io::Result<Option<crate::properties::DirectAlignment>> {
+    ///
+    /// FUSE is never used with direct I/O: if a file system that opens files with `FOPEN_DIRECT_IO`
+    /// writes only part of a request, the kernel (Linux 6.18) writes the rest for io_uring to the
+    /// offset of the beginning (`fuse_direct_IO` does not advance the position), and reports success.
+    fn direct(
+        fd: &OwnedFd,
+        unit: u32,
+        system: u64,
+    ) -> io::Result<Option<crate::properties::DirectAlignment>> {
         let flags = rustix::fs::fcntl_getfl(fd)? - OFlags::NONBLOCK;
-        if rustix::fs::fcntl_setfl(fd, flags | OFlags::DIRECT).is_ok() {
+        if system != FUSE && rustix::fs::fcntl_setfl(fd, flags | OFlags::DIRECT).is_ok() {
             let alignment = direct_alignment(fd)?.filter(|direct| unit % direct.offset == 0);
             if alignment.is_some() {
                 return Ok(alignment);

@@ -154,8 +154,16 @@ impl HostStore {
         let target = self.open_folder(to).map_err(of_to)?;
         rustix::fs::renameat_with(&folder, from.file_name(), &target, to.file_name(), flags)
             .map_err(|errno| of_to(fault(errno)))?;
-        sync(&target).map_err(of_to)?;
-        if from.folder() == to.folder() { Ok(()) } else { sync(&folder).map_err(of_from) }
+        let synced = sync(&target).map_err(of_to).and_then(|()| {
+            if from.folder() == to.folder() { Ok(()) } else { sync(&folder).map_err(of_from) }
+        });
+        if synced.is_err() && flags == RenameFlags::NOREPLACE {
+            // A file whose new name may not be durable keeps the former name. If this fails, the
+            // file has the new name, and the caller reports the first error.
+            let (new, former) = (to.file_name(), from.file_name());
+            let _ = rustix::fs::renameat_with(&target, new, &folder, former, flags);
+        }
+        synced
     }
 
     /// Appends the names below a directory that has the name `prefix`.
@@ -217,7 +225,13 @@ impl StoreFiles for HostStore {
             let folder = self.open_folder(name)?;
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
             let file = rustix::fs::openat(&folder, name.file_name(), flags, NEW_FILE_MODE);
-            self.locked(file.map_err(fault)?, FileLockMode::Write, FileAccess::Create, unit)
+            let file = file.map_err(fault)?;
+            let created = self.locked(file, FileLockMode::Write, FileAccess::Create, unit);
+            if created.is_err() {
+                // The caller has no file that it could remove. The first error is returned.
+                let _ = rustix::fs::unlinkat(&folder, name.file_name(), AtFlags::empty());
+            }
+            created
         };
         make().map_err(|fault| StoreFileError::new(name, fault))
     }

@@ -1,8 +1,13 @@
-//! Exit status and error output of programs for tests, measurements and the demonstration.
+//! What programs for tests, measurements and the demonstration share: exit status and error output,
+//! and the rules of a store with injected faults.
+
+mod store_faults;
 
 use std::process::ExitCode;
 
 use anyhow::{Error, Result};
+
+pub use store_faults::{FaultEffect, StoreFault, StoreOperation};
 
 /// Returns the exit status for a result. An error is written to standard error as one line that
 /// begins with the program's name.

@@ -10,7 +10,8 @@
 //! - [`Testpmd`]: NICs of two VMs at full speed, with DPDK.
 //! - [`make_static_group`]: the other side of a static team.
 //! - [`iperf`], [`nginx`], [`ovs`]: traffic and a switch for comparison.
-//! - [`BlockDevice`]: a device that can be stalled and made to fail.
+//! - [`BlockDevice`]: a device that can be stalled and made to fail; [`FaultyStore`]: a folder whose
+//!   file system fails, delays or truncates operations by rules.
 //! - [`Sampling`]: requests that disks have completed over time.
 //! - [`fio`]: load on disks; [`LastingLoad`]: load for some seconds, with the result over time;
 //!   [`DiskPart`]: load that outlives the server of a disk; [`SlowDisk`]: a disk of a known speed;
@@ -37,6 +38,7 @@ mod disk_counts;
 mod disk_load;
 mod engine_disks;
 mod etcd;
+mod faulty_store;
 mod file_systems;
 pub mod fio;
 mod guest;
@@ -75,6 +77,7 @@ pub use disk_counts::{DiskCounts, Sampling};
 pub use disk_load::{Chance, DiskPart, LoadDone, LoadEnd};
 pub use engine_disks::{EngineAsks, EngineDisks};
 pub use etcd::{Etcd, EtcdNetwork};
+pub use faulty_store::{FaultyStore, StoreCounts};
 pub use file_systems::{LoopFolder, NbdFolder};
 pub use guest::{
     Accelerator, BondStatus, Boot, Guest, GuestConsole, GuestDisk, GuestDiskInfo, GuestFiles,
@@ -102,5 +105,6 @@ pub use slow_disk::SlowDisk;
 pub use static_group::make_static_group;
 pub use stop_signal::StopSignal;
 pub use suimon_storage::images::{DiskFormat, DiskKind};
+pub use suimon_test_programs::{FaultEffect, StoreFault, StoreOperation};
 pub use testpmd::{PortStats, Testpmd, TestpmdSpec};
 pub use wait::{is_listening, wait_for_value, wait_until};

@@ -20,6 +20,7 @@ const SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
 /// Fixed newstyle, and no zeros after `NBD_OPT_EXPORT_NAME`.
 const CLIENT_FLAGS: u32 = 3;
 const OPTION_GO: u32 = 7;
+const INFO_BLOCK_SIZE: u16 = 3;
 const REPLY_ACK: u32 = 1;
 const REPLY_INFO: u32 = 3;
 /// Maximum length of a reply to an option in bytes.
@@ -28,6 +29,7 @@ const OPTION_REPLY_MAX: u32 = 4096;
 const COMMAND_READ: u16 = 0;
 const COMMAND_WRITE: u16 = 1;
 const COMMAND_FLUSH: u16 = 3;
+const COMMAND_TRIM: u16 = 4;
 const COMMAND_WRITE_ZEROES: u16 = 6;
 /// The write is durable when it completes.
 const FLAG_FUA: u16 = 1;
@@ -81,11 +83,12 @@ impl NbdClient {
         request.extend(OPTION_MAGIC);
         request.extend(OPTION_GO.to_be_bytes());
         let length = u32::try_from(name.len())?;
-        // The name, and no information requests.
-        request.extend((length + 6).to_be_bytes());
+        // The name, and one information request: disks with 4 KiB sectors require it.
+        request.extend((length + 8).to_be_bytes());
         request.extend(length.to_be_bytes());
         request.extend(name.as_bytes());
-        request.extend([0, 0]);
+        request.extend([0, 1]);
+        request.extend(INFO_BLOCK_SIZE.to_be_bytes());
         stream.write_all(&request)?;
         loop {
             let mut head = [0; 20];
@@ -145,6 +148,14 @@ impl NbdClient {
     /// See [`NbdFailure`].
     pub fn write_zeroes(&mut self, offset: u64, length: u64) -> Result<(), NbdFailure> {
         self.send_request(COMMAND_WRITE_ZEROES, 0, offset, length, &[])
+    }
+
+    /// Discards a range, whose contents are undefined afterwards.
+    ///
+    /// # Errors
+    /// See [`NbdFailure`].
+    pub fn discard(&mut self, offset: u64, length: u64) -> Result<(), NbdFailure> {
+        self.ask(COMMAND_TRIM, 0, offset, length, &[])
     }
 
     /// Makes all completed writes durable.

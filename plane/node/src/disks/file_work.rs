@@ -224,9 +224,12 @@ impl ImageTask {
     /// Opens the images with their present size.
     pub(super) fn open_images(&self, files: &Arc<dyn StoreFiles>) -> Result<OpenedDisk, ApiError> {
         let plan = self.required.plan();
-        let opened = self
-            .with_seeds(|seeds| images::open(files.as_ref(), &plan, seeds))
-            .map_err(|error| self.to_api_error(&error))?;
+        let open = || self.with_seeds(|seeds| images::open(files.as_ref(), &plan, seeds));
+        let opened = match open() {
+            Err(error) if self.has_recovered_merge(files, &error) => open(),
+            opened => opened,
+        };
+        let opened = opened.map_err(|error| self.to_api_error(&error))?;
         if let Some(error) = &opened.unrecorded {
             tracing::warn!(
                 disk = %self.label,
@@ -242,6 +245,19 @@ impl ImageTask {
             }
         }
         Ok(opened)
+    }
+
+    /// Restores the parents of disks whose merge failed and could not restore them itself. Returns
+    /// true if there was one, after the error that the parent of the disk was changed.
+    fn has_recovered_merge(&self, files: &Arc<dyn StoreFiles>, error: &DiskError) -> bool {
+        if !matches!(*error.fault, DiskFault::ParentChanged { .. }) {
+            return false;
+        }
+        let recovered = jobs::recover_merges(files.as_ref());
+        if let Err(error) = &recovered {
+            tracing::warn!(disk = %self.label, %error, "the parent of a failed merge is not restored");
+        }
+        recovered.is_ok_and(|notes| !notes.is_empty())
     }
 
     /// Discards the redo records that a killed daemon has left for the disk's image.

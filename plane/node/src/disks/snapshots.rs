@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use suimon_contract::{
     ApiError, DiskConfig, DiskKind, ErrorCode, EventKind, HostConfig, Name, PlanAction,
-    ResourceKind, SnapshotDiskRequest,
+    ResourceKind, SnapshotDiskRequest, StoreFile,
 };
 use suimon_ports::StateStoreError;
 use suimon_storage::images::{self, DiskPlan, LAYERS_MAX};
@@ -43,6 +43,16 @@ const KEEP_MINIMUMS: ChangeOptions = ChangeOptions {
     replaces_images: true,
 };
 
+/// Returns the error of a snapshot that was taken, if the disk cannot be opened with its new file.
+fn taken_but_not_open(file: &StoreFile, error: ApiError) -> ApiError {
+    let message = format!(
+        "the snapshot was taken, and the image of the disk is {file}, but it cannot be opened, which \
+         the daemon tries again: {}",
+        error.message
+    );
+    ApiError { message, ..error }
+}
+
 impl Controller {
     /// Takes a snapshot: creates a child of a disk's image, with which the disk continues. Clients
     /// see a pause.
@@ -73,13 +83,15 @@ impl Controller {
         let before = required_ports(&self.shared.desired().config);
         let mut is_committed = false;
         let result = self.make_child(&entry, &to, &edit, &child, &mut is_committed);
-        if is_committed {
-            self.finish(to, &edit, &before);
-            self.warn_of_layers(&entry);
-        } else if let Err(error) = &result {
-            self.report_failure(&edit, error);
+        if !is_committed {
+            if let Err(error) = &result {
+                self.report_failure(&edit, error);
+            }
+            return result;
         }
-        result
+        self.finish(to, &edit, &before);
+        self.warn_of_layers(&entry);
+        result.map_err(|error| taken_but_not_open(&request.file, error))
     }
 
     /// Emits a warning if the disk approaches the maximum number of files.

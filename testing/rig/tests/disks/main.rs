@@ -16,4 +16,5 @@ mod nbd_servers;
 mod openings;
 mod reconnecting;
 mod served;
+mod store_errors;
 mod store_measure;
