@@ -25,9 +25,9 @@ use crate::{
 
 const DISK: DiskId = DiskId(0);
 
-/// Time that may be left of [`COMMAND_WAIT_MAX`] for the next command after a wait has expired: the
-/// worker was asked for a reply only when there was no prompt one.
-const REST_MAX: Duration = Duration::from_millis(20);
+/// Maximum time that the next command waits after a wait has expired. It begins later than the first
+/// wait by the time in which a prompt reply is expected, and by delays of a loaded machine.
+const REST_MAX: Duration = Duration::from_millis(500);
 
 /// I/O of the workers in the order of their first disks, with faults that the test controls.
 #[derive(Default)]
@@ -356,6 +356,28 @@ fn a_new_disk_that_a_blocked_worker_has_taken_is_closed_when_the_worker_replies(
         bench.wait_served(&[(DISK, 0)]);
         bench.end(&[DISK]);
     }
+}
+
+#[test]
+fn commands_to_a_worker_that_has_ended_fail() {
+    let bench = Bench::new(1);
+    bench.add(DISK);
+    bench.workers.0[0].end();
+    let (suspended, _) = bench.run(|plane| plane.suspend_disk(DISK));
+    assert!(matches!(suspended, Err(PlaneError::NoWorker)));
+    let (taken, _) = bench.run(|plane| plane.take_disk(DISK));
+    assert!(matches!(taken, Err(PlaneError::NoWorker)));
+}
+
+#[test]
+fn a_new_worker_has_no_state_of_a_former_worker_with_its_number() {
+    let mut bench = Bench::new(1);
+    bench.add(DISK);
+    bench.workers.0[0].end();
+    assert!(bench.run(|plane| plane.take_disk(DISK)).0.is_err());
+    bench.workers = Ends(vec![Worker::start(&bench.plane, 0)]);
+    bench.add(DiskId(1));
+    bench.end(&[DiskId(1)]);
 }
 
 #[test]

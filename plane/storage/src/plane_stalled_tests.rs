@@ -76,6 +76,11 @@ impl Worker {
         }
     }
 
+    /// Ends the worker as a panic does: its channel remains.
+    pub(crate) fn end(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+    }
+
     /// Returns the number of commands to the worker, and of other reasons to wake it.
     pub(crate) fn wakes(&self) -> usize {
         self.waker.0.load(Ordering::Relaxed)
@@ -87,7 +92,7 @@ pub(crate) struct Ends(pub(crate) Vec<Arc<Worker>>);
 
 impl Drop for Ends {
     fn drop(&mut self) {
-        self.0.iter().for_each(|worker| worker.ended.store(true, Ordering::Relaxed));
+        self.0.iter().for_each(|worker| worker.end());
     }
 }
 

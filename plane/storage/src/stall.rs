@@ -125,6 +125,10 @@ impl StoragePlane {
                 return Err(PlaneError::Stalled);
             }
             if !worker.is_late() {
+                // The caller may hold the sender of `answer`, so that it is not disconnected.
+                if worker.has_ended() {
+                    return Err(PlaneError::NoWorker);
+                }
                 responded = Instant::now();
             } else if late_for(responded) >= waits.command {
                 return Err(PlaneError::NoResponse(worker.id));

@@ -59,6 +59,11 @@ impl WorkerChannel {
         since.is_some_and(|since| since.elapsed() >= limit)
     }
 
+    /// Returns true if the worker has ended. A worker that runs receives a command without effect.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.commands.send(Command::Sync(channel().0)).is_err()
+    }
+
     /// Returns true if the worker has not replied to an earlier request in time, nor since.
     pub(crate) fn is_late(&self) -> bool {
         lock(&self.view).is_late()

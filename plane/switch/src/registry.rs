@@ -228,11 +228,13 @@ impl Registry {
         if started > 0 {
             self.republish_or_log();
         }
-        let mut retiring = self.surplus(placements);
-        let kept = if retiring.is_empty() { Vec::new() } else { parts.works.retire(&retiring) };
-        retiring.retain(|id| !kept.contains(id));
+        let surplus = self.surplus(placements);
+        let kept = if surplus.is_empty() { Vec::new() } else { parts.works.retire(&surplus) };
+        let retiring: Vec<WorkerId> =
+            surplus.iter().copied().filter(|id| !kept.contains(id)).collect();
         for id in &retiring {
-            self.empty_worker(*id, &retiring);
+            // Queues are not moved to blocked workers that were to end, either.
+            self.empty_worker(*id, &surplus);
         }
         let mut stopped = Vec::new();
         for id in retiring {
@@ -280,9 +282,13 @@ impl Registry {
                     started.push(index);
                 }
                 Err(error) => {
+                    let ids: Vec<WorkerId> =
+                        started.iter().chain([&index]).map(|slot| WorkerId(*slot as u16)).collect();
                     stop_all(
                         started.iter().filter_map(|slot| self.running[*slot].take()).collect(),
                     );
+                    // Their tasks have ended; no disk may be placed on them.
+                    let _ = parts.works.retire(&ids);
                     return Err(error);
                 }
             }

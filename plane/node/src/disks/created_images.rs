@@ -28,7 +28,7 @@ use suimon_ports::{
     DiskFile, FileId, FileLockMode, FileName, FileTime, StateStore, StateStoreError,
     StoreFileError, StoreFiles,
 };
-use suimon_storage::images::{self, ContentMark};
+use suimon_storage::images::{self, ContentMark, DiskFormat};
 
 use super::required::RequiredDisk;
 use crate::errors::store_error;
@@ -65,6 +65,9 @@ pub(super) struct CreatedImage {
     /// Content of the file. `None` in records of earlier versions, which are compared without it.
     #[serde(default)]
     content: Option<RecordedContent>,
+    /// True if the image is a VHDX, whose modification time changes when it is opened.
+    #[serde(default)]
+    is_vhdx: bool,
     /// True if the running daemon has created the image. The host has not crashed since, so that the
     /// modification time of the file is that of its last write.
     #[serde(skip)]
@@ -162,6 +165,7 @@ impl CreatedImage {
             created_unix_ns: u64::try_from(id.created_unix_ns).unwrap_or(0),
             written,
             content: None,
+            is_vhdx: false,
             is_of_this_daemon: true,
         }
     }
@@ -169,6 +173,11 @@ impl CreatedImage {
     /// Adds the content of the file; `None` if it could not be determined.
     fn with_content(self, mark: Option<ContentMark>) -> Self {
         Self { content: Some(mark.into()), ..self }
+    }
+
+    /// Adds the format of the file.
+    fn with_format(self, format: DiskFormat) -> Self {
+        Self { is_vhdx: matches!(format, DiskFormat::Vhdx), ..self }
     }
 
     fn path(&self) -> PathBuf {
@@ -201,8 +210,7 @@ impl CreatedImage {
         }
         let (Some(recorded), Some(found)) = (self.written, written) else { return Match::Unknown };
         let mark = self.content.and_then(RecordedContent::mark);
-        // Opening a VHDX changes its modification time.
-        let has_times = !mark.is_some_and(|mark| mark.is_vhdx);
+        let has_times = !self.is_vhdx && !mark.is_some_and(|mark| mark.is_vhdx);
         if recorded.len != found.len || (has_times && recorded != found) {
             return Match::Other;
         }

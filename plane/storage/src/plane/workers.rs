@@ -34,6 +34,7 @@ impl WorkerTasks for StoragePlane {
         let (has_io, view) = (AtomicBool::new(false), Mutex::default());
         let id = processor;
         let worker_channel = WorkerChannel { id, commands, waker, has_io, view };
+        self.remove_former_worker(processor);
         lock(&self.0.channels).insert(processor, Arc::new(worker_channel));
         Box::new(resident)
     }
@@ -94,6 +95,19 @@ impl StoragePlane {
             besides.push(to);
         }
         Err(first.unwrap_or(PlaneError::NoWorker))
+    }
+
+    /// Removes a worker that has ended from the users of all stores. It remained there if it ended
+    /// with a disk of a stalled store. A new worker with its number has no state of these stores.
+    fn remove_former_worker(&self, worker: WorkerId) {
+        let stores: Vec<_> = lock(&self.0.stores).values().map(Arc::clone).collect();
+        for store in stores {
+            store.with(|store| {
+                store.disks.remove(&worker);
+                store.maximums.remove(&worker);
+                store.leaving.remove(&worker);
+            });
+        }
     }
 
     /// Blocks until workers without disks have returned the grants of all stores, and removes them.

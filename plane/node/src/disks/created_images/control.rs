@@ -57,7 +57,8 @@ impl ImageTask {
         image: &dyn DiskFile,
     ) -> Result<CreatedImage, ApiError> {
         let marked = WrittenState::mark(image);
-        let content = ContentMark::of(image, self.required.plan().format);
+        let format = self.required.plan().format;
+        let content = ContentMark::of(image, format);
         if let Err(error) = &marked {
             tracing::warn!(
                 disk = %self.label,
@@ -77,7 +78,8 @@ impl ImageTask {
         let name = store.name.to_string();
         let found = (image.properties().id, marked.ok());
         let record = CreatedImage::new((name.as_str(), store.path.as_path()), file, found)
-            .with_content(content);
+            .with_content(content)
+            .with_format(format);
         self.created.add(record.clone()).map_err(|error| error.about(&self.label))?;
         Ok(record)
     }

@@ -20,7 +20,8 @@ fn the_number_of_recorded_images_is_limited() {
     let later = CreatedImages::new(state);
     later.load().unwrap();
     assert_eq!(later.lock().len(), 64);
-    later.forget(&record(1));
+    let stored = later.lock()[Path::new("/srv/fast/1.raw")].clone();
+    later.forget(&stored);
     later.add(record(64)).unwrap();
 }
 
@@ -119,6 +120,17 @@ fn a_vhdx_is_recognized_by_its_content() {
         }
         assert_eq!(record.compare(id, written(4096, 9, 0), |_| None), Match::Unknown);
         assert_eq!(record.compare(id, written(4097, 7, 8), |_| Some(true)), Match::Other);
+    }
+}
+
+/// An opened VHDX has another modification time although nothing was written to the disk.
+#[test]
+fn a_vhdx_of_unknown_content_is_neither_removed_nor_used() {
+    let (id, opened) = (Some(ID), written(4096, 9, 0));
+    let recorded = record(id, written(4096, 7, 8)).with_content(None).with_format(DiskFormat::Vhdx);
+    for record in [recorded.clone(), loaded(&recorded)] {
+        assert_eq!(record.compare(id, opened, |_| None), Match::Unknown);
+        assert_eq!(record.compare(id, written(4097, 9, 0), |_| None), Match::Other);
     }
 }
 
