@@ -122,7 +122,7 @@ impl Model {
             DiskOp::Write { is_durable } => self.end_change(range, byte, is_durable),
             DiskOp::WriteZeroes { is_durable, .. } => self.end_change(range, 0, is_durable),
             DiskOp::Discard => {
-                self.sectors(range).iter_mut().for_each(|sector| sector.answered += 1)
+                self.sectors(range).iter_mut().for_each(|sector| sector.answered += 1);
             }
             DiskOp::Flush | DiskOp::Status { .. } => {}
         }

@@ -50,8 +50,8 @@ impl FakeVms {
     }
 
     /// Sets whether queries of QEMU, and attempts to adopt a VM, block until its process ends.
-    pub(crate) fn stall_queries(&self, is_so: bool) {
-        self.world().stalls = is_so;
+    pub(crate) fn stall_queries(&self, stalls: bool) {
+        self.world().stalls = stalls;
     }
 
     /// Has calls of a method block while their VM is running, until the next call of this function.
@@ -119,7 +119,7 @@ impl FakeVms {
 
     pub(super) fn check(&self, call: &'static str) -> Result<(), VmError> {
         let mut world = self.world();
-        let refusal = world.refusal.clone().filter(|(of, _)| *of == call);
+        let refusal = world.refusal.clone().filter(|(refused_call, _)| *refused_call == call);
         if !world.refuses_all && refusal.is_some() {
             world.refusal = None;
         }
