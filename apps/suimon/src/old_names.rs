@@ -97,7 +97,7 @@ fn is_noun(command: &Command, argument: &str) -> bool {
 }
 
 fn is_option(argument: &str, option: &str) -> bool {
-    argument.strip_prefix(option).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+    argument.strip_prefix(option).is_some_and(|suffix| suffix.is_empty() || suffix.starts_with('='))
 }
 
 /// Returns the warning about an option with the old name of a key, `KEY=VALUE` with an old key, or an

@@ -22,7 +22,7 @@ fn disk(name: &str) -> String {
 fn host_with_disks() -> Daemon {
     let accepted = || json("202 Accepted", &operation("running", ""));
     let checked = operation("succeeded", r#","report":["2 blocks are not referred to"]"#);
-    let promises = |fits: bool| {
+    let what_if = |fits: bool| {
         format!(
             r#"{{"fits":{fits},"stores":[{{"store":"fast","minimums":2,"minimums_iops":9000,"reservable_iops":8000,"capacity_iops":8889,"fits":{fits},"text":"the sum of 2 minimums is 9000 IOPS"}}]}}"#
         )
@@ -44,7 +44,7 @@ fn host_with_disks() -> Daemon {
         ),
         ("GET /1.0/config ", json("200 OK", CONFIG)),
         ("GET /1.0/qos/flows ", json("200 OK", &format!("[{flows}]"))),
-        ("POST /1.0/qos/what-if ", json("200 OK", &promises(false))),
+        ("POST /1.0/qos/what-if ", json("200 OK", &what_if(false))),
         ("POST /1.0/qos-policies?force=true ", accepted()),
         ("POST /1.0/qos-policies ", json("422 Unprocessable", REFUSAL)),
         ("POST /1.0/disks", accepted()),
