@@ -74,7 +74,7 @@ impl StoragePlane {
         let mut is_complete = true;
         for views in views.chunk_by_mut(|a, b| a.store == b.store) {
             let store = views.first().and_then(|view| stores.get(&view.store));
-            is_complete &= store.is_none_or(|store| place_flows(store, views));
+            is_complete &= store.is_none_or(|store| move_flows(store, views));
         }
         (views, is_complete)
     }
@@ -160,7 +160,7 @@ impl StoragePlane {
 /// Moves the state of a store's disks to one of its views: as read from the budget that the workers
 /// share, or as reported by the only user. Returns false if there is none that is current although
 /// a worker has replied.
-fn place_flows(store: &ReadableStore, views: &mut [StoreView]) -> bool {
+fn move_flows(store: &ReadableStore, views: &mut [StoreView]) -> bool {
     let age = |view: &StoreView| (view.is_current, view.at);
     let Some((is_any_current, observed_at)) = views.iter().map(age).max() else { return true };
     let read = store.shared.as_ref().and_then(|budget| budget.flows(observed_at, &store.slots));

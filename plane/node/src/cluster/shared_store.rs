@@ -270,7 +270,7 @@ impl SharedStore {
     }
 
     /// Returns true if nothing is reserved for this host, and that is in effect.
-    pub(super) fn is_given_back(&self) -> bool {
+    pub(super) fn has_no_reservation(&self) -> bool {
         self.durable == DurableState::default() && self.todo.is_empty()
     }
 

@@ -284,7 +284,7 @@ impl CreatedImages {
     }
 
     /// Returns the record of a disk's image, also if the path of its store was changed since.
-    pub(super) fn find_of(&self, disk: &RequiredDisk) -> Option<CreatedImage> {
+    pub(super) fn find_for_disk(&self, disk: &RequiredDisk) -> Option<CreatedImage> {
         let records = self.lock();
         let of_path = records.get(&disk.image_path());
         of_path.or_else(|| records.values().find(|record| record.is_of(disk))).cloned()

@@ -94,7 +94,7 @@ impl FakeDisks {
     }
 
     /// Returns the host after a kill of the process that served its disks.
-    pub(crate) fn host_left(&self) -> Self {
+    pub(crate) fn host_after_kill(&self) -> Self {
         let world = self.lock();
         let remaining_stores = world.stores.iter();
         let remaining_stores =

@@ -62,7 +62,7 @@ impl Adapter {
     }
 
     /// Has frames for the VM leave by this port.
-    fn lead_to(&self, port: &str) -> Result<()> {
+    fn set_egress(&self, port: &str) -> Result<()> {
         run(&["bridge", "fdb", "replace", MAC, "dev", port, "master", "static"]).map(drop)
     }
 }
@@ -200,12 +200,12 @@ fn live_through_a_vf_that_comes_and_goes(rig: &Rig, directions: &[&str]) -> Resu
         guest.run(&format!("({client} >/tmp/report 2>&1; echo done >/tmp/end) &"))?;
         wait_flow(&adapter.world, "the connection with the standby alone")?;
         // A VF has its address before the guest has it, until the guest has let go of it.
-        adapter.lead_to(&adapter.tap)?;
+        adapter.set_egress(&adapter.tap)?;
         plug(&mut guest, "the NIC is there")?;
         wait_primary(&mut guest)?;
         wait_flow(&adapter.world, "the connection with the NIC")?;
         unplug(&mut guest)?;
-        adapter.lead_to(&adapter.uplink_port)?;
+        adapter.set_egress(&adapter.uplink_port)?;
         wait_flow(&adapter.world, "the connection with the standby again")?;
         guest.run("[ ! -e /tmp/end ] && killall -INT iperf3")?;
         wait_until("the client to have ended", LIMIT, || {

@@ -61,7 +61,7 @@ impl Site {
     /// Waits until the daemon has found the VM again, in this process. Its NICs and disks work
     /// before: a thread of the daemon's own connects to QEMU's monitor, which QEMU serves in the
     /// same thread in which it connects its devices again.
-    fn wait_found(&self, process: &Value) {
+    fn wait_adopted(&self, process: &Value) {
         let mut status = Value::Null;
         let result = wait_until("the VM to be found", PATIENCE, || {
             status = self.show();
@@ -158,12 +158,12 @@ fn die_often(kills: usize) {
         wait_until("the guest to write on", PATIENCE, || Ok(written(&mut guest) > count + 1))
             .unwrap();
         disk.push(died.elapsed());
-        site.wait_found(&process);
+        site.wait_adopted(&process);
     }
     let count = verify(&mut guest);
     let cut = guest.run_any("[ -e /tmp/cut ]", PATIENCE).unwrap();
     assert!(!cut.is_ok(), "the connection broke: {}", guest.run("cat /tmp/iperf3").unwrap());
-    site.wait_found(&process);
+    site.wait_adopted(&process);
     for (device, pauses) in [("NIC", &mut nic), ("disk", &mut disk)] {
         pauses.sort_unstable();
         let (median, longest) = (pauses[pauses.len() / 2], pauses[pauses.len() - 1]);
@@ -176,6 +176,6 @@ fn die_often(kills: usize) {
     // A daemon that is stopped in order leaves it as well.
     site.daemon.stop().unwrap();
     site.daemon.restart(&site.rig).unwrap();
-    site.wait_found(&process);
+    site.wait_adopted(&process);
     assert!(guest.reaches(HOST).unwrap());
 }

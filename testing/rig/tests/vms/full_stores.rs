@@ -179,8 +179,8 @@ fn emulated(site: &mut Site, disk: &str, device: &str, hold: Duration) {
     site.wait_vm("the VM to run", |vm| vm["state"] == "running" && vm["reason"].is_null());
 }
 
-/// What somebody has paused stays paused, also over a restart of the daemon.
-fn held(site: &mut Site, disk: &str, device: &str) {
+/// Checks that a VM that a user has paused remains paused, also over a restart of the daemon.
+fn check_user_pause(site: &mut Site, disk: &str, device: &str) {
     site.fill(0);
     // New space of the same disk.
     let write = format!(
@@ -232,7 +232,7 @@ fn guests_wait_for_space(hold: Duration) {
     for (disk, _, controller, device) in DISKS {
         if controller != "virtio" {
             emulated(&mut site, disk, device, hold);
-            held(&mut site, disk, device);
+            check_user_pause(&mut site, disk, device);
         }
     }
     let errors = site.guest.run("dmesg | grep -i 'i/o error' || true").unwrap();

@@ -59,8 +59,8 @@ impl Site {
         output.stderr
     }
 
-    /// What the agent tells. The daemon gives it 3 s for an answer, which a guest that gets little
-    /// CPU time may need more than once.
+    /// Returns the information of the guest agent. The daemon waits up to 3 s for a reply, which a
+    /// guest with little CPU time may exceed several times.
     fn guest_info(&self) -> Value {
         wait_for_value("an answer of the agent", PATIENCE, || {
             self.daemon.json(&["vm", "guest", "web"]).map(Some)

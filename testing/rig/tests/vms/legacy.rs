@@ -78,7 +78,7 @@ impl Site {
 
     /// Waits until the daemon has found the VM again, in this process. Its NICs and disks may
     /// work before.
-    fn wait_found(&self, process: &Value) {
+    fn wait_adopted(&self, process: &Value) {
         let mut status = Value::Null;
         let result = wait_until("the VM to be found", PATIENCE, || {
             status = self.vm();
@@ -101,7 +101,7 @@ impl Site {
         output.stderr
     }
 
-    /// The texts of events of this kind about the VM.
+    /// Returns the texts of events of this kind about the VM.
     fn event_texts(&self, id: u64) -> String {
         let events = self.daemon.json(&["event", "list"]).unwrap();
         let of_kind = |event: &&Value| event["id"] == id && event["subject"] == "vm/old";
@@ -148,7 +148,7 @@ fn a_guest_without_virtio_talks_through_the_switch_before_and_after_a_daemons_de
     wait_until("the NIC to be back", PATIENCE, || Ok(site.nic()["condition"]["health"] == "up"))
         .unwrap();
     eprintln!("from the daemon's death until the NIC is back: {:?}", died.elapsed());
-    site.wait_found(&before["process"]);
+    site.wait_adopted(&before["process"]);
     wait_until("what was done to be told", PATIENCE, || {
         Ok(site.event_texts(7020).contains("does not reconnect a legacy NIC"))
     })
@@ -194,7 +194,7 @@ fn disks_that_qemu_emulates_keep_what_was_written_through_deaths_of_the_daemon()
         .unwrap();
         guest.run("[ ! -e /tmp/failed ]").unwrap();
         eprintln!("from the daemon's death to the guest's next write: {:?}", died.elapsed());
-        site.wait_found(&process);
+        site.wait_adopted(&process);
     }
     // All that was said to be written since the first block, each block once.
     let verify = "touch /tmp/stop; while [ ! -e /tmp/ended ]; do sleep 0.1; done; \

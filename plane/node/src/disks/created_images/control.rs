@@ -118,7 +118,7 @@ impl ImageTask {
         file: &FileName,
         is_reserved: bool,
     ) -> Result<bool, ApiError> {
-        let Some(record) = self.created.find_of(&self.required) else { return Ok(false) };
+        let Some(record) = self.created.find_for_disk(&self.required) else { return Ok(false) };
         let _unsettled = match is_reserved {
             true => None,
             false => {

@@ -40,7 +40,7 @@ impl FakeVms {
     }
 
     /// Returns true if a call of `running` blocks.
-    pub(crate) fn is_list_held(&self) -> bool {
+    pub(crate) fn is_list_blocked(&self) -> bool {
         self.world().held_lists > 0
     }
 
@@ -77,8 +77,8 @@ impl FakeVms {
     }
 
     /// Returns the number of queries that have blocked, including those that have ended.
-    pub(crate) fn stalls_begun(&self) -> u32 {
-        self.world().stalls_begun
+    pub(crate) fn stalls_started(&self) -> u32 {
+        self.world().stalls_started
     }
 
     /// Returns the number of VMs that were killed while a query blocked.
@@ -109,7 +109,7 @@ impl FakeVms {
         {
             let mut world = self.world();
             world.stalled += 1;
-            world.stalls_begun += 1;
+            world.stalls_started += 1;
         }
         while is_stalled() && Instant::now() < limit {
             std::thread::sleep(Duration::from_millis(2));
