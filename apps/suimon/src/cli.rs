@@ -222,7 +222,7 @@ pub(crate) fn parse() -> Cli {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let parsed = parse_from(arguments.clone());
     if let Ok(cli) = &parsed {
-        let warnings = old_names::of_command_line(&command(), &arguments, |name| {
+        let warnings = old_names::old_name_warnings(&command(), &arguments, |name| {
             std::env::var_os(name).is_some()
         });
         old_names::warn(cli.json, &warnings);

@@ -44,7 +44,7 @@ fn accept_options(command: Command) -> Command {
 
 /// Returns a warning for each old name in the words of a valid command line, and for each old
 /// environment variable in use.
-pub(crate) fn of_command_line(
+pub(crate) fn old_name_warnings(
     command: &Command,
     arguments: &[OsString],
     is_set: impl Fn(&str) -> bool,
@@ -73,7 +73,7 @@ pub(crate) fn of_command_line(
             .unwrap_or_default();
         // `--authority` is an option of every command, and of `node` also that of a key.
         if let Some(warning) =
-            of_word(noun, before, argument).filter(|warning| !warnings.contains(warning))
+            argument_warning(noun, before, argument).filter(|warning| !warnings.contains(warning))
         {
             warnings.push(warning);
         }
@@ -97,12 +97,12 @@ fn is_noun(command: &Command, argument: &str) -> bool {
 }
 
 fn is_option(argument: &str, option: &str) -> bool {
-    argument.strip_prefix(option).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+    argument.strip_prefix(option).is_some_and(|suffix| suffix.is_empty() || suffix.starts_with('='))
 }
 
 /// Returns the warning about an option with the old name of a key, `KEY=VALUE` with an old key, or an
 /// old key after `--unset`.
-fn of_word(noun: &str, before: &str, argument: &str) -> Option<String> {
+fn argument_warning(noun: &str, before: &str, argument: &str) -> Option<String> {
     let kind = ResourceKind::RESOURCES.into_iter().find(|kind| kind.word() == noun);
     if let Some(kind) = kind {
         let used = old_options(kind).into_iter().find(|(old, _)| is_option(argument, old));
@@ -135,7 +135,7 @@ mod tests {
             .chain(arguments.iter().copied())
             .map(OsString::from)
             .collect();
-        of_command_line(&crate::cli::command(), &arguments, |_| false)
+        old_name_warnings(&crate::cli::command(), &arguments, |_| false)
     }
 
     fn parsed(arguments: &[&str]) -> String {
@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn a_resource_with_an_old_name_is_no_old_name() {
         assert_eq!(warnings(&["nic", "show", "processor"]), [""; 0]);
-        let old = of_command_line(&crate::cli::command(), &[], |name| name == "SUIMON_AUTHORITY");
+        let old = old_name_warnings(&crate::cli::command(), &[], |name| name == "SUIMON_AUTHORITY");
         assert_eq!(old.len(), 1, "{old:?}");
     }
 }

@@ -31,7 +31,7 @@ impl OperationVerb {
         match self {
             Self::List => {
                 let operations = context.client.operations().await?;
-                Ok(context.show(&operations, |all| table(all).render())?)
+                Ok(context.show(&operations, |operations| table(operations).render())?)
             }
             Self::Show(Id { id }) => {
                 let operation = context.client.operation(id).await?;

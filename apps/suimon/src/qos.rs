@@ -73,7 +73,7 @@ impl QosVerb {
 }
 
 /// Prints a table in place of the previous one.
-fn show_again(table: &str) -> std::io::Result<()> {
+fn redraw(table: &str) -> std::io::Result<()> {
     // Moves the cursor home and clears the screen on a terminal; a file gets the tables one after
     // the other.
     let head = if is_terminal() { "\x1b[H\x1b[2J" } else { "" };
@@ -106,7 +106,7 @@ impl FlowFlags {
             if context.json {
                 context.show_line(&flows, |_| String::new())?;
             } else {
-                show_again(&flow_table(&flows).render())?;
+                redraw(&flow_table(&flows).render())?;
             }
             tokio::select! {
                 () = tokio::time::sleep(interval) => {}
@@ -132,7 +132,7 @@ impl FlowFlags {
             if context.json {
                 context.show_line(&disks, |_| String::new())?;
             } else {
-                show_again(&cluster_tables::flow_table(&disks).render())?;
+                redraw(&cluster_tables::flow_table(&disks).render())?;
             }
             tokio::select! {
                 () = tokio::time::sleep(interval) => {}

@@ -68,7 +68,7 @@ impl WorkerVerb {
         match self {
             Self::List => {
                 let workers = context.client.workers().await?;
-                Ok(context.show(&workers, |all| worker_table(all).render())?)
+                Ok(context.show(&workers, |workers| worker_table(workers).render())?)
             }
         }
     }

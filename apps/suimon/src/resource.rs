@@ -149,13 +149,13 @@ impl<R: Described + Captured> OwnVerb for CaptureVerb<R> {
 }
 
 async fn list<R: Described>(context: &Context) -> Result<(), Failure> {
-    let all = context.client.list::<R>().await?;
-    Ok(context.show(&all, |all| R::table(all).render())?)
+    let resources = context.client.list::<R>().await?;
+    Ok(context.show(&resources, |resources| R::table(resources).render())?)
 }
 
 async fn show<R: Described>(context: &Context, name: &Name) -> Result<(), Failure> {
-    let one = context.client.show::<R>(name).await?;
-    Ok(context.show(&one, |one| R::details(one))?)
+    let resource = context.client.show::<R>(name).await?;
+    Ok(context.show(&resource, |resource| R::details(resource))?)
 }
 
 impl<R: Described> Add<R> {

@@ -36,7 +36,7 @@ impl TopFlags {
         if !context.json && !self.once && is_terminal() {
             return screen::run(context, interval, view).await;
         }
-        let rates = one(context, interval).await?;
+        let rates = measure_interval(context, interval).await?;
         if context.json {
             return Ok(crate::output::print_json(&rates)?);
         }
@@ -45,7 +45,10 @@ impl TopFlags {
 }
 
 /// Measures the rates of one interval that begins now.
-async fn one(context: &Context, interval: Duration) -> Result<DiskAndWorkerRates, Failure> {
+async fn measure_interval(
+    context: &Context,
+    interval: Duration,
+) -> Result<DiskAndWorkerRates, Failure> {
     let before = context.client.top().await?;
     tokio::time::sleep(interval).await;
     let after = context.client.top().await?;

@@ -78,11 +78,11 @@ impl VfVerb {
     pub(crate) async fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
             Self::List => {
-                let all = context.client.sriov_adapters().await?;
-                if all.is_empty() && !context.json {
+                let adapters = context.client.sriov_adapters().await?;
+                if adapters.is_empty() && !context.json {
                     eprintln!("no network adapter of this host supports SR-IOV");
                 }
-                Ok(context.show(&all, |all| adapter_table(all))?)
+                Ok(context.show(&adapters, |adapters| adapter_table(adapters))?)
             }
             Self::Show(ShowFlags { pf, index: None }) => {
                 let adapter_status = context.client.sriov_adapter(&pf).await?;

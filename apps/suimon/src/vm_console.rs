@@ -48,7 +48,7 @@ async fn carry(
             }
         }
     };
-    let shown = async {
+    let console_output = async {
         let mut bytes = [0; 4096];
         loop {
             let count = from_guest.read(&mut bytes).await?;
@@ -62,7 +62,7 @@ async fn carry(
     };
     tokio::select! {
         result = typed => result,
-        result = shown => result,
+        result = console_output => result,
     }
 }
 

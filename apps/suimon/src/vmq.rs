@@ -70,16 +70,16 @@ impl VmqVerb {
     pub(crate) async fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
             Self::List => {
-                let all = context.client.vmqs().await?;
-                Ok(context.show(&all, |all| table(all).render())?)
+                let vmqs = context.client.vmqs().await?;
+                Ok(context.show(&vmqs, |vmqs| table(vmqs).render())?)
             }
             Self::Show(ShowFlags { uplink: None }) => {
-                let all = context.client.vmqs().await?;
-                if all.is_empty() && !context.json {
+                let vmqs = context.client.vmqs().await?;
+                if vmqs.is_empty() && !context.json {
                     eprintln!("no switch uses an uplink or team, so VMQ has no queues");
                 }
                 Ok(context
-                    .show(&all, |all| all.iter().map(details).collect::<Vec<_>>().join("\n"))?)
+                    .show(&vmqs, |vmqs| vmqs.iter().map(details).collect::<Vec<_>>().join("\n"))?)
             }
             Self::Show(ShowFlags { uplink: Some(uplink) }) => {
                 let vmq_status = find_vmq(context, &uplink).await?;

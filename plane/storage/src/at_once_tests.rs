@@ -50,7 +50,7 @@ impl Worker {
         let mut store = Store::new(Capacity::Declared(1000));
         let proposal = Proposal::Disk(DISK, LimitsSource::Own(Limits::default()));
         let changes = store.propose(&[proposal], false).unwrap();
-        let place = store.slot(DISK).map(|slot| DiskLocation { store: STORE, slot });
+        let location = store.slot(DISK).map(|slot| DiskLocation { store: STORE, slot });
         let spec = StoreSpec { depth_min: 1, depth_max: 1, ..StoreSpec::default() };
         let memory = (KINDS[0].create)();
         let image = (KINDS[0].open)(&memory);
@@ -58,10 +58,10 @@ impl Worker {
         let (key, found_full) = (QueueKey::Client(0), Vec::new());
         let queues = vec![DetachedQueueState { key, queue: Box::new(queue), found_full }];
         let full = FullPolicy::default();
-        let taken = DetachedDisk {
+        let detached = DetachedDisk {
             spec: DiskSpec { layers },
             full,
-            index: place,
+            index: location,
             mirror: Mirrored::default(),
             queues,
         };
@@ -69,7 +69,11 @@ impl Worker {
         for command in [
             Command::SetIo(Offer::new(Box::new(io)), equipped.0),
             Command::Join { store: STORE, spec, shared: None, changes },
-            Command::AddDisk { disk: DISK, taken: Offer::new(Box::new(taken)), reply: added.0 },
+            Command::AddDisk {
+                disk: DISK,
+                detached: Offer::new(Box::new(detached)),
+                reply: added.0,
+            },
         ] {
             self.commands.send(command).unwrap();
         }

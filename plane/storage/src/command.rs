@@ -60,7 +60,7 @@ pub(crate) enum Suspension {
 pub(crate) struct NotAttached {
     pub(crate) error: io::Error,
     /// Disk with those of its parts that can be returned.
-    pub(crate) taken: Option<Box<DetachedDisk>>,
+    pub(crate) detached: Option<Box<DetachedDisk>>,
 }
 
 /// Command of the control plane to a worker. A value that the control plane takes back if the worker
@@ -70,7 +70,7 @@ pub(crate) enum Command {
     SetIo(Offer<Box<dyn FileIo>>, Sender<io::Result<()>>),
     AddDisk {
         disk: DiskId,
-        taken: Offer<Box<DetachedDisk>>,
+        detached: Offer<Box<DetachedDisk>>,
         reply: Sender<Result<(), NotAttached>>,
     },
     AddQueue(DiskId, QueueKey, Box<dyn DiskQueue>),

@@ -49,7 +49,7 @@ impl StoragePlane {
     /// completed, unless the disk is being taken out of service. Does not wait for clients of a
     /// stalled disk or of a worker that does not respond: their buffers belong to the daemon.
     pub(crate) fn detach_queues(&self, disk: DiskId, which: Which) {
-        let Some(detaching) = self.request_back(disk, which) else { return };
+        let Some(detaching) = self.request_detach(disk, which) else { return };
         let is_a_vms = !matches!(which, Which::Clients);
         loop {
             let is_ending = detaching.record.is_ending.load(Ordering::Relaxed);
@@ -71,13 +71,13 @@ impl StoragePlane {
         disk: DiskId,
         which: Which,
     ) -> Box<dyn DetachingQueue> {
-        match self.request_back(disk, which) {
+        match self.request_detach(disk, which) {
             Some(detaching) => Box::new(detaching),
             None => Box::new(AlreadyDetached),
         }
     }
 
-    fn request_back(&self, disk: DiskId, which: Which) -> Option<DetachState> {
+    fn request_detach(&self, disk: DiskId, which: Which) -> Option<DetachState> {
         let record = self.record(disk).ok()?;
         let owner = lock(&record.owner);
         let worker_channel = owner.and_then(|owner| self.channel(owner))?;

@@ -29,18 +29,18 @@ fn in_thread(disk: DiskId, run: impl FnOnce() + Send + 'static) -> bool {
 }
 
 /// Drops the queues of a disk that is out of service, and closes its images.
-fn close(disk: DiskId, of: DetachedDisk) {
-    let DetachedDisk { spec, queues, .. } = of;
+fn close(disk: DiskId, detached: DetachedDisk) {
+    let DetachedDisk { spec, queues, .. } = detached;
     drop(queues);
     close_images(disk, spec);
 }
 
 /// Closes a disk that is out of service in a thread. The returned channel disconnects when the disk
 /// is closed.
-pub(crate) fn close_in_thread(disk: DiskId, of: DetachedDisk) -> Receiver<()> {
+pub(crate) fn close_in_thread(disk: DiskId, detached: DetachedDisk) -> Receiver<()> {
     let (closing, closed) = channel::<()>();
     in_thread(disk, move || {
-        close(disk, of);
+        close(disk, detached);
         drop(closing);
     });
     closed
@@ -50,8 +50,8 @@ pub(crate) fn close_in_thread(disk: DiskId, of: DetachedDisk) -> Receiver<()> {
 fn refused(reply: Result<Result<(), NotAttached>, Option<Box<DetachedDisk>>>) -> Refusal {
     match reply {
         Ok(Ok(())) => None,
-        Ok(Err(NotAttached { error, taken })) => Some((PlaneError::File(error), taken)),
-        Err(taken) => Some((PlaneError::NoWorker, taken)),
+        Ok(Err(NotAttached { error, detached })) => Some((PlaneError::File(error), detached)),
+        Err(detached) => Some((PlaneError::NoWorker, detached)),
     }
 }
 
@@ -65,11 +65,11 @@ impl StoragePlane {
         &self,
         disk: DiskId,
         (record, worker): (Arc<Record>, WorkerId),
-        late: LateDisk,
+        late_disk: LateDisk,
     ) {
         let plane = self.clone();
         in_thread(disk, move || {
-            let Some((error, taken)) = refused(late.wait()) else { return };
+            let Some((error, detached)) = refused(late_disk.wait()) else { return };
             let is_owner = {
                 let mut owner = lock(&record.owner);
                 // Another operation may have taken the disk out of service meanwhile.
@@ -81,8 +81,8 @@ impl StoragePlane {
                 is_owner
             };
             plane.leave_if_any(record.store, worker);
-            if let Some(taken) = taken {
-                close(disk, *taken);
+            if let Some(detached) = detached {
+                close(disk, *detached);
             }
             if is_owner {
                 plane.emit_lost(disk, &error);
@@ -96,7 +96,7 @@ impl StoragePlane {
         &self,
         disk: DiskId,
         (store, worker): (Option<StoreId>, WorkerId),
-        late: LateDisk,
+        late_disk: LateDisk,
     ) {
         let (reply, answer) = channel();
         if let Some(worker_channel) = self.channel(worker) {
@@ -105,13 +105,13 @@ impl StoragePlane {
         }
         let plane = self.clone();
         in_thread(disk, move || {
-            let taken = match refused(late.wait()) {
+            let detached = match refused(late_disk.wait()) {
                 None => answer.recv().ok().and_then(Result::ok),
-                Some((_, taken)) => taken.map(|taken| *taken),
+                Some((_, detached)) => detached.map(|detached| *detached),
             };
             plane.leave_if_any(store, worker);
-            if let Some(taken) = taken {
-                close(disk, taken);
+            if let Some(detached) = detached {
+                close(disk, detached);
             }
         });
     }
@@ -120,14 +120,14 @@ impl StoragePlane {
     pub(crate) fn close_later(
         &self,
         disk: DiskId,
-        from: WorkerId,
+        worker: WorkerId,
         answer: Receiver<Result<DetachedDisk, PlaneError>>,
     ) {
         let plane = self.clone();
         in_thread(disk, move || {
-            let Ok(Ok(taken)) = answer.recv() else { return };
-            plane.leave_if_any(taken.index.map(|place| place.store), from);
-            close(disk, taken);
+            let Ok(Ok(detached)) = answer.recv() else { return };
+            plane.leave_if_any(detached.index.map(|location| location.store), worker);
+            close(disk, detached);
         });
     }
 

@@ -74,16 +74,16 @@ impl StoragePlane {
         if worker.is_blocked(self.0.waits.command) {
             return Passed::Returned(PlaneError::NoResponse(worker.id), value);
         }
-        let (error, late) = match self.offer(worker, value, command) {
+        let (error, late_reply) = match self.offer(worker, value, command) {
             Ok(reply) => return Passed::Replied(reply),
-            Err(late) => late,
+            Err(late_reply) => late_reply,
         };
-        match late.offer.take() {
+        match late_reply.offer.take() {
             Some(value) => Passed::Returned(error, value),
             // A worker that has just taken the value replies at once, unless it is blocked there.
-            None => match self.0.waits.receive(&late.answer, self.0.waits.taken) {
+            None => match self.0.waits.receive(&late_reply.answer, self.0.waits.taken) {
                 Ok(reply) => Passed::Replied(reply),
-                Err(_) => Passed::Late(error, late),
+                Err(_) => Passed::Late(error, late_reply),
             },
         }
     }
@@ -99,10 +99,10 @@ impl StoragePlane {
     ) -> Passed<T, R> {
         match self.offer(worker, value, command) {
             Ok(reply) => Passed::Replied(reply),
-            Err((error @ PlaneError::NoResponse(_), late)) => Passed::Late(error, late),
-            Err((error, late)) => match late.offer.take() {
+            Err((error @ PlaneError::NoResponse(_), late_reply)) => Passed::Late(error, late_reply),
+            Err((error, late_reply)) => match late_reply.offer.take() {
                 Some(value) => Passed::Returned(error, value),
-                None => Passed::Late(error, late),
+                None => Passed::Late(error, late_reply),
             },
         }
     }
@@ -130,8 +130,8 @@ impl StoragePlane {
         limit: Duration,
     ) -> Result<R, PlaneError> {
         let mut probe = None;
-        let left = limit.saturating_sub(worker.late_for());
-        let received = self.0.waits.receive_or(answer, left, || probe = Some(self.probe()));
+        let remaining = limit.saturating_sub(worker.late_for());
+        let received = self.0.waits.receive_or(answer, remaining, || probe = Some(self.probe()));
         match received {
             Ok(reply) => Ok(reply),
             Err(RecvTimeoutError::Disconnected) => Err(PlaneError::NoWorker),

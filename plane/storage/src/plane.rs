@@ -117,20 +117,20 @@ impl StoragePlane {
             std::collections::btree_map::Entry::Occupied(_) => {
                 return refused(PlaneError::InService, spec);
             }
-            std::collections::btree_map::Entry::Vacant(place) => {
-                place.insert(Arc::clone(&record));
+            std::collections::btree_map::Entry::Vacant(entry) => {
+                entry.insert(Arc::clone(&record));
             }
         }
         let (full, mirror, queues) = (FullPolicy::default(), Mirrored::default(), Vec::new());
-        let taken = Box::new(DetachedDisk { spec, full, index, mirror, queues });
-        match self.place_disk(disk, taken) {
-            Ok(to) => {
-                *owner = Some(to);
+        let detached = Box::new(DetachedDisk { spec, full, index, mirror, queues });
+        match self.place_disk(disk, detached) {
+            Ok(worker) => {
+                *owner = Some(worker);
                 Ok(())
             }
-            Err((error, taken)) => {
+            Err((error, detached)) => {
                 self.forget(disk, &record);
-                Err(NotServed { error, spec: taken.map(|taken| taken.spec) })
+                Err(NotServed { error, spec: detached.map(|detached| detached.spec) })
             }
         }
     }
@@ -146,9 +146,9 @@ impl StoragePlane {
     pub fn take_disk(&self, disk: DiskId) -> Result<DiskSpec, PlaneError> {
         let record = self.record(disk)?;
         let mut owner = lock(&record.owner);
-        let from = owner.take().ok_or(PlaneError::NoSuchDisk)?;
+        let worker = owner.take().ok_or(PlaneError::NoSuchDisk)?;
         self.forget(disk, &record);
-        self.take(from, disk).map(|taken| taken.spec)
+        self.take(worker, disk).map(|detached| detached.spec)
     }
 
     /// Announces that the disk will be taken out of service. From now on, detaching its queues does
@@ -229,12 +229,12 @@ impl StoragePlane {
         lock(&self.0.disks).get(&disk).map(Arc::clone).ok_or(PlaneError::NoSuchDisk)
     }
 
-    /// Returns the worker with the fewest disks, excluding the workers in `besides`. Workers that
+    /// Returns the worker with the fewest disks, excluding the workers in `excluded`. Workers that
     /// have replied to the last command are preferred.
-    fn calmest(&self, besides: &[WorkerId]) -> Option<WorkerId> {
+    fn least_loaded_worker(&self, excluded: &[WorkerId]) -> Option<WorkerId> {
         let mut disks: BTreeMap<WorkerId, usize> =
             lock(&self.0.channels).keys().map(|id| (*id, 0)).collect();
-        disks.retain(|id, _| !besides.contains(id));
+        disks.retain(|id, _| !excluded.contains(id));
         let records: Vec<Arc<Record>> = lock(&self.0.disks).values().map(Arc::clone).collect();
         for record in records {
             // A disk that is being moved is not counted.
@@ -243,7 +243,8 @@ impl StoragePlane {
                 *count += 1;
             }
         }
-        let is_late = |id: WorkerId| self.channel(id).is_some_and(|of| of.is_late());
+        let is_late =
+            |id: WorkerId| self.channel(id).is_some_and(|worker_channel| worker_channel.is_late());
         disks.into_iter().min_by_key(|(id, count)| (is_late(*id), *count, *id)).map(|(id, _)| id)
     }
 

@@ -108,8 +108,8 @@ impl Bench {
         f: impl FnOnce(&StoragePlane) -> T + Send + 'static,
     ) -> (T, Duration) {
         self.plane.0.waits.take_expired();
-        let done = self.begin(f).recv_timeout(LIMIT).expect("an operation waits for the worker");
-        (done, self.plane.0.waits.take_expired().iter().sum())
+        let result = self.begin(f).recv_timeout(LIMIT).expect("an operation waits for the worker");
+        (result, self.plane.0.waits.take_expired().iter().sum())
     }
 
     fn attach(&self, disk: DiskId) -> Arc<Mutex<Client>> {
@@ -162,7 +162,7 @@ fn serves(client: &Mutex<Client>) {
 #[track_caller]
 fn assert_blocked<T>(result: Result<T, PlaneError>, worker: u16) {
     match result {
-        Err(error @ PlaneError::NoResponse(of)) if of.0 == worker => {
+        Err(error @ PlaneError::NoResponse(blocked)) if blocked.0 == worker => {
             assert!(error.to_string().contains("does not respond; retry"));
         }
         Err(error) => panic!("{error}"),
@@ -248,22 +248,23 @@ fn a_disk_that_was_passed_to_a_blocked_worker_is_taken_back() {
     bench.equip(1);
     let record = bench.plane.record(DISK).unwrap();
     let mut owner = record.owner.lock().unwrap();
-    let taken = bench.plane.take(WorkerId(0), DISK).unwrap();
+    let detached = bench.plane.take(WorkerId(0), DISK).unwrap();
     bench.workers.0[1].set_stalled(true);
-    let to = bench.plane.channel(WorkerId(1)).unwrap();
+    let target = bench.plane.channel(WorkerId(1)).unwrap();
     bench.plane.0.waits.take_expired();
-    let passed = bench.plane.pass_disk(&to, DISK, Box::new(taken));
+    let passed = bench.plane.pass_disk(&target, DISK, Box::new(detached));
     let waited: Duration = bench.plane.0.waits.take_expired().iter().sum();
     assert!(waited <= COMMAND_WAIT_MAX, "{waited:?}");
-    let Err(NotPassed::Refused(PlaneError::NoResponse(WorkerId(1)), Some(taken))) = passed else {
+    let Err(NotPassed::Refused(PlaneError::NoResponse(WorkerId(1)), Some(detached))) = passed
+    else {
         panic!("the disk is not returned")
     };
     *owner = Some(WorkerId(0));
     drop(owner);
     bench.plane.join(STORE, WorkerId(0)).unwrap();
-    let from = bench.plane.channel(WorkerId(0)).unwrap();
-    let back = bench.plane.pass_disk(&from, DISK, taken);
-    assert!(back.is_ok());
+    let source = bench.plane.channel(WorkerId(0)).unwrap();
+    let returned = bench.plane.pass_disk(&source, DISK, detached);
+    assert!(returned.is_ok());
     serves(&client);
     bench.workers.0[1].set_stalled(false);
     bench.wait_served(&[(DISK, 0)]);
@@ -310,19 +311,19 @@ fn a_disk_that_a_worker_refuses_late_is_closed_and_reported() {
         let bench = Bench::new(2);
         let (file, client, trouble) = late_move(&bench);
         if ends_before {
-            let (taken, _) = bench.run(|plane| plane.take_disk(DISK));
-            assert_blocked(taken, 1);
+            let (result, _) = bench.run(|plane| plane.take_disk(DISK));
+            assert_blocked(result, 1);
             assert!(!bench.plane.has_disk(DISK));
         }
         trouble.lock().unwrap().refuses_files = true;
         trouble.lock().unwrap().blocks_files = false;
         if !ends_before {
-            let mut lost = None;
+            let mut notice = None;
             wait_until(|| {
-                lost = bench.plane.poll_notice();
-                lost.is_some()
+                notice = bench.plane.poll_notice();
+                notice.is_some()
             });
-            assert!(matches!(lost, Some(PlaneNotice::DiskLost { disk: DISK, .. })), "{lost:?}");
+            assert!(matches!(notice, Some(PlaneNotice::DiskLost { disk: DISK, .. })), "{notice:?}");
         }
         wait_until(|| Arc::strong_count(&file) == 1);
         assert!(is_clean(&file), "it was closed");
@@ -396,8 +397,8 @@ fn a_disk_is_taken_out_of_service_without_waiting_and_closed_when_its_worker_pro
     let (_, waited) = bench.run(|plane| plane.detach_clients(DISK));
     assert!(waited <= REST_MAX, "{waited:?}");
     for disk in [DiskId(0), DiskId(1)] {
-        let (taken, waited) = bench.run(move |plane| plane.take_disk(disk));
-        assert_blocked(taken, 0);
+        let (result, waited) = bench.run(move |plane| plane.take_disk(disk));
+        assert_blocked(result, 0);
         assert!(waited <= REST_MAX, "{waited:?}");
         assert!(!bench.plane.has_disk(disk));
     }
@@ -418,8 +419,8 @@ fn disks_of_a_retiring_worker_move_to_one_that_responds() {
     bench.wait_served(&disks.map(|disk| (disk, 0)));
     bench.equip(1);
     bench.workers.0[1].set_stalled(true);
-    let (kept, waited) = bench.run(|plane| plane.retire(&[WorkerId(0)]));
-    assert_eq!(kept, []);
+    let (remaining, waited) = bench.run(|plane| plane.retire(&[WorkerId(0)]));
+    assert_eq!(remaining, []);
     assert!(waited <= COMMAND_WAIT_MAX, "{waited:?}");
     assert!(bench.plane.poll_notice().is_none());
     for disk in disks {
@@ -442,8 +443,8 @@ fn a_worker_whose_disks_cannot_move_does_not_end() {
         }
         let clients = disks.map(|disk| bench.attach(disk));
         bench.workers.0[blocked].set_stalled(true);
-        let (kept, waited) = bench.run(|plane| plane.retire(&[WorkerId(0)]));
-        assert_eq!(kept, [WorkerId(0)]);
+        let (remaining, waited) = bench.run(|plane| plane.retire(&[WorkerId(0)]));
+        assert_eq!(remaining, [WorkerId(0)]);
         assert!(waited <= COMMAND_WAIT_MAX + 2 * REST_MAX, "{waited:?}");
         assert!(bench.plane.poll_notice().is_none(), "no disk is lost");
         bench.workers.0[blocked].set_stalled(false);
@@ -461,8 +462,9 @@ fn a_blocked_worker_without_disks_does_not_end() {
     let bench = Bench::new(3);
     bench.workers.0[0].set_stalled(true);
     bench.workers.0[1].set_stalled(true);
-    let (kept, waited) = bench.run(|plane| plane.retire(&[WorkerId(0), WorkerId(1), WorkerId(2)]));
-    assert_eq!(kept, [WorkerId(0), WorkerId(1)]);
+    let (remaining, waited) =
+        bench.run(|plane| plane.retire(&[WorkerId(0), WorkerId(1), WorkerId(2)]));
+    assert_eq!(remaining, [WorkerId(0), WorkerId(1)]);
     assert!(waited <= COMMAND_WAIT_MAX, "{waited:?}");
     bench.workers.0[..2].iter().for_each(|worker| worker.set_stalled(false));
     assert_eq!(bench.plane.retire(&[WorkerId(0), WorkerId(1)]), []);

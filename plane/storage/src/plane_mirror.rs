@@ -114,29 +114,29 @@ impl StoragePlane {
         let owner = lock(&record.owner);
         let worker_channel = owner.and_then(|owner| self.channel(owner));
         let is_on = lock(&record.mirror).is_on;
-        let ended = worker_channel.map_or(Ok(()), |worker| self.end_on(&worker, disk, is_on));
+        let result = worker_channel.map_or(Ok(()), |worker| self.end_on(&worker, disk, is_on));
         self.remove_flow(&record, disk);
         lock(&record.mirror).is_on = false;
-        ended
+        result
     }
 
     fn end_on(
         &self,
-        way: &Arc<WorkerChannel>,
+        worker_channel: &Arc<WorkerChannel>,
         disk: DiskId,
         is_on: bool,
     ) -> Result<(), PlaneError> {
         // A blocked worker has received the commands of an earlier call.
-        if !is_on && way.is_blocked(self.0.waits.command) {
-            return Err(PlaneError::NoResponse(way.id));
+        if !is_on && worker_channel.is_blocked(self.0.waits.command) {
+            return Err(PlaneError::NoResponse(worker_channel.id));
         }
         let (reply, answer) = channel();
-        way.send(Command::Detach(disk, Which::One(QueueKey::Mirror), reply));
-        let waited = self.wait_for_disk(disk, way, &answer);
-        send_end(way, disk);
+        worker_channel.send(Command::Detach(disk, Which::One(QueueKey::Mirror), reply));
+        let waited = self.wait_for_disk(disk, worker_channel, &answer);
+        send_end(worker_channel, disk);
         match waited {
             Err(error @ (PlaneError::Stalled | PlaneError::NoResponse(_))) => Err(error),
-            _ => self.check_responding(way),
+            _ => self.check_responding(worker_channel),
         }
     }
 

@@ -27,12 +27,12 @@ impl StoragePlane {
     pub fn add_store(&self, store: StoreId, spec: StoreSpec) -> Result<(), PlaneError> {
         let before = self.store(store);
         let is_changed = match &before {
-            Some(of) => of.with(|of| {
-                if !of.disks.is_empty() {
+            Some(entry) => entry.with(|plane_store| {
+                if !plane_store.disks.is_empty() {
                     return Err(PlaneError::InService);
                 }
-                of.spec.clone_from(&spec);
-                Ok(!of.is_removed)
+                plane_store.spec.clone_from(&spec);
+                Ok(!plane_store.is_removed)
             })?,
             None => false,
         };
@@ -41,8 +41,9 @@ impl StoragePlane {
         }
         let mut stores = lock(&self.0.stores);
         // Another thread may have added the store meanwhile.
-        let is_before =
-            |of: &Arc<StoreEntry>| before.as_ref().is_some_and(|it| Arc::ptr_eq(it, of));
+        let is_before = |entry: &Arc<StoreEntry>| {
+            before.as_ref().is_some_and(|previous| Arc::ptr_eq(previous, entry))
+        };
         if stores.get(&store).is_none_or(is_before) {
             stores.insert(store, Arc::new(StoreEntry::new(PlaneStore::new(spec))));
         }
@@ -54,16 +55,16 @@ impl StoragePlane {
     /// # Errors
     /// The store has disks in service.
     pub fn remove_store(&self, store: StoreId) -> Result<(), PlaneError> {
-        let Some(of) = self.store(store) else { return Ok(()) };
-        of.with(|of| {
-            if !of.disks.is_empty() {
+        let Some(removed) = self.store(store) else { return Ok(()) };
+        removed.with(|plane_store| {
+            if !plane_store.disks.is_empty() {
                 return Err(PlaneError::InService);
             }
-            of.is_removed = true;
+            plane_store.is_removed = true;
             Ok(())
         })?;
         let mut stores = lock(&self.0.stores);
-        if stores.get(&store).is_some_and(|entry| Arc::ptr_eq(entry, &of)) {
+        if stores.get(&store).is_some_and(|entry| Arc::ptr_eq(entry, &removed)) {
             stores.remove(&store);
         }
         Ok(())
@@ -75,19 +76,19 @@ impl StoragePlane {
 
     /// Sets the capacity of a store.
     pub fn set_capacity(&self, store: StoreId, capability: Capacity) {
-        let Some(of) = self.store(store) else { return };
-        of.with(|of| {
-            let change = of.limits.set_capacity(capability);
-            self.send_to_all(store, of, &[change]);
+        let Some(entry) = self.store(store) else { return };
+        entry.with(|plane_store| {
+            let change = plane_store.limits.set_capacity(capability);
+            self.send_to_all(store, plane_store, &[change]);
         });
     }
 
     /// Sets the latency of a store's device from a measurement; `None` if it was not measured.
     pub fn set_latency(&self, store: StoreId, latency: Option<MeasuredLatency>) {
-        let Some(of) = self.store(store) else { return };
-        of.with(|of| {
-            of.latency = latency;
-            self.send_to_all(store, of, &[Change::Latency(latency)]);
+        let Some(entry) = self.store(store) else { return };
+        entry.with(|plane_store| {
+            plane_store.latency = latency;
+            self.send_to_all(store, plane_store, &[Change::Latency(latency)]);
         });
     }
 
@@ -97,13 +98,13 @@ impl StoragePlane {
     /// store does not respond within [`VIEW_WAIT_MAX`]: that worker then applies it at the
     /// beginning of its next round, before it dispatches further requests.
     pub fn set_cap(&self, store: StoreId, cap: Option<TimedRateLimit>) {
-        let Some(of) = self.store(store) else { return };
-        let workers = of.with(|of| {
-            if of.cap == cap {
+        let Some(entry) = self.store(store) else { return };
+        let workers = entry.with(|plane_store| {
+            if plane_store.cap == cap {
                 return Vec::new();
             }
-            of.cap = cap;
-            self.send_maximum(store, of, Change::Cap(cap))
+            plane_store.cap = cap;
+            self.send_maximum(store, plane_store, Change::Cap(cap))
         });
         self.wait_for(&workers);
     }
@@ -112,16 +113,16 @@ impl StoragePlane {
     /// this node alone. The part also applies to disks that are assigned to the policy later. It is
     /// in effect when this function returns, with the exception of [`StoragePlane::set_cap`].
     pub fn set_policy_share(&self, store: StoreId, policy: PolicyId, part: Option<PolicyShare>) {
-        let Some(of) = self.store(store) else { return };
-        let workers = of.with(|of| {
+        let Some(entry) = self.store(store) else { return };
+        let workers = entry.with(|plane_store| {
             let before = match part {
-                Some(part) => of.parts.insert(policy, part),
-                None => of.parts.remove(&policy),
+                Some(part) => plane_store.parts.insert(policy, part),
+                None => plane_store.parts.remove(&policy),
             };
             if before == part {
                 return Vec::new();
             }
-            self.send_maximum(store, of, Change::Part(policy, part))
+            self.send_maximum(store, plane_store, Change::Part(policy, part))
         });
         self.wait_for(&workers);
     }
@@ -129,8 +130,8 @@ impl StoragePlane {
     /// Blocks dispatch of all requests of a policy's disks until the policy's part is
     /// [set](StoragePlane::set_part). No effect if it is set already.
     pub fn hold_policy(&self, store: StoreId, policy: PolicyId) {
-        let of_it = |of: &PlaneStore| of.parts.contains_key(&policy);
-        let is_known = self.store(store).is_none_or(|of| of.read(of_it));
+        let has_policy = |plane_store: &PlaneStore| plane_store.parts.contains_key(&policy);
+        let is_known = self.store(store).is_none_or(|entry| entry.read(has_policy));
         if !is_known {
             let nothing = PolicyShare { min_iops: 0, max: Some(TimedRateLimit::default()) };
             self.set_policy_share(store, policy, Some(nothing));
@@ -149,10 +150,10 @@ impl StoragePlane {
         proposals: &[Proposal],
         force: bool,
     ) -> Result<(), AdmissionError> {
-        let Some(of) = self.store(store) else { return Ok(()) };
-        of.with(|of| {
-            let changes = of.limits.propose(proposals, force)?;
-            self.send_to_all(store, of, &changes);
+        let Some(entry) = self.store(store) else { return Ok(()) };
+        entry.with(|plane_store| {
+            let changes = plane_store.limits.propose(proposals, force)?;
+            self.send_to_all(store, plane_store, &changes);
             Ok(())
         })
     }
@@ -160,23 +161,23 @@ impl StoragePlane {
     /// Returns the sum of a store's minimums and its capacity.
     #[must_use]
     pub fn admitted(&self, store: StoreId) -> Option<AdmittedMinimums> {
-        self.store(store).map(|of| of.read(|of| of.limits.admitted()))
+        self.store(store).map(|entry| entry.read(|plane_store| plane_store.limits.admitted()))
     }
 
     /// Returns a disk's slot in its store; `None` without limits there.
     #[must_use]
     pub fn slot(&self, store: StoreId, disk: suimon_quantity::DiskId) -> Option<DiskSlot> {
-        self.store(store)?.read(|of| of.limits.slot(disk))
+        self.store(store)?.read(|plane_store| plane_store.limits.slot(disk))
     }
 
     /// Applies changes to a store. The budget that several workers share needs none of them for
     /// that.
-    fn send_to_all(&self, store: StoreId, of: &PlaneStore, changes: &[Change]) {
-        let is_in_budget = of.shared.as_ref().is_some_and(|budget| budget.apply(changes));
+    fn send_to_all(&self, store: StoreId, plane_store: &PlaneStore, changes: &[Change]) {
+        let is_in_budget = plane_store.shared.as_ref().is_some_and(|budget| budget.apply(changes));
         // A worker that leaves withdraws the requests of a disk that is removed.
         let is_removal = |change: &Change| matches!(change, Change::RemoveDisk(_));
-        let leaving = of.leaving.iter().filter(|_| changes.iter().any(is_removal));
-        let workers = of.disks.keys().chain(leaving);
+        let leaving = plane_store.leaving.iter().filter(|_| changes.iter().any(is_removal));
+        let workers = plane_store.disks.keys().chain(leaving);
         for worker_channel in workers.filter_map(|worker| self.channel(*worker)) {
             let changes = changes.to_vec();
             worker_channel.send(Command::Change { store, changes, is_in_budget });
@@ -189,16 +190,16 @@ impl StoragePlane {
     fn send_maximum(
         &self,
         store: StoreId,
-        of: &mut PlaneStore,
+        plane_store: &mut PlaneStore,
         change: Change,
     ) -> Vec<Arc<WorkerChannel>> {
-        if of.shared.as_ref().is_some_and(|budget| budget.apply(&[change])) {
+        if plane_store.shared.as_ref().is_some_and(|budget| budget.apply(&[change])) {
             return Vec::new();
         }
         let mut workers = Vec::new();
-        for worker in of.disks.keys() {
+        for worker in plane_store.disks.keys() {
             let Some(worker_channel) = self.channel(*worker) else { continue };
-            let pending = of.maximums.entry(*worker).or_default();
+            let pending = plane_store.maximums.entry(*worker).or_default();
             if pending.add(change) {
                 worker_channel.send(Command::Maximums(store, Arc::clone(pending)));
             }
@@ -214,72 +215,75 @@ impl StoragePlane {
     /// # Errors
     /// The store or the worker does not exist, or the only worker with disks of the store does not
     /// respond.
-    pub(crate) fn join(&self, store: StoreId, to: WorkerId) -> Result<(), PlaneError> {
-        let of = self.store(store).ok_or(PlaneError::NoSuchStore)?;
-        of.with(|of| self.join_store((store, of), to))
+    pub(crate) fn join(&self, store: StoreId, worker: WorkerId) -> Result<(), PlaneError> {
+        let entry = self.store(store).ok_or(PlaneError::NoSuchStore)?;
+        entry.with(|plane_store| self.join_store((store, plane_store), worker))
     }
 
     fn join_store(
         &self,
-        (store, of): (StoreId, &mut PlaneStore),
-        to: WorkerId,
+        (store, plane_store): (StoreId, &mut PlaneStore),
+        worker: WorkerId,
     ) -> Result<(), PlaneError> {
-        if of.is_removed {
+        if plane_store.is_removed {
             return Err(PlaneError::NoSuchStore);
         }
-        if let Some(disks) = of.disks.get_mut(&to) {
+        if let Some(disks) = plane_store.disks.get_mut(&worker) {
             *disks += 1;
             return Ok(());
         }
-        let worker_channel = self.channel(to).ok_or(PlaneError::NoWorker)?;
-        let users: Vec<WorkerId> = of.disks.keys().copied().collect();
+        let worker_channel = self.channel(worker).ok_or(PlaneError::NoWorker)?;
+        let users: Vec<WorkerId> = plane_store.disks.keys().copied().collect();
         if let [only] = users[..] {
             // The scheduler is shared before another worker borrows from it. A worker that has ended
             // dispatches no requests.
             match self.share(store, only) {
-                Ok(shared) => of.shared = Some(shared),
+                Ok(shared) => plane_store.shared = Some(shared),
                 Err(PlaneError::NoWorker) => {
-                    of.shared = None;
-                    of.disks.remove(&only);
-                    of.maximums.remove(&only);
+                    plane_store.shared = None;
+                    plane_store.disks.remove(&only);
+                    plane_store.maximums.remove(&only);
                 }
                 Err(error) => return Err(error),
             }
         }
-        of.leaving.remove(&to);
+        plane_store.leaving.remove(&worker);
         // Maximums of an earlier use precede those of this command.
-        of.maximums.remove(&to);
-        let (spec, shared, mut changes) = (of.spec.clone(), of.shared.clone(), of.limits.changes());
-        changes.push(Change::Cap(of.cap));
-        changes.push(Change::Latency(of.latency));
-        changes.extend(of.parts.iter().map(|(policy, part)| Change::Part(*policy, Some(*part))));
+        plane_store.maximums.remove(&worker);
+        let (spec, shared, mut changes) =
+            (plane_store.spec.clone(), plane_store.shared.clone(), plane_store.limits.changes());
+        changes.push(Change::Cap(plane_store.cap));
+        changes.push(Change::Latency(plane_store.latency));
+        changes.extend(
+            plane_store.parts.iter().map(|(policy, part)| Change::Part(*policy, Some(*part))),
+        );
         worker_channel.send(Command::Join { store, spec, shared, changes });
-        of.disks.insert(to, 1);
+        plane_store.disks.insert(worker, 1);
         Ok(())
     }
 
     /// Records that a worker has one disk of a store less. Does not wait for workers.
-    pub(crate) fn leave(&self, store: StoreId, from: WorkerId) {
-        if let Some(of) = self.store(store) {
-            of.with(|of| self.leave_store((store, of), from));
+    pub(crate) fn leave(&self, store: StoreId, worker: WorkerId) {
+        if let Some(entry) = self.store(store) {
+            entry.with(|plane_store| self.leave_store((store, plane_store), worker));
         }
     }
 
-    fn leave_store(&self, (store, of): (StoreId, &mut PlaneStore), from: WorkerId) {
-        let Some(disks) = of.disks.get_mut(&from) else { return };
+    fn leave_store(&self, (store, plane_store): (StoreId, &mut PlaneStore), worker: WorkerId) {
+        let Some(disks) = plane_store.disks.get_mut(&worker) else { return };
         *disks -= 1;
         if *disks > 0 {
             return;
         }
-        of.disks.remove(&from);
-        of.maximums.remove(&from);
-        of.leaving.insert(from);
-        if let Some(worker_channel) = self.channel(from) {
+        plane_store.disks.remove(&worker);
+        plane_store.maximums.remove(&worker);
+        plane_store.leaving.insert(worker);
+        if let Some(worker_channel) = self.channel(worker) {
             worker_channel.send(Command::Leave(store));
         }
-        let mut others = of.disks.keys();
-        match (others.next(), others.next()) {
-            (None, _) => of.shared = None,
+        let mut remaining_users = plane_store.disks.keys();
+        match (remaining_users.next(), remaining_users.next()) {
+            (None, _) => plane_store.shared = None,
             (Some(alone), None) => {
                 if let Some(worker_channel) = self.channel(*alone) {
                     worker_channel.send(Command::EndSharing(store));
@@ -292,14 +296,14 @@ impl StoragePlane {
     /// Returns the budget of a store that one worker uses, for further workers. Does not wait for a
     /// worker that has not replied to an earlier command, so that waits for one worker do not add
     /// up over its stores.
-    fn share(&self, store: StoreId, with: WorkerId) -> Result<SharedBudget, PlaneError> {
-        let worker_channel = self.channel(with).ok_or(PlaneError::NoWorker)?;
+    fn share(&self, store: StoreId, worker: WorkerId) -> Result<SharedBudget, PlaneError> {
+        let worker_channel = self.channel(worker).ok_or(PlaneError::NoWorker)?;
         if worker_channel.is_late() {
-            return Err(PlaneError::WorkerBlocked(with));
+            return Err(PlaneError::WorkerBlocked(worker));
         }
         let (reply, answer) = channel();
         worker_channel.send(Command::Share(store, reply));
-        let (sent, mut probe) = (Instant::now(), None);
+        let (sent_at, mut probe) = (Instant::now(), None);
         let received =
             self.0.waits.receive_or(&answer, self.0.waits.share, || probe = Some(self.probe()));
         match received {
@@ -310,13 +314,13 @@ impl StoragePlane {
                 worker_channel.send(Command::EndSharing(store));
                 let mut view = lock(&worker_channel.view);
                 view.outstanding_share = Some(answer);
-                view.note_late(sent);
+                view.note_late(sent_at);
                 drop(view);
                 // Later waits for other workers that are blocked, too, are not added to this one.
                 if let Some(probe) = probe {
                     probe.end(None);
                 }
-                Err(PlaneError::WorkerBlocked(with))
+                Err(PlaneError::WorkerBlocked(worker))
             }
         }
     }
@@ -324,19 +328,19 @@ impl StoragePlane {
     /// Blocks until workers have applied earlier commands, for up to [`VIEW_WAIT_MAX`] in total. Does
     /// not wait for a worker that has not replied to an earlier command of this kind or status query.
     fn wait_for(&self, workers: &[Arc<WorkerChannel>]) {
-        let sent = Instant::now();
-        let until = sent + VIEW_WAIT_MAX;
-        let begun = workers.iter().map(|worker| worker.begin_sync()).collect::<Vec<_>>();
+        let sent_at = Instant::now();
+        let deadline = sent_at + VIEW_WAIT_MAX;
+        let replies = workers.iter().map(|worker| worker.begin_sync()).collect::<Vec<_>>();
         let mut probe = None;
-        for (worker, reply) in workers.iter().zip(begun) {
+        for (worker, reply) in workers.iter().zip(replies) {
             let Some(reply) = reply else { continue };
-            let left = until.saturating_duration_since(Instant::now());
-            let received = self.0.waits.receive_or(&reply, left, || {
+            let remaining = deadline.saturating_duration_since(Instant::now());
+            let received = self.0.waits.receive_or(&reply, remaining, || {
                 probe.get_or_insert_with(|| self.probe());
             });
             // The worker drops the sender. A worker that has ended dispatches no requests.
             if received == Err(RecvTimeoutError::Timeout) {
-                worker.note_unanswered_sync(reply, sent);
+                worker.note_unanswered_sync(reply, sent_at);
             }
         }
         if let Some(probe) = probe {

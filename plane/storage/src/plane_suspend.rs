@@ -64,25 +64,26 @@ impl StoragePlane {
     fn suspend(&self, disk: DiskId, suspension: Suspension) -> Result<DiskSpec, PlaneError> {
         let record = self.record(disk)?;
         let owner = lock(&record.owner);
-        let way = owner.and_then(|owner| self.channel(owner)).ok_or(PlaneError::NoSuchDisk)?;
+        let worker_channel =
+            owner.and_then(|owner| self.channel(owner)).ok_or(PlaneError::NoSuchDisk)?;
         if record.is_suspended.load(Ordering::Relaxed) {
             return Err(PlaneError::Suspended);
         }
         if lock(&record.mirror).is_on() {
             return Err(PlaneError::Mirrored);
         }
-        if way.is_blocked(self.0.waits.command) {
-            return Err(PlaneError::NoResponse(way.id));
+        if worker_channel.is_blocked(self.0.waits.command) {
+            return Err(PlaneError::NoResponse(worker_channel.id));
         }
         let (reply, answer) = channel();
         let offer = Offer::new(reply);
-        way.send(Command::Suspend(disk, suspension, offer.clone()));
-        let spec = match self.wait_for_disk(disk, &way, &answer) {
+        worker_channel.send(Command::Suspend(disk, suspension, offer.clone()));
+        let spec = match self.wait_for_disk(disk, &worker_channel, &answer) {
             Ok(spec) => spec?,
             Err(error) => {
                 // A worker that has not begun to suspend the disk does not do so later.
                 if offer.take().is_none() {
-                    resume_later(disk, way, answer);
+                    resume_later(disk, worker_channel, answer);
                 }
                 return Err(error);
             }
@@ -116,8 +117,8 @@ impl StoragePlane {
                 Err(NotResumed { error: PlaneError::File(error), spec: Some(spec) })
             }
             Passed::Returned(error, spec) => Err(NotResumed { error, spec: Some(spec) }),
-            Passed::Late(error, late) => {
-                follow_resumption(disk, (Arc::clone(&record), worker_channel.id), late);
+            Passed::Late(error, late_reply) => {
+                follow_resumption(disk, (Arc::clone(&record), worker_channel.id), late_reply);
                 Err(NotResumed { error, spec: None })
             }
         }
@@ -127,14 +128,14 @@ impl StoragePlane {
 /// Resumes a disk after its suspension has timed out, when its store completes requests again.
 fn resume_later(
     disk: DiskId,
-    way: Arc<WorkerChannel>,
+    worker_channel: Arc<WorkerChannel>,
     answer: Receiver<Result<DiskSpec, PlaneError>>,
 ) {
     let name = format!("late-disk-{}", disk.0);
     let waiting = std::thread::Builder::new().name(name).spawn(move || {
         let Ok(Ok(spec)) = answer.recv() else { return };
         let (reply, resumed) = channel();
-        way.send(Command::Resume(disk, Offer::new(spec), reply));
+        worker_channel.send(Command::Resume(disk, Offer::new(spec), reply));
         match resumed.recv() {
             Ok(Ok(())) => {}
             Ok(Err(NotAdded { error, spec })) => {
@@ -154,10 +155,10 @@ fn resume_later(
 fn follow_resumption(
     disk: DiskId,
     (record, worker): (Arc<Record>, WorkerId),
-    late: LateReply<DiskSpec, Result<(), NotAdded>>,
+    late_reply: LateReply<DiskSpec, Result<(), NotAdded>>,
 ) {
     let name = format!("late-disk-{}", disk.0);
-    let waiting = std::thread::Builder::new().name(name).spawn(move || match late.wait() {
+    let waiting = std::thread::Builder::new().name(name).spawn(move || match late_reply.wait() {
         Ok(Ok(())) => {
             let owner = lock(&record.owner);
             if *owner == Some(worker) {

@@ -37,7 +37,7 @@ impl StoragePlane {
     #[must_use]
     pub fn disks(&self) -> Vec<DiskView> {
         let snapshots = self.query(Instant::now() + VIEW_WAIT_MAX).into_iter();
-        let mut views: Vec<DiskView> = snapshots.flat_map(|of| of.disks).collect();
+        let mut views: Vec<DiskView> = snapshots.flat_map(|snapshot| snapshot.disks).collect();
         views.retain(|view| view.is_current || self.record(view.disk).is_ok());
         // A disk may be on another worker meanwhile.
         views.sort_by_key(|view| (view.disk, !view.is_current));
@@ -51,83 +51,83 @@ impl StoragePlane {
     /// is current if any worker with the store responds.
     #[must_use]
     pub fn stores(&self) -> Vec<StoreView> {
-        let until = Instant::now() + VIEW_WAIT_MAX;
+        let deadline = Instant::now() + VIEW_WAIT_MAX;
         for _ in 1..VIEW_ATTEMPTS {
-            if let (views, true) = self.try_stores(until) {
+            if let (views, true) = self.try_stores(deadline) {
                 return views;
             }
         }
-        self.try_stores(until).0
+        self.try_stores(deadline).0
     }
 
     /// Returns the state of stores; false if the budget of a store has ended since a worker's reply,
     /// and the worker may report the store's disks now.
-    fn try_stores(&self, until: Instant) -> (Vec<StoreView>, bool) {
-        let snapshots = self.query(until).into_iter();
-        let mut views: Vec<StoreView> = snapshots.flat_map(|of| of.stores).collect();
+    fn try_stores(&self, deadline: Instant) -> (Vec<StoreView>, bool) {
+        let snapshots = self.query(deadline).into_iter();
+        let mut views: Vec<StoreView> = snapshots.flat_map(|snapshot| snapshot.stores).collect();
         let stores = self.readable();
         views.retain(|view| {
-            let of = stores.get(&view.store);
-            view.is_current || of.is_some_and(|of| of.users.contains(&view.worker))
+            let store = stores.get(&view.store);
+            view.is_current || store.is_some_and(|store| store.users.contains(&view.worker))
         });
         views.sort_by_key(|view| (view.store, view.worker));
         let mut is_complete = true;
         for views in views.chunk_by_mut(|a, b| a.store == b.store) {
-            let of = views.first().and_then(|view| stores.get(&view.store));
-            is_complete &= of.is_none_or(|of| place_flows(of, views));
+            let store = views.first().and_then(|view| stores.get(&view.store));
+            is_complete &= store.is_none_or(|store| move_flows(store, views));
         }
         (views, is_complete)
     }
 
     fn readable(&self) -> BTreeMap<StoreId, ReadableStore> {
-        lock(&self.0.stores).iter().map(|(id, of)| (*id, of.readable())).collect()
+        lock(&self.0.stores).iter().map(|(id, entry)| (*id, entry.readable())).collect()
     }
 
     /// Requests the state of all workers, and waits for it until this time.
-    fn query(&self, until: Instant) -> Vec<WorkerSnapshot> {
-        let slots = self.readable().into_iter().map(|(id, of)| (id, of.slots)).collect();
+    fn query(&self, deadline: Instant) -> Vec<WorkerSnapshot> {
+        let slots = self.readable().into_iter().map(|(id, store)| (id, store.slots)).collect();
         let slots: Slots = Arc::new(slots);
         let channels: Vec<Arc<WorkerChannel>> =
             lock(&self.0.channels).values().map(Arc::clone).collect();
         let replies: Vec<_> = channels.iter().map(|channel| begin(channel, &slots)).collect();
         let both = channels.iter().zip(replies);
-        both.map(|(channel, reply)| self.end(&channel.view, reply, until)).collect()
+        both.map(|(channel, reply)| self.end(&channel.view, reply, deadline)).collect()
     }
 
     /// Returns those of these workers that have replied that they have no stores, or have ended.
     /// Waits for all of them together, for up to [`VIEW_WAIT_MAX`].
     pub(crate) fn without_stores(&self, workers: &BTreeSet<WorkerId>) -> BTreeSet<WorkerId> {
-        let sent = Instant::now();
+        let sent_at = Instant::now();
         let begin = |worker: &WorkerId| {
             let channel = self.channel(*worker);
-            let reply = channel.as_ref().and_then(|of| begin(of, &Slots::default()));
+            let reply = channel.as_ref().and_then(|channel| begin(channel, &Slots::default()));
             (*worker, channel, reply)
         };
-        let begun: Vec<_> = workers.iter().map(begin).collect();
-        let mut without = BTreeSet::new();
-        for (worker, channel, reply) in begun {
+        let requests: Vec<_> = workers.iter().map(begin).collect();
+        let mut without_stores = BTreeSet::new();
+        for (worker, channel, reply) in requests {
             let has_none = match (channel, reply) {
                 (None, _) => true,
                 (Some(_), None) => false,
                 (Some(channel), Some(reply)) => {
-                    let left = VIEW_WAIT_MAX.saturating_sub(sent.elapsed());
-                    match self.0.waits.receive(&reply, left) {
-                        Ok(looked) => looked.stores.is_empty(),
+                    let remaining = VIEW_WAIT_MAX.saturating_sub(sent_at.elapsed());
+                    match self.0.waits.receive(&reply, remaining) {
+                        Ok(snapshot) => snapshot.stores.is_empty(),
                         Err(RecvTimeoutError::Disconnected) => true,
                         Err(RecvTimeoutError::Timeout) => {
                             let mut view = lock(&channel.view);
                             view.outstanding = Some(reply);
-                            view.note_late(sent);
+                            view.note_late(sent_at);
                             false
                         }
                     }
                 }
             };
             if has_none {
-                without.insert(worker);
+                without_stores.insert(worker);
             }
         }
-        without
+        without_stores
     }
 
     /// Waits for the state of a worker. Returns the last known state if it does not reply in time.
@@ -135,20 +135,20 @@ impl StoragePlane {
         &self,
         view: &Mutex<LastView>,
         reply: Option<Receiver<WorkerSnapshot>>,
-        until: Instant,
+        deadline: Instant,
     ) -> WorkerSnapshot {
         let Some(reply) = reply else { return lock(view).last_known() };
-        let left = until.saturating_duration_since(Instant::now());
-        let received = self.0.waits.receive(&reply, left);
+        let remaining = deadline.saturating_duration_since(Instant::now());
+        let received = self.0.waits.receive(&reply, remaining);
         let mut view = lock(view);
         match received {
-            Ok(looked) => {
-                view.known = looked.clone();
-                looked
+            Ok(snapshot) => {
+                view.known = snapshot.clone();
+                snapshot
             }
             Err(RecvTimeoutError::Timeout) => {
                 view.outstanding = Some(reply);
-                view.note_late(until.checked_sub(VIEW_WAIT_MAX).unwrap_or(until));
+                view.note_late(deadline.checked_sub(VIEW_WAIT_MAX).unwrap_or(deadline));
                 view.last_known()
             }
             // The worker has ended.
@@ -160,27 +160,27 @@ impl StoragePlane {
 /// Moves the state of a store's disks to one of its views: as read from the budget that the workers
 /// share, or as reported by the only user. Returns false if there is none that is current although
 /// a worker has replied.
-fn place_flows(of: &ReadableStore, views: &mut [StoreView]) -> bool {
+fn move_flows(store: &ReadableStore, views: &mut [StoreView]) -> bool {
     let age = |view: &StoreView| (view.is_current, view.at);
-    let Some((is_any_current, at)) = views.iter().map(age).max() else { return true };
-    let read = of.shared.as_ref().and_then(|budget| budget.flows(at, &of.slots));
+    let Some((is_any_current, observed_at)) = views.iter().map(age).max() else { return true };
+    let read = store.shared.as_ref().and_then(|budget| budget.flows(observed_at, &store.slots));
     let is_read = read.is_some();
     let reporters = views.iter_mut().filter(|view| !view.flows.is_empty());
     let reporter = reporters.max_by_key(|view| age(view));
     let is_reported = reporter.as_ref().is_some_and(|view| view.is_current);
     let reported = reporter.map(|view| (view.worker, core::mem::take(&mut view.flows)));
     views.iter_mut().for_each(|view| view.flows.clear());
-    let (place, flows) = match (read, reported) {
+    let (target_view, flows) = match (read, reported) {
         (Some(flows), _) => (views.iter_mut().max_by_key(|view| age(view)), flows),
         (None, Some((worker, flows))) => {
             (views.iter_mut().find(|view| view.worker == worker), flows)
         }
         (None, None) => (None, Vec::new()),
     };
-    if let Some(view) = place {
+    if let Some(view) = target_view {
         view.flows = flows;
     }
-    is_read || is_reported || !is_any_current || of.slots.is_empty()
+    is_read || is_reported || !is_any_current || store.slots.is_empty()
 }
 
 /// Requests the state of a worker; `None` if the worker has not replied to an earlier request.

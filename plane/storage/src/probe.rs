@@ -24,8 +24,9 @@ impl StoragePlane {
         let channels: Vec<Arc<WorkerChannel>> =
             lock(&self.0.channels).values().map(Arc::clone).collect();
         let sent = Instant::now();
-        let replies =
-            channels.into_iter().filter_map(|of| of.begin_sync().map(|reply| (of, reply)));
+        let replies = channels
+            .into_iter()
+            .filter_map(|worker| worker.begin_sync().map(|reply| (worker, reply)));
         Probe { sent, replies: replies.collect() }
     }
 }
@@ -36,7 +37,7 @@ impl Probe {
     pub(crate) fn end(self, waited: Option<&Arc<WorkerChannel>>) {
         let is_over = self.sent.elapsed() >= LATE_AFTER;
         for (worker, reply) in self.replies {
-            let is_waited = waited.is_some_and(|of| Arc::ptr_eq(of, &worker));
+            let is_waited = waited.is_some_and(|waited_worker| Arc::ptr_eq(waited_worker, &worker));
             // The worker drops the sender.
             if (is_over || is_waited) && reply.try_recv() == Err(TryRecvError::Empty) {
                 worker.note_unanswered_sync(reply, self.sent);

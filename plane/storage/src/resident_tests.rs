@@ -26,7 +26,7 @@ fn a_queue_that_is_added_when_another_one_goes_can_be_taken_back() {
     let mut worker = Worker::new();
     let queue = FakeQueue::new(4);
     let client = Arc::clone(&queue.client);
-    let (detached, gone) = channel();
+    let (detached, answer) = channel();
     for command in [
         Command::Detach(DISK, Which::Clients, detached),
         Command::AddQueue(DISK, QueueKey::Client(1), Box::new(queue)),
@@ -34,13 +34,13 @@ fn a_queue_that_is_added_when_another_one_goes_can_be_taken_back() {
         worker.commands.send(command).unwrap();
     }
     worker.poll();
-    assert!(gone.try_recv().is_err() && Arc::strong_count(&worker.client) == 1);
+    assert!(answer.try_recv().is_err() && Arc::strong_count(&worker.client) == 1);
     assert_eq!(Arc::strong_count(&client), 2, "it is served");
-    let (detached, gone) = channel();
-    let one = Which::One(QueueKey::Client(1));
-    worker.commands.send(Command::Detach(DISK, one, detached)).unwrap();
+    let (detached, answer) = channel();
+    let which = Which::One(QueueKey::Client(1));
+    worker.commands.send(Command::Detach(DISK, which, detached)).unwrap();
     worker.poll();
-    assert!(gone.try_recv().is_err());
+    assert!(answer.try_recv().is_err());
     assert_eq!(Arc::strong_count(&client), 1, "it was given back");
 }
 
@@ -54,18 +54,18 @@ fn a_disk_that_is_added_when_another_one_goes_is_there() {
     let layers = vec![DiskLayer { image, file: FakeFile::new(memory) }];
     let (spec, mirror) = (DiskSpec { layers }, Mirrored::default());
     let full = FullPolicy::ERROR;
-    let other = DetachedDisk { spec, full, index: None, mirror, queues: Vec::new() };
-    let (take, taken) = channel();
+    let other_disk = DetachedDisk { spec, full, index: None, mirror, queues: Vec::new() };
+    let (take, answer) = channel();
     let (add, added) = channel();
     worker.commands.send(Command::DetachDisk(DISK, Offer::new(take))).unwrap();
-    let other = Offer::new(Box::new(other));
-    worker.commands.send(Command::AddDisk { disk: OTHER, taken: other, reply: add }).unwrap();
-    let taken = (0..100).find_map(|_| {
+    let offer = Offer::new(Box::new(other_disk));
+    worker.commands.send(Command::AddDisk { disk: OTHER, detached: offer, reply: add }).unwrap();
+    let result = (0..100).find_map(|_| {
         worker.poll();
-        taken.try_recv().ok()
+        answer.try_recv().ok()
     });
-    let taken = taken.expect("it was given back").ok().unwrap();
-    assert_eq!(taken.queues.len(), 1);
+    let detached = result.expect("it was given back").ok().unwrap();
+    assert_eq!(detached.queues.len(), 1);
     assert!(added.recv().unwrap().is_ok());
     let (reply, views) = channel();
     worker.commands.send(Command::View(Arc::default(), reply)).unwrap();
@@ -82,21 +82,21 @@ fn of_requests_to_give_a_stalled_queue_back_the_newest_are_kept() {
     worker.trouble.lock().unwrap().is_stalled = true;
     submit(&worker.client, 0, DiskOp::Read, 0);
     worker.poll();
-    let waits: Vec<_> = (0..=WAITERS_MAX)
+    let answers: Vec<_> = (0..=WAITERS_MAX)
         .map(|_| {
-            let (detached, gone) = channel();
+            let (detached, answer) = channel();
             worker.commands.send(Command::Detach(DISK, Which::Clients, detached)).unwrap();
             worker.poll();
-            gone
+            answer
         })
         .collect();
-    let is_waiting = |gone: &Receiver<()>| gone.try_recv() == Err(TryRecvError::Empty);
-    let (oldest, rest) = waits.split_first().unwrap();
+    let is_waiting = |answer: &Receiver<()>| answer.try_recv() == Err(TryRecvError::Empty);
+    let (oldest, newer_answers) = answers.split_first().unwrap();
     assert!(!is_waiting(oldest), "it ends when there are {WAITERS_MAX} newer ones");
-    assert!(rest.iter().all(is_waiting));
+    assert!(newer_answers.iter().all(is_waiting));
     worker.trouble.lock().unwrap().is_stalled = false;
     (0..100).for_each(|_| drop(worker.poll()));
-    assert!(!rest.iter().any(is_waiting), "the queue was given back");
+    assert!(!newer_answers.iter().any(is_waiting), "the queue was given back");
 }
 
 /// Stores that are deleted and created again get other identifiers.
@@ -109,10 +109,10 @@ fn stores_that_have_left_a_worker_are_not_kept() {
         let join = Command::Join { store, spec, shared, changes };
         worker.commands.send(join).unwrap();
         worker.commands.send(Command::Leave(store)).unwrap();
-        let (reply, done) = channel();
+        let (reply, answer) = channel();
         worker.commands.send(Command::Sync(reply)).unwrap();
         worker.poll();
-        assert!(done.recv().is_err(), "the reply is dropped when the commands were executed");
+        assert!(answer.recv().is_err(), "the reply is dropped when the commands were executed");
     }
     assert!(worker.stores() <= 2, "{} stores", worker.stores());
     let (reply, views) = channel();

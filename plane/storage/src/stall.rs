@@ -36,17 +36,18 @@ impl StorageEngine {
         let moving = self.requests.numbers().filter_map(|number| self.requests.get(number));
         let moving = moving.filter(|request| request.parts > 0);
         let moving = moving.map(|request| (request.disk, request.sent));
-        let disks = self.disks.numbers().filter_map(|at| Some((at, self.disks.get(at)?)));
-        let own = disks.flat_map(|(at, disk)| {
+        let disks =
+            self.disks.numbers().filter_map(|number| Some((number, self.disks.get(number)?)));
+        let disk_operations = disks.flat_map(|(number, disk)| {
             [disk.metadata_submitted_at, disk.step_submitted_at, disk.zeroing_submitted_at]
                 .into_iter()
                 .flatten()
-                .map(move |since| (at, since))
+                .map(move |since| (number, since))
         });
         let mut oldest = BTreeMap::new();
-        for (disk, since) in moving.chain(own) {
-            let of = oldest.entry(disk).or_insert(since);
-            *of = since.min(*of);
+        for (disk, since) in moving.chain(disk_operations) {
+            let oldest_start = oldest.entry(disk).or_insert(since);
+            *oldest_start = since.min(*oldest_start);
         }
         oldest
     }
@@ -59,14 +60,14 @@ impl StorageEngine {
         self.stalls_looked = self.now;
         let oldest = self.oldest();
         for disk in self.disks.numbers() {
-            let Some(of) = self.disks.get_mut(disk) else { continue };
+            let Some(disk_state) = self.disks.get_mut(disk) else { continue };
             let waited = oldest.get(&disk).map_or(Duration::ZERO, |since| self.now.since(*since));
             let stalls = waited >= STALLED_AFTER;
-            if stalls != of.stalled.is_some() {
-                let told = of.stalled.unwrap_or(waited);
-                self.notices.push(StorageNotice::DiskStall { disk, stalls, waited: told });
+            if stalls != disk_state.stalled.is_some() {
+                let reported = disk_state.stalled.unwrap_or(waited);
+                self.notices.push(StorageNotice::DiskStall { disk, stalls, waited: reported });
             }
-            of.stalled = stalls.then_some(waited);
+            disk_state.stalled = stalls.then_some(waited);
         }
     }
 
@@ -76,7 +77,7 @@ impl StorageEngine {
             || self
                 .disks
                 .numbers()
-                .any(|at| self.disks.get(at).is_some_and(|of| of.stalled.is_some()));
+                .any(|number| self.disks.get(number).is_some_and(|disk| disk.stalled.is_some()));
         is_due.then(|| self.stalls_looked + CHECK_INTERVAL)
     }
 
@@ -108,12 +109,12 @@ impl StoragePlane {
         let mut responded = Instant::now();
         loop {
             let late_for = |since: Instant| worker.late_for().max(since.elapsed());
-            let left = match worker.is_late() {
+            let limit = match worker.is_late() {
                 true => waits.command.saturating_sub(late_for(responded)).min(ASK_EVERY),
                 false => ASK_EVERY,
             };
             let mut probe = None;
-            match waits.receive_or(answer, left, || probe = Some(self.probe())) {
+            match waits.receive_or(answer, limit, || probe = Some(self.probe())) {
                 Ok(answer) => return Ok(answer),
                 Err(RecvTimeoutError::Disconnected) => return Err(PlaneError::NoWorker),
                 Err(RecvTimeoutError::Timeout) => {}

@@ -41,10 +41,10 @@ impl WorkerChannel {
     }
 
     /// Records that the worker has not replied to a request of [`WorkerChannel::begin_sync`].
-    pub(crate) fn note_unanswered_sync(&self, reply: Receiver<()>, sent: Instant) {
+    pub(crate) fn note_unanswered_sync(&self, reply: Receiver<()>, sent_at: Instant) {
         let mut view = lock(&self.view);
         view.outstanding_sync = Some(reply);
-        view.note_late(sent);
+        view.note_late(sent_at);
     }
 
     /// Returns the time for which the worker has not replied to an earlier request; 0 if it has.

@@ -155,7 +155,7 @@ impl NbdClient {
     /// # Errors
     /// See [`NbdFailure`].
     pub fn discard(&mut self, offset: u64, length: u64) -> Result<(), NbdFailure> {
-        self.ask(COMMAND_TRIM, 0, offset, length, &[])
+        self.send_request(COMMAND_TRIM, 0, offset, length, &[])
     }
 
     /// Makes all completed writes durable.

@@ -26,7 +26,7 @@ pub(super) async fn run(
     // Without a first response there is nothing to show, so its failure ends the command.
     let mut before = context.client.top().await?;
     let mut terminal = ratatui::try_init()?;
-    let shown = async {
+    let rendering = async {
         let mut view = View { shows, rates: None, trouble: None, scroll: 0 };
         loop {
             terminal.draw(|frame| view.draw(frame))?;
@@ -44,7 +44,7 @@ pub(super) async fn run(
             }
         }
     };
-    let result = shown.await;
+    let result = rendering.await;
     ratatui::restore();
     result
 }
@@ -104,15 +104,15 @@ impl View {
         });
         let tables: Vec<_> = tables.collect();
         // The first table is the longest and takes the remaining height.
-        let heights = tables.iter().enumerate().map(|(at, (.., height))| match at {
+        let heights = tables.iter().enumerate().map(|(index, (.., height))| match index {
             0 => Constraint::Min(3),
             _ => Constraint::Max(*height),
         });
         let areas = Layout::vertical(heights).split(body);
         let longest = tables.first().map_or(0, |(.., height)| *height);
         self.scroll = self.scroll.min(longest.saturating_sub(3));
-        for (at, (area, (title, text, _))) in areas.iter().zip(&tables).enumerate() {
-            let scroll = if at == 0 { self.scroll } else { 0 };
+        for (index, (area, (title, text, _))) in areas.iter().zip(&tables).enumerate() {
+            let scroll = if index == 0 { self.scroll } else { 0 };
             draw_table(frame, *area, title, text, scroll);
         }
     }

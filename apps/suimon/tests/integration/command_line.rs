@@ -7,7 +7,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::support::{Daemon, command, json, lines, operation, suimon, told};
+use crate::support::{Daemon, command, json, lines, operation, outcome, suimon};
 
 /// Waits until a condition is true.
 fn wait_for(description: &str, mut condition: impl FnMut() -> bool) {
@@ -40,7 +40,7 @@ fn a_wrong_host_file_is_refused_with_all_its_errors_and_nobody_is_asked() {
     let text = GOOD.replace("\"tap\"", "\"tap\"\nvlan = 5000\ncolour = 1");
     let path = host_file(daemon.dir.path(), &text);
     for verb in ["check", "apply"] {
-        let (code, out, err) = told(&daemon.run(&[verb, "-f", &path]));
+        let (code, out, err) = outcome(&daemon.run(&[verb, "-f", &path]));
         assert_eq!((code, out.as_str()), (3, ""));
         let expected = format!(
             "{path}:8: nic/web: vlan: must be a number from 1 to 4094, not 5000\n{path}:9: \
@@ -48,12 +48,12 @@ fn a_wrong_host_file_is_refused_with_all_its_errors_and_nobody_is_asked() {
         );
         assert!(err.starts_with(&expected), "{err}");
     }
-    assert_eq!(daemon.asked(), [""; 0]);
-    let (code, _, err) = told(&suimon(&["check", "-f", "-"], b"[host\n"));
+    assert_eq!(daemon.requests(), [""; 0]);
+    let (code, _, err) = outcome(&suimon(&["check", "-f", "-"], b"[host\n"));
     assert_eq!(code, 3);
     assert!(err.starts_with("<stdin>:1: the file is not valid TOML"), "{err}");
-    assert_eq!(told(&suimon(&["check", "-f", "-"], GOOD.as_bytes())).0, 0);
-    assert_eq!(told(&suimon(&["check", "-f", "/no/such/file"], b"")).0, 1);
+    assert_eq!(outcome(&suimon(&["check", "-f", "-"], GOOD.as_bytes())).0, 0);
+    assert_eq!(outcome(&suimon(&["check", "-f", "/no/such/file"], b"")).0, 1);
 }
 
 #[test]
@@ -64,16 +64,16 @@ fn apply_prints_the_plan_and_waits_for_the_end() {
         ("GET /1.0/operations/7/follow", lines(&progress)),
     ]);
     let path = host_file(daemon.dir.path(), GOOD);
-    let (code, out, err) = told(&daemon.run(&["apply", "-f", &path]));
+    let (code, out, err) = outcome(&daemon.run(&["apply", "-f", &path]));
     assert_eq!((code, out.as_str(), err.as_str()), (0, "+ nic/web create\n", ""));
-    assert!(daemon.asked()[0].contains("\"toml\":\"[[switch]]"));
+    assert!(daemon.requests()[0].contains("\"toml\":\"[[switch]]"));
 
-    let (code, out, _) = told(&daemon.run(&["apply", "-f", &path, "--json"]));
+    let (code, out, _) = outcome(&daemon.run(&["apply", "-f", &path, "--json"]));
     assert_eq!(code, 0);
     let operation: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!(operation["state"], "succeeded");
 
-    let (code, out, err) = told(&daemon.run(&["apply", "-f", &path, "--no-wait"]));
+    let (code, out, err) = outcome(&daemon.run(&["apply", "-f", &path, "--no-wait"]));
     assert_eq!((code, out.as_str()), (0, "+ nic/web create\n"));
     assert!(err.contains("operation 7"), "{err}");
 }
@@ -87,10 +87,10 @@ fn an_operation_that_fails_says_why_and_where() {
         ("GET /1.0/operations/7 ", json("200 OK", &operation("cancelled", ""))),
     ]);
     let path = host_file(daemon.dir.path(), GOOD);
-    let (code, _, err) = told(&daemon.run(&["apply", "-f", &path]));
+    let (code, _, err) = outcome(&daemon.run(&["apply", "-f", &path]));
     assert_eq!(code, 6, "as when it is refused at once");
     assert_eq!(err, format!("suimon: apply of host failed: {path}:4: nic/web: eth0 is held\n"));
-    let (code, _, err) = told(&daemon.run(&["operation", "watch", "7"]));
+    let (code, _, err) = outcome(&daemon.run(&["operation", "watch", "7"]));
     assert_eq!((code, err.as_str()), (7, "suimon: apply of host was cancelled\n"));
 }
 
@@ -107,7 +107,7 @@ fn what_the_daemon_refuses_has_its_own_exit_code() {
         ("POST /1.0/uplinks", error_response("422 Unprocessable", "unsupported")),
     ]);
     let code = |args: &[&str]| {
-        let (code, out, err) = told(&daemon.run(args));
+        let (code, out, err) = outcome(&daemon.run(args));
         assert_eq!((out.as_str(), err.as_str()), ("", "m\n"));
         code
     };
@@ -116,7 +116,7 @@ fn what_the_daemon_refuses_has_its_own_exit_code() {
     assert_eq!(code(&["nic", "set", "web", "--switch", "x"]), 3);
     assert_eq!(code(&["nic", "add", "web", "--switch", "x", "--backend", "tap"]), 1);
     assert_eq!(code(&["uplink", "add", "out", "--device", "lo"]), 3);
-    assert!(daemon.asked()[2].ends_with(r#"{"switch":"x"}"#), "{:?}", daemon.asked());
+    assert!(daemon.requests()[2].ends_with(r#"{"switch":"x"}"#), "{:?}", daemon.requests());
 }
 
 #[test]
@@ -144,8 +144,8 @@ fn errors_are_json_too_when_json_is_asked_for() {
         (&["nic", "list", "--socket", "/no/such/socket"], 5, "unreachable", None),
     ];
     for (args, exit, code, resource) in cases {
-        let plain = told(&daemon.run(args));
-        let (exit_code, _, err) = told(&daemon.run(&[*args, &["--json"]].concat()));
+        let plain = outcome(&daemon.run(args));
+        let (exit_code, _, err) = outcome(&daemon.run(&[*args, &["--json"]].concat()));
         assert_eq!((exit_code, plain.0), (*exit, *exit), "{args:?}: {err}");
         let body: serde_json::Value = serde_json::from_str(&err).expect(&err);
         let first = &body["errors"][0];
@@ -154,14 +154,14 @@ fn errors_are_json_too_when_json_is_asked_for() {
         assert!(serde_json::from_str::<serde_json::Value>(&plain.2).is_err(), "{}", plain.2);
     }
     // Errors of the daemon are passed on unchanged.
-    let (_, _, err) = told(&daemon.run(&["nic", "delete", "web", "--json"]));
+    let (_, _, err) = outcome(&daemon.run(&["nic", "delete", "web", "--json"]));
     let parse = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
     assert_eq!(parse(&err), parse(refusal));
 }
 
 #[test]
 fn without_a_daemon_the_exit_code_is_5_and_the_way_out_is_told() {
-    let (code, out, err) = told(&suimon(&["--socket", "/no/such/socket", "nic", "list"], b""));
+    let (code, out, err) = outcome(&suimon(&["--socket", "/no/such/socket", "nic", "list"], b""));
     assert_eq!((code, out.as_str()), (5, ""));
     assert!(err.contains("/no/such/socket") && err.contains("is suimond running"), "{err}");
 }
@@ -177,13 +177,13 @@ fn interrupting_the_wait_leaves_the_operation_running() {
     let args = ["--socket", socket.to_str().unwrap(), "nic", "delete", "web"];
     let child = command(&args).spawn().unwrap();
     let id = child.id().to_string();
-    wait_for("request to follow", || daemon.asked().iter().any(|line| line.contains("/follow")));
+    wait_for("request to follow", || daemon.requests().iter().any(|line| line.contains("/follow")));
     wait_for("wait for the signal", || catches_interrupts(&id));
     assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
-    let (code, _, err) = told(&child.wait_with_output().unwrap());
+    let (code, _, err) = outcome(&child.wait_with_output().unwrap());
     assert_eq!(code, 130);
     assert!(err.contains("operation 7 continues"), "{err}");
-    assert!(!daemon.asked().iter().any(|line| line.starts_with("DELETE /1.0/operations")));
+    assert!(!daemon.requests().iter().any(|line| line.starts_with("DELETE /1.0/operations")));
 }
 
 #[test]
@@ -194,16 +194,17 @@ fn a_capture_goes_to_a_file_of_its_owner_or_to_standard_output() {
     let path = daemon.dir.path().join("w.pcapng");
     let file = path.to_str().unwrap();
     let (code, out, err) =
-        told(&daemon.run(&["nic", "capture", "web", "-w", file, "--count", "2"]));
+        outcome(&daemon.run(&["nic", "capture", "web", "-w", file, "--count", "2"]));
     assert_eq!((code, out.as_str()), (0, ""));
     assert_eq!(err, format!("web: 6 B written to {file}\n"));
     assert_eq!(std::fs::read(&path).unwrap(), b"pcapng");
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-    let (code, out, _) = told(&daemon.run(&["nic", "capture", "web", "-w", "-", "--count", "2"]));
+    let (code, out, _) =
+        outcome(&daemon.run(&["nic", "capture", "web", "-w", "-", "--count", "2"]));
     assert_eq!((code, out.as_str()), (0, "pcapng"));
     // The client waits for the end of a capture, so that the next one can start at once.
     let wait_requests =
-        daemon.asked().iter().filter(|l| l.starts_with("GET /1.0/operations/3/wait")).count();
+        daemon.requests().iter().filter(|l| l.starts_with("GET /1.0/operations/3/wait")).count();
     assert_eq!(wait_requests, 2);
 }
 
@@ -217,7 +218,7 @@ fn a_reader_that_goes_away_is_no_error() {
     let mut first = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
     assert!(first.ends_with("host: t\n"), "{first}");
-    let (code, _, err) = told(&child.wait_with_output().unwrap());
+    let (code, _, err) = outcome(&child.wait_with_output().unwrap());
     assert_eq!((code, err.as_str()), (0, ""));
 }
 
@@ -225,8 +226,8 @@ fn a_reader_that_goes_away_is_no_error() {
 fn pages_are_made_without_a_daemon() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().to_str().unwrap();
-    assert_eq!(told(&suimon(&["docs", "--dir", path], b"")).0, 0);
-    assert_eq!(told(&suimon(&["man", "--dir", path], b"")).0, 0);
+    assert_eq!(outcome(&suimon(&["docs", "--dir", path], b"")).0, 0);
+    assert_eq!(outcome(&suimon(&["man", "--dir", path], b"")).0, 0);
     for page in [
         "cli.md",
         "config.md",
@@ -239,10 +240,10 @@ fn pages_are_made_without_a_daemon() {
         assert!(dir.path().join(page).exists(), "{page}");
     }
     for shell in ["bash", "zsh", "fish"] {
-        let (code, out, _) = told(&suimon(&["completions", shell], b""));
+        let (code, out, _) = outcome(&suimon(&["completions", shell], b""));
         assert_eq!(code, 0);
         assert!(out.contains("offload-segmentation"), "{shell}");
     }
-    let (code, out, _) = told(&suimon(&["man"], b""));
+    let (code, out, _) = outcome(&suimon(&["man"], b""));
     assert!(code == 0 && out.contains(".TH suimon 1"), "{out}");
 }

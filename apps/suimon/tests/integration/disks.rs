@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 
-use crate::support::{Daemon, command, json, lines, operation, told};
+use crate::support::{Daemon, command, json, lines, operation, outcome};
 
 const STORES: &str = r#"[{"config":{"name":"fast","path":"/srv/fast"},"state":"ready","total_bytes":2199023255552,"free_bytes":1099511627776,"reserved_iops":500,"disks":2,"delivered_iops":480,"depth":1,"depth_allowed":32}]"#;
 
@@ -22,7 +22,7 @@ fn disk(name: &str) -> String {
 fn host_with_disks() -> Daemon {
     let accepted = || json("202 Accepted", &operation("running", ""));
     let checked = operation("succeeded", r#","report":["2 blocks are not referred to"]"#);
-    let promises = |fits: bool| {
+    let what_if = |fits: bool| {
         format!(
             r#"{{"fits":{fits},"stores":[{{"store":"fast","minimums":2,"minimums_iops":9000,"reservable_iops":8000,"capacity_iops":8889,"fits":{fits},"text":"the sum of 2 minimums is 9000 IOPS"}}]}}"#
         )
@@ -44,7 +44,7 @@ fn host_with_disks() -> Daemon {
         ),
         ("GET /1.0/config ", json("200 OK", CONFIG)),
         ("GET /1.0/qos/flows ", json("200 OK", &format!("[{flows}]"))),
-        ("POST /1.0/qos/what-if ", json("200 OK", &promises(false))),
+        ("POST /1.0/qos/what-if ", json("200 OK", &what_if(false))),
         ("POST /1.0/qos-policies?force=true ", accepted()),
         ("POST /1.0/qos-policies ", json("422 Unprocessable", REFUSAL)),
         ("POST /1.0/disks", accepted()),
@@ -59,7 +59,7 @@ fn host_with_disks() -> Daemon {
 #[test]
 fn stores_and_disks_are_listed_and_shown() {
     let daemon = host_with_disks();
-    let run = |args: &[&str]| told(&daemon.run(args));
+    let run = |args: &[&str]| outcome(&daemon.run(args));
     let (code, out, err) = run(&["store", "list"]);
     assert_eq!((code, err.as_str()), (0, ""));
     assert!(out.contains("fast  /srv/fast      2  1.00 TiB  2.00 TiB"), "{out}");
@@ -75,9 +75,9 @@ fn stores_and_disks_are_listed_and_shown() {
 
 /// Runs a command that does not wait for its operation, and returns the request that it sent.
 fn request_of(daemon: &Daemon, args: &[&str]) -> String {
-    let (code, _, err) = told(&daemon.run(&[args, &["--no-wait"]].concat()));
+    let (code, _, err) = outcome(&daemon.run(&[args, &["--no-wait"]].concat()));
     assert_eq!(code, 0, "{err}");
-    daemon.asked().pop().unwrap()
+    daemon.requests().pop().unwrap()
 }
 
 #[test]
@@ -166,9 +166,9 @@ fn arguments_of_jobs_exports_and_limits_become_the_request() {
 fn stores_are_measured_as_the_flags_say() {
     let daemon = host_with_disks();
     let request_of = |args: &[&str]| {
-        let (code, _, err) = told(&daemon.run(&[args, &["--no-wait"]].concat()));
+        let (code, _, err) = outcome(&daemon.run(&[args, &["--no-wait"]].concat()));
         assert_eq!(code, 0, "{err}");
-        daemon.asked().pop().unwrap()
+        daemon.requests().pop().unwrap()
     };
     assert_eq!(
         request_of(&["store", "measure", "fast"]),
@@ -183,7 +183,7 @@ fn stores_are_measured_as_the_flags_say() {
             format!(r#"PATCH /1.0/stores/fast HTTP/1.1 {{"capacity_iops":{expected_value}}}"#);
         assert_eq!(request_of(&["store", "set", "fast", "--capacity-iops", value]), expected);
     }
-    let run = |args: &[&str]| told(&daemon.run(args)).0;
+    let run = |args: &[&str]| outcome(&daemon.run(args)).0;
     assert_eq!(run(&["store", "measure", "fast", "--seconds=0"]), 2);
     assert_eq!(run(&["store", "measure", "fast", "--seconds=601"]), 2);
     assert_eq!(run(&["store", "set", "fast", "--capacity-iops=0"]), 2);
@@ -194,7 +194,7 @@ fn stores_are_measured_as_the_flags_say() {
 #[test]
 fn how_a_disk_is_offered_and_what_it_gets_are_shown() {
     let daemon = host_with_disks();
-    let run = |args: &[&str]| told(&daemon.run(args));
+    let run = |args: &[&str]| outcome(&daemon.run(args));
     let (code, out, err) = run(&["disk", "export", "offered"]);
     assert_eq!((code, err.as_str()), (0, ""));
     for line in [
@@ -219,9 +219,9 @@ fn how_a_disk_is_offered_and_what_it_gets_are_shown() {
 #[test]
 fn what_an_operation_found_is_printed_when_it_has_ended() {
     let daemon = host_with_disks();
-    let (code, out, err) = told(&daemon.run(&["disk", "check", "web"]));
+    let (code, out, err) = outcome(&daemon.run(&["disk", "check", "web"]));
     assert_eq!((code, out.as_str(), err.as_str()), (0, "2 blocks are not referred to\n", ""));
-    let (_, out, _) = told(&daemon.run(&["disk", "check", "web", "--json"]));
+    let (_, out, _) = outcome(&daemon.run(&["disk", "check", "web", "--json"]));
     let operation: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!(operation["report"][0], "2 blocks are not referred to");
 }
@@ -230,35 +230,36 @@ fn what_an_operation_found_is_printed_when_it_has_ended() {
 fn too_much_is_promised_only_with_force() {
     let daemon = host_with_disks();
     let add = ["qos", "policy", "add", "gold", "--min-iops=9000"];
-    let (code, out, err) = told(&daemon.run(&add));
+    let (code, out, err) = outcome(&daemon.run(&add));
     assert_eq!((code, out.as_str()), (3, ""));
     assert_eq!(err, "store/fast: the sum of 2 minimums is 9000 IOPS\n");
     let forced = daemon.run(&[&add[..], &["--force", "--no-wait"]].concat());
-    assert_eq!(told(&forced).0, 0);
+    assert_eq!(outcome(&forced).0, 0);
 }
 
 #[test]
 fn what_if_shows_the_arithmetic_and_says_by_its_exit_code_whether_it_fits() {
     let daemon = host_with_disks();
     let (code, out, err) =
-        told(&daemon.run(&["qos", "what-if", "disk/web", "min_iops=9000", "--without=db"]));
+        outcome(&daemon.run(&["qos", "what-if", "disk/web", "min_iops=9000", "--without=db"]));
     assert_eq!(code, 3);
     assert!(out.contains("fast          2  9000      8889         8000  no"), "{out}");
     assert_eq!(err, "store/fast: the sum of 2 minimums is 9000 IOPS\n");
     assert_eq!(
-        daemon.asked().pop().unwrap(),
+        daemon.requests().pop().unwrap(),
         r#"POST /1.0/qos/what-if HTTP/1.1 {"proposals":[{"without_disk":"db"},{"disk":{"name":"web","qos":{"min_iops":9000,"weight":100}}}]}"#
     );
-    let (code, out, _) = told(&daemon.run(&["qos", "what-if", "disk/web", "min_iops=9", "--json"]));
+    let (code, out, _) =
+        outcome(&daemon.run(&["qos", "what-if", "disk/web", "min_iops=9", "--json"]));
     let answer: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!((code, &answer["fits"]), (3, &false.into()));
-    assert_eq!(told(&daemon.run(&["qos", "what-if"])).0, 2);
+    assert_eq!(outcome(&daemon.run(&["qos", "what-if"])).0, 2);
 }
 
 #[test]
 fn flows_are_shown_for_those_who_were_asked_for() {
     let daemon = host_with_disks();
-    let run = |args: &[&str]| told(&daemon.run(&[&["qos", "flows"], args].concat()));
+    let run = |args: &[&str]| outcome(&daemon.run(&[&["qos", "flows"], args].concat()));
     let (code, out, _) = run(&[]);
     assert_eq!((code, out.lines().count()), (0, 3), "{out}");
     assert!(out.contains("the device is saturated"), "{out}");

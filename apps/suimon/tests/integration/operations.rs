@@ -6,7 +6,7 @@ use serde_json::Value;
 use suimon_contract::command_of;
 
 use crate::disks::CONFIG;
-use crate::support::{Daemon, json, told};
+use crate::support::{Daemon, json, outcome};
 
 const DOCUMENT: &str = include_str!("../../../../contract/openapi.json");
 
@@ -149,7 +149,7 @@ fn operations() -> BTreeMap<String, (String, String)> {
 
 /// Returns true if a request line has this method and path. Parts of the path in braces match any
 /// word.
-fn asks_for(request: &str, (method, path): &(String, String)) -> bool {
+fn matches_request(request: &str, (method, path): &(String, String)) -> bool {
     let mut fields = request.split(' ');
     let (Some(method_sent), Some(target)) = (fields.next(), fields.next()) else { return false };
     let target = target.split('?').next().unwrap_or_default();
@@ -206,13 +206,14 @@ fn every_operation_of_the_api_has_a_command() {
     for (id, command_line) in commands {
         let command_line = command_line.replace("FILE", file.to_str().unwrap());
         let arguments: Vec<&str> = command_line.split(' ').collect();
-        let before = daemon.asked().len();
-        let (_, _, error) = told(&daemon.run(&arguments));
-        let requests = daemon.asked().split_off(before);
-        let is_requested = requests.iter().any(|request| asks_for(request, &operations[&id]));
+        let before = daemon.requests().len();
+        let (_, _, error) = outcome(&daemon.run(&arguments));
+        let requests = daemon.requests().split_off(before);
+        let is_requested =
+            requests.iter().any(|request| matches_request(request, &operations[&id]));
         assert!(
             is_requested,
-            "{arguments:?} is to ask for {id}; it asked for {requests:?}: {error}"
+            "{arguments:?} is to request {id}; it requested {requests:?}: {error}"
         );
     }
 }

@@ -1,6 +1,6 @@
 //! Command `suimon vmq` with a daemon that has a team, uplinks and NICs.
 
-use crate::support::{Daemon, json, operation, told};
+use crate::support::{Daemon, json, operation, outcome};
 
 const COUNTERS: &str = r#"{"rx_frames":0,"rx_bytes":0,"tx_frames":0,"tx_bytes":0,"rx_dropped":[],"tx_dropped":[],"flooded":0,"software_segmented":0,"software_checksummed":0,"software_coalesced_segments":0,"software_coalesced_units":0}"#;
 
@@ -45,7 +45,7 @@ fn host_with_a_team() -> Daemon {
 #[test]
 fn vmq_is_shown_and_explained_and_says_what_there_is_if_not() {
     let daemon = host_with_a_team();
-    let run = |args: &[&str]| told(&daemon.run(args));
+    let run = |args: &[&str]| outcome(&daemon.run(args));
     let (code, out, _) = run(&["vmq", "show", "both"]);
     assert!(code == 0 && out.contains("web/rx/0       0  web   0.8 %"), "{out}");
     assert!(out.contains("     1  parked       0"), "{out}");
@@ -57,7 +57,7 @@ fn vmq_is_shown_and_explained_and_says_what_there_is_if_not() {
     assert_eq!((code, &vmqs[0]["uplink"]), (0, &"both".into()));
 
     let missing = |args: &[&str]| {
-        let (code, out, err) = told(&daemon.run(args));
+        let (code, out, err) = outcome(&daemon.run(args));
         assert_eq!((code, out.as_str()), (4, ""), "{err}");
         err
     };
@@ -79,9 +79,10 @@ fn vmq_is_shown_and_explained_and_says_what_there_is_if_not() {
 fn vmq_is_set_where_its_key_is() {
     let daemon = host_with_a_team();
     let patched = |args: &[&str]| {
-        let (code, _, err) = told(&daemon.run(&[&["vmq", "set"], args, &["--no-wait"]].concat()));
+        let (code, _, err) =
+            outcome(&daemon.run(&[&["vmq", "set"], args, &["--no-wait"]].concat()));
         assert_eq!(code, 0, "{err}");
-        daemon.asked().into_iter().rfind(|line| line.starts_with("PATCH")).unwrap()
+        daemon.requests().into_iter().rfind(|line| line.starts_with("PATCH")).unwrap()
     };
     assert_eq!(
         patched(&["both", "max_workers=2", "numa_node=default"]),
@@ -96,8 +97,8 @@ fn vmq_is_set_where_its_key_is() {
 #[test]
 fn without_vmq_show_says_so_and_prints_nothing() {
     let daemon = Daemon::new(&[("GET /1.0/vmq ", json("200 OK", "[]"))]);
-    let (code, out, err) = told(&daemon.run(&["vmq", "show"]));
+    let (code, out, err) = outcome(&daemon.run(&["vmq", "show"]));
     assert_eq!((code, out.as_str()), (0, ""));
     assert!(err.contains("no switch uses an uplink or team"), "{err}");
-    assert_eq!(told(&daemon.run(&["vmq", "show", "--json"])), (0, "[]\n".into(), String::new()));
+    assert_eq!(outcome(&daemon.run(&["vmq", "show", "--json"])), (0, "[]\n".into(), String::new()));
 }

@@ -282,7 +282,7 @@ fn a_start_that_dies_at_any_commit_can_be_repeated() {
         let dying = std::panic::AssertUnwindSafe((store.clone(), devices.clone()));
         let crash = std::panic::catch_unwind(move || Harness::start(dying.0.0, dying.0.1).kill());
         deaths += usize::from(crash.is_err());
-        let devices = FakeDevices::on_host(devices.host_left());
+        let devices = FakeDevices::on_host(devices.host_after_kill());
         let harness = Harness::start(store.surviving(), devices);
         assert_eq!(harness.node.config(), initial_host());
         harness.assert_consistent(OTHERS);

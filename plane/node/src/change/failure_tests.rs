@@ -70,13 +70,13 @@ fn a_start_that_fails_stops_what_it_has_started() {
     assert!(running.open_devices().is_empty());
     assert!(running.taps().contains("web0"));
     // The store refuses the last commit of the start.
-    let devices = FakeDevices::on_host(running.host_left());
+    let devices = FakeDevices::on_host(running.host_after_kill());
     let running = devices.clone();
     store.commit(&[("host", "drain".to_owned(), None)]).unwrap();
     store.arm(StoreFailure::RefuseFrom(2));
     Harness::try_start(store.clone(), devices).map(drop).unwrap_err();
     assert!(running.open_devices().is_empty());
-    let devices = FakeDevices::on_host(running.host_left());
+    let devices = FakeDevices::on_host(running.host_after_kill());
     let harness = Harness::start(store.surviving(), devices);
     assert_eq!(health(&harness, "web"), Health::Up);
     harness.assert_consistent(&[]);

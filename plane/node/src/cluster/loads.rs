@@ -57,8 +57,8 @@ impl Loads {
         };
         let rates = self.rates(now, known_counters(of_store(), is_in_service));
         let mut reported = ReportedLoad { latency_ns, ..ReportedLoad::default() };
-        for of in limits((disks, config, policies), store, &flows) {
-            let Limited { disk, name, policy, min_iops, max_iops, weight } = of;
+        for limited in limits((disks, config, policies), store, &flows) {
+            let Limited { disk, name, policy, min_iops, max_iops, weight } = limited;
             let key = disk_key(store, &name);
             let mut load = DiskLoad {
                 disk: key,
@@ -79,7 +79,7 @@ impl Loads {
             reported.names.insert(key, name);
             reported.disks.push(load);
         }
-        let spec = config.stores.iter().find(|of| of.name == *store);
+        let spec = config.stores.iter().find(|configured| configured.name == *store);
         fall_back(&mut reported.disks, spec.and_then(|spec| spec.fallback_iops));
         reported
     }
@@ -89,24 +89,30 @@ impl Loads {
     fn rates(
         &mut self,
         now: Time,
-        done: Option<BTreeMap<DiskId, DiskQosCounters>>,
+        counters: Option<BTreeMap<DiskId, DiskQosCounters>>,
     ) -> &BTreeMap<DiskId, DiskRates> {
-        let Some(done) = done else {
-            if self.samples.back().is_some_and(|(at, _)| now.since(*at) > REPEATED_MAX) {
+        let Some(counters) = counters else {
+            if self
+                .samples
+                .back()
+                .is_some_and(|(sampled_at, _)| now.since(*sampled_at) > REPEATED_MAX)
+            {
                 *self = Self::default();
             }
             return &self.rates;
         };
         self.rates.clear();
-        if let Some((at, before)) = self.samples.front() {
-            let span = now.since(*at);
-            let both =
-                done.iter().filter_map(|(disk, done)| Some((*disk, done, before.get(disk)?)));
-            let rates =
-                both.filter_map(|(disk, done, before)| Some((disk, done.rates(before, span)?)));
+        if let Some((sampled_at, before)) = self.samples.front() {
+            let span = now.since(*sampled_at);
+            let both = counters.iter().filter_map(|(disk, disk_counters)| {
+                Some((*disk, disk_counters, before.get(disk)?))
+            });
+            let rates = both.filter_map(|(disk, disk_counters, before)| {
+                Some((disk, disk_counters.rates(before, span)?))
+            });
             self.rates = rates.collect();
         }
-        self.samples.push_back((now, done));
+        self.samples.push_back((now, counters));
         if self.samples.len() > SAMPLES_KEPT {
             self.samples.pop_front();
         }
@@ -131,8 +137,8 @@ fn known_counters<'a>(
 /// Assigns the host's fallback rate to its first disk. Only the sum matters.
 fn fall_back(disks: &mut [DiskLoad], iops: Option<u64>) {
     let Some(iops) = iops else { return };
-    for (at, disk) in disks.iter_mut().enumerate() {
-        disk.fallback_iops = Some(if at == 0 { iops } else { 0 });
+    for (index, disk) in disks.iter_mut().enumerate() {
+        disk.fallback_iops = Some(if index == 0 { iops } else { 0 });
     }
 }
 
@@ -162,30 +168,32 @@ fn limits(
     store: &Name,
     flows: &BTreeMap<DiskId, &DiskFlow>,
 ) -> Vec<Limited> {
-    let on_it = || config.disks.iter().filter(|disk| disk.store == *store);
-    let mut all: Vec<_> = on_it()
+    let store_disks = || config.disks.iter().filter(|disk| disk.store == *store);
+    let mut limited_flows: Vec<_> = store_disks()
         .map(|disk| {
             let policy = disk.qos_policy.as_ref();
-            let policy =
-                policy.and_then(|name| config.qos_policies.iter().find(|of| of.name == *name));
+            let policy = policy.and_then(|name| {
+                config.qos_policies.iter().find(|candidate| candidate.name == *name)
+            });
             let limits = policy.map_or_else(|| disk.qos, |policy| policy.limits());
             let mut min_iops = limits.min_iops.unwrap_or_default();
             let mut max_iops = limits.max_iops;
-            if let Some(policy) = policy.filter(|of| of.kind == QosPolicyKind::Aggregated) {
-                let with_it = || on_it().filter(|of| of.qos_policy.as_ref() == Some(&policy.name));
-                let count = u64::try_from(with_it().count()).unwrap_or(u64::MAX).max(1);
-                let is_first = with_it().next().is_some_and(|first| first.name == disk.name);
+            if let Some(policy) = policy.filter(|policy| policy.kind == QosPolicyKind::Aggregated) {
+                let policy_disks =
+                    || store_disks().filter(|disk| disk.qos_policy.as_ref() == Some(&policy.name));
+                let count = u64::try_from(policy_disks().count()).unwrap_or(u64::MAX).max(1);
+                let is_first = policy_disks().next().is_some_and(|first| first.name == disk.name);
                 min_iops = min_iops / count + if is_first { min_iops % count } else { 0 };
                 max_iops = None;
             }
-            let spans = policy.filter(|of| of.spans_nodes());
+            let spans = policy.filter(|policy| policy.spans_nodes());
             if spans.is_some() {
                 min_iops = 0;
             }
             Limited {
                 disk: disks.disk_id(&disk.name),
                 name: disk.name.to_string(),
-                policy: spans.and_then(|of| policies.get(&of.name).copied()),
+                policy: spans.and_then(|policy| policies.get(&policy.name).copied()),
                 min_iops,
                 max_iops,
                 weight: u32::from(limits.weight),
@@ -193,7 +201,7 @@ fn limits(
         })
         .collect();
     let copied = flows.values().filter(|flow| suimon_storage::copied_disk(flow.disk).is_some());
-    all.extend(copied.filter_map(|flow| {
+    limited_flows.extend(copied.filter_map(|flow| {
         Some(Limited {
             disk: flow.disk,
             name: disks.user_name(flow.disk)?,
@@ -203,7 +211,7 @@ fn limits(
             weight: u32::from(flow.limits.weight.number()),
         })
     }));
-    all
+    limited_flows
 }
 
 #[cfg(test)]
@@ -218,13 +226,13 @@ mod tests {
 
     /// Returns the demand after each of these samples, which are taken in the usual interval.
     fn demands(loads: &mut Loads, begin: u32, samples: &[Option<u64>]) -> Vec<u64> {
-        let demand = |(at, demanded): (u32, &Option<u64>)| {
-            let now = Time::from_ns(1 << 40) + at * SAMPLE_INTERVAL;
-            let done = demanded.map(|demanded| {
+        let demand = |(index, demanded): (u32, &Option<u64>)| {
+            let now = Time::from_ns(1 << 40) + index * SAMPLE_INTERVAL;
+            let counters = demanded.map(|demanded| {
                 let counters = DiskQosCounters { demanded, ..DiskQosCounters::default() };
                 BTreeMap::from([(DISK, counters)])
             });
-            loads.rates(now, done).get(&DISK).map_or(0, |rates| rates.demanded_iops)
+            loads.rates(now, counters).get(&DISK).map_or(0, |rates| rates.demanded_iops)
         };
         (begin..).zip(samples).map(demand).collect()
     }
@@ -245,13 +253,13 @@ mod tests {
     fn the_time_of_the_repetition_does_not_depend_on_the_number_of_samples() {
         let mut loads = Loads::default();
         demands(&mut loads, 0, &[Some(0), Some(500)]);
-        let at = |loads: &mut Loads, at| demands(loads, at, &[None]);
-        assert_eq!(at(&mut loads, 11), [1000]);
-        assert_eq!(at(&mut loads, 12), [0]);
+        let demands_after = |loads: &mut Loads, begin| demands(loads, begin, &[None]);
+        assert_eq!(demands_after(&mut loads, 11), [1000]);
+        assert_eq!(demands_after(&mut loads, 12), [0]);
         let mut loads = Loads::default();
         demands(&mut loads, 0, &[Some(0), Some(500)]);
         for _ in 0..100 {
-            assert_eq!(at(&mut loads, 2), [1000]);
+            assert_eq!(demands_after(&mut loads, 2), [1000]);
         }
     }
 
@@ -260,9 +268,9 @@ mod tests {
         let samples = [Some(5000), Some(5500), None, None, Some(10), Some(20)];
         assert_eq!(demands(&mut Loads::default(), 0, &samples), [0, 1000, 1000, 1000, 0, 0]);
         let mut loads = Loads::default();
-        let delivered = |loads: &mut Loads, at: u32, delivered: u64| {
+        let delivered = |loads: &mut Loads, index: u32, delivered: u64| {
             let counters = DiskQosCounters { delivered, ..DiskQosCounters::default() };
-            let now = Time::from_ns(1 << 40) + at * SAMPLE_INTERVAL;
+            let now = Time::from_ns(1 << 40) + index * SAMPLE_INTERVAL;
             let rates = loads.rates(now, Some(BTreeMap::from([(DISK, counters)])));
             rates.get(&DISK).map(|rates| rates.delivered_iops)
         };
@@ -302,17 +310,17 @@ mod tests {
 
     #[test]
     fn counters_are_unknown_only_while_the_worker_with_the_disks_does_not_respond() {
-        let known = |views: &[StoreView], is_in_service| {
-            let known = known_counters(views.iter(), || is_in_service)?;
-            Some(known.values().map(|done| done.delivered).collect::<Vec<_>>())
+        let delivered_of = |views: &[StoreView], is_in_service| {
+            let counters = known_counters(views.iter(), || is_in_service)?;
+            Some(counters.values().map(|counters| counters.delivered).collect::<Vec<_>>())
         };
-        assert_eq!(known(&[view(Some(5), true), view(None, false)], true), Some(vec![5]));
+        assert_eq!(delivered_of(&[view(Some(5), true), view(None, false)], true), Some(vec![5]));
         // The other worker leaves the store.
-        assert_eq!(known(&[view(Some(5), false), view(None, true)], true), None);
-        for left in [&[][..], &[view(None, false)], &[view(None, true)]] {
+        assert_eq!(delivered_of(&[view(Some(5), false), view(None, true)], true), None);
+        for views in [&[][..], &[view(None, false)], &[view(None, true)]] {
             // The worker with the disks has never replied.
-            assert_eq!(known(left, true), None);
-            assert_eq!(known(left, false), Some(vec![]), "no disk is in service");
+            assert_eq!(delivered_of(views, true), None);
+            assert_eq!(delivered_of(views, false), Some(vec![]), "no disk is in service");
         }
     }
 }

@@ -108,12 +108,12 @@ impl SharedStore {
     pub(super) fn new(
         now: Time,
         (name, id): (Name, StoreId),
-        (kept, covered): (DurableState, Minimums),
+        (durable, covered): (DurableState, Minimums),
         sink: Option<Arc<dyn Sink>>,
     ) -> Self {
         let terms = Parameters::default();
         let birth =
-            MemberInitialState { terms, node: NodeId(0), incarnation: 0, durable: kept.clone() };
+            MemberInitialState { terms, node: NodeId(0), incarnation: 0, durable: durable.clone() };
         let begins = (now, name.as_str());
         let (member, actions) = Recorded::member(sink.as_ref(), begins, birth);
         let allocator = Recorded::leader(sink.as_ref(), begins, terms);
@@ -124,7 +124,7 @@ impl SharedStore {
             member,
             allocator,
             sink,
-            durable: kept,
+            durable,
             reservation_request: None,
             covered,
             policy_caps: Vec::new(),
@@ -162,8 +162,8 @@ impl SharedStore {
     /// Begins a membership with this node number. Leases of a former number end; reservations
     /// remain.
     pub(super) fn begin(&mut self, now: Time, node: NodeId, incarnation: u64) {
-        let (terms, kept) = (self.terms, self.durable.clone());
-        let birth = MemberInitialState { terms, node, incarnation, durable: kept };
+        let (terms, durable) = (self.terms, self.durable.clone());
+        let birth = MemberInitialState { terms, node, incarnation, durable };
         let (sink, begins) = (self.sink.as_ref(), (now, self.name.as_str()));
         let (member, actions) = Recorded::member(sink, begins, birth);
         self.allocator = Recorded::leader(sink, begins, terms);
@@ -270,7 +270,7 @@ impl SharedStore {
     }
 
     /// Returns true if nothing is reserved for this host, and that is in effect.
-    pub(super) fn is_given_back(&self) -> bool {
+    pub(super) fn has_no_reservation(&self) -> bool {
         self.durable == DurableState::default() && self.todo.is_empty()
     }
 
@@ -298,8 +298,8 @@ impl SharedStore {
         self.delivered_iops =
             disks.iter().fold(0, |sum, disk| sum.saturating_add(disk.delivered_iops));
         let demanded = disks.iter().fold(0_u64, |sum, disk| sum.saturating_add(disk.demand_iops));
-        let waits = disks.iter().any(|disk| disk.waits_for_grant);
-        self.wants_more = waits || demanded > self.cap().reserved_iops;
+        let is_waiting = disks.iter().any(|disk| disk.waits_for_grant);
+        self.wants_more = is_waiting || demanded > self.cap().reserved_iops;
         self.handle_member(now, MemberEvent::Loads { disks, latency_ns });
     }
 
@@ -322,11 +322,11 @@ impl SharedStore {
     }
 
     pub(super) fn handle_deadlines(&mut self, now: Time) {
-        if self.member.next_deadline().is_some_and(|at| at <= now) {
+        if self.member.next_deadline().is_some_and(|deadline| deadline <= now) {
             let actions = self.member.handle_deadline(now);
             self.todo.extend(actions.into_iter().map(of_member));
         }
-        if self.allocator.next_deadline().is_some_and(|at| at <= now) {
+        if self.allocator.next_deadline().is_some_and(|deadline| deadline <= now) {
             self.leads.extend(self.allocator.handle_deadline(now));
         }
     }

@@ -132,8 +132,9 @@ impl WrittenState {
 
 impl From<Option<ContentMark>> for RecordedContent {
     fn from(mark: Option<ContentMark>) -> Self {
-        let known = |ContentMark { pages, digest, is_vhdx }| Self::Known { pages, digest, is_vhdx };
-        mark.map_or(Self::Unknown, known)
+        let to_known =
+            |ContentMark { pages, digest, is_vhdx }| Self::Known { pages, digest, is_vhdx };
+        mark.map_or(Self::Unknown, to_known)
     }
 }
 
@@ -147,13 +148,13 @@ impl RecordedContent {
 }
 
 impl CreatedImage {
-    /// `found`: identity and state of the file, as far as known.
+    /// `file_state`: identity and state of the file, as far as known.
     fn new(
         (store_name, store): (&str, &Path),
         file: &FileName,
-        found: (Option<FileId>, Option<WrittenState>),
+        file_state: (Option<FileId>, Option<WrittenState>),
     ) -> Self {
-        let (id, written) = found;
+        let (id, written) = file_state;
         let written = id.and(written);
         let id = id.unwrap_or(FileId { device: 0, inode: 0, created_unix_ns: 0 });
         Self {
@@ -208,10 +209,12 @@ impl CreatedImage {
         if self.created_unix_ns != 0 && created != 0 && created != self.created_unix_ns {
             return Match::Other;
         }
-        let (Some(recorded), Some(found)) = (self.written, written) else { return Match::Unknown };
+        let (Some(recorded), Some(current)) = (self.written, written) else {
+            return Match::Unknown;
+        };
         let mark = self.content.and_then(RecordedContent::mark);
         let has_times = !self.is_vhdx && !mark.is_some_and(|mark| mark.is_vhdx);
-        if recorded.len != found.len || (has_times && recorded != found) {
+        if recorded.len != current.len || (has_times && recorded != current) {
             return Match::Other;
         }
         if self.content.is_none() {
@@ -220,15 +223,15 @@ impl CreatedImage {
         match mark.and_then(has_content) {
             Some(true) => Match::Same,
             Some(false) => Match::Other,
-            None if self.is_of_this_daemon && recorded == found => Match::Same,
+            None if self.is_of_this_daemon && recorded == current => Match::Same,
             None => Match::Unknown,
         }
     }
 
     /// Compares an open, locked file with the record. Blocks on the file system.
-    pub(super) fn compare_file(&self, found: &dyn DiskFile) -> Match {
-        let written = WrittenState::of(found).ok();
-        self.compare(found.properties().id, written, |mark| mark.is_of(found))
+    pub(super) fn compare_file(&self, file: &dyn DiskFile) -> Match {
+        let written = WrittenState::of(file).ok();
+        self.compare(file.properties().id, written, |mark| mark.is_of(file))
     }
 
     fn save(&self) -> Result<StoreChange, StateStoreError> {
@@ -289,7 +292,7 @@ impl CreatedImages {
     }
 
     /// Returns the record of a disk's image, also if the path of its store was changed since.
-    pub(super) fn find_of(&self, disk: &RequiredDisk) -> Option<CreatedImage> {
+    pub(super) fn find_for_disk(&self, disk: &RequiredDisk) -> Option<CreatedImage> {
         let records = self.lock();
         let of_path = records.get(&disk.image_path());
         of_path.or_else(|| records.values().find(|record| record.is_of(disk))).cloned()
@@ -336,12 +339,12 @@ pub(super) fn remove_if_same(
     file: &FileName,
     check: impl FnOnce(&dyn DiskFile) -> Match,
 ) -> Result<Match, StoreFileError> {
-    let found = files.open(file, FileLockMode::Write, 1)?;
-    let matching = check(found.as_ref());
+    let opened = files.open(file, FileLockMode::Write, 1)?;
+    let matching = check(opened.as_ref());
     if matching == Match::Same {
         files.remove(file)?;
     }
-    drop(found);
+    drop(opened);
     Ok(matching)
 }
 

@@ -293,7 +293,7 @@ impl ImageTask {
     /// its name stays. Failures are logged only.
     pub(super) fn roll_back_creation(&self, files: &Arc<dyn StoreFiles>, created: Option<FileId>) {
         let Some(file) = self.required.plan().file else { return };
-        let recorded = self.created.find_of(&self.required);
+        let recorded = self.created.find_for_disk(&self.required);
         let removed = remove_if_same(files.as_ref(), &file, |file_info| {
             let (Some(created), Some(id)) = (created, file_info.properties().id) else {
                 return Match::Unknown;

@@ -141,7 +141,7 @@ impl FakeDevices {
     }
 
     /// Returns the state of the host after a kill of the process now.
-    pub(crate) fn host_left(&self) -> HostState {
+    pub(crate) fn host_after_kill(&self) -> HostState {
         self.left().clone()
     }
 

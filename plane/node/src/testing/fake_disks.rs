@@ -94,11 +94,12 @@ impl FakeDisks {
     }
 
     /// Returns the host after a kill of the process that served its disks.
-    pub(crate) fn host_left(&self) -> Self {
+    pub(crate) fn host_after_kill(&self) -> Self {
         let world = self.lock();
-        let left = world.stores.iter();
-        let left = left.map(|(path, store)| (path.clone(), store.after_kill()));
-        let stores = left.collect();
+        let remaining_stores = world.stores.iter();
+        let remaining_stores =
+            remaining_stores.map(|(path, store)| (path.clone(), store.after_kill()));
+        let stores = remaining_stores.collect();
         Self(Arc::new(Mutex::new(World { stores, ..World::default() })))
     }
 

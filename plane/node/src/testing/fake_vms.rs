@@ -68,7 +68,7 @@ struct World {
     /// Number of calls that block because of `stalls` or `held_call`.
     stalled: u32,
     /// Number of calls that have blocked since the start.
-    stalls_begun: u32,
+    stalls_started: u32,
     /// Number of kills while a query of a VM blocked.
     kills_while_stalled: u32,
     /// Set if guests release devices on request; called before the release is reported.

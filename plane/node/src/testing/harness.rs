@@ -231,7 +231,7 @@ impl Harness {
     pub(crate) fn kill(self) -> (MemoryStore, FakeDevices) {
         let store = self.store.surviving();
         // The kernel closes the devices of a dead process.
-        (store, FakeDevices::on_host(self.devices.host_left()))
+        (store, FakeDevices::on_host(self.devices.host_after_kill()))
     }
 
     /// Kills the process. Returns the state store, the devices and the disks' stores as a new
@@ -240,7 +240,7 @@ impl Harness {
     pub(crate) fn kill_with_disks(self) -> (MemoryStore, FakeDevices, FakeDisks) {
         let running = self.disks.clone();
         running.stall_files(true);
-        let disks = running.host_left();
+        let disks = running.host_after_kill();
         let store = self.store.surviving();
         running.stall_files(false);
         let (_, devices) = self.kill();

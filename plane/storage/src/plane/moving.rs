@@ -34,8 +34,8 @@ pub(crate) enum NotReturned {
 }
 
 impl From<NotReturned> for PlaneError {
-    fn from(of: NotReturned) -> Self {
-        match of {
+    fn from(reason: NotReturned) -> Self {
+        match reason {
             NotReturned::Remains(error) | NotReturned::Leaves(error) => error,
         }
     }
@@ -49,20 +49,20 @@ impl StoragePlane {
     /// The disk or the worker does not exist, the disk is suspended, its files cannot be used
     /// there, or one of the workers does not respond. The disk then remains on its worker. If a
     /// worker stops responding while it takes over the disk, the disk belongs to it nevertheless.
-    pub fn move_disk(&self, disk: DiskId, to: WorkerId) -> Result<(), PlaneError> {
+    pub fn move_disk(&self, disk: DiskId, target: WorkerId) -> Result<(), PlaneError> {
         let record = self.record(disk)?;
         let mut owner = lock(&record.owner);
-        let from = owner.ok_or(PlaneError::NoSuchDisk)?;
-        if from == to {
+        let source = owner.ok_or(PlaneError::NoSuchDisk)?;
+        if source == target {
             return Ok(());
         }
         if record.is_suspended.load(Ordering::Relaxed) {
             return Err(PlaneError::Suspended);
         }
         // The disk does not pause if the other worker cannot serve it.
-        self.equip(&self.channel(to).ok_or(PlaneError::NoWorker)?)?;
-        let taken = match self.withdraw(from, disk, true) {
-            Ok(taken) => taken,
+        self.equip(&self.channel(target).ok_or(PlaneError::NoWorker)?)?;
+        let detached = match self.withdraw(source, disk, true) {
+            Ok(detached) => detached,
             Err(NotReturned::Remains(error)) => return Err(error),
             Err(NotReturned::Leaves(error)) => {
                 *owner = None;
@@ -77,35 +77,35 @@ impl StoragePlane {
         };
         // The worker remains a user of the store until the disk is on the other one. The other one
         // can therefore join the store, or the disk be returned, while further users are blocked.
-        let store = taken.index.map(|place| place.store);
-        let (error, taken) = match self.send_disk(to, disk, Box::new(taken)) {
+        let store = detached.index.map(|location| location.store);
+        let (error, detached) = match self.send_disk(target, disk, Box::new(detached)) {
             Ok(()) => {
-                self.leave_if_any(store, from);
-                *owner = Some(to);
+                self.leave_if_any(store, source);
+                *owner = Some(target);
                 return Ok(());
             }
-            Err(NotPassed::Late(error, late)) => {
-                self.leave_if_any(store, from);
-                *owner = Some(to);
-                self.follow_late(disk, (Arc::clone(&record), to), late);
+            Err(NotPassed::Late(error, late_disk)) => {
+                self.leave_if_any(store, source);
+                *owner = Some(target);
+                self.follow_late(disk, (Arc::clone(&record), target), late_disk);
                 return Err(error);
             }
-            Err(NotPassed::Refused(error, taken)) => (error, taken),
+            Err(NotPassed::Refused(error, detached)) => (error, detached),
         };
-        let lost = match taken.map(|taken| self.return_disk(from, disk, taken)) {
+        let lost_disk = match detached.map(|detached| self.return_disk(source, disk, detached)) {
             Some(Ok(())) => return Err(error),
-            Some(Err(NotPassed::Late(_, late))) => {
-                self.follow_late(disk, (Arc::clone(&record), from), late);
+            Some(Err(NotPassed::Late(_, late_disk))) => {
+                self.follow_late(disk, (Arc::clone(&record), source), late_disk);
                 return Err(error);
             }
-            Some(Err(NotPassed::Refused(_, lost))) => lost,
+            Some(Err(NotPassed::Refused(_, lost_disk))) => lost_disk,
             None => None,
         };
-        self.leave_if_any(store, from);
+        self.leave_if_any(store, source);
         *owner = None;
         self.forget(disk, &record);
-        if let Some(lost) = lost {
-            drop(close_in_thread(disk, *lost));
+        if let Some(lost_disk) = lost_disk {
+            drop(close_in_thread(disk, *lost_disk));
         }
         Err(PlaneError::Lost(io::Error::other(error.to_string())))
     }
@@ -115,49 +115,51 @@ impl StoragePlane {
     pub(super) fn place_disk(
         &self,
         disk: DiskId,
-        mut taken: Box<DetachedDisk>,
+        mut detached: Box<DetachedDisk>,
     ) -> Result<WorkerId, (PlaneError, Option<Box<DetachedDisk>>)> {
-        let (mut besides, mut first) = (Vec::new(), None);
-        while let Some(to) = self.calmest(&besides) {
-            let store = taken.index.map(|place| place.store);
-            let equipped = self.channel(to).map_or(Err(PlaneError::NoWorker), |to| self.equip(&to));
-            let sent = match equipped {
-                Ok(()) => self.send_disk(to, disk, taken),
-                Err(error) => Err(NotPassed::Refused(error, Some(taken))),
+        let (mut excluded, mut first) = (Vec::new(), None);
+        while let Some(worker) = self.least_loaded_worker(&excluded) {
+            let store = detached.index.map(|location| location.store);
+            let equipped = self
+                .channel(worker)
+                .map_or(Err(PlaneError::NoWorker), |worker_channel| self.equip(&worker_channel));
+            let result = match equipped {
+                Ok(()) => self.send_disk(worker, disk, detached),
+                Err(error) => Err(NotPassed::Refused(error, Some(detached))),
             };
-            match sent {
-                Ok(()) => return Ok(to),
-                Err(NotPassed::Refused(error @ PlaneError::NoResponse(_), Some(back))) => {
-                    (taken, first) = (back, first.or(Some(error)));
-                    besides.push(to);
+            match result {
+                Ok(()) => return Ok(worker),
+                Err(NotPassed::Refused(error @ PlaneError::NoResponse(_), Some(returned))) => {
+                    (detached, first) = (returned, first.or(Some(error)));
+                    excluded.push(worker);
                 }
-                Err(NotPassed::Refused(error, back)) => return Err((error, back)),
-                Err(NotPassed::Late(error, late)) => {
-                    self.close_added(disk, (store, to), late);
+                Err(NotPassed::Refused(error, returned)) => return Err((error, returned)),
+                Err(NotPassed::Late(error, late_disk)) => {
+                    self.close_added(disk, (store, worker), late_disk);
                     return Err((error, None));
                 }
             }
         }
-        Err((first.unwrap_or(PlaneError::NoWorker), Some(taken)))
+        Err((first.unwrap_or(PlaneError::NoWorker), Some(detached)))
     }
 
     /// Passes a disk to a worker that has I/O. The worker becomes a user of the disk's store.
     fn send_disk(
         &self,
-        to: WorkerId,
+        worker: WorkerId,
         disk: DiskId,
-        taken: Box<DetachedDisk>,
+        detached: Box<DetachedDisk>,
     ) -> Result<(), NotPassed> {
-        let Some(worker_channel) = self.channel(to) else {
-            return Err(NotPassed::Refused(PlaneError::NoWorker, Some(taken)));
+        let Some(worker_channel) = self.channel(worker) else {
+            return Err(NotPassed::Refused(PlaneError::NoWorker, Some(detached)));
         };
-        let store = taken.index.map(|place| place.store);
-        if let Err(error) = store.map_or(Ok(()), |of| self.join(of, to)) {
-            return Err(NotPassed::Refused(error, Some(taken)));
+        let store = detached.index.map(|location| location.store);
+        if let Err(error) = store.map_or(Ok(()), |store| self.join(store, worker)) {
+            return Err(NotPassed::Refused(error, Some(detached)));
         }
-        let passed = self.pass_disk(&worker_channel, disk, taken);
+        let passed = self.pass_disk(&worker_channel, disk, detached);
         if let Err(NotPassed::Refused(..)) = &passed {
-            self.leave_if_any(store, to);
+            self.leave_if_any(store, worker);
         }
         passed
     }
@@ -166,39 +168,43 @@ impl StoragePlane {
     /// worker does not respond.
     pub(crate) fn pass_disk(
         &self,
-        to: &Arc<WorkerChannel>,
+        worker: &Arc<WorkerChannel>,
         disk: DiskId,
-        taken: Box<DetachedDisk>,
+        detached: Box<DetachedDisk>,
     ) -> Result<(), NotPassed> {
-        passed(self.pass(to, taken, |taken, reply| Command::AddDisk { disk, taken, reply }))
+        passed(self.pass(worker, detached, |detached, reply| Command::AddDisk {
+            disk,
+            detached,
+            reply,
+        }))
     }
 
     /// Returns a disk to the worker that has removed it. The disk remains there if the worker does
     /// not respond.
     fn return_disk(
         &self,
-        to: WorkerId,
+        worker: WorkerId,
         disk: DiskId,
-        taken: Box<DetachedDisk>,
+        detached: Box<DetachedDisk>,
     ) -> Result<(), NotPassed> {
-        let Some(worker_channel) = self.channel(to) else {
-            return Err(NotPassed::Refused(PlaneError::NoWorker, Some(taken)));
+        let Some(worker_channel) = self.channel(worker) else {
+            return Err(NotPassed::Refused(PlaneError::NoWorker, Some(detached)));
         };
-        let command = |taken, reply| Command::AddDisk { disk, taken, reply };
-        passed(self.leave_with(&worker_channel, taken, command))
+        let command = |detached, reply| Command::AddDisk { disk, detached, reply };
+        passed(self.leave_with(&worker_channel, detached, command))
     }
 
     /// Removes a disk from the disks in service, unless another one has its identifier now.
     pub(crate) fn forget(&self, disk: DiskId, record: &Arc<Record>) {
         let mut disks = lock(&self.0.disks);
-        if disks.get(&disk).is_some_and(|of| Arc::ptr_eq(of, record)) {
+        if disks.get(&disk).is_some_and(|current| Arc::ptr_eq(current, record)) {
             disks.remove(&disk);
         }
     }
 
-    pub(crate) fn leave_if_any(&self, store: Option<StoreId>, from: WorkerId) {
+    pub(crate) fn leave_if_any(&self, store: Option<StoreId>, worker: WorkerId) {
         if let Some(store) = store {
-            self.leave(store, from);
+            self.leave(store, worker);
         }
     }
 
@@ -220,32 +226,32 @@ impl StoragePlane {
 
     /// Removes a disk with its queues from a worker and from the users of its store. If the worker
     /// does not respond, it removes the disk when it proceeds.
-    pub(crate) fn take(&self, from: WorkerId, disk: DiskId) -> Result<DetachedDisk, PlaneError> {
-        let taken = self.withdraw(from, disk, false)?;
-        self.leave_if_any(taken.index.map(|place| place.store), from);
-        Ok(taken)
+    pub(crate) fn take(&self, worker: WorkerId, disk: DiskId) -> Result<DetachedDisk, PlaneError> {
+        let detached = self.withdraw(worker, disk, false)?;
+        self.leave_if_any(detached.index.map(|location| location.store), worker);
+        Ok(detached)
     }
 
     /// Removes a disk with its queues from a worker, which remains a user of the disk's store.
     /// `may_remain`: the disk remains on a worker that does not respond.
     fn withdraw(
         &self,
-        from: WorkerId,
+        worker_id: WorkerId,
         disk: DiskId,
         may_remain: bool,
     ) -> Result<DetachedDisk, NotReturned> {
-        let worker = self.channel(from).ok_or(NotReturned::Leaves(PlaneError::NoWorker))?;
+        let worker = self.channel(worker_id).ok_or(NotReturned::Leaves(PlaneError::NoWorker))?;
         if may_remain && worker.is_blocked(self.0.waits.command) {
-            return Err(NotReturned::Remains(PlaneError::NoResponse(from)));
+            return Err(NotReturned::Remains(PlaneError::NoResponse(worker_id)));
         }
         let (reply, answer) = channel();
         let offer = Offer::new(reply);
         worker.send(Command::DetachDisk(disk, offer.clone()));
         match self.wait_for_disk(disk, &worker, &answer) {
-            Ok(taken) => taken.map_err(NotReturned::Leaves),
+            Ok(result) => result.map_err(NotReturned::Leaves),
             Err(error) if may_remain && offer.take().is_some() => Err(NotReturned::Remains(error)),
             Err(error) => {
-                self.close_later(disk, from, answer);
+                self.close_later(disk, worker_id, answer);
                 Err(NotReturned::Leaves(error))
             }
         }
@@ -253,12 +259,14 @@ impl StoragePlane {
 }
 
 fn passed(
-    of: Passed<Box<DetachedDisk>, Result<(), crate::command::NotAttached>>,
+    outcome: Passed<Box<DetachedDisk>, Result<(), crate::command::NotAttached>>,
 ) -> Result<(), NotPassed> {
-    match of {
+    match outcome {
         Passed::Replied(Ok(())) => Ok(()),
-        Passed::Replied(Err(of)) => Err(NotPassed::Refused(PlaneError::File(of.error), of.taken)),
-        Passed::Returned(error, taken) => Err(NotPassed::Refused(error, Some(taken))),
-        Passed::Late(error, late) => Err(NotPassed::Late(error, late)),
+        Passed::Replied(Err(not_attached)) => {
+            Err(NotPassed::Refused(PlaneError::File(not_attached.error), not_attached.detached))
+        }
+        Passed::Returned(error, detached) => Err(NotPassed::Refused(error, Some(detached))),
+        Passed::Late(error, late_disk) => Err(NotPassed::Late(error, late_disk)),
     }
 }

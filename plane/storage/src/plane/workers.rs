@@ -28,9 +28,10 @@ const CLOSE_MAX: Duration = Duration::from_secs(1);
 impl WorkerTasks for StoragePlane {
     fn create(&self, processor: WorkerId, waker: Arc<dyn Waker>) -> Box<dyn WorkerTask> {
         let (commands, receiver): (_, Receiver<Command>) = channel();
-        let told = Arc::clone(&self.0.notices);
+        let notices = Arc::clone(&self.0.notices);
         let recording = self.0.recording.clone();
-        let resident = StorageWorker::new(processor, receiver, told, Arc::clone(&waker), recording);
+        let resident =
+            StorageWorker::new(processor, receiver, notices, Arc::clone(&waker), recording);
         let (has_io, view) = (AtomicBool::new(false), Mutex::default());
         let id = processor;
         let worker_channel = WorkerChannel { id, commands, waker, has_io, view };
@@ -52,19 +53,19 @@ impl WorkerTasks for StoragePlane {
                 }
             }
         }
-        let until = Instant::now() + CLOSE_MAX;
+        let deadline = Instant::now() + CLOSE_MAX;
         for (disk, closed, error) in closing {
             if let Some(closed) = closed {
                 // The disk can be opened again at once if its store responds.
-                let _ = closed.recv_timeout(until.saturating_duration_since(Instant::now()));
+                let _ = closed.recv_timeout(deadline.saturating_duration_since(Instant::now()));
             }
             self.emit_lost(disk, &error);
         }
         let has_disks = |worker: &WorkerId| !self.disks_of(*worker).is_empty();
-        let (mut kept, empty): (BTreeSet<_>, BTreeSet<_>) =
+        let (mut remaining, empty): (BTreeSet<_>, BTreeSet<_>) =
             processors.iter().copied().partition(has_disks);
-        kept.extend(self.settle(empty));
-        kept.into_iter().collect()
+        remaining.extend(self.settle(empty));
+        remaining.into_iter().collect()
     }
 
     fn handle_workers_ended(&self) {
@@ -80,10 +81,10 @@ impl StoragePlane {
     /// No worker takes the disk, or its worker does not respond; it remains there. An error that a
     /// repetition may not have ([`is_blocked`]) precedes others.
     fn move_off(&self, disk: DiskId, retiring: &[WorkerId]) -> Result<(), PlaneError> {
-        let mut besides = retiring.to_vec();
+        let mut excluded = retiring.to_vec();
         let mut first = None;
-        while let Some(to) = self.calmest(&besides) {
-            let error = match self.move_disk(disk, to) {
+        while let Some(target) = self.least_loaded_worker(&excluded) {
+            let error = match self.move_disk(disk, target) {
                 Ok(()) => return Ok(()),
                 Err(error @ (PlaneError::Io(_) | PlaneError::File(_))) => error,
                 Err(error) if is_blocked(&error) => error,
@@ -92,7 +93,7 @@ impl StoragePlane {
             if first.as_ref().is_none_or(|first| !is_blocked(first)) {
                 first = Some(error);
             }
-            besides.push(to);
+            excluded.push(target);
         }
         Err(first.unwrap_or(PlaneError::NoWorker))
     }
@@ -113,19 +114,19 @@ impl StoragePlane {
     /// Blocks until workers without disks have returned the grants of all stores, and removes them.
     /// The time is bounded. Returns those that do not respond.
     fn settle(&self, mut workers: BTreeSet<WorkerId>) -> BTreeSet<WorkerId> {
-        let until = Instant::now() + SETTLE_MAX;
+        let deadline = Instant::now() + SETTLE_MAX;
         loop {
             for settled in self.without_stores(&workers) {
                 workers.remove(&settled);
                 lock(&self.0.channels).remove(&settled);
             }
-            if workers.is_empty() || Instant::now() >= until {
+            if workers.is_empty() || Instant::now() >= deadline {
                 break;
             }
             std::thread::sleep(SETTLES_EVERY);
         }
         workers.retain(|worker| {
-            let is_late = self.channel(*worker).is_some_and(|of| of.is_late());
+            let is_late = self.channel(*worker).is_some_and(|channel| channel.is_late());
             if !is_late {
                 tracing::warn!(%worker, "a worker ended before it returned a lent reservation");
                 lock(&self.0.channels).remove(worker);
@@ -140,10 +141,10 @@ impl StoragePlane {
     fn abandon_disk(&self, disk: DiskId) -> Option<Receiver<()>> {
         let record = self.record(disk).ok()?;
         let mut owner = lock(&record.owner);
-        let from = owner.take()?;
+        let worker = owner.take()?;
         self.forget(disk, &record);
-        match self.take(from, disk) {
-            Ok(taken) => Some(close_in_thread(disk, taken)),
+        match self.take(worker, disk) {
+            Ok(detached) => Some(close_in_thread(disk, detached)),
             Err(error) => {
                 tracing::warn!(?disk, %error, "a disk is closed later");
                 None
@@ -153,9 +154,10 @@ impl StoragePlane {
 
     fn disks_of(&self, processor: WorkerId) -> Vec<DiskId> {
         let records: Vec<(DiskId, Arc<Record>)> =
-            lock(&self.0.disks).iter().map(|(id, of)| (*id, Arc::clone(of))).collect();
-        let of_it = |(_, record): &(DiskId, Arc<Record>)| *lock(&record.owner) == Some(processor);
-        records.into_iter().filter(of_it).map(|(id, _)| id).collect()
+            lock(&self.0.disks).iter().map(|(id, record)| (*id, Arc::clone(record))).collect();
+        let is_served =
+            |(_, record): &(DiskId, Arc<Record>)| *lock(&record.owner) == Some(processor);
+        records.into_iter().filter(is_served).map(|(id, _)| id).collect()
     }
 }
 

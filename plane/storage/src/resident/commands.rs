@@ -31,8 +31,8 @@ impl StorageWorker {
             Command::SetIo(io, reply) => {
                 execute(&io, &reply, |io| self.equip(io, watches));
             }
-            Command::AddDisk { disk, taken, reply } => {
-                execute(&taken, &reply, |taken| self.add_disk(disk, *taken, watches));
+            Command::AddDisk { disk, detached, reply } => {
+                execute(&detached, &reply, |detached| self.add_disk(disk, *detached, watches));
             }
             Command::AddQueue(disk, key, queue) => {
                 if let Some(number) = self.number(disk) {
@@ -114,8 +114,8 @@ impl StorageWorker {
             let _ = reply.send(Err(PlaneError::NoSuchDisk));
             return;
         };
-        if let Some(served) = self.disks.get_mut(&number) {
-            served.taker = Some(PendingTake { reply, queues: Vec::new() });
+        if let Some(worker_disk) = self.disks.get_mut(&number) {
+            worker_disk.taker = Some(PendingTake { reply, queues: Vec::new() });
         }
         if let Some(work) = &mut self.work {
             work.close_disk(number);
@@ -131,12 +131,12 @@ impl StorageWorker {
     ) {
         let Some(reply) = reply.take() else { return };
         let number = self.number(disk);
-        let served = number.and_then(|number| Some((number, self.disks.get_mut(&number)?)));
-        let Some(((number, served), work)) = served.zip(self.work.as_mut()) else {
+        let worker_disk = number.and_then(|number| Some((number, self.disks.get_mut(&number)?)));
+        let Some(((number, worker_disk), work)) = worker_disk.zip(self.work.as_mut()) else {
             let _ = reply.send(Err(PlaneError::NoSuchDisk));
             return;
         };
-        served.suspender = Some(reply);
+        worker_disk.suspender = Some(reply);
         match suspension {
             Suspension::Durable => work.suspend_disk(number),
             Suspension::Reopening => work.suspend_disk_to_reopen(number),
@@ -171,32 +171,32 @@ impl StorageWorker {
     pub(crate) fn add_disk(
         &mut self,
         disk: DiskId,
-        taken: DetachedDisk,
+        detached: DetachedDisk,
         watches: &mut TaskDescriptors<'_>,
     ) -> Result<(), NotAttached> {
         let Some(work) = &mut self.work else {
             let error = io::ErrorKind::NotConnected.into();
-            return Err(NotAttached { error, taken: Some(Box::new(taken)) });
+            return Err(NotAttached { error, detached: Some(Box::new(detached)) });
         };
-        let DetachedDisk { spec, full, index: place, mirror, queues } = taken;
-        let number = match work.add_disk(spec, place) {
+        let DetachedDisk { spec, full, index: location, mirror, queues } = detached;
+        let number = match work.add_disk(spec, location) {
             Ok(number) => number,
             Err(NotAdded { error, spec }) => {
-                let taken =
-                    Some(Box::new(DetachedDisk { spec, full, index: place, mirror, queues }));
-                return Err(NotAttached { error, taken });
+                let detached =
+                    Some(Box::new(DetachedDisk { spec, full, index: location, mirror, queues }));
+                return Err(NotAttached { error, detached });
             }
         };
-        let served = WorkerDisk {
+        let worker_disk = WorkerDisk {
             id: disk,
-            index: place,
+            index: location,
             full,
             mirror: Mirrored::default(),
             queues: BTreeMap::new(),
             taker: None,
             suspender: None,
         };
-        self.disks.insert(number, served);
+        self.disks.insert(number, worker_disk);
         work.set_full_policy(number, full);
         self.set_mirror(number, mirror);
         for DetachedQueueState { key, queue, found_full } in queues {
@@ -214,21 +214,21 @@ impl StorageWorker {
     pub(crate) fn set_full_policy(&mut self, disk: DiskId, policy: &PendingPolicy) {
         let Some(policy) = policy.take() else { return };
         let Some(number) = self.number(disk) else { return };
-        if let Some((served, work)) = self.disks.get_mut(&number).zip(self.work.as_mut()) {
-            served.full = policy;
+        if let Some((worker_disk, work)) = self.disks.get_mut(&number).zip(self.work.as_mut()) {
+            worker_disk.full = policy;
             work.set_full_policy(number, policy);
         }
     }
 
     /// Records whether a disk is copied, and in which slot of Storage QoS.
     pub(crate) fn set_mirror(&mut self, number: usize, mirror: Mirrored) {
-        let served = self.disks.get_mut(&number);
-        if let Some((served, work)) = served.zip(self.work.as_mut()) {
-            let place = served.index.zip(mirror.slot);
-            let place =
-                place.map(|(DiskLocation { store, .. }, slot)| DiskLocation { store, slot });
-            work.set_mirror(number, place, mirror.dirty.clone());
-            served.mirror = mirror;
+        let worker_disk = self.disks.get_mut(&number);
+        if let Some((worker_disk, work)) = worker_disk.zip(self.work.as_mut()) {
+            let location = worker_disk.index.zip(mirror.slot);
+            let location =
+                location.map(|(DiskLocation { store, .. }, slot)| DiskLocation { store, slot });
+            work.set_mirror(number, location, mirror.dirty.clone());
+            worker_disk.mirror = mirror;
         }
     }
 
@@ -242,26 +242,26 @@ impl StorageWorker {
         watches: &mut TaskDescriptors<'_>,
     ) -> Option<usize> {
         let work = self.work.as_mut()?;
-        let served = self.disks.get_mut(&disk)?;
+        let worker_disk = self.disks.get_mut(&disk)?;
         let number = work.insert_queue(disk, queue, kind_of(key))?;
-        work.name_queue(number, served.id);
-        served.queues.insert(key, number);
+        work.name_queue(number, worker_disk.id);
+        worker_disk.queues.insert(key, number);
         self.queues.insert(number, WorkerQueue { disk, key, waiters: VecDeque::new() });
         self.watch(number, watches);
         Some(number)
     }
 
     pub(crate) fn detach(&mut self, disk: DiskId, which: Which, reply: &Sender<()>) {
-        let served = self.number(disk).and_then(|number| self.disks.get(&number));
-        let Some((served, work)) = served.zip(self.work.as_mut()) else { return };
-        let of_it = served.queues.iter().filter(|(key, _)| which.has(**key));
-        for number in of_it.map(|(_, number)| *number).collect::<Vec<_>>() {
+        let worker_disk = self.number(disk).and_then(|number| self.disks.get(&number));
+        let Some((worker_disk, work)) = worker_disk.zip(self.work.as_mut()) else { return };
+        let selected = worker_disk.queues.iter().filter(|(key, _)| which.has(**key));
+        for number in selected.map(|(_, number)| *number).collect::<Vec<_>>() {
             // The command is complete when the last clone of `reply` is dropped.
-            if let Some(held) = self.queues.get_mut(&number) {
-                if held.waiters.len() >= WAITERS_MAX {
-                    held.waiters.pop_front();
+            if let Some(worker_queue) = self.queues.get_mut(&number) {
+                if worker_queue.waiters.len() >= WAITERS_MAX {
+                    worker_queue.waiters.pop_front();
                 }
-                held.waiters.push_back(reply.clone());
+                worker_queue.waiters.push_back(reply.clone());
             }
             work.close_queue(number);
         }
@@ -269,10 +269,10 @@ impl StorageWorker {
 
     pub(crate) fn view(&self, slots: &BTreeMap<StoreId, Arc<Vec<DiskSlot>>>) -> WorkerSnapshot {
         let Some(work) = &self.work else { return WorkerSnapshot::default() };
-        let views = self.disks.iter().map(|(number, served)| DiskView {
-            disk: served.id,
+        let views = self.disks.iter().map(|(number, worker_disk)| DiskView {
+            disk: worker_disk.id,
             worker: self.worker,
-            clients: served.queues.keys().filter(|key| Which::Clients.has(**key)).count(),
+            clients: worker_disk.queues.keys().filter(|key| Which::Clients.has(**key)).count(),
             tally: work.tally(*number).unwrap_or_else(DiskCounterCells::default),
             stalled: work.stalled(*number),
             uncommitted_bytes: work.uncommitted_bytes(*number),

@@ -100,8 +100,8 @@ impl Bench {
     /// Polls until this request completes, and asserts that no other one does.
     pub(crate) fn wait(&mut self, tag: u32) -> DiskOutcome {
         for _ in 0..10_000 {
-            if let Some((answered, outcome)) = self.poll().pop() {
-                assert_eq!(answered, tag);
+            if let Some((completed_tag, outcome)) = self.poll().pop() {
+                assert_eq!(completed_tag, tag);
                 return outcome;
             }
         }

@@ -65,7 +65,7 @@ impl Model {
         } else {
             range(region * REGION + first * SECTOR as u64, count * SECTOR as u64)
         };
-        if self.under_way.values().any(|(_, other, _)| other.overlaps(range)) {
+        if self.under_way.values().any(|(_, other_range, _)| other_range.overlaps(range)) {
             return;
         }
         let is_durable = self.dice.below(8) == 0;
@@ -78,7 +78,7 @@ impl Model {
                 DiskOp::WriteZeroes { may_unmap, is_durable, only_if_fast: false }
             }
             _ if self.flush.is_none() => {
-                self.flush = Some(self.sectors.iter().map(|of| of.answered).collect());
+                self.flush = Some(self.sectors.iter().map(|sector| sector.answered).collect());
                 let nothing = ByteRange::new(0, 0).unwrap();
                 return bench.submit(FLUSH_TAG, DiskOp::Flush, nothing, Vec::new());
             }
@@ -93,8 +93,8 @@ impl Model {
             DiskOp::Read | DiskOp::Flush | DiskOp::Status { .. } => None,
         };
         if let Some(change) = change {
-            for of in self.sectors(range) {
-                of.may_be.push(change);
+            for sector in self.sectors(range) {
+                sector.may_be.push(change);
             }
         }
         self.under_way.insert(tag, (op, range, byte));
@@ -103,35 +103,37 @@ impl Model {
 
     pub(crate) fn handle_answer(&mut self, bench: &Bench, tag: u32) {
         if tag == FLUSH_TAG {
-            let answered = self.flush.take().unwrap();
-            for (sector, answered) in self.sectors.iter_mut().zip(answered) {
-                sector.handle_durable(answered);
+            let flushed = self.flush.take().unwrap();
+            for (sector, change_count) in self.sectors.iter_mut().zip(flushed) {
+                sector.handle_durable(change_count);
             }
             return;
         }
         let (op, range, byte) = self.under_way.remove(&tag).unwrap();
         match op {
             DiskOp::Read => {
-                let found = bench.payloads.lock().unwrap()[tag as usize].clone();
-                for (of, found) in self.sectors(range).iter().zip(found.chunks(SECTOR)) {
+                let content = bench.payloads.lock().unwrap()[tag as usize].clone();
+                for (sector, bytes) in self.sectors(range).iter().zip(content.chunks(SECTOR)) {
                     let is_right =
-                        is_filled(found, of.now) || matches!(of.may_be.last(), Some(None));
-                    assert!(is_right, "{range}: {} is {:?}", of.now, found.first());
+                        is_filled(bytes, sector.now) || matches!(sector.may_be.last(), Some(None));
+                    assert!(is_right, "{range}: {} is {:?}", sector.now, bytes.first());
                 }
             }
             DiskOp::Write { is_durable } => self.end_change(range, byte, is_durable),
             DiskOp::WriteZeroes { is_durable, .. } => self.end_change(range, 0, is_durable),
-            DiskOp::Discard => self.sectors(range).iter_mut().for_each(|of| of.answered += 1),
+            DiskOp::Discard => {
+                self.sectors(range).iter_mut().for_each(|sector| sector.answered += 1);
+            }
             DiskOp::Flush | DiskOp::Status { .. } => {}
         }
     }
 
     fn end_change(&mut self, range: ByteRange, byte: u8, is_durable: bool) {
-        for of in self.sectors(range) {
-            of.now = byte;
-            of.answered += 1;
+        for sector in self.sectors(range) {
+            sector.now = byte;
+            sector.answered += 1;
             if is_durable {
-                of.handle_durable(of.answered);
+                sector.handle_durable(sector.answered);
             }
         }
     }
@@ -139,16 +141,16 @@ impl Model {
     /// Compares the file after a crash with the permitted content.
     pub(crate) fn check_crash(&self, kind: Kind, file: FileContent) {
         let mut bench = Bench::with_memory(kind, MemoryFile::new(file), 1, 64);
-        let found = bench.read(range(0, SIZE));
-        for (number, (found, of)) in found.chunks(SECTOR).zip(&self.sectors).enumerate() {
-            let is_one = |&byte: &Option<u8>| byte.is_none_or(|byte| is_filled(found, byte));
+        let content = bench.read(range(0, SIZE));
+        for (number, (bytes, sector)) in content.chunks(SECTOR).zip(&self.sectors).enumerate() {
+            let is_permitted = |&byte: &Option<u8>| byte.is_none_or(|byte| is_filled(bytes, byte));
             // A sector is never torn, and never older than the durable content.
             assert!(
-                of.may_be.iter().any(is_one),
+                sector.may_be.iter().any(is_permitted),
                 "{}: sector {number} is {}, may be {:?}",
                 kind.name,
-                found[0],
-                of.may_be
+                bytes[0],
+                sector.may_be
             );
         }
     }
@@ -158,8 +160,8 @@ impl Sector {
     /// Records that the first `changes` changes are durable. All of them except the last one are
     /// superseded.
     pub(crate) fn handle_durable(&mut self, changes: usize) {
-        let gone = changes.saturating_sub(1).saturating_sub(self.gone);
-        self.may_be.drain(..gone);
-        self.gone += gone;
+        let superseded = changes.saturating_sub(1).saturating_sub(self.gone);
+        self.may_be.drain(..superseded);
+        self.gone += superseded;
     }
 }

@@ -82,12 +82,12 @@ fn a_queue_with_a_descriptor_is_looked_at_when_all_that_it_asked_is_answered() {
     bench.trouble.lock().unwrap().is_stalled = true;
     (0..2).for_each(|_| assert!(bench.poll().is_empty()));
     bench.trouble.lock().unwrap().is_stalled = false;
-    let mut answered = 0;
-    while answered < 2 {
-        answered += bench.poll().len();
+    let mut completions = 0;
+    while completions < 2 {
+        completions += bench.poll().len();
         // The worker waits for the queue while requests are in flight. After the last completion,
         // it polls the queue.
-        assert_eq!(bench.work.has_waiting(), answered < 2);
+        assert_eq!(bench.work.has_waiting(), completions < 2);
     }
     bench.submit(2, WRITE, range(0, 512), vec![1; 512]);
     assert_eq!(bench.wait(2), DiskOutcome::Done, "nobody woke it");

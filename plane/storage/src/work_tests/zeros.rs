@@ -43,8 +43,8 @@ fn what_is_read_only_says_so() {
     for open in [FakeFile::new, FakeFile::solid] {
         let file = open(MemoryFile::new(vec![5; SIZE as usize]));
         let ops = [WRITE, DiskOp::Discard, ZEROS, FAST_ZEROS, DiskOp::Read];
-        let said = answers(Box::new(Linear::new(shape, 0, true)), Arc::clone(&file), &ops);
-        assert_eq!(said, [ReadOnly, ReadOnly, ReadOnly, ReadOnly, Done]);
+        let outcomes = answers(Box::new(Linear::new(shape, 0, true)), Arc::clone(&file), &ops);
+        assert_eq!(outcomes, [ReadOnly, ReadOnly, ReadOnly, ReadOnly, Done]);
         assert!(file.memory().log().is_empty());
     }
 }
@@ -56,8 +56,8 @@ fn zeros_that_would_have_to_be_written_are_refused_who_wants_them_fast() {
         for (open, fast) in [(FakeFile::new as fn(_) -> _, Done), (FakeFile::solid, Unsupported)] {
             let memory = (kind.create)();
             let image = (kind.open)(&memory);
-            let said = answers(image, open(memory), &[ZEROS, FAST_ZEROS]);
-            assert_eq!(said, [Done, fast], "{}", kind.name);
+            let outcomes = answers(image, open(memory), &[ZEROS, FAST_ZEROS]);
+            assert_eq!(outcomes, [Done, fast], "{}", kind.name);
         }
     }
 }

@@ -63,7 +63,7 @@ impl Bench {
     }
 
     fn resume(&self, folder: &str) -> Value {
-        let words = [
+        let arguments = [
             &program("suimon-lab").unwrap(),
             "run",
             "--resume",
@@ -71,8 +71,8 @@ impl Bench {
             "--results",
             &self.results,
         ];
-        let said = run_any(&words, PATIENCE).unwrap();
-        assert!(said.is_ok(), "{}{}", said.stdout, said.stderr);
+        let output = run_any(&arguments, PATIENCE).unwrap();
+        assert!(output.is_ok(), "{}{}", output.stdout, output.stderr);
         serde_json::from_str(&fs::read_to_string(format!("{folder}/run.json")).unwrap()).unwrap()
     }
 }
@@ -143,25 +143,25 @@ fn a_tool_that_fails_is_named_with_its_words() {
     run_any(&["chmod", "+x", &tool], PATIENCE).unwrap();
     let path = format!("PATH={tools}:/usr/sbin:/usr/bin:/sbin:/bin");
     let lab = program("suimon-lab").unwrap();
-    let words = ["env", &path, &lab, "run", &bench.plan, "--results", &bench.results];
-    let said = run_any(&words, PATIENCE * 2).unwrap();
-    assert_eq!(said.code, 1, "{}", said.stderr);
-    assert!(said.stderr.contains("no measurement completed"), "{}", said.stderr);
-    assert!(said.stderr.contains("no luck today"), "{}", said.stderr);
+    let arguments = ["env", &path, &lab, "run", &bench.plan, "--results", &bench.results];
+    let output = run_any(&arguments, PATIENCE * 2).unwrap();
+    assert_eq!(output.code, 1, "{}", output.stderr);
+    assert!(output.stderr.contains("no measurement completed"), "{}", output.stderr);
+    assert!(output.stderr.contains("no luck today"), "{}", output.stderr);
 }
 
 #[test]
 fn where_results_cannot_be_is_said_before_anything_starts() {
     let bench = Bench::new();
     let lab = program("suimon-lab").unwrap();
-    let words = [&lab, "run", &bench.plan, "--results", "/proc/nowhere"];
-    let said = run_any(&words, PATIENCE).unwrap();
-    assert_eq!(said.code, 1);
-    assert!(said.stderr.contains("--results DIR"), "{}", said.stderr);
-    let words = [&lab, "run", "nothing-like-it", "--results", &bench.results];
-    let said = run_any(&words, PATIENCE).unwrap();
-    assert_eq!(said.code, 3);
-    assert!(said.stderr.contains("no plan `nothing-like-it`"), "{}", said.stderr);
+    let arguments = [&lab, "run", &bench.plan, "--results", "/proc/nowhere"];
+    let output = run_any(&arguments, PATIENCE).unwrap();
+    assert_eq!(output.code, 1);
+    assert!(output.stderr.contains("--results DIR"), "{}", output.stderr);
+    let arguments = [&lab, "run", "nothing-like-it", "--results", &bench.results];
+    let output = run_any(&arguments, PATIENCE).unwrap();
+    assert_eq!(output.code, 3);
+    assert!(output.stderr.contains("no plan `nothing-like-it`"), "{}", output.stderr);
 }
 
 mod full {

@@ -16,15 +16,16 @@ const PROFILED: &str = "offload-ftp";
 /// Runs a plan; returns its record.
 fn quick(results: &str, plan: &str) -> Result<Value, String> {
     let lab = program("suimon-lab").unwrap();
-    let mut words = vec![&*lab, "run", plan, "--scale", "quick", "--json", "--results", results];
-    words.extend((plan == PROFILED).then_some("--profile"));
-    let output = run_any(&words, PLAN_LIMIT).map_err(|error| format!("{error:#}"))?;
-    let said = format!("{}{}", output.stderr, output.stdout);
+    let mut arguments =
+        vec![&*lab, "run", plan, "--scale", "quick", "--json", "--results", results];
+    arguments.extend((plan == PROFILED).then_some("--profile"));
+    let output = run_any(&arguments, PLAN_LIMIT).map_err(|error| format!("{error:#}"))?;
+    let text = format!("{}{}", output.stderr, output.stdout);
     if !output.is_ok() {
-        return Err(said);
+        return Err(text);
     }
-    let told: Value = serde_json::from_str(&output.stdout).map_err(|_| said.clone())?;
-    let id = told["runs"][0].as_str().ok_or(said)?;
+    let report: Value = serde_json::from_str(&output.stdout).map_err(|_| text.clone())?;
+    let id = report["runs"][0].as_str().ok_or(text)?;
     let text = fs::read_to_string(format!("{results}/{id}/run.json")).unwrap();
     let run: Value = serde_json::from_str(&text).unwrap();
     for part in run["parts"].as_array().unwrap() {
@@ -51,8 +52,8 @@ fn qos_host() {
 }
 
 fn shipped() -> Vec<Value> {
-    let said = run(&[&*program("suimon-lab").unwrap(), "list", "--json"]).unwrap();
-    let plans: Value = serde_json::from_str(&said).unwrap();
+    let output = run(&[&*program("suimon-lab").unwrap(), "list", "--json"]).unwrap();
+    let plans: Value = serde_json::from_str(&output).unwrap();
     plans.as_array().unwrap().clone()
 }
 
@@ -75,7 +76,7 @@ fn runs_quick(id: &str) {
     let plan = plans.iter().find(|plan| plan["id"] == id).unwrap();
     // All that plans need is installed with the project; what is missing is the machine's.
     let scales = plan["scales"].as_array().unwrap();
-    let at_quick = scales.iter().find(|of| of["scale"] == "quick").unwrap();
+    let at_quick = scales.iter().find(|scale| scale["scale"] == "quick").unwrap();
     assert_eq!(at_quick["missing"], json!([]));
     let results = rig.path("results");
     quick(&results, id).and_then(|run| check(id, &run)).unwrap();
@@ -99,8 +100,8 @@ fn check(plan: &str, run: &Value) -> Result<(), String> {
     }
 }
 
-fn expect(is_so: bool, what: &str, values: impl std::fmt::Debug) -> Result<(), String> {
-    if is_so { Ok(()) } else { Err(format!("{what}: {values:?}")) }
+fn expect(is_met: bool, condition: &str, values: impl std::fmt::Debug) -> Result<(), String> {
+    if is_met { Ok(()) } else { Err(format!("{condition}: {values:?}")) }
 }
 
 /// FTP goes through the kernel's TCP and our switch, whatever else the machine does.
@@ -109,11 +110,11 @@ fn check_profile(run: &Value) -> Result<(), String> {
         let modules = part["profile"]["modules"].as_array();
         let modules = modules.ok_or_else(|| format!("no profile: {}", part["notes"]))?;
         let cpu_s = |name: &str| {
-            let of = modules.iter().find(|of| of["name"] == name);
-            of.map_or(0.0, |of| of["cpu_seconds"].as_f64().unwrap())
+            let module = modules.iter().find(|module| module["name"] == name);
+            module.map_or(0.0, |module| module["cpu_seconds"].as_f64().unwrap())
         };
         let both = ["suimond", "kernel: TCP"].map(cpu_s);
-        expect(both.iter().all(|of| *of > 0.0), "CPU time by module", modules)?;
+        expect(both.iter().all(|seconds| *seconds > 0.0), "CPU time by module", modules)?;
     }
     Ok(())
 }
@@ -124,13 +125,13 @@ fn check_qos_host(run: &Value) -> Result<(), String> {
     let highest = value(run, "steps", "highest-2-VM01-05").unwrap_or(0.0);
     println!("highest 5 s of a maximum: {highest} %");
     expect(highest > 0.0, "highest 5 s of a maximum", highest)?;
-    let met = value(run, "steps", "met-3-VM06-10");
-    expect(met.is_some(), "a minimum is judged", met)?;
+    let verdict = value(run, "steps", "met-3-VM06-10");
+    expect(verdict.is_some(), "a minimum is judged", verdict)?;
     let series = run["parts"][0]["series"].as_array().unwrap();
-    let of_disks = |group: &str| series.iter().filter(|of| of["group"] == group).count();
+    let of_disks = |group: &str| series.iter().filter(|entry| entry["group"] == group).count();
     expect(of_disks("disk") == 4 && of_disks("entitled") == 4, "a series of each disk", ())?;
-    let fio = series.iter().find(|of| of["group"] == "fio");
-    let seconds = fio.map_or(0, |of| of["points"].as_array().unwrap().len());
+    let fio = series.iter().find(|entry| entry["group"] == "fio");
+    let seconds = fio.map_or(0, |entry| entry["points"].as_array().unwrap().len());
     expect(seconds >= 1, "seconds that fio saw", seconds)
 }
 
@@ -142,11 +143,15 @@ fn check_qos_cluster_min(run: &Value) -> Result<(), String> {
 
 fn check_disk_io(run: &Value) -> Result<(), String> {
     let mut cases = 0;
-    for way in ["engine", "vhost-user", "vhost-user-waiting", "nbd"] {
+    for path in ["engine", "vhost-user", "vhost-user-waiting", "nbd"] {
         for disk in ["raw", "vhdx-dynamic", "pass-through"] {
-            let case = format!("database+{way}+{disk}.4");
-            let of = |measure: &str| value(run, &case, measure).unwrap_or(0.0);
-            expect(of("rate") > 0.0 && of("native") > 0.0, &case, (of("rate"), of("native")))?;
+            let case = format!("database+{path}+{disk}.4");
+            let measured = |measure: &str| value(run, &case, measure).unwrap_or(0.0);
+            expect(
+                measured("rate") > 0.0 && measured("native") > 0.0,
+                &case,
+                (measured("rate"), measured("native")),
+            )?;
             cases += 1;
         }
     }
@@ -157,8 +162,8 @@ fn check_power_plan(run: &Value) -> Result<(), String> {
     for case in ["power-saver", "balanced", "high-performance"] {
         for load in ["tcp", "vhost-user", "nbd"] {
             for measure in ["rate", "cpu-each"] {
-                let of = value(run, case, &format!("{load}-{measure}"));
-                expect(of.is_some_and(|of| of > 0.0), case, (load, measure, of))?;
+                let result = value(run, case, &format!("{load}-{measure}"));
+                expect(result.is_some_and(|result| result > 0.0), case, (load, measure, result))?;
             }
         }
         // Watts are told, or why they are not.
@@ -174,8 +179,9 @@ fn check_power_plan(run: &Value) -> Result<(), String> {
 /// The adapter and all CPUs are emulated: what is compared is the work of the daemon's processors.
 fn check_sriov(run: &Value) -> Result<(), String> {
     for direction in ["sends", "receives"] {
-        let of = |way: &str| value(run, &format!("{direction}+{way}"), "processors");
-        let (switch, vf) = (of("switch").unwrap_or(0.0), of("vf").unwrap_or(f64::INFINITY));
+        let processors = |path: &str| value(run, &format!("{direction}+{path}"), "processors");
+        let (switch, vf) =
+            (processors("switch").unwrap_or(0.0), processors("vf").unwrap_or(f64::INFINITY));
         // A VF costs the host's processors a tenth at most of what the switch costs.
         expect(vf * 10.0 < switch, direction, (switch, vf))?;
     }

@@ -93,7 +93,7 @@ fn wait_ports(vm: &mut Guest, ports: usize) -> BondStatus {
 fn wait_all_leave_by(team: &TeamOfTwo, member: usize) {
     let reported = team.frames();
     let (mut before, mut after) = (reported, reported);
-    let left = wait_until("frames that leave by the other member only", LIMIT, || {
+    let result = wait_until("frames that leave by the other member only", LIMIT, || {
         after = team.frames();
         if after[1 - member][1] != before[1 - member][1] {
             before = after;
@@ -101,10 +101,10 @@ fn wait_all_leave_by(team: &TeamOfTwo, member: usize) {
         Ok(after[member][1] >= before[member][1] + FRAMES)
     });
     let counts = || format!("{reported:?}, {before:?}, {after:?} by {}", MEMBERS[member]);
-    left.unwrap_or_else(|error| panic!("{error:#}: {}", counts()));
-    let late = after[1 - member][1] - reported[1 - member][1];
-    println!("{late} frames left by {} after its failure", MEMBERS[1 - member]);
-    assert!(late <= UNDER_WAY_MAX, "{}", counts());
+    result.unwrap_or_else(|error| panic!("{error:#}: {}", counts()));
+    let late_frames = after[1 - member][1] - reported[1 - member][1];
+    println!("{late_frames} frames left by {} after its failure", MEMBERS[1 - member]);
+    assert!(late_frames <= UNDER_WAY_MAX, "{}", counts());
 }
 
 fn a_bond_of_linux_and_a_team_use_both_links_and_survive_the_loss_of_each() {
@@ -113,18 +113,18 @@ fn a_bond_of_linux_and_a_team_use_both_links_and_survive_the_loss_of_each() {
     println!("{}", bonded.vm.run("uname -r").unwrap());
     bonded.vm.run("iperf3 --server --daemon").unwrap();
     let Bonded { team, vm, taps, .. } = &mut bonded;
-    let (one, two) = (&team.guests[0].namespace, &team.guests[1].namespace);
+    let (first_guest, second_guest) = (&team.guests[0].namespace, &team.guests[1].namespace);
     for direction in [&[][..], &["--reverse"]] {
         let before = team.frames();
         let options = [direction, &PACE].concat();
-        let streams = iperf::Client::begin(&rig, two, FAR, STREAMS, &options).unwrap();
-        let way = usize::from(direction.is_empty());
-        team.wait_both_carried_way(before, way);
+        let streams = iperf::Client::begin(&rig, second_guest, FAR, STREAMS, &options).unwrap();
+        let direction_index = usize::from(direction.is_empty());
+        team.wait_both_carried_way(before, direction_index);
         println!("{direction:?}: {} bit/s", streams.end().unwrap().bits_per_second);
     }
 
     let options = ["--bidir", "--interval", "0.1", "-b", "2M", "--length", "8K"];
-    let mut streams = iperf::Client::begin(&rig, one, FAR, 4, &options).unwrap();
+    let mut streams = iperf::Client::begin(&rig, first_guest, FAR, 4, &options).unwrap();
     // The wire is cut where neither end loses its carrier: LACP finds it.
     vm.set_link(1, false).unwrap();
     team.wait_state(1, "failed");

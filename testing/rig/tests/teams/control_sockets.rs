@@ -14,14 +14,14 @@ const LIMIT: Duration = Duration::from_secs(90);
 /// The next LACPDU, and that no frame before it was anything else.
 fn next_lacpdu(socket: &mut dyn ControlSocket) -> Lacpdu {
     let limit = Instant::now() + LIMIT;
-    let mut heard = Vec::new();
-    while heard.is_empty() {
+    let mut received = Vec::new();
+    while received.is_empty() {
         assert!(Instant::now() < limit, "no LACPDU within {LIMIT:?}");
-        let take = &mut |frame: ControlFrame<'_>| heard.push(parse_exact(frame.bytes).unwrap());
+        let take = &mut |frame: ControlFrame<'_>| received.push(parse_exact(frame.bytes).unwrap());
         socket.receive(take).unwrap();
         thread::sleep(Duration::from_millis(10));
     }
-    match heard.pop() {
+    match received.pop() {
         Some(SlowPdu::Lacp(lacpdu)) => lacpdu,
         other => panic!("{other:?}"),
     }
@@ -34,7 +34,7 @@ fn lacpdus_of_open_vswitch_are_received_and_ours_are_heard() {
     let far = Namespace::new(&rig, "far").unwrap();
     let mut switch = OvsBonds::start(&rig).unwrap();
     let (ends, _) = switch.add(&rig, &far, Lacp::Active).unwrap();
-    let inside = thread::spawn({
+    let exchange = thread::spawn({
         let far = far.name().to_owned();
         move || {
             enter_namespace(&far).unwrap();
@@ -46,18 +46,18 @@ fn lacpdus_of_open_vswitch_are_received_and_ours_are_heard() {
             assert_eq!((on_first.system, on_first.key), (on_second.system, on_second.key));
             assert_ne!(on_first.port, on_second.port);
             // It tells us what it has heard of us.
-            let ours = suimon_frame::MacAddr::new([2, 0, 0, 0, 0, 0x17]);
-            let actor = suimon_teaming::lacp::PortInfo { system: ours, ..on_first };
+            let system = suimon_frame::MacAddr::new([2, 0, 0, 0, 0, 0x17]);
+            let actor = suimon_teaming::lacp::PortInfo { system, ..on_first };
             let pdu = Lacpdu { version: 1, actor, partner: on_first, collector_max_delay: 0 };
             let limit = Instant::now() + LIMIT;
             loop {
                 assert!(Instant::now() < limit, "it has not heard of us");
-                sockets[0].send(pdu.to_frame(ours).bytes()).unwrap();
-                if next_lacpdu(sockets[0].as_mut()).partner.system == ours {
+                sockets[0].send(pdu.to_frame(system).bytes()).unwrap();
+                if next_lacpdu(sockets[0].as_mut()).partner.system == system {
                     break;
                 }
             }
         }
     });
-    inside.join().unwrap();
+    exchange.join().unwrap();
 }

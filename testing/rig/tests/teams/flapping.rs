@@ -29,8 +29,8 @@ impl Dice {
         (self.0 >> 16) % end
     }
 
-    fn wait_ms(&mut self, from: u64, to: u64) {
-        thread::sleep(Duration::from_millis(from + self.below(to - from)));
+    fn wait_ms(&mut self, min_ms: u64, max_ms: u64) {
+        thread::sleep(Duration::from_millis(min_ms + self.below(max_ms - min_ms)));
     }
 }
 
@@ -84,43 +84,44 @@ fn survive(
     let _servers = [far, guests[1]].map(|namespace| iperf::serve(rig, namespace).unwrap());
     let options = ["--reverse", "--interval", "0.1", "-b", "10M", "--length", "16K"];
     let clients = [(guests[0], address), (far, near)];
-    let mut clients =
-        clients.map(|(to, from)| iperf::Client::begin(rig, to, from, 8, &options).unwrap());
+    let mut clients = clients.map(|(namespace, target)| {
+        iperf::Client::begin(rig, namespace, target, 8, &options).unwrap()
+    });
     let cuts = flap(team, in_use, settled, set_link);
     println!("{cuts:?}");
-    for (client, way) in clients.iter_mut().zip(["in", "out"]) {
-        client.wait_flow(way).unwrap();
+    for (client, direction) in clients.iter_mut().zip(["in", "out"]) {
+        client.wait_flow(direction).unwrap();
     }
-    for (client, way) in clients.into_iter().zip(["in", "out"]) {
+    for (client, direction) in clients.into_iter().zip(["in", "out"]) {
         let report = client.end().unwrap();
         // How long a stream stands still depends on the machine, and with Open vSwitch on TCP's
         // timers, which double.
         println!(
-            "{way}: {} bit/s, {} segments sent again, longest pause {:?}",
+            "{direction}: {} bit/s, {} segments sent again, longest pause {:?}",
             report.bits_per_second,
             report.retransmits,
             report.longest_pause().unwrap()
         );
         assert_eq!(report.json["end"]["streams"].as_array().unwrap().len(), 8);
     }
-    let mut others = 0;
+    let mut other_failures = 0;
     for (member, cuts) in cuts.iter().enumerate() {
         team.wait_state(member, "active");
         let name = MEMBERS[member];
-        let told = |id| team.events(id, Some(name));
+        let event_count = |id| team.events(id, Some(name));
         // Each cut of a member in use is reported, and each return to use. Both events of the last
         // cut may be recorded after the status changed.
         wait_until("pairs of events", LIMIT, || {
-            let failed = told(FAILED);
-            Ok(failed >= cuts.in_use && told(USABLE) == failed + 1)
+            let failed = event_count(FAILED);
+            Ok(failed >= cuts.in_use && event_count(USABLE) == failed + 1)
         })
         .unwrap_or_else(|error| panic!("{error:#}: {name}: {cuts:?}"));
-        let (failed, by_cut) = (told(FAILED), team.because(FAILED, name, CUT));
+        let (failed, by_cut) = (event_count(FAILED), team.because(FAILED, name, CUT));
         println!("{name}: {failed} failures, {by_cut} of them by cuts");
         assert!(failed >= cuts.in_use && by_cut <= cuts.all, "{name}: {cuts:?}");
-        others += failed - by_cut;
+        other_failures += failed - by_cut;
     }
-    assert!(team.events(TEAM_DOWN, None) <= others, "the team was down");
+    assert!(team.events(TEAM_DOWN, None) <= other_failures, "the team was down");
 }
 
 fn with_lacp(in_use: usize) {

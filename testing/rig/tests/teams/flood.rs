@@ -42,16 +42,16 @@ fn forged(number: u8) -> Vec<u8> {
 fn spoiled() -> Vec<Vec<u8>> {
     let sound = forged(1);
     let cut = [15, 17, 29, 44, 56, 72, 123].map(|len| sound[..len].to_vec());
-    let with = |at: usize, octet: u8| {
+    let with_octet = |offset: usize, octet: u8| {
         let mut frame = sound.clone();
-        frame[at] = octet;
+        frame[offset] = octet;
         frame
     };
     let mut long = sound.clone();
     long.resize(OVERSIZE, 0);
     // Lengths of the actor's, the partner's and the collector's TLV; other subtypes.
-    let lengths = [with(17, 19), with(37, 0), with(57, 255)];
-    let subtypes = [0, 3, 10, 255].map(|subtype| with(14, subtype));
+    let lengths = [with_octet(17, 19), with_octet(37, 0), with_octet(57, 255)];
+    let subtypes = [0, 3, 10, 255].map(|subtype| with_octet(14, subtype));
     [&cut[..], &lengths, &subtypes, &[long]].concat()
 }
 
@@ -80,18 +80,18 @@ fn flood(rig: &Rig, teamed: &mut Teamed, frames: &[Vec<u8>]) -> Flooded {
     prefer_threads(teamed.peer.process(), "").unwrap();
     let mut streams = iperf::Client::begin(rig, guest, &address, 8, &options).unwrap();
     let used = daemon.threads_cpu_time("suimon-team").unwrap();
-    let began = Instant::now();
+    let started_at = Instant::now();
     let mut sent = 0;
     for frame in frames.iter().cycle() {
         // What finds no room is lost, as on a wire.
         sent += u64::from(tap.has_sent(&VnetHeader::default(), frame));
-        if sent >= FRAMES && began.elapsed() >= FLOOD {
+        if sent >= FRAMES && started_at.elapsed() >= FLOOD {
             break;
         }
-        assert!(began.elapsed() < LIMIT, "only {sent} frames in {LIMIT:?}");
+        assert!(started_at.elapsed() < LIMIT, "only {sent} frames in {LIMIT:?}");
     }
     let used = daemon.threads_cpu_time("suimon-team").unwrap() - used;
-    let share = used.as_secs_f64() / began.elapsed().as_secs_f64();
+    let share = used.as_secs_f64() / started_at.elapsed().as_secs_f64();
     streams.wait_flow("streams after the flood").unwrap();
     Flooded { sent, share, report: streams.end().unwrap() }
 }
@@ -135,8 +135,8 @@ fn a_flood_of_forged_lacpdus_takes_its_own_link_and_no_other() {
     team.wait_events(FAILED, MEMBERS[0], 1);
     assert_eq!((team.events(FAILED, Some(MEMBERS[1])), team.events(TEAM_DOWN, None)), (0, 0));
     // The true partner is heard again.
-    let lost = team.events(FAILED, Some(MEMBERS[0]));
-    team.wait_events(USABLE, MEMBERS[0], lost + 1);
+    let failures = team.events(FAILED, Some(MEMBERS[0]));
+    team.wait_events(USABLE, MEMBERS[0], failures + 1);
     team.wait_state(0, "active");
     team.wait_whole(&teamed.peer.system(0).unwrap());
 }

@@ -69,37 +69,37 @@ impl Found {
 /// Runs groups of cases at once, each against a team.
 fn judge_all(far: &Namespace, teams: &[Team], groups: &[&str]) -> Found {
     let suite = program("lacp-conformance").unwrap();
-    let mut found = Found::default();
+    let mut total = Found::default();
     thread::scope(|scope| {
         let runs: Vec<_> = teams
             .iter()
             .zip(groups)
             .map(|(team, group)| scope.spawn(|| judge(far, &suite, team, group)))
             .collect();
-        for one in runs.into_iter().map(|run| run.join().unwrap()) {
-            found.failed.extend(one.failed);
-            found.not_applicable.extend(one.not_applicable);
+        for group_result in runs.into_iter().map(|run| run.join().unwrap()) {
+            total.failed.extend(group_result.failed);
+            total.not_applicable.extend(group_result.not_applicable);
         }
     });
-    found
+    total
 }
 
 fn judge(far: &Namespace, suite: &str, (ends, probe): &Team, group: &str) -> Found {
     let ask = ["--probe", probe, "--only", group, "--tolerance-ms", TOLERANCE_MS, "--json"];
     // It plays the partner, whose timers a loaded machine must not delay.
-    let words = [PREFERRED, &[suite, &ends[0], &ends[1]], &ask[..]].concat();
-    let said = far.run_any(&words, LIMIT).unwrap();
-    assert!(said.code == 0 || said.code == 1, "{group}: {said:?}");
-    let report: Value = serde_json::from_str(&said.stdout).unwrap();
+    let arguments = [PREFERRED, &[suite, &ends[0], &ends[1]], &ask[..]].concat();
+    let output = far.run_any(&arguments, LIMIT).unwrap();
+    assert!(output.code == 0 || output.code == 1, "{group}: {output:?}");
+    let report: Value = serde_json::from_str(&output.stdout).unwrap();
     let cases = report["cases"].as_array().unwrap();
     for case in cases {
-        let words = |key: &str| case[key].as_str().unwrap_or_default();
-        let why = ["expected", "observed", "reason"].map(words).join(" | ");
-        println!("{} {} {} s: {why}", case["id"], case["result"], case["seconds"]);
+        let text_of = |key: &str| case[key].as_str().unwrap_or_default();
+        let reasons = ["expected", "observed", "reason"].map(text_of).join(" | ");
+        println!("{} {} {} s: {reasons}", case["id"], case["result"], case["seconds"]);
     }
     let names = |result: &str| {
-        let with = cases.iter().filter(|case| case["result"] == result);
-        with.map(|case| case["id"].as_str().unwrap().to_owned()).collect()
+        let matching = cases.iter().filter(|case| case["result"] == result);
+        matching.map(|case| case["id"].as_str().unwrap().to_owned()).collect()
     };
     Found { failed: names("fail"), not_applicable: names("not-applicable") }
 }
@@ -111,10 +111,10 @@ fn what_cannot_be_judged_is_refused_with_its_reason() {
     let (near, end) = (rig.device("n"), rig.device("f"));
     far.run(&["ip", "link", "add", &near, "type", "veth", "peer", "name", &end]).unwrap();
     let suite = program("lacp-conformance").unwrap();
-    let refused = |words: &[&str], why: &str| {
-        let said = far.run_any(&[&[suite.as_str()], words].concat(), LIMIT).unwrap();
-        assert_eq!(said.code, 2, "{said:?}");
-        assert!(said.stderr.contains(why), "{said:?}");
+    let refused = |arguments: &[&str], reason: &str| {
+        let output = far.run_any(&[&[suite.as_str()], arguments].concat(), LIMIT).unwrap();
+        assert_eq!(output.code, 2, "{output:?}");
+        assert!(output.stderr.contains(reason), "{output:?}");
     };
     refused(&["nosuch"], "cannot open nosuch: No such device");
     refused(&[&near], &format!("cannot open {near}: Network is down"));
@@ -123,11 +123,11 @@ fn what_cannot_be_judged_is_refused_with_its_reason() {
     // A wire at whose other end nobody speaks LACP: one case fails, none is judged.
     far.run(&["ip", "link", "set", &near, "up"]).unwrap();
     far.run(&["ip", "link", "set", &end, "up"]).unwrap();
-    let words =
+    let arguments =
         [&suite, &near, "--establish-s", "3", "--only", "selection.aggregates,mux.", "--json"];
-    let said = far.run_any(&words, LIMIT).unwrap();
-    let report: Value = serde_json::from_str(&said.stdout).unwrap();
-    assert_eq!(said.code, 1, "{said:?}");
+    let output = far.run_any(&arguments, LIMIT).unwrap();
+    let report: Value = serde_json::from_str(&output.stdout).unwrap();
+    assert_eq!(output.code, 1, "{output:?}");
     assert_eq!([&report["failed"], &report["not_applicable"], &report["passed"]], [1, 4, 0]);
 }
 

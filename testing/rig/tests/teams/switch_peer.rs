@@ -18,9 +18,9 @@ impl Pings {
     /// Waits until replies come.
     fn begin(rig: &Rig, teamed: &Teamed) -> Self {
         let every = EVERY.as_secs_f64().to_string();
-        let words = ["ping", "-n", "-i", &every, teamed.address.as_str()];
+        let arguments = ["ping", "-n", "-i", &every, teamed.address.as_str()];
         let guest = &teamed.team.guests[0].namespace;
-        let pings = Self(guest.start(rig, "ping", &words).unwrap());
+        let pings = Self(guest.start(rig, "ping", &arguments).unwrap());
         pings.wait_more(100);
         pings
     }
@@ -74,10 +74,11 @@ fn check_streams(rig: &Rig, teamed: &Teamed) {
 /// The members' shares of what goes one way in parts per million, once both have one.
 fn shares(teamed: &Teamed, key: &str) -> Option<[u64; 2]> {
     let status = teamed.team.status();
-    let number =
-        |at: usize, of: &str| status["members"][at][format!("{key}_{of}")].as_u64().unwrap();
-    let is_loud = |at: usize| number(at, "bps") > 1_000_000;
-    let shares = [0, 1].map(|at| number(at, "share_ppm"));
+    let number = |member: usize, measure: &str| {
+        status["members"][member][format!("{key}_{measure}")].as_u64().unwrap()
+    };
+    let is_loud = |member: usize| number(member, "bps") > 1_000_000;
+    let shares = [0, 1].map(|member| number(member, "share_ppm"));
     if ![0, 1].into_iter().all(is_loud) {
         return None;
     }
@@ -101,8 +102,11 @@ fn a_team_in_lacp_mode_carries_frames_to_a_bond_and_survives_a_lost_carrier() {
         teamed.set_link(link, false);
         team.wait_reason(FAILED, member, "its link is down", cuts + 1);
         pings.wait_more(100);
-        let (lost, most) = pings.lost();
-        println!("{lost} pings lost with {member}, at most {:?} in a row", EVERY * most as u32);
+        let (lost_pings, longest_loss) = pings.lost();
+        println!(
+            "{lost_pings} pings lost with {member}, at most {:?} in a row",
+            EVERY * longest_loss as u32
+        );
         assert!(team.guests[1].namespace.reaches(&teamed.address));
         drop(pings);
         teamed.set_link(link, true);
@@ -114,12 +118,13 @@ fn a_team_in_lacp_mode_carries_frames_to_a_bond_and_survives_a_lost_carrier() {
 
 #[test]
 fn of_two_ends_either_may_be_passive() {
-    for (theirs, ours) in [(Lacp::Passive, Lacp::Active), (Lacp::Active, Lacp::Passive)] {
+    for (partner_mode, actor_mode) in [(Lacp::Passive, Lacp::Active), (Lacp::Active, Lacp::Passive)]
+    {
         let rig = Rig::new().unwrap();
-        let keys = format!("{FAST_LACP}\nlacp_active = {}", ours == Lacp::Active);
-        let teamed = Teamed::start(&rig, &keys, theirs);
+        let keys = format!("{FAST_LACP}\nlacp_active = {}", actor_mode == Lacp::Active);
+        let teamed = Teamed::start(&rig, &keys, partner_mode);
         teamed.team.wait_whole(&teamed.peer.system(0).unwrap());
-        for (end, lacp) in [("partner", theirs), ("actor", ours)] {
+        for (end, lacp) in [("partner", partner_mode), ("actor", actor_mode)] {
             let bits = &teamed.team.status()["members"][0]["lacp"][end]["state"];
             let speaks = bits.as_array().unwrap().iter().any(|bit| bit == "activity");
             assert_eq!(speaks, lacp == Lacp::Active, "{end}: {bits}");

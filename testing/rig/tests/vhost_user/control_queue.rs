@@ -40,8 +40,8 @@ struct Site {
 
 impl Site {
     fn boot(rig: &Rig) -> Self {
-        let lights =
-            [("a", 1), ("b", 2)].map(|(nic, nth)| NamespaceGuest::new(rig, nic, nth).unwrap());
+        let lights = [("a", 1), ("b", 2)]
+            .map(|(nic, number)| NamespaceGuest::new(rig, nic, number).unwrap());
         let socket = rig.path("vm.sock");
         let host = format!(
             "[[switch]]\nname = \"lan\"\nkind = \"private\"\n{}{}\
@@ -67,33 +67,33 @@ impl Site {
     }
 
     /// Has the VM fetch the sample from the first light guest.
-    fn download(&mut self, what: &str) {
+    fn download(&mut self, label: &str) {
         let listener = self.listener();
         let address = self.lights[0].address();
         self.vm.begin(&format!("nc -w 90 {address} {PORT} < /dev/null > /tmp/got")).unwrap();
         let (mut stream, _) = listener.accept().unwrap();
         stream.set_write_timeout(Some(streams::PATIENCE)).unwrap();
-        stream.write_all(&self.bytes).unwrap_or_else(|error| panic!("{what}: {error}"));
+        stream.write_all(&self.bytes).unwrap_or_else(|error| panic!("{label}: {error}"));
         drop(stream);
-        assert!(self.vm.finish(LIMIT).unwrap().is_ok(), "{what}");
+        assert!(self.vm.finish(LIMIT).unwrap().is_ok(), "{label}");
     }
 
     /// Streams both ways, compared byte for byte, and no wrong checksum.
-    fn exchange(&mut self, what: &str) {
-        self.download(what);
-        let said = self.vm.run_any("cmp /tmp/got /tmp/sent", LIMIT).unwrap();
-        assert!(said.is_ok(), "{what}: {}", said.stdout);
+    fn exchange(&mut self, label: &str) {
+        self.download(label);
+        let output = self.vm.run_any("cmp /tmp/got /tmp/sent", LIMIT).unwrap();
+        assert!(output.is_ok(), "{label}: {}", output.stdout);
         let listener = self.listener();
         let address = self.lights[0].address();
         self.vm.begin(&format!("nc -w 90 {address} {PORT} < /tmp/sent")).unwrap();
         let received = receive(&listener);
-        assert!(self.vm.finish(LIMIT).unwrap().is_ok(), "{what}");
-        assert!(received == self.bytes, "{what}: it arrived as something else");
+        assert!(self.vm.finish(LIMIT).unwrap().is_ok(), "{label}");
+        assert!(received == self.bytes, "{label}: it arrived as something else");
         for light in &self.lights {
-            assert_eq!(light.namespace.checksum_errors().unwrap(), 0, "{what}");
+            assert_eq!(light.namespace.checksum_errors().unwrap(), 0, "{label}");
         }
         let snmp = self.vm.run("grep ^Tcp: /proc/net/snmp | tail -n 1").unwrap();
-        assert!(snmp.trim().ends_with(" 0"), "{what}: checksum errors in the VM: {snmp}");
+        assert!(snmp.trim().ends_with(" 0"), "{label}: checksum errors in the VM: {snmp}");
     }
 
     fn listener(&self) -> TcpListener {
@@ -102,25 +102,25 @@ impl Site {
     }
 
     /// How long the frames of a stream are on average as the VM receives them.
-    fn received_length(&mut self, what: &str) -> f64 {
+    fn received_length(&mut self, label: &str) -> f64 {
         let before = self.received();
-        self.download(what);
+        self.download(label);
         let after = self.received();
         (after[0] - before[0]) / (after[1] - before[1])
     }
 
     /// Bytes and frames that the VM has received.
     fn received(&mut self) -> [f64; 2] {
-        ["bytes", "packets"].map(|of| {
-            let path = format!("/sys/class/net/eth0/statistics/rx_{of}");
+        ["bytes", "packets"].map(|unit| {
+            let path = format!("/sys/class/net/eth0/statistics/rx_{unit}");
             self.vm.run(&format!("cat {path}")).unwrap().trim().parse().unwrap()
         })
     }
 
     /// Which features the VM's driver has negotiated.
     fn has_feature(&mut self, bit: usize) -> bool {
-        let said = self.vm.run("cat /sys/class/net/eth0/device/features").unwrap();
-        said.trim().as_bytes()[bit] == b'1'
+        let features = self.vm.run("cat /sys/class/net/eth0/device/features").unwrap();
+        features.trim().as_bytes()[bit] == b'1'
     }
 
     fn counter(&self, counter: &str) -> u64 {
@@ -148,8 +148,9 @@ fn the_number_of_queue_pairs_follows_the_guest_and_frames_stay_right() {
     }
     // Nothing was broken on the way: the front-end kept its connection.
     let events = site.daemon.json(&["event", "list"]).unwrap();
-    let left = events.as_array().unwrap().iter().find(|event| event["id"] == NIC_DISCONNECTED);
-    assert!(left.is_none(), "{left:?}");
+    let disconnection =
+        events.as_array().unwrap().iter().find(|event| event["id"] == NIC_DISCONNECTED);
+    assert!(disconnection.is_none(), "{disconnection:?}");
 }
 
 /// `CTRL_RX`, `CTRL_VLAN`: filters stay with the front-end. The switch sends a guest what
@@ -172,10 +173,10 @@ fn a_guest_that_asks_for_everything_gets_what_is_for_it() {
         // What others send each other is none of its business.
         let before = site.counter("tx_bytes");
         let (count, other) = (PINGS.to_string(), site.lights[1].address());
-        let words = ["ping", "-n", "-c", &count, "-i", "0.02", "-s", "1400", &other];
-        site.lights[0].namespace.run(&words).unwrap();
-        let seen = site.counter("tx_bytes") - before;
-        assert!(seen < PINGS * 1400, "{mode}: it saw {seen} bytes of others");
+        let arguments = ["ping", "-n", "-c", &count, "-i", "0.02", "-s", "1400", &other];
+        site.lights[0].namespace.run(&arguments).unwrap();
+        let received_bytes = site.counter("tx_bytes") - before;
+        assert!(received_bytes < PINGS * 1400, "{mode}: it saw {received_bytes} bytes of others");
     }
     site.vm.run("ifconfig eth0 -promisc -allmulti").unwrap();
     site.exchange("no mode");
@@ -211,14 +212,14 @@ fn an_address_that_a_guest_gives_itself_is_learned_only_if_it_may_have_it() {
     let address = site.lights[0].address();
     let change = |site: &mut Site, mac: &str| {
         site.vm.run(&format!("ip link set eth0 address {mac}")).unwrap();
-        let shown = site.vm.run("cat /sys/class/net/eth0/address").unwrap();
-        assert_eq!(shown.trim(), mac);
+        let output = site.vm.run("cat /sys/class/net/eth0/address").unwrap();
+        assert_eq!(output.trim(), mac);
         let filter = site.vm.receive_filter().unwrap();
         assert_eq!(filter["main-mac"], mac, "the front-end was not asked: {filter}");
     };
     let port_of = |site: &Site, mac: &str| {
-        let known = site.daemon.json(&["switch", "addresses", "lan"]).unwrap();
-        let entry = known.as_array().unwrap().iter().find(|entry| entry["mac"] == mac).cloned();
+        let addresses = site.daemon.json(&["switch", "addresses", "lan"]).unwrap();
+        let entry = addresses.as_array().unwrap().iter().find(|entry| entry["mac"] == mac).cloned();
         entry.map(|entry| entry["port"].as_str().unwrap().to_owned())
     };
     change(&mut site, OTHER_MAC);
@@ -252,16 +253,16 @@ fn what_a_guest_no_longer_wants_is_switched_off_at_its_nic() {
     let is_used = |site: &Site, offload: &str| {
         let ports = site.daemon.json(&["offload", "show", "vm"]).unwrap();
         let mut offloads = ports[0]["offloads"].as_array().unwrap().iter();
-        offloads.find(|found| found["name"] == offload).unwrap()["effective"].as_bool().unwrap()
+        offloads.find(|entry| entry["name"] == offload).unwrap()["effective"].as_bool().unwrap()
     };
     assert!(site.received_length("before") > LENGTH_MAX);
-    for words in ["rx-gro-hw off", "rx-gro-hw off rx off gro off", "rx on gro on"] {
-        site.vm.run(&format!("ethtool -K eth0 {words}")).unwrap();
+    for options in ["rx-gro-hw off", "rx-gro-hw off rx off gro off", "rx on gro on"] {
+        site.vm.run(&format!("ethtool -K eth0 {options}")).unwrap();
         let features = site.vm.run("ethtool -k eth0").unwrap();
-        assert!(features.contains("rx-gro-hw: off\n"), "{words}: {features}");
-        site.exchange(words);
-        assert!(site.received_length(words) > LENGTH_MAX, "{words}: who told the switch?");
-        assert!(is_used(&site, "rx_tcp4_segmentation"), "{words}: who told the switch?");
+        assert!(features.contains("rx-gro-hw: off\n"), "{options}: {features}");
+        site.exchange(options);
+        assert!(site.received_length(options) > LENGTH_MAX, "{options}: who told the switch?");
+        assert!(is_used(&site, "rx_tcp4_segmentation"), "{options}: who told the switch?");
     }
     site.daemon.ok(&["offload", "set", "vm", "segmentation=off"]).unwrap();
     assert!(!is_used(&site, "rx_tcp4_segmentation"));

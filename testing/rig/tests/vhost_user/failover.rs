@@ -62,7 +62,7 @@ impl Adapter {
     }
 
     /// Has frames for the VM leave by this port.
-    fn lead_to(&self, port: &str) -> Result<()> {
+    fn set_egress(&self, port: &str) -> Result<()> {
         run(&["bridge", "fdb", "replace", MAC, "dev", port, "master", "static"]).map(drop)
     }
 }
@@ -76,13 +76,13 @@ impl Drop for Adapter {
 }
 
 /// Has the guest's other NIC come, and waits until its frames take it.
-fn plug(guest: &mut Guest, waits: &str) -> Result<()> {
+fn plug(guest: &mut Guest, condition: &str) -> Result<()> {
     let device = json!({
         "driver": "e1000e", "id": "primary", "bus": "port0", "netdev": "vf", "mac": MAC,
         "failover_pair_id": "standby0", "romfile": "",
     });
     guest.tell_qemu("device_add", &device)?;
-    wait_until(waits, LIMIT, || Ok(number_of_nics(guest)? == 3))
+    wait_until(condition, LIMIT, || Ok(number_of_nics(guest)? == 3))
 }
 
 fn unplug(guest: &mut Guest) -> Result<()> {
@@ -97,17 +97,17 @@ fn number_of_nics(guest: &mut Guest) -> Result<usize> {
 
 /// Tenths of seconds without a byte, in a row, and when each began.
 fn pauses(report: &Value) -> Vec<(usize, usize)> {
-    let mut found: Vec<(usize, usize)> = Vec::new();
-    for (at, interval) in report["intervals"].as_array().into_iter().flatten().enumerate() {
+    let mut pauses: Vec<(usize, usize)> = Vec::new();
+    for (index, interval) in report["intervals"].as_array().into_iter().flatten().enumerate() {
         if interval["sum"]["bytes"] == 0 {
-            match found.last_mut() {
-                Some((from, length)) if *from + *length == at => *length += 1,
-                _ => found.push((at, 1)),
+            match pauses.last_mut() {
+                Some((start, length)) if *start + *length == index => *length += 1,
+                _ => pauses.push((index, 1)),
             }
         }
     }
-    found.retain(|(_, length)| *length > 1);
-    found
+    pauses.retain(|(_, length)| *length > 1);
+    pauses
 }
 
 fn packets(guest: &mut Guest, device: &str) -> Result<u64> {
@@ -133,11 +133,11 @@ fn wait_primary(guest: &mut Guest) -> Result<()> {
 }
 
 /// Waits until more bytes of the connection have arrived at the world or were acknowledged to it.
-fn wait_flow(world: &Namespace, what: &str) -> Result<()> {
+fn wait_flow(world: &Namespace, condition: &str) -> Result<()> {
     let bytes = || Ok::<u64, anyhow::Error>(iperf::carried(world)?.values().sum());
     let before = bytes()?;
     // More than the connection for control carries.
-    wait_until(what, LIMIT, || Ok(bytes()? > before + 1_000_000))
+    wait_until(condition, LIMIT, || Ok(bytes()? > before + 1_000_000))
 }
 
 fn tcp_to_a_guest_lives_through_a_vf_that_comes_and_goes() {
@@ -200,12 +200,12 @@ fn live_through_a_vf_that_comes_and_goes(rig: &Rig, directions: &[&str]) -> Resu
         guest.run(&format!("({client} >/tmp/report 2>&1; echo done >/tmp/end) &"))?;
         wait_flow(&adapter.world, "the connection with the standby alone")?;
         // A VF has its address before the guest has it, until the guest has let go of it.
-        adapter.lead_to(&adapter.tap)?;
+        adapter.set_egress(&adapter.tap)?;
         plug(&mut guest, "the NIC is there")?;
         wait_primary(&mut guest)?;
         wait_flow(&adapter.world, "the connection with the NIC")?;
         unplug(&mut guest)?;
-        adapter.lead_to(&adapter.uplink_port)?;
+        adapter.set_egress(&adapter.uplink_port)?;
         wait_flow(&adapter.world, "the connection with the standby again")?;
         guest.run("[ ! -e /tmp/end ] && killall -INT iperf3")?;
         wait_until("the client to have ended", LIMIT, || {

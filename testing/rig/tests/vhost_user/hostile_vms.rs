@@ -133,8 +133,9 @@ fn a_guest_that_breaks_its_ring_stops_its_own_nic_only() {
             let mut hostile = Hostile::start(socket, &vm);
             attack(&mut hostile, &vm);
             wait_until(&format!("event: {expected}"), LIMIT, || {
-                let all = violations(daemon);
-                Ok(all.len() > before && all[before..].iter().any(|text| text.contains(expected)))
+                let texts = violations(daemon);
+                Ok(texts.len() > before
+                    && texts[before..].iter().any(|text| text.contains(expected)))
             })
             .unwrap_or_else(|error| panic!("{error:#}: {:?}", violations(daemon)));
             let status = daemon.json(&["nic", "show", "vm"]).unwrap();
@@ -171,13 +172,14 @@ fn frames_whose_headers_lie_are_dropped_and_counted() {
             (1, 77, 54, 1000, 34, 16),
             (1, 4, 54, 1000, 34, 16),
         ];
-        for (nth, (flags, gso, hdr_len, gso_size, start, offset)) in lies.into_iter().enumerate() {
+        for (index, (flags, gso, hdr_len, gso_size, start, offset)) in lies.into_iter().enumerate()
+        {
             let mut bytes = vec![flags, gso];
             for field in [hdr_len, gso_size, start, offset, 0] {
                 bytes.extend(field.to_le_bytes());
             }
             bytes.extend([0xff; 6]);
-            bytes.extend([0x52, 0x54, 0, 9, 9, nth as u8, 8, 0]);
+            bytes.extend([0x52, 0x54, 0, 9, 9, index as u8, 8, 0]);
             bytes.resize(12 + 100, 0x45);
             hostile.tx.add(&[112], false, false, &bytes).unwrap();
             hostile.kick();

@@ -18,16 +18,16 @@ fn wait_bound(daemon: &Daemon, mac: Option<&str>) {
 
 /// Waits for an event of this kind about a NIC that names the VM's address.
 fn wait_event(daemon: &Daemon, id: &str, nic: &str) -> serde_json::Value {
-    let mut found = None;
+    let mut event = None;
     wait_until("the event", LIMIT, || {
         let events = daemon.json(&["event", "list", "--id", id])?;
-        let all = events.as_array().into_iter().flatten();
-        let mut of_nic = all.filter(|event| event["subject"] == format!("nic/{nic}"));
-        found = of_nic.find(|event| event["fields"]["mac"] == VM_MAC).cloned();
-        Ok(found.is_some())
+        let all_events = events.as_array().into_iter().flatten();
+        let mut of_nic = all_events.filter(|event| event["subject"] == format!("nic/{nic}"));
+        event = of_nic.find(|event| event["fields"]["mac"] == VM_MAC).cloned();
+        Ok(event.is_some())
     })
     .unwrap();
-    found.unwrap()
+    event.unwrap()
 }
 
 fn another_guest_cannot_send_with_a_guests_address_unless_spoofing_is_permitted() {
@@ -60,16 +60,16 @@ fn another_guest_cannot_send_with_a_guests_address_unless_spoofing_is_permitted(
 
     daemon.kill();
     daemon.restart(&rig).unwrap();
-    let shown = daemon.json(&["nic", "show", "vm"]).unwrap();
-    assert_eq!(shown["bound_mac"], VM_MAC, "{shown}");
+    let nic = daemon.json(&["nic", "show", "vm"]).unwrap();
+    assert_eq!(nic["bound_mac"], VM_MAC, "{nic}");
     assert!(thief.namespace.is_cut_from(&peer.address()).unwrap(), "before the VM has sent");
     assert!(peer.namespace.reaches(VM), "after a restart");
     wait_bound(&daemon, Some(VM_MAC));
 
     daemon.stop().unwrap();
     daemon.restart(&rig).unwrap();
-    let shown = daemon.json(&["nic", "show", "vm"]).unwrap();
-    assert_eq!(shown["bound_mac"], VM_MAC, "after a stop in order: {shown}");
+    let nic = daemon.json(&["nic", "show", "vm"]).unwrap();
+    assert_eq!(nic["bound_mac"], VM_MAC, "after a stop in order: {nic}");
 
     daemon.ok(&["nic", "set", "vm", "--mac-spoofing=true"]).unwrap();
     wait_bound(&daemon, None);

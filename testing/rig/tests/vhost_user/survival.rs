@@ -35,9 +35,9 @@ fn tenths(server: &Process) -> Vec<u64> {
     let lines = log.lines().filter(|line| line.contains("sec") && line.contains("Bytes"));
     let lines = lines.filter(|line| !line.contains("receiver") && !line.contains("sender"));
     let kilobits = |line: &str| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let unit = words.iter().position(|word| word.ends_with("bits/sec"))?;
-        words.get(unit - 1)?.parse::<f64>().ok()
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let unit = fields.iter().position(|field| field.ends_with("bits/sec"))?;
+        fields.get(unit - 1)?.parse::<f64>().ok()
     };
     lines.filter_map(|line| kilobits(line).map(|rate| rate as u64)).collect()
 }
@@ -67,7 +67,7 @@ enum Way {
 }
 
 /// Checks that a guest's TCP stream goes on while the daemon goes and comes back, `times` times.
-fn stream_across(way: Way, listens: bool, times: u32) {
+fn stream_across(replacement: Way, listens: bool, times: u32) {
     let rig = Rig::new().unwrap();
     let light = NamespaceGuest::new(&rig, "light", 1).unwrap();
     let socket = rig.path("vm.sock");
@@ -79,8 +79,8 @@ fn stream_across(way: Way, listens: bool, times: u32) {
     let mut vm = Guest::start(&rig, &spec("vm", vec![nic], 1)).unwrap();
     vm.address("eth0", "10.77.0.9/24").unwrap();
     assert!(vm.reaches(&light.address()).unwrap());
-    let words = ["iperf3", "--server", "--forceflush", "--interval", "0.1", "--format", "k"];
-    let server = light.namespace.start(&rig, "iperf3-server", &words).unwrap();
+    let arguments = ["iperf3", "--server", "--forceflush", "--interval", "0.1", "--format", "k"];
+    let server = light.namespace.start(&rig, "iperf3-server", &arguments).unwrap();
     wait_until("listening iperf3", LIMIT, || {
         Ok(light.namespace.run(&["ss", "-ltn"])?.contains(":5201"))
     })
@@ -89,7 +89,7 @@ fn stream_across(way: Way, listens: bool, times: u32) {
     vm.run(&format!("({client} >/tmp/report 2>&1; echo done >/tmp/end) &")).unwrap();
     wait_until("a stream", LIMIT, || Ok(tenths(&server).len() > 5)).unwrap();
     for _ in 0..times {
-        match way {
+        match replacement {
             Way::Killed => daemon.kill(),
             Way::Replaced => assert!(daemon.stop().unwrap().success()),
         }
@@ -104,13 +104,13 @@ fn stream_across(way: Way, listens: bool, times: u32) {
     }
     // The connection is the one that was opened at first.
     let still = "[ ! -e /tmp/end ] && killall -INT iperf3";
-    let ended = vm.run_any(still, LIMIT).unwrap();
-    assert!(ended.is_ok(), "the guest's iperf3: {}", vm.run("tail -4 /tmp/report").unwrap());
+    let output = vm.run_any(still, LIMIT).unwrap();
+    assert!(output.is_ok(), "the guest's iperf3: {}", vm.run("tail -4 /tmp/report").unwrap());
     let gaps = gaps(&tenths(&server));
     // How long depends on when QEMU connects again and on TCP's timers, which double.
     println!(
-        "{way:?} {times} times, QEMU listens: {listens}: nothing arrived for {gaps:?} tenths of a \
-         second"
+        "{replacement:?} {times} times, QEMU listens: {listens}: nothing arrived for \
+         {gaps:?} tenths of a second"
     );
     assert_eq!(light.namespace.checksum_errors().unwrap(), 0);
 }
@@ -120,8 +120,8 @@ fn a_guest_s_tcp_session_survives_kills_of_the_daemon() {
 }
 
 fn a_daemon_that_is_replaced_interrupts_a_guest_that_listens_only_briefly() {
-    for way in [Way::Killed, Way::Replaced] {
-        stream_across(way, true, 1);
+    for replacement in [Way::Killed, Way::Replaced] {
+        stream_across(replacement, true, 1);
     }
 }
 
@@ -144,8 +144,8 @@ fn a_guest_moves_to_another_port_while_it_downloads() {
     let daemon = Daemon::start(&rig, &host).unwrap();
     light.bring_up().unwrap();
     let download = Download::open(&rig, &light);
-    let at = |socket: &str| vec![GuestNic::new(socket, VM_MAC)];
-    let mut source = Guest::start(&rig, &spec("source", at(&sockets[0]), 1)).unwrap();
+    let nics = |socket: &str| vec![GuestNic::new(socket, VM_MAC)];
+    let mut source = Guest::start(&rig, &spec("source", nics(&sockets[0]), 1)).unwrap();
     source.address("eth0", "10.77.0.9/24").unwrap();
     assert!(source.reaches(&light.address()).unwrap());
     let features = source.run("cat /sys/bus/virtio/drivers/virtio_net/virtio*/features").unwrap();
@@ -156,9 +156,9 @@ fn a_guest_moves_to_another_port_while_it_downloads() {
     let has_moved = AtomicBool::new(false);
     let (mut moved, expected) = thread::scope(|scope| {
         let sender = scope.spawn(|| download.send(&has_moved));
-        let place = rig.path("move.sock");
-        let moved = Guest::destination(&rig, &spec("moved", at(&sockets[1]), 1), &place)
-            .and_then(|moved| Ok((moved, source.migrate(&place, 48 * 1024 * 1024)?)));
+        let socket_path = rig.path("move.sock");
+        let moved = Guest::destination(&rig, &spec("moved", nics(&sockets[1]), 1), &socket_path)
+            .and_then(|moved| Ok((moved, source.migrate(&socket_path, 48 * 1024 * 1024)?)));
         has_moved.store(true, Ordering::Relaxed);
         let expected = sender.join().unwrap();
         let (moved, stood_still) = moved.unwrap();
@@ -173,9 +173,9 @@ fn a_guest_moves_to_another_port_while_it_downloads() {
     let sum = moved.run("cat /tmp/sum").unwrap();
     assert_eq!(sum.split_whitespace().next().unwrap(), expected);
     // The switch knows where it is now.
-    let known = daemon.json(&["switch", "addresses", "lan"]).unwrap();
-    let entry = known.as_array().unwrap().iter().find(|entry| entry["mac"] == VM_MAC);
-    assert!(entry.unwrap().to_string().contains("after"), "{known}");
+    let addresses = daemon.json(&["switch", "addresses", "lan"]).unwrap();
+    let entry = addresses.as_array().unwrap().iter().find(|entry| entry["mac"] == VM_MAC);
+    assert!(entry.unwrap().to_string().contains("after"), "{addresses}");
     assert!(light.namespace.reaches("10.77.0.9"));
 }
 
@@ -207,16 +207,20 @@ impl Download {
         let (mut stream, _) = self.listener.accept().unwrap();
         stream.set_write_timeout(Some(LIMIT)).unwrap();
         let mut buffer = vec![0; 1 << 20];
-        let (mut sent, mut after) = (0, 0);
-        while sent < Self::BYTES_MIN || after < Self::BYTES_AFTER {
+        let (mut sent_bytes, mut after) = (0, 0);
+        while sent_bytes < Self::BYTES_MIN || after < Self::BYTES_AFTER {
             random.read_exact(&mut buffer).unwrap();
             file.write_all(&buffer).unwrap();
             stream.write_all(&buffer).unwrap();
-            sent += buffer.len();
+            sent_bytes += buffer.len();
             after += if has_moved.load(Ordering::Relaxed) { buffer.len() } else { 0 };
             thread::sleep(Self::EVERY);
         }
-        println!("{} MiB were sent, {} of them after the guest had moved", sent >> 20, after >> 20);
+        println!(
+            "{} MiB were sent, {} of them after the guest had moved",
+            sent_bytes >> 20,
+            after >> 20
+        );
         drop((stream, file));
         let sum = run(&["md5sum", &self.file]).unwrap();
         std::fs::remove_file(&self.file).unwrap();
@@ -243,8 +247,8 @@ fn a_vm_uses_eight_queue_pairs() {
     .unwrap();
     let _server = iperf::serve(&rig, &light.namespace).unwrap();
     let command = format!("iperf3 --client {} --time 2 --parallel 16 --json", light.address());
-    let said = vm.run_any(&command, LIMIT).unwrap();
-    assert!(iperf::report(&said.stdout).unwrap().bits_per_second > 0.0);
+    let output = vm.run_any(&command, LIMIT).unwrap();
+    assert!(iperf::report(&output.stdout).unwrap().bits_per_second > 0.0);
 }
 
 fn a_vm_with_packed_rings_is_served_and_offloads_work() {
@@ -263,8 +267,8 @@ fn a_vm_with_packed_rings_is_served_and_offloads_work() {
     let _server = iperf::serve(&rig, &light.namespace).unwrap();
     for direction in ["", "--reverse"] {
         let command = format!("iperf3 --client {} --time 2 --json {direction}", light.address());
-        let said = vm.run_any(&command, LIMIT).unwrap();
-        assert!(iperf::report(&said.stdout).unwrap().bits_per_second > 0.0);
+        let output = vm.run_any(&command, LIMIT).unwrap();
+        assert!(iperf::report(&output.stdout).unwrap().bits_per_second > 0.0);
     }
     // Its rings are stopped and started again, at their place in the ring.
     vm.run("ip link set eth0 mtu 1400").unwrap();
@@ -327,8 +331,10 @@ mod full {
 
     #[test]
     fn a_daemon_is_replaced_again_and_again() {
-        for (way, listens) in [(Way::Killed, true), (Way::Replaced, true), (Way::Replaced, false)] {
-            stream_across(way, listens, 3);
+        for (replacement, listens) in
+            [(Way::Killed, true), (Way::Replaced, true), (Way::Replaced, false)]
+        {
+            stream_across(replacement, listens, 3);
         }
     }
 

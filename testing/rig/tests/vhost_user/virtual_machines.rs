@@ -50,8 +50,8 @@ fn a_vm_exchanges_pings_tcp_and_large_packets_with_a_light_guest() {
 
     // The guest has the offloads it was promised.
     let features = vm.run("ethtool -k eth0").unwrap();
-    for on in ["tx-checksumming: on", "tcp-segmentation-offload: on", "rx-checksumming: on"] {
-        assert!(features.contains(on), "{on}: {features}");
+    for feature in ["tx-checksumming: on", "tcp-segmentation-offload: on", "rx-checksumming: on"] {
+        assert!(features.contains(feature), "{feature}: {features}");
     }
     // TCP both ways with segmentation left to the switch, or not.
     let _server = iperf::serve(&rig, &light.namespace).unwrap();
@@ -60,8 +60,8 @@ fn a_vm_exchanges_pings_tcp_and_large_packets_with_a_light_guest() {
         for direction in ["", "--reverse"] {
             let command =
                 format!("iperf3 --client {} --time 2 --json {direction}", light.address());
-            let said = vm.run_any(&command, LIMIT).unwrap();
-            let report = iperf::report(&said.stdout).unwrap();
+            let output = vm.run_any(&command, LIMIT).unwrap();
+            let report = iperf::report(&output.stdout).unwrap();
             assert!(report.bits_per_second > 0.0, "{switches} {direction}: {report:?}");
         }
     }
@@ -147,8 +147,8 @@ fn a_vm_with_several_queues_uses_them() {
     .unwrap();
     let _server = iperf::serve(&rig, &light.namespace).unwrap();
     let command = format!("iperf3 --client {} --time 2 --parallel 8 --json", light.address());
-    let said = vm.run_any(&command, LIMIT).unwrap();
-    assert!(iperf::report(&said.stdout).unwrap().bits_per_second > 0.0);
+    let output = vm.run_any(&command, LIMIT).unwrap();
+    assert!(iperf::report(&output.stdout).unwrap().bits_per_second > 0.0);
 }
 
 #[test]
@@ -208,8 +208,8 @@ fn testpmd_s_two_vms_exchange_frames_both_ways() {
         let stats = testpmd.stats().unwrap();
         for (name, port) in ["left", "right"].iter().zip(stats) {
             let counters = daemon.json(&["nic", "show", name]).unwrap()["counters"].clone();
-            let counted = counters["rx_frames"].as_u64().unwrap();
-            assert!(counted.abs_diff(port.tx_packets) <= 2048, "{port:?} {counters}");
+            let received_frames = counters["rx_frames"].as_u64().unwrap();
+            assert!(received_frames.abs_diff(port.tx_packets) <= 2048, "{port:?} {counters}");
         }
     }
 }
@@ -254,7 +254,7 @@ fn testpmd_s_vms_are_kept_apart_by_vlans_until_they_share_one() {
 fn nonsense() -> Vec<Vec<u8>> {
     let message = |request: u32, flags: u32, size: u32, body: &[u8]| {
         let mut bytes: Vec<u8> =
-            [request, flags, size].iter().flat_map(|word| word.to_le_bytes()).collect();
+            [request, flags, size].iter().flat_map(|field| field.to_le_bytes()).collect();
         bytes.extend_from_slice(body);
         bytes
     };
@@ -292,12 +292,12 @@ fn a_front_end_that_talks_nonsense_hurts_nobody_else() {
     let _server = iperf::serve(&rig, &b.namespace).unwrap();
     let mut stream =
         iperf::Client::begin(&rig, &a.namespace, &b.address(), 1, &iperf::BESIDE).unwrap();
-    for (nth, bytes) in nonsense().iter().cycle().take(60).enumerate() {
+    for (index, bytes) in nonsense().iter().cycle().take(60).enumerate() {
         let mut front_end = UnixStream::connect(&socket).unwrap();
         front_end.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
         let _ = front_end.write_all(bytes);
         let _ = front_end.read(&mut [0; 256]);
-        if nth % 10 == 9 {
+        if index % 10 == 9 {
             stream.wait_flow("the others' stream beside nonsense").unwrap();
         }
     }

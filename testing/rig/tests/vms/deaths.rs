@@ -61,15 +61,15 @@ impl Site {
     /// Waits until the daemon has found the VM again, in this process. Its NICs and disks work
     /// before: a thread of the daemon's own connects to QEMU's monitor, which QEMU serves in the
     /// same thread in which it connects its devices again.
-    fn wait_found(&self, process: &Value) {
-        let mut shown = Value::Null;
-        let found = wait_until("the VM to be found", PATIENCE, || {
-            shown = self.show();
-            ensure!(shown["state"] != "stopped", "the VM has ended");
-            Ok(shown["state"] == "running")
+    fn wait_adopted(&self, process: &Value) {
+        let mut status = Value::Null;
+        let result = wait_until("the VM to be found", PATIENCE, || {
+            status = self.show();
+            ensure!(status["state"] != "stopped", "the VM has ended");
+            Ok(status["state"] == "running")
         });
-        found.unwrap_or_else(|error| panic!("{error:#}: {shown}"));
-        assert_eq!(shown["process"], *process);
+        result.unwrap_or_else(|error| panic!("{error:#}: {status}"));
+        assert_eq!(status["process"], *process);
     }
 
     /// Bytes that the host has received of the guest.
@@ -91,8 +91,8 @@ fn begin_writing(guest: &mut GuestConsole) {
 }
 
 fn written(guest: &mut GuestConsole) -> u64 {
-    let said = guest.run_any("cat /tmp/written", PATIENCE).unwrap().stdout;
-    said.trim().parse().unwrap_or(0)
+    let output = guest.run_any("cat /tmp/written", PATIENCE).unwrap().stdout;
+    output.trim().parse().unwrap_or(0)
 }
 
 /// Each block has the last number that was written to it.
@@ -109,11 +109,11 @@ fn verify(guest: &mut GuestConsole) -> u64 {
         "echo 3 >/proc/sys/vm/drop_caches; dd if=/dev/vda bs=4096 count={BLOCKS} 2>/dev/null | \
          tr -s '\\0' '\\n'"
     );
-    let found = guest.run(&read).unwrap();
-    let found: Vec<u64> = found.lines().filter_map(|line| line.trim().parse().ok()).collect();
+    let output = guest.run(&read).unwrap();
+    let blocks: Vec<u64> = output.lines().filter_map(|line| line.trim().parse().ok()).collect();
     let last = |block: u64| block + (count - 1 - block) / BLOCKS * BLOCKS;
     let expected: Vec<u64> = (0..BLOCKS.min(count)).map(last).collect();
-    assert_eq!(found, expected, "{count} blocks were written");
+    assert_eq!(blocks, expected, "{count} blocks were written");
     count
 }
 
@@ -158,17 +158,17 @@ fn die_often(kills: usize) {
         wait_until("the guest to write on", PATIENCE, || Ok(written(&mut guest) > count + 1))
             .unwrap();
         disk.push(died.elapsed());
-        site.wait_found(&process);
+        site.wait_adopted(&process);
     }
     let count = verify(&mut guest);
     let cut = guest.run_any("[ -e /tmp/cut ]", PATIENCE).unwrap();
     assert!(!cut.is_ok(), "the connection broke: {}", guest.run("cat /tmp/iperf3").unwrap());
-    site.wait_found(&process);
-    for (what, pauses) in [("NIC", &mut nic), ("disk", &mut disk)] {
+    site.wait_adopted(&process);
+    for (device, pauses) in [("NIC", &mut nic), ("disk", &mut disk)] {
         pauses.sort_unstable();
         let (median, longest) = (pauses[pauses.len() / 2], pauses[pauses.len() - 1]);
         eprintln!(
-            "{what}: from a daemon's death to more of it: median {median:?}, longest {longest:?}"
+            "{device}: from a daemon's death to more of it: median {median:?}, longest {longest:?}"
         );
     }
     eprintln!("{kills} deaths, {count} blocks written, all as written last");
@@ -176,6 +176,6 @@ fn die_often(kills: usize) {
     // A daemon that is stopped in order leaves it as well.
     site.daemon.stop().unwrap();
     site.daemon.restart(&site.rig).unwrap();
-    site.wait_found(&process);
+    site.wait_adopted(&process);
     assert!(guest.reaches(HOST).unwrap());
 }

@@ -57,12 +57,12 @@ impl Site {
     }
 
     /// Takes all space of the store but these bytes.
-    fn fill(&self, left: usize) {
+    fn fill(&self, remaining: usize) {
         // What the daemon shows may be from a moment ago.
-        let told = run(&["stat", "--file-system", "--format=%a %S", self.store.path()]).unwrap();
+        let output = run(&["stat", "--file-system", "--format=%a %S", self.store.path()]).unwrap();
         let free: usize =
-            told.split_whitespace().map(|number| number.parse::<usize>().unwrap()).product();
-        let size = free.saturating_sub(left);
+            output.split_whitespace().map(|number| number.parse::<usize>().unwrap()).product();
+        let size = free.saturating_sub(remaining);
         fs::write(self.ballast(), vec![1; size]).unwrap();
     }
 
@@ -71,10 +71,10 @@ impl Site {
     }
 
     /// Begins to write a disk in the guest, which notes how that ends.
-    fn begin_writing(&mut self, device: &str, word: &str) {
+    fn begin_writing(&mut self, device: &str, pattern: &str) {
         let command = format!(
-            "rm -f /tmp/{device}; (sleep 2; yes {word} | dd of=/dev/{device} bs=64k count={BLOCKS} \
-             iflag=fullblock oflag=direct conv=fsync 2>/tmp/{device}.log; \
+            "rm -f /tmp/{device}; (sleep 2; yes {pattern} | dd of=/dev/{device} bs=64k \
+             count={BLOCKS} iflag=fullblock oflag=direct conv=fsync 2>/tmp/{device}.log; \
              echo $? >/tmp/{device}) >/dev/null 2>&1 &"
         );
         self.guest.run(&command).unwrap();
@@ -82,19 +82,19 @@ impl Site {
 
     fn end_writing(&mut self, device: &str) {
         let guest = &mut self.guest;
-        let ended = wait_until("the guest to have written", PATIENCE, || {
+        let result = wait_until("the guest to have written", PATIENCE, || {
             Ok(guest.run_any(&format!("[ -s /tmp/{device} ]"), PATIENCE)?.is_ok())
         });
         let log = self.guest.run(&format!("cat /tmp/{device}.log")).unwrap();
-        ended.unwrap_or_else(|error| panic!("{error:#}: {log}"));
+        result.unwrap_or_else(|error| panic!("{error:#}: {log}"));
         assert_eq!(self.guest.run(&format!("cat /tmp/{device}")).unwrap(), "0", "{log}");
     }
 
-    fn check(&mut self, device: &str, word: &str) {
+    fn check(&mut self, device: &str, pattern: &str) {
         let bytes = BLOCKS * (64 << 10);
         let command = format!(
             "dd if=/dev/{device} bs=64k count={BLOCKS} iflag=direct 2>/dev/null >/tmp/found; \
-             yes {word} | head -c {bytes} | cmp - /tmp/found && rm /tmp/found"
+             yes {pattern} | head -c {bytes} | cmp - /tmp/found && rm /tmp/found"
         );
         self.guest.run(&command).unwrap();
     }
@@ -107,20 +107,20 @@ impl Site {
         self.daemon.json(&["vm", "show", "old"]).unwrap()
     }
 
-    fn wait_vm(&self, what: &str, is: impl Fn(&Value) -> bool) {
-        let mut shown = Value::Null;
-        let seen = wait_until(what, PATIENCE, || {
-            shown = self.vm();
-            ensure!(shown["state"] != "stopped", "the VM has ended");
-            Ok(is(&shown))
+    fn wait_vm(&self, condition: &str, is: impl Fn(&Value) -> bool) {
+        let mut status = Value::Null;
+        let result = wait_until(condition, PATIENCE, || {
+            status = self.vm();
+            ensure!(status["state"] != "stopped", "the VM has ended");
+            Ok(is(&status))
         });
-        seen.unwrap_or_else(|error| panic!("{error:#}: {shown}"));
+        result.unwrap_or_else(|error| panic!("{error:#}: {status}"));
     }
 
     fn wait_paused_for_space(&self) {
         self.wait_vm("the VM to wait for space", |vm| {
             vm["state"] == "paused"
-                && vm["reason"].as_str().is_some_and(|it| it.contains("store/s"))
+                && vm["reason"].as_str().is_some_and(|reason| reason.contains("store/s"))
         });
     }
 
@@ -134,21 +134,21 @@ impl Site {
 fn virtio(site: &mut Site, hold: Duration) {
     site.fill(2 * MIB);
     site.begin_writing("vda", "v");
-    let mut shown = Value::Null;
+    let mut status = Value::Null;
     wait_until("queued writes", PATIENCE, || {
-        shown = site.disk("v");
-        Ok(shown["full"]["queued_requests"].as_u64() > Some(0))
+        status = site.disk("v");
+        Ok(status["full"]["queued_requests"].as_u64() > Some(0))
     })
-    .unwrap_or_else(|error| panic!("{error:#}: {shown}"));
-    assert_eq!(shown["state"], "full", "{shown}");
-    assert!(shown["reason"].as_str().unwrap().contains("store s has been full"), "{shown}");
+    .unwrap_or_else(|error| panic!("{error:#}: {status}"));
+    assert_eq!(status["state"], "full", "{status}");
+    assert!(status["reason"].as_str().unwrap().contains("store s has been full"), "{status}");
     assert!(site.daemon.ok(&["disk", "list"]).unwrap().contains("full"));
     wait_until("an event", PATIENCE, || Ok(site.events(6150) > 0)).unwrap();
     std::thread::sleep(hold);
     // The guest runs, and reads and writes what it has written.
-    let again = "dd if=/dev/vda bs=64k count=1 iflag=direct of=/tmp/block && \
+    let command = "dd if=/dev/vda bs=64k count=1 iflag=direct of=/tmp/block && \
                  dd if=/tmp/block bs=64k of=/dev/vda oflag=direct conv=notrunc && [ ! -e /tmp/vda ]";
-    site.guest.run(again).unwrap();
+    site.guest.run(command).unwrap();
     let flows = site.daemon.json(&["qos", "flows"]).unwrap();
     let flows = flows.as_array().unwrap();
     let flow = flows.iter().find(|flow| flow["disk"] == "v").unwrap();
@@ -179,8 +179,8 @@ fn emulated(site: &mut Site, disk: &str, device: &str, hold: Duration) {
     site.wait_vm("the VM to run", |vm| vm["state"] == "running" && vm["reason"].is_null());
 }
 
-/// What somebody has paused stays paused, also over a restart of the daemon.
-fn held(site: &mut Site, disk: &str, device: &str) {
+/// Checks that a VM that a user has paused remains paused, also over a restart of the daemon.
+fn check_user_pause(site: &mut Site, disk: &str, device: &str) {
     site.fill(0);
     // New space of the same disk.
     let write = format!(
@@ -232,7 +232,7 @@ fn guests_wait_for_space(hold: Duration) {
     for (disk, _, controller, device) in DISKS {
         if controller != "virtio" {
             emulated(&mut site, disk, device, hold);
-            held(&mut site, disk, device);
+            check_user_pause(&mut site, disk, device);
         }
     }
     let errors = site.guest.run("dmesg | grep -i 'i/o error' || true").unwrap();

@@ -53,15 +53,15 @@ impl Site {
     }
 
     /// What a command says that is to fail.
-    fn refusal(&self, words: &[&str]) -> String {
-        let output = self.daemon.cli(words).unwrap();
-        assert!(!output.is_ok(), "{words:?}: {}", output.stdout);
+    fn refusal(&self, arguments: &[&str]) -> String {
+        let output = self.daemon.cli(arguments).unwrap();
+        assert!(!output.is_ok(), "{arguments:?}: {}", output.stdout);
         output.stderr
     }
 
-    /// What the agent tells. The daemon gives it 3 s for an answer, which a guest that gets little
-    /// CPU time may need more than once.
-    fn told(&self) -> Value {
+    /// Returns the information of the guest agent. The daemon waits up to 3 s for a reply, which a
+    /// guest with little CPU time may exceed several times.
+    fn guest_info(&self) -> Value {
         wait_for_value("an answer of the agent", PATIENCE, || {
             self.daemon.json(&["vm", "guest", "web"]).map(Some)
         })
@@ -92,18 +92,18 @@ fn an_agent_tells_of_its_guest_and_turns_it_off() {
     let mut guest = site.start();
     guest.address("eth0", GUEST).unwrap();
     guest.run("hostname web-guest").unwrap();
-    let told = site.told();
-    assert_eq!(told["host_name"], "web-guest");
-    assert_eq!(told["kernel"], guest.run("uname -r").unwrap());
-    let interfaces = told["interfaces"].as_array().unwrap();
-    let nic = interfaces.iter().find(|found| found["name"] == "eth0").unwrap();
+    let guest_info = site.guest_info();
+    assert_eq!(guest_info["host_name"], "web-guest");
+    assert_eq!(guest_info["kernel"], guest.run("uname -r").unwrap());
+    let interfaces = guest_info["interfaces"].as_array().unwrap();
+    let nic = interfaces.iter().find(|interface| interface["name"] == "eth0").unwrap();
     assert_eq!(nic["mac"], "52:54:00:79:00:01");
     assert!(nic["addresses"].as_array().unwrap().contains(&GUEST.into()), "{nic}");
-    let shown = wait_for_value("an answer of the agent", PATIENCE, || {
+    let output = wait_for_value("an answer of the agent", PATIENCE, || {
         site.daemon.ok(&["vm", "guest", "web"]).map(Some)
     })
     .unwrap();
-    assert!(shown.contains("web-guest") && shown.contains(GUEST), "{shown}");
+    assert!(output.contains("web-guest") && output.contains(GUEST), "{output}");
 
     // Without modules for its power button, this guest hears its agent only.
     site.daemon.ok(&["vm", "stop", "web", "--by", "agent", "--seconds", "200"]).unwrap();
@@ -123,7 +123,7 @@ fn a_guest_that_is_frozen_writes_nothing_until_it_is_thawed() {
         |guest: &mut GuestConsole| guest.run_any("[ -e /tmp/done ]", PATIENCE).unwrap().is_ok();
     site.daemon.ok(&["vm", "freeze", "web", "--seconds", "600"]).unwrap();
     assert!(site.show()["frozen_s"].as_u64().unwrap() > 500);
-    assert_eq!(site.told()["frozen"], true);
+    assert_eq!(site.guest_info()["frozen"], true);
     write(&mut guest);
     std::thread::sleep(Duration::from_secs(2));
     assert!(!wrote(&mut guest), "a guest that is frozen has written");

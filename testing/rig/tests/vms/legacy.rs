@@ -78,15 +78,15 @@ impl Site {
 
     /// Waits until the daemon has found the VM again, in this process. Its NICs and disks may
     /// work before.
-    fn wait_found(&self, process: &Value) {
-        let mut shown = Value::Null;
-        let found = wait_until("the VM to be found", PATIENCE, || {
-            shown = self.vm();
-            ensure!(shown["state"] != "stopped", "the VM has ended");
-            Ok(shown["state"] == "running")
+    fn wait_adopted(&self, process: &Value) {
+        let mut status = Value::Null;
+        let result = wait_until("the VM to be found", PATIENCE, || {
+            status = self.vm();
+            ensure!(status["state"] != "stopped", "the VM has ended");
+            Ok(status["state"] == "running")
         });
-        found.unwrap_or_else(|error| panic!("{error:#}: {shown}"));
-        assert_eq!(shown["process"], *process);
+        result.unwrap_or_else(|error| panic!("{error:#}: {status}"));
+        assert_eq!(status["process"], *process);
     }
 
     fn die_and_return(&mut self) {
@@ -95,18 +95,18 @@ impl Site {
     }
 
     /// What a command says that is to fail.
-    fn refusal(&self, words: &[&str]) -> String {
-        let output = self.daemon.cli(words).unwrap();
-        assert!(!output.is_ok(), "{words:?}: {}", output.stdout);
+    fn refusal(&self, arguments: &[&str]) -> String {
+        let output = self.daemon.cli(arguments).unwrap();
+        assert!(!output.is_ok(), "{arguments:?}: {}", output.stdout);
         output.stderr
     }
 
-    /// The texts of events of this kind about the VM.
-    fn told(&self, id: u64) -> String {
+    /// Returns the texts of events of this kind about the VM.
+    fn event_texts(&self, id: u64) -> String {
         let events = self.daemon.json(&["event", "list"]).unwrap();
         let of_kind = |event: &&Value| event["id"] == id && event["subject"] == "vm/old";
-        let of_kind = events.as_array().unwrap().iter().filter(of_kind);
-        of_kind.map(|event| event["text"].to_string()).collect::<Vec<_>>().join("\n")
+        let matching = events.as_array().unwrap().iter().filter(of_kind);
+        matching.map(|event| event["text"].to_string()).collect::<Vec<_>>().join("\n")
     }
 }
 
@@ -129,8 +129,8 @@ fn a_guest_without_virtio_talks_through_the_switch_before_and_after_a_daemons_de
             format!("iperf3 --client {} --bytes 8M --json {direction}", site.peer.address());
         let output = guest.run_any(&command, PATIENCE).unwrap();
         let report = iperf::report(&output.stdout).unwrap();
-        let carried = report.json["end"]["sum_received"]["bytes"].as_u64().unwrap();
-        assert!(carried >= 1 << 20, "{direction}: {report:?}");
+        let received_bytes = report.json["end"]["sum_received"]["bytes"].as_u64().unwrap();
+        assert!(received_bytes >= 1 << 20, "{direction}: {report:?}");
     }
     let mut counters = Value::Null;
     let segmented = wait_until("segments that were cut", PATIENCE, || {
@@ -139,7 +139,7 @@ fn a_guest_without_virtio_talks_through_the_switch_before_and_after_a_daemons_de
     });
     segmented.unwrap_or_else(|error| panic!("{error:#}: {counters}"));
     let dropped = counters["rx_dropped"].as_array().unwrap();
-    assert!(dropped.iter().all(|of| of["reason"] != "malformed"), "{counters}");
+    assert!(dropped.iter().all(|entry| entry["reason"] != "malformed"), "{counters}");
 
     let before = site.vm();
     let died = Instant::now();
@@ -148,9 +148,9 @@ fn a_guest_without_virtio_talks_through_the_switch_before_and_after_a_daemons_de
     wait_until("the NIC to be back", PATIENCE, || Ok(site.nic()["condition"]["health"] == "up"))
         .unwrap();
     eprintln!("from the daemon's death until the NIC is back: {:?}", died.elapsed());
-    site.wait_found(&before["process"]);
+    site.wait_adopted(&before["process"]);
     wait_until("what was done to be told", PATIENCE, || {
-        Ok(site.told(7020).contains("does not reconnect a legacy NIC"))
+        Ok(site.event_texts(7020).contains("does not reconnect a legacy NIC"))
     })
     .unwrap();
     site.connect(&mut guest);
@@ -167,10 +167,10 @@ fn disks_that_qemu_emulates_keep_what_was_written_through_deaths_of_the_daemon()
     for (device, bus) in [("sda", "ata_piix"), ("sdb", "ahci")] {
         let size = guest.run(&format!("cat /sys/block/{device}/size")).unwrap();
         assert_eq!(size, (DISK_BYTES / 512).to_string());
-        let place = guest.run(&format!("cd /sys/block/{device}/device && pwd -P")).unwrap();
-        let slot = place.split('/').find(|part| part.starts_with("0000:")).unwrap();
+        let device_path = guest.run(&format!("cd /sys/block/{device}/device && pwd -P")).unwrap();
+        let slot = device_path.split('/').find(|part| part.starts_with("0000:")).unwrap();
         let driver = guest.run(&format!("readlink /sys/bus/pci/devices/{slot}/driver")).unwrap();
-        assert!(driver.ends_with(bus), "{device}: {place}: {driver}");
+        assert!(driver.ends_with(bus), "{device}: {device_path}: {driver}");
     }
     only_its_vm_reaches(&site, "ide");
     let process = site.vm()["process"].clone();
@@ -194,7 +194,7 @@ fn disks_that_qemu_emulates_keep_what_was_written_through_deaths_of_the_daemon()
         .unwrap();
         guest.run("[ ! -e /tmp/failed ]").unwrap();
         eprintln!("from the daemon's death to the guest's next write: {:?}", died.elapsed());
-        site.wait_found(&process);
+        site.wait_adopted(&process);
     }
     // All that was said to be written since the first block, each block once.
     let verify = "touch /tmp/stop; while [ ! -e /tmp/ended ]; do sleep 0.1; done; \
@@ -218,9 +218,9 @@ fn only_its_vm_reaches(site: &Site, disk: &str) {
 /// A maximum is one of an emulated disk as of any other.
 fn limits_hold(site: &Site, guest: &mut GuestConsole) {
     site.daemon.ok(&["disk", "set", "ide", "--qos-max-iops", "20"]).unwrap();
-    let began = Instant::now();
+    let started_at = Instant::now();
     guest.run("dd if=/dev/zero of=/dev/sda bs=4096 count=100 oflag=direct").unwrap();
-    let took = began.elapsed();
+    let took = started_at.elapsed();
     // A lower bound, which a busy machine cannot break. A second's worth may go at once.
     assert!(took >= Duration::from_secs(3), "100 requests at 20 a second took {took:?}");
     let disk = site.daemon.json(&["disk", "show", "ide"]).unwrap();
@@ -229,22 +229,24 @@ fn limits_hold(site: &Site, guest: &mut GuestConsole) {
 
 /// An IDE disk cannot be taken from a VM that runs, nor given to it.
 fn comes_and_goes_with_a_start(site: &Site) {
-    let told = site.refusal(&["vm", "set", "old", "--disks", "sata"]);
-    assert!(told.contains("suimon vm stop old"), "{told}");
-    let told = site.refusal(&["disk", "set", "ide", "--controller", "virtio"]);
-    assert!(told.contains("suimon vm stop old"), "{told}");
+    let message = site.refusal(&["vm", "set", "old", "--disks", "sata"]);
+    assert!(message.contains("suimon vm stop old"), "{message}");
+    let message = site.refusal(&["disk", "set", "ide", "--controller", "virtio"]);
+    assert!(message.contains("suimon vm stop old"), "{message}");
     let create = "disk create late --store s --format raw --size-bytes 1MiB --controller ide";
     site.daemon.ok(&create.split(' ').collect::<Vec<_>>()).unwrap();
     site.daemon.ok(&["vm", "set", "old", "--disks", "ide,sata,late"]).unwrap();
-    wait_until("it to be told", PATIENCE, || Ok(site.told(7020).contains("cannot be hot-plugged")))
-        .unwrap();
+    wait_until("it to be told", PATIENCE, || {
+        Ok(site.event_texts(7020).contains("cannot be hot-plugged"))
+    })
+    .unwrap();
     // The event is recorded before the status changes.
-    let mut shown = Value::Null;
-    let waits = wait_until("the disk that needs a start in the status", PATIENCE, || {
-        shown = site.vm();
-        Ok(shown["waits_for_start"][0] == "disk/late")
+    let mut status = Value::Null;
+    let result = wait_until("the disk that needs a start in the status", PATIENCE, || {
+        status = site.vm();
+        Ok(status["waits_for_start"][0] == "disk/late")
     });
-    waits.unwrap_or_else(|error| panic!("{error:#}: {shown}"));
+    result.unwrap_or_else(|error| panic!("{error:#}: {status}"));
     site.daemon.ok(&["vm", "set", "old", "--disks", "ide,sata"]).unwrap();
     site.daemon.ok(&["vm", "kill", "old"]).unwrap();
     site.daemon.ok(&["vm", "set", "old", "--disks", "sata"]).unwrap();
@@ -264,7 +266,8 @@ fn a_bios_starts_from_an_ide_disk_of_ours() {
     site.daemon.ok(&create.split(' ').collect::<Vec<_>>()).unwrap();
     site.daemon.ok(&["vm", "start", "bare"]).unwrap();
     let log = format!("{}/bare/console.log", site.vms.folder());
-    let has_word = || fs::read_to_string(&log).is_ok_and(|said| said.contains(firmware::WORD));
+    let has_word =
+        || fs::read_to_string(&log).is_ok_and(|content| content.contains(firmware::WORD));
     wait_until("word of the boot sector", PATIENCE, || Ok(has_word())).unwrap();
 }
 

@@ -83,9 +83,9 @@ fn domain(vms: &HostedVms, elements: &str, folder: &str) -> String {
         "<devices>\n<serial type='unix'><source mode='bind' path='{folder}/console.sock'/></serial>"
     );
     // What is said of a NIC for which libvirt has no element, as words of a command line.
-    let words = elements.lines().find(|line| line.trim().starts_with("netdev")).unwrap();
-    let words = words.trim().strip_suffix(" -->").unwrap();
-    let legacy: String = words
+    let line = elements.lines().find(|line| line.trim().starts_with("netdev")).unwrap();
+    let arguments = line.trim().strip_suffix(" -->").unwrap();
+    let legacy: String = arguments
         .split(" and ")
         .flat_map(|option| {
             let (name, value) = option.split_once(' ').unwrap();
@@ -110,7 +110,7 @@ fn start(rig: &Rig, domain: &str, folder: &str) -> Process {
     let file = rig.path("domain.xml");
     fs::write(&file, domain).unwrap();
     let user = USER.to_string();
-    let words = [
+    let arguments = [
         "setpriv",
         &format!("--reuid={user}"),
         &format!("--regid={user}"),
@@ -121,7 +121,7 @@ fn start(rig: &Rig, domain: &str, folder: &str) -> Process {
         &file,
     ];
     let home = [("HOME", folder.to_owned()), ("XDG_RUNTIME_DIR", folder.to_owned())];
-    Process::start_in(rig, "virt-qemu-run", &words, &home).unwrap()
+    Process::start_in(rig, "virt-qemu-run", &arguments, &home).unwrap()
 }
 
 fn check_devices(guest: &mut GuestConsole) {
@@ -177,12 +177,12 @@ fn libvirt_starts_a_vm_with_our_nics_and_disks() {
             format!("dd if=/dev/{device} bs=512 count=1 iflag=direct 2>/dev/null | head -c 4");
         // libvirt before 9.1 cannot have QEMU wait for an emulated disk's server: a request that finds the
         // connection broken fails, and has QEMU connect again.
-        let what = format!("what was written to {device}");
-        wait_until(&what, PATIENCE, || Ok(guest.run(&read)? == content)).unwrap();
+        let condition = format!("what was written to {device}");
+        wait_until(&condition, PATIENCE, || Ok(guest.run(&read)? == content)).unwrap();
         // It counts what came since it was started.
         let read = || daemon.json(&["disk", "show", disk]);
-        let counts = || Ok(read()?["counters"]["reads"]["bytes"].as_u64() > Some(0));
-        wait_until("what was read in the counters", PATIENCE, counts)
+        let is_counted = || Ok(read()?["counters"]["reads"]["bytes"].as_u64() > Some(0));
+        wait_until("what was read in the counters", PATIENCE, is_counted)
             .unwrap_or_else(|error| panic!("{error:#}: {:?}", read()));
     }
     libvirt.stop().unwrap();

@@ -73,9 +73,9 @@ impl Site {
     }
 
     /// What a command says that is to fail.
-    fn refusal(&self, words: &[&str]) -> String {
-        let output = self.daemon.cli(words).unwrap();
-        assert!(!output.is_ok(), "{words:?}: {}", output.stdout);
+    fn refusal(&self, arguments: &[&str]) -> String {
+        let output = self.daemon.cli(arguments).unwrap();
+        assert!(!output.is_ok(), "{arguments:?}: {}", output.stdout);
         output.stderr
     }
 
@@ -127,9 +127,11 @@ fn nics_disks_and_cpus_come_and_go_while_it_runs() {
     let mut guest = site.start();
     guest.run("ls /sys/class/net /sys/block").unwrap();
     site.daemon.ok(&["vm", "set", "web", "--nics", "web,more", "--disks", "web,more"]).unwrap();
-    let has = "[ -e /sys/class/net/eth1 ] && [ -e /sys/block/vdb ]";
-    wait_until("the guest to have them", PATIENCE, || Ok(guest.run_any(has, PATIENCE)?.is_ok()))
-        .unwrap();
+    let present = "[ -e /sys/class/net/eth1 ] && [ -e /sys/block/vdb ]";
+    wait_until("the guest to have them", PATIENCE, || {
+        Ok(guest.run_any(present, PATIENCE)?.is_ok())
+    })
+    .unwrap();
     assert_eq!(guest.run("cat /sys/class/net/eth1/address").unwrap(), "52:54:00:78:00:02");
     assert_eq!(guest.run("cat /sys/block/vdb/serial").unwrap(), "DISK-2");
     guest.address("eth1", &format!("{GUEST}/24")).unwrap();
@@ -144,9 +146,11 @@ fn nics_disks_and_cpus_come_and_go_while_it_runs() {
     .unwrap();
 
     site.daemon.ok(&["vm", "set", "web", "--nics", "web", "--disks", "web"]).unwrap();
-    let gone = "[ ! -e /sys/class/net/eth1 ] && [ ! -e /sys/block/vdb ]";
-    wait_until("the guest to have let go", PATIENCE, || Ok(guest.run_any(gone, PATIENCE)?.is_ok()))
-        .unwrap();
+    let absent = "[ ! -e /sys/class/net/eth1 ] && [ ! -e /sys/block/vdb ]";
+    wait_until("the guest to have let go", PATIENCE, || {
+        Ok(guest.run_any(absent, PATIENCE)?.is_ok())
+    })
+    .unwrap();
     wait_until("it to be told", PATIENCE, || Ok(site.events(7019).len() == 2)).unwrap();
     // The events are recorded before the status changes.
     let mut status = Value::Null;
@@ -212,7 +216,7 @@ fn what_is_wrong_is_told_and_nothing_is_left() {
     let folder = site.vms.folder().to_owned();
     let processes =
         || run(&["pgrep", "-fc", &format!("[g]uest=web.*{folder}")]).unwrap_or_default();
-    for (key, value, words) in [
+    for (key, value, expected) in [
         ("--kernel", "/nowhere/vmlinuz", "/nowhere/vmlinuz"),
         ("--memory-bytes", "8 TiB", "memory"),
         ("--accelerator", "kvm", "KVM"),
@@ -225,8 +229,8 @@ fn what_is_wrong_is_told_and_nothing_is_left() {
         }
         let before = site.show()["config"].clone();
         site.daemon.ok(&["vm", "set", "web", key, value]).unwrap();
-        let told = site.refusal(&["vm", "start", "web"]);
-        assert!(told.contains(words), "{key}: {told}");
+        let message = site.refusal(&["vm", "start", "web"]);
+        assert!(message.contains(expected), "{key}: {message}");
         assert_eq!(site.show()["state"], "stopped", "{key}");
         assert_ne!(processes().trim(), "1", "{key}: a process is left");
         let key = key.trim_start_matches('-').replace('-', "_");

@@ -39,8 +39,8 @@ fn migrate_repeatedly(moves: usize) {
         totals.push(site.move_it(&mut guest));
         let after = load.replies().len();
         wait_until("replies", PATIENCE, || Ok(load.replies().len() > after + 50)).unwrap();
-        let (lost, in_a_row) = lost(&load.replies()[before..]);
-        all_lost += lost;
+        let (lost_replies, in_a_row) = lost(&load.replies()[before..]);
+        all_lost += lost_replies;
         stood.push(Duration::from_millis(10) * u32::try_from(in_a_row).unwrap());
         load.check(&mut guest);
         // What was promised of it came with it.
@@ -48,10 +48,10 @@ fn migrate_repeatedly(moves: usize) {
         assert_eq!(disk["config"]["qos_policy"], "silver");
     }
     load.end(&mut guest);
-    for (what, times) in [("in all", &mut totals), ("without a reply", &mut stood)] {
+    for (label, times) in [("in all", &mut totals), ("without a reply", &mut stood)] {
         times.sort_unstable();
         let (median, longest) = (times[times.len() / 2], times[times.len() - 1]);
-        eprintln!("{moves} moves, {what}: median {median:?}, longest {longest:?}");
+        eprintln!("{moves} moves, {label}: median {median:?}, longest {longest:?}");
     }
     eprintln!("{all_lost} requests, one in 10 ms, had no reply");
 }
@@ -82,11 +82,11 @@ fn what_cannot_go_is_refused_before_anything_changes() {
     assert!(refusal(&site.nodes[0], &to_two).contains("certificate"));
     site.nodes[0].daemon.ok(&["node", "set", "two", "--server-name", "localhost"]).unwrap();
     let token = site.rig.path("token-two");
-    let own = fs::read_to_string(&token).unwrap();
+    let own_token = fs::read_to_string(&token).unwrap();
     fs::write(&token, "another-token-than-that\n").unwrap();
     let refused = refusal(&site.nodes[0], &to_two);
     assert!(refused.contains("token"), "{refused}");
-    fs::write(&token, own).unwrap();
+    fs::write(&token, own_token).unwrap();
     site.nodes[1].daemon.kill();
     assert!(refusal(&site.nodes[0], &to_two).contains("does not respond"));
     site.nodes[1].daemon.restart(&site.rig).unwrap();
@@ -96,8 +96,8 @@ fn what_cannot_go_is_refused_before_anything_changes() {
 }
 
 fn process_of(node: &Node) -> String {
-    let found = run(&["pgrep", "-f", &format!("^[^ ]*qemu-system.*{}", node.vms.folder())]);
-    found.unwrap().trim().to_owned()
+    let output = run(&["pgrep", "-f", &format!("^[^ ]*qemu-system.*{}", node.vms.folder())]);
+    output.unwrap().trim().to_owned()
 }
 
 fn whoever_dies_meanwhile_one_vm_goes_on() {

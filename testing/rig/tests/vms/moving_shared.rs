@@ -21,8 +21,8 @@ fn image(site: &Site) -> String {
 }
 
 fn disk_of(node: &Node) -> String {
-    let shown = node.daemon.json(&["disk", "show", "web"]);
-    shown.map_or_else(|_| String::new(), |disk| disk["state"].as_str().unwrap_or("").to_owned())
+    let result = node.daemon.json(&["disk", "show", "web"]);
+    result.map_or_else(|_| String::new(), |disk| disk["state"].as_str().unwrap_or("").to_owned())
 }
 
 /// Nobody has the image any more, and it is sound.
@@ -35,8 +35,8 @@ fn check_image(site: &Site) {
     daemon.ok(&["vm", "delete", "web"]).unwrap();
     daemon.ok(&["disk", "delete", "web"]).unwrap();
     run(&["qemu-img", "check", "-f", "vhdx", &image(site)]).unwrap();
-    let left: Vec<_> = fs::read_dir(site.rig.path("store-one")).unwrap().collect();
-    assert_eq!(left.len(), 1, "nothing is left of how the store was known: {left:?}");
+    let entries: Vec<_> = fs::read_dir(site.rig.path("store-one")).unwrap().collect();
+    assert_eq!(entries.len(), 1, "nothing is left of how the store was known: {entries:?}");
 }
 
 fn go_there_and_back(moves: usize) {
@@ -48,12 +48,12 @@ fn go_there_and_back(moves: usize) {
     let plan = site.here().daemon.ok(&to_two).unwrap();
     assert!(plan.contains("handed over: store s is shared by both nodes"), "{plan}");
     let (mut totals, mut stood) = (Vec::new(), Vec::new());
-    for turn in 0..moves {
+    for round in 0..moves {
         let before = load.replies().len();
         // With the files of disks that were copied, of which there is none. The first two by draining the
         // node that it is on.
-        totals.push(match turn {
-            0 | 1 => site.drain_it(&mut guest, turn == 1),
+        totals.push(match round {
+            0 | 1 => site.drain_it(&mut guest, round == 1),
             _ => site.move_it(&mut guest),
         });
         let after = load.replies().len();
@@ -69,10 +69,10 @@ fn go_there_and_back(moves: usize) {
         assert_eq!(fs::metadata(image(&site)).unwrap().ino(), number, "it is the same file");
     }
     load.end(&mut guest);
-    for (what, times) in [("in all", &mut totals), ("without a reply", &mut stood)] {
+    for (label, times) in [("in all", &mut totals), ("without a reply", &mut stood)] {
         times.sort_unstable();
         let (median, longest) = (times[times.len() / 2], times[times.len() - 1]);
-        eprintln!("{moves} moves, {what}: median {median:?}, longest {longest:?}");
+        eprintln!("{moves} moves, {label}: median {median:?}, longest {longest:?}");
     }
     drop(guest);
     check_image(&site);
@@ -84,13 +84,13 @@ fn a_store_that_is_not_the_same_is_refused() {
     let to_two = ["vm", "migrate", "web", "--to", "two"];
     let two = &site.nodes[1].daemon;
     two.ok(&["store", "set", "s", "--shared=false"]).unwrap();
-    let said = refusal(site.here(), &to_two);
-    assert!(said.contains("suimon store set s --shared=true"), "{said}");
+    let message = refusal(site.here(), &to_two);
+    assert!(message.contains("suimon store set s --shared=true"), "{message}");
     let elsewhere = site.rig.path("elsewhere");
     fs::create_dir_all(&elsewhere).unwrap();
     two.ok(&["store", "set", "s", "--shared=true", "--path", &elsewhere]).unwrap();
-    let said = refusal(site.here(), &to_two);
-    assert!(said.contains("is not the same directory"), "{said}");
+    let message = refusal(site.here(), &to_two);
+    assert!(message.contains("is not the same directory"), "{message}");
     site.is_only_here();
 }
 
@@ -104,10 +104,10 @@ fn a_disk_that_cannot_be_opened_there_leaves_the_vm_where_it_is() {
     // Somebody says that he writes to the image: whoever has it open goes on, nobody opens it.
     let holder = File::open(image(&site)).unwrap();
     fcntl_lock(&holder, FlockOperation::NonBlockingLockShared).unwrap();
-    let ended = || site.here().daemon.json(&["operation", "show", &operation]);
-    wait_until("that to fail", PATIENCE, || Ok(ended()?["state"] == "failed")).unwrap();
-    let said = ended().unwrap()["error"]["message"].to_string();
-    assert!(said.contains("cancelled the migration"), "{said}");
+    let show_operation = || site.here().daemon.json(&["operation", "show", &operation]);
+    wait_until("that to fail", PATIENCE, || Ok(show_operation()?["state"] == "failed")).unwrap();
+    let message = show_operation().unwrap()["error"]["message"].to_string();
+    assert!(message.contains("cancelled the migration"), "{message}");
     site.is_only_here();
     drop(holder);
     wait_until("its disk to work", PATIENCE, || Ok(disk_of(site.here()) == "ready")).unwrap();

@@ -46,7 +46,7 @@ impl Daemon {
         self.dir.path().join("s")
     }
 
-    pub fn asked(&self) -> Vec<String> {
+    pub fn requests(&self) -> Vec<String> {
         self.requests.lock().unwrap().clone()
     }
 }
@@ -105,7 +105,7 @@ pub fn suimon(args: &[&str], input: &[u8]) -> Output {
 }
 
 /// Returns exit code, standard output and standard error.
-pub fn told(output: &Output) -> (i32, String, String) {
+pub fn outcome(output: &Output) -> (i32, String, String) {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
 }

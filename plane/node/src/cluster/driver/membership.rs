@@ -90,7 +90,7 @@ impl Driver {
     /// Leaves the cluster once all reservations are given back.
     pub(super) fn leave_if_given_back(&mut self) {
         let is_up = matches!(self.link, Link::Up { .. });
-        if self.is_leaving && is_up && self.stores.values().all(SharedStore::is_given_back) {
+        if self.is_leaving && is_up && self.stores.values().all(SharedStore::has_no_reservation) {
             let stores = self.stores.keys().cloned().collect();
             self.tasks.push(self.session, Task::Leave { stores });
             self.link = Link::Trying { at: None };

@@ -33,7 +33,7 @@ impl Driver {
         let mut is_withdrawn = true;
         for name in &releasing.stores {
             let Some(store) = self.stores.get_mut(name) else { continue };
-            if store.release == Release::GivesBack && store.is_given_back() {
+            if store.release == Release::GivesBack && store.has_no_reservation() {
                 if is_up {
                     store.release = Release::Withdraws;
                     self.tasks.push(self.session, Task::Withdraw { store: name.clone() });

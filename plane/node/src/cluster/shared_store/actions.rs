@@ -21,7 +21,7 @@ pub(in crate::cluster) enum StoreAction {
 pub(super) fn of_member(action: MemberAction) -> StoreAction {
     match action {
         MemberAction::Apply { store, policies } => StoreAction::Apply(store, policies),
-        MemberAction::Persist { durable: kept } => StoreAction::Keep(kept),
+        MemberAction::Persist { durable } => StoreAction::Keep(durable),
         MemberAction::Send { report } => StoreAction::Send(report),
         MemberAction::Notify { notice } => StoreAction::TellMember(notice),
     }
@@ -39,7 +39,7 @@ pub(super) fn remove_superseded(todo: &mut VecDeque<StoreAction>) {
             StoreAction::Apply(..) => (apply, send) = (Some(action), None),
             StoreAction::Send(_) => send = Some(action),
             StoreAction::TellMember(notice) => {
-                notices.retain(|of| discriminant(of) != discriminant(&notice));
+                notices.retain(|queued| discriminant(queued) != discriminant(&notice));
                 notices.push(notice);
             }
         }

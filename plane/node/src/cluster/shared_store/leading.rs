@@ -55,37 +55,40 @@ impl SharedStore {
     pub(in crate::cluster) fn handle_report(
         &mut self,
         now: Time,
-        said: NodeReport,
+        node_report: NodeReport,
         created: u64,
     ) -> Option<(NodeId, u64)> {
-        let node = said.report.node;
+        let node = node_report.report.node;
         if self.reports.get(&node).is_some_and(|before| *before != created) {
             // The node had withdrawn from the store, and shares it again.
             self.forget(now, node);
         }
         self.reports.insert(node, created);
-        if said.normalization_bytes != self.normalization_bytes {
-            let known = self.other_normalization.insert(node, said.normalization_bytes);
-            let is_new = known != Some(said.normalization_bytes);
-            return is_new.then_some((node, said.normalization_bytes));
+        if node_report.normalization_bytes != self.normalization_bytes {
+            let previous = self.other_normalization.insert(node, node_report.normalization_bytes);
+            let is_new = previous != Some(node_report.normalization_bytes);
+            return is_new.then_some((node, node_report.normalization_bytes));
         }
         self.other_normalization.remove(&node);
-        match said.capacity_iops {
+        match node_report.capacity_iops {
             Some(iops) => self.reported_capacities.insert(node, iops),
             None => self.reported_capacities.remove(&node),
         };
         self.follow_capacity(now);
-        self.handle_allocator(now, AllocatorEvent::Reported { report: said.report });
+        self.handle_allocator(now, AllocatorEvent::Reported { report: node_report.report });
         None
     }
 
     /// Updates the capacity that the leader uses: the lowest that any node knows.
     pub(in crate::cluster) fn follow_capacity(&mut self, now: Time) {
-        let Some(own) = self.capacity.filter(|_| self.allocator.term().is_some()) else { return };
-        let least = self.reported_capacities.values().copied().fold(own.iops(), u64::min);
-        let capability = match own {
-            SharedStoreCapacity::Declared(_) => SharedStoreCapacity::Declared(least),
-            SharedStoreCapacity::Measured(_) => SharedStoreCapacity::Measured(least),
+        let Some(capacity) = self.capacity.filter(|_| self.allocator.term().is_some()) else {
+            return;
+        };
+        let lowest_iops =
+            self.reported_capacities.values().copied().fold(capacity.iops(), u64::min);
+        let capability = match capacity {
+            SharedStoreCapacity::Declared(_) => SharedStoreCapacity::Declared(lowest_iops),
+            SharedStoreCapacity::Measured(_) => SharedStoreCapacity::Measured(lowest_iops),
         };
         if self.capacity_in_effect != Some(capability) {
             self.capacity_in_effect = Some(capability);

@@ -4,9 +4,9 @@ use super::*;
 use crate::testing::name;
 
 fn durable_state(reserved_iops: u64) -> DurableState {
-    let mut kept = DurableState::default();
-    kept.store.reserved_iops = reserved_iops;
-    kept
+    let mut durable = DurableState::default();
+    durable.store.reserved_iops = reserved_iops;
+    durable
 }
 
 fn cap(reserved_iops: u64) -> StoreAction {
@@ -14,8 +14,8 @@ fn cap(reserved_iops: u64) -> StoreAction {
 }
 
 fn store() -> SharedStore {
-    let kept = (DurableState::default(), Minimums::new());
-    let mut store = SharedStore::new(Time::ZERO, (name("san"), StoreId(0)), kept, None);
+    let durable = (DurableState::default(), Minimums::new());
+    let mut store = SharedStore::new(Time::ZERO, (name("san"), StoreId(0)), durable, None);
     store.todo.clear();
     store
 }
@@ -25,17 +25,17 @@ fn store() -> SharedStore {
 fn actions_of_a_member_whose_reservation_cannot_be_saved_do_not_accumulate() {
     let mut store = store();
     store.put_back(StoreAction::Keep(durable_state(1)));
-    for turn in 1..10_000 {
-        let now = Time::ZERO + Duration::from_secs(10 * turn);
-        store.handle_loads(now, vec![pending_minimum_load(turn)], 0);
+    for index in 1..10_000 {
+        let now = Time::ZERO + Duration::from_secs(10 * index);
+        store.handle_loads(now, vec![pending_minimum_load(index)], 0);
         store.todo.push_back(StoreAction::TellMember(MemberNotice::Leased));
         store.todo.push_back(StoreAction::TellMember(MemberNotice::Lapsed));
-        store.todo.push_back(cap(turn));
-        store.todo.push_back(StoreAction::Keep(durable_state(turn)));
+        store.todo.push_back(cap(index));
+        store.todo.push_back(StoreAction::Keep(durable_state(index)));
         let failed = std::iter::from_fn(|| store.todo.pop_front())
             .find(|action| matches!(action, StoreAction::Keep(_)));
         store.put_back(failed.unwrap());
-        assert!(store.todo.len() <= 8, "{} after {turn}", store.todo.len());
+        assert!(store.todo.len() <= 8, "{} after {index}", store.todo.len());
     }
 }
 
@@ -43,11 +43,11 @@ fn actions_of_a_member_whose_reservation_cannot_be_saved_do_not_accumulate() {
 #[test]
 fn disks_of_a_store_without_capacity_and_leader_get_the_floor_after_a_time() {
     let mut store = store();
-    let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
+    let time = |seconds| Time::ZERO + Duration::from_secs(seconds);
     assert_eq!(store.take_capacity_change(), None, "its identity is not known yet");
     let iops = |now, store: &mut SharedStore| {
-        store.follow_leader(at(now));
-        store.cap().iops_at(at(now))
+        store.follow_leader(time(now));
+        store.cap().iops_at(time(now))
     };
     assert_eq!(iops(100, &mut store), 0);
     store.is_known = true;
@@ -55,11 +55,11 @@ fn disks_of_a_store_without_capacity_and_leader_get_the_floor_after_a_time() {
     assert_eq!(store.take_capacity_change(), None);
     assert_eq!([101, 105, 106, 200].map(|now| iops(now, &mut store)), [0, 0, 64, 64]);
     // A node that knows the capacity is elected.
-    store.handle_leader(at(214), Some(("n2".to_owned(), Term(1))));
+    store.handle_leader(time(214), Some(("n2".to_owned(), Term(1))));
     assert_eq!(iops(220, &mut store), 0);
     assert!(store.takes_part() && store.unavailable_reason().is_none());
     // It is lost.
-    store.handle_leader(at(221), None);
+    store.handle_leader(time(221), None);
     assert_eq!([221, 226].map(|now| iops(now, &mut store)), [0, 64]);
     // A reservation holds without a leader.
     store.durable = durable_state(64);
@@ -95,7 +95,7 @@ fn the_newest_state_is_saved_then_applied_then_reported() {
     let mut order = Vec::new();
     while let Some(action) = store.todo.pop_front() {
         order.push(match action {
-            StoreAction::Keep(kept) => format!("keep {}", kept.store.reserved_iops),
+            StoreAction::Keep(durable) => format!("keep {}", durable.store.reserved_iops),
             StoreAction::Apply(cap, _) => format!("apply {}", cap.reserved_iops),
             StoreAction::Send(report) => format!("send {}", report.id.number),
             StoreAction::TellMember(_) => "notice".to_owned(),

@@ -19,7 +19,7 @@ impl Disks {
     /// Returns the recorded images that disks in service have: the one that the current change has
     /// created on request, and files that new disks have adopted. Their records are deleted at the
     /// commit ([`Self::created_image_changes`]); then [`Self::end_created_images`] must be called.
-    pub(crate) fn created_images_in_service(&self, wanted: &RequiredDisks) -> Vec<PathBuf> {
+    pub(crate) fn created_images_in_service(&self, required: &RequiredDisks) -> Vec<PathBuf> {
         let recorded: Vec<CreatedImage> = self.created_images.lock().values().cloned().collect();
         if recorded.is_empty() {
             return Vec::new();
@@ -28,7 +28,7 @@ impl Disks {
             let entry = self.find(&disk.config.name);
             entry.is_some_and(|entry| entry.lock().open.is_some())
         };
-        let open: Vec<&RequiredDisk> = wanted.values().filter(|disk| is_open(disk)).collect();
+        let open: Vec<&RequiredDisk> = required.values().filter(|disk| is_open(disk)).collect();
         let in_service = |record: &&CreatedImage| open.iter().any(|disk| record.is_of(disk));
         // With the path of the record: that of its store may have been changed since.
         recorded.iter().filter(in_service).map(CreatedImage::path).collect()
@@ -76,8 +76,8 @@ impl ImageTask {
         }
         let store = &self.required.store;
         let name = store.name.to_string();
-        let found = (image.properties().id, marked.ok());
-        let record = CreatedImage::new((name.as_str(), store.path.as_path()), file, found)
+        let file_state = (image.properties().id, marked.ok());
+        let record = CreatedImage::new((name.as_str(), store.path.as_path()), file, file_state)
             .with_content(content)
             .with_format(format);
         self.created.add(record.clone()).map_err(|error| error.about(&self.label))?;
@@ -120,7 +120,7 @@ impl ImageTask {
         file: &FileName,
         is_reserved: bool,
     ) -> Result<bool, ApiError> {
-        let Some(record) = self.created.find_of(&self.required) else { return Ok(false) };
+        let Some(record) = self.created.find_for_disk(&self.required) else { return Ok(false) };
         let _unsettled = match is_reserved {
             true => None,
             false => {
@@ -129,9 +129,9 @@ impl ImageTask {
                 Some(added.ok_or_else(|| self.is_unsettled())?)
             }
         };
-        let check = |found: &dyn DiskFile| {
-            let matching = record.compare_file(found);
-            if let (Match::Same, Some(id)) = (matching, found.properties().id) {
+        let check = |file: &dyn DiskFile| {
+            let matching = record.compare_file(file);
+            if let (Match::Same, Some(id)) = (matching, file.properties().id) {
                 self.discard_redo(id);
             }
             matching
@@ -182,18 +182,19 @@ impl Controller {
 
     /// Removes recorded images that no disk has, and deletes the records of deleted stores. The images
     /// of disks are removed when the disks are opened.
-    pub(in crate::disks) fn remove_created_images(&self, wanted: &RequiredDisks) {
+    pub(in crate::disks) fn remove_created_images(&self, required: &RequiredDisks) {
         let disks = &self.shared.disks;
         let records: Vec<CreatedImage> = disks.created_images.lock().values().cloned().collect();
         let desired = self.shared.desired();
         for record in records {
-            if wanted.values().any(|disk| record.is_of(disk)) {
+            if required.values().any(|disk| record.is_of(disk)) {
                 continue;
             }
             let stores = &desired.config.stores;
             let at_path = stores.iter().find(|store| store.path == record.store);
-            let named = || stores.iter().find(|store| store.name.to_string() == record.store_name);
-            match at_path.or_else(named) {
+            let store_by_name =
+                || stores.iter().find(|store| store.name.to_string() == record.store_name);
+            match at_path.or_else(store_by_name) {
                 Some(store) => self.remove_unused_image(record, store.path.clone()),
                 None => disks.created_images.forget(&record),
             }
@@ -211,7 +212,7 @@ impl Controller {
         disks.threads.run_eventually(&of_thread, move || {
             let path = store.join(&record.file);
             let removed = open.files(&store).and_then(|files| {
-                remove_if_same(files.as_ref(), &file, |found| record.compare_file(found))
+                remove_if_same(files.as_ref(), &file, |opened| record.compare_file(opened))
             });
             match removed {
                 Ok(Match::Same) => {

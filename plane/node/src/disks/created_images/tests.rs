@@ -58,17 +58,29 @@ fn a_file_is_the_recorded_image_if_identity_length_and_modification_time_are_equ
             None => record,
             Some(_) => record.with_content(content),
         };
-        let known = with_content(record(id(1, 2, 3), state));
-        assert_eq!(compare(&known, id(1, 2, 3), state), Match::Same);
-        assert_eq!(compare(&known, id(9, 2, 3), state), Match::Same, "the host was restarted");
-        assert_eq!(compare(&known, id(1, 2, 0), state), Match::Same, "unknown creation time");
-        assert_eq!(compare(&known, id(1, 4, 3), state), Match::Other);
-        assert_eq!(compare(&known, id(1, 2, 4), state), Match::Other, "the inode is reused");
+        let known_record = with_content(record(id(1, 2, 3), state));
+        assert_eq!(compare(&known_record, id(1, 2, 3), state), Match::Same);
+        assert_eq!(
+            compare(&known_record, id(9, 2, 3), state),
+            Match::Same,
+            "the host was restarted"
+        );
+        assert_eq!(
+            compare(&known_record, id(1, 2, 0), state),
+            Match::Same,
+            "unknown creation time"
+        );
+        assert_eq!(compare(&known_record, id(1, 4, 3), state), Match::Other);
+        assert_eq!(compare(&known_record, id(1, 2, 4), state), Match::Other, "the inode is reused");
         for other in [written(4097, 7, 8), written(4096, 8, 8), written(4096, 7, 9)] {
-            assert_eq!(compare(&known, id(1, 2, 3), other), Match::Other, "written: {other:?}");
+            assert_eq!(
+                compare(&known_record, id(1, 2, 3), other),
+                Match::Other,
+                "written: {other:?}"
+            );
         }
-        assert_eq!(compare(&known, id(1, 2, 3), None), Match::Unknown);
-        assert_eq!(compare(&known, None, state), Match::Unknown);
+        assert_eq!(compare(&known_record, id(1, 2, 3), None), Match::Unknown);
+        assert_eq!(compare(&known_record, None, state), Match::Unknown);
         let without_creation_time = with_content(record(id(1, 2, 0), state));
         assert_eq!(compare(&without_creation_time, id(1, 2, 3), state), Match::Same);
         for unknown in [record(None, state), record(id(1, 2, 3), None)] {
@@ -83,14 +95,18 @@ fn a_file_is_the_recorded_image_only_if_it_has_the_recorded_content() {
     let (id, later) = (Some(ID), written(4096, 9, 0));
     let recorded = record(id, state).with_content(mark(false));
     for record in [recorded.clone(), loaded(&recorded)] {
-        let with = |content| {
-            record.compare(id, state, |found| {
-                assert_eq!(Some(found), mark(false));
+        let compare_content = |content| {
+            record.compare(id, state, |current| {
+                assert_eq!(Some(current), mark(false));
                 content
             })
         };
-        assert_eq!(with(Some(true)), Match::Same);
-        assert_eq!(with(Some(false)), Match::Other, "the host has lost the modification time");
+        assert_eq!(compare_content(Some(true)), Match::Same);
+        assert_eq!(
+            compare_content(Some(false)),
+            Match::Other,
+            "the host has lost the modification time"
+        );
         let later = record.compare(id, later, |_| panic!("the modification time differs"));
         assert_eq!(later, Match::Other);
     }
@@ -114,9 +130,9 @@ fn a_vhdx_is_recognized_by_its_content() {
     let (id, state) = (Some(ID), written(4096, 7, 8));
     let recorded = record(id, state).with_content(mark(true));
     for record in [recorded.clone(), loaded(&recorded)] {
-        for found in [state, written(4096, 9, 0)] {
-            assert_eq!(record.compare(id, found, |_| Some(true)), Match::Same);
-            assert_eq!(record.compare(id, found, |_| Some(false)), Match::Other);
+        for current_state in [state, written(4096, 9, 0)] {
+            assert_eq!(record.compare(id, current_state, |_| Some(true)), Match::Same);
+            assert_eq!(record.compare(id, current_state, |_| Some(false)), Match::Other);
         }
         assert_eq!(record.compare(id, written(4096, 9, 0), |_| None), Match::Unknown);
         assert_eq!(record.compare(id, written(4097, 7, 8), |_| Some(true)), Match::Other);
@@ -178,11 +194,11 @@ fn a_file_is_locked_while_it_is_compared() {
     for (matching, is_removed) in
         [(Match::Other, false), (Match::Unknown, false), (Match::Same, true)]
     {
-        let found = remove_if_same(&files, &file, |_| {
+        let result = remove_if_same(&files, &file, |_| {
             assert!(StoreFiles::open(&files, &file, FileLockMode::Read, 1).is_err());
             matching
         });
-        assert_eq!(found.unwrap(), matching);
+        assert_eq!(result.unwrap(), matching);
         assert_eq!(files.files().is_empty(), is_removed);
     }
 }

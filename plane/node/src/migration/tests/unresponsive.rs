@@ -38,11 +38,11 @@ impl Pair {
     /// Has a held switchover fail. Then QEMU does not respond to its cancellation.
     fn fail_switchover(&self) {
         let vms = &self.here.vms;
-        let stalls = vms.stalls_begun();
+        let stalls = vms.stalls_started();
         vms.refuse_and_hold("send_status", SILENT);
         vms.hold_call(None);
         wait_until("the driver is blocked again", || {
-            vms.held_call() == Some("send_status") && vms.stalls_begun() > stalls
+            vms.held_call() == Some("send_status") && vms.stalls_started() > stalls
         });
     }
 
@@ -327,7 +327,7 @@ fn a_vm_that_is_handed_over_meanwhile_is_not_killed_here() {
         let entry = shared.vms.find(&name("web")).unwrap();
         shared.kill_without_driver(&entry)
     });
-    wait_until("the launcher is asked", || pair.here.vms.is_list_held());
+    wait_until("the launcher is asked", || pair.here.vms.is_list_blocked());
     pair.here.vms.hold_memory(false);
     pair.wait_for_state_here(VmState::HandedOver);
     pair.here.vms.hold_list(false);

@@ -21,7 +21,7 @@ impl FakeDisks {
     pub(crate) fn sockets(&self) -> (Vec<PathBuf>, BTreeMap<PathBuf, Vec<String>>) {
         let world = self.lock();
         let offered = world.listeners.iter().map(|(path, (_, exports))| {
-            let names = exports.exports().into_iter().map(|of| of.name).collect();
+            let names = exports.exports().into_iter().map(|export| export.name).collect();
             (path.clone(), names)
         });
         (world.sockets.keys().cloned().collect(), offered.collect())
@@ -85,11 +85,11 @@ impl DiskDevices for FakeDisks {
         spec: &NbdServerSpec,
         exports: Arc<dyn DiskExports>,
     ) -> Result<Box<dyn DiskListener>, DeviceError> {
-        let place = path_of(&spec.address());
-        self.check(&place)?;
+        let path = path_of(&spec.address());
+        self.check(&path)?;
         self.check_files(spec)?;
-        self.bind(&place)?;
-        self.lock().listeners.insert(place, (spec.clone(), exports));
+        self.bind(&path)?;
+        self.lock().listeners.insert(path, (spec.clone(), exports));
         Ok(Box::new(FakeListener { world: self.clone(), address: spec.address() }))
     }
 

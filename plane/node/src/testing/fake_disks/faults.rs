@@ -59,8 +59,8 @@ impl FakeDisks {
         world.stalls = stalls;
         let waited = STALLED_AFTER;
         let disks: Vec<DiskId> = world.in_service.keys().copied().collect();
-        let told = disks.into_iter().map(|disk| PlaneNotice::DiskStall { disk, stalls, waited });
-        world.notices.extend(told);
+        let notices = disks.into_iter().map(|disk| PlaneNotice::DiskStall { disk, stalls, waited });
+        world.notices.extend(notices);
     }
 
     /// Makes a flush of every disk in service fail with this error, and reports it.
@@ -72,9 +72,9 @@ impl FakeDisks {
             failure.record(&std::io::Error::other(detail.to_owned()));
         }
         let detail = || detail.to_owned();
-        let told =
+        let notices =
             disks.into_iter().map(|disk| PlaneNotice::FlushFailed { disk, detail: detail() });
-        world.notices.extend(told);
+        world.notices.extend(notices);
     }
 
     /// Overwrites the files of all disks at an offset.

@@ -21,8 +21,8 @@ impl FakeDisks {
             Some(_) => (FullChange::Full, Duration::ZERO),
             None => (FullChange::HasSpace, lasts),
         };
-        let told = disks.into_iter().map(|disk| PlaneNotice::DiskFull { disk, change, lasted });
-        world.notices.extend(told);
+        let notices = disks.into_iter().map(|disk| PlaneNotice::DiskFull { disk, change, lasted });
+        world.notices.extend(notices);
     }
 
     /// Reports for each disk that no request has needed space for a while.
@@ -30,8 +30,8 @@ impl FakeDisks {
         let mut world = self.lock();
         let (change, lasted) = (FullChange::NotNeeded, Duration::from_secs(10));
         let disks: Vec<DiskId> = std::mem::take(&mut world.full).into_keys().collect();
-        let told = disks.into_iter().map(|disk| PlaneNotice::DiskFull { disk, change, lasted });
-        world.notices.extend(told);
+        let notices = disks.into_iter().map(|disk| PlaneNotice::DiskFull { disk, change, lasted });
+        world.notices.extend(notices);
     }
 
     /// Returns the changes of full policies since the last call.

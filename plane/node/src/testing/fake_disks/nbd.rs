@@ -22,15 +22,15 @@ impl FakeDisks {
     }
 
     /// Reports a notice of an NBD server.
-    pub(crate) fn notify(&self, place: &str, notice: NbdNotice) {
-        let exports = self.lock().listeners[Path::new(place)].1.clone();
+    pub(crate) fn notify(&self, path: &str, notice: NbdNotice) {
+        let exports = self.lock().listeners[Path::new(path)].1.clone();
         exports.handle_notice(notice);
     }
 
     /// Returns the exports of the server at this place.
-    pub(crate) fn exports_at(&self, place: &str) -> Vec<ExportedDisk> {
+    pub(crate) fn exports_at(&self, path: &str) -> Vec<ExportedDisk> {
         let world = self.lock();
-        let (_, exports) = &world.listeners[Path::new(place)];
+        let (_, exports) = &world.listeners[Path::new(path)];
         exports.exports()
     }
 
@@ -61,8 +61,8 @@ pub(super) struct FakeListener {
 }
 
 /// Returns a TCP address as a path, so that it is treated like a socket path.
-pub(super) fn path_of(place: &NbdAddress) -> PathBuf {
-    match place {
+pub(super) fn path_of(address: &NbdAddress) -> PathBuf {
+    match address {
         NbdAddress::Unix(path) => path.clone(),
         NbdAddress::Tcp(address) => address.to_string().into(),
     }
@@ -81,10 +81,10 @@ impl DiskListener for FakeListener {
 
 impl Drop for FakeListener {
     fn drop(&mut self) {
-        let place = path_of(&self.address);
+        let path = path_of(&self.address);
         let mut world = self.world.lock();
-        world.bound.release(&place);
-        let exports = world.listeners.remove(&place);
+        world.bound.release(&path);
+        let exports = world.listeners.remove(&path);
         drop(world);
         drop(exports);
     }

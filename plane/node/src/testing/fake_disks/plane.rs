@@ -96,9 +96,13 @@ impl DiskPlane for FakeDisks {
     fn resume_disk(&self, disk: DiskId, spec: DiskSpec) -> Result<(), NotResumed> {
         let mut world = self.lock();
         let is_refused = world.resume_refused;
-        match world.in_service.get_mut(&disk).filter(|of| of.layers.is_empty() && !is_refused) {
-            Some(of) => {
-                *of = spec;
+        match world
+            .in_service
+            .get_mut(&disk)
+            .filter(|served_spec| served_spec.layers.is_empty() && !is_refused)
+        {
+            Some(served_spec) => {
+                *served_spec = spec;
                 Ok(())
             }
             None => Err(NotResumed { error: PlaneError::NoSuchDisk, spec: Some(spec) }),

@@ -40,7 +40,7 @@ impl FakeVms {
     }
 
     /// Returns true if a call of `running` blocks.
-    pub(crate) fn is_list_held(&self) -> bool {
+    pub(crate) fn is_list_blocked(&self) -> bool {
         self.world().held_lists > 0
     }
 
@@ -50,8 +50,8 @@ impl FakeVms {
     }
 
     /// Sets whether queries of QEMU, and attempts to adopt a VM, block until its process ends.
-    pub(crate) fn stall_queries(&self, is_so: bool) {
-        self.world().stalls = is_so;
+    pub(crate) fn stall_queries(&self, stalls: bool) {
+        self.world().stalls = stalls;
     }
 
     /// Has calls of a method block while their VM is running, until the next call of this function.
@@ -77,8 +77,8 @@ impl FakeVms {
     }
 
     /// Returns the number of queries that have blocked, including those that have ended.
-    pub(crate) fn stalls_begun(&self) -> u32 {
-        self.world().stalls_begun
+    pub(crate) fn stalls_started(&self) -> u32 {
+        self.world().stalls_started
     }
 
     /// Returns the number of VMs that were killed while a query blocked.
@@ -109,7 +109,7 @@ impl FakeVms {
         {
             let mut world = self.world();
             world.stalled += 1;
-            world.stalls_begun += 1;
+            world.stalls_started += 1;
         }
         while is_stalled() && Instant::now() < limit {
             std::thread::sleep(Duration::from_millis(2));
@@ -119,7 +119,7 @@ impl FakeVms {
 
     pub(super) fn check(&self, call: &'static str) -> Result<(), VmError> {
         let mut world = self.world();
-        let refusal = world.refusal.clone().filter(|(of, _)| *of == call);
+        let refusal = world.refusal.clone().filter(|(refused_call, _)| *refused_call == call);
         if !world.refuses_all && refusal.is_some() {
             world.refusal = None;
         }

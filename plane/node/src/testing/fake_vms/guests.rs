@@ -66,9 +66,9 @@ impl FakeVms {
     }
 
     /// Sets whether writes of a VM find no space after each resume.
-    pub(crate) fn keep_out_of_space(&self, name: &str, is_so: bool) {
+    pub(crate) fn keep_out_of_space(&self, name: &str, is_out_of_space: bool) {
         if let Some(guest) = self.world().running.get_mut(name) {
-            guest.is_out_of_space = is_so;
+            guest.is_out_of_space = is_out_of_space;
         }
     }
 

@@ -141,8 +141,8 @@ impl VmHost for FakeVms {
             world.held_vfs += 1;
             return Err(VmError::new(VmErrorKind::Busy, "it is open"));
         }
-        let mut had = world.running.values().flat_map(|guest| guest.vfs.values());
-        assert!(had.all(|of| *of != vf.to_string()), "a guest has {vf}");
+        let mut assigned = world.running.values().flat_map(|guest| guest.vfs.values());
+        assert!(assigned.all(|address| *address != vf.to_string()), "a guest has {vf}");
         world.vfs.remove(&vf.to_string());
         Ok(())
     }

@@ -72,8 +72,8 @@ impl Guest {
     }
 
     pub(super) fn finish_sending(&mut self) {
-        let sent = self.line.as_mut().map(|line| line.write_all(MEMORY));
-        self.sent = match sent {
+        let result = self.line.as_mut().map(|line| line.write_all(MEMORY));
+        self.sent = match result {
             Some(Ok(())) => SendingPhase::Done,
             _ => SendingPhase::Failed("nobody reads it".to_owned()),
         };

@@ -9,19 +9,19 @@ use super::FakeVms;
 
 impl FakeVms {
     /// Sets whether guests' drivers support VFs.
-    pub(crate) fn take_vfs(&self, is_so: bool) {
-        self.world().takes_no_vfs = !is_so;
+    pub(crate) fn take_vfs(&self, takes_vfs: bool) {
+        self.world().takes_no_vfs = !takes_vfs;
     }
 
     /// Sets whether guests boot, so that no driver has initialized their NICs.
-    pub(crate) fn boot(&self, is_so: bool) {
-        self.world().is_booting = is_so;
+    pub(crate) fn boot(&self, is_booting: bool) {
+        self.world().is_booting = is_booting;
     }
 
     /// Sets whether requests to return a VF exceed their time limit, as with a launcher of an earlier
     /// version while QEMU keeps the VF open.
-    pub(crate) fn ignore_returns(&self, is_so: bool) {
-        self.world().ignores_returns = is_so;
+    pub(crate) fn ignore_returns(&self, ignores_returns: bool) {
+        self.world().ignores_returns = ignores_returns;
     }
 
     /// Opens a VF in a process that is not one of the VMs.
@@ -30,8 +30,8 @@ impl FakeVms {
     }
 
     /// Sets whether QEMU keeps VFs open that were unplugged.
-    pub(crate) fn hold_vfs(&self, is_so: bool) {
-        self.world().holds_vfs = is_so;
+    pub(crate) fn hold_vfs(&self, holds_vfs: bool) {
+        self.world().holds_vfs = holds_vfs;
     }
 
     /// Returns the number of attempts to take back a VF that QEMU keeps open.

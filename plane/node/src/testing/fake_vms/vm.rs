@@ -128,7 +128,7 @@ impl Vm for FakeVm {
 
     fn standbys(&self, nics: &[&str]) -> BTreeMap<String, Standby> {
         self.host.stall(&self.name);
-        let mut found = BTreeMap::new();
+        let mut standbys = BTreeMap::new();
         for nic in nics {
             if self.host.check("standby").is_err() {
                 continue;
@@ -141,9 +141,9 @@ impl Vm for FakeVm {
                 is_driver_ready: !world.is_booting,
                 has_vf: guest.vfs.contains_key(*nic),
             };
-            found.insert((*nic).to_owned(), standby);
+            standbys.insert((*nic).to_owned(), standby);
         }
-        found
+        standbys
     }
 
     fn guest(&self) -> Result<GuestInfo, VmError> {
