@@ -12,7 +12,10 @@ use suimon_rig::{
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../console");
 const DISK_LIMIT: Duration = Duration::from_secs(120);
-const BROWSER_LIMIT: Duration = Duration::from_secs(1500);
+/// Limit of the browser tests, below that of the test runner, so that their output is shown.
+const BROWSER_LIMIT: Duration = Duration::from_secs(500);
+/// The same in the full tier.
+const FULL_BROWSER_LIMIT: Duration = Duration::from_secs(1500);
 const PLAN: &str = include_str!("../../../../lab/plans/vmq-teaming.toml");
 const LAB_LIMIT: Duration = Duration::from_secs(300);
 const WORLD: &str = "10.78.0.1";
@@ -149,7 +152,8 @@ fn check_pages(is_full_tier: bool) {
         "run",
     ];
     let command = [&command[..], &["--silent", "test:browser"]].concat();
-    let output = run_any(&command, BROWSER_LIMIT).unwrap();
+    let limit = if is_full_tier { FULL_BROWSER_LIMIT } else { BROWSER_LIMIT };
+    let output = run_any(&command, limit).unwrap();
     assert!(output.is_ok(), "{}\n{}", output.stdout, output.stderr);
     if is_full_tier {
         let screenshots = fs::read_dir(rig.path("screenshots")).unwrap().count();
