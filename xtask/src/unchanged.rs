@@ -17,6 +17,10 @@ use crate::metadata::{Metadata, Package};
 use crate::session::Tests;
 use crate::workspace;
 
+/// Files that determine how tests run.
+const RUNNER_FILES: [&str; 3] =
+    [".config/nextest.toml", "scripts/isolated", "scripts/reuse-freed-memory"];
+
 /// Folder of the inputs that corpus tests of several packages replay.
 const CORPUS: &str = "fuzz/corpus";
 
@@ -83,6 +87,9 @@ impl TestPrograms {
         for file in SYSTEM_FILES {
             // A system without dpkg has no such file.
             fs::read(file).ok().hash(&mut shared);
+        }
+        for file in RUNNER_FILES {
+            hash_file(&root.join(file), &mut shared)?;
         }
         hash_files(&root.join(CORPUS), &mut shared)?;
         let fingerprints = fingerprints(&list, metadata, &shared)?;

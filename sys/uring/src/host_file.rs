@@ -150,8 +150,8 @@ impl HostFile {
     /// Enables direct I/O on this descriptor if `unit` is compatible.
     ///
     /// FUSE is never used with direct I/O: if a file system that opens files with `FOPEN_DIRECT_IO`
-    /// writes only part of a request, the kernel (Linux 6.18) writes the rest for io_uring to the
-    /// offset of the beginning (`fuse_direct_IO` does not advance the position), and reports success.
+    /// writes only part of a request, data of the rest is missing although io_uring reports success
+    /// (observed with Linux 6.18).
     fn direct(
         fd: &OwnedFd,
         unit: u32,
