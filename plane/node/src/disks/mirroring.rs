@@ -60,7 +60,8 @@ impl MirrorMark {
             }
             // Another thread may have marked the disk since `check_idle`.
             if state.work.is_some() || state.moving.is_some() {
-                let text = "another job on the disk is in progress; retry when it has ended";
+                let text = "another job on the disk is in progress (`suimon operation list`); \
+                            retry when it has ended";
                 return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
             }
             state.moving = Some(mode);

@@ -88,7 +88,7 @@ impl Shared {
             }
         }
         if refusals.is_empty() {
-            let text = "there is no other node for it; add one with `suimon node create`";
+            let text = "there is no other node for it; add one with `suimon node add`";
             return Err(text.to_owned());
         }
         Err(refusals.join("; "))

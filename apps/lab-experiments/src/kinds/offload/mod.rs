@@ -215,7 +215,7 @@ impl Experiment for OffloadFtp {
             unit: "Mbit/s".to_owned(),
             points: rates,
         });
-        testbed.clients.check().context("an FTP client")?;
+        testbed.clients.check().context("an FTP client failed")?;
         Ok(part)
     }
 }

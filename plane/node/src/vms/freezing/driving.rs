@@ -32,8 +32,8 @@ impl Driver {
         let Some(run) = &mut self.run else { return Ok(()) };
         if !run.is_recorded {
             run.stored.is_frozen = false;
-            let text = "the state store cannot be written, and after a restart of the daemon the \
-                        guest would stay frozen; see the daemon's log";
+            let text = "the state directory cannot be written, and after a restart of the daemon \
+                        the guest would stay frozen; `suimon host show` shows the reason";
             return Err(self.error(ErrorCode::HostError, text));
         }
         let result = run.vm.execute(&VmCommand::Freeze);

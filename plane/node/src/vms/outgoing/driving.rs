@@ -88,8 +88,8 @@ impl Driver {
         };
         if !self.save_moving(Some(StoredMove::Leaving(migration.clone()))) {
             self.migration_record = None;
-            let text = "the state store takes nothing, and the next daemon would not know that the \
-                        migration has to be cancelled; see the log";
+            let text = "the state directory cannot be written, and a restart of the daemon would \
+                        not cancel the migration; `suimon host show` shows the reason";
             return Err(self.error(ErrorCode::HostError, text));
         }
         let result = peer.prepare_arrival(&arrival);
@@ -357,8 +357,8 @@ impl Driver {
         let handed_over = StoredMove::HandedOver(outgoing.migration.clone());
         if !self.save_moving(Some(handed_over)) {
             self.migration_record = Some(StoredMove::Leaving(outgoing.migration.clone()));
-            let text = "the state store cannot be written, and the next daemon could not find the \
-                        VM; see the log";
+            let text = "the state directory cannot be written, and after a restart the daemon could \
+                        not determine the node of the VM; `suimon host show` shows the reason";
             return Err(self.error(ErrorCode::HostError, text));
         }
         Ok((Stage::HandedOver { is_reported: false }, Duration::ZERO))
