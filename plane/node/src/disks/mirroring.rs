@@ -269,6 +269,11 @@ impl DiskMirror {
         mirror.map_err(|error| mirror_error(&marked.entry, &error))
     }
 
+    /// Returns the name of the disk with its kind, for messages.
+    pub(crate) fn label(&self) -> String {
+        self.marked.entry.label()
+    }
+
     /// Returns the progress of the copying.
     #[must_use]
     pub fn progress(&self) -> MirrorProgress {

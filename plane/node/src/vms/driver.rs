@@ -287,9 +287,7 @@ impl Driver {
     }
 
     pub(super) fn execute(&mut self, command: &VmCommand) -> Result<(), ApiError> {
-        let Some(run) = &self.run else {
-            return Err(self.error(ErrorCode::Conflict, "the VM is not running"));
-        };
+        let Some(run) = &self.run else { return Err(self.not_running()) };
         run.vm.execute(command).map_err(|error| self.api_error(&error))
     }
 

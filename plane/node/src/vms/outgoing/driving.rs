@@ -123,9 +123,7 @@ impl Driver {
     }
 
     fn arrival_request(&self) -> Result<IncomingMigrationRequest, ApiError> {
-        let Some(run) = &self.run else {
-            return Err(self.error(ErrorCode::Conflict, "the VM is not running"));
-        };
+        let Some(run) = &self.run else { return Err(self.not_running()) };
         let layout = run.vm.layout().map_err(|error| self.api_error(&error))?;
         arrival_request(&self.shared, &self.entry, &run.stored, (&run.vm.status(), &layout))
     }
@@ -278,9 +276,9 @@ impl Driver {
     }
 
     fn check_mirrors(&self, mirrors: &[DiskMirror]) -> Result<(), ApiError> {
-        let failed = mirrors.iter().find_map(|mirror| mirror.progress().failure);
-        failed.map_or(Ok(()), |error| {
-            let text = format!("a disk could not be copied: {error}");
+        let failure = |mirror: &DiskMirror| Some((mirror.label(), mirror.progress().failure?));
+        mirrors.iter().find_map(failure).map_or(Ok(()), |(disk, error)| {
+            let text = format!("{disk} could not be copied to the other node: {error}");
             Err(self.error(ErrorCode::HostError, &text))
         })
     }
