@@ -68,7 +68,7 @@ pub enum PlaneError {
     )]
     Io(io::Error),
     /// The worker's I/O refused a file of the disk.
-    #[error("a worker cannot open the disk's file for I/O: {0}")]
+    #[error("a worker cannot use the disk's file for I/O: {0}")]
     File(io::Error),
     /// The disk is already suspended by another operation.
     #[error("the disk is suspended while a job works on its files; retry when it has ended")]

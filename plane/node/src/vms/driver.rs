@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use suimon_contract::{ApiError, ErrorCode, Name, VmState};
+use suimon_contract::{ApiError, Name, VmState};
 use suimon_ports::{StateStore, Vm, VmCommand, VmDevice, VmError, VmRunState};
 
 use super::VmEntry;
