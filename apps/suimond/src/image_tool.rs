@@ -115,7 +115,8 @@ struct Found {
 
 impl Found {
     fn new(flags: &ImageFlags) -> Result<Self> {
-        let files = HostStore::open(Path::new("/")).context("the root directory")?;
+        let files = HostStore::open(Path::new("/"))
+            .context("cannot open the root directory of the host")?;
         let format = flags.format.map(|format| match format {
             Format::Raw => DiskFormat::Raw,
             Format::Vhd => DiskFormat::Vhd,

@@ -30,7 +30,8 @@ impl Captures {
         }
         if running.len() >= CAPTURES_MAX {
             let text = format!(
-                "{CAPTURES_MAX} captures run already, the most at one time; cancel one first"
+                "{CAPTURES_MAX} captures are running, the most possible; cancel one first (`suimon \
+                 operation list` lists them)"
             );
             return Err(ApiError::new(ErrorCode::Conflict, text).about(key.to_string()));
         }

@@ -500,7 +500,7 @@ impl Node {
         match result {
             // Again, if the threads of the cluster have emitted events meanwhile.
             Ok(()) => self.shared.events.release(),
-            Err(_) => tracing::error!("the control thread had died of a defect"),
+            Err(_) => tracing::error!("the control thread panicked"),
         }
     }
 }
@@ -556,5 +556,7 @@ impl Drop for EndNotifier {
 }
 
 fn expired_operation() -> ApiError {
-    ApiError::new(ErrorCode::Internal, "the operation expired before it could be shown")
+    let text = "the operation has ended, and its result was removed from the list of operations \
+                before it could be returned; check the state of the object";
+    ApiError::new(ErrorCode::Internal, text)
 }

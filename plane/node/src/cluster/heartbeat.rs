@@ -46,7 +46,7 @@ pub(super) struct Heartbeat {
 pub(super) enum HeartbeatError {
     #[error("the name of a heartbeat file has {0} parts instead of 6")]
     Parts(usize),
-    #[error("`{0}` in the name of a heartbeat file is not the name of a {1}")]
+    #[error("`{0}` in the name of a heartbeat file is not a valid name of a {1}")]
     Name(String, &'static str),
     #[error("`{0}` in the name of a heartbeat file is not a number ({1})")]
     Number(String, &'static str),

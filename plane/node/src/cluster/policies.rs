@@ -59,7 +59,10 @@ pub(super) fn policy_of(name: &str, entry: &ClusterEntry) -> Option<(Name, (Poli
     let record = read::<PolicyRecord>(entry)?;
     let is_right = record.config.name == name && record.config.shared;
     if !is_right {
-        tracing::warn!(key = entry.key, "is not a record of that policy");
+        tracing::warn!(
+            key = entry.key,
+            "the value of an etcd key is not the record of its policy and is ignored"
+        );
     }
     is_right.then_some((name, (record, entry.modified)))
 }

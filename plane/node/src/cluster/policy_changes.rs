@@ -94,8 +94,9 @@ impl PolicyChanges {
     ) -> Result<(), ApiError> {
         let refuse = |action: &str| {
             let text = format!(
-                "another node has {action} it, and this node has not taken that over yet; look at \
-                 what the policy is now (`suimon qos policy list`), and try again"
+                "another node has {action} the policy, and this node has not received that change \
+                 yet; check the policy with `suimon qos policy show {name}`, and retry",
+                name = policy.name
             );
             Err(ApiError::new(ErrorCode::Conflict, text))
         };
@@ -105,7 +106,7 @@ impl PolicyChanges {
             Some(record) if before == Some(&record.config) => {
                 policy_store.put(transaction, policy, policy_entry.as_ref(), Some(record.key))
             }
-            Some(_) => refuse(if before.is_some() { "changed" } else { "made" }),
+            Some(_) => refuse(if before.is_some() { "changed" } else { "created" }),
             None if before.is_some() && self.known.contains(&policy.name) => refuse("deleted"),
             None => policy_store.put(transaction, policy, policy_entry.as_ref(), None),
         }
@@ -124,9 +125,9 @@ impl PolicyChanges {
             record.map(|record| policy_store.user(record.key, self.node.as_str())).transpose()?;
         if let Some((node, store)) = user.flatten() {
             let text = format!(
-                "disks of node `{node}` on store {store} have it; change or delete those first, or, \
-                 if that node is switched off and will not return, run `suimon cluster remove \
-                 {node}`"
+                "disks of node `{node}` on store {store} have this policy; change or delete them \
+                 first, or, if that node is switched off and will not return, run `suimon cluster \
+                 remove {node}`"
             );
             return Err(ApiError::new(ErrorCode::InUse, text));
         }

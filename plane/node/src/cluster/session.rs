@@ -306,7 +306,7 @@ fn register(
 ) -> Result<(MemberRecord, u64), BeginError> {
     let failed = |error: suimon_ports::StateStoreError| BeginError {
         is_refused: true,
-        detail: format!("the state store of this host failed: {error}"),
+        detail: format!("the state directory of this host cannot be used: {error}"),
     };
     let refusal = |detail| BeginError { is_refused: true, detail };
     let key = format!("{root}{MEMBERS}{node}");
@@ -321,7 +321,10 @@ fn register(
         let id = match &view_entry {
             Some(entry) => {
                 let known_member: MemberRecord = read(entry).ok_or_else(|| {
-                    refusal(format!("the value of etcd key {key} cannot be read"))
+                    refusal(format!(
+                        "the value of etcd key {key} cannot be read: another version has written \
+                         it, or it is damaged"
+                    ))
                 })?;
                 if known_member.host != host.host {
                     return Err(refusal(format!(

@@ -101,7 +101,9 @@ impl PublishedClusterStatus {
     pub(super) fn missing_leader_reason(&self, store: &Name) -> String {
         match self.stores.get(store) {
             Some(StoreSnapshot { mismatch: Some(reason), .. }) => reason.clone(),
-            Some(StoreSnapshot { leader: None, .. }) => "the store has no leader now".to_owned(),
+            Some(StoreSnapshot { leader: None, .. }) => {
+                "the nodes are electing a leader of the store".to_owned()
+            }
             Some(StoreSnapshot { leader: Some((node, _)), .. }) => {
                 format!(
                     "node {node}, the leader of the store, has not granted the reservation in \

@@ -53,7 +53,9 @@ impl OutgoingDisk {
             let mut state = entry.lock();
             let text = match state.condition() {
                 (StorageState::Ready, _) if state.work.is_some() || state.moving.is_some() => Some(
-                    "another job on the disk is in progress; retry when it has ended".to_owned(),
+                    "another job on the disk is in progress (`suimon operation list`); retry when \
+                     it has ended"
+                        .to_owned(),
                 ),
                 (StorageState::Ready, _) => None,
                 (_, reason) => {
@@ -139,7 +141,7 @@ impl Shared {
             state.open.as_ref().filter(|_| is_awaited).map(|open| open.shape)
         };
         let Some(geometry) = geometry else {
-            let text = "another node no longer waits for the disk";
+            let text = "no migration to this host waits for the disk: it ended or was cancelled";
             return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
         };
         self.open_suspended(&entry, Some(geometry))
@@ -218,8 +220,9 @@ impl Shared {
         if geometry.is_some_and(|geometry| sees(&geometry) != sees(&shape)) {
             self.close_images(entry, &required, spec);
             let text = format!(
-                "the image file has {} bytes and sectors of {} and {} bytes, unlike the disk that \
-                 the VM's guest uses; restore the former file",
+                "the image file has {} bytes, logical sectors of {} and physical sectors of {} \
+                 bytes, which differ from those of the disk in the running guest; restore the file \
+                 that the guest used",
                 shape.size, shape.logical_sector, shape.physical_sector
             );
             return Err(ApiError::new(ErrorCode::HostError, text).about(entry.label()));

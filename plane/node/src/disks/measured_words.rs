@@ -85,7 +85,7 @@ pub(super) fn report_lines(store: &StoreConfig, measurement: &StoreMeasurement) 
     ));
     if store.capacity_iops != Some(StoreCapacity::MEASURED) {
         lines.push(format!(
-            "this capacity is not used yet; use it with `suimon store set {} --capability-iops \
+            "this capacity is not used yet; use it with `suimon store set {} --capacity-iops \
              measure`",
             store.name
         ));

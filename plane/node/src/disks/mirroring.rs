@@ -60,7 +60,8 @@ impl MirrorMark {
             }
             // Another thread may have marked the disk since `check_idle`.
             if state.work.is_some() || state.moving.is_some() {
-                let text = "another job on the disk is in progress; retry when it has ended";
+                let text = "another job on the disk is in progress (`suimon operation list`); \
+                            retry when it has ended";
                 return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
             }
             state.moving = Some(mode);
@@ -266,6 +267,11 @@ impl DiskMirror {
         let copy = connect(stream, true)?;
         let mirror = Mirror::start(local_client, copy, dirty);
         mirror.map_err(|error| mirror_error(&marked.entry, &error))
+    }
+
+    /// Returns the name of the disk with its kind, for messages.
+    pub(crate) fn label(&self) -> String {
+        self.marked.entry.label()
     }
 
     /// Returns the progress of the copying.

@@ -58,7 +58,7 @@ impl OpenStores {
             if self.source.identity(path)? == files.identity() {
                 return Ok(files.clone());
             }
-            tracing::info!(store = %path.display(), "the path of the store has another directory");
+            tracing::info!(store = %path.display(), "the path leads to another directory");
         }
         let mut open = slot.lock().unwrap_or_else(PoisonError::into_inner);
         let is_opened = |files: &&Arc<dyn StoreFiles>| {

@@ -238,8 +238,8 @@ impl Controller {
         });
         if !is_used {
             let failed = |error: String| ApiError::new(ErrorCode::HostError, error);
-            let name =
-                file_name(&record.file).ok_or_else(|| failed("missing file name".to_owned()))?;
+            let name = file_name(&record.file)
+                .ok_or_else(|| failed("its recorded file has no valid name".to_owned()))?;
             let disks = &self.shared.disks;
             let (stores, store) = (disks.stores.clone(), record.store.clone());
             let remove = move || stores.files(&store)?.remove(&name);

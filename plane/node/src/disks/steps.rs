@@ -197,8 +197,8 @@ impl Controller {
             if planned != image_kind {
                 let (planned, image_kind) = (planned.word(), image_kind.word());
                 let text = format!(
-                    "is {planned} in the configuration and {image_kind} in the image; set the \
-                     image's value"
+                    "is {planned} in the configuration and {image_kind} in the image; set it to \
+                     {image_kind}, or remove it"
                 );
                 let error = ApiError::new(ErrorCode::InvalidValue, text);
                 return Err(error.about(entry.label()).field("kind"));

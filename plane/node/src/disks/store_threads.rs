@@ -142,7 +142,12 @@ impl StoreThreads {
             }
         });
         (self.spawn)(operation).map_err(|error| {
-            ApiError::new(ErrorCode::HostError, format!("no thread for a store: {error}"))
+            let text = format!(
+                "cannot start a thread for store {}: {error}; raise `TasksMax` of the suimond \
+                 service or `kernel.threads-max`",
+                store.display()
+            );
+            ApiError::new(ErrorCode::HostError, text)
         })?;
         Ok(StoreWork { slot, threads: self.clone(), store, started, on_abandon: take_back })
     }
@@ -187,7 +192,7 @@ impl StoreThreads {
             threads.silence(store).is_some()
         };
         if let Err(error) = self.drain(store) {
-            tracing::warn!(store = %store.display(), %error, "an operation waits for a thread");
+            tracing::warn!(store = %store.display(), %error, "no thread; the operation is queued");
             return false;
         }
         let timeout = if is_silent { Duration::ZERO } else { EVENTUAL_TIMEOUT };
@@ -203,7 +208,7 @@ impl StoreThreads {
         };
         for store in queued {
             if let Err(error) = self.drain(&store) {
-                tracing::warn!(store = %store.display(), %error, "operations wait for a thread");
+                tracing::warn!(store = %store.display(), %error, "no thread; operations stay queued");
             }
         }
     }
@@ -243,10 +248,16 @@ impl StoreThreads {
         }
         let refuse = |text: String| Err(ApiError::new(ErrorCode::HostError, text));
         if threads.running_on(store) >= STORE_THREADS_MAX {
-            return refuse(format!("{STORE_THREADS_MAX} threads wait for this store already"));
+            return refuse(format!(
+                "{STORE_THREADS_MAX} threads wait for this store, the most possible; check its \
+                 device, and retry when it responds"
+            ));
         }
         if threads.running() >= THREADS_MAX {
-            return refuse(format!("{THREADS_MAX} threads wait for stores already"));
+            return refuse(format!(
+                "{THREADS_MAX} threads wait for stores, the most possible; check the devices of \
+                 the stores, and retry when they respond"
+            ));
         }
         threads.entry(store).running += 1;
         Ok(())

@@ -88,7 +88,7 @@ impl Shared {
             }
         }
         if refusals.is_empty() {
-            let text = "there is no other node for it; add one with `suimon node create`";
+            let text = "there is no other node for it; add one with `suimon node add`";
             return Err(text.to_owned());
         }
         Err(refusals.join("; "))
@@ -213,7 +213,9 @@ impl Shared {
         };
         loop {
             let Some(now) = self.operations.wait(id, POLL) else {
-                return Ok(Err("the result of its migration is unknown".to_owned()));
+                let text = "the result of its migration is unknown; `suimon vm list` shows whether \
+                            it runs here";
+                return Ok(Err(text.to_owned()));
             };
             if now.state != OperationState::Running {
                 return Ok(now.error.map_or(Ok(()), |error| Err(error.message)));

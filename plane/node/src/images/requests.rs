@@ -174,6 +174,7 @@ impl Shared {
 
 fn named(file: &StoreFile) -> Result<FileName, ApiError> {
     file_name(file).ok_or_else(|| {
-        ApiError::new(ErrorCode::InvalidValue, format!("{file} is not a file of a store"))
+        let text = format!("`{file}` names no file; write a path like vms/web.vhdx");
+        ApiError::new(ErrorCode::InvalidValue, text)
     })
 }

@@ -152,7 +152,7 @@ impl Node {
             ArrivalAnswer::Line(line) => Ok(line),
             ArrivalAnswer::State(_) => Err(ApiError::new(
                 ErrorCode::Conflict,
-                "the VM does not wait for this step any more",
+                "the VM does not accept this connection any more; its migration has ended",
             )),
         }
     }

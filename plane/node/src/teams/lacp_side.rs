@@ -131,7 +131,7 @@ impl TeamLacp {
         };
         port.link = link;
         if let Err(error) = self.lacp.handle_link(now, member, link) {
-            tracing::error!(%error, "LACP has no state of a member of its team");
+            tracing::error!(%error, "LACP rejected the link state of a member");
         }
     }
 

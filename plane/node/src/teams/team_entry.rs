@@ -143,7 +143,8 @@ impl TeamEntry {
             match owners.get(&mac) {
                 Some(owner) => {
                     let text = format!(
-                        "the MAC address {mac} of the team is that of `{owner}`; set another"
+                        "its MAC address {mac} is also that of member `{owner}`; set another (`ip \
+                         link set DEVICE address MAC`)"
                     );
                     member.exclusion = Some(text);
                 }
@@ -220,7 +221,7 @@ impl TeamEntry {
         let Some(member) = self.members.get(index) else { return };
         match self.team.handle_member(now, member.id(), member.team_link()) {
             Ok(change) => self.absorb(change, effects),
-            Err(error) => tracing::error!(%error, "the team has no state of its member"),
+            Err(error) => tracing::error!(%error, "the team rejected the link state of a member"),
         }
     }
 

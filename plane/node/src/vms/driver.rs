@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use suimon_contract::{ApiError, ErrorCode, Name, VmState};
+use suimon_contract::{ApiError, Name, VmState};
 use suimon_ports::{StateStore, Vm, VmCommand, VmDevice, VmError, VmRunState};
 
 use super::VmEntry;
@@ -287,9 +287,7 @@ impl Driver {
     }
 
     pub(super) fn execute(&mut self, command: &VmCommand) -> Result<(), ApiError> {
-        let Some(run) = &self.run else {
-            return Err(self.error(ErrorCode::Conflict, "the VM is not running"));
-        };
+        let Some(run) = &self.run else { return Err(self.not_running()) };
         run.vm.execute(command).map_err(|error| self.api_error(&error))
     }
 

@@ -30,7 +30,7 @@ impl Driver {
             // the destination refuses the activation.
             let marked = self.shared.mark_stores(&outgoing.migration.stores);
             outgoing.marks = marked.unwrap_or_else(|error| {
-                tracing::warn!(vm = %self.entry.name, %error, "cannot mark a store");
+                tracing::warn!(vm = %self.entry.name, %error, "cannot create a test file in a store");
                 Vec::new()
             });
         }
@@ -39,7 +39,7 @@ impl Driver {
             Ok(peer) => activated(peer.as_ref(), &migration.id),
             // By deleting the node, the operator declares that it will never run the VM.
             Err(error) if error.code == ErrorCode::NotFound => {
-                let text = "the destination node is not configured any more";
+                let text = "the destination node was deleted from the configuration";
                 return Err(self.error(ErrorCode::Conflict, text));
             }
             Err(error) => Err(PeerError::Unreachable(error.message)),

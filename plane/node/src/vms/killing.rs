@@ -22,7 +22,7 @@ use crate::operations::OperationHandle;
 use crate::shared::Shared;
 
 /// Reason of a kill that is left to the driver: the VM is not running, or another node may have it.
-pub(crate) const NOT_PERMITTED: &str = "the state of the VM does not permit it";
+pub(crate) const NOT_PERMITTED: &str = "the VM is not running, or another node may own it";
 
 /// Result of a kill without the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]

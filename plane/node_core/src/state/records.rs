@@ -156,7 +156,7 @@ fn load<T: DeserializeOwned>(
 /// Encodes a value. `name` names it in the error.
 pub fn encode<T: Serialize>(name: &str, value: &T) -> Result<Vec<u8>, StateStoreError> {
     suimon_contract::to_stored(value).map_err(|error| {
-        StateStoreError::new(format!("`{name}` cannot be written to the state store: {error}"))
+        StateStoreError::new(format!("the record `{name}` cannot be written: {error}"))
     })
 }
 
@@ -168,7 +168,7 @@ pub fn decode<T: DeserializeOwned>(
 ) -> Result<T, StateStoreError> {
     suimon_contract::from_json(value).map_err(|error| {
         StateStoreError::new(format!(
-            "entry `{key}` of table `{table}` in the state store cannot be read: {error}; it was written by \
+            "entry `{key}` of table `{table}` cannot be read: {error}; it was written by \
              another version or is damaged. Start the version that wrote it, or start with \
              another --state-dir"
         ))

@@ -157,7 +157,8 @@ pub enum DiskFault {
     /// A change of metadata failed and could not be reverted.
     #[error(
         "a change of the image's metadata failed and is incomplete: {error}; `suimon image \
-         repair` reverts and repeats it, `suimon image repair --undo {backup}` only reverts it"
+         repair` reverts the change and makes it again, `suimon image repair --undo {backup}` only \
+         reverts it"
     )]
     ChangeFailed {
         /// File with the former metadata.
@@ -168,8 +169,8 @@ pub enum DiskFault {
     },
     /// A change of metadata is incomplete.
     #[error(
-        "a change of the image's metadata is incomplete; `suimon image repair` reverts and \
-         repeats it, `suimon image repair --undo {backup}` only reverts it"
+        "a change of the image's metadata is incomplete; `suimon image repair` reverts the \
+         change and makes it again, `suimon image repair --undo {backup}` only reverts it"
     )]
     ChangeUnfinished {
         /// File with the former metadata.
@@ -177,7 +178,8 @@ pub enum DiskFault {
     },
     /// A flush has failed, so the image was not written to any more.
     #[error(
-        "a flush has failed ({error}): writes since the last successful flush may be lost; check the store, and the file systems of the disk's guest"
+        "a flush has failed ({error}): writes since the last successful flush may be lost; repair \
+         the store, reopen the disk (`suimon disk reopen`), and check the file systems of its guest"
     )]
     FlushFailed {
         /// Error with which the flush failed.

@@ -85,7 +85,7 @@ impl Driver {
         let state = self.shared.store.as_ref();
         if let Err(error) = save_durable_state(state, &cluster.name, name, &DurableState::default())
         {
-            tracing::error!(store = %name, %error, "what is reserved is not kept");
+            tracing::error!(store = %name, %error, "cannot save that a reservation was released");
         }
     }
 }

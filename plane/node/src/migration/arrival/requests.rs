@@ -225,7 +225,7 @@ impl Shared {
             return match (call, self.ended_arrival(id)?) {
                 (ArrivalCall::Line(_), _) => Err(arrival_error(
                     ErrorCode::NotFound,
-                    "no VM arrives here under this migration id",
+                    "no incoming migration has this id; it has ended or was cancelled",
                 )),
                 (ArrivalCall::Query, state) => Ok(ArrivalAnswer::State(state)),
                 (ArrivalCall::Activate | ArrivalCall::Abandon, state) => {

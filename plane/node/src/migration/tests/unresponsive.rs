@@ -147,7 +147,7 @@ fn a_migration_that_cannot_be_recorded_does_not_begin() {
     pair.here.store.arm(StoreFailure::Refuse(0));
     let operation = pair.migrate();
     assert_eq!(operation.state, OperationState::Failed);
-    assert!(operation.error.unwrap().message.contains("state store"));
+    assert!(operation.error.unwrap().message.contains("state directory"));
     assert!(pair.there.events(EventKind::VmArrives.id()).is_empty());
     assert_eq!(pair.migrate().state, OperationState::Succeeded);
     pair.assert_there();

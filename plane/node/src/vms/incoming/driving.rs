@@ -85,7 +85,7 @@ impl Driver {
             is_held: request.is_paused,
         };
         if !self.save(Some(&stored)) {
-            let text = "the state store cannot be written; see the log of the daemon";
+            let text = "the state directory cannot be written; `suimon host show` shows the reason";
             return Err(self.error(ErrorCode::HostError, text));
         }
         self.runs += 1;
@@ -137,7 +137,7 @@ impl Driver {
                 Ok(ArrivalAnswer::State(IncomingMigrationState::Abandoned))
             }
             (_, None) => {
-                let text = "the VM is not ready yet; retry";
+                let text = "QEMU of the arriving VM is not started yet; retry";
                 Err(self.error(ErrorCode::Conflict, text))
             }
         };
@@ -173,7 +173,8 @@ impl Driver {
     }
 
     fn not_there(&self) -> ApiError {
-        self.error(ErrorCode::Conflict, "the VM's process does not exist any more")
+        let text = "the VM has no QEMU process here any more; its log may have the reason";
+        self.error(ErrorCode::Conflict, text)
     }
 
     /// Activates the VM: this node owns it from here on, and its CPUs are resumed unless it was
@@ -185,8 +186,14 @@ impl Driver {
         let vm = run.vm.clone();
         let status = vm.migration_status();
         if !matches!(&status, Ok(status) if status.phase == SendingPhase::Done) {
-            let phase = status.map(|status| status.phase);
-            let text = format!("the VM's memory was not received completely ({phase:?})");
+            let reason = match status.map(|status| status.phase) {
+                Ok(SendingPhase::Failed(reason)) => reason,
+                Ok(_) => "the transfer has not ended".to_owned(),
+                Err(error) => error.to_string(),
+            };
+            let text = format!(
+                "the VM's memory was not received completely: {reason}; migrate the VM again"
+            );
             return Err(self.error(ErrorCode::Conflict, &text));
         }
         // Completes all writes to the copied disks before the CPUs run.

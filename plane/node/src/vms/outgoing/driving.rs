@@ -88,8 +88,8 @@ impl Driver {
         };
         if !self.save_moving(Some(StoredMove::Leaving(migration.clone()))) {
             self.migration_record = None;
-            let text = "the state store takes nothing, and the next daemon would not know that the \
-                        migration has to be cancelled; see the log";
+            let text = "the state directory cannot be written, and a restart of the daemon would \
+                        not cancel the migration; `suimon host show` shows the reason";
             return Err(self.error(ErrorCode::HostError, text));
         }
         let result = peer.prepare_arrival(&arrival);
@@ -123,9 +123,7 @@ impl Driver {
     }
 
     fn arrival_request(&self) -> Result<IncomingMigrationRequest, ApiError> {
-        let Some(run) = &self.run else {
-            return Err(self.error(ErrorCode::Conflict, "the VM is not running"));
-        };
+        let Some(run) = &self.run else { return Err(self.not_running()) };
         let layout = run.vm.layout().map_err(|error| self.api_error(&error))?;
         arrival_request(&self.shared, &self.entry, &run.stored, (&run.vm.status(), &layout))
     }
@@ -278,9 +276,9 @@ impl Driver {
     }
 
     fn check_mirrors(&self, mirrors: &[DiskMirror]) -> Result<(), ApiError> {
-        let failed = mirrors.iter().find_map(|mirror| mirror.progress().failure);
-        failed.map_or(Ok(()), |error| {
-            let text = format!("a disk could not be copied: {error}");
+        let failure = |mirror: &DiskMirror| Some((mirror.label(), mirror.progress().failure?));
+        mirrors.iter().find_map(failure).map_or(Ok(()), |(disk, error)| {
+            let text = format!("{disk} could not be copied to the other node: {error}");
             Err(self.error(ErrorCode::HostError, &text))
         })
     }
@@ -357,8 +355,8 @@ impl Driver {
         let handed_over = StoredMove::HandedOver(outgoing.migration.clone());
         if !self.save_moving(Some(handed_over)) {
             self.migration_record = Some(StoredMove::Leaving(outgoing.migration.clone()));
-            let text = "the state store cannot be written, and the next daemon could not find the \
-                        VM; see the log";
+            let text = "the state directory cannot be written, and after a restart the daemon could \
+                        not determine the node of the VM; `suimon host show` shows the reason";
             return Err(self.error(ErrorCode::HostError, text));
         }
         Ok((Stage::HandedOver { is_reported: false }, Duration::ZERO))

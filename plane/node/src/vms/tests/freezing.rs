@@ -88,7 +88,7 @@ fn a_guest_is_not_frozen_that_the_next_daemon_would_not_know_of() {
     well(&harness, VmAction::Start);
     harness.store.arm(StoreFailure::Refuse(0));
     let operation = run_action(&harness, FREEZE);
-    assert!(operation.error.unwrap().message.contains("state store"));
+    assert!(operation.error.unwrap().message.contains("state directory"));
     assert!(!frozen(&harness) && harness.vms.commands().is_empty());
     well(&harness, FREEZE);
 }

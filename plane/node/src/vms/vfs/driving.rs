@@ -92,7 +92,10 @@ impl Driver {
         let memory = suimon_contract::ByteSize::bytes(memory);
         self.save_run();
         if self.run.as_ref().is_some_and(|run| !run.is_recorded) {
-            return Err("the state store cannot be written; see the daemon's log".to_owned());
+            return Err(
+                "the state directory cannot be written; `suimon host show` shows the reason"
+                    .to_owned(),
+            );
         }
         let text = |error: VmError| error.text;
         let assigned = self.shared.vms.parts.host.assign_vf(&vm.identity(), vf.address, memory);
