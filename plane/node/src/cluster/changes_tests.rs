@@ -1,4 +1,5 @@
-//! Tests of changes with a part in etcd: leaving, stores that are not shared any more, shared policies.
+//! Tests of changes with a part in etcd: leaving, stores that are not shared any more, shared
+//! policies.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_no_beats_are_told_apart_and_do_no_harm() {
+    fn file_names_that_are_not_heartbeats_are_rejected_and_ignored() {
         let files = MemoryStore::default();
         let odd = [
             "lab@n1@1@2@3.suimon-beat",
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn who_writes_lives_and_who_does_not_any_more_is_gone() {
+    fn nodes_are_alive_while_their_heartbeats_change() {
         let time = |s: u64| Time::ZERO + Duration::from_secs(s);
         let mut seen_nodes = SeenNodes::default();
         seen_nodes.handle(time(0), vec![beat("lab", "n1", 1)]);

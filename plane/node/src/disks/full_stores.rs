@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn time_in_which_requests_wait_for_space_is_the_stores() {
+    fn time_queued_for_space_is_attributed_to_the_store() {
         let share = |factor, share_ppm| QosTimeShare { factor, share_ppm };
         let limited_by = vec![
             share(QosLimitingFactor::QueueDepth, 700_000),

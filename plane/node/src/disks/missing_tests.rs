@@ -1,4 +1,5 @@
-//! Disks whose image files are missing: an empty image is created only for a disk that has had none.
+//! Disks whose image files are missing: an empty image is created only for a disk that has had
+//! none.
 
 use suimon_contract::{
     ApiError, ErrorCode, EventKind, HostConfig, Operation, OperationState, StorageState,
@@ -61,8 +62,8 @@ fn with_data() -> Harness {
     harness
 }
 
-/// Returns a host whose disk `boot` has failed and is still offered to a VM that has not started the
-/// device.
+/// Returns a host whose disk `boot` has failed and is still offered to a VM that has not started
+/// the device.
 fn with_stopped_vm() -> Harness {
     let harness = with_data();
     let patch = r#"{"vhost_user": {"socket": "/run/vm.sock"}}"#;

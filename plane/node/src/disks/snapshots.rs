@@ -34,7 +34,8 @@ use crate::{ChangeOptions, Edit, ResourceEdit};
 /// Number of files of a disk from which on each snapshot emits a warning.
 const LAYERS_WARNED: usize = 48;
 
-/// A change of the file does not change minimums, so that they are not checked.
+/// Options of the change that sets another file for a disk. Minimums are not checked, because they
+/// do not change.
 const KEEP_MINIMUMS: ChangeOptions = ChangeOptions {
     force: true,
     with_file: false,

@@ -20,7 +20,8 @@ fn harness() -> Harness {
     harness
 }
 
-/// Returns true for each of these that is marked: the store, its disk, and the disk in `suimon top`.
+/// Returns true for each of these that is marked: the store, its disk, and the disk in `suimon
+/// top`.
 fn marks(harness: &Harness) -> [bool; 3] {
     let (store, disk) = (harness.node.store("fast").unwrap(), harness.node.disk("data").unwrap());
     let top = harness.node.top().disks.remove(0);

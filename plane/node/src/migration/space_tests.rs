@@ -1,4 +1,5 @@
-//! Migrations of VMs whose disks are copied: VMs that wait for space, and images of the destination.
+//! Migrations of VMs whose disks are copied: VMs that wait for space, and images of the
+//! destination.
 
 use std::time::Duration;
 

@@ -83,8 +83,8 @@ impl Harness {
         Self::with_all(MemoryStore::default(), devices, disks, FakeVms::default(), host)
     }
 
-    /// A process on a host that a former one has left like this, with this switching plane. Failures
-    /// are retried at once, or after an hour.
+    /// A process on a host that a former one has left like this, with this switching plane.
+    /// Failures are retried at once, or after an hour.
     pub(crate) fn with_plane(
         (store, devices): (MemoryStore, FakeDevices),
         plane: FakePlane,

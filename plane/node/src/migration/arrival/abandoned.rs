@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_ids_are_kept_and_what_is_no_id_is_not() {
+    fn the_newest_ids_are_kept_and_invalid_ids_are_ignored() {
         let abandoned = Abandoned::default();
         let id = |number: usize| format!("{number:032x}");
         (0..10 * ABANDONED_MAX).for_each(|number| abandoned.insert(&id(number)));

@@ -6,12 +6,14 @@ use suimon_ports::{VmError, VmErrorKind};
 
 use super::{FakeVms, World};
 
-/// Maximum duration of a query of a QEMU that does not reply. Longer than tests wait for operations.
+/// Maximum duration of a query of a QEMU that does not reply. Longer than tests wait for
+/// operations.
 const STALL_MAX: Duration = Duration::from_secs(40);
 
 impl FakeVms {
     /// Has the next call of this method fail: `probe`, `prepare`, `start`, `adopt`, `running`,
-    /// `kill`, `give_vf`, `take_vf`, `standby`, `guest`, `send`, `receive`, `migration_status` or `tell`.
+    /// `kill`, `give_vf`, `take_vf`, `standby`, `guest`, `send`, `receive`, `migration_status` or
+    /// `tell`.
     pub(crate) fn refuse(&self, call: &'static str, kind: VmErrorKind, text: &str) {
         let mut world = self.world();
         world.refusal = Some((call, VmError::new(kind, text)));
