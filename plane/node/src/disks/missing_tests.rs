@@ -156,7 +156,9 @@ fn a_missing_file_fails_its_disk_until_it_is_restored() {
         image.write_at(0, &files.files()[&file(missing)]).unwrap();
         drop(image);
         wait_until("the disk is in service", || state(&harness, disk) == StorageState::Ready);
-        wait_until("it is reported", || harness.events(EventKind::DiskRecovered.id()).len() == 1);
+        wait_until("DiskRecovered is emitted once", || {
+            harness.events(EventKind::DiskRecovered.id()).len() == 1
+        });
         assert!(has_pattern(&harness), "{missing}");
         assert_eq!(harness.events(EventKind::DiskFileMade.id()).len(), 2, "of the first start");
     }
@@ -479,7 +481,7 @@ fn a_disk_with_a_pending_retry_is_opened_anew_on_request() {
 
 /// An attempt that began before the request must not create the image after it.
 #[test]
-fn an_attempt_uses_what_was_known_at_its_beginning() {
+fn an_attempt_uses_the_state_at_its_beginning() {
     let (harness, _) = restarted_without(with_data(), &["boot.raw"]);
     assert_missing(&harness, "boot", "/srv/fast/boot.raw");
     let shared = harness.node.shared();

@@ -12,7 +12,7 @@ mod missing;
 mod pair;
 
 #[test]
-fn a_disk_goes_there_and_back_with_its_vm() {
+fn a_disk_is_handed_over_with_its_vm_and_returned() {
     let pair = Pair::new();
     let plan = pair.here.node.check_migration(&name("web"), &request("there")).unwrap();
     let step = plan.steps.iter().find(|step| step.resource == "disk/web").unwrap();
@@ -103,7 +103,7 @@ fn a_disk_that_qemu_emulates_is_not_handed_over() {
 }
 
 #[test]
-fn a_disk_with_a_parent_and_one_that_is_only_read_go_too() {
+fn a_disk_with_a_parent_and_a_read_only_disk_are_handed_over() {
     let pair = Pair::new();
     let work = DiskFileJob::Snapshot(SnapshotDiskRequest { file: "next.vhdx".parse().unwrap() });
     let operation = pair.here.node.start_disk_job(&name("web"), work).unwrap();
@@ -115,7 +115,7 @@ fn a_disk_with_a_parent_and_one_that_is_only_read_go_too() {
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     assert_open(&pair.there);
     assert_eq!(pair.there.node.config().disks, config, "as it is, with its parent");
-    wait_until("all files stay, and no others", || pair.files.files().len() == before);
+    wait_until("the number of files is as before", || pair.files.files().len() == before);
 
     let vm = VM.replace("size_bytes = 8388608", "read_only = true");
     let pair = Pair::new();

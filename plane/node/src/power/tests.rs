@@ -33,7 +33,7 @@ fn current_values(status: &PowerStatus, setting: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_plan_is_carried_out_shown_changed_and_taken_back() {
+fn a_power_plan_is_applied_shown_changed_and_removed() {
     let power = FakePower::with_two_cpus();
     let before = power.machine();
     let harness = Harness::with_power(MemoryStore::default(), power.clone());
@@ -69,11 +69,13 @@ fn a_plan_is_carried_out_shown_changed_and_taken_back() {
     assert!(harness.store.keys("power").is_empty());
     // One event per plan, not per key.
     harness.wait_events(EventKind::PowerPlanInEffect.id(), 2);
-    wait_until("that is told", || texts(&harness, EventKind::PowerRestored).len() >= 2);
+    wait_until("PowerRestored is emitted twice", || {
+        texts(&harness, EventKind::PowerRestored).len() >= 2
+    });
 }
 
 #[test]
-fn what_the_driver_has_not_is_rounded_and_what_it_refuses_is_said() {
+fn unsupported_values_are_rounded_and_rejected_ones_are_reported() {
     let power = FakePower::with_two_cpus();
     let before = power.machine();
     let refused_setting = SettingId::Governor(1);
@@ -108,7 +110,7 @@ fn what_the_driver_has_not_is_rounded_and_what_it_refuses_is_said() {
 }
 
 #[test]
-fn who_is_killed_leaves_a_record_and_the_next_one_puts_back_what_is_not_wanted() {
+fn after_a_kill_the_next_daemon_restores_settings_outside_the_plan() {
     let power = FakePower::with_two_cpus();
     let before = power.machine();
     let harness = Harness::with_power(MemoryStore::default(), power.clone());
@@ -137,7 +139,7 @@ fn who_is_killed_leaves_a_record_and_the_next_one_puts_back_what_is_not_wanted()
 }
 
 #[test]
-fn a_host_that_was_started_anew_has_forgotten_and_so_does_the_record() {
+fn records_of_settings_are_deleted_after_a_reboot_of_the_host() {
     let power = FakePower::with_two_cpus();
     let harness = Harness::with_power(MemoryStore::default(), power.clone());
     harness.change(put(PowerPlanName::HighPerformance));
@@ -154,7 +156,7 @@ fn a_host_that_was_started_anew_has_forgotten_and_so_does_the_record() {
 }
 
 #[test]
-fn what_somebody_else_changed_is_left_and_said_until_a_plan_is_set_again() {
+fn externally_changed_settings_stay_and_are_reported_until_a_plan_is_set_again() {
     let power = FakePower::with_two_cpus();
     let harness = Harness::with_power(MemoryStore::default(), power.clone());
     harness.change(put(PowerPlanName::HighPerformance));
@@ -174,7 +176,7 @@ fn what_somebody_else_changed_is_left_and_said_until_a_plan_is_set_again() {
 }
 
 #[test]
-fn cpus_that_come_online_get_the_plan_and_those_that_went_are_put_back_when_they_return() {
+fn cpus_that_come_online_get_the_plan_or_their_previous_settings() {
     let power = FakePower::with_two_cpus();
     let harness = Harness::with_power(MemoryStore::default(), power.clone());
     harness.change(put(PowerPlanName::HighPerformance));
@@ -200,11 +202,13 @@ fn cpus_that_come_online_get_the_plan_and_those_that_went_are_put_back_when_they
     harness.change(Edit::Power(PowerEdit::Delete));
     assert!(!harness.store.keys("power").is_empty(), "it is not forgotten");
     power.set_online(1, true);
-    wait_until("it is put back", || governors(&power) == ["ondemand", "ondemand"]);
+    wait_until("both CPUs have the former governor", || {
+        governors(&power) == ["ondemand", "ondemand"]
+    });
 }
 
 #[test]
-fn a_store_that_refuses_keeps_cpus_as_they_are() {
+fn a_failing_state_store_keeps_cpus_unchanged() {
     let power = FakePower::with_two_cpus();
     let before = power.machine();
     let harness = Harness::with_power(MemoryStore::default(), power.clone());
@@ -217,7 +221,7 @@ fn a_store_that_refuses_keeps_cpus_as_they_are() {
 }
 
 #[test]
-fn a_preview_says_what_cannot_be_had_and_energy_is_told_where_there_is_any() {
+fn a_preview_names_unsupported_settings_and_energy_is_reported_if_available() {
     let power = FakePower::default();
     let harness = Harness::with_power(MemoryStore::default(), power.clone());
     let plan = harness.node.preview(&put(PowerPlanName::Balanced), ChangeOptions::default());
