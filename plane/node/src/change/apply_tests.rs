@@ -310,7 +310,10 @@ fn only_the_created_socket_file_is_removed() {
     assert!(devices.sockets().contains(Path::new("/run/new.sock")));
     devices.make_socket("/run/new.sock");
     let harness = Harness::start(store, devices);
-    assert!(harness.devices.sockets().contains(Path::new("/run/new.sock")), "another's file");
+    assert!(
+        harness.devices.sockets().contains(Path::new("/run/new.sock")),
+        "a file of another process"
+    );
     // A socket file that existed before is neither recorded nor deleted.
     harness.devices.make_socket("/run/old.sock");
     harness.devices.fail_at(Some(0));

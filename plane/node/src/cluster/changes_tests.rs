@@ -61,7 +61,7 @@ fn wait_withdrawn(cluster: &FakeCluster) {
     });
 }
 
-/// Waits until another node reserves what the first one has given back.
+/// Waits until the node has the reservation that another node has given back.
 fn assert_free(harness: &Harness) {
     harness.apply_ok(&host(&config("n2", 8000)));
     wait_until("the node has a reservation of 8064 IOPS", || cap(harness).reserved_iops == 8064);
@@ -288,7 +288,7 @@ fn a_policy_that_another_node_has_changed_meanwhile_is_not_overwritten() {
         let body = format!("{{\"max_iops\":{max}}}").into_bytes();
         ResourceEdit::Patch(name("batch"), body)
     };
-    // This node does not take the change over as long as one of its own is being made.
+    // This node does not adopt the other's change while it makes one of its own.
     let changing = first.node.shared().cluster.begin_change(DEADLINE).unwrap();
     policy(&second, patch(400)).unwrap();
     let from = first.node.config();

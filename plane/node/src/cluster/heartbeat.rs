@@ -245,7 +245,11 @@ mod tests {
             "`+2` in the name of a heartbeat file is not a number (beat)"
         );
         assert!(parse_error(odd[4]).ends_with("(reserved IOPS)"));
-        assert_eq!(files.names(ENDING).unwrap().len(), odd.len() + 1, "nobody's files are touched");
+        assert_eq!(
+            files.names(ENDING).unwrap().len(),
+            odd.len() + 1,
+            "other files are not changed"
+        );
     }
 
     /// Anyone who can write to the store can create any number of files.
@@ -270,7 +274,7 @@ mod tests {
         let time = |s: u64| Time::ZERO + Duration::from_secs(s);
         let mut seen_nodes = SeenNodes::default();
         seen_nodes.handle(time(0), vec![beat("lab", "n1", 1)]);
-        assert_eq!(seen_nodes.alive(time(0)).count(), 0, "it may be of long ago");
+        assert_eq!(seen_nodes.alive(time(0)).count(), 0, "a first heartbeat may be old");
         seen_nodes.handle(time(10), vec![beat("lab", "n1", 2), beat("else", "n1", 4)]);
         assert_eq!(
             seen_nodes.alive(time(12)).next(),

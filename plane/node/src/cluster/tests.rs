@@ -36,7 +36,7 @@ pub(super) fn node(cluster: &FakeCluster, node: &str, min: u64) -> Harness {
     harness
 }
 
-/// Returns the limit of the only store.
+/// Returns the limit of the disks on the only store.
 pub(super) fn cap(node: &Harness) -> TimedRateLimit {
     node.disks.caps().first().copied().unwrap_or_default()
 }
@@ -273,7 +273,11 @@ fn a_minimum_that_the_cluster_rejects_is_rejected_with_the_calculation() {
         has_event(&first, EventKind::SharedPromiseRefused)
             || has_event(&second, EventKind::SharedPromiseRefused)
     });
-    assert_eq!(second.node.config().disks[0].qos.min_iops, Some(1000), "nothing was changed");
+    assert_eq!(
+        second.node.config().disks[0].qos.min_iops,
+        Some(1000),
+        "the minimum in effect is unchanged"
+    );
     assert_eq!(cap(&second).reserved_iops, 1064);
     // A lower minimum is reserved before the change is made, and nothing remains of the rejected
     // one.
@@ -353,7 +357,7 @@ fn a_node_name_belongs_to_one_host() {
     wait_until("the impostor emits ClusterRefused", || {
         has_event(&impostor, EventKind::ClusterRefused)
     });
-    assert_eq!(cap_now(&impostor), 0, "it may do nothing");
+    assert_eq!(cap_now(&impostor), 0, "a rejected node may use no IOPS");
     let status = impostor.node.cluster();
     assert_eq!(status.condition.health, Health::Failed);
     assert!(status.condition.reason.unwrap().contains("another"));
@@ -445,7 +449,7 @@ fn a_store_of_the_same_name_in_another_directory_is_detected() {
     wait_until("the second node emits SharedStoreWrong", || {
         has_event(&second, EventKind::SharedStoreWrong)
     });
-    assert_eq!(cap_now(&second), 0, "it may do nothing");
+    assert_eq!(cap_now(&second), 0, "a node with another directory may use no IOPS");
     let reason = second.node.cluster().stores[0].reason.clone();
     assert!(reason.unwrap().contains("mounted"));
 }
@@ -464,7 +468,7 @@ pub(super) fn max_of(node: &Harness, policy: &str) -> Option<u64> {
     config.qos_policies.iter().find(|policy_config| policy_config.name.as_str() == policy)?.max_iops
 }
 
-/// Returns this node's present part of the only policy.
+/// Returns the IOPS that the only policy permits this node now; `u64::MAX` without a share.
 fn part(node: &Harness) -> u64 {
     let parts = node.disks.policy_parts();
     let max = parts.first().and_then(|part| part.max);

@@ -143,7 +143,7 @@ fn changes_proceed_during_a_long_job_which_can_be_cancelled() {
     harness.node.cancel_operation(operation.id);
     let operation = harness.node.wait_operation(operation.id, DEADLINE).unwrap();
     assert_eq!(operation.state, OperationState::Cancelled);
-    assert_eq!(harness.disks.files(DISK_STORE), ["data.vhdx"], "what was begun is gone");
+    assert_eq!(harness.disks.files(DISK_STORE), ["data.vhdx"], "the incomplete image is removed");
     assert!(is_ready(&harness));
 }
 
@@ -152,7 +152,7 @@ fn a_snapshot_is_taken_in_service_and_merged_again() {
     let harness = harness();
     harness.disks.connect(true);
     run_well(&harness, snapshot("one.vhdx"));
-    assert_eq!(harness.disks.served_counts(), (1, 1), "it was never out of service");
+    assert_eq!(harness.disks.served_counts(), (1, 1), "the disk was never out of service");
     run_well(&harness, snapshot("two.vhdx"));
     let disk = harness.node.config().disks.remove(0);
     assert_eq!(disk.kind, Some(DiskKind::Differencing));

@@ -62,8 +62,8 @@ fn with_data() -> Harness {
     harness
 }
 
-/// Returns a host whose disk `boot` has failed and is still offered to a VM that has not started
-/// the device.
+/// Returns a host whose disk `boot` has failed and whose device is still open for a VM that has not
+/// started it.
 fn with_stopped_vm() -> Harness {
     let harness = with_data();
     let patch = r#"{"vhost_user": {"socket": "/run/vm.sock"}}"#;

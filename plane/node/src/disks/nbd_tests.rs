@@ -115,7 +115,7 @@ fn certificates_are_read_again_when_desired_state_is_applied() {
     harness.disks.refuse("/etc/c.pem", true);
     let errors = reload().unwrap_err();
     assert_eq!(errors[0].field.as_deref(), Some("nbd.tls_certificate"));
-    assert_eq!(offered(&harness).len(), 2, "it goes on with what it has");
+    assert_eq!(offered(&harness).len(), 2, "the former certificate stays in use");
 }
 
 /// After a restart the certificate is missing: the disks of that server fail with the reason, and
@@ -213,7 +213,7 @@ fn clients_are_shown_and_rejected_ones_are_reported() {
     harness.node.stop();
     let count =
         |event: &Event| event.fields.get("events").map_or(1, |count| count.parse().unwrap());
-    assert_eq!(events().iter().map(count).sum::<u64>(), 2000, "none is left out");
+    assert_eq!(events().iter().map(count).sum::<u64>(), 2000, "every rejection is reported");
     let limited = harness.events(EventKind::NbdLimitReached.id());
     assert!(limited[0].text.contains("192.0.2.67:9"), "{:?}", limited[0]);
     assert!(events().len() < 50, "a flood is bounded: {}", events().len());

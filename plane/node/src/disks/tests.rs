@@ -187,7 +187,7 @@ fn a_disk_grows_in_service_and_its_clients_are_notified() {
     let harness = Harness::with_store();
     harness.apply_ok(&two_disks());
     harness.apply_ok(&grown(3 << 20));
-    assert_eq!(harness.disks.served_counts(), (2, 2), "none was taken out of service");
+    assert_eq!(harness.disks.served_counts(), (2, 2), "no disk was taken out of service");
     assert_eq!(sizes(&harness), [Some(3 << 20); 2]);
     assert_eq!(harness.disks.resized(), [3 << 20], "the VM of the one that has a VM");
     let exported = harness.disks.exported().into_iter();
@@ -284,7 +284,7 @@ fn a_new_daemon_opens_disks_and_retries_until_their_store_is_available() {
         harness.events(EventKind::DiskRecovered.id()).len() == 2
     });
     assert_eq!(harness.offered(), ["boot", "data"]);
-    assert!(harness.events(EventKind::DiskFileMade.id()).len() <= 2, "nothing is made anew");
+    assert!(harness.events(EventKind::DiskFileMade.id()).len() <= 2, "no file is created again");
 }
 
 #[test]

@@ -91,7 +91,7 @@ fn a_job_continues_from_its_checkpoint_after_a_stop_of_the_daemon() {
     let harness = end(converting());
     assert_eq!(harness.store.keys("disk_work"), ["data"]);
     let reason = harness.node.disk("data").unwrap().reason;
-    assert_eq!(reason.as_deref(), Some("being opened"), "nobody writes to it before");
+    assert_eq!(reason.as_deref(), Some("being opened"), "the disk is not in service before");
     let operation = goes_on(&harness);
     assert_eq!(
         (operation.kind.as_str(), operation.subject.as_str()),

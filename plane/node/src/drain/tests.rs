@@ -112,7 +112,7 @@ fn a_drained_node_migrates_its_vms_and_accepts_none_until_it_is_undrained() {
     site.wait_event(EventKind::NodeDrained);
     site.wait_event(EventKind::NodeEmptied);
 
-    // Other nodes report the drain, and arrivals are rejected.
+    // Other nodes report the drain, and migrations to the node are rejected.
     let second = &site.nodes[1].node;
     let nodes_shown = second.nodes();
     assert!(nodes_shown[0].drain.is_some() && nodes_shown[1].drain.is_none(), "{nodes_shown:?}");
@@ -260,7 +260,7 @@ fn a_drain_continues_after_a_restart() {
         site.nodes[0].node.host_status().drain.is_some_and(|drain| drain.is_empty)
     });
     let result = site.nodes[0].node.shared().check_not_drained();
-    assert!(result.is_err(), "it is drained still");
+    assert!(result.is_err(), "the node is still drained");
 }
 
 #[test]

@@ -87,7 +87,11 @@ fn a_store_that_is_not_known_to_be_the_same_is_refused() {
     pair.there.apply_ok(&nodes(PATHS[1], true));
     let set = br#"{"shared": false}"#.to_vec();
     let operation = pair.here.change(Edit::Store(ResourceEdit::Patch(name("all"), set)));
-    assert_eq!(operation.state, OperationState::Succeeded, "it changes while disks are used");
+    assert_eq!(
+        operation.state,
+        OperationState::Succeeded,
+        "the key changes while disks are in use"
+    );
     let message = refusal(&pair);
     assert!(message.contains("set shared = true of the store on both"), "{message}");
 }

@@ -96,7 +96,7 @@ impl Pair {
         self.here.disks.store(PATHS[0]).set_change_limit(is_full.then_some(0));
     }
 
-    /// Has a write of the VM find its store full.
+    /// Simulates a write of the VM that finds its store full.
     fn find_no_space(&self) {
         self.fill(true);
         self.here.vms.find_no_space("web");
@@ -130,7 +130,11 @@ fn a_handed_over_vm_that_waits_for_space_is_never_resumed_on_the_source() {
     assert_eq!(pair.there.vms.state("web"), Some(VmRunState::Running));
     pair.fill(false);
     pass_looks();
-    assert_eq!(pair.here.vms.state("web"), Some(VmRunState::Paused), "it runs there");
+    assert_eq!(
+        pair.here.vms.state("web"),
+        Some(VmRunState::Paused),
+        "the VM runs on the destination"
+    );
     assert_eq!(pair.resumes(), 0);
     pair.here.far_nodes.intercept(|_, _| None);
     let moved = pair.end(&operation);
@@ -194,7 +198,7 @@ fn a_vm_paused_while_waiting_for_space_stays_paused_on_the_destination() {
     assert_eq!(pair.there.node.vm("web").unwrap().reason, None);
 }
 
-/// Covers the pause state that the arrival request contains.
+/// Covers the pause state in the request to prepare the migration.
 #[test]
 fn only_a_vm_that_was_not_paused_on_request_is_resumed_on_the_destination() {
     let pair = Pair::new();

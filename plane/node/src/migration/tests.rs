@@ -344,7 +344,7 @@ fn exactly_one_node_runs_the_vm_whichever_call_fails() {
     for call in ["prepare_arrival", "operation", "line", "arrival", "abandon_arrival"] {
         for is_refused in [false, true] {
             let pair = Pair::new();
-            // The arrival is queried only during a long memory transfer.
+            // The state of the incoming migration is queried only during a long memory transfer.
             pair.here.vms.hold_memory(call == "arrival");
             pair.here
                 .far_nodes
@@ -467,7 +467,7 @@ fn a_vm_handed_over_to_a_failed_node_returns_when_the_node_is_deleted() {
     wait_until("the VM is handed over", is_handed_over);
     pair.here.node.cancel_operation(operation.id).unwrap();
     std::thread::sleep(std::time::Duration::from_millis(100));
-    assert!(is_handed_over(), "nobody knows whose it is");
+    assert!(is_handed_over(), "the owner of the VM is not known");
     let resume = pair.here.node.start_vm_action(&name("web"), VmAction::Resume).unwrap_err();
     assert!(resume.message.contains("use that node"), "{resume}");
     let delete = Edit::Node(ResourceEdit::Delete(name("there")));
@@ -680,7 +680,7 @@ fn a_second_request_does_not_affect_the_first() {
     assert!(second.error.unwrap().message.contains("already"));
     let reset = pair.here.node.start_vm_action(&name("web"), VmAction::Reset).unwrap();
     let reset = pair.here.node.wait_operation(reset.id, DEADLINE).unwrap();
-    assert!(reset.error.unwrap().message.contains("is migrating"), "it still is");
+    assert!(reset.error.unwrap().message.contains("is migrating"), "the VM is still migrating");
     pair.here.vms.hold_memory(false);
     assert_eq!(pair.end(&operation).state, OperationState::Succeeded);
     pair.assert_there();

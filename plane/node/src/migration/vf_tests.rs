@@ -243,8 +243,9 @@ fn a_cancelled_or_failed_migration_assigns_the_vf_again() {
     }
 }
 
-/// Queries the state of an arrival every 20 ms until it is dropped. In these tests a node abandons
-/// an arrival after 2.4 s of silence, 120 times the request interval of 20 ms.
+/// Queries the state of an incoming migration every 20 ms until it is dropped. In these tests a
+/// node abandons a migration after 2.4 s without a request, 120 times the request interval of 20
+/// ms.
 struct KeepsAsking {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,

@@ -38,7 +38,7 @@ fn a_power_plan_is_applied_shown_changed_and_removed() {
     let before = power.machine();
     let harness = Harness::with_power(MemoryStore::default(), power.clone());
     assert_eq!(harness.node.power().effect, PowerEffect::Off);
-    assert!(power.lock().writes.is_empty(), "nothing is touched without a plan");
+    assert!(power.lock().writes.is_empty(), "no setting is written without a plan");
 
     harness.change(put(PowerPlanName::Balanced));
     let status = harness.node.power();
@@ -61,7 +61,10 @@ fn a_power_plan_is_applied_shown_changed_and_removed() {
     assert!(status.cpus.iter().all(|cpu| cpu.idle_states == ["POLL", "C1", "C6"]));
     assert!(!status.data_plane.parking);
     assert_eq!(harness.plane.poll_budget().as_micros(), 200, "the plane polls as the plan has it");
-    assert!(!status.changed.iter().any(|change| change.file.ends_with("boost")), "it is as it was");
+    assert!(
+        !status.changed.iter().any(|change| change.file.ends_with("boost")),
+        "the former settings are restored"
+    );
 
     harness.change(Edit::Power(PowerEdit::Delete));
     assert_eq!(power.machine(), before);
@@ -104,7 +107,7 @@ fn unsupported_values_are_rounded_and_rejected_ones_are_reported() {
     assert!(incomplete.fields.values().any(|reason| reason.contains("busy")), "{incomplete:?}");
     let writes = power.lock().writes.len();
     harness.change(patch(r#"{"poll_us": 7}"#));
-    assert_eq!(power.lock().writes.len(), writes, "what is so is not written again");
+    assert_eq!(power.lock().writes.len(), writes, "equal settings are not written again");
     drop(harness);
     assert_eq!(power.machine(), before, "the daemon's end puts all back");
 }
@@ -121,7 +124,7 @@ fn after_a_kill_the_next_daemon_restores_settings_outside_the_plan() {
     drop(harness);
     power.lock().machine = machine;
     let next = Harness::with_power(killed, power.clone());
-    assert_eq!(next.node.power().effect, PowerEffect::Full, "it is wanted still");
+    assert_eq!(next.node.power().effect, PowerEffect::Full, "the plan is still desired");
     assert_eq!(next.node.power().changed.len(), 4, "two governors and two frequencies");
     let (killed, machine) = (next.store.surviving(), power.machine());
     next.change(Edit::Power(PowerEdit::Delete));
@@ -200,7 +203,7 @@ fn cpus_that_come_online_get_the_plan_or_their_previous_settings() {
         harness.events(EventKind::PowerCpusChanged.id()).len() > event_count
     });
     harness.change(Edit::Power(PowerEdit::Delete));
-    assert!(!harness.store.keys("power").is_empty(), "it is not forgotten");
+    assert!(!harness.store.keys("power").is_empty(), "the record remains");
     power.set_online(1, true);
     wait_until("both CPUs have the former governor", || {
         governors(&power) == ["ondemand", "ondemand"]
@@ -215,7 +218,7 @@ fn a_failing_state_store_keeps_cpus_unchanged() {
     // The store accepts the intent and desired state, and rejects the record of previous values.
     harness.store.arm(StoreFailure::Refuse(2));
     harness.change(put(PowerPlanName::HighPerformance));
-    assert_eq!(power.machine(), before, "nothing is written that could not come back");
+    assert_eq!(power.machine(), before, "no setting without a record is written");
     let events = texts(&harness, EventKind::PowerPlanIncomplete);
     assert!(events[0].contains("could not be saved"), "{events:?}");
 }
@@ -243,5 +246,5 @@ fn a_preview_names_unsupported_settings_and_energy_is_reported_if_available() {
     assert_eq!(harness.node.top().power.energy_uj, Some(0));
     harness.apply_ok(&host("[power]\nplan = \"custom\"\npoll_us = 0\n"));
     assert_eq!(harness.plane.poll_budget().as_micros(), 0);
-    assert_eq!(harness.node.power().effect, PowerEffect::Full, "nothing is asked of CPUs");
+    assert_eq!(harness.node.power().effect, PowerEffect::Full, "the plan has no CPU settings");
 }

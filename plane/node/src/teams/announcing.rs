@@ -182,7 +182,10 @@ mod tests {
         let announced = take_all(announcing);
         let count_of =
             |port| announced.iter().filter(|announced_port| **announced_port == port).count();
-        assert!((3..203).all(|port| count_of(port) == 4), "all of the others are announced");
+        assert!(
+            (3..203).all(|port| count_of(port) == 4),
+            "all addresses of the other ports are announced"
+        );
         assert_eq!((count_of(1), count_of(2)), (WAITING_MAX - 1024 - 800, 1024));
         // Each port has its first address announced before any has its second.
         let first: BTreeSet<u32> = announced[..202].iter().copied().collect();

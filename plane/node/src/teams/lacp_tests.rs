@@ -158,10 +158,10 @@ fn a_silent_partner_and_a_lost_carrier_end_the_use_of_a_member() {
 fn modes_change_live_and_the_partner_is_notified_at_once() {
     let (mut bench, mut partner) = agreed();
     bench.apply(&with_team(&["a", "b"], "mode = \"static\""));
-    assert_eq!(bench.uplink_ports(), set(&["a", "b"]), "nothing has to be agreed on");
+    assert_eq!(bench.uplink_ports(), set(&["a", "b"]), "static mode needs no agreement");
     assert!(bench.team().members[0].lacp.is_none());
     partner.talk(&mut bench);
-    assert_eq!(partner.uses(), set(&[]), "it heard that nobody listens to its group");
+    assert_eq!(partner.uses(), set(&[]), "the partner was notified");
     bench.apply(&with_team(&["a", "b"], FAST));
     assert_eq!(bench.uplink_ports(), set(&[]));
     partner.pass(&mut bench, Duration::from_secs(8));
@@ -312,7 +312,7 @@ fn a_side_that_stays_out_of_sync_is_reported_after_a_minute() {
     assert_eq!((bench.uplink_ports(), bench.events(4113).len()), (set(&["a", "b"]), 1));
 }
 
-/// Frames of a peer cause a bounded number of turns and distributions.
+/// Frames of a peer cause a bounded number of iterations and distributions.
 #[test]
 fn a_flood_of_frames_is_received_in_bounded_batches() {
     let (mut bench, _) = agreed();
@@ -321,7 +321,7 @@ fn a_flood_of_frames_is_received_in_bounded_batches() {
         bench.members.arrive("a", &noise);
     }
     bench.settle();
-    assert_eq!(bench.members.waiting("a"), 1000 - 8, "then comes a pause");
+    assert_eq!(bench.members.waiting("a"), 1000 - 8, "a pause follows");
     let port = bench.fakes.port_of("a").unwrap();
     bench.settle_woken(&BTreeSet::from([port]));
     assert_eq!(bench.members.waiting("a"), 1000 - 8);

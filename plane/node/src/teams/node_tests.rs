@@ -92,7 +92,7 @@ fn a_lost_carrier_is_handled_during_a_change() {
     drop(gate);
     let operation = harness.node.wait_operation(operation.id, crate::testing::DEADLINE).unwrap();
     assert_eq!(operation.state, OperationState::Succeeded);
-    assert!(!is_used(&harness, "a"), "what was published since knows of it");
+    assert!(!is_used(&harness, "a"), "the tables of the change contain the lost link");
     harness.devices.set_link("a", crate::testing::LINK);
     wait_until("member a is used", || is_used(&harness, "a"));
 }

@@ -247,7 +247,7 @@ fn a_member_that_cannot_be_opened_fails_without_affecting_others() {
     bench.apply(&with_team(&["a", "b"], STATIC));
     assert_eq!((bench.uplink_ports(), bench.states()), (set(&["b"]), vec![Failed, Active]));
     assert!(bench.reasons()[0].contains("Missing"), "{:?}", bench.reasons());
-    assert_eq!(bench.members.open_sockets("a"), 0, "it waits for the device");
+    assert_eq!(bench.members.open_sockets("a"), 0, "the member waits for its device");
     bench.fail("b", "the cable was cut");
     assert_eq!(bench.states(), [Failed, Failed]);
     assert_eq!(bench.reasons()[1], "the cable was cut");
@@ -268,7 +268,7 @@ fn a_control_socket_that_cannot_be_opened_is_retried_without_affecting_the_team(
     let mut bench = Bench::empty();
     bench.members.refuse("a", true);
     bench.apply(&with_team(&["a", "b"], STATIC));
-    assert_eq!(bench.uplink_ports(), set(&["a", "b"]), "it needs none to carry frames");
+    assert_eq!(bench.uplink_ports(), set(&["a", "b"]), "frames need no control socket");
     let report = bench.events(4006);
     assert_eq!((report.len(), report[0].subject.as_str()), (1, "uplink/a"));
     assert_eq!(report[0].fields["reason"], "refused: Denied");
@@ -374,7 +374,11 @@ fn events_that_a_flapping_link_causes_are_bounded() {
     }
     let events = bench.events(4106).len() + bench.events(4107).len();
     assert!(events < 60, "{events}");
-    assert_eq!(bench.uplink_ports(), set(&["a", "b"]), "what is done is not bounded");
+    assert_eq!(
+        bench.uplink_ports(),
+        set(&["a", "b"]),
+        "the limit on events does not delay distributions"
+    );
     bench.down("b");
     assert_eq!(bench.events(4107).last().unwrap().fields["member"], "b", "others are told of");
 }

@@ -77,7 +77,7 @@ impl Bench {
         Self { harness, sriov, vms }
     }
 
-    /// Kills the daemon and starts another. `meanwhile` changes VMs while no daemon runs.
+    /// Kills the daemon and starts another. `meanwhile` is called in between and changes VMs.
     fn die(self, meanwhile: impl FnOnce(&FakeVms)) -> Self {
         self.die_with_store(|vms, _| meanwhile(vms))
     }

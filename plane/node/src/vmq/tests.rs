@@ -1,4 +1,4 @@
-//! VMQ on a plane that only counts, in simulated time.
+//! VMQ on a simulated switching plane, in simulated time.
 
 use std::collections::BTreeSet;
 
@@ -158,7 +158,7 @@ fn weight_0_and_disabled_vmq_mean_the_base_worker() {
     let base = "base_processor = 1";
     let mut bench = Bench::new(&lan("0, 1, 2", base, &nics));
     bench.run(2);
-    assert_eq!(bench.owners(["a", "b"]), [1, 1], "they start there");
+    assert_eq!(bench.owners(["a", "b"]), [1, 1], "the queues start on the base worker");
     ["a", "b"].iter().for_each(|name| bench.require(name, 80));
     bench.run(8);
     assert_eq!(bench.owners(["a", "b"]), [1, 2]);
@@ -277,7 +277,10 @@ fn nics_and_queues_are_added_and_removed() {
     let second = QueueId { index: 1, ..bench.queue("a") };
     bench.plane.attach(second);
     bench.run(1);
-    assert!(!bench.status().queues.iter().any(|queue| queue.queue == "a/tx/1"), "it has one");
+    assert!(
+        !bench.status().queues.iter().any(|queue| queue.queue == "a/tx/1"),
+        "the NIC has one queue"
+    );
     let mut nics = NICS;
     nics[0].1 = "queues = 2";
     bench.apply(&lan("0, 1", "", &nics));
@@ -314,7 +317,7 @@ fn a_queue_moved_by_an_operator_is_treated_as_any_other() {
     ["a", "b"].iter().for_each(|name| bench.require(name, 35));
     bench.run(8);
     bench.plane.move_queue(bench.queue("a"), WorkerId(1)).unwrap();
-    assert_eq!(bench.run(100), [], "nothing speaks against it");
+    assert_eq!(bench.run(100), [], "the queue stays without events");
     let status = bench.queue_status("a/tx/0");
     assert_eq!(
         (status.worker, status.reason.as_str()),
@@ -377,7 +380,7 @@ fn the_control_thread_drives_vmq() {
     let tap = harness.ports().into_iter().find(|(claim, _)| claim.contains("\"a\"")).unwrap().1;
     let queue = QueueId { port: tap, direction: Direction::Ingress, index: 0 };
     harness.plane.attach(queue);
-    assert_eq!(harness.plane.owner(queue), 1, "it starts there at once");
+    assert_eq!(harness.plane.owner(queue), 1, "the queue starts on the base worker");
     let mut other = config.clone();
     other.uplinks[0].vmq.base_worker = None;
     other.uplinks[0].vmq.enabled = false;

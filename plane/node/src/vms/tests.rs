@@ -240,7 +240,7 @@ fn nics_and_cpus_change_while_it_runs() {
     // A device that is not configured is not pending.
     patch(&harness, r#"{"nics": ["web"]}"#);
     wait_until("no change of nic/more is pending", || pending_changes() == ["memory_bytes"]);
-    assert_eq!(events().len(), 1, "told once");
+    assert_eq!(events().len(), 1, "the failure is reported once");
 }
 
 #[test]

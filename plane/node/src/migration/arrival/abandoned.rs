@@ -46,6 +46,6 @@ mod tests {
         assert!(abandoned.contains(&id(10 * ABANDONED_MAX - 1)) && !abandoned.contains(&id(0)));
         abandoned.insert(&"x".repeat(1 << 20));
         assert_eq!(id_count(), ABANDONED_MAX);
-        assert!(abandoned.contains(&id(9 * ABANDONED_MAX)), "nothing makes room for it");
+        assert!(abandoned.contains(&id(9 * ABANDONED_MAX)), "an invalid id displaces no other");
     }
 }

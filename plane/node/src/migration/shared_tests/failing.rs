@@ -19,7 +19,7 @@ fn exactly_one_node_has_the_disk_whichever_call_fails() {
     for call in ["prepare_arrival", "operation", "line", "arrival", "abandon_arrival"] {
         for is_refused in [false, true] {
             let pair = Pair::new();
-            // The arrival is queried only during a long memory transfer.
+            // The state of the incoming migration is queried only during a long memory transfer.
             pair.here.vms.hold_memory(call == "arrival");
             pair.watch(move |call_name| (call_name == call).then(|| failure(is_refused)));
             let operation = pair.migrate();
@@ -147,7 +147,7 @@ fn the_source_daemon_is_killed_after_the_handover() {
         let pair = pair.restart_here();
         pair.wait_for_handed_over();
         assert_eq!(state_of_disk(&pair.here).0, StorageState::Away);
-        assert_eq!(pair.here.disks.served_counts(), (0, 0), "it was not opened");
+        assert_eq!(pair.here.disks.served_counts(), (0, 0), "the disk is not open on the source");
         pair.here.far_nodes.intercept(|_, _| None);
         pair.assert_there();
     }

@@ -192,7 +192,7 @@ impl Pair {
 
     /// Asserts that one node has the file open, and that the marks of the store are deleted.
     pub(super) fn assert_held(&self) {
-        assert!(take(&self.files).is_none(), "somebody has it open");
+        assert!(take(&self.files).is_none(), "a node has the file open");
         wait_until("no mark file is in the store", || {
             self.files.files().keys().all(|file| !file.as_str().starts_with('.'))
         });

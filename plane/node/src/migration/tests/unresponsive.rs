@@ -12,7 +12,7 @@ use crate::{Edit, ResourceEdit, VmAction};
 
 const SILENT: &str = "it has not answered in 10 s";
 
-/// Time after which a held call has not ended yet.
+/// Time after which a call that is held must not have ended.
 const HELD: Duration = Duration::from_secs(30);
 
 impl Pair {
@@ -255,7 +255,7 @@ fn an_activation_is_recorded_as_long_as_the_vm_exists() {
     let operation = pair.begin();
     pair.wait_for_state_here(VmState::HandedOver);
     let id = pair.here.node.vm("web").unwrap().migration.unwrap().id;
-    // Records of other arrivals have displaced this one.
+    // Records of other incoming migrations have displaced this one.
     pair.there.store.commit(&[("arrivals", id, None)]).unwrap();
     let pair = pair.restart_there();
     wait_until("the VM is shown as running on the destination", || {
@@ -272,7 +272,7 @@ fn an_activation_is_recorded_as_long_as_the_vm_exists() {
     pair.assert_there();
 }
 
-/// The VM has moved on before the source asks.
+/// The VM has migrated to a third node before the source repeats its request.
 #[test]
 fn an_activation_is_recorded_after_the_vm_was_deleted() {
     let pair = Pair::new();

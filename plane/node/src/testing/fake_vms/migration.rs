@@ -66,7 +66,8 @@ impl Guest {
         }
     }
 
-    /// Returns true if an arrived VM runs, so that a migration is outgoing.
+    /// Returns true if the VM of an incoming migration was activated and runs, so that a further
+    /// migration is outgoing.
     fn has_come(&self) -> bool {
         self.state == VmRunState::Running
     }

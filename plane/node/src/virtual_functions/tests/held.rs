@@ -224,7 +224,7 @@ fn assert_killed_at_once(bench: Bench, stall: impl Fn(Bench) -> Bench) {
     let bench = stall(bench);
     wait_until("the driver is blocked", || bench.vms.is_stalled());
     bench.run_action("web", VmAction::Kill);
-    assert_eq!(bench.vms.kills_while_stalled(), 1, "it waited for the driver");
+    assert_eq!(bench.vms.kills_while_stalled(), 1, "the kill waited for the driver");
     assert_eq!(bench.vm("web").state, VmState::Stopped);
     assert!(bench.vms.running().is_empty());
     let event = bench.harness.events(7011).pop().unwrap();

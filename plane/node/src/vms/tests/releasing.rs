@@ -41,7 +41,11 @@ fn a_connection_is_closed_after_the_guest_has_released_the_device() {
     });
     patch(&harness, r#"{"nics": ["web"]}"#);
     // The unplug has completed when the change has.
-    assert_eq!(*queries.lock().unwrap(), [true], "asked once, while it was connected");
+    assert_eq!(
+        *queries.lock().unwrap(),
+        [true],
+        "the unplug is requested once, while the device is connected"
+    );
     assert!(!is_open(&harness));
     assert_eq!(harness.node.vm("web").unwrap().nics, [name("web")]);
     harness.wait_events(EventKind::VmDeviceUnplugged.id(), 1);
@@ -56,7 +60,7 @@ fn a_guest_that_does_not_release_a_device_delays_a_change_for_a_limited_time() {
     harness.vms.guest("web", VmNotice::Unplugged(VmDevice::Nic("own".to_owned())));
     wait_until("the VM has one NIC", || harness.node.vm("web").unwrap().nics == [name("web")]);
     let unplugs = harness.vms.commands().into_iter().filter(|command| command.contains("unplug"));
-    assert_eq!(unplugs.count(), 1, "asked once");
+    assert_eq!(unplugs.count(), 1, "the unplug is requested once");
 }
 
 #[test]
@@ -103,7 +107,7 @@ fn released_devices_are_plugged_again_when_the_change_fails() {
             failures += unplugs;
         }
     }
-    assert!(failures > 0, "a change fails after the guest was asked");
+    assert!(failures > 0, "a change fails after the unplug was requested");
 }
 
 #[test]
