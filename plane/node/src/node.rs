@@ -220,7 +220,6 @@ impl Node {
     /// returned guard delays further changes.
     ///
     /// # Errors
-    ///
     /// [`ErrorCode::Conflict`] if another change is still in progress.
     fn begin_change_of_node(&self) -> Result<ChangeGuard<'_>, ApiError> {
         let until = Instant::now() + CHANGES_TIMEOUT;

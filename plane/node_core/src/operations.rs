@@ -241,7 +241,6 @@ impl OperationHandle {
     /// back; an operation that is not rolled back must replace the text.
     ///
     /// # Errors
-    ///
     /// [`ErrorCode::Cancelled`] if cancellation was requested.
     pub fn check_cancelled(&self) -> Result<(), ApiError> {
         if self.is_cancelled() { Err(cancelled_error()) } else { Ok(()) }

@@ -222,7 +222,6 @@ impl Edit {
 /// policy of the same name must be identical.
 ///
 /// # Errors
-///
 /// A resource exists already, or a policy differs.
 fn arrive(
     request: &IncomingMigrationRequest,

@@ -258,7 +258,7 @@ fn a_node_with_more_stores_than_a_transaction_has_changes_leaves_and_is_removed(
     assert_eq!((reports_of(1), cluster.keys("/suimon/lab/members/").len()), (0, 0));
 }
 
-/// Makes the cluster's part of a change that is not made on this host.
+/// Makes a change in the cluster's etcd that is not made on this host.
 fn query(node: &Harness, from: &HostConfig, to: &HostConfig) -> Result<(), ApiError> {
     let shared = node.node.shared();
     let operation = shared.operations.add("apply", "host", true).unwrap();

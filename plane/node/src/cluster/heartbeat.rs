@@ -264,7 +264,7 @@ mod tests {
         assert_eq!(others.len(), BEATS_MAX);
         let mut seen_nodes = SeenNodes::default();
         seen_nodes.handle(Time::ZERO, others);
-        // Nodes whose files are gone are not kept.
+        // Nodes whose files were removed are not stored.
         seen_nodes.handle(Time::ZERO, vec![beat("lab", "n1", 2)]);
         assert_eq!(seen_nodes.nodes.len(), 1);
     }

@@ -135,7 +135,6 @@ impl PolicyStore<'_> {
     /// unchanged. `number`: number of the existing policy; `None` assigns a new one.
     ///
     /// # Errors
-    ///
     /// The cluster does not respond.
     pub(super) fn put(
         &self,
@@ -171,7 +170,6 @@ impl PolicyStore<'_> {
     /// at which they were made; `None` if `fill` adds no changes.
     ///
     /// # Errors
-    ///
     /// `fill` or the commit failed, or other nodes wrote the same keys at each attempt.
     pub(super) fn commit_with(
         &self,

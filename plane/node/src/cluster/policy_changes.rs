@@ -88,7 +88,6 @@ impl PolicyChanges {
     /// change was derived; `None` for a new policy.
     ///
     /// # Errors
-    ///
     /// [`ErrorCode::Conflict`] if the cluster's policy differs from `before`: the write would undo
     /// a change of another node.
     fn fill_put(

@@ -208,7 +208,7 @@ impl SharedStore {
     }
 
     /// Updates whether the disks of the store get the floor of a node without a lease. Requests of
-    /// a store whose capacity nobody knows would otherwise wait for ever, because the store can
+    /// a store whose capacity no node knows would otherwise wait for ever, because the store can
     /// have no leader. More than the floor would take reserved rates from nodes that have lost
     /// their leader.
     pub(super) fn follow_leader(&mut self, now: Time) {

@@ -65,7 +65,7 @@ impl Drop for Query {
     }
 }
 
-/// Returns the used part of a store in percent, rounded down; `None` if the store has no bytes.
+/// Returns the used space of a store in percent, rounded down; `None` if the store has no bytes.
 pub(super) fn used_percent(space: &StoreSpace) -> Option<u64> {
     let used = space.total_bytes.saturating_sub(space.free_bytes);
     let percent = u128::from(used) * 100 / u128::from(space.total_bytes).max(1);

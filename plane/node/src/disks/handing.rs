@@ -89,7 +89,6 @@ impl OutgoingDisk {
     /// after the other node has confirmed that it will not open the file.
     ///
     /// # Errors
-    ///
     /// Fails if the disk cannot be opened. The caller must have it retried
     /// ([`Controller::return_disk`]).
     pub(crate) fn reclaim(&self) -> Result<(), ApiError> {

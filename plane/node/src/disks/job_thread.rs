@@ -141,7 +141,6 @@ impl Job {
 /// `wait`.
 ///
 /// # Errors
-///
 /// [`NotDone::Failed`] after the effects of the job were undone; [`NotDone::Interrupted`] if the
 /// daemon stops.
 pub(super) fn run(

@@ -40,7 +40,6 @@ impl MirrorMark {
     /// disk's guest-visible properties.
     ///
     /// # Errors
-    ///
     /// Fails if there is no such disk, it is not ready, another operation uses it, or it is
     /// read-only and the destination.
     fn new(

@@ -123,14 +123,12 @@ pub trait DiskPlane: Send + Sync {
     /// there.
     ///
     /// # Errors
-    ///
     /// Fails if the disk is being copied already, suspended or not in service.
     fn begin_mirror(&self, disk: DiskId, dirty: Option<Arc<DirtyMap>>) -> Result<(), PlaneError>;
 
     /// Attaches the connection by which a disk is copied.
     ///
     /// # Errors
-    ///
     /// Fails if the disk is not marked as being copied, or not in service.
     fn attach_mirror(&self, disk: DiskId, queue: Box<dyn DiskQueue>) -> Result<(), PlaneError>;
 

@@ -31,7 +31,8 @@ use crate::state::{Intent, save_intent};
 use crate::transaction::{ExclusiveResource, clean};
 use crate::{ChangeOptions, Edit, ResourceEdit};
 
-/// Number of files of a disk from which on each snapshot emits a warning.
+/// Number of image files of a disk (its own and its parents) from which on each snapshot emits a
+/// warning.
 const LAYERS_WARNED: usize = 48;
 
 /// Options of the change that sets another file for a disk. Minimums are not checked, because they

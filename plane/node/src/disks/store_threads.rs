@@ -104,7 +104,6 @@ impl StoreThreads {
     /// operation completes after it was abandoned, `take_back` undoes its result.
     ///
     /// # Errors
-    ///
     /// [`NoResult::Late`] if the wait has expired, [`NoResult::Never`] if the operation was not
     /// started or has panicked.
     pub(crate) fn run<T: Send + 'static>(
@@ -121,7 +120,6 @@ impl StoreThreads {
     /// `take_back` undoes its result.
     ///
     /// # Errors
-    ///
     /// Fails if the store is silent, or no thread is available.
     pub(super) fn begin<T: Send + 'static>(
         &self,

@@ -50,7 +50,7 @@ fn one_store_leaves_threads_for_the_others() {
     };
     assert!(error.message.contains("32 threads wait for this store"), "{error}");
     assert!(matches!(threads.run(responsive, PATIENCE, || 7, drop), Ok(7)));
-    // The threads of a silent store leave the places of all other stores free.
+    // The threads of a silent store do not count for other stores.
     wait_until("the store is silent", || threads.check(hung).is_err());
     assert_eq!(threads.lock().running(), 0);
     drop(waiting);

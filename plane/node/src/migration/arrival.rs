@@ -45,7 +45,7 @@ fn hex(text: &str) -> Option<[u8; 16]> {
     Some(number.to_be_bytes())
 }
 
-/// Returns the machine's UUID of an arriving VM.
+/// Returns the machine's UUID of a VM that is migrating to this node.
 ///
 /// # Errors
 /// [`ErrorCode::InvalidValue`] if it is not 32 hexadecimal digits.

@@ -23,7 +23,6 @@ fn digits(bytes: [u8; 16]) -> String {
 /// Returns the request by which the source asks the destination to prepare a migration.
 ///
 /// # Errors
-///
 /// The VM cannot be migrated; the error names the NIC, disk or other cause.
 pub(crate) fn arrival_request(
     shared: &Shared,

@@ -111,7 +111,6 @@ impl Node {
     /// node.
     ///
     /// # Errors
-    ///
     /// The reasons why the VM cannot migrate to this node; never empty.
     pub fn check_arrival(&self, request: &IncomingMigrationRequest) -> Result<Plan, Vec<ApiError>> {
         let candidate = self.shared().check_arrival(&Arc::new(request.clone()))?;
@@ -122,7 +121,6 @@ impl Node {
     /// operation.
     ///
     /// # Errors
-    ///
     /// The reasons why the VM cannot migrate to this node; never empty.
     pub fn prepare_arrival(
         &self,
@@ -143,7 +141,6 @@ impl Node {
     /// node is alive: a migration without requests is abandoned after a time.
     ///
     /// # Errors
-    ///
     /// The state store or the VM's driver does not respond.
     pub fn arrival(&self, id: &str) -> Result<IncomingMigration, ApiError> {
         self.settle(id, ArrivalCall::Query)
@@ -153,7 +150,6 @@ impl Node {
     /// Returns this node's end.
     ///
     /// # Errors
-    ///
     /// No such migration is in progress, or it is not ready for this connection.
     pub fn arrival_line(&self, id: &str, line: &PeerStream) -> Result<OwnedFd, ApiError> {
         match self.shared().request_arrival(id, ArrivalCall::Line(line.clone()))? {
@@ -169,7 +165,6 @@ impl Node {
     /// abandoned before. May be repeated. The returned state contains the outcome.
     ///
     /// # Errors
-    ///
     /// The VM's state is incomplete, or the activation cannot be recorded.
     pub fn activate_arrival(&self, id: &str) -> Result<IncomingMigration, ApiError> {
         self.settle(id, ArrivalCall::Activate)

@@ -43,7 +43,6 @@ pub trait PeerNode: Send + Sync {
     /// nothing.
     ///
     /// # Errors
-    ///
     /// The node rejects the VM or cannot be reached.
     fn check_arrival(&self, request: &IncomingMigrationRequest) -> Result<Plan, PeerError>;
 
@@ -51,7 +50,6 @@ pub trait PeerNode: Send + Sync {
     /// the node.
     ///
     /// # Errors
-    ///
     /// The node rejects the VM or cannot be reached.
     fn prepare_arrival(&self, request: &IncomingMigrationRequest) -> Result<Operation, PeerError>;
 
@@ -71,14 +69,12 @@ pub trait PeerNode: Send + Sync {
     /// Returns the state of the incoming migration `id` on the node.
     ///
     /// # Errors
-    ///
     /// The node rejects the request or cannot be reached.
     fn arrival(&self, id: &str) -> Result<IncomingMigration, PeerError>;
 
     /// Opens a connection for data of the incoming migration `id`. Returns this node's end.
     ///
     /// # Errors
-    ///
     /// The node is not ready to receive the data, or cannot be reached.
     fn line(&self, id: &str, line: &PeerStream) -> Result<OwnedFd, PeerError>;
 
@@ -86,7 +82,6 @@ pub trait PeerNode: Send + Sync {
     /// abandoned. The returned state contains the outcome.
     ///
     /// # Errors
-    ///
     /// The node rejects the request or cannot be reached.
     fn activate_arrival(&self, id: &str) -> Result<IncomingMigration, PeerError>;
 
@@ -94,7 +89,6 @@ pub trait PeerNode: Send + Sync {
     /// state contains the outcome.
     ///
     /// # Errors
-    ///
     /// The node rejects the request or cannot be reached.
     fn abandon_arrival(&self, id: &str) -> Result<IncomingMigration, PeerError>;
 

@@ -27,7 +27,6 @@ impl TeamTable {
     /// Changes the teams to the required state.
     ///
     /// # Errors
-    ///
     /// A team's configuration is invalid. The table is then in an undefined state, and the caller
     /// must discard it.
     pub(crate) fn follow(

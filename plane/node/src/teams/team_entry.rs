@@ -82,7 +82,6 @@ impl TeamEntry {
     /// Changes the team to the required state. Remaining members keep their state.
     ///
     /// # Errors
-    ///
     /// A policy rejects the configuration.
     pub(crate) fn follow(
         &mut self,

@@ -62,7 +62,6 @@ impl Placement {
     /// `sink`.
     ///
     /// # Errors
-    ///
     /// The configuration does not fit the workers.
     pub(super) fn new(
         plan: Plan,

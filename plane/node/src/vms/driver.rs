@@ -146,7 +146,7 @@ impl Driver {
     /// Continues with the run or migration that the previous daemon recorded.
     fn take_up(&mut self, stored_run: Option<StoredRun>) {
         if matches!(self.migration_record, Some(StoredMove::Arriving { .. })) {
-            // A new arrival is started by `Message::Arrive`.
+            // `Message::Arrive` starts a new incoming migration.
             if self.entry.view().migration.is_none() {
                 self.take_up_arrival(stored_run);
             }

@@ -131,7 +131,7 @@ impl VmEntry {
 
     /// Records that the VM came to this node by the migration `id`.
     pub(super) fn set_arrived(&self, id: &str) {
-        // A VM comes once: it is deleted when it leaves.
+        // A VM is created by one migration at most, and deleted when it migrates to another node.
         let _ = self.arrived.set(id.to_owned());
     }
 

@@ -30,7 +30,7 @@ pub(crate) const NOT_PERMITTED: &str = "the state of the VM does not permit it";
 pub(crate) enum KilledWithoutDriver {
     /// The process has ended.
     Killed,
-    /// The driver must decide, for this reason.
+    /// Nothing was done. The driver must execute or reject the kill; with the reason.
     LeftToDriver(&'static str),
     /// The process may still run. The driver's attempt would fail in the same way.
     Failed(VmError),

@@ -67,7 +67,6 @@ impl Driver {
     /// only a kill is permitted.
     ///
     /// # Errors
-    ///
     /// [`ErrorCode::Conflict`] with the state of the migration.
     pub(super) fn check_stays(&self, work: VmAction) -> Result<(), ApiError> {
         let text = match &self.migration_record {

@@ -44,7 +44,7 @@ pub(crate) struct StoredVm {
 /// Migration state of a VM.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum StoredMove {
-    /// The VM arrives from another node. It never runs here before the activation.
+    /// Incoming migration in progress. The VM never runs here before the activation.
     Arriving {
         /// Identifier of the migration, which both nodes use.
         id: String,
@@ -54,7 +54,8 @@ pub(crate) enum StoredMove {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         handed_over: Vec<Name>,
     },
-    /// The VM leaves. It may continue here; the destination may not have received the request.
+    /// Outgoing migration in progress. The VM may continue here; the destination may not have
+    /// received the request.
     Leaving(StoredMigration),
     /// The destination was requested to activate the VM. Only the destination's state determines
     /// which node owns it.

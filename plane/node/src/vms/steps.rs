@@ -38,7 +38,7 @@ pub(crate) struct LeftVm {
 }
 
 /// Returns the disks of these VMs that another node may have open: handed-over disks of VMs that
-/// have left for it, and of VMs that were arriving from it.
+/// were migrated to it, and of VMs whose migration from it was in progress.
 pub(crate) fn disks_elsewhere(recorded: &[RecordedVm]) -> BTreeMap<Name, Moving> {
     let moving_disks = recorded.iter().flat_map(|vm| {
         let (names, mode): (&[Name], Moving) = match &vm.left.moving {

@@ -31,8 +31,8 @@ impl Draft {
     }
 
     /// Marks an event that parties other than the operator (a guest, a client, a neighbour) can
-    /// cause at any rate. [`EventLog::append`] merges such events of one subject and kind, or of
-    /// kinds that report the same state.
+    /// cause at any rate. [`EventLog::append`](super::EventLog::append) merges such events of one
+    /// subject and kind, or of kinds that report the same state.
     pub fn repeated(self) -> Self {
         self.repeated_times(1)
     }

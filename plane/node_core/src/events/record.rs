@@ -28,7 +28,6 @@ impl Record {
     /// event as JSON.
     ///
     /// # Errors
-    ///
     /// The value is not a valid event.
     pub(super) fn read(key: &str, value: &[u8]) -> Result<Self, StateStoreError> {
         Ok(Self::with_json(&decode(EVENTS, key, value)?, value.into()))

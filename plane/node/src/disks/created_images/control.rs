@@ -114,7 +114,6 @@ impl ImageTask {
     /// Returns true if it was removed.
     ///
     /// # Errors
-    ///
     /// The file cannot be removed, or the file system does not provide the properties by which it
     /// is compared with the record.
     pub(in crate::disks) fn remove_created(

@@ -112,7 +112,6 @@ impl Controller {
     /// Resumes a job.
     ///
     /// # Errors
-    ///
     /// The job must be abandoned, for the reason in `Some`. `None`: nothing remains to be done,
     /// because the result of the job is already in the desired state.
     fn resume_job(

@@ -91,7 +91,6 @@ impl Shared {
     /// plan.
     ///
     /// # Errors
-    ///
     /// The reasons why the VM cannot migrate to this node; never empty.
     pub(crate) fn check_arrival(
         &self,
@@ -216,7 +215,6 @@ impl Shared {
     /// determines the response: active or abandoned.
     ///
     /// # Errors
-    ///
     /// The driver rejects the request or does not respond in time, or the state store cannot be
     /// read.
     pub(crate) fn request_arrival(

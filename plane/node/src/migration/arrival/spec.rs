@@ -10,7 +10,6 @@ use crate::vms::VmEntry;
 /// started.
 ///
 /// # Errors
-///
 /// The host has no firmware for the VM.
 pub(crate) fn arrival_spec(
     shared: &Shared,

@@ -179,7 +179,8 @@ impl Controller {
         }
     }
 
-    /// Applies changed settings of NICs to their VFs. A VF that has lost its MAC address was reset.
+    /// Applies changed settings of NICs to their VFs. A VF that has lost its MAC address was reset,
+    /// which is reported to the failover policy.
     fn keep_settings(&mut self, config: &HostConfig, query: &HostQuery) {
         let paths = self.shared.iov.view().active.clone();
         for (name, vf) in paths {

@@ -93,7 +93,7 @@ fn a_vf_is_not_free_until_the_launcher_confirms_its_return() {
     bench.vms.ignore_returns(true);
     bench.vms.release_vf("web", "web");
     wait_until("the launcher is asked", || bench.vms.held_vfs() > 0);
-    // The VF is still recorded as the VM's, so that the next daemon asks for it, too.
+    // The VF is still recorded as the VM's, so that the next daemon tries to return it, too.
     let bench = bench.die(|_| {});
     wait_until("the launcher is asked again", || bench.vms.held_vfs() > 1);
 }

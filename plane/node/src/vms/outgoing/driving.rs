@@ -220,7 +220,6 @@ impl Driver {
     /// keeps the destination from abandoning the migration.
     ///
     /// # Errors
-    ///
     /// The destination does not respond or has abandoned the VM.
     fn query_destination(&self, outgoing: &mut OutgoingMigration) -> Result<(), ApiError> {
         let peer = match &outgoing.stage {

@@ -249,7 +249,7 @@ impl Driver {
     }
 
     pub(in crate::vms) fn request_vfs(&mut self) {
-        // A VM in migration does not receive VFs: an arriving VM is not this node's yet, and a
+        // A VM in migration does not receive VFs: this node does not own an incoming VM yet, and a
         // handed-over VM may belong to the destination.
         let is_here = self.migration_record.is_none();
         let Some(run) = &mut self.run else { return };
