@@ -12,7 +12,7 @@ use crate::PortKey;
 /// Maximum number of concurrent captures. Each capture has its own buffer.
 pub const CAPTURES_MAX: usize = 8;
 
-/// Captures in progress: port and operation id of each.
+/// Captures in progress: captured port, and id of the operation. A port has at most one.
 #[derive(Default)]
 pub(crate) struct Captures {
     running: Mutex<Vec<(PortKey, u64)>>,

@@ -107,8 +107,8 @@ impl Controller {
         self.check_adapters();
         let vms = self.prepare_stored_vms(&state.config)?;
         self.hold_stored_vfs(&state.config, &vms);
-        // Includes recorded migrations of VMs: frames may arrive as soon as devices are open, while VMs
-        // may respond much later.
+        // Includes recorded migrations of VMs: frames may arrive as soon as devices are open, while
+        // VMs may respond much later.
         self.publish(&state.config).map_err(|error| NodeError::Tables(error.to_string()))?;
         self.start_power(&state.config)?;
         let ids = shared.ids();

@@ -1,5 +1,5 @@
-//! Changes of shared QoS policies by a change on this node: in one transaction, which is rejected if
-//! a record is not what the change was derived from, because another node has changed it.
+//! Changes of shared QoS policies by a change on this node: in one transaction, which is rejected
+//! if a record is not what the change was derived from, because another node has changed it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -84,8 +84,12 @@ impl PolicyChanges {
         Ok(())
     }
 
-    /// The configuration from which the change was derived must be the cluster's. Otherwise a
-    /// change of another node would be lost.
+    /// Adds the write of a changed policy to a transaction. `before`: configuration from which the
+    /// change was derived; `None` for a new policy.
+    ///
+    /// # Errors
+    /// [`ErrorCode::Conflict`] if the cluster's policy differs from `before`: the write would undo
+    /// a change of another node.
     fn fill_put(
         &self,
         policy_store: &PolicyStore<'_>,

@@ -130,7 +130,8 @@ impl Session {
         format!("{} {} {}", self.node, self.member.host, self.member.incarnation)
     }
 
-    /// Declares the node alive. Returns false if another host uses its name.
+    /// Writes the node's `alive/` key, bound to its lease. Returns false if another host uses the
+    /// node's name.
     fn take_name(&self) -> Result<bool, ClusterStoreError> {
         let key = self.key(&format!("{ALIVE}{}", self.node));
         match self.store.elect(&key, self.owner().as_bytes(), self.lease.as_ref())? {
@@ -202,7 +203,8 @@ impl Session {
         policy_store.add(policy)
     }
 
-    /// Writes grants of a term. Returns false if the term has ended.
+    /// Writes grants of a term, and removes those of the nodes `node_ids`. Returns false if the
+    /// term has ended.
     pub(super) fn write(
         &self,
         store: &Name,

@@ -33,7 +33,7 @@ pub(crate) struct DiskEntry {
 
 /// Mutable state of a disk.
 pub(crate) struct DiskState {
-    /// Configuration in effect, or being put into effect.
+    /// Configuration in effect, or the one that the change in progress puts into effect.
     pub(crate) required: RequiredDisk,
     /// Images and front-end; `None` while the disk is not open.
     pub(crate) open: Option<OpenDisk>,
@@ -45,7 +45,8 @@ pub(crate) struct DiskState {
     pub(crate) retry: RetryState,
     /// Space that requests can free, of the images that were opened last.
     pub(crate) freeing: Freeing,
-    /// True if a flush has failed since the disk was opened. Its metadata is checked when it is opened.
+    /// True if a flush has failed since the disk was opened. Its metadata is checked when it is
+    /// opened.
     pub(crate) has_failed_flush: bool,
     /// True while a change opens the disk whose missing image it creates on request.
     pub(crate) is_image_requested: bool,

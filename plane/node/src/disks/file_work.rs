@@ -36,8 +36,8 @@ pub(crate) struct ImageTask {
     pub(super) clock: UnixClock,
     /// True if the disk has had no image yet (`new_disks.rs`).
     pub(super) is_new: bool,
-    /// True if a change creates the image on request. The image is then recorded until the change is
-    /// complete.
+    /// True if a change creates the image on request. The image is then recorded until the change
+    /// is complete.
     pub(super) is_requested: bool,
     /// Records of images that were created on request.
     pub(super) created: Arc<CreatedImages>,
@@ -90,8 +90,8 @@ impl Opened {
         }
     }
 
-    /// Closes the images and removes created files of an open that succeeded after the caller's
-    /// timeout.
+    /// Undoes an attempt to open a disk that has succeeded after the caller's timeout: closes the
+    /// images and removes a created file.
     pub(super) fn take_back_result<E>(result: Result<Self, E>) {
         if let Ok(opened) = result {
             opened.undo();
@@ -202,7 +202,8 @@ impl ImageTask {
         ApiError::new(ErrorCode::DeviceBusy, text).about(&self.label).field("file")
     }
 
-    /// Prevents that disks open the file, because it is about to be removed.
+    /// Reserves the disk's image file, which is about to be removed, so that no disk opens it until
+    /// the returned value is dropped. Returns `None` for a block device.
     pub(super) fn unsettle(&self) -> Option<UnsettledFile> {
         let file = self.required.plan().file?;
         Some(self.stores.unsettled.add(&self.required.store.path, &file))
@@ -247,8 +248,9 @@ impl ImageTask {
         Ok(opened)
     }
 
-    /// Restores the parents of disks whose merge failed and could not restore them itself. Returns
-    /// true if there was one, after the error that the parent of the disk was changed.
+    /// After the error that the disk's parent was changed, restores parents that a failed merge has
+    /// left changed. Returns true if a parent was restored, so that opening can be repeated; false
+    /// after other errors.
     fn has_recovered_merge(&self, files: &Arc<dyn StoreFiles>, error: &DiskError) -> bool {
         if !matches!(*error.fault, DiskFault::ParentChanged { .. }) {
             return false;

@@ -1,10 +1,10 @@
 //! Handover of disks on shared stores: the disk migrates with its VM without being copied.
 //!
 //! ```text
-//! outgoing: in service ── let_go: suspended, closed ──► away ── VM runs there ──► deleted
+//! outgoing: in service ── release: suspended, closed ─► away ── VM runs there ──► deleted
 //!               ▲                                         │      (the file remains)
-//!               └─────────── take_back: opened ───────────┘
-//! incoming: away, no images ── open_incoming ──► in service ── accept_incoming ──► owned by this node
+//!               └──────────── reclaim: opened ────────────┘
+//! incoming: away, no images ── open_incoming ──► in service ── accept_incoming ──► owned here
 //!               ▲                                    │
 //!               └────────── close_incoming ───────────┘
 //! ```
@@ -34,8 +34,9 @@ use crate::disks::entry::plane_error;
 use crate::errors::not_found;
 use crate::shared::Shared;
 
-/// Disk of an outgoing VM. Dropped before [`Self::release`], the disk becomes an ordinary disk
-/// again. Afterwards it stays away until [`Self::reclaim`].
+/// Disk of an outgoing VM. Dropping it before [`Self::release`] ends the handover, and the disk
+/// stays in service. After [`Self::release`] the disk is closed, and other operations on it are
+/// rejected, until [`Self::reclaim`].
 pub(crate) struct OutgoingDisk {
     shared: Arc<Shared>,
     entry: Arc<DiskEntry>,
@@ -86,8 +87,8 @@ impl OutgoingDisk {
         self.shared.close_now(&self.entry, spec)
     }
 
-    /// Opens the disk again and resumes it, if it was let go of. Must be called only after the
-    /// other node has confirmed that it will not open the file.
+    /// Opens the disk again and resumes it, if [`Self::release`] has closed it. Must be called only
+    /// after the other node has confirmed that it will not open the file.
     ///
     /// # Errors
     /// Fails if the disk cannot be opened. The caller must have it retried

@@ -27,9 +27,9 @@ impl Disks {
         self.stores.files(store)
     }
 
-    /// Returns the space in bytes that the largest image file of a disk occupies; `None` if the disk is
-    /// not open, its store does not respond within `limit`, or the image is fixed: such a file
-    /// occupies its whole size, whatever a dynamic copy of it would occupy.
+    /// Returns the space in bytes that the largest image file of a disk occupies; `None` if the
+    /// disk is not open, its store does not respond within `limit`, or the image is fixed: such a
+    /// file occupies its whole size, whatever a dynamic copy of it would occupy.
     pub(crate) fn allocated_bytes(&self, disk: &Name, limit: Duration) -> Option<u64> {
         let entry = self.find(disk)?;
         let (store, files, layers) = {

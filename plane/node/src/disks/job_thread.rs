@@ -136,13 +136,13 @@ impl Job {
 }
 
 /// Executes a job until it completes, fails, is cancelled, or the daemon stops. `checkpoint`: the
-/// checkpoint to resume from. `report` is called with a checkpoint every [`CHECKPOINT_EVERY`] and
-/// when the daemon stops. While the store is full, the job is suspended if the disk's `on_full` is
+/// checkpoint to resume from. Calls `save` with a checkpoint every [`CHECKPOINT_EVERY`] and when
+/// the daemon stops. While the store is full, the job is suspended if the disk's `on_full` is
 /// `wait`.
 ///
 /// # Errors
-/// [`NotDone::Failed`] after the effects of the job were undone; [`NotDone::Interrupted`] if the daemon
-/// stops.
+/// [`NotDone::Failed`] after the effects of the job were undone; [`NotDone::Interrupted`] if the
+/// daemon stops.
 pub(super) fn run(
     (verb, checkpoint): (&DiskFileJob, Option<&Checkpoint>),
     work: &ImageTask,
@@ -204,7 +204,7 @@ fn begin(checkpoint: Option<&Checkpoint>, hold_up: &RetryHold<'_>) -> Result<Job
     }
 }
 
-/// Job suspended by a full store.
+/// Suspends a job while its store is full.
 struct RetryHold<'a> {
     verb: &'a DiskFileJob,
     work: &'a ImageTask,

@@ -26,8 +26,8 @@ use crate::disks::entry::plane_error;
 use crate::errors::{error_code, not_found};
 use crate::shared::Shared;
 
-/// Mark of a disk that is copied, in the node and in the storage plane. Dropping it removes the
-/// mark.
+/// Mark of a disk that is being copied, in the node and in the storage plane. Dropping it removes
+/// the mark.
 struct MirrorMark {
     shared: Arc<Shared>,
     entry: Arc<DiskEntry>,
@@ -36,7 +36,12 @@ struct MirrorMark {
 }
 
 impl MirrorMark {
-    /// Marks a disk that is ready and not used by another operation. Returns its shape.
+    /// Marks a disk that is ready and not used by another operation. Returns the mark and the
+    /// disk's guest-visible properties.
+    ///
+    /// # Errors
+    /// Fails if there is no such disk, it is not ready, another operation uses it, or it is
+    /// read-only and the destination.
     fn new(
         shared: &Arc<Shared>,
         disk: &Name,
@@ -157,7 +162,7 @@ impl DiskExports for MirrorExport {
     }
 }
 
-/// Disk to which another node copies. Dropping it closes the connection.
+/// Disk to which another node copies its disk of the same name. Dropping it closes the connection.
 pub struct ServedDisk {
     marked: MirrorMark,
     offer: Arc<MirrorExport>,

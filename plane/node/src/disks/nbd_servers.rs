@@ -117,7 +117,8 @@ impl Disks {
         errors
     }
 
-    /// Returns the state of a disk as an NBD export. `nbd`: its configuration.
+    /// Returns the NBD status of a disk. `nbd`: its configuration; `clients`: number of its NBD
+    /// connections in the storage plane.
     pub(crate) fn nbd_status(
         &self,
         disk: &str,

@@ -54,7 +54,7 @@ pub(crate) fn taken_over_sockets(required: &RequiredDisks) -> BTreeSet<PathBuf> 
 
 #[cfg(test)]
 std::thread_local! {
-    /// Number of calls of [`RequiredDisk::image_path`] by the thread.
+    /// Number of calls of [`RequiredDisk::image_path`] in this thread, for tests.
     pub(super) static IMAGE_PATHS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
@@ -145,7 +145,7 @@ impl RequiredDisk {
         listened.map(|vhost_user| vhost_user.socket.clone())
     }
 
-    /// Returns the plan of the disk's image.
+    /// Returns the configuration of the disk's image, by which [`images`] opens or creates it.
     pub(crate) fn plan(&self) -> images::DiskPlan {
         let config = &self.config;
         images::DiskPlan {

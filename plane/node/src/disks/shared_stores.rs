@@ -1,5 +1,5 @@
-//! Verification that a store of one name on two nodes is the same directory, with locks that hold
-//! between the nodes.
+//! Verification that a store of one name on two nodes is the same directory, and that a lock on a
+//! file of it on one node is in effect on the other.
 
 use std::path::PathBuf;
 

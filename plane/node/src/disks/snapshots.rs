@@ -31,10 +31,12 @@ use crate::state::{Intent, save_intent};
 use crate::transaction::{ExclusiveResource, clean};
 use crate::{ChangeOptions, Edit, ResourceEdit};
 
-/// Number of files of a disk from which on each snapshot emits a warning.
+/// Number of image files of a disk (its own and its parents) from which on each snapshot emits a
+/// warning.
 const LAYERS_WARNED: usize = 48;
 
-/// A change of the file does not change minimums, so that they are not checked.
+/// Options of the change that sets another file for a disk. Minimums are not checked, because they
+/// do not change.
 const KEEP_MINIMUMS: ChangeOptions = ChangeOptions {
     force: true,
     with_file: false,

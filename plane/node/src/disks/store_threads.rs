@@ -100,8 +100,8 @@ enum State<T> {
 }
 
 impl StoreThreads {
-    /// Executes an operation on a store and waits at most `timeout` for its result. `on_abandon`
-    /// undoes the result if the operation was abandoned.
+    /// Executes an operation on a store and waits at most `timeout` for its result. If the
+    /// operation completes after it was abandoned, `take_back` undoes its result.
     ///
     /// # Errors
     /// [`NoResult::Late`] if the wait has expired, [`NoResult::Never`] if the operation was not
@@ -116,7 +116,8 @@ impl StoreThreads {
         self.begin(store, work, take_back).map_err(NoResult::Never)?.wait(timeout)
     }
 
-    /// Starts an operation on a store.
+    /// Starts an operation on a store. If the operation completes after it was abandoned,
+    /// `take_back` undoes its result.
     ///
     /// # Errors
     /// Fails if the store is silent, or no thread is available.

@@ -95,7 +95,7 @@ impl JobRecord {
         Checkpoint { at_bytes: self.at_bytes, sources: sources.unwrap_or_default() }
     }
 
-    /// Records a checkpoint. Progress resets the number of tries.
+    /// Records a checkpoint. If it is beyond the previous one, resets the number of attempts.
     fn go_to(&mut self, checkpoint: &Checkpoint) {
         let source = |source: &SourceFile| {
             let (len, modified_unix_s) = (source.len, source.modified_unix_s);

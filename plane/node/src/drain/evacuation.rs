@@ -39,8 +39,8 @@ impl Shared {
         DrainPlan { vms: vms.collect(), node: self.host_name() }
     }
 
-    /// Returns the destination of a VM: among the nodes that accept it, the one that has received
-    /// the fewest VMs.
+    /// Returns the destination of a VM: among the nodes that accept it, the one to which this drain
+    /// has migrated the fewest VMs. `in_vain`: nodes to which a migration of the VM has failed.
     fn plan_vm(
         &self,
         entry: &VmEntry,
@@ -106,7 +106,7 @@ impl Shared {
         let (mut migrations, mut results) =
             (SentPerNode::new(), BTreeMap::<Name, DrainedVm>::new());
         loop {
-            // A VM whose arrival began before the drain may be added meanwhile.
+            // The VM of an incoming migration that began before the drain may be added meanwhile.
             let entries = self.vms.all();
             let Some(entry) = entries.iter().find(|entry| !results.contains_key(&entry.name))
             else {

@@ -68,8 +68,9 @@ impl Driver {
         }
     }
 
-    /// Handles the activation on the destination: kills the local process and has the VM deleted
-    /// here. The record keeps the run, so that the next daemon kills a process that is left.
+    /// Handles the activation of the VM on the destination: kills the local process, then has the
+    /// VM deleted here. The record of the run stays until then, so that the next daemon kills a
+    /// process that is left.
     fn leave(&mut self, outgoing: &mut OutgoingMigration) {
         let migration = outgoing.migration.clone();
         let to = migration.to.clone();
@@ -79,8 +80,8 @@ impl Driver {
     }
 }
 
-/// Activates the arrival on the destination. If the destination refuses, the arrival is abandoned,
-/// so that it can never be activated later.
+/// Requests the destination to activate the VM. If the destination rejects that, requests it to
+/// abandon the migration, so that the VM can never be activated there later.
 fn activated(peer: &dyn PeerNode, id: &str) -> Result<IncomingMigration, PeerError> {
     match peer.activate_arrival(id) {
         Err(PeerError::Rejected(errors)) => {

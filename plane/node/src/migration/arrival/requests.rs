@@ -1,4 +1,4 @@
-//! Requests of the source of an arriving VM.
+//! Requests of the source node about a VM that is migrating to this node.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -87,10 +87,11 @@ fn note_disks(request: &IncomingMigrationRequest, plan: &mut Plan) {
 }
 
 impl Shared {
-    /// Checks that a VM can arrive, and returns the resulting configuration with its plan.
+    /// Checks that a VM can migrate to this node, and returns the resulting configuration with its
+    /// plan.
     ///
     /// # Errors
-    /// The reasons why it cannot arrive; never empty.
+    /// The reasons why the VM cannot migrate to this node; never empty.
     pub(crate) fn check_arrival(
         &self,
         request: &Arc<IncomingMigrationRequest>,
@@ -188,7 +189,7 @@ impl Shared {
         }
     }
 
-    /// Returns the entry of the VM that is arriving by this migration.
+    /// Returns the VM of the incoming migration `id`; `None` if no such migration is in progress.
     pub(crate) fn arriving(&self, id: &str) -> Option<Arc<VmEntry>> {
         let is_arriving = |entry: &Arc<VmEntry>| {
             let view = entry.view();
@@ -209,11 +210,13 @@ impl Shared {
         })
     }
 
-    /// Sends a request to the driver of an arriving VM and waits for its response, at most
-    /// [`RESPONSE_TIMEOUT`]. Arrivals that have ended are answered from the state store.
+    /// Sends a request to the driver of the VM of the incoming migration `id`, and waits for the
+    /// response, at most [`RESPONSE_TIMEOUT`]. If the migration is not in progress, the state store
+    /// determines the response: active or abandoned.
     ///
     /// # Errors
-    /// The driver rejects the request or does not respond in time.
+    /// The driver rejects the request or does not respond in time, or the state store cannot be
+    /// read.
     pub(crate) fn request_arrival(
         &self,
         id: &str,

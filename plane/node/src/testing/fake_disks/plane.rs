@@ -17,7 +17,7 @@ use super::FakeDisks;
 use crate::DiskPlane;
 
 impl FakeDisks {
-    /// Returns the local parts of cluster-wide QoS policies.
+    /// Returns this node's shares of policies that span nodes.
     pub(crate) fn policy_parts(&self) -> Vec<PolicyShare> {
         self.lock().parts.values().copied().collect()
     }
@@ -43,12 +43,12 @@ impl FakeDisks {
         (world.in_service.len(), world.served)
     }
 
-    /// Returns the guaranteed shares of each store.
+    /// Returns the admitted minimums of each store.
     pub(crate) fn negotiated_features(&self) -> Vec<AdmittedMinimums> {
         self.lock().limits.values().map(Store::admitted).collect()
     }
 
-    /// Returns the number of mirrored disks.
+    /// Returns the number of disks that are being copied.
     pub(crate) fn copied(&self) -> usize {
         self.lock().copied.len()
     }

@@ -1,4 +1,4 @@
-//! Arrival of a VM, by its driver.
+//! Incoming migration of a VM, by its driver.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -102,7 +102,7 @@ impl Driver {
 
     /// Responds to a request of the source node.
     pub(in crate::vms) fn answer_arrival(&mut self, (call, answer): ArrivalMessage) {
-        // The arrival may have been activated or abandoned while the request was queued.
+        // The migration may have been activated or abandoned while the request was queued.
         let settled_state = match &self.migration_record {
             None => Some(IncomingMigrationState::Active),
             Some(_) if self.is_abandoned => Some(IncomingMigrationState::Abandoned),
@@ -144,7 +144,8 @@ impl Driver {
         let _ = answer.try_send(answered);
     }
 
-    /// Returns a connected socket pair: the node's end, and the end of the disk server.
+    /// Returns a connected pair of sockets: the end for the source node's connection, and the end
+    /// for the disk's NBD server.
     fn line(&self) -> Result<(OwnedFd, OwnedFd), ApiError> {
         let pair = UnixStream::pair().map_err(|error| {
             let text = format!("the connection for a disk of the VM cannot be opened: {error}");
@@ -205,7 +206,7 @@ impl Driver {
             self.record_activation().map_err(|error| crate::errors::store_error(&error))
         });
         if let Err(error) = recorded {
-            // The source opens the disks again after it has abandoned the arrival.
+            // The source opens the disks again after it has abandoned the migration.
             self.close_handed_over(&handed_over);
             return Err(error);
         }
@@ -270,8 +271,8 @@ impl Driver {
         Ok(())
     }
 
-    /// Updates the phase, and abandons the arrival if its process has ended or the source is
-    /// silent.
+    /// Updates the migration phase in the VM's status, and abandons the migration if the VM's
+    /// process has ended or the source has sent no request for [`SILENCE_MAX`].
     pub(in crate::vms) fn poll_incoming(&mut self, now: Instant) {
         let Some(arriving) = self.incoming.as_mut().filter(|arriving| arriving.next_poll_at <= now)
         else {
@@ -314,8 +315,8 @@ impl Driver {
         self.depart(None);
     }
 
-    /// Abandons an arrival that was in progress when the previous daemon ended: its connections are
-    /// lost.
+    /// Abandons an incoming migration that was in progress when the previous daemon ended: its
+    /// connections are lost.
     pub(in crate::vms) fn take_up_arrival(&mut self, stored_run: Option<StoredRun>) {
         let Some(StoredMove::Arriving { from: source, .. }) = self.migration_record.clone() else {
             return;

@@ -28,7 +28,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// `Driver::peer_request_interval`.
 const VF_RELEASE_LIMIT: u32 = 120;
 
-/// Resolution of the operation's progress.
+/// Number of steps of the migration's operation, by which its progress is shown.
 const PARTS: usize = 1000;
 
 /// Disks that are handed over instead of copied, and the marks of their stores.
@@ -128,7 +128,7 @@ impl Driver {
         arrival_request(&self.shared, &self.entry, &run.stored, (&run.vm.status(), &layout))
     }
 
-    /// Executes the next step of an outgoing migration if it is due.
+    /// Executes the next step of the outgoing migration, if there is one and its step is due.
     pub(in crate::vms) fn look_at_leaving(&mut self, now: Instant) {
         let Some(mut outgoing) = self.outgoing.take_if(|outgoing| outgoing.next_poll_at <= now)
         else {
@@ -214,8 +214,8 @@ impl Driver {
         Ok(Some(wait))
     }
 
-    /// Queries the arrival on the destination once in `QUERY_AFTER`, which also keeps the
-    /// destination waiting.
+    /// Queries the state of the migration on the destination once in `QUERY_AFTER`. The query also
+    /// keeps the destination from abandoning the migration.
     ///
     /// # Errors
     /// The destination does not respond or has abandoned the VM.
@@ -362,7 +362,7 @@ impl Driver {
         Ok((Stage::HandedOver { is_reported: false }, Duration::ZERO))
     }
 
-    /// Publishes the progress to the operation and the VM's view.
+    /// Publishes the progress of the outgoing migration to its operation and the VM's status.
     pub(in crate::vms) fn show_leaving(&self) {
         let Some(outgoing) = &self.outgoing else { return };
         let view = outgoing.view();

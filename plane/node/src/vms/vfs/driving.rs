@@ -35,7 +35,7 @@ impl VmEntry {
 }
 
 impl Run {
-    /// Returns true if the VM has NICs that are standbys of VFs.
+    /// Returns true if the VM has NICs that are plugged as standbys of VFs.
     fn has_standbys(&self) -> bool {
         !self.stored.standbys.is_empty()
     }
@@ -101,8 +101,8 @@ impl Driver {
         let assigned = self.shared.vms.parts.host.assign_vf(&vm.identity(), vf.address, memory);
         if let Err(error) = assigned {
             if matches!(error.kind, VmErrorKind::Busy | VmErrorKind::Refused) {
-                // Another process has it, or it cannot be assigned: this VM got nothing that it could
-                // keep open.
+                // Another process has it, or it cannot be assigned: this VM got nothing that it
+                // could keep open.
                 if let Some(run) = &mut self.run {
                     run.stored.vfs.remove(nic);
                 }
@@ -243,8 +243,8 @@ impl Driver {
         }
     }
 
-    /// Has the failover state of all NICs queried, because the machine was reset: the guest may have
-    /// another driver.
+    /// Has the failover state of all NICs queried, because the machine was reset: the guest may
+    /// have another driver.
     pub(in crate::vms) fn verify_failover_nics(&mut self) {
         if let Some(run) = &mut self.run {
             run.vfs.verify_at = Some(Instant::now());
@@ -252,7 +252,7 @@ impl Driver {
     }
 
     pub(in crate::vms) fn request_vfs(&mut self) {
-        // A VM in migration does not receive VFs: an arriving VM is not this node's yet, and a
+        // A VM in migration does not receive VFs: this node does not own an incoming VM yet, and a
         // handed-over VM may belong to the destination.
         let is_here = self.migration_record.is_none();
         let Some(run) = &mut self.run else { return };
