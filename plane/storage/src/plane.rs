@@ -15,7 +15,6 @@ use suimon_recording::Sink;
 use crate::command::{Command, DetachedDisk, Mirrored};
 use crate::disk_location::DiskLocation;
 use crate::disk_record::Record;
-use crate::disk_spec::DiskSpec;
 pub(crate) use crate::exclusion::lock;
 use crate::full_store::FullPolicy;
 use crate::plane_error::{NotServed, PlaneError};
@@ -24,6 +23,7 @@ use crate::plane_store::StoreEntry;
 use crate::queue_key::{QueueKey, Which};
 use crate::waits::{COMMAND_WAIT_MAX, SHARE_WAIT_MAX, Waits};
 use crate::worker_channel::WorkerChannel;
+use suimon_image_files::DiskSpec;
 
 /// Longest time for which the attachment of a client blocks while its disk is moved, suspended or
 /// closed.

@@ -6,7 +6,7 @@ use suimon_quantity::WorkerId;
 use suimon_storage_qos::AdmissionError;
 use thiserror::Error;
 
-use crate::disk_spec::DiskSpec;
+use suimon_image_files::DiskSpec;
 
 /// Disk that could not be taken into service.
 pub struct NotServed {

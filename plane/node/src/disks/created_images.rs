@@ -24,11 +24,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::{Deserialize, Serialize};
 use suimon_contract::{ApiError, ErrorCode};
 use suimon_image::FileError;
+use suimon_image_files::{ContentMark, DiskFormat};
 use suimon_ports::{
     DiskFile, FileId, FileLockMode, FileName, FileTime, StateStore, StateStoreError,
     StoreFileError, StoreFiles,
 };
-use suimon_storage::images::{self, ContentMark, DiskFormat};
 
 use super::required::RequiredDisk;
 use crate::errors::store_error;
@@ -307,7 +307,8 @@ impl CreatedImages {
             self.lock().values().filter(|record| record.store == store).cloned().collect();
         for record in records {
             let Ok(file) = FileName::new(&record.file) else { continue };
-            let is_swept = images::draft_name(&file).is_ok_and(|draft| swept.contains(&draft));
+            let is_swept =
+                suimon_image_files::draft_name(&file).is_ok_and(|draft| swept.contains(&draft));
             if is_swept && files.status(&file).is_err_and(|error| error.is_missing()) {
                 self.forget(&record);
             }

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use suimon_contract::{
     ApiError, DiskKind, ErrorCode, FieldChange, Name, Plan, PlanAction, PlanStep, ResourceKind,
 };
+use suimon_image_files::inspect;
 use suimon_ports::StoreFiles;
-use suimon_storage::{images, inspect};
 
 use super::Disks;
 use super::missing_image::{missing_image, unknown_size};
@@ -174,7 +174,7 @@ impl PlanQueries<'_> {
         if plan.file.is_none() {
             return false;
         }
-        let exists = move |files: &dyn StoreFiles| images::exists(files, &plan);
+        let exists = move |files: &dyn StoreFiles| suimon_image_files::exists(files, &plan);
         matches!(self.query(&disk.store.path, exists), Ok(Ok(false)))
     }
 }

@@ -7,9 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use suimon_contract::{ApiError, ErrorCode, Name, StorageState};
 use suimon_image::DiskGeometry;
+use suimon_image_files::Freeing;
 use suimon_ports::{DeviceError, DiskDevice, FileId, FileName, StoreFiles};
 use suimon_quantity::DiskId;
-use suimon_storage::{Freeing, PlaneError, images};
+use suimon_storage::PlaneError;
 
 use super::file_work::Opening;
 use super::required::RequiredDisk;
@@ -91,7 +92,7 @@ pub(crate) enum Moving {
 /// Resources of a disk in service.
 pub(crate) struct OpenDisk {
     /// Kind of the disk's own image; `None` while the other node of a migration has the image open.
-    pub(crate) kind: Option<images::DiskKind>,
+    pub(crate) kind: Option<suimon_image_files::DiskKind>,
     pub(crate) shape: DiskGeometry,
     pub(crate) files: Arc<dyn StoreFiles>,
     /// Names of the image files in the store: the disk's own image, its parent, and so on. Empty

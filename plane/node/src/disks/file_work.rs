@@ -4,11 +4,9 @@
 use std::sync::Arc;
 
 use suimon_contract::{ApiError, ErrorCode, EventKind};
+use suimon_image_files::{self, DiskError, DiskFault, HostInputs, OpenedDisk, RemainingRecords};
+use suimon_image_files::{DiskSpec, jobs};
 use suimon_ports::{FileId, RedoRecords, StoreFiles};
-use suimon_storage::images::{
-    self, DiskError, DiskFault, HostInputs, OpenedDisk, RemainingRecords,
-};
-use suimon_storage::{DiskSpec, jobs};
 
 use super::children::{ClosedDisk, ParentCache};
 use super::created_images::{CreatedImages, Match, remove_if_same};
@@ -161,7 +159,7 @@ impl ImageTask {
             false => None,
         };
         let failed = |error: DiskError| self.to_api_error(&error);
-        if images::exists(files.as_ref(), &plan).map_err(failed)? {
+        if suimon_image_files::exists(files.as_ref(), &plan).map_err(failed)? {
             if unsettled_file.is_none() && unsettled.contains(store, file) {
                 return Err(self.is_unsettled());
             }
@@ -176,8 +174,9 @@ impl ImageTask {
         if let Some(error) = unknown_size(&self.label, &self.required) {
             return Err(error);
         }
-        let image =
-            self.with_seeds(|seeds| images::create_unnamed(files, &plan, seeds)).map_err(failed)?;
+        let image = self
+            .with_seeds(|seeds| suimon_image_files::create_unnamed(files, &plan, seeds))
+            .map_err(failed)?;
         let id = image.id();
         let recorded = match self.is_requested {
             true => Some(self.record_created(file, image.file().map_err(failed)?)?),
@@ -225,7 +224,8 @@ impl ImageTask {
     /// Opens the images with their present size.
     pub(super) fn open_images(&self, files: &Arc<dyn StoreFiles>) -> Result<OpenedDisk, ApiError> {
         let plan = self.required.plan();
-        let open = || self.with_seeds(|seeds| images::open(files.as_ref(), &plan, seeds));
+        let open =
+            || self.with_seeds(|seeds| suimon_image_files::open(files.as_ref(), &plan, seeds));
         let opened = match open() {
             Err(error) if self.has_recovered_merge(files, &error) => open(),
             opened => opened,
@@ -240,7 +240,7 @@ impl ImageTask {
             );
         }
         if self.verifies {
-            if let Err(error) = images::verify_metadata(&opened, &plan) {
+            if let Err(error) = suimon_image_files::verify_metadata(&opened, &plan) {
                 self.close_images(opened.spec);
                 return Err(self.to_api_error(&error));
             }
@@ -265,7 +265,7 @@ impl ImageTask {
     /// Discards the redo records that a killed daemon has left for the disk's image.
     pub(super) fn discard_remaining(&self, files: &Arc<dyn StoreFiles>) -> Result<(), ApiError> {
         let plan = self.required.plan();
-        self.with_seeds(|seeds| images::discard_left(files.as_ref(), &plan, seeds))
+        self.with_seeds(|seeds| suimon_image_files::discard_left(files.as_ref(), &plan, seeds))
             .map_err(|error| self.to_api_error(&error))
     }
 
@@ -371,7 +371,7 @@ impl ImageTask {
 
 /// Closes the images of the disk `label`, which is not in service. Failures are logged only.
 pub(super) fn close_images(spec: DiskSpec, label: &str) {
-    if let Err(error) = images::close(spec, label) {
+    if let Err(error) = suimon_image_files::close(spec, label) {
         tracing::warn!(%error, "cannot close a disk cleanly; its state is as after a crash");
     }
 }

@@ -19,8 +19,9 @@ use std::time::Instant;
 
 use suimon_contract::{ApiError, DiskHandedOver, ErrorCode, Name, ResourceKind, StorageState};
 use suimon_image::DiskGeometry;
-use suimon_storage::images::{self, RemainingRecords};
-use suimon_storage::{DiskSpec, NotResumed, PlaneError};
+use suimon_image_files::DiskSpec;
+use suimon_image_files::RemainingRecords;
+use suimon_storage::{NotResumed, PlaneError};
 
 use super::entry::{DiskEntry, Moving, OpenDisk};
 use super::file_work::Opened;
@@ -181,7 +182,9 @@ impl Shared {
     /// Closes images in a store thread, and returns the result.
     fn close_now(&self, entry: &DiskEntry, spec: DiskSpec) -> Result<(), ApiError> {
         let label = entry.label();
-        let close = move || images::close(spec, &label).map_err(|error| disk_error(&label, &error));
+        let close = move || {
+            suimon_image_files::close(spec, &label).map_err(|error| disk_error(&label, &error))
+        };
         self.with_store(entry, close, drop)?
     }
 
@@ -216,7 +219,7 @@ impl Shared {
         };
         let Opened { files, images, .. } =
             self.with_store(entry, open, Opened::take_back_result::<ApiError>)??;
-        let images::OpenedDisk { spec, kind, shape, layers, .. } = images;
+        let suimon_image_files::OpenedDisk { spec, kind, shape, layers, .. } = images;
         let sees = |shape: &DiskGeometry| (shape.size, shape.logical_sector, shape.physical_sector);
         if geometry.is_some_and(|geometry| sees(&geometry) != sees(&shape)) {
             self.close_images(entry, &required, spec);

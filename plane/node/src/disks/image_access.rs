@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use suimon_contract::{ApiError, ErrorCode, Name};
 use suimon_ports::{FileName, StoreFileError, StoreFiles, StoreSpace};
-use suimon_storage::images;
 
 use super::Disks;
 
@@ -37,7 +36,7 @@ impl Disks {
             let open = state
                 .open
                 .as_ref()
-                .filter(|open_disk| open_disk.kind != Some(images::DiskKind::Fixed))?;
+                .filter(|open_disk| open_disk.kind != Some(suimon_image_files::DiskKind::Fixed))?;
             (state.required.store.path.clone(), open.files.clone(), open.layers.clone())
         };
         let query = move || {

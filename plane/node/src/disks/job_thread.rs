@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use suimon_contract::{ApiError, ConvertDiskRequest, DiskFormat, DiskKind, DiskOnFull};
-use suimon_ports::{StoreFault, StoreFiles};
-use suimon_storage::FULL_RETRY_EVERY;
-use suimon_storage::images::{DiskError, DiskFault, DiskPlan};
-use suimon_storage::jobs::{
+use suimon_image_files::jobs::{
     CheckJob, CheckReport, Checkpoint, CopyJob, DiskJob, JobProgress, MergeJob,
 };
+use suimon_image_files::{DiskError, DiskFault, DiskPlan};
+use suimon_ports::{StoreFault, StoreFiles};
+use suimon_storage::FULL_RETRY_EVERY;
 
 use super::file_work::ImageTask;
 use super::left_locks::{LEFT_LOCKS_MAX, until_unlocked};

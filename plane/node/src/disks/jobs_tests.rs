@@ -4,8 +4,8 @@ use suimon_contract::{
     ApiError, DiskKind, ErrorCode, EventKind, HostConfig, Operation, OperationState, StorageState,
 };
 
+use suimon_image_files::LAYERS_MAX;
 use suimon_ports::{FileName, StoreFiles};
-use suimon_storage::images::LAYERS_MAX;
 
 use crate::testing::{DEADLINE, DISK_STORE, Harness, StoreFailure, host, name, wait_until};
 use crate::{ChangeOptions, DiskFileJob, Edit, ResourceEdit};

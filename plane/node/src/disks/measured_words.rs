@@ -6,9 +6,9 @@ use suimon_contract::{
     ApiError, ErrorCode, Name, StoreCapacity, StoreConfig, StoreMeasurement, StorePattern,
     StorePatternFigure,
 };
+use suimon_image_files::DiskFault;
 use suimon_ports::{StoreFault, StoreFileError};
 use suimon_quantity::CountedNoun;
-use suimon_storage::images::DiskFault;
 use suimon_storage::measure::{MeasureError, Measured, Pattern};
 use suimon_storage_qos::MINIMUMS_PERCENT_MAX;
 

@@ -12,12 +12,13 @@ use std::time::Instant;
 
 use suimon_contract::{ApiError, ErrorCode, Name, ResourceKind, StorageState};
 use suimon_image::DiskGeometry;
+use suimon_image_files::Freeing;
 use suimon_ports::{
     DeviceError, DiskClient, DiskExports, DiskQueue, ExportedDisk, NbdLimits, NbdNotice,
 };
 use suimon_quantity::DiskId;
+use suimon_storage::DirtyMap;
 use suimon_storage::mirror::{Mirror, MirrorError, MirrorProgress};
-use suimon_storage::{DirtyMap, Freeing};
 
 use super::entry::{DiskEntry, Moving};
 use super::plane::DiskPlane;

@@ -8,11 +8,11 @@ use suimon_contract::{
     NbdStatus,
 };
 use suimon_image::DiskGeometry;
+use suimon_image_files::Freeing;
 use suimon_ports::{
     ExportedDisk, NbdAddress, NbdClient, NbdLimits, NbdServerSpec, NbdTcpAccess, NbdTlsFiles,
     NbdTransport, NbdUnixAccess,
 };
-use suimon_storage::Freeing;
 
 pub(crate) use self::events::nbd_event;
 use super::Disks;

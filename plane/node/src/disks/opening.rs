@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 
 use suimon_contract::{ApiError, ErrorCode, EventKind};
 use suimon_image::DiskGeometry;
+use suimon_image_files::DiskSpec;
+use suimon_image_files::RemainingRecords;
 use suimon_ports::{DeviceNotice, DiskObserver, FileId, StoreFiles};
 use suimon_quantity::DiskId;
-use suimon_storage::images::RemainingRecords;
-use suimon_storage::{DiskSpec, NotServed, images};
+use suimon_storage::NotServed;
 
 pub(super) use self::errors::fault_code;
 pub(crate) use self::errors::{NotOpened, disk_error, store_file_error};
@@ -159,7 +160,7 @@ impl Controller {
         entry.set_new(false);
         let disks = &self.shared.disks;
         let Opened { mut work, files, images, created_file: created } = opened;
-        let images::OpenedDisk { spec, kind, shape, layers, .. } = images;
+        let suimon_image_files::OpenedDisk { spec, kind, shape, layers, .. } = images;
         let store = disks.store_id(&required.config.store);
         entry.lock().freeing = spec.freeing();
         let id = created.as_ref().and_then(|created| created.id);

@@ -5,11 +5,12 @@
 
 use std::sync::Arc;
 
+use suimon_image_files::DiskSpec;
 use suimon_ports::{DiskQueue, DiskQueueHost};
 use suimon_quantity::{DiskId, StoreId, TimedRateLimit};
 use suimon_storage::{
-    DirtyMap, DiskSpec, DiskView, FullPolicy, NotResumed, NotServed, PlaneError, PlaneNotice,
-    StoragePlane, StoreView,
+    DirtyMap, DiskView, FullPolicy, NotResumed, NotServed, PlaneError, PlaneNotice, StoragePlane,
+    StoreView,
 };
 use suimon_storage_qos::{
     AdmissionError, Capacity, MeasuredLatency, PolicyId, PolicyShare, Proposal, StoreSpec,

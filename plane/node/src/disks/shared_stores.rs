@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use suimon_contract::{
     ApiError, ErrorCode, HostConfig, Name, ResourceKind, StoreConfig, StoreToken,
 };
-use suimon_storage::images::{MarkFault, StoreMark};
+use suimon_image_files::{MarkFault, StoreMark};
 
 use super::opening::{disk_error, store_file_error};
 use super::store_threads::{NoResult, STORE_TIMEOUT, StoreThreads};

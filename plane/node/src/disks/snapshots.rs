@@ -12,9 +12,9 @@ use suimon_contract::{
     ApiError, DiskConfig, DiskKind, ErrorCode, EventKind, HostConfig, Name, PlanAction,
     ResourceKind, SnapshotDiskRequest, StoreFile,
 };
+use suimon_image_files::jobs;
+use suimon_image_files::{DiskPlan, LAYERS_MAX};
 use suimon_ports::StateStoreError;
-use suimon_storage::images::{self, DiskPlan, LAYERS_MAX};
-use suimon_storage::jobs;
 
 use super::entry::DiskEntry;
 use super::opening::disk_error;
@@ -167,8 +167,11 @@ impl Controller {
         let files = entry.lock().open.as_ref().map(|open| open.files.clone());
         let Some(files) = files else { return Ok(()) };
         let plan = plan.clone();
-        let exists =
-            self.shared.with_store(entry, move || images::exists(files.as_ref(), &plan), drop)?;
+        let exists = self.shared.with_store(
+            entry,
+            move || suimon_image_files::exists(files.as_ref(), &plan),
+            drop,
+        )?;
         match exists {
             Ok(false) => Ok(()),
             Ok(true) => {

@@ -10,13 +10,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use suimon_image_files::DiskSpec;
 use suimon_ports::testing::{MemoryRecords, MemoryStore as MemoryFiles, RateLimit, RateLimitedIo};
 use suimon_ports::{
     DiskExports, NbdClient, NbdLimits, NbdServerSpec, StoreFault, StoreFileError, StoreFiles,
     StoreIdentity, StoreSource,
 };
 use suimon_quantity::{DiskId, StoreId, TimedRateLimit};
-use suimon_storage::{DiskSpec, FullPolicy, FullView, PlaneNotice, StoreView};
+use suimon_storage::{FullPolicy, FullView, PlaneNotice, StoreView};
 use suimon_storage_qos::{PolicyId, PolicyShare, Store};
 
 use crate::DiskDependencies;

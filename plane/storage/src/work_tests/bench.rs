@@ -9,9 +9,9 @@ use suimon_ports::{DiskOp, DiskOutcome, DiskRequest, RedoRecords};
 use suimon_quantity::Time;
 
 use crate::fakes::{Client, FakeFile, FakeIo, FakeQueue, Payloads, Trouble};
-use crate::images::RecordedImage;
 use crate::kinds::Kind;
 use crate::{DiskLayer, DiskSpec, StorageEngine, StorageNotice};
+use suimon_image_files::RecordedImage;
 
 /// Bytes of the region of one request, unless it is for eight regions. Requests in flight do not
 /// overlap.

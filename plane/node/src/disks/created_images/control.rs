@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use suimon_contract::{ApiError, ErrorCode};
+use suimon_image_files::ContentMark;
 use suimon_ports::{DiskFile, FileId, FileName, StateStoreError, StoreFiles};
-use suimon_storage::images::ContentMark;
 
 use super::{CREATED_IMAGES, CreatedImage, Match, WrittenState, remove_if_same};
 use crate::control::Controller;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use suimon_contract::{ApiError, EventKind, Name};
+use suimon_image_files::jobs::Checkpoint;
 use suimon_ports::StateStoreError;
-use suimon_storage::jobs::Checkpoint;
 
 use super::{JobRecord, load_unfinished};
 use crate::control::Controller;

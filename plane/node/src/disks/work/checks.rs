@@ -1,9 +1,9 @@
 //! Checks whether an operation on a disk can begin.
 
 use suimon_contract::{ApiError, ErrorCode, Name, ResourceKind, StorageState};
+use suimon_image_files::LAYERS_MAX;
 use suimon_quantity::DiskId;
 use suimon_storage::DiskView;
-use suimon_storage::images::LAYERS_MAX;
 
 use super::{DiskFileJob, conflict};
 use crate::disks::Disks;

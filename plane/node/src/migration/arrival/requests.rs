@@ -8,7 +8,6 @@ use std::time::Duration;
 use suimon_contract::{
     ApiError, ErrorCode, IncomingMigrationRequest, IncomingMigrationState, Name, Plan, ResourceKind,
 };
-use suimon_storage::images;
 
 use super::preconditions::check_switches;
 use super::{ArrivalAnswer, ArrivalCall, arrival_spec, hex, not_hexadecimal, uuid_of};
@@ -179,8 +178,9 @@ impl Shared {
     fn has_file(&self, required: &RequiredDisk) -> Result<bool, ApiError> {
         let resource = format!("{}/{}", ResourceKind::Disk.word(), required.config.name);
         let plan = required.plan();
-        let exists =
-            self.disks.query_store(&required.store.path, move |files| images::exists(files, &plan));
+        let exists = self.disks.query_store(&required.store.path, move |files| {
+            suimon_image_files::exists(files, &plan)
+        });
         match exists.map_err(|error| error.about(resource.clone()))? {
             Ok(exists) => Ok(exists),
             Err(error) => {

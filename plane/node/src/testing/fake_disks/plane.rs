@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use suimon_image_files::DiskSpec;
 use suimon_ports::{DiskQueue, DiskQueueHost};
 use suimon_quantity::{DiskId, StoreId, TimedRateLimit, WorkerId};
 use suimon_storage::{
-    DirtyMap, DiskCounterCells, DiskSpec, DiskView, FullPolicy, NotResumed, NotServed, PlaneError,
+    DirtyMap, DiskCounterCells, DiskView, FullPolicy, NotResumed, NotServed, PlaneError,
     PlaneNotice, STALLED_AFTER, StoreView,
 };
 use suimon_storage_qos::{

@@ -1,7 +1,7 @@
 //! Comparison of created images by content: of a VHDX, whose headers change when it is opened, and
 //! of images whose modification time was lost with the host's power.
 
-use suimon_storage::images::{self, DiskKind, DiskPlan, HostInputs, RemainingRecords};
+use suimon_image_files::{DiskKind, DiskPlan, HostInputs, RemainingRecords};
 
 use super::*;
 use crate::disks::file_work::Opened;
@@ -43,7 +43,7 @@ fn restored_vhdx(harness: &Harness) -> Vec<u8> {
         records: None,
         left: RemainingRecords::Redo,
     };
-    images::create(&files, &plan, &mut inputs).unwrap();
+    suimon_image_files::create(&files, &plan, &mut inputs).unwrap();
     let mut bytes = store.files()[&file("data.vhdx")].clone();
     let payload = bytes.len() - MB as usize;
     bytes[payload..][..512].fill(7);
