@@ -124,8 +124,12 @@ impl Drop for IncompleteImage {
     }
 }
 
-/// Removes an incomplete file unless it is in use.
-pub(crate) fn remove_left(files: &dyn StoreFiles, name: &FileName) -> Result<bool, DiskError> {
+/// Removes a file that an interrupted operation has left, unless it is in use. Returns whether it was
+/// removed.
+///
+/// # Errors
+/// The store failed.
+pub fn remove_left(files: &dyn StoreFiles, name: &FileName) -> Result<bool, DiskError> {
     match files.open(name, FileLockMode::Write, 1) {
         Ok(draft) => {
             files.remove(name)?;
