@@ -1,11 +1,11 @@
-//! Members of a team with their slots and links.
+//! Members of a team, with their slots and link states.
 
 use suimon_frame::MacAddr;
 
 use crate::slots::PerSlot;
 use crate::{MemberId, MemberLink, MemberSlot, MemberSpec};
 
-/// Member of the team in its slot.
+/// Member of a team with its link state.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MemberEntry {
     pub(crate) id: MemberId,
@@ -17,13 +17,15 @@ pub(crate) struct MemberEntry {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MemberTable {
     entries: PerSlot<Option<MemberEntry>>,
-    /// Generation of each slot: never 0 for a slot that was used, and changed whenever the flowlet
-    /// states recorded for the slot become invalid.
+    /// Generation of each slot: never 0 for a slot that has been used. It changes when a new member
+    /// gets the slot or its member stops carrying frames, which invalidates the flowlet states
+    /// recorded for the slot.
     generations: PerSlot<u8>,
 }
 
 impl MemberTable {
-    /// Sets the members, at most [`MEMBERS_MAX`](crate::MEMBERS_MAX).
+    /// Sets the members, at most [`MEMBERS_MAX`](crate::MEMBERS_MAX). Members that stay keep their
+    /// slots and links; the links of new ones are down.
     pub(crate) fn set_members(&mut self, members: &[MemberSpec]) {
         for slot in MemberSlot::all() {
             let entry = self.entries.at_mut(slot);
@@ -43,7 +45,7 @@ impl MemberTable {
         }
     }
 
-    /// Invalidates the flowlet states recorded for this slot.
+    /// Changes the generation of the slot, which invalidates the flowlet states recorded for it.
     pub(crate) fn renew(&mut self, slot: MemberSlot) {
         let generation = self.generations.at_mut(slot);
         *generation = if *generation == u8::MAX { 1 } else { *generation + 1 };

@@ -22,7 +22,8 @@ pub(crate) struct Queue {
     /// Busy time in the current measurement, in ns.
     pub busy_ns: u64,
     /// True if the queue may be shed once without using the move budget: its return was prepaid
-    /// when packing moved it, or no load-induced move of it has happened yet.
+    /// when packing moved it, or it is still where it was added or where the configuration moved
+    /// it.
     pub is_return_prepaid: bool,
     /// Earliest time at which a failed move may be repeated.
     pub retry_at: Time,
