@@ -42,7 +42,8 @@ pub enum FailoverAction {
         #[serde(rename = "why")]
         reason: FailoverReason,
     },
-    /// Hot-unplug a VF, then report [`Event::VfReleased`](crate::Event::VfReleased).
+    /// Hot-unplug a VF, then report
+    /// [`FailoverEvent::VfReleased`](crate::FailoverEvent::VfReleased).
     #[serde(rename = "take_vf")]
     UnplugVf {
         /// NIC that loses the VF.
