@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_string_is_cut_between_characters() {
+    fn strings_are_truncated_between_characters() {
         for (text, bytes_max, expected) in
             [("水門", 6, "水門"), ("水門", 5, "水"), ("水門", 2, ""), ("ab", 1, "a"), ("", 9, "")]
         {

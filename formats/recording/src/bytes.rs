@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_come_back_as_they_were() {
+    fn numbers_are_decoded_as_encoded() {
         for value in [0, 1, 127, 128, 16_383, 16_384, u64::from(u32::MAX), u64::MAX] {
             let mut out = Vec::new();
             put(&mut out, value);

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_term_that_lasted_is_followed_at_once() {
+    fn a_long_term_is_followed_by_an_immediate_candidacy() {
         assert_eq!(waited(&[100, 4, 4, 4, 31, 4, 4]), [0, 0, 1, 2, 0, 0, 1]);
         assert_eq!(waited(&[40, 50, 60]), [0, 0, 0]);
     }

@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_is_the_same_everywhere() {
+    fn reason_names_equal_their_serialized_names() {
         for (index, reason) in DropReason::ALL.iter().enumerate() {
             assert_eq!(reason.index(), index);
             let json = serde_json::to_string(reason).unwrap();

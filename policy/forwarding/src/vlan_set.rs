@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn reserved_numbers_are_never_held() {
+    fn sets_never_contain_reserved_numbers() {
         let full = VlanSet::all();
         assert!(full.contains_number(0) && full.contains_number(1) && full.contains_number(4094));
         assert!(
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn intersection_sees_the_untagged_vlan() {
+    fn intersections_include_the_untagged_vlan() {
         let mut a = set(&[5]);
         let mut b = set(&[6]);
         assert!(!a.intersects(&b));

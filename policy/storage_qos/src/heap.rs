@@ -183,7 +183,7 @@ mod tests {
     proptest! {
         /// The heap behaves like a sorted list for any sequence of operations.
         #[test]
-        fn the_first_is_the_least(ops in prop::collection::vec((0u32..40, prop::option::of(0u64..30)), 1..300)) {
+        fn the_first_entry_has_the_lowest_key(ops in prop::collection::vec((0u32..40, prop::option::of(0u64..30)), 1..300)) {
             let (mut heap, mut positions) = (Heap::default(), Positions::default());
             positions.reserve(40);
             let mut model = BTreeMap::new();

@@ -89,7 +89,7 @@ mod tests {
     /// Queued requests of a policy's only disk alternate with those of a disk that is added to the
     /// policy. After that disk is removed from the policy, the former continue.
     #[test]
-    fn disks_come_to_a_policy_and_leave_it_while_requests_wait() {
+    fn disks_are_added_to_and_removed_from_a_policy_with_queued_requests() {
         let mut shared = Shared::new();
         let a = shared.join(1);
         assert_eq!(shared.scheduler.submit(NOW, a, 4096, 0), Ok(Submitted::Dispatch));

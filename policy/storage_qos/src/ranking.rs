@@ -151,7 +151,7 @@ mod tests {
     proptest! {
         /// The ranking behaves like a sorted list for any sequence of operations.
         #[test]
-        fn the_first_is_the_least(
+        fn the_first_entry_has_the_lowest_key(
             ops in prop::collection::vec((0u32..40, prop::option::of(0u64..30), 1usize..41), 1..300),
         ) {
             let mut ranking = Ranking::default();
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_time_is_a_key() {
+    fn the_largest_time_is_a_valid_key() {
         let mut ranking = Ranking::default();
         assert_eq!(ranking.first(), None);
         ranking.set(3, 5);

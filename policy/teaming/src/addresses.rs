@@ -54,7 +54,7 @@ mod tests {
     use crate::test_teams::members;
 
     #[test]
-    fn a_member_shows_its_own_address_unless_a_port_has_it() {
+    fn a_member_uses_its_own_address_unless_a_port_has_it() {
         let mut members = members(3);
         members[0].mac = MacAddr::new([0x00, 0x1b, 0x21, 0xff, 0xff, 0xff]);
         members[1].mac = MacAddr::new([0x02, 0x1b, 0x21, 0x00, 0x00, 0x00]);

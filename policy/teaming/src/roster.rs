@@ -82,7 +82,7 @@ mod tests {
     use crate::test_teams::members;
 
     #[test]
-    fn members_keep_their_places_and_the_places_of_others_are_used_again() {
+    fn members_keep_their_slots_and_free_slots_are_reused() {
         let specs = members(32);
         let mut roster = MemberTable::default();
         roster.set_members(&specs);
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn generations_come_round_without_nought() {
+    fn generations_wrap_without_zero() {
         let mut roster = MemberTable::default();
         roster.set_members(&members(1));
         let slot = roster.slot(MemberId(0)).unwrap();

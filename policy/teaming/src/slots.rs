@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_place_has_its_own_value() {
+    fn every_slot_has_its_own_value() {
         let mut values = PerSlot::<u8>::default();
         for slot in MemberSlot::all() {
             *values.at_mut(slot) = slot.number() + 1;

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn an_alert_is_short_and_rests_grow() {
+    fn an_alert_is_short_and_pauses_grow() {
         let mut now = Time::from_ns(1_000_000_000_000);
         let mut alert = ShedPacing::new(now);
         assert!(alert.is_on(now + FORGET), "until something is shed");

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn moves_to_and_fro_that_are_less_than_one_a_minute_are_no_mistake() {
+    fn fewer_than_one_returning_move_a_minute_is_no_wrong_decision() {
         let now = Time::from_ns(1);
         let mut patience = PackDelay::new(now);
         patience.handle_packed(3, now, now);
