@@ -3,7 +3,7 @@
 /// Maximum file length in megabytes (512 TB): an entry of the BAT has 29 bits for the offset.
 pub(crate) const FILE_MB_MAX: u64 = 1 << 29;
 
-/// Unit of space in bytes; regions and blocks are multiples of it.
+/// Bytes of a megabyte (2^20), the unit of space: regions and blocks are multiples of it.
 pub(crate) const MB: u64 = 1 << 20;
 /// Largest size in bytes of metadata that is written instead of zeroed. Writing allocates its space
 /// in advance. Covers the log, and the BAT of a 16 TB disk with blocks of 32 MB.
