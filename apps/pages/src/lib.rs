@@ -107,7 +107,7 @@ fn make(dir: &Path) -> io::Result<()> {
     fs::create_dir_all(dir).map_err(|source| with_path(dir, &source))
 }
 
-/// Adds the path to the text of an error.
+/// Puts the path before the text of an I/O error.
 fn with_path(path: &Path, source: &io::Error) -> io::Error {
     io::Error::new(source.kind(), format!("{}: {source}", path.display()))
 }

@@ -51,7 +51,7 @@ mod validate;
 mod vm_fits;
 mod vmq_fits;
 
-// Types and keys of the configuration, which most modules use.
+// Types and keys of the configuration, which most modules of this crate use.
 use suimon_config::*;
 
 pub use apply_request::ApplyRequest;

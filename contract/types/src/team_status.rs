@@ -92,7 +92,8 @@ pub struct TeamMemberStatus {
     pub rx_share_ppm: u32,
     /// Share of the team's transmitted bytes in the last second, in parts per million.
     pub tx_share_ppm: u32,
-    /// Share of the flows distributed by hash or load, in parts per million.
+    /// Share of the team's flows that are assigned to the member by hash or load, in parts per
+    /// million.
     pub flows_share_ppm: u32,
     /// Number of NICs assigned to the member; 0 for algorithms that do not assign NICs.
     pub nics: u32,

@@ -141,7 +141,8 @@ fn conflict_error(text: &str) -> ErrorResponse {
     ApiError::new(ErrorCode::Conflict, text).into()
 }
 
-/// Copies output of the VM to the page until the VM closes or the page accepts no more data.
+/// Copies output of the VM to the page until the VM closes its end or the page accepts no more
+/// data.
 async fn copy_output(mut output: impl AsyncRead + Unpin, page: &mut SplitSink<WebSocket, Message>) {
     let mut buffer = vec![0; SHOWN_BYTES];
     loop {
@@ -154,8 +155,8 @@ async fn copy_output(mut output: impl AsyncRead + Unpin, page: &mut SplitSink<We
     }
 }
 
-/// Copies input of the page to the VM until the page closes, the VM accepts no more data, or
-/// `is_permitted` returns false.
+/// Copies input of the page to the VM until the page closes the connection, the VM accepts no more
+/// data, or `is_permitted` returns false.
 async fn copy_input(
     mut typed: SplitStream<WebSocket>,
     mut input: impl AsyncWrite + Unpin,
