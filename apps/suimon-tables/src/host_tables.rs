@@ -37,7 +37,8 @@ pub fn details(host: &HostStatus) -> String {
     text
 }
 
-/// Formats connections and buffer memory of NBD clients; nothing if a daemon does not report them.
+/// Formats the number and buffer memory of NBD connections with their limits; empty for a daemon
+/// that does not report them.
 fn nbd(status: &NbdStatus) -> String {
     if status.connections_max == 0 {
         return String::new();

@@ -231,7 +231,7 @@ pub(crate) fn parse() -> Cli {
         if !error.use_stderr() {
             error.exit();
         }
-        // With an invalid command line, parsed flags are not available.
+        // The parser returns no options for an invalid command line, so `--json` is searched here.
         if arguments.iter().any(|argument| argument == "--json") {
             eprintln!("{}", wrong_usage(error.render().to_string().trim_end().to_owned()));
         } else {
@@ -242,8 +242,8 @@ pub(crate) fn parse() -> Cli {
     })
 }
 
-/// Returns true for `image check` and `image repair`, where the usual exit code of an invalid
-/// command line means a damaged image.
+/// Returns true for `image check` and `image repair`, whose exit code for a damaged image is the
+/// one that other commands use for an invalid command line.
 fn is_image_check(arguments: &[OsString]) -> bool {
     let mut arguments = arguments.iter().skip_while(|argument| *argument != "image").skip(1);
     let verb = arguments.find(|argument| !argument.as_encoded_bytes().starts_with(b"-"));
@@ -280,8 +280,7 @@ pub(crate) fn command() -> Command {
         .after_long_help(format!("Exit codes:\n{codes}"))
 }
 
-/// Returns the flag `--json` of a command that rejects it. In place of the global flag, it is not
-/// shown in help.
+/// Returns a hidden flag `--json` for a command that rejects it. It replaces the global flag.
 fn rejected_json() -> Arg {
     Arg::new("json").long("json").hide(true).action(ArgAction::SetTrue)
 }
@@ -311,7 +310,7 @@ fn socket_everywhere(command: Command) -> Command {
     })
 }
 
-/// Returns the rightmost `--socket` after a noun.
+/// Returns the value of the last `--socket` that follows a noun; `None` if there is none.
 fn late_socket(matches: &ArgMatches) -> Option<&PathBuf> {
     let (_, sub) = matches.subcommand()?;
     late_socket(sub).or_else(|| {

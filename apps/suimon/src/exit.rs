@@ -66,7 +66,7 @@ pub(crate) enum Failure {
         /// Reason as reported by the tool.
         message: String,
     },
-    /// The printed report contains errors.
+    /// The report that was printed contains errors.
     #[error("exit code {code}")]
     FailedReport {
         /// Exit code of the report.
@@ -95,7 +95,7 @@ enum PrintedError<'e> {
     Own { code: &'static str, message: String },
 }
 
-/// Returns one line of JSON with these errors.
+/// Returns these errors as one line of JSON.
 fn json_line(errors: &[PrintedError<'_>]) -> String {
     serde_json::json!({ "errors": errors }).to_string()
 }

@@ -164,7 +164,7 @@ impl SetFlags {
     }
 }
 
-/// Returns the adapter with changed keys of one VF. Null removes a key.
+/// Returns the adapter's configuration with changed keys of one VF. Null removes a key.
 fn with_vf(
     mut pf: PfConfig,
     index: u16,

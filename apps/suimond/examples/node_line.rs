@@ -25,9 +25,9 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 use tokio_rustls::server::TlsStream;
 
-/// Bytes of a measurement.
+/// Number of bytes that a measurement transfers.
 const BYTES: usize = 2 << 30;
-/// Bytes of a read or write.
+/// Size of each write and read in bytes.
 const BLOCK: usize = 1 << 20;
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 /// Response of a node that accepts the connection.
@@ -61,7 +61,7 @@ fn over_tls() -> Result<f64> {
     };
     let (reads, carried) = UnixStream::pair()?;
     carried.set_nonblocking(true)?;
-    // An error ends the connection, so that bytes are missing.
+    // An error ends the connection, and the measurement fails because bytes are missing.
     runtime.spawn(async move {
         let far = accept(&listener, &acceptor).await?;
         copy(far, local(carried.into())?).await?;

@@ -106,7 +106,7 @@ pub(crate) fn run(tool: &Tool) -> ExitCode {
     }
 }
 
-/// Image file in the host's root directory, which also contains its parents.
+/// Image file, opened relative to the root directory, so that its parents can be opened as well.
 struct Found {
     files: Arc<dyn StoreFiles>,
     name: FileName,
@@ -128,8 +128,9 @@ impl Found {
         ImageTarget { files: &self.files, name: &self.name, format: self.format, prefix: "/" }
     }
 
-    /// Fails if a killed daemon left acknowledged writes that are missing in the image, since a
-    /// change would make them unusable. Records that the caller may not read count as such.
+    /// Fails if the image lacks acknowledged writes that a killed daemon left in its redo records,
+    /// since a change of the image would make the records unusable. Also fails if the caller may
+    /// not read the records.
     fn refuse_left_writes(&self, daemon: &Path) -> Result<()> {
         let folder = redo_folder(daemon);
         let file = self.files.open(&self.name, FileLockMode::Read, 1)?;

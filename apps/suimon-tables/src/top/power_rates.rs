@@ -54,8 +54,8 @@ impl PowerRates {
     }
 }
 
-/// Divides the energy by the time between its two readings, which differs from the snapshots'
-/// interval.
+/// Returns the mean power in milliwatts: energy divided by the time between the two energy
+/// readings, which differs from the snapshots' interval. `None` if energy is unknown.
 fn milliwatts(before: &TopPower, after: &TopPower) -> Option<u64> {
     let used = after.energy_uj?.checked_sub(before.energy_uj?)?;
     let ns = after.read_monotonic_ns.checked_sub(before.read_monotonic_ns)?;

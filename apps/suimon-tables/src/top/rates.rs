@@ -98,7 +98,7 @@ pub(crate) struct PortRates {
 }
 
 impl DiskAndWorkerRates {
-    /// Returns the rates between two snapshots. An object that exists in the later one only has
+    /// Returns the rates between two snapshots. An object that only the later snapshot contains has
     /// rates of 0.
     pub fn between(before: &TopSnapshot, after: &TopSnapshot) -> Self {
         let interval_ns = after.time_monotonic_ns.saturating_sub(before.time_monotonic_ns);

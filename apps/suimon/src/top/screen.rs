@@ -14,7 +14,7 @@ use suimon_tables::units;
 use crate::exit::Failure;
 use crate::output::Context;
 
-/// Longest reaction time to a key.
+/// Longest time from a key press to its effect.
 const KEY_WAIT: Duration = Duration::from_millis(50);
 
 /// Shows rates until `q`, `Esc` or Ctrl-C. Restores the terminal in every case.
@@ -23,7 +23,7 @@ pub(super) async fn run(
     interval: Duration,
     shows: top::View,
 ) -> Result<(), Failure> {
-    // Without a first response there is nothing to show, so its failure ends the command.
+    // If the first request fails, there is nothing to show, and the command ends with the error.
     let mut before = context.client.top().await?;
     let mut terminal = ratatui::try_init()?;
     let rendering = async {
@@ -49,7 +49,8 @@ pub(super) async fn run(
     result
 }
 
-/// Waits for the interval or a key that scrolls. Returns true if the user quits.
+/// Waits until the interval has passed, a key has scrolled or the terminal was resized. Returns
+/// true if the user quits.
 async fn wait(
     view: &mut View,
     interval: Duration,
@@ -87,7 +88,7 @@ struct View {
     shows: top::View,
     rates: Option<DiskAndWorkerRates>,
     trouble: Option<String>,
-    /// Lines of the first table above the visible area.
+    /// Number of lines of the first table that are scrolled out of view.
     scroll: u16,
 }
 
