@@ -149,8 +149,8 @@ pub(crate) fn add_flow(lines: &mut Lines, flow: &QosFlowStatus) {
     lines.add("requests in flight", flow.in_flight);
 }
 
-/// Returns a table with a row for each time window: guaranteed, demanded and delivered rates, and
-/// the time for which requests were queued by cause.
+/// Returns a table with one row per time window: guaranteed, demanded and delivered rates, queue
+/// depth, latency of the device, and limiting factors.
 pub(crate) fn delivery_table(flow: &QosFlowStatus) -> Table {
     let mut table = Table::new(&columns::QOS_DELIVERY);
     for (window, delivery) in [("5 s", &flow.last_5_s), ("5 min", &flow.last_5_min)] {

@@ -97,7 +97,7 @@ impl VmqVerb {
 /// Returns the VMQ state of a team or uplink.
 ///
 /// # Errors
-/// VMQ has no team or uplink of this name; the error lists those that it has.
+/// The uplink or team does not exist, or no switch uses it.
 async fn find_vmq(context: &Context, uplink: &Name) -> Result<VmqStatus, Failure> {
     let vmqs = context.client.vmqs().await?;
     if let Some(vmq_status) = vmqs.into_iter().find(|vmq| vmq.uplink == *uplink) {

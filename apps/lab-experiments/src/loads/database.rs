@@ -22,7 +22,7 @@ pub(crate) struct Database {
     address: String,
 }
 
-/// Load of sysbench's `oltp_read_write`.
+/// Parameters of a load by sysbench's `oltp_read_write`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Transactions {
     pub(crate) threads: u32,
@@ -36,7 +36,7 @@ pub(crate) struct Transactions {
 /// Transactions completed under the load.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TransactionResult {
-    /// Transactions per second, for each second.
+    /// Pairs of second since the start of the measurement, and transactions per second in it.
     pub(crate) seconds: Vec<(f64, f64)>,
     /// Mean rate of transactions per second.
     pub(crate) per_s: f64,
@@ -56,8 +56,8 @@ impl Database {
         ])
     }
 
-    /// Returns the requirements of a daemon with namespace guests, and of its disks that the host
-    /// attaches over NBD for databases.
+    /// Returns the requirements of kinds with databases: a daemon with namespace guests, and
+    /// programs to attach disks to the host over NBD.
     pub(crate) fn testbed_requirements() -> Vec<Requirement> {
         [
             daemon(),
@@ -146,7 +146,7 @@ impl Database {
         Ok(())
     }
 
-    /// Starts the load. [`Database::finish`] returns its result.
+    /// Starts sysbench with this load. [`Database::finish`] returns its result.
     pub(crate) fn start_load(
         &self,
         rig: &Rig,

@@ -37,11 +37,11 @@ pub(crate) struct OrderLoad {
 /// Orders completed under the load.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct OrdersDone {
-    /// Operations per second, for each second.
+    /// Pairs of second since the start of the measurement, and operations per second in it.
     pub(crate) seconds: Vec<(f64, f64)>,
     /// Mean rate of operations per second.
     pub(crate) per_s: f64,
-    /// Time of garbage collection pauses in percent.
+    /// Share of time in garbage collection pauses, in percent.
     pub(crate) paused_percent: f64,
 }
 
@@ -79,7 +79,7 @@ impl OrderEntry {
         Process::start(rig, "order-entry", &vcpus.bound(&command))
     }
 
-    /// Starts the program in a guest.
+    /// Starts the program on the CPUs of a namespace guest.
     pub(crate) fn start_in(
         &self,
         rig: &Rig,

@@ -121,7 +121,7 @@ pub(crate) struct Served {
     pub(crate) p99_ms: f64,
 }
 
-/// Values printed by wrk's script.
+/// Values that the script in wrk prints at its end.
 #[derive(Clone, Debug, Deserialize)]
 struct ScriptOutput {
     requests: f64,

@@ -14,7 +14,7 @@ use suimon_tables::units;
 use crate::exit::Failure;
 use crate::output::Context;
 
-/// Longest time from a key press to its effect.
+/// Longest time for which a thread waits for a key.
 const KEY_WAIT: Duration = Duration::from_millis(50);
 
 /// Shows rates until `q`, `Esc` or Ctrl-C. Restores the terminal in every case.
@@ -49,8 +49,8 @@ pub(super) async fn run(
     result
 }
 
-/// Waits until the interval has passed, a key has scrolled or the terminal was resized. Returns
-/// true if the user quits.
+/// Handles keys until the interval has passed or the terminal was resized. Returns true if the user
+/// quits. A changed scroll position becomes visible when the caller draws again.
 async fn wait(
     view: &mut View,
     interval: Duration,

@@ -17,7 +17,7 @@ impl Rates {
 
     /// Returns the rate of each VM relative to one VM alone: Java, database, web.
     fn shares(&self, solo_rates: &Self) -> [f64; 3] {
-        // Rates of 0 for a VM alone were rejected earlier.
+        // The caller has rejected rates of 0 for a single VM.
         [
             self.java / solo_rates.java,
             self.database / solo_rates.database,
