@@ -6,8 +6,8 @@
 //!
 //! ```text
 //! plan ── experiment ── repetitions of cases ── run.json ── report, compare, advise
-//! (lab-experiments)     parts.jsonl                 ▲
-//! sim ─────────────┘ the same format
+//!     (lab-experiments)     parts.jsonl            ▲
+//!                                      sim ────────┘ the same format
 //! ```
 //!
 //! The program does not change the host's own Suimon and sends no data to other machines.

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! new ──enable()──▶ sampling ──disable()──▶ waiting ──end()──▶ Profile
-//! ▲────────enable()───────┘
+//!                      ▲────────enable()───────┘
 //! ```
 //!
 //! Failures of `perf` do not affect the measurement and are reported at the end.

@@ -12,8 +12,8 @@ pub struct RandomStream {
 }
 
 impl RandomStream {
-    /// Returns the stream with this name of a run with this seed. Streams with other names are
-    /// independent of it.
+    /// Returns the stream with this name of the run with this seed. Streams with different names
+    /// are independent of each other.
     pub fn new(seed: u64, stream: &str) -> Self {
         // FNV-1a of the name, so that the stream depends on nothing else.
         let name = stream.bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
