@@ -105,8 +105,10 @@ pub(crate) struct NicSpec {
     /// Time in ns that the engine takes to start the segmentation of a packet.
     #[serde(default)]
     pub(crate) cut_ns: u64,
+    /// Time in ns that the engine takes for each frame.
     #[serde(default)]
     pub(crate) frame_ns: u64,
+    /// Time in ps that the engine takes to fetch each byte.
     #[serde(default)]
     pub(crate) byte_ps: u64,
     /// Largest number of frames buffered between engine and wire.
