@@ -39,13 +39,13 @@ use crate::vmq::VmqVerb;
 /// Show and change switches, NICs, disks and VMs of a host that runs the daemon `suimond`.
 ///
 /// Commands that make changes modify the desired state of the host and return when the host has
-/// reached it. The daemon stores the desired state, so that it survives restarts. A host file describes
-/// the whole desired state: `suimon apply` replaces the desired state with a host file, and `suimon
-/// export` prints the desired state as a host file. `--dry-run` prints the planned steps of a change
-/// and changes nothing.
+/// reached it. The daemon stores the desired state, so that it survives restarts. A host file
+/// describes the whole desired state: `suimon apply` replaces the desired state with a host file,
+/// and `suimon export` prints the desired state as a host file. `--dry-run` prints the planned
+/// steps of a change and changes nothing.
 ///
-/// `suimon COMMAND --help` describes a command with its effect on running VMs, the range and default
-/// of each option, and examples; `-h` prints a summary.
+/// `suimon COMMAND --help` describes a command with its effect on running VMs, the range and
+/// default of each option, and examples; `-h` prints a summary.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "suimon", version, max_term_width = 100, disable_help_subcommand = true)]
 pub(crate) struct Cli {

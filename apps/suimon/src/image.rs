@@ -38,8 +38,8 @@ pub(crate) enum ImageVerb {
 pub(crate) struct ImageFlags {
     /// Image file: a path, or with `--store` a path relative to that of the store.
     file: String,
-    /// Store that contains the file, which the daemon then opens. If absent, the file is opened with
-    /// the permissions of the caller.
+    /// Store that contains the file, which the daemon then opens. If absent, the file is opened
+    /// with the permissions of the caller.
     #[arg(long, value_name = "NAME")]
     store: Option<Name>,
     /// Image format of the file; detected if absent.

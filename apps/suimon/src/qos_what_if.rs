@@ -18,8 +18,8 @@ use crate::settings;
 #[derive(Clone, Debug, Args)]
 pub(crate) struct WhatIfFlags {
     /// Proposed changes: `disk/NAME`, `qos_policy/NAME` or `store/NAME`, each followed by keys with
-    /// their new values, such as `disk/web min_iops=500`. Keys that are not given have their present
-    /// values. A disk that does not exist requires `store=NAME`.
+    /// their new values, such as `disk/web min_iops=500`. Keys that are not given have their
+    /// present values. A disk that does not exist requires `store=NAME`.
     #[arg(value_name = "RESOURCE|KEY=VALUE", required_unless_present = "without")]
     words: Vec<String>,
     /// Disk whose minimum does not count, as if it were deleted; may be given several times.

@@ -1,7 +1,7 @@
 //! Measures the rate of a connection between two nodes, as for the memory of a migrating VM: from a
-//! Unix socket through TLS over the loopback device to another Unix socket, all in this process. With
-//! the argument `tcp`, the bytes go through TCP without TLS and without further sockets, which is the
-//! limit of the kernel. Prints the rate in GB/s.
+//! Unix socket through TLS over the loopback device to another Unix socket, all in this process.
+//! With the argument `tcp`, the bytes go through TCP without TLS and without further sockets, which
+//! is the limit of the kernel. Prints the rate in GB/s.
 #![forbid(unsafe_code)]
 
 use std::io::{Read, Write};
@@ -80,7 +80,8 @@ fn over_tcp() -> Result<f64> {
     transfer(near, far)
 }
 
-/// Writes [`BYTES`] to one end of a connection and reads them from the other. Returns the rate in GB/s.
+/// Writes [`BYTES`] to one end of a connection and reads them from the other. Returns the rate in
+/// GB/s.
 fn transfer(mut to: impl Write + Send + 'static, mut from: impl Read) -> Result<f64> {
     let began = Instant::now();
     let writer = thread::spawn(move || {

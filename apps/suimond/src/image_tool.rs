@@ -40,8 +40,8 @@ pub enum ImageVerb {
     Info(ImageFlags),
     /// Check the metadata of an image file.
     ///
-    /// Exit codes as of `qemu-img check`: 0 no errors, 1 not checked, 2 errors, 3 leaked space only,
-    /// 63 the format has no metadata.
+    /// Exit codes as of `qemu-img check`: 0 no errors, 1 not checked, 2 errors, 3 leaked space
+    /// only, 63 the format has no metadata.
     Check(ImageFlags),
     /// Repair metadata of an image file from its second copy and its log, after a backup.
     Repair {

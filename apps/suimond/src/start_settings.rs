@@ -1,5 +1,5 @@
-//! Settings that the daemon reads only when it starts: `[api]`, `[console]` and `[lab]`, and the files
-//! that these sections name. Reports which of them have changed since.
+//! Settings that the daemon reads only when it starts: `[api]`, `[console]` and `[lab]`, and the
+//! files that these sections name. Reports which of them have changed since.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
 //! Supervision of the data plane's workers, the systemd watchdog, and the deadline of the daemon's
 //! end.
 //!
-//! The thread of the watchdog and the thread of the deadline wait for no other thread of the daemon.
-//! They therefore work while a worker, the control thread or the API is stalled.
+//! The thread of the watchdog and the thread of the deadline wait for no other thread of the
+//! daemon. They therefore work while a worker, the control thread or the API is stalled.
 
 use std::io;
 use std::sync::Arc;

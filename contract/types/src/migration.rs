@@ -123,8 +123,8 @@ pub struct DiskHandedOver {
 pub struct DiskCopied {
     /// Name of the disk.
     pub name: Name,
-    /// Space in bytes that the disk occupies on the source node; with several image files, the space
-    /// of the largest one.
+    /// Space in bytes that the disk occupies on the source node; with several image files, the
+    /// space of the largest one.
     #[schema(minimum = 0, maximum = 9_223_372_036_854_775_807usize)]
     pub allocated_bytes: u64,
 }

@@ -16,7 +16,8 @@ pub struct TeamStatus {
     /// Switch that uses the team.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch: Option<Name>,
-    /// Health, with the reason if it is not `up`. `down` with fewer usable members than `min_links`.
+    /// Health, with the reason if it is not `up`. `down` with fewer usable members than
+    /// `min_links`.
     pub condition: Condition,
     /// Counters of the team as one port of the switch.
     pub counters: PortCounters,

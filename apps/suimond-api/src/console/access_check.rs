@@ -1,8 +1,8 @@
 //! Access checks of requests to the console: host name, origin and session.
 //!
 //! A browser sends the cookie of a session to every port of the host name (RFC 6265, section 8.5),
-//! where a listener of another user may receive it. The cookie therefore permits nothing without the
-//! secret of the same session, which pages of other origins, ports included, cannot read.
+//! where a listener of another user may receive it. The cookie therefore permits nothing without
+//! the secret of the same session, which pages of other origins, ports included, cannot read.
 
 use std::net::IpAddr;
 use std::time::Instant;
@@ -148,8 +148,8 @@ fn is_loopback_host(headers: &HeaderMap) -> bool {
             || address.is_ok_and(|address| address.is_loopback()))
 }
 
-/// Returns true if the request originates from a page of this console. Browsers send the origin with
-/// each request that is not `GET` or `HEAD`, and with each WebSocket handshake.
+/// Returns true if the request originates from a page of this console. Browsers send the origin
+/// with each request that is not `GET` or `HEAD`, and with each WebSocket handshake.
 pub(super) fn is_same_origin(headers: &HeaderMap) -> bool {
     let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     let origin = text(header::ORIGIN).and_then(|origin| origin.split_once("://"));

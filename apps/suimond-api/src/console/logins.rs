@@ -108,8 +108,8 @@ impl Logins {
         self.extend(now, credentials.cookie)
     }
 
-    /// Extends the validity of the session of a connection that has sent both values before. Returns
-    /// true if the session is valid.
+    /// Extends the validity of the session of a connection that has sent both values before.
+    /// Returns true if the session is valid.
     pub(super) fn extend(&mut self, now: Instant, cookie: &str) -> bool {
         self.end_expired(now);
         let Some(position) = self.find(cookie) else { return false };
@@ -119,8 +119,8 @@ impl Logins {
         true
     }
 
-    /// Returns true if the cookie is that of a valid session, without extending its validity. Permits
-    /// nothing by itself.
+    /// Returns true if the cookie is that of a valid session, without extending its validity.
+    /// Permits nothing by itself.
     pub(super) fn is_session(&mut self, now: Instant, cookie: &str) -> bool {
         self.end_expired(now);
         self.find(cookie).is_some()

@@ -1,7 +1,7 @@
 //! Serial console of a VM in the page: a WebSocket (RFC 6455) with the raw bytes of both directions
 //! in binary messages. The first message of the page is a text with the secret of its session. An
-//! error, or the reason for the end, is sent as one text message in the REST API's error format before
-//! the connection closes.
+//! error, or the reason for the end, is sent as one text message in the REST API's error format
+//! before the connection closes.
 
 use std::time::{Duration, Instant};
 
@@ -35,8 +35,8 @@ pub(super) const SECRET_TIMEOUT: Duration = Duration::from_secs(5);
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Opens a VM's serial console for a page of this console only. Browsers send the session's cookie
-/// with WebSockets of other pages on this machine, too. Nothing is served before the page has sent the
-/// secret of its session.
+/// with WebSockets of other pages on this machine, too. Nothing is served before the page has sent
+/// the secret of its session.
 pub(super) async fn open(
     State(state): State<ConsoleState>,
     Path(name): Path<String>,

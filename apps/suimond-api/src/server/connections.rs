@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// Largest number of connections of a listener that are byte streams: serial consoles and migrations.
-/// They last indefinitely and must leave connections for other requests.
+/// Largest number of connections of a listener that are byte streams: serial consoles and
+/// migrations. They last indefinitely and must leave connections for other requests.
 pub const UPGRADED_MAX: usize = 128;
 
 /// Bounded set of connections. A connection without a request in progress or an unread response is
-/// idle, unless it was upgraded to a byte stream (RFC 9110, section 7.8). If the set is full, a new connection replaces the one idle for the longest time.
+/// idle, unless it was upgraded to a byte stream (RFC 9110, section 7.8). If the set is full, a new
+/// connection replaces the one idle for the longest time.
 #[derive(Clone)]
 pub(super) struct Connections(Arc<Shared>);
 
