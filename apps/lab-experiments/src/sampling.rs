@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_are_what_was_used_between_two_looks() {
+    fn sums_are_the_resources_used_between_two_samples() {
         let sums =
             between(&sample(1, BEFORE, 1000, 5_000_000), &sample(3, AFTER, 4000, 65_000_000));
         assert!((sums.span_s - 2.0).abs() < 1e-9);
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn series_have_a_point_for_each_pair_of_looks() {
+    fn series_have_a_point_for_each_pair_of_samples() {
         let samples = vec![sample(0, BEFORE, 0, 0), sample(1, AFTER, 10, 7)];
         let sampler = Sampler { daemon: None, started: Instant::now(), samples };
         let series = sampler.series();

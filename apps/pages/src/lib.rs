@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_written_into_the_directory_and_what_is_in_the_way_is_named() {
+    fn pages_are_written_into_the_directory_and_errors_name_the_path() {
         let folder = tempfile::tempdir().unwrap();
         let dir = folder.path().join("new");
         ManFlags { dir: Some(dir.clone()) }.write(program()).unwrap();

@@ -67,7 +67,7 @@ mod tests {
     /// Reference values of SplitMix64 with seed 1234567 (Vigna's `splitmix64.c`), and of
     /// xoshiro256** with the state 1, 2, 3, 4.
     #[test]
-    fn numbers_are_those_of_the_reference() {
+    fn numbers_equal_the_reference_values() {
         let mut seed = 1_234_567;
         assert_eq!(split_mix(&mut seed), 6_457_827_717_110_365_317);
         assert_eq!(split_mix(&mut seed), 3_203_168_211_198_807_973);

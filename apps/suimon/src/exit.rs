@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_went_away_is_no_failure() {
+    fn a_closed_reader_of_standard_output_is_no_failure() {
         let broken_pipe = Failure::Io(io::ErrorKind::BrokenPipe.into());
         assert_eq!(format!("{:?}", broken_pipe.report(false)), format!("{:?}", ExitCode::SUCCESS));
     }

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_one_vf_change_and_others_stay() {
+    fn keys_of_one_vf_change_without_effect_on_others() {
         let change = |assignments: &str| {
             let pairs = assignments.split(' ').map(|pair| pair.split_once('=').unwrap());
             pairs

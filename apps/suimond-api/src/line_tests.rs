@@ -29,7 +29,7 @@ fn pattern(bytes: usize) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn both_directions_carry_much_at_a_time_and_nothing_is_lost_or_turned_round() {
+async fn both_directions_carry_bytes_concurrently_without_loss_or_reordering() {
     let (far, near, task) = line();
     let (mut far_reads, mut far_writes) = tokio::io::split(far);
     let (mut near_reads, mut near_writes) = near.into_split();
@@ -58,7 +58,7 @@ async fn both_directions_carry_much_at_a_time_and_nothing_is_lost_or_turned_roun
 }
 
 #[tokio::test]
-async fn an_end_that_writes_no_more_still_reads() {
+async fn an_end_that_shut_down_writing_still_reads() {
     let (mut far, mut near, task) = line();
     near.write_all(b"last words").await.unwrap();
     near.shutdown().await.unwrap();
@@ -87,7 +87,7 @@ async fn an_end_that_writes_no_more_still_reads() {
 }
 
 #[tokio::test]
-async fn an_end_that_is_gone_ends_the_line_at_once_and_what_it_said_arrives() {
+async fn a_closed_end_ends_the_connection_after_its_bytes_are_delivered() {
     let (mut far, mut near, task) = line();
     let started = Instant::now();
     near.write_all(&pattern(100_000)).await.unwrap();
@@ -115,7 +115,7 @@ async fn an_end_that_is_gone_ends_the_line_at_once_and_what_it_said_arrives() {
 }
 
 #[tokio::test]
-async fn an_end_that_reads_nothing_holds_the_other_up_and_no_memory() {
+async fn an_end_that_does_not_read_blocks_the_other_end_within_bounded_memory() {
     let (_far, near, _task) = line();
     let mut sent_bytes = 0;
     let chunk = vec![0; 64 << 10];
@@ -127,7 +127,7 @@ async fn an_end_that_reads_nothing_holds_the_other_up_and_no_memory() {
 
 /// As on a kernel that cannot refuse descriptors. The last close of the attached socket blocks.
 #[tokio::test]
-async fn a_descriptor_that_a_vm_attaches_ends_the_line_and_blocks_no_thread_of_the_runtime() {
+async fn an_attached_descriptor_ends_the_connection_and_blocks_no_thread_of_the_runtime() {
     let (_far, carried_end) = tokio::io::duplex(64 << 10);
     let (near, local_end) = StdStream::pair().unwrap();
     let task = tokio::spawn(copy(carried_end, LocalEnd::new(local_end.into(), true).unwrap()));

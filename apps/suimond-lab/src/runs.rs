@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_that_is_much_too_long_is_cut_between_letters() {
+    fn a_long_text_is_truncated_at_a_character_boundary() {
         let long_words = bounded_words(Words::untranslated("水".repeat(5000)));
         assert_eq!(
             (long_words.en.chars().count(), long_words.ja.chars().last()),

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn exports_offer_what_the_store_can_free() {
+    fn exports_support_trim_if_the_store_can_discard() {
         let disks = Arc::new(Renamed::default());
         let exports = Exports::new(disks.clone());
         for (name, can_free) in [("disk", true), ("solid", false)] {
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn disks_that_are_gone_are_not_remembered() {
+    fn reported_disks_are_forgotten_after_their_removal() {
         let disks = Arc::new(Renamed::default());
         let exports = Exports::new(disks.clone());
         for round in 0..100 {

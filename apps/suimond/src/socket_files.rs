@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_very_file_is_removed_and_only_if_nobody_listens() {
+    fn only_the_recorded_file_is_removed_and_only_without_a_listener() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a.sock");
         let mut socket =

@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_sysbench_prints_is_read() {
+    fn the_output_of_sysbench_is_parsed() {
         let output = "sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)\n\n\
             [ 1s ] thds: 4 tps: 120.50 qps: 2475.04 (r/w/o: 1735.53/494.57/244.95) lat (ms,95%): 47.47 err/s: 0.00 reconn/s: 0.00\n\
             [ 2s ] thds: 4 tps: 131.00 qps: 2623.96 (r/w/o: 1836.97/524.99/262.00) lat (ms,95%): 44.17 err/s: 0.00 reconn/s: 0.00\n\

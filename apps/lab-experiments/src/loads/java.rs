@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_it_prints_is_read() {
+    fn the_output_of_the_program_is_parsed() {
         let output = "OpenJDK 64-Bit Server VM warning: x\n{\"at_s\":1.001,\"per_s\":7185.5}\n\
                     {\"at_s\":2.002,\"per_s\":9271.2}\n\
                     {\"per_s\":8228.4,\"pauses_ms\":453,\"collections\":29,\"seconds\":2.000}\n";

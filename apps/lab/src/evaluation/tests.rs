@@ -62,7 +62,7 @@ fn a_ratio_is_taken_repetition_by_repetition() {
 }
 
 #[test]
-fn the_verdict_has_what_was_measured_and_says_what_is_not_known() {
+fn the_verdict_states_measured_values_and_missing_ones() {
     let (plan, run) = with(&[("switch-independent+hyper-v-port", "processors-1", &[1.0])]);
     let verdict = verdict(&plan, &run, &evaluate(&plan, &run));
     assert!(verdict.en.contains("TransportPorts: 1 and (not measured)"), "{}", verdict.en);

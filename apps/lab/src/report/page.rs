@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_programs_say_is_no_markup() {
+    fn output_of_programs_is_escaped() {
         let words = Words::new("<b>&", "「<」");
         assert_eq!(
             both(&words),

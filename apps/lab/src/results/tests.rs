@@ -26,7 +26,7 @@ pub(crate) fn run(id: String) -> Run {
 }
 
 #[test]
-fn what_was_measured_is_there_though_the_run_never_ended() {
+fn completed_repetitions_are_kept_if_the_run_did_not_end() {
     let folder = tempfile::tempdir().unwrap();
     let results = Results::new(folder.path().join("new/folder"));
     assert!(results.ids().unwrap().is_empty());
@@ -53,7 +53,7 @@ fn what_was_measured_is_there_though_the_run_never_ended() {
 }
 
 #[test]
-fn a_name_that_is_no_run_is_refused_with_what_to_do() {
+fn a_name_without_a_run_is_rejected_with_a_remedy() {
     let folder = tempfile::tempdir().unwrap();
     let results = Results::new(folder.path().to_owned());
     for (name, expected) in

@@ -93,7 +93,7 @@ mod tests {
     const FULL: Transfer = Transfer { packets: 1, frames: 45, bytes: 65_700 };
 
     #[test]
-    fn the_wire_is_the_limit_where_the_engine_is_ahead_of_it() {
+    fn the_wire_limits_the_rate_if_the_engine_is_faster() {
         let mut nic = nic("fifo_frames = 32\ncut_ns = 20000\nframe_ns = 1000");
         let first = nic.send(Time::ZERO, FULL).as_ns();
         assert_eq!(first, 21_000 + 45 * 12_304);
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_in_waits_for_what_came_before() {
+    fn received_frames_queue_behind_earlier_ones() {
         let mut nic = nic("fifo_frames = 1");
         assert_eq!(nic.receive(Time::ZERO, FULL).as_ns(), 45 * 12_304);
         assert_eq!(nic.receive(Time::from_ns(1), FULL).as_ns(), 90 * 12_304);

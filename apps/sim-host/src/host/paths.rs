@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_weighs_most_has_one_and_who_weighs_nothing_none() {
+    fn the_highest_weights_get_a_function_and_weight_zero_gets_none() {
         assert_eq!(vfs(&[0, 50, 100], 1), [None, None, Some(0)]);
         assert_eq!(vfs(&[50, 0, 100], 4).iter().flatten().count(), 2);
         assert_eq!(vfs(&[50], 0), [None]);

@@ -154,7 +154,7 @@ ack_ns = 100
     }
 
     #[test]
-    fn stages_count_what_they_are_about_and_those_of_a_place_are_one() {
+    fn stages_count_their_units_and_stages_of_one_component_are_merged() {
         let software = legs(&[]);
         assert_eq!(software.len(), 1);
         assert_eq!(software[0].ns, 2 * (8 * 10 + 65_536));

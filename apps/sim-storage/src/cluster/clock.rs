@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_says_a_time_first_when_it_is_said_to() {
+    fn a_clock_shows_a_time_first_at_the_computed_run_time() {
         for ppm in [-5_000, -1, 0, 7, 5_000] {
             let clock = Clock { ahead_ns: 17_592_000_000_001, ppm };
             for ns in [0, 1, 999_999_999, 600_000_000_017] {

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn one_request_takes_what_is_published_and_many_are_as_many_as_is_published() {
+    fn latency_and_rate_of_requests_equal_the_published_values() {
         let mut etcd = etcd(1);
         let first_done = etcd.take(time_at_us(0), 1, 0).unwrap();
         assert!(first_done < time_at_us(1000), "less than a millisecond: {first_done}");
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_while_it_was_slow_is_done_soon_after() {
+    fn requests_of_a_slowdown_are_completed_soon_after_its_end() {
         let mut etcd = etcd(1);
         etcd.slow_down(time_at_us(1_000_000), 100_000);
         let last = (0..100).map(|call| etcd.take(time_at_us(0), 0, call).unwrap()).max().unwrap();
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leader_without_a_majority_does_nothing_and_what_it_had_is_done_by_the_next_or_never() {
+    fn a_leader_without_a_majority_completes_nothing_until_the_next_election() {
         let (mut kept_entries, mut lost_entries) = (0, 0);
         for seed in 0..50 {
             let mut etcd = etcd(seed);
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_majority_nobody_is_elected_until_there_is_one() {
+    fn no_leader_is_elected_without_a_majority() {
         let mut etcd = etcd(1);
         etcd.set_up(time_at_us(0), 0, false);
         etcd.set_up(time_at_us(0), 2, false);

@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_was_elected_writes_until_its_lease_ends_and_nobody_else_does() {
+    fn only_the_elected_node_writes_until_its_lease_ends() {
         let mut keys = Keyspace::default();
         let mut changed = Vec::new();
         let mut execute = |keys: &mut Keyspace, s: u64, request| {

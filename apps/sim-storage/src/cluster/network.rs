@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_arrives_in_order_and_late_where_segments_are_lost() {
+    fn messages_arrive_in_order_and_late_after_lost_segments() {
         for lost in [0, 300] {
             let mut network = network(lost);
             let (mut last, mut longest) = (Time::ZERO, 0);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_delays_what_it_does_not_outlast_and_in_its_direction_only() {
+    fn a_short_cut_delays_messages_in_its_direction_only() {
         let mut network = network(0);
         network.cut(0, 1, Direction::ToNode, time_at_ms(5000));
         assert!(

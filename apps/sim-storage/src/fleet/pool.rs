@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn minimums_come_first_and_the_rest_goes_by_weight_until_the_lease_ends() {
+    fn minimums_are_served_first_and_the_rest_by_weight_until_the_lease_expires() {
         let disk = |min, demand, weight| FluidDisk { demand, weight, ..FluidDisk::new(min, None) };
         let disks = vec![disk(300, u64::MAX, 100), disk(0, u64::MAX, 300), disk(0, 50, 100)];
         let mut pool = Pool::new(disks);

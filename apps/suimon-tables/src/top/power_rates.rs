@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn power_is_energy_by_time_or_is_not_known() {
+    fn power_is_energy_by_time_or_unknown() {
         let power_of = |before, after| milliwatts(&before, &after);
         let joules = |joules: u64| Some(joules * 1_000_000);
         let second = 1_000_000_000;

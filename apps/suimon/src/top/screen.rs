@@ -164,19 +164,19 @@ mod tests {
     }
 
     #[test]
-    fn the_screen_holds_all_tables() {
+    fn the_screen_shows_all_tables() {
         let view = showing(top::View::Rates);
         insta::assert_snapshot!(drawn(118, 25, view));
     }
 
     #[test]
-    fn the_screen_holds_the_stages() {
+    fn the_screen_shows_the_stages() {
         let view = showing(top::View::Stages);
         insta::assert_snapshot!(drawn(88, 9, view));
     }
 
     #[test]
-    fn a_small_terminal_and_absurd_scrolling_are_survived() {
+    fn a_small_terminal_and_extreme_scrolling_cause_no_panic() {
         for (width, height) in [(1, 1), (10, 3), (40, 6), (200, 2)] {
             for shows in [top::View::Rates, top::View::Stages] {
                 drawn(width, height, View { scroll: u16::MAX, ..showing(shows) });
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn trouble_is_shown_where_it_is_seen() {
+    fn an_error_is_shown_on_the_screen() {
         let trouble = Some("no daemon".to_owned());
         let view = View { rates: None, trouble, ..showing(top::View::Rates) };
         assert!(drawn(40, 3, view).contains("no daemon"));

@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_answers_at_once_can_be_followed_and_nothing_else() {
+    fn only_endpoints_that_respond_immediately_are_topics() {
         for topic in ["top", "events", "qos/flows", "vms", "vms/web-1", "vmq/u.0", "operations/7"] {
             assert!(is_topic(topic), "{topic}");
         }

@@ -73,7 +73,7 @@ async fn listen(server: &Server) -> SocketAddr {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_tells_how_it_is_to_who_has_its_token() {
+async fn a_node_reports_its_state_to_a_client_with_its_token() {
     let server = Server::with_web().await;
     let address = listen(&server).await;
     let valid = config(server.directory.path(), address);
@@ -107,7 +107,7 @@ async fn a_node_tells_how_it_is_to_who_has_its_token() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nodes_are_shown_by_the_api_with_what_they_answer() {
+async fn nodes_are_shown_by_the_api_with_their_reported_state() {
     let (local, remote) = (Server::start().await, Server::start().await);
     let address = listen(&remote).await;
     let valid = serde_json::to_value(config(remote.directory.path(), address)).unwrap();

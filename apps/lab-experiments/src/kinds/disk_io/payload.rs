@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_load_writes_over_is_put_back() {
+    fn metadata_that_a_load_overwrites_is_restored() {
         let file = file(8);
         let before = std::fs::read(file.path()).unwrap();
         let payload = Payload::find(file.path(), 16 * MIB).unwrap();
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_metadata_is_all_payload() {
+    fn a_file_without_metadata_consists_of_payload() {
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(16 * MIB).unwrap();
         let payload = Payload::find(file.path(), 16 * MIB).unwrap();
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_is_not_written_and_one_that_holds_more_are_refused() {
+    fn a_disk_that_is_not_written_and_one_with_nonzero_data_are_rejected() {
         let sparse = file(2);
         let error = Payload::find(sparse.path(), 16 * MIB).unwrap_err();
         assert!(format!("{error:#}").contains("not all blocks were written"), "{error:#}");

@@ -359,7 +359,7 @@ mod tests {
     const WINDOW: Duration = Duration::from_millis(100);
 
     #[test]
-    fn who_had_no_answer_is_measured_for_longer() {
+    fn a_measurement_without_completions_is_extended() {
         let mut windows = Vec::new();
         let measured = with_completions(WINDOW, |window| {
             windows.push(window);
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_answers_nothing_is_named_and_not_measured_for_ever() {
+    fn a_device_without_completions_is_reported_in_bounded_time() {
         let mut windows = 0;
         let measured = with_completions(WINDOW, |_| {
             windows += 1;

@@ -44,7 +44,7 @@ fn verdicts_of_two(rates: &[(f64, f64)]) -> (Maximum, Minimum, Vec<Verdict>) {
 }
 
 #[test]
-fn limits_that_hold() {
+fn limits_that_are_kept() {
     let (maximum, minimum, verdicts) = verdicts_of_two(&[(50.0, 101.0); 8]);
     assert_eq!((maximum.within_maximum, maximum.disks), (1, 1));
     assert_eq!((maximum.mean, maximum.highest_window), (1.0, 1.0));
@@ -97,7 +97,7 @@ fn a_maximum_is_judged_by_its_worst_window() {
 }
 
 #[test]
-fn all_disks_together_are_looked_at_in_the_same_windows() {
+fn all_disks_together_are_evaluated_in_the_same_windows() {
     let settings = settings();
     let rates = [0.0, 0.0, 100.0, 100.0, 100.0, 100.0, 100.0, 0.0].map(|a| (a, 100.0));
     let together = evaluate_all(&record(&settings, &rates), 0, 2.0);
@@ -106,7 +106,7 @@ fn all_disks_together_are_looked_at_in_the_same_windows() {
 }
 
 #[test]
-fn what_a_store_does_scales_limits() {
+fn limits_are_scaled_by_the_measured_rate() {
     let calibration = Calibration::new(10_000.0, 90, 18_000);
     assert_eq!((calibration.capacity_iops, calibration.scale), (9000, 0.5));
     let limits = Limits { min_iops: Some(3001), max_iops: None };
@@ -116,7 +116,7 @@ fn what_a_store_does_scales_limits() {
 }
 
 #[test]
-fn what_fio_saw_is_put_beside_the_second_that_ended_next_to_it() {
+fn rates_of_fio_are_assigned_to_the_second_with_the_closest_end() {
     let settings = settings();
     let mut record = record(&settings, &[(50.0, 100.0); 3]);
     record.add_fio(1, &[(11_300, 8_192_000), (12_900, 819_200), (99_000, 1)]);

@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_are_counted_by_tcpdumps_last_words() {
+    fn frames_are_counted_from_the_summary_of_tcpdump() {
         let log = "tcpdump: listening on f1, link-type EN10MB (Ethernet), snapshot length 262144 bytes\n\
                    21 packets captured\n23 packets received by filter\n0 packets dropped by kernel\n";
         assert_eq!(captured(log).unwrap(), 21);

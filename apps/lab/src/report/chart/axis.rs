@@ -67,7 +67,7 @@ mod tests {
     use super::Axis;
 
     #[test]
-    fn ticks_are_round_and_cover_what_is_drawn() {
+    fn ticks_are_round_and_cover_the_range() {
         let axis = Axis::linear(0.0, 93.0, 200.0, 0.0);
         assert_eq!(axis.ticks(5), [0.0, 20.0, 40.0, 60.0, 80.0, 100.0]);
         assert_eq!(axis.coordinate(0.0), 200.0);
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn powers_of_two_are_as_far_apart() {
+    fn powers_of_two_are_equally_spaced() {
         let axis = Axis::log(1.0, 32.0, 0.0, 100.0);
         for (value, coordinate) in [(1.0, 0.0), (2.0, 20.0), (8.0, 60.0), (32.0, 100.0)] {
             assert!((axis.coordinate(value) - coordinate).abs() < 1e-9);

@@ -43,7 +43,7 @@ async fn close_reason(socket: &mut WebSocketStream<TcpStream>) -> String {
 /// Verifies the origin check: browsers send the cookie with WebSockets of pages served by other
 /// ports of this machine.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_serial_console_is_for_the_own_page_of_who_is_logged_in() {
+async fn a_serial_console_is_open_to_the_page_of_a_valid_session_only() {
     let site = Site::new().await;
     let session = site.logged_in().await;
     let cookie = ("cookie", session.cookie.as_str());
