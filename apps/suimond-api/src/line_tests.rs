@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 
 use super::*;
 
-/// Starts a line and returns its far and local ends.
+/// Starts [`copy`] between two connections. Returns the peers' ends of both, and the task.
 fn line() -> (DuplexStream, UnixStream, JoinHandle<io::Result<()>>) {
     let (far, carried_end) = tokio::io::duplex(64 << 10);
     let (near, local_end) = StdStream::pair().unwrap();
@@ -65,7 +65,7 @@ async fn an_end_that_shut_down_writing_still_reads() {
     let mut read = Vec::new();
     far.read_to_end(&mut read).await.unwrap();
     assert_eq!(read, b"last words");
-    // Longer than the detection of a closed end takes.
+    // The wait is longer than the detection of a closed end takes.
     tokio::time::sleep(POLL_INTERVAL * 3).await;
     far.write_all(b"heard").await.unwrap();
     let mut received = [0; 5];
@@ -109,7 +109,7 @@ async fn a_closed_end_ends_the_connection_after_its_bytes_are_delivered() {
     drop(far);
     let mut byte = [0; 1];
     assert_eq!(near.read(&mut byte).await.unwrap(), 0);
-    // An end that still writes gets an error.
+    // An end that still writes receives an error.
     while near.write_all(&[0; 4096]).await.is_ok() {}
     assert!(task.await.unwrap().is_err());
 }
@@ -125,7 +125,7 @@ async fn an_end_that_does_not_read_blocks_the_other_end_within_bounded_memory() 
     }
 }
 
-/// As on a kernel that cannot refuse descriptors. The last close of the attached socket blocks.
+/// The kernel cannot refuse descriptors here, and the last close of the attached socket blocks.
 #[tokio::test]
 async fn an_attached_descriptor_ends_the_connection_and_blocks_no_thread_of_the_runtime() {
     let (_far, carried_end) = tokio::io::duplex(64 << 10);
@@ -144,7 +144,7 @@ async fn an_attached_descriptor_ends_the_connection_and_blocks_no_thread_of_the_
         let descriptors = [attached.as_fd()];
         assert!(control.push(SendAncillaryMessage::ScmRights(&descriptors)));
         let bytes = [IoSlice::new(b"x")];
-        // The line may have ended before the second.
+        // The connection may have ended before the second message.
         let _ = sendmsg(&near, &bytes, &mut control, SendFlags::NOSIGNAL);
     }
     std::thread::spawn(move || drop(attached));

@@ -179,7 +179,7 @@ fn plans_that_cannot_be_run_are_rejected() {
         assert_eq!(error.code, code, "{error}");
         assert!(error.message.contains(text), "{error}");
     }
-    // At another scale, the requirements are met.
+    // The requirements of another scale are met.
     let wanted_auto = LabRunRequest { scale: LabScale::Auto, ..run_request("disk-io") };
     fixture.lab.request(NOW, &wanted_auto).unwrap();
     for delay_ms in 1..16 {

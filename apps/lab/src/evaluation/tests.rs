@@ -2,7 +2,8 @@ use super::*;
 use crate::plan::shipped;
 use crate::results::tests::run;
 
-/// Returns a run of `vmq-teaming` with these values in the repetitions of cases.
+/// Returns the plan `vmq-teaming`, and a run of it. The entries are case, measure, and value in
+/// each repetition.
 fn with(values: &[(&str, &str, &[f64])]) -> (Plan, Run) {
     let plan = Plan::parse(shipped("vmq-teaming").unwrap()).unwrap();
     let mut run = run("x".to_owned());
@@ -56,7 +57,7 @@ fn a_ratio_is_taken_repetition_by_repetition() {
     "#;
     plan.head.figures = vec![toml::from_str(text).unwrap()];
     let judged = evaluate(&plan, &run);
-    // The values vary by a factor of three, their ratio does not.
+    // The values vary by a factor of three, but their ratio is constant.
     assert_eq!(judged[0].text().unwrap(), "10 % more");
     assert_eq!(judged[0].agreement, Agreement::Agrees);
 }

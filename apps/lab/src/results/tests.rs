@@ -37,7 +37,7 @@ fn completed_repetitions_are_kept_if_the_run_did_not_end() {
             Repetition { case: "a".to_owned(), repetition, took_s: 2.0, ..Repetition::default() };
         folder.add(&part).unwrap();
     }
-    // Simulates a power failure while the third part is written.
+    // Simulates a power failure while the third repetition is written.
     let path = folder.path().join(PARTS_FILE);
     let mut bytes = fs::read(&path).unwrap();
     bytes.extend(b"{\"case\":\"a\",\"repet");

@@ -87,8 +87,8 @@ fn cases_alternate_until_deciding_measures_are_precise() {
     let (run, order, result) = measure(&["a", "b"], repeat, Vec::new());
     result.unwrap();
     assert_eq!(order.get(..4).unwrap(), ["a", "b", "b", "a"]);
-    // 110, 120 and then 100 repeatedly: the half width falls below 5 % of the mean after some
-    // repetitions.
+    // The values are 110, 120 and then 100 repeatedly: half the width of the confidence interval
+    // falls below 5 % of the mean after some repetitions.
     let values = run.values("a", "x");
     assert!(values.len() > 4 && values.len() < 20, "{values:?}");
     assert!(Statistics::from_samples(&values).unwrap().relative_half_width().unwrap() <= 0.05);

@@ -79,7 +79,7 @@ fn the_same_seed_gives_the_same_trace_bit_for_bit() {
     }
 }
 
-/// Faulty scheduler.
+/// Scheduler with a fault, to test that checkers detect it.
 struct Broken {
     scheduler: StoreScheduler,
     how: How,
@@ -91,9 +91,9 @@ enum How {
     Generous,
     /// Minimums are ignored.
     Forgetful,
-    /// Queued requests wait for a later completion, and longer.
+    /// For 100 ms of every 20 s, the scheduler reports that no request is eligible.
     Sleepy,
-    /// The node's limit is exceeded by half while it is leased.
+    /// The node's limit is exceeded by half of it while it is leased.
     Unheld,
 }
 
@@ -129,7 +129,7 @@ impl Scheduler for Broken {
     }
 
     fn poll(&mut self, now: Time) -> Next {
-        // For 100 ms of every 20 s.
+        // The interval of the fault: 100 ms of every 20 s.
         if self.how == How::Sleepy && now.as_ns() / 100_000_000 % 200 == 150 {
             return Next::Idle;
         }

@@ -58,7 +58,8 @@ fn a_replay_repeats_the_recorded_decisions() {
     assert!(cut.is_same() && cut.cut.is_some(), "{cut:?}");
 }
 
-/// Verifies that a modified byte in any decision is detected, in a part of the recording.
+/// Verifies that a modified byte in any decision is detected, for the decisions in a part of the
+/// recording.
 #[test]
 fn one_changed_byte_in_a_decision_is_detected() {
     let bodies = recorded().bodies();

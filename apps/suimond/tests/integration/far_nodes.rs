@@ -1,5 +1,5 @@
-//! Connections to other nodes: one is a daemon's API in this process, another accepts lines and
-//! sends bytes chosen by the test.
+//! Connections to other nodes. One node is the API of a daemon in this process; another one accepts
+//! upgraded connections and sends bytes that the test chooses.
 #![forbid(unsafe_code)]
 
 use crate::support;
@@ -139,7 +139,7 @@ async fn nodes_are_shown_by_the_api_with_their_reported_state() {
     assert_eq!(local.get("/1.0").await["nodes"], 1);
 }
 
-/// Node that accepts every line, with access to the far end.
+/// Node that accepts every upgrade, with access to its end of the connection.
 struct Granting {
     folder: tempfile::TempDir,
     listener: TcpListener,
@@ -161,7 +161,7 @@ impl Granting {
         Self { folder, listener, acceptor: TlsAcceptor::from(Arc::new(config)) }
     }
 
-    /// Opens a line and returns this host's end and the far end.
+    /// Opens an upgraded connection. Returns the ends of this host and of the node.
     async fn line(&self, nodes: &HostPeerNodes) -> (UnixStream, TlsStream<TcpStream>) {
         let address = self.listener.local_addr().unwrap();
         let node = nodes.node(&config(self.folder.path(), address)).unwrap();
@@ -286,7 +286,7 @@ async fn a_line_ends_with_either_of_its_ends() {
     let started = Instant::now();
     drop(near);
     assert_eq!(far.read(&mut [0; 1]).await.unwrap(), 0);
-    // The other end is closed, so writes fail soon.
+    // The other end is closed, so that writes fail soon.
     while far.write_all(&[0; 4096]).await.is_ok() && far.flush().await.is_ok() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }

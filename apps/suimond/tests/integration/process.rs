@@ -169,7 +169,7 @@ fn a_kill_in_the_middle_of_a_change_leaves_no_socket_behind() {
     let mut hits = 0;
     for created_count in [2, 9, 30] {
         let mut running = start(directory.path(), "state", &socket);
-        // A kill after the end of the change tests nothing further.
+        // A kill after the end of the change is of no use to the test.
         if exchange(&socket, "GET /1.0/nics", "").ends_with("]") && sockets_in(&vms) > 1 {
             break;
         }

@@ -60,7 +60,8 @@ async fn a_serial_console_is_open_to_the_page_of_a_valid_session_only() {
         socket.send(Message::text(session.secret.as_str())).await.unwrap();
         assert_eq!(close_reason(&mut socket).await, code);
     }
-    // The error of a missing VM shows that the line is looked for after the secret only.
+    // The error of the missing VM shows that the VM is looked up only after the secret was
+    // received.
     let other = site.logged_in().await;
     let key = session.cookie.split_once('=').unwrap().1;
     for first in [
