@@ -34,7 +34,7 @@ pub(crate) async fn finish(
     }
 }
 
-/// Waits for an operation unless `--no-wait` is given, and shows it.
+/// Waits for an operation's end unless `--no-wait` is given, and prints its report.
 pub(crate) async fn await_end(
     context: &Context,
     operation: Operation,

@@ -124,7 +124,7 @@ impl Token {
         Ok(Self(token.into_bytes().into()))
     }
 
-    /// Compares a token in constant time.
+    /// Returns true if `token_bytes` equals the token; the comparison takes constant time.
     pub(crate) fn matches(&self, token_bytes: &[u8]) -> bool {
         bool::from(token_bytes.ct_eq(&self.0))
     }
