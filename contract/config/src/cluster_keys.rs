@@ -3,8 +3,8 @@
 use crate::key::{optional, required};
 use crate::{ChangeEffect, Form, Key, ResourceKind};
 
-/// Twice the largest recommended number of members (7 according to etcd's documentation), rounded
-/// up.
+/// Largest number of etcd endpoints: twice the largest recommended number of members (7 according
+/// to etcd's documentation), rounded up.
 const ENDPOINTS_MAX: usize = 16;
 const USER_BYTES_MAX: usize = 255;
 

@@ -8,7 +8,8 @@ use utoipa::ToSchema;
 use crate::disk_format::{DiskFormat, DiskKind};
 use crate::{ByteSize, DiskNbd, DiskQos, Name, SocketMode, StoreCapacity, StoreFile};
 
-/// `VIRTIO_BLK_T_GET_ID` returns 20 bytes of a serial number (virtio 1.2, 5.2.6.2).
+/// Largest length of a serial number in bytes: `VIRTIO_BLK_T_GET_ID` returns 20 bytes (virtio 1.2,
+/// 5.2.6.2).
 pub(crate) const SERIAL_BYTES_MAX: usize = 20;
 
 /// `[[store]]`: a backing store of disks, with one request queue for all of them.

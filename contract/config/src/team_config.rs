@@ -109,7 +109,8 @@ pub struct LacpSettings {
 }
 
 impl LacpSettings {
-    /// Middle of the range, so that either end can be given precedence.
+    /// Default system priority: the middle of the range, so that either end can be given
+    /// precedence.
     pub const SYSTEM_PRIORITY_DEFAULT: u16 = 0x8000;
 }
 
