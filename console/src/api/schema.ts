@@ -1899,9 +1899,9 @@ export interface components {
          *     the host is not in a cluster.
          */
         ClusterConfig: {
-            /** @description Name of the cluster. Hosts with the same name and the same etcd form one cluster. The name cannot change while the host is in the cluster: run `suimon cluster leave` first. */
+            /** @description Name of the cluster. Hosts with the same name and the same etcd form one cluster. Another name needs `suimon cluster leave` first. It cannot be changed. */
             name: components["schemas"]["Name"];
-            /** @description Name of this host in the cluster, unique among its nodes. The name cannot change while the host is in the cluster: run `suimon cluster leave` first. */
+            /** @description Name of this host in the cluster, unique among its nodes. Another name needs `suimon cluster leave` first. It cannot be changed. */
             node: components["schemas"]["Name"];
             /** @description URLs of all etcd members, such as `https://192.0.2.10:2379`. */
             endpoints: string[];
@@ -1914,9 +1914,9 @@ export interface components {
         };
         /** @description Merge patch (RFC 7386) of `cluster`: keys that are absent stay as they are, null removes a key. */
         ClusterConfigPatch: {
-            /** @description Name of the cluster. Hosts with the same name and the same etcd form one cluster. The name cannot change while the host is in the cluster: run `suimon cluster leave` first. */
+            /** @description Name of the cluster. Hosts with the same name and the same etcd form one cluster. Another name needs `suimon cluster leave` first. It cannot be changed. */
             name?: components["schemas"]["Name"];
-            /** @description Name of this host in the cluster, unique among its nodes. The name cannot change while the host is in the cluster: run `suimon cluster leave` first. */
+            /** @description Name of this host in the cluster, unique among its nodes. Another name needs `suimon cluster leave` first. It cannot be changed. */
             node?: components["schemas"]["Name"];
             /** @description URLs of all etcd members, such as `https://192.0.2.10:2379`. */
             endpoints?: string[];
@@ -5064,7 +5064,7 @@ export interface components {
              */
             depth_max?: number;
             /**
-             * @description True if other nodes use the same directory as a store of this name through a shared file system. Disks in it are handed over instead of copied when their VM migrates, after a check that both nodes see the same directory. The file system must support locks between nodes.
+             * @description True if other nodes use the same directory as a store of this name through a shared file system. Disks in it are handed over instead of copied when their VM migrates, after a check that both nodes see the same directory. The file system must support locks between nodes. On a node of a cluster, the disks in the store are limited to what the cluster grants as soon as the value is true.
              * @default false
              */
             shared?: boolean;
@@ -5099,7 +5099,7 @@ export interface components {
              * @description Largest number of requests in flight at the device. A change replaces the resource.
              */
             depth_max?: number | null;
-            /** @description True if other nodes use the same directory as a store of this name through a shared file system. Disks in it are handed over instead of copied when their VM migrates, after a check that both nodes see the same directory. The file system must support locks between nodes. */
+            /** @description True if other nodes use the same directory as a store of this name through a shared file system. Disks in it are handed over instead of copied when their VM migrates, after a check that both nodes see the same directory. The file system must support locks between nodes. On a node of a cluster, the disks in the store are limited to what the cluster grants as soon as the value is true. */
             shared?: boolean | null;
             /**
              * Format: int32

@@ -35,7 +35,9 @@ pub struct StoreConfig {
     pub depth_max: u32,
     /// True if other nodes use the same directory as a store of this name through a shared file
     /// system. Disks in it are handed over instead of copied when their VM migrates, after a check
-    /// that both nodes see the same directory. The file system must support locks between nodes.
+    /// that both nodes see the same directory. The file system must support locks between nodes. On
+    /// a node of a cluster, the disks in the store are limited to what the cluster grants as soon
+    /// as the value is true.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shared: bool,
     /// Limit of all disks of this host in the store, in normalised IOPS (see
