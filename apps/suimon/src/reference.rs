@@ -45,7 +45,8 @@ fn host_file() -> String {
          [glossary](../explanation/glossary.md) has other terms.\n\n\
          The column *change* states the effect of a change of the value while the daemon runs:\n\n\
          | change | effect |\n|---|---|\n\
-         | live | Applies at once, without interruption of traffic or requests. |\n\
+         | live | Applies at once. No port, disk or store is closed, so that traffic and requests continue, except if the \
+         meaning of the key states otherwise. |\n\
          | replace | Closes and reopens the port or disk, or the store with all of its disks. Traffic \
          of the port stops, and requests of the disks are queued, until it is open and its clients have \
          reconnected; NBD clients are disconnected. Other objects are not affected. |\n\
