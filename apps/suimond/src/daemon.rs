@@ -297,7 +297,7 @@ fn serve_node(
 ) -> Result<(), Stopped> {
     let Served { node, socket, sender, confinement, heartbeat, from_file, is_first_start } = daemon;
     from_file.apply_at_start(node, *is_first_start)?;
-    node.resume_disk_jobs();
+    node.finish_start();
     let config = node.config();
     let started = Arc::new(Mutex::new(StartSettings::read_now(&config)));
     let listeners = Listeners {
