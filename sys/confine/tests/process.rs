@@ -1,6 +1,6 @@
-//! Test of the process layer, and of the front-ends' layer on top of it.
+//! Tests the process layer, and the front-ends' layer on top of it.
 //!
-//! A separate program: it confines itself, then checks which calls work.
+//! A separate program: it confines itself, then checks which system calls succeed.
 #![allow(unsafe_code, reason = "makes system calls that nothing would make by mistake")]
 
 use std::fs::File;
@@ -67,7 +67,8 @@ fn check_confined_process() {
     many_confined_threads_have_memory(&confinement);
 }
 
-/// More threads than arenas that the allocator creates without counting the CPUs.
+/// Starts more confined threads than the number of arenas that the allocator creates without
+/// counting CPUs.
 fn many_confined_threads_have_memory(confinement: &Confinement) {
     const THREADS: usize = 64;
     let before = confinement.report().refused_calls;
@@ -91,7 +92,8 @@ fn many_confined_threads_have_memory(confinement: &Confinement) {
     assert_eq!(confinement.report().refused_calls, before, "{:?}", confinement.refusals());
 }
 
-/// Files that root can write on any host, used with their current contents.
+/// File that remains writable. Root can write it and the following one on any host; the test writes
+/// their current contents.
 const ALLOWED: &str = "/sys/class/net/lo/mtu";
 const OTHER: &str = "/sys/class/net/lo/tx_queue_len";
 
@@ -228,8 +230,8 @@ fn can_do_its_work(namespace: &File, confinement: &Confinement) {
     assert_eq!(confinement.report().refused_calls, before);
 }
 
-/// Members of a team get their sockets for LACPDUs whenever a team is created or a device returns,
-/// long after the process was confined.
+/// Members of a team open sockets for LACPDUs when a team is created or a device returns, long
+/// after the process was confined.
 fn control_sockets_are_opened_and_queried() {
     let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     let socket = works!(SYS_socket, libc::AF_PACKET, kind, 0);

@@ -9,7 +9,7 @@ use super::*;
 /// Size of a huge page of x86 and of most ARM machines.
 const PAGE_BYTES: usize = 2 << 20;
 
-/// Creates a file of `pages` huge pages; `None` without hugetlbfs.
+/// Creates a file of `pages` huge pages; `None` on kernels without hugetlbfs.
 fn huge_file(pages: usize) -> Option<File> {
     let flags = libc::MFD_CLOEXEC | libc::MFD_HUGETLB | libc::MFD_HUGE_2MB;
     // SAFETY: the name is a valid string, and the result is checked.

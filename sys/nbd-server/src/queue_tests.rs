@@ -31,7 +31,8 @@ fn connection_with(framing: Framing) -> (NbdQueue, UnixStream) {
     connection_of(framing, &NbdBudgets::default())
 }
 
-/// Creates a connection whose buffers count towards the host's limit of `budgets`.
+/// Creates a connection whose buffers count towards the accounts `budgets`, and the client's end of
+/// it.
 pub(crate) fn connection_of(framing: Framing, budgets: &NbdBudgets) -> (NbdQueue, UnixStream) {
     let has_chunks = framing.has_chunks();
     let mut features =
@@ -69,7 +70,7 @@ pub(crate) fn is_readable(queue: &NbdQueue) -> bool {
     poll(&mut [PollFd::from_borrowed_fd(fd, PollFlags::IN)], Some(&now)).unwrap() == 1
 }
 
-/// Receives a simple reply. Returns error and cookie.
+/// Receives a simple reply. Returns its error number and cookie.
 pub(crate) fn reply(client: &mut UnixStream) -> (u32, u64) {
     let mut bytes = [0; 16];
     client.read_exact(&mut bytes).unwrap();
@@ -349,7 +350,8 @@ fn a_client_that_has_not_read_its_answers_has_some_to_take() {
     assert!(!queue.has_unconsumed_completions());
 }
 
-/// Executes 5000 requests of each kind. Returns the sizes of the memory that the connection keeps.
+/// Executes 5000 requests of each kind. Returns the sizes of the memory that the connection keeps
+/// for later requests: empty lists, and bytes of reply heads.
 fn spares_after_many_requests(framing: Framing, outcome: DiskOutcome) -> (usize, usize) {
     let (mut queue, mut client) = connection_with(framing);
     let mut drain = client.try_clone().unwrap();

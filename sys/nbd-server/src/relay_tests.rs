@@ -19,7 +19,7 @@ use crate::{NbdExports, NbdHost, NbdQueue, NbdServer, NbdTls, RESERVED_BYTES, Tc
 /// Deadline of conditions, generous because the machine may be loaded.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Exports that offer nothing, and forward the reasons of rejections.
+/// Source without exports, which sends the reason of each rejection to the test.
 struct Refusals(Mutex<Sender<String>>);
 
 impl NbdExports for Refusals {
@@ -47,7 +47,7 @@ fn start_tls(server: SocketAddr) -> TcpStream {
     stream
 }
 
-/// Creates a server's certificate and key.
+/// Creates TLS parameters with a new certificate and key for the server.
 fn tls() -> NbdTls {
     let folder = tempfile::tempdir().unwrap();
     let generated = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();

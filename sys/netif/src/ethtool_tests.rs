@@ -79,7 +79,7 @@ fn an_answer_of_another_kind_or_command_is_none() {
     assert_eq!(features(&[], 2, NUMBER), Err(ReplyError::NoReply));
 }
 
-/// Sets the length of the first message to that of `bytes`.
+/// Corrects the length field of the first message to the length of `bytes`.
 fn with_true_length(mut bytes: Vec<u8>) -> Vec<u8> {
     let len = u32::try_from(bytes.len()).unwrap();
     if let Some(target) = bytes.get_mut(..4) {

@@ -1,5 +1,5 @@
-//! Tests that requests equal those recorded from ethtool(8), and that foreign rules are
-//! distinguished.
+//! Tests that requests equal those recorded from ethtool(8), and that rules of other forms are
+//! recognized.
 
 use proptest::prelude::*;
 
@@ -15,9 +15,10 @@ fn rule(vlan: Option<u16>) -> FlowRule {
     FlowRule { mac, vlan: vlan.map(|vlan| VlanId::new(vlan).unwrap()), queue: 3 }
 }
 
-/// Request of ethtool(8) 6.1 for `-N DEVICE flow-type ether dst 52:54:00:12:34:56 vlan 0x00a5 m
-/// 0xf000 action 3 loc 7`, and without `vlan 0x00a5 m 0xf000`. Its masks contain the bits to
-/// ignore. The 12 bytes behind the command are unused; ethtool leaves them uninitialized.
+/// The recorded requests are those of ethtool(8) 6.1 for `-N DEVICE flow-type ether dst
+/// 52:54:00:12:34:56 vlan 0x00a5 m 0xf000 action 3 loc 7`, with and without `vlan 0x00a5 m 0xf000`.
+/// The masks of ethtool contain the bits to ignore. The 12 bytes after the command are unused;
+/// ethtool leaves them uninitialized.
 #[test]
 fn a_request_is_the_one_that_ethtool_makes() {
     for (vlan, recorded) in [(Some(0xa5), RULE_OF_PORT_AND_ADDRESS), (None, RULE_OF_ADDRESS)] {

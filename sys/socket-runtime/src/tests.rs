@@ -213,7 +213,8 @@ fn a_peer_that_never_stops_sending_does_not_hold_up_others() {
     is_done.recv_timeout(LIMIT).unwrap();
 }
 
-/// Makes clone(2) fail with this error for the calling thread and those that it starts.
+/// Makes clone(2) fail with the error number `errno` in the calling thread and the threads that it
+/// starts.
 fn forbid_threads(errno: i32) {
     let calls = [libc::SYS_clone, libc::SYS_clone3].map(|call| (call, Vec::new()));
     let filter = SeccompFilter::new(

@@ -188,8 +188,8 @@ fn a_commit_that_was_reported_as_failed_is_taken_back() {
     assert_eq!(store.read("t", "gone").unwrap().as_deref(), Some(&b"2"[..]));
 }
 
-/// Two calls met the same failure. The second one tries to close the file after another call has
-/// reopened it and committed.
+/// Two calls fail for the same reason. The second one tries to close the file after another call
+/// has reopened it and committed.
 #[test]
 fn a_failure_that_is_noticed_late_closes_nothing() {
     let directory = TempDir::new().unwrap();

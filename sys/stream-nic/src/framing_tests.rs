@@ -12,7 +12,7 @@ fn stream(frames: &[Vec<u8>]) -> Vec<u8> {
     bytes
 }
 
-/// Returns the frames that a reader takes from a stream received in pieces, and the error that
+/// Feeds a stream to a reader in chunks of the given sizes. Returns the frames, and the error that
 /// ended it.
 fn read(stream: &[u8], sizes: &[usize]) -> (Vec<Vec<u8>>, Option<FramingError>) {
     let mut reader = Reader::new();

@@ -1,4 +1,4 @@
-//! I/O of the ring on real files.
+//! Tests of the ring on real files.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -65,7 +65,7 @@ impl Bench {
         Self::within(folder(), capacity, unit)
     }
 
-    /// Creates a bench with a file in memory.
+    /// Creates a bench with a file in memory (tmpfs).
     pub(crate) fn in_memory(capacity: u16, unit: u32) -> Self {
         let bench = Self::within(tempfile::tempdir_in("/dev/shm").unwrap(), capacity, unit);
         assert!(bench.file.is_in_memory());
@@ -88,7 +88,7 @@ impl Bench {
         let memory = &self.memory;
         let segments =
             segments.iter().map(|&(offset, len)| Segment { pointer: memory.pointer(offset), len });
-        // SAFETY: the pieces are in memory that the table holds.
+        // SAFETY: the segments are in memory that the table holds.
         unsafe { self.table.set(tag, usage, segments) };
     }
 
@@ -159,8 +159,8 @@ fn payloads_go_to_the_file_and_back_however_they_lie_in_memory() {
     }
 }
 
-/// Requests with misaligned payloads reuse a small number of buffers. A read beyond the end of the
-/// file returns none of a buffer's former bytes.
+/// Requests with misaligned payloads share a small number of buffers. A read beyond the end of the
+/// file returns none of a buffer's earlier bytes.
 #[test]
 fn misaligned_payloads_share_buffers() {
     const LEN: u64 = 256 << 10;
@@ -432,7 +432,7 @@ fn dropping_waits_for_requests_in_flight() {
     drop(folder);
 }
 
-/// Zeros written at fixed offsets would overwrite data that other operations have written
+/// Appending zeros must not overwrite data that other operations have written beyond the end
 /// meanwhile.
 #[test]
 fn an_extension_overwrites_nothing_that_was_written_meanwhile() {
@@ -473,7 +473,7 @@ fn an_extension_overwrites_nothing_that_was_written_meanwhile() {
     }
 }
 
-/// A flush that has failed is not repeated, by a worker or by a job.
+/// Neither a worker nor a job repeats a failed flush.
 #[test]
 fn no_flush_succeeds_after_a_failed_one() {
     let mut bench = Bench::new(4, 4096);

@@ -1,4 +1,5 @@
-//! Names do not lead out of the store, only regular files are opened, and an image has one writer.
+//! Tests that names do not lead out of the store, that only regular files are opened, and that an
+//! image has one writer.
 
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
@@ -269,7 +270,7 @@ fn a_directory_that_replaces_the_open_one_has_another_identity() {
     assert_ne!(HostStores.identity(folder.path()).unwrap(), store.identity());
 }
 
-/// Loop device over a file; creation fails without the necessary rights.
+/// Loop device of a file. [`Loop::new`] returns `None` without the necessary rights.
 struct Loop(std::path::PathBuf);
 
 impl Loop {

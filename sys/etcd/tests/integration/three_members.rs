@@ -1,4 +1,4 @@
-//! Tests with a real etcd of three members.
+//! Tests with a real etcd cluster of three members.
 
 use std::time::{Duration, Instant};
 
@@ -141,7 +141,7 @@ fn members_die_and_all_goes_on() {
     // Without renewal the lease would have expired by now.
     eventually("its span is over", || (leased.elapsed() > span).then_some(()));
     assert!(lease.remaining() > Duration::ZERO, "kept alive by whoever was there");
-    // Without a majority no request succeeds, and an error is reported.
+    // Without a quorum no request succeeds, and an error is reported.
     etcd.kill(0);
     etcd.kill(1);
     let error = eventually("no answer", || store.read("/suimon/key").err());
@@ -150,7 +150,7 @@ fn members_die_and_all_goes_on() {
     assert!(matches!(error.kind, Kind::OutcomeUnknown | Kind::Unreachable), "{error}");
     // A lease that cannot be renewed is not considered valid.
     eventually("the lease lapses", || (lease.remaining() == Duration::ZERO).then_some(()));
-    // The remaining member replies to progress requests until it detects that it has no majority.
+    // The remaining member replies to progress requests until it detects that it has no quorum.
     // Then no member replies.
     let (silent, measured_at) = eventually("it is long ago", || {
         let (age, measured_at) = (store.time_since_response().unwrap(), Instant::now());
@@ -190,7 +190,7 @@ fn a_lease_that_nobody_keeps_takes_its_keys_with_it() {
     assert_eq!(store.commit(&[], &[change]).unwrap_err().kind, Kind::LeaseEnded);
 }
 
-/// A watch is cut off for a while, and the changes that it misses are compacted meanwhile.
+/// A watch is interrupted, and the changes that it misses are compacted meanwhile.
 #[test]
 fn a_watch_goes_on_after_compaction() {
     let etcd = Etcd::start(false);
@@ -234,8 +234,8 @@ fn a_watch_goes_on_after_compaction() {
     assert!(errors.iter().any(|error| error.detail.contains("compacted")), "{errors:?}");
 }
 
-/// Clusters with many nodes and stores exceed the 4 MB that gRPC clients accept by default, in a
-/// read and in what a watch has missed.
+/// Responses of clusters with many nodes and stores exceed 4 MB, the default limit of gRPC clients,
+/// both in a read and in the backlog of a watch.
 #[test]
 fn large_responses_are_received() {
     const VALUES: usize = 6;

@@ -1,4 +1,4 @@
-//! Store on a full disk, and after space was freed.
+//! Tests a store on a full disk, and after space was freed.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use suimon_store::FileStore;
 use tempfile::TempDir;
 
 const DIRECTORY: &str = "SUIMON_STORE_TEST_FULL_DISK";
-/// Larger than a new store, which needs some hundred KiB.
+/// Mount option with the size of the disk. A new store needs some hundred KiB.
 const DISK: &str = "size=4m";
 
 fn put(store: &FileStore, key: &str, value: &[u8]) -> Result<(), StateStoreError> {

@@ -1,4 +1,4 @@
-//! Tests of the NIC with its peers: successive QEMUs, peers that violate the protocol, and an owner
+//! Tests of the NIC with successive QEMU processes, clients that violate the protocol, and an owner
 //! that changes and closes it.
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use suimon_stream_nic::StreamNic;
 
 const LIMIT: Duration = Duration::from_secs(90);
 
-/// Queue host driven by the test.
+/// Queue host whose queues the test services.
 #[derive(Default)]
 struct Rack {
     sources: Mutex<BTreeMap<QueueId, Box<dyn FrameSource>>>,
@@ -117,7 +117,7 @@ impl Bench {
         self.notices.recv_timeout(LIMIT).unwrap()
     }
 
-    /// Receives until frames or a fault arrive.
+    /// Services the receive queue until it returns frames or a fault.
     fn receive(&self) -> (usize, Option<PortFault>) {
         let deadline = Instant::now() + LIMIT;
         while Instant::now() < deadline {
@@ -272,7 +272,8 @@ fn a_descriptor_attached_to_a_frame_blocks_no_thread() {
     }
 }
 
-/// Sends bytes with a socket, which is closed here if the kernel rejects it.
+/// Sends bytes with an attached socket. This process closes its descriptor of the socket if the
+/// kernel refuses to send it.
 fn send_with(qemu: &UnixStream, bytes: &[u8], attached: std::net::TcpStream) {
     use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
     use std::os::fd::AsFd;
