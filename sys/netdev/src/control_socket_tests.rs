@@ -85,7 +85,7 @@ fn wait_readable(socket: &DeviceControlSocket) -> bool {
     poll(&mut [PollFd::new(&socket.wake_fd(), PollFlags::IN)], Some(&limit)).unwrap() > 0
 }
 
-/// Receives valid frames until one equals `last`.
+/// Receives valid frames until one equals `last`. Returns all of them.
 fn receive_until(socket: &mut DeviceControlSocket, last: &[u8]) -> Vec<Vec<u8>> {
     let mut frames: Vec<Vec<u8>> = Vec::new();
     while frames.last().is_none_or(|frame| frame != last) {
@@ -99,8 +99,8 @@ fn receive_until(socket: &mut DeviceControlSocket, last: &[u8]) -> Vec<Vec<u8>> 
     frames
 }
 
-/// Waits until `count` PDUs and as many other frames as one turn takes have arrived at the socket.
-/// The kernel may deliver frames on another CPU after they were sent.
+/// Waits until `count` PDUs have arrived at the socket of valid PDUs, and as many other frames as
+/// one turn takes. The kernel may deliver frames on another CPU after they were sent.
 fn wait_for_pdus(socket: &DeviceControlSocket, count: u32) {
     let limit = Instant::now() + LIMIT;
     let mut arrived = [0, 0];

@@ -67,7 +67,7 @@ fn a_tap_is_created_configured_kept_adopted_and_removed() {
 }
 
 /// A TAP of another program with the name of a NIC's device is used, and kept when the NIC is
-/// deleted. The same holds for a TAP of a daemon with another state directory.
+/// deleted. The same applies to a TAP of a daemon with another state directory.
 #[test]
 fn only_taps_that_were_created_are_removed() {
     let inner = TestNetns::new();
@@ -270,7 +270,8 @@ impl Pair {
     }
 }
 
-/// Forwards frames from each source to the next sink, until `stop`.
+/// Forwards frames from each source to its sink until `stop` is set. Returns the counts of each
+/// pair.
 fn forward(
     mut lanes: Vec<(Box<dyn FrameSource>, Box<dyn FrameSink>)>,
     stop: &AtomicBool,
@@ -286,8 +287,8 @@ fn forward(
     counts
 }
 
-/// Sends `bytes` over TCP from `client` to 10.9.0.2 in `server`. Panics if the received bytes
-/// differ.
+/// Sends `bytes` bytes over TCP from the namespace `client` to 10.9.0.2 in the namespace `server`.
+/// Panics if the received bytes differ.
 fn transfer(client: &str, server: &str, bytes: usize) {
     let listener = Namespace::open(Some(server))
         .unwrap()

@@ -168,8 +168,8 @@ fn a_downed_uplink_goes_on_and_a_deleted_one_ends() {
     assert_eq!(fault.kind, FaultKind::Disconnected, "{fault}");
 }
 
-/// Sends TCP from a TAP guest through an uplink, with large frames and an optional VLAN tag, to a
-/// guest behind the far end.
+/// Sends TCP in large frames, with an optional VLAN tag, from a TAP guest through an uplink to a
+/// guest beyond the far end. Returns the counts of the uplink's frames.
 fn stream_over_cable(tag: Option<VlanTag>) -> ForwardCounts {
     let uplink = uplink(1, None);
     let pair = Pair::new(OffloadToggles::default(), 1);
@@ -206,7 +206,7 @@ fn stream_over_cable(tag: Option<VlanTag>) -> ForwardCounts {
     })
 }
 
-/// Sink that adds this tag to each frame.
+/// Sink that adds a VLAN tag to each frame.
 struct Tagging<'a> {
     sink: &'a mut dyn FrameSink,
     tag: Option<VlanTag>,
@@ -297,8 +297,8 @@ fn an_uplink_may_be_a_tap_that_keeps_its_own_mtu() {
     assert!(output.contains("mtu 1600"), "{output}");
 }
 
-/// A partial checksum in the header is received as such. If checksum offload is off, the frame
-/// leaves with a complete checksum. The switches change at run time.
+/// A partial checksum in a received header is recognized. If checksum offload is off, the frame
+/// leaves with a complete checksum. The offload settings change while the uplink is open.
 #[test]
 fn partial_checksums_of_the_far_stack_are_recognized() {
     let mut uplink = uplink(1, None);

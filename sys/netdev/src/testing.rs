@@ -1,4 +1,4 @@
-//! Namespaces, commands and queues for the tests, which require root.
+//! Namespaces, commands and queues of tests. They require root.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -31,7 +31,7 @@ pub(crate) fn unique(prefix: &str) -> String {
     format!("{prefix}{}x{}", std::process::id() % 100_000, COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Runs a command line without quoting; panics if it fails.
+/// Runs a command line, split at spaces, and returns its output. Panics if it fails.
 pub(crate) fn run(line: &str) -> String {
     let mut arguments = line.split_whitespace();
     let output = Command::new(arguments.next().unwrap()).args(arguments).output().unwrap();
@@ -66,7 +66,7 @@ impl Drop for TestNetns {
     }
 }
 
-/// veth pair: `near` in this process's namespace, `far0` in another.
+/// veth pair: `near` is in this process's namespace, `far0` in another one.
 pub(crate) struct TestCable {
     pub(crate) near: String,
     pub(crate) peer: TestNetns,
@@ -77,7 +77,7 @@ impl TestCable {
         Self::with_queues("", "")
     }
 
-    /// Creates a pair with these numbers of queues, in the syntax of `ip link`.
+    /// Creates a pair with these numbers of queues, given as options of `ip link`.
     pub(crate) fn with_queues(near_queues: &str, far_queues: &str) -> Self {
         let (near, far) = (unique("smv"), TestNetns::new());
         let peer = format!("name far0 netns {} {far_queues}", far.name());
@@ -87,9 +87,8 @@ impl TestCable {
         Self { near, peer: far }
     }
 
-    /// Waits until both ends send, if the near one is up. The kernel lets a device send only after
-    /// its work queue has processed that the other end is up; frames sent earlier are lost without
-    /// an error.
+    /// Waits until both ends can send, if the near one is up. The kernel lets a device send only
+    /// after it has processed that the other end is up; earlier frames are lost without an error.
     fn wait_active(&self) {
         // The line contains name, state, address and flags.
         let near = || run(&format!("ip -brief link show dev {}", self.near));
@@ -104,7 +103,7 @@ impl TestCable {
         }
     }
 
-    /// Opens queues at the far end, as an uplink does.
+    /// Opens packet-socket queues on the far end.
     pub(crate) fn far_queues(&self) -> (PacketSource, PacketSink) {
         self.wait_active();
         let namespace = Namespace::open(Some(self.peer.name())).unwrap();
@@ -218,7 +217,7 @@ impl PortObserver for Notices {
     }
 }
 
-/// Waits for a matching notice.
+/// Waits for a notice for which `matches` returns true. Panics after [`LIMIT`].
 pub(crate) fn expect_notice(
     notices: &Receiver<(PortId, DeviceNotice)>,
     matches: impl Fn(&DeviceNotice) -> bool,
@@ -245,7 +244,7 @@ pub(crate) fn wait_readable(source: &dyn FrameSource, ms: i64) -> bool {
     poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&limit)).unwrap() > 0
 }
 
-/// Receives until a frame matches, up to [`LIMIT`].
+/// Receives frames until one matches, and returns it; `None` after [`LIMIT`].
 pub(crate) fn receive_where(
     source: &mut dyn FrameSource,
     matches: impl Fn(&Frame) -> bool,
@@ -253,7 +252,8 @@ pub(crate) fn receive_where(
     receive_within(LIMIT, source, matches)
 }
 
-/// Receives until a frame matches, up to `time`. A short time is for frames that must not arrive.
+/// Receives frames until one matches, and returns it; `None` after `time`. A short time is for
+/// frames that must not arrive.
 pub(crate) fn receive_within(
     time: Duration,
     source: &mut dyn FrameSource,
@@ -274,7 +274,7 @@ pub(crate) fn receive_within(
     None
 }
 
-/// Receives until the queue reports a fault, up to [`LIMIT`].
+/// Receives frames until the queue reports a fault, and returns it. Panics after [`LIMIT`].
 pub(crate) fn receive_fault(source: &mut dyn FrameSource) -> PortFault {
     let limit = Instant::now() + LIMIT;
     let mut batch = FrameBatch::new();

@@ -206,8 +206,8 @@ fn frames_sent_directly_to_the_path_device_are_checked_again() {
     bench.devices.set_kernel_paths(&bench.table(&[1, 1])).unwrap();
     assert!(guest.reaches(2));
     let before = bench.counters(2);
-    // Root in the first guest removes the program and sends arbitrary frames on the way: with the
-    // other guest's address, and to an unknown one.
+    // Root in the first guest removes the program and sends arbitrary frames on the veth pair: with
+    // the other guest's address, and to an unknown one.
     let index = guest.netns.run("cat /sys/class/net/eth0/ifindex");
     let veth = veth::name(index.trim().parse().unwrap());
     guest.netns.run("tc qdisc del dev eth0 clsact");

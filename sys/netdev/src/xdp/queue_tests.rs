@@ -1,4 +1,4 @@
-//! Tests with a kernel that reports a sent chunk more than once.
+//! Tests with a kernel that returns a sent chunk more than once.
 
 use std::fs::File;
 use std::os::fd::AsFd;

@@ -1,4 +1,4 @@
-//! Tests with devices that accept all, some or no rules.
+//! Tests with simulated devices that accept all, some or no rules.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use super::*;
 use crate::NetDevices;
 use crate::testing::{Notices, TestCable, TestQueueHost, uplink_spec};
 
-/// State of a device, which outlives its steering.
+/// State of a simulated device, which outlives its steering.
 #[derive(Clone, Default)]
 struct Device(Arc<Mutex<Inner>>);
 
@@ -207,7 +207,7 @@ fn missing_queues_and_failures_to_undo_are_tolerated() {
     assert_eq!(device.rules(), []);
 }
 
-/// The kernel's error, from a device whose driver supports no rules.
+/// The error of the kernel, for a device whose driver supports no rules.
 #[test]
 fn a_veth_refuses_and_carries_on() {
     let cable = TestCable::with_queues("numtxqueues 3 numrxqueues 3", "");

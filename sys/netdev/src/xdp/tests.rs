@@ -98,7 +98,7 @@ impl Bench {
         self.sink.flush().unwrap();
     }
 
-    /// Exchanges a frame in both directions and compares every byte.
+    /// Sends a frame in both directions and compares every byte.
     fn exchange(&mut self, frame: &Frame) {
         self.send(frame);
         let received =
@@ -230,7 +230,7 @@ fn a_full_ring_loses_frames_only_while_it_is_full() {
     assert_eq!(bench.state().lost_frames, lost);
 }
 
-/// No flush is requested, so no frame leaves before the chunks are used up.
+/// The test requests no flush, so that no frame leaves before the chunks are used up.
 #[test]
 fn more_frames_than_there_are_chunks_are_sent_all_the_same() {
     let mut bench = Bench::new(None);
@@ -277,7 +277,7 @@ fn frames_of_the_link_go_to_the_kernel_and_not_to_the_switch() {
     assert_eq!(frames, [slow.bytes()]);
 }
 
-/// Returns a UDP/IPv4 frame with a partial checksum.
+/// Returns a UDP/IPv4 frame with a partial checksum and `payload` bytes of payload.
 fn datagram(payload: usize) -> Frame {
     let mut bytes = patterned(42 + payload).bytes().to_vec();
     bytes[12..24].copy_from_slice(&[0x08, 0, 0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17]);
@@ -467,7 +467,7 @@ fn as_many_queues_as_the_device_receives_with() {
     assert!(receive_where(source.as_mut(), is_ours).is_some());
 }
 
-/// A driver with fewer queues than the other end sends with runs no XDP program.
+/// The driver of a device with fewer queues than its peer sends with runs no XDP program.
 #[test]
 fn where_the_driver_runs_no_program_the_kernel_does() {
     let cable = TestCable::with_queues("", "numtxqueues 2 numrxqueues 2");

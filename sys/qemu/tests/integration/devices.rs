@@ -1,4 +1,4 @@
-//! Devices of VMs with the real QEMU: configured at the start, hot-plugged and unplugged.
+//! Tests of devices with the real QEMU: configured at the start, hot-plugged and unplugged.
 
 use crate::support;
 use std::path::{Path, PathBuf};
@@ -176,7 +176,7 @@ impl Drop for NbdServer {
     }
 }
 
-/// Checks that a BIOS boots from the first disk if there are other disks and a CD.
+/// Checks that a BIOS boots from the first disk although there are other disks and a CD.
 fn starts_from(name: &str, kind: fn(PathBuf) -> VmDiskKind, other_kind: fn(PathBuf) -> VmDiskKind) {
     let site = Site::new();
     let host = site.host();

@@ -1,4 +1,4 @@
-//! Live migration of a VM from one real QEMU to another on one host.
+//! Tests of live migration from one real QEMU to another on one host.
 
 use crate::support;
 use std::io::{Read, Write};
@@ -31,7 +31,7 @@ fn wait_phase(vm: &dyn Vm, expected: &SendingPhase) {
     });
 }
 
-/// Checks that a byte written to the console is returned.
+/// Checks that the guest returns the byte `letter` written to its console.
 fn echoes(vm: &dyn Vm, letter: u8) {
     let mut console = UnixStream::from(vm.console().unwrap());
     console.set_read_timeout(Some(support::LIMIT)).unwrap();
@@ -101,8 +101,8 @@ fn next_byte(console: &mut UnixStream) -> u8 {
     byte[0]
 }
 
-/// Between two rounds of copying, the guest writes more than may remain when it is stopped, and
-/// less than is copied meanwhile. Several rounds are therefore necessary.
+/// Between two rounds of copying, the guest writes more memory than may remain when it is stopped,
+/// and less than is copied meanwhile. Several rounds are therefore necessary.
 #[test]
 fn writes_of_a_guest_during_memory_copying_are_not_lost() {
     const SLOW: MigrationSpec =
@@ -184,8 +184,7 @@ fn a_vm_that_was_sent_in_vain_goes_on_where_it_is() {
     host.kill(&vm.identity()).unwrap();
 }
 
-/// Returns true if the migration succeeds to a VM with its second NIC at this port and with this
-/// address.
+/// Returns true if QEMU accepts a migration to a VM whose second NIC has this port and address.
 fn is_taken(vm: &dyn Vm, port: Option<u8>, mac: Option<MacAddr>) -> bool {
     let far = Site::new();
     let far_host = far.host();

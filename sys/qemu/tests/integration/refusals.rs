@@ -1,4 +1,4 @@
-//! Requests that are rejected before they change the host.
+//! Tests of requests that are rejected before they change the host.
 
 use crate::support;
 use std::fs;
@@ -178,7 +178,7 @@ fn names_that_would_break_out() {
     }
 }
 
-/// Client of [`strangers_are_refused`], run as a process of another user.
+/// Process of another user, started by [`strangers_are_refused`], that connects to the launcher.
 #[test]
 #[ignore = "child process of strangers_are_refused"]
 fn stranger() {

@@ -1,4 +1,4 @@
-//! VMs with the real QEMU: start, commands, adoption, end.
+//! Tests of VMs with the real QEMU: start, commands, adoption, end.
 
 use crate::support;
 use std::fs;

@@ -25,11 +25,11 @@ use suimon_vhost_user::VhostUserDisk;
 const CONFIG_WCE: u64 = 1 << 11;
 const IN_ORDER: u64 = 1 << 35;
 
-/// Queue, and the disk behind it.
+/// Attached queue, and the simulated disk that executes its requests.
 type Served = (Box<dyn DiskQueue>, MemoryDisk);
 
-/// Queue host that serves queues when `serve` is called, and completes requests in flight before it
-/// returns a queue.
+/// Queue host that services queues when `serve` is called, and completes requests in flight before
+/// it returns a queue.
 #[derive(Default)]
 struct Store {
     queues: Mutex<BTreeMap<u16, Served>>,
@@ -40,7 +40,8 @@ impl Store {
         self.queues.lock().unwrap().len()
     }
 
-    /// Receives the requests of queue `index` and executes those with the positions `answers`.
+    /// Receives the requests of queue `index`, and executes those at the positions `answers` of the
+    /// requests in flight.
     fn serve(&self, index: u16, answers: &[usize]) -> Vec<DiskOp> {
         let mut queues = self.queues.lock().unwrap();
         let (queue, disk) = queues.get_mut(&index).unwrap();

@@ -128,7 +128,7 @@ fn strangers_do_not_touch_the_front_end_that_is_served() {
     assert!(bench.notices.try_recv().is_err(), "a stranger was noticed");
 }
 
-/// Subscriber that counts log entries of all threads.
+/// Tracing subscriber that counts the log entries of all threads.
 struct Lines(Arc<AtomicUsize>);
 
 impl Subscriber for Lines {
@@ -147,8 +147,8 @@ impl Subscriber for Lines {
     fn exit(&self, _: &Id) {}
 }
 
-/// Neither rejected messages nor other connections grow the log, and other connections are closed
-/// at a limited rate.
+/// Neither rejected messages nor other connections cause unlimited log entries, and other
+/// connections are closed at a limited rate.
 #[test]
 fn what_a_vm_causes_at_will_is_limited() {
     let lines = Arc::new(AtomicUsize::new(0));
@@ -178,8 +178,8 @@ fn wait_for_departure(bench: &Bench) {
     while !matches!(bench.notice(), DeviceNotice::LinkDown { .. }) {}
 }
 
-/// Minimum time for 12 successive front-ends that disconnect at once: the pauses between them
-/// double from 5 ms to 100 ms.
+/// Minimum time for 12 successive front-ends that disconnect at once: the sum of the pauses between
+/// them, which double from 5 ms to 100 ms.
 const PAUSES_TOTAL_MIN: Duration = Duration::from_millis(755);
 
 #[test]
@@ -358,8 +358,8 @@ fn negotiated_features_are_kept_for_the_vm() {
     assert_eq!(promise(&bench), NegotiatedFeatures::default());
 }
 
-/// After a death of the process, the in-flight record takes precedence over a front-end that does
-/// not know the positions of its rings.
+/// After the process died, the in-flight record takes precedence over a front-end that does not
+/// know the positions of its rings.
 #[test]
 fn rings_continue_at_the_recorded_position() {
     let bench = Bench::new(1);
@@ -405,7 +405,7 @@ fn rings_continue_at_the_recorded_position() {
     assert_eq!(front_end.ring_base(1), 40);
 }
 
-/// During a migration every page that the NIC writes is marked.
+/// During a migration, the NIC marks every page that it writes in the log.
 #[test]
 fn written_pages_are_in_the_log() {
     let bench = Bench::new(1);

@@ -34,7 +34,7 @@ pub const MERGEABLE: u64 = 1 << 15;
 pub const CSUM: u64 = 1;
 pub const GUEST_CSUM: u64 = 1 << 1;
 
-/// Queue host that moves frames when `turn` is called: frames of a VM are returned to it.
+/// Queue host that moves frames when `turn` is called: returns the frames of a VM to the VM.
 #[derive(Default)]
 pub struct Loopback {
     pub sources: Mutex<BTreeMap<u16, Box<dyn FrameSource>>>,
@@ -139,8 +139,9 @@ impl Bench {
         self.notices.recv_timeout(LIMIT).expect("a notice")
     }
 
-    /// Checks that the front-end is disconnected with a reason that contains `expected`, and that
-    /// none of its queues remains. A link-down notice is expected if link up was reported.
+    /// Waits until the device has disconnected the front-end, and checks that the reason contains
+    /// `expected` and that none of its queues remains. Expects a link-down notice if link up was
+    /// reported.
     pub fn expect_violation(&self, expected: &str) {
         let mut was_announced = false;
         loop {
@@ -195,7 +196,7 @@ impl FrontEnd {
         [header, payload.to_vec()].concat()
     }
 
-    /// Sends a request. With acknowledgements enabled, returns whether it succeeded.
+    /// Sends a request. Returns true if it succeeded, as far as acknowledgements are negotiated.
     pub fn set(&mut self, request: u32, payload: &[u8], fds: &[BorrowedFd<'_>]) -> bool {
         let flags = if self.acknowledged { 9 } else { 1 };
         self.send_raw(&Self::message(request, flags, payload), fds);
