@@ -182,8 +182,8 @@ fn disconnect_error(shared: &Shared, error: VmError) -> VmError {
     VmError::new(VmErrorKind::NotRunning, shared.end_reason())
 }
 
-/// Observer of a VM that is being started. Keeps the notice of the VM's end, and discards all others:
-/// the start queries the state. If the VM ends before, the start returns its end as an error.
+/// Observer of a VM that is being started. Keeps the notice of the VM's end, and discards all other
+/// notices. If the VM ends during the start, the start returns that as an error.
 #[derive(Default)]
 struct StartObserver {
     state: Mutex<Passed>,

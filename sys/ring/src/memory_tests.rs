@@ -165,7 +165,7 @@ fn a_file_cut_short_is_survived_and_noticed() {
     assert!(!memory.is_faulted());
 }
 
-/// Each mapping counts against `vm.max_map_count`, beyond which the process would be killed.
+/// Each mapping counts towards `vm.max_map_count`, beyond which the process would be killed.
 #[test]
 fn a_file_cut_short_adds_no_mapping_for_each_page() {
     const PAGES: u64 = 2048;

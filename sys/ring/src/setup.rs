@@ -10,7 +10,8 @@ use crate::dirty_log::RingLog;
 use crate::features::RingFeatures;
 use crate::inflight::InflightQueue;
 
-/// Parameters of a ring. The ring is packed if [`RingFeatures::packed`], else split.
+/// Parameters of a ring. The ring is packed if [`RingFeatures::packed`] returns true, otherwise
+/// split.
 #[derive(Clone)]
 pub struct RingSetup {
     /// Index of the vring in its device, for error messages.
@@ -24,12 +25,12 @@ pub struct RingSetup {
     pub base: u16,
     /// Feature bits negotiated with the driver.
     pub features: RingFeatures,
-    /// Eventfd that becomes readable when the driver kicks; `None` if the driver never kicks and
-    /// the ring has to be polled.
+    /// Eventfd that becomes readable when the driver kicks; `None` if the driver never kicks, so
+    /// that the ring must be polled.
     pub kick: Option<Arc<PeerEventFd>>,
     /// Interrupt line to the driver.
     pub call: Arc<InterruptLine>,
-    /// Line signalled once if the ring meets a fault (`VHOST_USER_SET_VRING_ERR`).
+    /// Line that is signalled once if the ring has a fault (`VHOST_USER_SET_VRING_ERR`).
     pub error: Arc<InterruptLine>,
 }
 
@@ -37,15 +38,15 @@ pub struct RingSetup {
 /// without them.
 #[derive(Clone, Default)]
 pub struct RingTracking {
-    /// Dirty page log, during a migration.
+    /// Dirty page log during a migration; otherwise `None`.
     pub log: Option<RingLog>,
-    /// In-flight tracking of buffers taken and not returned, from which the next process continues
-    /// if this one dies.
+    /// Part of the in-flight region, from which the next process continues if this one dies; `None`
+    /// if the front-end keeps none.
     pub inflight: Option<InflightQueue>,
 }
 
 impl RingTracking {
-    /// True if there are no records to maintain.
+    /// Returns true if there are no records to maintain.
     pub fn is_empty(&self) -> bool {
         self.log.is_none() && self.inflight.is_none()
     }

@@ -1,13 +1,13 @@
 //! XDP program that passes a device's frames to the AF_XDP sockets.
 //!
 //! ```text
-//! frame ──▶ for the host? (`host_frames`) ──yes─▶ the kernel's network stack
-//! │ no
-//! ▼
-//! has the receive queue a socket? ──no──▶ the kernel's network stack
-//! │ yes
-//! ▼
-//! the switch
+//!  frame ──▶ is it for the host (`host_frames`)? ──yes──▶ the kernel's network stack
+//!                 │ no
+//!                 ▼
+//!            does the receive queue have a socket? ──no──▶ the kernel's network stack
+//!                 │ yes
+//!                 ▼
+//!            the socket, and through it the switch
 //! ```
 
 use std::io;

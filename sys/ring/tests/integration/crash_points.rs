@@ -82,8 +82,8 @@ fn transmit_survives(features: u64) -> usize {
     points
 }
 
-/// Acts as the next process: exactly the frames not returned to the guest are received, and every
-/// chain is returned.
+/// Acts as the next process: receives exactly the frames that were not returned to the guest, and
+/// returns every chain.
 fn finish_transmit(
     driver: &AnyDriver<'_>,
     remains: &Remains,
@@ -205,7 +205,7 @@ fn a_packed_receive_ring_survives_any_death() {
     }
 }
 
-/// Every store is a crash point, even if it does not change memory.
+/// Every store is a crash point, even one that does not change memory.
 #[test]
 fn every_store_is_looked_at() {
     let vm = Vm::new(SIZE);

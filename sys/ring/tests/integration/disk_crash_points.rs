@@ -13,7 +13,7 @@ use vm_memory::{Bytes, GuestAddress};
 
 const EVENT_IDX: u64 = 1 << 29;
 
-/// Makes a write to this sector available.
+/// Makes a request that writes to this sector available.
 fn offer(driver: &mut AnyDriver<'_>, sector: u64) {
     let request = Wanted::write(sector, vec![sector as u8; 512]);
     let (mut lens, mut readable) = request.usual();
@@ -25,7 +25,7 @@ fn offer(driver: &mut AnyDriver<'_>, sector: u64) {
     driver.add_request(&lens, readable, sector % 4 == 1, &bytes).unwrap();
 }
 
-/// Returns the sector that the chain `head` writes to.
+/// Returns the sector to which the request with the head `head` writes.
 fn sector_of(vm: &Vm, driver: &AnyDriver<'_>, head: u16) -> u64 {
     vm.memory.read_obj(GuestAddress(driver.pieces(head)[0].addr + 8)).unwrap()
 }
@@ -104,8 +104,8 @@ fn survives(features: u64) -> usize {
     points
 }
 
-/// Acts as the next process: receives the requests not returned to the guest, oldest first, and
-/// completes them in another order. Returns their number.
+/// Acts as the next process: receives the requests that were not returned to the guest, oldest
+/// first, and completes them in another order. Returns their number.
 fn finish(driver: &AnyDriver<'_>, remains: &Remains, features: u64, setup: &RingSetup) -> usize {
     let vm = remains.vm.copy();
     let mut driver = driver.in_copy(&vm);
@@ -199,8 +199,9 @@ fn requests_in_flight_when_a_ring_is_dropped_are_repeated() {
     }
 }
 
-/// Requests that the device takes back are received again before others, also by the next ring.
-/// While a migration logs written pages, the destination host has no information about them.
+/// Requests that the worker returns unexecuted are received again before others, also by the next
+/// ring. While a migration logs written pages, they are not left to the next ring, because the
+/// destination host has no information about them.
 #[test]
 fn what_is_taken_back_is_received_again() {
     for features in [DISK_FEATURES, DISK_FEATURES | RING_PACKED] {

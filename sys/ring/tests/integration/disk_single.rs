@@ -16,7 +16,7 @@ use suimon_ring::{DiskProperties, DiskRing, RingSetup, used_position};
 const EVENT_IDX: u64 = 1 << 29;
 const CONFIG_WCE: u64 = 1 << 11;
 
-/// Ring of either form with a driver that makes requests available one by one.
+/// Ring of either form, and a driver that makes requests available one by one.
 struct One<'a> {
     vm: &'a Vm,
     driver: AnyDriver<'a>,

@@ -35,7 +35,7 @@ fn features() -> impl Strategy<Value = u64> {
 #[derive(Clone, Debug)]
 struct Round {
     chains: Vec<ChainSpec>,
-    /// Distance of the driver's used_event from its used index.
+    /// Distance from the driver's used index to `used_event`.
     event_ahead: u16,
     no_interrupt: bool,
 }
@@ -189,7 +189,7 @@ proptest! {
     }
 }
 
-/// Reads frames back as a driver does, by `num_buffers`, and compares them.
+/// Reads frames back as a driver does, by `num_buffers`, and compares them with `expected`.
 fn check_delivery(
     driver: &mut Driver<'_>,
     header: usize,

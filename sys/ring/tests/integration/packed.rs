@@ -35,7 +35,7 @@ fn features() -> impl Strategy<Value = u64> {
 #[derive(Clone, Debug)]
 struct Round {
     chains: Vec<ChainSpec>,
-    /// Distance of the position of the driver's interrupt request from its used position.
+    /// Distance from the driver's used position to the position at which it requests an interrupt.
     event_ahead: u16,
     event_flags: u16,
 }
@@ -46,7 +46,7 @@ fn rounds() -> impl Strategy<Value = Vec<Round>> {
     prop::collection::vec(round, 1..8)
 }
 
-/// Returns the position at distance `distance` from another.
+/// Returns the position at `distance` descriptors from `start`.
 fn advanced(size: u16, start: u16, distance: u16) -> u16 {
     let position = (start & 0x7fff) + distance % size;
     if position < size {
@@ -195,7 +195,7 @@ proptest! {
     }
 }
 
-/// Reads frames back as a driver does, by `num_buffers`, and compares them.
+/// Reads frames back as a driver does, by `num_buffers`, and compares them with `expected`.
 fn check_delivery(
     driver: &mut PackedDriver<'_>,
     features: u64,
