@@ -11,8 +11,8 @@ static ALLOCATOR: Jemalloc = Jemalloc;
 
 /// Options that jemalloc reads when it starts (jemalloc(3), `malloc_conf`): two arenas, and free
 /// pages are returned to the system after 500 ms instead of 10 s.
-// SAFETY: jemalloc reads a pointer to a string that ends with NUL, as this reference is; the name is
-// reserved for it.
+// SAFETY: jemalloc reads a pointer to a string that ends with NUL, as this reference is; the name
+// is reserved for it.
 #[unsafe(export_name = "_rjem_malloc_conf")]
 #[used]
 static OPTIONS: &[u8; 46] = b"narenas:2,dirty_decay_ms:500,muzzy_decay_ms:0\0";

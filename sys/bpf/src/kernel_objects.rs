@@ -240,7 +240,8 @@ pub fn replace_program(link: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Res
 /// Executes a `bpf(2)` command.
 ///
 /// # Safety
-/// `attributes` is what the command takes, and what it points to is valid for it.
+/// `attributes` must be the structure that the command reads, and its pointers must be valid for
+/// the command.
 unsafe fn bpf<T>(command: libc::c_int, attributes: &mut T) -> io::Result<libc::c_int> {
     let pointer = core::ptr::from_mut(attributes);
     // SAFETY: the kernel reads no more than the size of `attributes`; the caller ensures the rest.

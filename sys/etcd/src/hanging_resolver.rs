@@ -58,7 +58,7 @@ impl Drop for Resolver {
 pub(crate) fn wait_for(description: &str, mut condition: impl FnMut() -> bool) {
     let limit = Instant::now() + Duration::from_secs(60);
     while !condition() {
-        assert!(Instant::now() < limit, "not in time: {description}");
+        assert!(Instant::now() < limit, "timeout while waiting for: {description}");
         std::thread::sleep(Duration::from_millis(1));
     }
 }

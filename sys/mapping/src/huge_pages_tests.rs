@@ -1,5 +1,5 @@
-//! Tests with huge pages, whose pool can be empty: a page fault of a mapping without reservation then
-//! raises `SIGBUS`, as beyond the end of a file.
+//! Tests with huge pages, whose pool can be empty: a page fault of a mapping without reservation
+//! then raises `SIGBUS`, as beyond the end of a file.
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd};

@@ -1,4 +1,4 @@
-//! Handling of a truncated file behind a mapping.
+//! Handling of file mappings whose file was truncated.
 //!
 //! Access to a page beyond the end of a shared file mapping raises `SIGBUS`, which kills the
 //! process. One hostile or crashed front-end, or a program that truncates the file of one disk in

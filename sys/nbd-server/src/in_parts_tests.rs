@@ -255,13 +255,13 @@ fn the_end_of_a_connection_that_waits_for_its_disk_causes_no_wakeup() {
     let [request] = received(&mut queue)[..] else { panic!("the second one has no memory") };
     assert_eq!(queue.arm(), ArmResult::Armed);
     drop(client);
-    assert!(!is_readable(&queue), "the worker would poll until the disk has answered");
+    assert!(!is_readable(&queue), "the worker would poll until the disk has completed the request");
     queue.complete(request.tag, DiskOutcome::Done);
     assert_eq!(queue.flush().unwrap_err().kind, FaultKind::Disconnected);
 }
 
 #[test]
-fn a_part_that_is_taken_back_is_received_again() {
+fn a_part_that_is_returned_unexecuted_is_received_again() {
     let (mut queue, mut client) = connection_of(Framing::Simple, &budgets(1, 0));
     client.write_all(&header(0, READ, 7, OFFSET, LEN)).unwrap();
     let [part] = received(&mut queue)[..] else { panic!("one part at a time") };

@@ -76,7 +76,7 @@ fn clients_that_collect_nothing_use_no_more_than_the_limit_of_their_export() {
     let deadline = Instant::now() + LIMIT;
     let mut quiet = 0;
     while quiet < 3 {
-        assert!(Instant::now() < deadline, "the queues do not come to rest");
+        assert!(Instant::now() < deadline, "the queues do not become idle");
         let mut queues = exports.queues.lock().unwrap();
         let served: usize = queues.iter_mut().map(serve).sum();
         quiet = if served == 0 && queues.len() == count - 1 { quiet + 1 } else { 0 };

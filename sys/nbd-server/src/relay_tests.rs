@@ -83,7 +83,7 @@ fn a_connection_has_its_place_until_its_tls_has_ended() {
     drop(life);
     let deadline = Instant::now() + LIMIT;
     while budgets.usage().host.connections > 0 {
-        assert!(Instant::now() < deadline, "its place is not free again");
+        assert!(Instant::now() < deadline, "the connection is still counted");
         std::thread::sleep(Duration::from_millis(5));
     }
     drop(peer);

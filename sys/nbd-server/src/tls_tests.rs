@@ -236,7 +236,7 @@ fn invalid_certificates_of_any_size_are_refused() {
 
 /// An attacker on the network can end a connection without `close_notify`.
 #[test]
-fn a_write_that_is_cut_off_is_not_executed() {
+fn an_incomplete_write_is_not_executed() {
     let bench = Bench::new();
     let mut stream = bench.enter(&bench.good()).unwrap();
     let mut queue = bench.queue();

@@ -329,7 +329,7 @@ fn a_downed_device_is_no_end() {
     let bench = Bench::new();
     let mut near = bench.control();
     bench.netns.run("ip link set near0 down");
-    assert!(wait_readable(&near), "it wakes whoever waits");
+    assert!(wait_readable(&near), "the error does not wake a waiter");
     assert_eq!(receive_none(&mut near), Ok(NextReceive::WhenReadable));
     let expected = ControlError::Down { device: "near0".to_owned() };
     assert_eq!(near.send(&slow_frame(1, 1)), Err(expected));

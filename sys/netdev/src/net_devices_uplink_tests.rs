@@ -55,7 +55,7 @@ fn frames_pass_both_ways_with_their_tags() {
     let none = receive_within(Duration::from_secs(2), near_source.as_mut(), |frame| {
         is_ours(frame) && frame.len() == 600 && frame.meta.tag.is_none()
     });
-    assert!(none.is_none(), "what we send does not come back");
+    assert!(none.is_none(), "a sent frame is received by its sender");
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn an_uplink_is_lost_when_its_device_is_renamed() {
 }
 
 #[test]
-fn a_downed_uplink_goes_on_and_a_deleted_one_ends() {
+fn an_uplink_that_was_down_continues_and_a_deleted_one_ends() {
     let uplink = uplink(1, None);
     let near = &uplink.cable.near;
     let (mut source, mut sink) = (uplink.shelf.source(1, 0), uplink.shelf.sink(1, 0));
@@ -361,7 +361,10 @@ fn the_features_of_an_uplinks_device_are_reported_and_a_tap_has_none() {
     let features = || devices.uplink_features(&spec).unwrap().unwrap();
     assert!(features().state(DeviceFeature::TxTcp4).is_active);
     run(&format!("ethtool -K {} tso off", cable.near));
-    assert!(!features().state(DeviceFeature::TxTcp4).is_active, "asked each time");
+    assert!(
+        !features().state(DeviceFeature::TxTcp4).is_active,
+        "the features are queried each time"
+    );
     let missing = uplink_spec("smnone", UplinkDriver::AfPacket);
     assert_eq!(devices.uplink_features(&missing).unwrap_err().kind, DeviceErrorKind::Missing);
     let tap = uplink_spec(&cable.near, UplinkDriver::Tap);

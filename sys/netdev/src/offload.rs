@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn shared_offloads_come_back_as_they_were() {
+    fn stored_shared_offloads_are_loaded_unchanged() {
         for offloads in
             [ALL, Offloads::NONE, Offloads::TCP, Offloads { checksum: true, ..Offloads::NONE }]
         {

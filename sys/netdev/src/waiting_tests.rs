@@ -40,7 +40,8 @@ fn sent_frames_do_not_wake_receivers() {
         for index in 0..3 {
             sink.transmit(&plain_frame(100)).unwrap();
             sink.flush().unwrap();
-            receive_where(&mut far_source, is_ours).expect("the frame at the far end");
+            receive_where(&mut far_source, is_ours)
+                .expect("the far end has not received the frame");
             assert!(!poll_events().contains(EventFlags::OUT), "{driver:?}, frame {index}");
         }
         far_sink.transmit(&plain_frame(100)).unwrap();

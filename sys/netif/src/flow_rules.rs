@@ -6,7 +6,7 @@
 
 use suimon_frame::{MacAddr, VlanId};
 
-/// Size in bytes of `struct ethtool_rxnfc` without the locations behind it.
+/// Size in bytes of `struct ethtool_rxnfc` without the locations that may follow it.
 pub const REQUEST_BYTES: usize = 192;
 /// Offset in bytes of the list of rule locations in `struct ethtool_rxnfc`.
 pub const LOCATIONS_AT: usize = 188;
@@ -105,7 +105,7 @@ impl FlowRequest {
             vlan = Some(VlanId::new(tci)?);
         }
         let rule = FlowRule { mac: MacAddr::new(self.take(HEADER_AT)), vlan, queue };
-        // The rule matches on these fields only. Fields behind a zero mask may have any value.
+        // The rule must match on these fields only. Fields with a zero mask may have any value.
         let expected = Self::insert(&rule, self.location());
         let is_alike = kind & !FLOW_EXT == ETHER_FLOW
             && self.part(MASK_AT, HEADER_BYTES) == expected.part(MASK_AT, HEADER_BYTES)

@@ -76,7 +76,7 @@ fn an_agent_reports_its_facts() {
 }
 
 #[test]
-fn freezing_counts_and_turning_off_needs_no_answer() {
+fn freezing_returns_a_number_and_a_shutdown_needs_no_reply() {
     let (folder, _) = guest(|client| honest(client, |_| Some("{\"return\": 3}\n")));
     assert_eq!(freeze(port(&folder)).unwrap(), 3);
     let (folder, _) = guest(|client| honest(client, |_| Some("{\"return\": \"many\"}\n")));
@@ -125,8 +125,8 @@ fn a_guest_cannot_keep_who_asks() {
 
 #[test]
 fn a_guest_with_an_unresponsive_agent_is_not_frozen() {
-    // This guest ends the connection instead of a reply, so that the test does not wait for the time
-    // limit.
+    // This guest ends the connection instead of a reply, so that the test does not wait for the
+    // time limit.
     let (folder, _) = guest(|mut client| drop(line(&mut client)));
     assert_eq!(freeze(port(&folder)).unwrap_err().kind, VmErrorKind::Refused);
 }

@@ -134,7 +134,7 @@ fn a_flood_of_events_delays_neither_the_report_of_the_end_nor_the_release() {
     bench.session = None;
     let deadline = Instant::now() + LIMIT;
     while shared.strong_count() > 0 {
-        assert!(Instant::now() < deadline, "the thread of a released session goes on");
+        assert!(Instant::now() < deadline, "the thread of a dropped session still runs");
         thread::sleep(Duration::from_millis(10));
     }
 }

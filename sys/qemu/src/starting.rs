@@ -59,8 +59,8 @@ pub fn start_launcher(socket: &Path, mut command: Command) -> io::Result<bool> {
     }
 }
 
-/// Returns what a failed launcher has written to its stdout; `None` if it has written nothing. Blocks
-/// until the launcher has closed its stdout.
+/// Returns the text that a failed launcher has written to its stdout; `None` if there is none.
+/// Blocks until the launcher has closed its stdout.
 fn reason_of(child: &mut Child) -> Option<String> {
     let mut reason = Vec::new();
     child.stdout.take()?.take(REASON_BYTES_MAX).read_to_end(&mut reason).ok()?;

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn backends_that_stay_in_use_are_given_up() {
+    fn removal_of_backends_that_stay_in_use_is_abandoned() {
         let mut unplugging = Unplugging::default();
         unplugging.handle_deleted("disk-a");
         let mut removed = None;

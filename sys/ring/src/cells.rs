@@ -112,7 +112,7 @@ impl RingCells {
             }
             Ok(area_at)
         };
-        // The event fields behind the rings are reserved even without EVENT_IDX (section 2.7), so
+        // The event fields after the rings are reserved even without EVENT_IDX (section 2.7), so
         // they are part of the areas.
         Ok(Self {
             descriptors: locate_area(

@@ -383,7 +383,7 @@ pub enum RingFault {
         /// Description of the error.
         reason: &'static str,
     },
-    /// The file behind the VM's memory was truncated while in use.
+    /// The file of the VM's memory was truncated while the ring used it.
     #[error("queue {queue}: the front-end truncated the file of the VM's memory")]
     MemoryTruncated {
         /// Index of the vring in its device.

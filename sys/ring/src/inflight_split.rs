@@ -175,8 +175,8 @@ impl SplitInflight {
     pub(crate) fn begin_return(&mut self) {
         for (index, head) in self.batch.iter().enumerate() {
             let offset = entry_at(*head);
-            // Left-over heads are already recorded and keep their counters: with a new counter a
-            // head would be ordered behind younger ones.
+            // Heads of a previous device are recorded already and keep their counters: with a new
+            // counter a head would be ordered after younger ones.
             if !self.enters_early && index >= self.recovered {
                 self.part.store_64(offset + COUNTER_AT, self.counter);
                 self.counter = self.counter.wrapping_add(1);

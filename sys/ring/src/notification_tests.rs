@@ -104,7 +104,7 @@ fn device_completes_and_arms<const EVENT_IDX: bool, const IS_ARMED: bool>(
 }
 
 #[test]
-fn a_device_that_answers_and_goes_to_sleep_misses_nothing_and_is_not_missed() {
+fn a_device_that_completes_and_arms_loses_no_kick_and_no_interrupt() {
     check(parked(), device_completes_and_arms::<true, true>, driver_publishes::<true>, loses_kick);
     check(
         parked(),
@@ -145,7 +145,7 @@ fn driver_sleeps_between(driver: &SimulatedCpu) -> bool {
 }
 
 #[test]
-fn no_interleaving_loses_the_interrupt_of_a_later_answer() {
+fn no_interleaving_loses_the_interrupt_of_a_later_completion() {
     check(parked(), device_uses_twice, driver_sleeps_between, loses_interrupt);
 }
 

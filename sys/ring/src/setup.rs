@@ -16,7 +16,8 @@ use crate::inflight::InflightQueue;
 pub struct RingSetup {
     /// Index of the vring in its device, for error messages.
     pub queue: u16,
-    /// Size in entries, at most [`QUEUE_SIZE_MAX`](crate::QUEUE_SIZE_MAX); for a split ring a power of two.
+    /// Size in entries, at most [`QUEUE_SIZE_MAX`](crate::QUEUE_SIZE_MAX); for a split ring a power
+    /// of two.
     pub size: u32,
     /// Addresses of the ring's areas.
     pub addresses: RingAddresses,

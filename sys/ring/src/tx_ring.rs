@@ -167,7 +167,7 @@ impl<Q: Virtqueue> TxEngine<Q> {
             let into_header = missing.min(buffer.len);
             let start = self.header_bytes - missing;
             let into_body = buffer.len - into_header;
-            // Bytes behind the first span of the tail all belong to the tail.
+            // All bytes after the first span of the tail belong to the tail.
             let is_front = self.spans.is_empty();
             let into_front =
                 if is_front { into_body.min(FRONT_BYTES.max(front) - front) } else { 0 };

@@ -23,7 +23,7 @@ fn threads(name: &str) -> usize {
 fn wait_for(subject: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + LIMIT;
     while !condition() {
-        assert!(Instant::now() < deadline, "not in time: {subject}");
+        assert!(Instant::now() < deadline, "timeout while waiting for: {subject}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -258,7 +258,7 @@ fn a_call_for_which_there_is_no_thread_is_dropped_and_not_executed_later() {
     let _guard = runtime.enter();
     tokio::task::spawn_blocking(move || done.send(()).unwrap());
     is_done.recv_timeout(LIMIT).unwrap();
-    assert!(reports.try_recv().is_err(), "it was executed after it had been given up");
+    assert!(reports.try_recv().is_err(), "the call was executed after it was dropped");
 }
 
 #[test]

@@ -33,7 +33,7 @@ pub(crate) struct StreamSink {
     collected: Vec<u8>,
 }
 
-/// Maximum number of reads from the socket per batch: a frame may arrive in small pieces.
+/// Maximum number of reads from the socket per batch: a frame may arrive in small parts.
 const READS_MAX: usize = 8;
 
 /// Result of a read from the socket.

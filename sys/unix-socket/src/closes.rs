@@ -112,8 +112,7 @@ impl Inner {
             };
             state.closing += 1;
             drop(state);
-            // A panic, which the hook reports, must not keep the closes behind from being
-            // performed.
+            // A panic, which the hook reports, must not prevent later closes.
             let _ = catch_unwind(AssertUnwindSafe(close));
             self.state().closing -= 1;
             self.changed.notify_all();

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn space_that_is_not_needed_yet_is_given_up_first_and_then_a_hole_is_left() {
+    fn an_extension_first_omits_space_ahead_and_then_leaves_a_hole() {
         let mut operation = extending(3 << 20, 9 << 20);
         assert!(matches!(next(&mut operation, -libc::ENOSPC), Next::Poll));
         assert_eq!((operation.offset, operation.len), (1 << 20, 2 << 20));

@@ -130,7 +130,7 @@ fn sample(len: usize) -> Vec<u8> {
 }
 
 #[test]
-fn payloads_go_to_the_file_and_back_however_they_lie_in_memory() {
+fn payloads_of_any_memory_layout_are_written_and_read_back() {
     for unit in [1, 512, 4096] {
         for mut bench in [Bench::new(8, unit), Bench::in_memory(8, unit)] {
             let bytes = sample(8192);
@@ -195,7 +195,7 @@ fn misaligned_payloads_share_buffers() {
 }
 
 #[test]
-fn a_device_begins_before_the_batch_is_whole() {
+fn a_device_starts_before_the_batch_is_complete() {
     let mut bench = Bench::new(8, 4096);
     bench.file.write_at(0, &sample(8192)).unwrap();
     bench.payload(0, PayloadUse::Destination, &[(0, 4096)]);
@@ -427,7 +427,7 @@ fn dropping_waits_for_requests_in_flight() {
     let Bench { io, file, memory, table, folder, .. } = bench;
     drop(table);
     drop(io);
-    assert_eq!(Arc::strong_count(&memory), 1, "nobody works on it any more");
+    assert_eq!(Arc::strong_count(&memory), 1, "no operation uses the file");
     assert_eq!(file.len().unwrap(), 32 * 4096);
     drop(folder);
 }

@@ -220,7 +220,7 @@ fn names_move_and_take_the_place_of_others() {
     store.replace(&b, &name("sub/c.vhd")).unwrap();
     let mut bytes = [0; 512];
     open.read_at(0, &mut bytes).unwrap();
-    assert_eq!(bytes, [1; 512], "who has the old one keeps it");
+    assert_eq!(bytes, [1; 512], "the descriptor does not refer to the replaced file");
     assert_eq!(std::fs::read(folder.path().join("sub/c.vhd")).unwrap(), [2; 512]);
     create_file(&store, "sub/below/d.vhd", &[3; 512]);
     create_file(&store, "e.raw", &[3; 512]);

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_without_end_is_cut_where_the_set_ends() {
+    fn an_unbounded_range_ends_at_the_capacity_of_the_set() {
         let pages = Pages::new(PART_PAGES * Pages::BYTES);
         pages.add(0, u64::MAX);
         assert!(pages.has(0, PART_PAGES * Pages::BYTES));

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_cut_out_of_the_pieces_and_never_longer_than_they_are() {
+    fn a_range_of_a_payload_never_exceeds_its_segments() {
         let mut bytes = [7; 10];
         let start = bytes.as_mut_ptr() as usize;
         let table = table(&mut bytes, PayloadUse::Source, &[3, 0, 5]);
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn payloads_of_a_table_with_memory_are_whole_pages_apart() {
+    fn payloads_of_a_table_with_memory_start_at_separate_pages() {
         let table = PayloadTable::with_memory(3, 5000, |_| PayloadUse::Destination);
         let address = |tag| {
             let mut iovecs = Vec::new();

@@ -258,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_successor_of_a_front_end_that_has_just_left_is_not_turned_away() {
+    fn the_successor_of_a_front_end_that_has_just_disconnected_is_not_rejected() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");
         let listener = UnixListener::bind(&path).unwrap();
@@ -269,7 +269,10 @@ mod tests {
         back_end.set_nonblocking(true).unwrap();
         let served = Connection::new(back_end.into()).unwrap();
         let other = UnixStream::connect(&path).unwrap();
-        assert!(accept_other(listener.as_fd(), &served, false).is_ok(), "it is turned away");
+        assert!(
+            accept_other(listener.as_fd(), &served, false).is_ok(),
+            "the connection was not accepted"
+        );
         drop((front_end, other));
         let _successor = UnixStream::connect(&path).unwrap();
         let error = accept_other(listener.as_fd(), &served, false).unwrap_err();

@@ -11,8 +11,8 @@ use crate::received::is_unix_socket;
 /// Code of `VHOST_USER_BACKEND_CONFIG_CHANGE_MSG`.
 const CONFIG_CHANGE: u32 = 2;
 
-/// Socket for requests of the back-end. The requests need no reply and are sent without blocking, so
-/// a front-end that does not read never delays the device.
+/// Socket for requests of the back-end. The requests need no reply and are sent without blocking,
+/// so that a front-end that does not read never delays the device.
 #[derive(Debug)]
 pub(crate) struct BackendChannel {
     socket: OwnedFd,

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn steady_messages_below_the_rate_go_on_for_ever() {
+    fn steady_messages_below_the_rate_are_never_delayed() {
         let mut pace = MessageRateLimit::new(0);
         for number in 0..1_000_000_u64 {
             let now = number * 1000 / u64::from(MessageRateLimit::PER_SECOND);

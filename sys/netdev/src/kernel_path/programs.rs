@@ -1,7 +1,7 @@
 //! eBPF programs of the kernel path.
 //!
-//! Each port has a veth pair between its namespace and the daemon's, and four programs at `tc` hooks
-//! (tc-bpf(8)), which the functions of this module return:
+//! Each port has a veth pair between its namespace and the daemon's, and four programs at `tc`
+//! hooks (tc-bpf(8)), which the functions of this module return:
 //!
 //! ```text
 //!   guest's namespace                            daemon's namespace

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_answers_in_the_threads_namespace() {
+    fn the_kernel_replies_for_the_threads_namespace() {
         let netns = TestNetns::new();
         netns.run("ip link add left address 02:00:00:00:00:07 type veth peer name right");
         netns.run("ip link set left up");

@@ -57,7 +57,7 @@ impl Bench {
         let limit = Instant::now() + LIMIT;
         let (mut batch, mut received) = (FrameBatch::new(), Vec::new());
         while received.last().is_none_or(|bytes| bytes != last.bytes()) {
-            assert!(Instant::now() < limit, "the last one did not come");
+            assert!(Instant::now() < limit, "the last frame did not arrive");
             wait_readable(self.source.as_ref(), 50);
             batch.clear();
             self.source.receive(&mut batch).unwrap();

@@ -239,5 +239,5 @@ fn no_interleaving_shows_an_entry_before_it_is_written_or_after_it_is_given_back
     assert!(outcome.executions > 500, "{outcome:?}");
     assert_eq!(outcome.losses, 0, "{outcome:?}");
     let outcome = explore(FULL, true, pushes, takes_two_wrongly, is_wrong);
-    assert!(outcome.losses > 0, "the search is too weak to prove anything: {outcome:?}");
+    assert!(outcome.losses > 0, "the search does not find the defect: {outcome:?}");
 }

@@ -13,8 +13,8 @@ use suimon_qemu::QemuHost;
 
 fn start_error(host: &QemuHost, spec: &VmSpec) -> suimon_ports::VmError {
     let (observer, notices) = Notices::new();
-    let error = host.start(spec, observer).err().expect("it is refused");
-    assert!(notices.so_far().is_empty(), "what was never there does not end");
+    let error = host.start(spec, observer).err().expect("the start is rejected");
+    assert!(notices.so_far().is_empty(), "a VM that was never running has ended");
     error
 }
 

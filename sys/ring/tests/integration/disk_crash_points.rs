@@ -100,7 +100,11 @@ fn survives(features: u64) -> usize {
             }
         }
     }
-    assert_eq!((ends.first(), ends.last()), (Some(&6), Some(&3)), "what was left to be done");
+    assert_eq!(
+        (ends.first(), ends.last()),
+        (Some(&6), Some(&3)),
+        "the number of remaining requests"
+    );
     points
 }
 
@@ -113,7 +117,7 @@ fn finish(driver: &AnyDriver<'_>, remains: &Remains, features: u64, setup: &Ring
     for used in driver.reap_any_order() {
         let sector = sector_of(&vm, &driver, used.head);
         let index = remaining.iter().position(|other| *other == sector);
-        remaining.remove(index.expect("answered twice"));
+        remaining.remove(index.expect("completed twice"));
     }
     let (region, _file) = region_of(&remains.region, features);
     let memory = vm.map();
@@ -133,7 +137,7 @@ fn finish(driver: &AnyDriver<'_>, remains: &Remains, features: u64, setup: &Ring
     assert_eq!(driver.reap_any_order().len(), remaining.len());
     assert!(region.queue(1).unwrap().was_abandoned());
     drop(queue);
-    assert!(!region.queue(1).unwrap().was_abandoned(), "given up in order");
+    assert!(!region.queue(1).unwrap().was_abandoned(), "the part is not empty after the drop");
     // The front-end determines the position again.
     let setup =
         RingSetup { base: setup.features.base_from_vring(state.vring_base()), ..setup.clone() };
@@ -155,7 +159,7 @@ fn finish(driver: &AnyDriver<'_>, remains: &Remains, features: u64, setup: &Ring
 fn a_split_ring_survives_any_death() {
     for features in [DISK_FEATURES, DISK_FEATURES | EVENT_IDX] {
         let points = survives(features);
-        assert!(points > 20, "only {points} moments");
+        assert!(points > 20, "only {points} crash points");
     }
 }
 
@@ -163,7 +167,7 @@ fn a_split_ring_survives_any_death() {
 fn a_packed_ring_survives_any_death() {
     for features in [DISK_FEATURES, DISK_FEATURES | EVENT_IDX] {
         let points = survives(features | RING_PACKED);
-        assert!(points > 60, "only {points} moments");
+        assert!(points > 60, "only {points} crash points");
     }
 }
 
@@ -185,7 +189,7 @@ fn requests_in_flight_when_a_ring_is_dropped_are_repeated() {
         assert_eq!(receive_sectors(&mut disk, &mut *queue, 3), [0, 1, 2]);
         disk.carry_out(&mut *queue, 1);
         drop(queue);
-        assert_eq!(driver.reap_any_order().len(), 1, "what was answered is returned");
+        assert_eq!(driver.reap_any_order().len(), 1, "a completed request was not returned");
         assert!(region.queue(1).unwrap().was_abandoned());
         let mut disk = MemoryDisk::new(DISK_BYTES);
         let mut queue = open().into_queue();

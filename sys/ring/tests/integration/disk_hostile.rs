@@ -136,7 +136,7 @@ fn a_driver_that_laps_a_packed_ring_is_not_followed() {
     offer(AVAIL);
     assert_eq!(disk.receive(&mut *queue, 8), 2);
     offer(1 << 15);
-    assert_eq!(disk.receive(&mut *queue, 8), 0, "both are under way");
+    assert_eq!(disk.receive(&mut *queue, 8), 0, "not both requests are in flight");
     disk.carry_out(&mut *queue, 1);
     assert_eq!(disk.receive(&mut *queue, 8), 0, "nothing was returned yet");
 }

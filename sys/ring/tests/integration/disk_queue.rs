@@ -314,7 +314,7 @@ fn agrees(size: u16, features: u64, rounds: Vec<Round>) {
             disk.carry_out(&mut *queue, index);
             letter.carry_out(index);
         }
-        assert!(driver.reap_any_order().is_empty(), "answers appear when they are flushed");
+        assert!(driver.reap_any_order().is_empty(), "completions are visible before the flush");
         queue.flush().unwrap();
         let calls = count(&interrupts);
         compare(&mut driver, &mut letter, calls);
@@ -332,7 +332,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 96, max_shrink_iters: 2000, ..ProptestConfig::default() })]
 
     #[test]
-    fn split_rings_agree_with_the_letter_and_the_reference(
+    fn split_rings_agree_with_the_specification_and_the_reference(
         size_log in 3..7_u32,
         event_idx in any::<bool>(),
         rounds in rounds(),
@@ -341,7 +341,7 @@ proptest! {
     }
 
     #[test]
-    fn packed_rings_agree_with_the_letter(
+    fn packed_rings_agree_with_the_specification(
         size in 7..70_u16,
         event_idx in any::<bool>(),
         rounds in rounds(),

@@ -162,7 +162,7 @@ fn indirect_tables_that_break_the_rules_are_named() {
 }
 
 #[test]
-fn a_lying_header_costs_that_frame_only() {
+fn an_invalid_header_affects_that_frame_only() {
     let vm = Vm::new(16);
     let mut driver = Driver::new(&vm, 16);
     let mut ring = tx(&driver, FEATURES);
@@ -250,7 +250,7 @@ fn rings_in_bad_places_are_refused() {
 }
 
 #[test]
-fn memory_cut_short_ends_the_ring_and_not_the_process() {
+fn truncated_memory_ends_the_ring_and_not_the_process() {
     let vm = Vm::new(16);
     let mut driver = Driver::new(&vm, 16);
     let mut ring = tx(&driver, FEATURES);

@@ -266,7 +266,7 @@ fn heads_of_a_device_without_order_are_taken_from_the_region() {
 /// Heads from the region are taken once, even after the ring's indices have wrapped around to their
 /// position.
 #[test]
-fn heads_from_the_region_do_not_come_again() {
+fn heads_from_the_region_are_taken_once() {
     let vm = Vm::new(16);
     let mut driver = Driver::new(&vm, 16);
     let (call, _far) = call_line();

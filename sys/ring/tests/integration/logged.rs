@@ -197,7 +197,7 @@ proptest! {
                 }
                 queue.flush().unwrap();
             });
-            prop_assert_eq!(missing, BTreeSet::new(), "answered");
+            prop_assert_eq!(missing, BTreeSet::new(), "completed");
             let ((), missing) = watched.unmarked(|| if arms { queue.arm(); } else { queue.disarm_lazily() });
             prop_assert_eq!(missing, BTreeSet::new(), "notifications");
             driver.reap_any_order();

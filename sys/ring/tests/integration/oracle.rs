@@ -217,10 +217,10 @@ fn check_delivery(
         prop_assert!(buffer_count >= 1);
         prop_assert!(buffer_count == 1 || features & MERGEABLE != 0);
         for _ in 1..buffer_count {
-            let next = entries.next().expect("num_buffers says more than was used");
+            let next = entries.next().expect("num_buffers exceeds the number of used buffers");
             bytes.extend(driver.contents(next.head, next.len as usize));
         }
-        let wire = expected.pop_front().expect("a frame that nobody sent");
+        let wire = expected.pop_front().expect("a received frame was not sent");
         prop_assert_eq!(&bytes[header..], &wire[..]);
         frames += 1;
     }

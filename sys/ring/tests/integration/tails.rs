@@ -171,7 +171,7 @@ fn the_longest_headers_are_copied_at_once() {
 
 /// All forms of rings, chain layouts and kinds of receive buffers, several times around the rings.
 #[test]
-fn large_frames_arrive_whole_and_their_chains_come_back_when_released() {
+fn large_frames_arrive_complete_and_their_chains_are_returned_at_the_release() {
     let forms = [0, RING_PACKED, IN_ORDER, RING_PACKED | IN_ORDER];
     // One buffer; header separate; virtio and frame headers separate; pages; more pieces than a
     // tail holds.
@@ -224,7 +224,7 @@ fn a_gathered_frame_is_the_one_that_was_sent() {
 }
 
 #[test]
-fn chains_of_frames_without_tails_come_back_at_once() {
+fn chains_of_frames_without_tails_are_returned_at_once() {
     for form in [0, RING_PACKED] {
         let vm = Vm::new(SIZE);
         let mut driver = AnyDriver::new(&vm, SIZE, form);
@@ -278,7 +278,7 @@ fn a_guest_that_modifies_a_sent_frame_changes_only_its_payload() {
 }
 
 #[test]
-fn a_frame_that_found_no_room_is_whole_when_it_does() {
+fn a_frame_that_did_not_fit_is_complete_when_it_fits() {
     for (form, mergeable) in [(0, MERGEABLE), (RING_PACKED, MERGEABLE), (0, 0), (RING_PACKED, 0)] {
         let (from_vm, to_vm) = (Vm::new(SIZE), Vm::new(SIZE));
         let mut source_driver = AnyDriver::new(&from_vm, SIZE, form);
@@ -296,7 +296,7 @@ fn a_frame_that_found_no_room_is_whole_when_it_does() {
         for _ in 0..2 {
             assert_eq!(rx.transmit(&batch.frames()[0]).unwrap(), TransmitResult::Full);
             rx.flush().unwrap();
-            assert_eq!(target_driver.reap(form), [], "the ring is as it was");
+            assert_eq!(target_driver.reap(form), [], "the ring has changed");
         }
         if mergeable == 0 {
             // Only a chain that holds the whole frame suffices, so this ring cannot receive it.
@@ -409,7 +409,7 @@ fn a_tail_that_leaves_memory_ends_its_ring() {
 /// The sender's memory is truncated while its frame is in flight: the receiver gets a frame of
 /// zeros and continues.
 #[test]
-fn memory_cut_short_under_a_tail_hurts_its_owner_only() {
+fn memory_truncated_under_a_tail_affects_its_owner_only() {
     let (from_vm, to_vm) = (Vm::new(SIZE), Vm::new(SIZE));
     let bytes = large_frame(1, 40_000);
     let (_from, mut tx, mut batch) = taken_frames(&from_vm, 0, &[bytes.len()], &bytes);

@@ -40,7 +40,7 @@ fn on_the_small_disk() {
         let refused = put(&store, "large", &vec![round; 1 << 20]).unwrap_err().detail;
         assert!(refused.contains("state.redb") && refused.contains("has free space"), "{refused}");
         let refused = put(&store, "large", &vec![round; 2 << 20]).unwrap_err().detail;
-        assert!(refused.contains("has free space"), "the same again: {refused}");
+        assert!(refused.contains("has free space"), "the repeated commit: {refused}");
         // Earlier content exists, and nothing of the rejected commit.
         assert_eq!(read(&store, "small").unwrap(), b"1");
         assert_eq!(read(&store, "last").unwrap(), 1_usize.to_le_bytes());

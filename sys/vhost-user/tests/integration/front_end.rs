@@ -119,14 +119,14 @@ fn offloads_change_live_and_stay_offered_to_a_vm_that_has_them() {
         let more_queues = VhostUserSpec { queue_pairs: 2, ..bench.spec.clone() };
         assert_eq!(bench.nic().change(&PortDeviceSpec::VhostUser(more_queues)).ok(), Some(false));
         drop(front_end);
-        wait_for("the rings' return", || bench.host.queues() == (0, 0));
+        wait_for("the rings to be detached", || bench.host.queues() == (0, 0));
     }
 }
 
 /// Each of these attacks ends the front-end's connection with an error that names the message, and
 /// the next front-end is served.
 #[test]
-fn hostile_front_ends_are_cut_off_and_the_nic_survives() {
+fn hostile_front_ends_are_disconnected_and_the_nic_continues() {
     let bench = Bench::new(1);
     let vm = Vm::with_regions(vec![BYTES]);
     type Attack<'a> = &'a dyn Fn(&mut FrontEnd);

@@ -108,7 +108,7 @@ impl Etcd {
             .stdout(Stdio::null())
             .stderr(log)
             .spawn()
-            .expect("etcd is there: scripts/setup installs it");
+            .expect("etcd can be started; scripts/setup installs it");
         self.children[index] = Some(child);
     }
 
@@ -151,14 +151,14 @@ impl Etcd {
     /// Connects with this time limit per request.
     pub(crate) fn connect_for(&self, timeout: Duration) -> EtcdStore {
         let spec = EtcdSpec { timeout, ..self.spec() };
-        eventually("etcd answers", || EtcdStore::connect(spec.clone()).ok())
+        eventually("a reply of etcd", || EtcdStore::connect(spec.clone()).ok())
     }
 
     /// Waits until a member replies to linearizable reads.
     pub(crate) fn wait_back(&self, index: usize) {
         let endpoints = vec![self.endpoints[index].clone()];
         let spec = EtcdSpec { endpoints, ..self.spec() };
-        eventually("the member answers", || EtcdStore::connect(spec.clone()).ok());
+        eventually("a reply of the member", || EtcdStore::connect(spec.clone()).ok());
     }
 
     /// Waits until a running member reports to be the leader. Returns its index.
@@ -207,7 +207,7 @@ pub(crate) fn eventually<T>(subject: &str, mut condition: impl FnMut() -> Option
         if let Some(value) = condition() {
             return value;
         }
-        assert!(started_at.elapsed() < LIMIT, "{subject}: not in {LIMIT:?}");
+        assert!(started_at.elapsed() < LIMIT, "timeout of {LIMIT:?} while waiting for: {subject}");
         sleep(Duration::from_millis(50));
     }
 }

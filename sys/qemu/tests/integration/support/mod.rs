@@ -274,7 +274,7 @@ pub(crate) fn wait_until<T>(subject: &str, mut condition: impl FnMut() -> Option
         if let Some(value) = condition() {
             return value;
         }
-        assert!(Instant::now() < end, "{subject} did not come");
+        assert!(Instant::now() < end, "timeout while waiting for: {subject}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

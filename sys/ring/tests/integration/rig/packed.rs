@@ -267,19 +267,23 @@ impl<'a> PackedDriver<'a> {
                 return used;
             }
             let (id, len) = ((tail >> 32) as u16, tail as u32);
-            assert_eq!(len != 0, flags & WRITE != 0, "WRITE says whether bytes were written");
+            assert_eq!(
+                len != 0,
+                flags & WRITE != 0,
+                "the WRITE flag does not match the written length"
+            );
             if self.any_order {
                 let offered = self.order.iter().position(|offered| *offered == id);
-                self.order.remove(offered.expect("an id that was not offered"));
+                self.order.remove(offered.expect("an id that was not made available"));
                 used.push(self.release(id, len));
                 continue;
             }
-            let expected = *self.order.front().expect("returned but not offered");
+            let expected = *self.order.front().expect("returned without being made available");
             if !self.in_order {
-                assert_eq!(id, expected, "our device returns buffers in order");
+                assert_eq!(id, expected, "buffers were returned out of order");
             }
             loop {
-                let next = self.order.pop_front().expect("an id that was not offered");
+                let next = self.order.pop_front().expect("an id that was not made available");
                 let skipped = next != id;
                 // A skipped buffer counts as filled completely.
                 let len = if skipped { self.offered[usize::from(next)].len } else { len };

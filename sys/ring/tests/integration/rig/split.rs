@@ -125,7 +125,7 @@ impl<'a> Driver<'a> {
             self.free.append(&mut slots);
             self.used = self.used.wrapping_add(1);
         }
-        assert!(batch.is_none(), "a batch ends with the head its entry names");
+        assert!(batch.is_none(), "the last head of a batch differs from its entry");
         used
     }
 

@@ -49,7 +49,7 @@ pub fn step_through(
         run_traced(pages, operation);
     }
     let child = Child { pid: child, has_ended: Cell::new(false) };
-    assert_eq!(child.wait(), libc::SIGSTOP, "the child did not come to its start");
+    assert_eq!(child.wait(), libc::SIGSTOP, "the child did not stop at its start");
     let mut signal = PROTECT;
     for stores in 0..STORES_MAX {
         // A store to a protected page faults.
@@ -59,7 +59,11 @@ pub fn step_through(
             other => panic!("the operation failed after {stores} stores: signal {other}"),
         }
         // The handler removes the protection.
-        assert_eq!(child.resume(libc::PTRACE_CONT, libc::SIGSEGV), UNPROTECTED, "a wild access");
+        assert_eq!(
+            child.resume(libc::PTRACE_CONT, libc::SIGSEGV),
+            UNPROTECTED,
+            "an access outside the watched pages"
+        );
         // The store is executed.
         assert_eq!(child.resume(libc::PTRACE_SINGLESTEP, 0), libc::SIGTRAP);
         observe();

@@ -300,7 +300,7 @@ pub const LIMIT: Duration = Duration::from_secs(120);
 pub fn wait_for(subject: &str, mut is_true: impl FnMut() -> bool) {
     let limit = Instant::now() + LIMIT;
     while !is_true() {
-        assert!(Instant::now() < limit, "{subject} did not happen");
+        assert!(Instant::now() < limit, "timeout while waiting for: {subject}");
         std::thread::sleep(Duration::from_millis(1));
     }
 }
@@ -315,7 +315,7 @@ pub fn session(bench: &Bench, mut front_end: FrontEnd) {
     assert!(front_end.share_memory(&vm, BYTES));
     front_end.start_ring(0, &rx, &event(), &event());
     front_end.start_ring(1, &tx, &kick, &call);
-    wait_for("both rings with the host", || bench.host.queues() == (1, 1));
+    wait_for("both rings to be attached", || bench.host.queues() == (1, 1));
 
     let mut sent = 0_u32;
     for round in 0..8 {
