@@ -192,8 +192,9 @@ const SO_RCVTIMEO: u32 = 20;
 const SO_ACCEPTCONN: u32 = 30;
 const SO_DOMAIN: u32 = 39;
 const SO_SNDTIMEO: u32 = 21;
-/// Socket options `SO_RCVTIMEO` and `SO_SNDTIMEO` with 64-bit times, available since Linux 5.1.
+/// Socket option `SO_RCVTIMEO` with a 64-bit time, available since Linux 5.1.
 const SO_RCVTIMEO_NEW: u32 = 66;
+/// Socket option `SO_SNDTIMEO` with a 64-bit time, available since Linux 5.1.
 const SO_SNDTIMEO_NEW: u32 = 67;
 /// Socket option that makes the kernel refuse descriptors, available since Linux 6.16.
 const SO_PASSRIGHTS: u32 = 83;

@@ -92,8 +92,7 @@ fn many_confined_threads_have_memory(confinement: &Confinement) {
     assert_eq!(confinement.report().refused_calls, before, "{:?}", confinement.refusals());
 }
 
-/// File that remains writable. Root can write it and the following one on any host; the test writes
-/// their current contents.
+/// File that remains writable. Root can write it on any host; the test writes its current contents.
 const ALLOWED: &str = "/sys/class/net/lo/mtu";
 const OTHER: &str = "/sys/class/net/lo/tx_queue_len";
 

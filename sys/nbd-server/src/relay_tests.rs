@@ -16,7 +16,7 @@ use crate::origin::Origin;
 use crate::relay::start_relay;
 use crate::{NbdExports, NbdHost, NbdQueue, NbdServer, NbdTls, RESERVED_BYTES, TcpAccess};
 
-/// Deadline of conditions, generous because the machine may be loaded.
+/// Time limit for conditions that a test waits for; generous, because the machine may be loaded.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Source without exports, which sends the reason of each rejection to the test.

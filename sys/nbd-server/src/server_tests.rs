@@ -16,7 +16,7 @@ use suimon_socket_runtime::{SocketRuntime, ThreadHooks};
 use crate::server::Access;
 use crate::{NbdExports, NbdHost, NbdQueue, NbdServer, TcpAccess, UnixAccess, keepalive};
 
-/// Deadline of conditions, generous because the machine may be loaded.
+/// Time limit for conditions that a test waits for; generous, because the machine may be loaded.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
 /// Source of two exports. Attaching to `stalls` blocks until `is_over` is set.

@@ -28,7 +28,7 @@ const QUEUE_PAIRS_MAX: u16 = 64;
 /// Maximum length of a network device's alias in bytes (`IFALIASZ` - 1).
 const ALIAS_BYTES_MAX: usize = 255;
 
-/// Opens TAPs and uplinks. The methods correspond to those of [`suimon_ports::DeviceFactory`].
+/// Factory of TAPs and uplinks. The methods correspond to those of [`suimon_ports::DeviceFactory`].
 pub struct NetDevices {
     watcher: LinkWatcher,
     query: Arc<DeviceQuery>,

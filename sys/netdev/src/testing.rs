@@ -23,7 +23,8 @@ use crate::packet_socket::PacketSocket;
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// Deadline of every condition that a test waits for; generous, because the machine may be loaded.
+/// Time limit for every condition that a test waits for; generous, because the machine may be
+/// loaded.
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 
 /// Returns a name of at most 15 bytes that no other test uses.

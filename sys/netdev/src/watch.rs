@@ -28,8 +28,9 @@ use crate::watched_link::{WatchSubject, WatchedLink, lock};
 /// Receive buffer size in bytes. The kernel's datagrams have at most 32 KiB in a dump and less
 /// otherwise.
 const DATAGRAM_BYTES: usize = 32 << 10;
-/// Maximum number of sockets processed per iteration, and of datagrams read from each.
+/// Maximum number of sockets processed per iteration.
 const EVENTS_MAX: usize = 8;
+/// Maximum number of datagrams read from a socket per iteration.
 const DATAGRAMS_PER_ROUND: usize = 64;
 const TOKEN_STOP: u64 = u64::MAX;
 const TOKEN_NAMES: u64 = u64::MAX - 1;

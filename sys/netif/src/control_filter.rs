@@ -6,12 +6,14 @@ use suimon_frame::{MacAddr, ethertype};
 
 const TYPE_AT: u32 = 12;
 const SUBTYPE_AT: u32 = 14;
-/// Slow protocol subtypes of LACP and Marker (IEEE 802.3-2022, Table 57A-3).
+/// Slow protocol subtype of LACP (IEEE 802.3-2022, Table 57A-3).
 const LACP: u32 = 1;
+/// Slow protocol subtype of Marker.
 const MARKER: u32 = 2;
-/// Minimum and maximum length in bytes of an untagged frame. The PDU of either protocol has 110
-/// octets (IEEE 802.1AX-2014, 6.4.2.3 and 6.5.3.3).
+/// Minimum length in bytes of an untagged frame of either protocol, whose PDU has 110 octets (IEEE
+/// 802.1AX-2014, 6.4.2.3 and 6.5.3.3).
 const BYTES_MIN: u32 = 14 + 110;
+/// Maximum length in bytes of an untagged frame.
 const BYTES_MAX: u32 = 1514;
 /// Offset and value of the length fields of a LACPDU's TLVs (6.4.2.3).
 const LACP_LENGTHS: [(u32, u32); 3] = [(17, 20), (37, 20), (57, 16)];

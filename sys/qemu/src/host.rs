@@ -50,7 +50,7 @@ const REASON_LIMIT: Duration = Duration::from_secs(6);
 /// Maximum number of threads that close connections to monitors (before Linux 6.16).
 const CLOSING_MAX: usize = 64;
 
-/// Starts VMs through the launcher, and reconnects to running ones.
+/// VM host that starts VMs through the launcher, and reconnects to running ones.
 pub struct QemuHost {
     client: LauncherClient,
     /// Connection to the launcher. A launcher that the daemon has started exits when it has no

@@ -17,8 +17,8 @@ use crate::monitor::{NotSent, OPERATION_LIMIT, UNANSWERED_MAX, Waiting};
 use crate::peer::send_message;
 use crate::wire::{Ended, Reply};
 
-/// Deadline of conditions, generous because the machine may be loaded. A QEMU that could delay the
-/// end of a session would delay it for longer.
+/// Time limit for conditions that a test waits for; generous, because the machine may be loaded. A
+/// QEMU that could delay the end of a session would delay it for longer.
 const LIMIT: Duration = Duration::from_secs(40);
 
 struct Notices(Mutex<Sender<VmNotice>>);

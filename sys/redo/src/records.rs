@@ -16,8 +16,9 @@ use crate::record::{FileRecord, location};
 
 /// Capacity of a new record: maximum number of entries.
 const ROOM: u32 = 1024;
-/// File name extensions of records, and of records being created.
+/// File name extension of records.
 const ENDING: &str = "redo";
+/// File name extension of records that are being created.
 const NEW_ENDING: &str = "new";
 /// File with the kernel's random identifier of the current boot (random(4)).
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";

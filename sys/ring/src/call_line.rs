@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use suimon_eventfd::PeerEventFd;
 
-/// Signals an eventfd of the front-end, which can be replaced while the ring runs: QEMU does so
-/// when a guest masks an interrupt. The ring therefore holds this line and not the descriptor.
-/// Without an eventfd, signals have no effect, because the driver polls.
+/// Line from a ring to the front-end: an eventfd of the front-end, which can be replaced while the
+/// ring runs. QEMU replaces it when a guest masks an interrupt. The ring therefore holds this line
+/// and not the descriptor. Without an eventfd, signals have no effect, because the driver polls.
 #[derive(Debug, Default)]
 pub struct InterruptLine {
     fd: Mutex<Option<PeerEventFd>>,

@@ -7,7 +7,7 @@ use tokio::time::timeout;
 
 use super::*;
 
-/// Deadline of conditions, generous because the machine may be loaded.
+/// Time limit for conditions that a test waits for; generous, because the machine may be loaded.
 const LIMIT: Duration = Duration::from_secs(60);
 
 fn peer(number: u32) -> IpAddr {

@@ -10,7 +10,7 @@ use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 
 use super::*;
 
-/// Deadline of conditions, generous because the machine may be loaded.
+/// Time limit for conditions that a test waits for; generous, because the machine may be loaded.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Returns the number of threads of this process with this name.

@@ -42,7 +42,7 @@ pub struct HostStore {
     capacity: Arc<StoreRoom>,
 }
 
-/// Opens stores of this host.
+/// Source of this host's stores, which it opens.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HostStores;
 

@@ -11,12 +11,11 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use suimon_ports::FileLockMode;
 
-/// Offsets of the lock bytes: `DOES` + n for a used permission n, `UNSHARED` + n for a permission
-/// that other users must not use.
+/// Offset of the lock byte of the used permission 0; those of further permissions follow.
 const DOES: i64 = 100;
 const SHARED_PERMISSIONS_BYTE: i64 = 200;
 
-/// Permissions with QEMU's numbers, and verbs for messages.
+/// Number of the permission to read, as in QEMU; the next constants are those of other permissions.
 const READ: i64 = 0;
 const WRITE: i64 = 1;
 const WRITE_UNCHANGED: i64 = 2;

@@ -13,7 +13,7 @@ const OPERATIONS: u16 = 1024;
 /// Maximum number of registered files per worker.
 const FILES_MAX: u64 = 4096;
 
-/// Creates an io_uring for each worker that performs file I/O.
+/// Source of file I/O for workers: creates an io_uring for each worker that performs file I/O.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct UringSource;
 

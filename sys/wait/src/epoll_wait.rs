@@ -30,8 +30,8 @@ struct Shared {
     kick: OwnedFd,
 }
 
-/// Wakes the thread that sleeps in an [`EpollWait`]. A wake-up is one atomic swap, and a write to
-/// an eventfd only if the thread sleeps.
+/// Waker of the thread that sleeps in an [`EpollWait`]. A wake-up is one atomic swap, and a write
+/// to an eventfd only if the thread sleeps.
 #[derive(Clone)]
 pub struct EventWaker(Arc<Shared>);
 

@@ -28,6 +28,7 @@ const NETWORK: u32 = 0x02;
 /// Time after a change of the number of VFs during which rejected settings are retried. A driver
 /// resets its adapter then, and may reject rates until the link is up, which takes some seconds.
 const RETRY_TIME: Duration = Duration::from_secs(10);
+/// Pause between two attempts.
 const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 
 /// SR-IOV network adapters of this host, as sysfs and rtnetlink report them.

@@ -19,7 +19,8 @@ use suimon_ports::{
 use suimon_qemu::{Launcher, LauncherSpec, QemuHost, start_launcher};
 use tempfile::TempDir;
 
-/// Deadline of every condition, generous because the machine may be loaded.
+/// Time limit for every condition that a test waits for; generous, because the machine may be
+/// loaded.
 pub(crate) const LIMIT: Duration = Duration::from_secs(180);
 const ROOT: &str = "SUIMON_TEST_LAUNCHER_ROOT";
 const QEMU: &str = "SUIMON_TEST_LAUNCHER_QEMU";

@@ -294,7 +294,8 @@ impl FrontEnd {
 
 pub const BYTES: u64 = 0x80_0000;
 
-/// Deadline of every condition and reply, generous because the machine may be loaded.
+/// Time limit for every condition and reply that a test waits for; generous, because the machine
+/// may be loaded.
 pub const LIMIT: Duration = Duration::from_secs(120);
 
 pub fn wait_for(subject: &str, mut is_true: impl FnMut() -> bool) {
