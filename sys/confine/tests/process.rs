@@ -94,6 +94,7 @@ fn many_confined_threads_have_memory(confinement: &Confinement) {
 
 /// File that remains writable. Root can write it on any host; the test writes its current contents.
 const ALLOWED: &str = "/sys/class/net/lo/mtu";
+/// File that does not remain writable. Root can write it on any host.
 const OTHER: &str = "/sys/class/net/lo/tx_queue_len";
 
 fn cannot_write_to_sysfs() {

@@ -11,8 +11,10 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use suimon_ports::FileLockMode;
 
-/// Offset of the lock byte of the used permission 0; those of further permissions follow.
+/// Offset of the lock byte of permission 0, held by a user that uses the permission. The bytes of
+/// other permissions follow.
 const DOES: i64 = 100;
+/// Offset of the lock byte of permission 0, held by a user that denies the permission to others.
 const SHARED_PERMISSIONS_BYTE: i64 = 200;
 
 /// Number of the permission to read, as in QEMU; the next constants are those of other permissions.
@@ -20,6 +22,7 @@ const READ: i64 = 0;
 const WRITE: i64 = 1;
 const WRITE_UNCHANGED: i64 = 2;
 const RESIZE: i64 = 3;
+/// All permissions, each with a verb for messages.
 const ALL: [(i64, &str); 4] =
     [(READ, "reads"), (WRITE, "writes"), (WRITE_UNCHANGED, "rewrites"), (RESIZE, "resizes")];
 
