@@ -1,4 +1,4 @@
-//! Requests with I/O that completes in the iteration of their submission.
+//! Requests whose I/O completes during its submission, in the same iteration of the engine.
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc::{Sender, channel};
@@ -19,10 +19,10 @@ use crate::resident::StorageWorker;
 use crate::{DiskCounterCells, DiskLayer, DiskLocation, DiskSpec, QueueKey};
 
 const STORE: StoreId = StoreId(1);
-/// Duration of an iteration up to the completion of its I/O.
+/// Time from the beginning of an iteration to the completion of its I/O.
 const TAKES: Duration = Duration::from_nanos(700);
 
-/// Worker with a disk on a store with a queue depth of 1.
+/// Worker with one disk on a store with a queue depth of 1.
 pub(crate) struct Worker {
     resident: StorageWorker,
     pub(crate) commands: Sender<Command>,
@@ -82,12 +82,12 @@ impl Worker {
         assert!(added.1.recv().unwrap().is_ok());
     }
 
-    /// Returns the number of stores that the worker has.
+    /// Returns the number of stores on the worker.
     pub(crate) fn stores(&self) -> usize {
         self.resident.stores.len()
     }
 
-    /// Runs an iteration. Returns the completions published by its end.
+    /// Runs one iteration. Returns the completions (tag, outcome) that were published by its end.
     pub(crate) fn poll(&mut self) -> Vec<(u32, DiskOutcome)> {
         let now = self.wait.now + Duration::from_micros(20);
         self.wait.now = now + TAKES;

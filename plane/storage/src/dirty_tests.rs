@@ -1,4 +1,4 @@
-//! Tests of the map of changes.
+//! Tests of the map of changed regions.
 
 use std::collections::BTreeSet;
 

@@ -1,15 +1,15 @@
-//! Completions that were not passed to the store's scheduler yet. Completions of the same disk,
+//! Completions that were not passed to the store's scheduler yet. Completions with the same disk,
 //! operation and size are passed together, at the cost of one.
 
 use suimon_quantity::Time;
 use suimon_recording::Recorded;
 use suimon_storage_qos::{Completed, DiskSlot, IoKind, StoreScheduler};
 
-/// Completions of the same disk, operation and size.
+/// Collected completions with the same disk, operation and size.
 #[derive(Debug)]
 pub(crate) struct CompletionBatch {
     slot: DiskSlot,
-    /// Sum of the completions; empty if `requests` is 0.
+    /// Number of completions, and sum of their latencies; empty if `requests` is 0.
     of: Completed,
 }
 
@@ -27,7 +27,7 @@ impl CompletionBatch {
     }
 
     /// Adds a completion. If its disk, operation or size differs from the collected ones, those are
-    /// passed to the scheduler first.
+    /// passed to `scheduler` first.
     #[inline(always)]
     pub(crate) fn add(
         &mut self,
@@ -51,7 +51,7 @@ impl CompletionBatch {
         }
     }
 
-    /// Passes the collected completions to the scheduler.
+    /// Passes the collected completions to `scheduler`.
     #[inline]
     pub(crate) fn report(&mut self, scheduler: &mut Recorded<StoreScheduler>, now: Time) {
         if !self.is_empty() {
@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(worker_store.poll(now), Next::Dispatch { disk: second, tag: 1 });
     }
 
-    /// A completion that differs from earlier ones is not reported with their properties.
+    /// A completion that differs from earlier ones is reported with its own properties.
     #[test]
     fn each_is_told_as_what_it_was() {
         let now = Time::from_ns(1 << 40);

@@ -48,7 +48,7 @@ fn write(bench: &Bench, tag: u32, op: DiskOp, offset: u64, byte: u8) {
     bench.submit(tag, op, range(offset, BLOCK), vec![byte; BLOCK as usize]);
 }
 
-/// Polls for the given time. Returns the completions of the first queue.
+/// Polls the engine for the given time. Returns the completions of the first queue.
 fn pass(bench: &mut Bench, time: Duration) -> Vec<(u32, DiskOutcome)> {
     let (end, mut answers) = (bench.now + time, Vec::new());
     // A queue that was empty for a long time is not polled.
@@ -64,7 +64,7 @@ fn pass(bench: &mut Bench, time: Duration) -> Vec<(u32, DiskOutcome)> {
     answers
 }
 
-/// Creates a disk with one allocated block on a store that is full from now on.
+/// Creates a disk with one allocated block, on a store that is full from now on.
 fn full(kind: Kind, policy: FullPolicy) -> Bench {
     full_with(kind, policy, FakeQueue::new(512))
 }
@@ -351,7 +351,7 @@ fn a_disk_without_queued_requests_is_not_full_any_more_when_it_moves() {
     assert_eq!(fullness(&mut bench), [FullChange::NotNeeded]);
 }
 
-/// A queue that was requested back is dropped, so its requests are answered before.
+/// A queue whose detachment was requested is dropped, so its requests must be completed before.
 #[test]
 fn a_queue_that_was_requested_back_before_its_disk_moves_loses_no_request() {
     for (turns, seed) in (0..8).flat_map(|turns| (0..8).map(move |seed| (turns, seed))) {

@@ -11,7 +11,8 @@ use crate::kinds::KINDS;
 use crate::work_tests::{Bench, SECTOR, SIZE, WRITE, range};
 use crate::{IDLE_AFTER, StorageNotice};
 
-/// Runs the worker's own work until the given time. Returns the number of wake-ups.
+/// Runs the worker until the given time without requests of clients. Returns the number of
+/// wake-ups.
 fn sleep(bench: &mut Bench, until: Time) -> usize {
     let mut wake_count = 0;
     loop {

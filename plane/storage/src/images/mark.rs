@@ -42,7 +42,8 @@ impl StoreMark {
         Ok(Self { _draft: IncompleteImage::new(files, &target(token)?, 1)? })
     }
 
-    /// Checks for the marker file of another node, to verify that both nodes access the same store.
+    /// Checks by the marker file of another node, with that node's `token`, that both nodes access
+    /// the same store and that file locks hold between them.
     ///
     /// # Errors
     /// The stores are not verified to be the same one.
@@ -98,7 +99,7 @@ mod tests {
         assert!(mark_store.files().is_empty());
     }
 
-    /// Locks are local to each node: the file exists and appears to be unlocked.
+    /// File locks are local to each node: the file exists and appears to be unlocked.
     #[test]
     fn a_store_without_locks_between_nodes_is_told() {
         let (_, files) = store();

@@ -18,7 +18,7 @@ pub(crate) fn name(name: &str) -> FileName {
     FileName::new(name).unwrap()
 }
 
-/// Returns a plan that is possible.
+/// Returns a disk plan without contradictions, of this format and kind.
 pub(crate) fn plan(format: DiskFormat, kind: DiskKind, file: &str) -> DiskPlan {
     DiskPlan {
         format,
@@ -37,12 +37,12 @@ pub(crate) fn child(format: DiskFormat, file: &str, parent: &str) -> DiskPlan {
     DiskPlan { parent: Some(name(parent)), ..plan(format, DiskKind::Differencing, file) }
 }
 
-/// Runs with consecutive numbers as seeds.
+/// Calls `run` with consecutive numbers from `first` as random values.
 pub(crate) fn seeded<T>(first: u128, run: impl FnOnce(&mut HostInputs<'_>) -> T) -> T {
     recorded(first, None, run)
 }
 
-/// Runs with seeds and records of metadata changes.
+/// Calls `run` with consecutive numbers from `first` as random values, and with redo records.
 pub(crate) fn recorded<T>(
     first: u128,
     records: Option<&MemoryRecords>,
@@ -84,7 +84,7 @@ fn formats() -> Vec<DiskPlan> {
         .into()
 }
 
-/// Returns the name of an error's fault.
+/// Returns the name of the fault variant of an error.
 fn fault<T>(result: Result<T, DiskError>) -> String {
     let text = format!("{:?}", result.err().expect("an error").fault);
     let fault_name = text.trim_start_matches("Store(");

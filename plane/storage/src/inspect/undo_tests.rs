@@ -15,7 +15,7 @@ use crate::images::{
     DiskFormat, DiskKind, DiskPlan, HostInputs, RemainingRecords, close, create, open,
 };
 
-/// Damage that a repair fixes.
+/// Images with the damage that a repair fixes.
 fn damages() -> [(DiskFormat, Damage); 4] {
     [
         (DiskFormat::Vhd, (-512, 512)),
@@ -37,7 +37,7 @@ fn undone(bench: &Bench, file: &FileName, backup: &str) -> Result<ImageChanges, 
     undo(bench.target(file), &name(backup), false).map_err(|error| error.to_string())
 }
 
-/// Writes a backup with one range.
+/// Writes a file that looks like a backup with one range.
 fn forge(bench: &Bench, lengths: (u64, u64), range: (u64, &[u8], &[u8]), modified: u64) {
     let (offset, before, after) = range;
     let (from, to) = lengths;
@@ -61,7 +61,7 @@ fn an_image_whose_payload_was_written_since_is_not_taken_back() {
         let changes = bench.repair(&file, false);
         let backup = changes.backup.unwrap();
         let repaired = bench.bytes(&file);
-        // The range contains only payload, and no sector that the repair wrote.
+        // The range contains only payload, and no sector that the repair has written.
         let payload = repaired.windows(512).position(|part| part == [7; 512]).unwrap();
         let writer = bench.files.open(&file, FileLockMode::Write, 1).unwrap();
         writer.write_at(payload as u64, &[8; 512]).unwrap();
