@@ -62,7 +62,7 @@ fn bench() -> Bench {
     Bench::with_queue(kind, (kind.create)(), 1, 8, queue)
 }
 
-/// Submits a request that completes without file I/O.
+/// Submits a request that completes without file I/O, and polls until it has completed.
 fn ask_and_wait(bench: &mut Bench) {
     let range = ByteRange::new(0, 512).unwrap();
     bench.submit(0, DiskOp::Status { is_first_only: true }, range, Vec::new());

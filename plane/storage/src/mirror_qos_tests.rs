@@ -9,10 +9,10 @@ use crate::plane_mirror::{WEIGHT, copied};
 use crate::qos_bench::{Bench, Load, SECOND, STORE, deep, limits};
 use crate::{DiskLocation, copied_disk};
 
-/// Load of a copy.
+/// Load of a disk copy's reads.
 const COPYING: Load = Load { op: DiskOp::Read, bytes: 256 << 10, depth: 8 };
 
-/// Starts the load of a copy. Returns the number of its client.
+/// Adds a client with the load of a disk copy. Returns the number of the client.
 fn copy(bench: &mut Bench, disk: u32, load: Load) -> usize {
     let copied_disk = copied(DiskId(disk));
     let limits = Limits { weight: Weight::new(WEIGHT).unwrap(), ..Limits::default() };

@@ -19,8 +19,8 @@ fn all_kinds() -> impl Iterator<Item = Kind> {
     KINDS.into_iter().chain(CHILDREN)
 }
 
-/// Creates a disk that records its changes in a redo record with this much room; without a record
-/// if there is no room.
+/// Creates a disk with a redo record that has room for `record_capacity` changes; without a record
+/// if that is 0.
 fn bench(kind: Kind, seed: u64, capacity: usize, record_capacity: usize) -> (Bench, MemoryRecords) {
     let records = MemoryRecords::with_capacity(record_capacity);
     let memory = (kind.create)();
@@ -37,7 +37,7 @@ fn bench(kind: Kind, seed: u64, capacity: usize, record_capacity: usize) -> (Ben
     )
 }
 
-/// Number of commits of a disk, and of requests that had to be durable.
+/// Number of commits of a disk, and number of requests that had to be durable.
 #[derive(Clone, Copy)]
 struct Counts {
     commits: u64,

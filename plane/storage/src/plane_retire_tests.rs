@@ -13,7 +13,7 @@ use crate::plane_stalled_tests::wait_until;
 use crate::plane_suspend_tests::{DISK, Workers, close};
 use crate::{DiskLayer, DiskSpec, PlaneError, PlaneNotice, StoragePlane};
 
-/// System that can create the I/O of a limited number of workers.
+/// I/O source that can create the I/O of a limited number of workers.
 struct Scarce(AtomicUsize);
 
 impl FileIoSource for Scarce {

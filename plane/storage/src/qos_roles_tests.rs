@@ -11,12 +11,13 @@ use suimon_storage_qos::{
 use crate::StoreRole;
 use crate::qos_bench::{Bench, DELAY_MAX_NS, Load, MILLISECOND, SECOND, STORE, deep, limits};
 
-/// Creates workers with two disks each that share one maximum.
+/// Creates workers with two disks each. All disks share the maximum `max` and have requests of
+/// `bytes` bytes.
 pub(crate) fn shared(workers: usize, max: u64, bytes: u64) -> (Bench, Vec<u32>) {
     shared_by(workers, 2, max, Load::reads(bytes, 16))
 }
 
-/// Creates workers with this number of disks each that share one maximum and have this load.
+/// Creates workers with this number of disks each. All disks share one maximum and have this load.
 pub(crate) fn shared_by(
     workers: usize,
     disks_each: usize,
@@ -36,8 +37,8 @@ pub(crate) fn shared_by(
     (bench, disks)
 }
 
-/// Returns the amount by which several workers may exceed a maximum: the tolerance of one
-/// scheduler, and the maximum's operations while loans are held and during rounds of workers.
+/// Returns the number of operations by which several workers may exceed a maximum: the tolerance of
+/// one scheduler, and the maximum's operations while loans are held and during rounds of workers.
 pub(crate) fn late(rate: u64, largest: u64) -> f64 {
     let ns = CATCH_UP.as_nanos() as u64 + LOAN_IDLE_MAX.as_nanos() as u64 + 3 * DELAY_MAX_NS;
     (rate * ns) as f64 / SECOND as f64 + largest as f64 + 1.0
@@ -151,7 +152,7 @@ fn a_worker_whose_disks_have_gone_lets_go_of_the_store() {
     assert!((1960..=2041).contains(&delivered), "{delivered}");
 }
 
-/// Closes a disk, and waits until it is returned.
+/// Closes a disk, and runs the bench until the disk is returned.
 fn close_disk(bench: &mut Bench, disk: u32) {
     bench.clients[disk as usize].load = None;
     let (worker, number) = bench.disks[&disk];
@@ -161,7 +162,8 @@ fn close_disk(bench: &mut Bench, disk: u32) {
     }
 }
 
-/// Returns workers on one device with a disk each, after the disk on one worker was closed again.
+/// Returns workers on one device, with a disk on each except worker `closed`, whose disk was
+/// closed.
 fn closed_at(workers: u32, closed: u32, seed: u64) -> Bench {
     // Requests complete sooner than rounds of workers.
     let mut bench = Bench::new(workers as usize, &deep(), 32, DELAY_MAX_NS / 5);

@@ -146,7 +146,7 @@ fn a_minimum_is_met_beside_disks_that_take_all_they_can_get() {
 fn nothing_bypasses_a_maximum_by_moving_no_payload() {
     let zeros =
         |may_unmap| DiskOp::WriteZeroes { may_unmap, is_durable: false, only_if_fast: false };
-    // List of operations and their cost.
+    // Each operation with its cost.
     let operations =
         [(DiskOp::Flush, 1), (DiskOp::Discard, 1), (zeros(true), 1), (zeros(false), 16)];
     for (op, cost) in operations {

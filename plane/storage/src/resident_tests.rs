@@ -75,7 +75,7 @@ fn a_disk_that_is_added_when_another_one_goes_is_there() {
 }
 
 /// A front end may repeat the detach request for a ring any number of times while a stalled store
-/// holds one of the ring's requests.
+/// holds one of the ring's requests. Of these requests, only the newest ones are kept.
 #[test]
 fn of_requests_to_give_a_stalled_queue_back_the_newest_are_kept() {
     let mut worker = Worker::new();

@@ -14,7 +14,7 @@ struct Client {
     now: Time,
     /// Number of requests in flight.
     depth: u32,
-    /// Time that the client needs for a completion and a new request.
+    /// Time that the client needs to process a completion and submit a new request.
     pace: Duration,
 }
 
@@ -23,7 +23,8 @@ impl Client {
         Self { respite: PollPause::default(), now: Time::ZERO, depth, pace }
     }
 
-    /// Returns the length of the pause after a poll, and how long the client is idle in it.
+    /// Runs one poll and the pause after it. Returns the length of the pause, and how long the
+    /// client is idle in it.
     fn run_iteration(&mut self, request_count: u32) -> [Duration; 2] {
         let has_answers = request_count < self.depth;
         let until =
@@ -33,8 +34,8 @@ impl Client {
         [left_alone, left_alone.saturating_sub(self.pace * self.depth)]
     }
 
-    /// Sums up the given number of iterations, each with the requests submitted since the previous
-    /// one.
+    /// Runs this number of iterations, each with the requests submitted since the previous one.
+    /// Returns the sums of the results of [`Client::run_iteration`].
     fn run_iterations(&mut self, turns: u32) -> [Duration; 2] {
         let mut sums = [Duration::ZERO; 2];
         let mut request_count = self.depth.min(REQUESTS_MIN as u32);

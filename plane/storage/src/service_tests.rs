@@ -12,7 +12,8 @@ use crate::qos_bench::{Bench as QosBench, Load, MILLISECOND, SECOND as NS, deep,
 use crate::work_tests::{Bench, Model, SECTOR, SIZE, WRITE, close, range};
 use crate::{DiskLayer, DiskSpec, FAULT_EVERY, NOTICES_MAX, StorageNotice};
 
-/// Polls until the disk is suspended, while requests are submitted to its queue.
+/// Suspends the disk and polls until it is suspended, while requests are submitted to its queue.
+/// Returns its images.
 fn suspend(bench: &mut Bench, model: &mut Model) -> DiskSpec {
     bench.work.suspend_disk(bench.disk);
     for round in 0..10_000 {
@@ -46,7 +47,8 @@ fn run(kind: Kind, seed: u64, capacity: usize) {
             continue;
         }
         let spec = suspend(&mut bench, &mut model);
-        // Requests taken from the queue have completed. Requests that remain open were never taken.
+        // The requests taken from the queue have completed. Requests that have not completed were
+        // never taken.
         let open = model.under_way.len() + usize::from(model.flush.is_some());
         assert_eq!(bench.client.lock().unwrap().asks.len(), open);
         for DiskLayer { image, file } in spec.layers {

@@ -57,7 +57,7 @@ impl<T> Slab<T> {
         self.slots.len() - self.free.len()
     }
 
-    /// Returns the numbers of all entries, used and unused.
+    /// Returns the numbers of all entries, those without a value included.
     pub(crate) fn numbers(&self) -> core::ops::Range<usize> {
         0..self.slots.len()
     }

@@ -30,7 +30,7 @@ impl FileIoSource for Source {
 }
 
 impl Source {
-    /// Stalls or resumes the file that was opened first.
+    /// Stalls or resumes the operations of the file that was opened first.
     fn stall(&self, stalls: bool) {
         self.0.lock().unwrap().stalled_file = stalls.then_some(FileSlot(0));
     }
@@ -49,7 +49,8 @@ fn add(plane: &StoragePlane, disk: DiskId) -> (Arc<FakeFile>, Arc<Mutex<Client>>
     (file, client)
 }
 
-/// Returns the next stall notice.
+/// Waits for the next stall notice. Returns its disk, whether the disk stalls, and the time without
+/// completions.
 fn stall(plane: &StoragePlane) -> (DiskId, bool, Duration) {
     let deadline = Instant::now() + Duration::from_secs(90);
     loop {
@@ -117,7 +118,7 @@ fn a_disk_that_stalls_is_not_waited_for_and_is_closed_when_its_store_answers() {
     drop(workers);
 }
 
-/// Creates a virtqueue of a stalled disk that is being detached.
+/// Attaches a virtqueue with a request to a stalled disk, and requests its detachment.
 fn with_ring_requested_back(
     plane: &StoragePlane,
     client: &Mutex<Client>,
@@ -129,7 +130,7 @@ fn with_ring_requested_back(
     detaching
 }
 
-/// Creates a client's connection, and the client's side of it.
+/// Creates a client's connection, and the client's end of it.
 fn connection() -> (FakeQueue, Arc<Mutex<Client>>) {
     let queue = FakeQueue::new(4);
     queue.payloads.lock().unwrap().iter_mut().for_each(|payload| *payload = vec![9; 512]);

@@ -16,7 +16,7 @@ use crate::status::{EXTENTS_MAX, Found, query_file, query_images};
 
 const SECTOR: u64 = 512;
 
-/// Image with a state per sector. Only a part of its metadata is in memory.
+/// Image with an allocation state per sector. Only a part of its metadata is in memory.
 struct Sectors {
     places: Vec<Location>,
     /// First sector for which metadata must be read from the file.
@@ -86,7 +86,7 @@ fn new_found(max: usize) -> Found {
     Found { extents: Vec::new(), max }
 }
 
-/// Returns the reported state of each sector.
+/// Returns the reported allocation of each sector.
 fn sector_states(found_extents: &Found) -> Vec<Allocation> {
     let sectors_of = |extent: &suimon_ports::AllocationExtent| {
         vec![extent.allocation; usize::try_from(extent.len / SECTOR).unwrap()]

@@ -1,4 +1,5 @@
-//! Writes that a killed process had acknowledged are visible to all later users of the image.
+//! Writes that were completed before a process was killed are visible to all later users of the
+//! image.
 
 use suimon_image::ByteRange;
 use suimon_ports::RedoRecords;
@@ -23,7 +24,7 @@ fn open_disk(
     recorded(7000, Some(records), |seeds| open(bench.files.as_ref(), plan, seeds))
 }
 
-/// Writes to a disk and simulates a killed process.
+/// Writes to a disk and leaves the files in the state in which a killed process leaves them.
 fn write_and_die(bench: &Bench, plan: &DiskPlan, fills: &[Fill], records: &MemoryRecords) {
     let mut disk = OfflineDisk::from(open_disk(bench, plan, records).unwrap());
     for (offset, len, byte) in fills {
@@ -34,7 +35,7 @@ fn write_and_die(bench: &Bench, plan: &DiskPlan, fills: &[Fill], records: &Memor
     drop(disk);
 }
 
-/// Creates a disk and its redo record, as left by a killed process.
+/// Creates a disk and its redo record in the state in which a killed process leaves them.
 fn left(format: DiskFormat) -> (Bench, DiskPlan, MemoryRecords) {
     let bench = Bench::new();
     let block_bytes = Some(if format == DiskFormat::Vhd { MB as u64 / 2 } else { MB as u64 });

@@ -73,7 +73,7 @@ impl Case {
         })
     }
 
-    /// Performs the recovery of a new process before it opens disks.
+    /// Performs the recovery that a new process performs before it opens disks.
     fn clear_up(&self) {
         let kept_drafts = [draft_name(self.target().file.as_ref().unwrap()).unwrap()];
         assert!(sweep(self.bench.files.as_ref(), &kept_drafts).unwrap().is_empty());
@@ -95,7 +95,8 @@ impl Case {
     }
 }
 
-/// Performs a step, a checkpoint, and a further step that is lost.
+/// Performs a step, a checkpoint, and a further step whose work is lost. Returns the job, the
+/// checkpoint, and the number of changes of the store up to the checkpoint.
 fn cut_off(case: &Case) -> (Box<dyn DiskJob>, Checkpoint, usize) {
     let mut job = case.begin(None).unwrap();
     let progress = job.step().unwrap();
@@ -218,7 +219,7 @@ fn what_was_done_before_its_end_was_noted_is_done() {
     case.assert_content(true);
 }
 
-/// Runs a job on a store that is full after a number of changes, until some steps or checkpoints
+/// Runs a job on a store that is full after `change_limit` changes, until some steps or checkpoints
 /// have failed. Then the store has space again. Returns true if the job is done, and the number of
 /// failures.
 fn run_held_up(case: &Case, change_limit: usize, checkpoint: &mut Checkpoint) -> (bool, usize) {
@@ -250,8 +251,8 @@ fn run_held_up(case: &Case, change_limit: usize, checkpoint: &mut Checkpoint) ->
     panic!("{:?}, room {change_limit}: it does not end", case.work);
 }
 
-/// Runs each job on stores whose free space ends after each number of changes that is a multiple of
-/// `step`, until there is enough.
+/// Runs each job on stores that become full after each number of changes that is a multiple of
+/// `step`, up to the number with which the job does not fail.
 fn check_full_stores(step: usize) {
     for format in [DiskFormat::Vhd, DiskFormat::Vhdx] {
         for work in WORKS {

@@ -1,4 +1,4 @@
-//! A disk keeps its content even if a job is interrupted.
+//! Jobs on disks preserve the disk's content, even if a job is interrupted.
 
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ pub(super) struct Bench {
     pub(super) files: Arc<dyn StoreFiles>,
 }
 
-/// Write to a disk for a test: offset, length and byte.
+/// Write to a disk of a test: offset and length in bytes, and value of each byte.
 pub(super) type Fill = (usize, usize, u8);
 
-/// Blocks of zeros, complete blocks, and a block with both.
+/// Writes that result in blocks of zeros, blocks without zeros, and a block with both.
 pub(super) const BASE: [Fill; 4] =
     [(0, 4096, 1), (MB - 512, 1024, 2), (2 * MB, MB, 0), (2 * MB + 65536, 512, 3)];
 pub(super) const CHILD: [Fill; 4] =
@@ -99,7 +99,7 @@ impl Bench {
     }
 }
 
-/// Runs a job until it is done.
+/// Performs steps of a job until it is done.
 pub(super) fn run(job: &mut dyn DiskJob) -> Result<(), DiskError> {
     let mut before = 0;
     for _ in 0..10_000 {

@@ -16,7 +16,8 @@ fn begin(store: &MemoryStore, devices: &RateLimitedIo) -> Result<Measurement, Me
     Measurement::begin(store, devices.open().unwrap(), plan(3))
 }
 
-/// Performs a step each millisecond until the measurement is done.
+/// Performs a step each simulated millisecond until the measurement is done. Returns the progress
+/// after each step.
 fn run(measurement: &mut Measurement) -> Result<Vec<MeasureProgress>, MeasureError> {
     let mut reported = Vec::new();
     for ms in 0..200_000u32 {

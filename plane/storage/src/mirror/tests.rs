@@ -1,4 +1,4 @@
-//! Tests of copying: concurrent writes, failures and waiting.
+//! Tests of disk copies: concurrent writes, failures and waiting.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use crate::fakes::Dice;
 
 const REGION: u64 = 64 << 10;
 const SIZE: u64 = 40 * REGION + 512;
-/// Deadline of conditions, generous because the machine may be loaded.
+/// Time limit for conditions to become true, generous because the machine may be loaded.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Disk, its copy and the map of changes.
@@ -115,7 +115,7 @@ fn what_is_not_allocated_is_not_moved_and_what_became_zeros_is_not_sent() {
     assert_eq!(moved(&bench.copy)[1], 1);
 }
 
-/// A region changes after its bytes were read, and the change completes. If the mark were cleared
+/// A region changes after a thread has read it, and the change completes. If the mark were cleared
 /// only after that, the change would be lost.
 #[test]
 fn what_changes_while_a_region_is_read_is_copied() {
@@ -136,7 +136,7 @@ fn what_changes_while_a_region_is_read_is_copied() {
     assert_eq!(bench.copy.bytes()[5 * REGION as usize], 2);
 }
 
-/// A region is written while its old bytes are being copied: the old bytes must not overwrite the
+/// A region is written while a thread copies its old bytes: the old bytes must not overwrite the
 /// new ones.
 #[test]
 fn a_region_is_not_copied_by_two_at_a_time() {

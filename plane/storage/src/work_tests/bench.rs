@@ -1,4 +1,5 @@
-//! Disk with a client, on a file with operations that complete in any order, fail, or are interrupted.
+//! Test bench: a disk with a client, on a file with operations that complete in any order, fail, or
+//! are interrupted.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,8 +14,8 @@ use crate::images::RecordedImage;
 use crate::kinds::Kind;
 use crate::{DiskLayer, DiskSpec, StorageEngine, StorageNotice};
 
-/// Bytes of the region of one request, unless it is for eight regions. Requests in flight do not
-/// overlap.
+/// Size in bytes of the region of one request; some requests span eight regions. Requests in flight
+/// do not overlap.
 pub(super) const REGION: u64 = 128 << 10;
 pub(super) const REGIONS: u64 = 32;
 pub(crate) const SIZE: u64 = REGION * REGIONS;
@@ -24,7 +25,7 @@ pub(crate) const TAGS: usize = REGIONS as usize + 1;
 
 pub(crate) const WRITE: DiskOp = DiskOp::Write { is_durable: false };
 
-/// Disk with a client.
+/// Test bench: engine with one disk, its file, and the disk's client.
 pub(crate) struct Bench {
     pub(crate) work: StorageEngine,
     pub(crate) file: Arc<FakeFile>,
