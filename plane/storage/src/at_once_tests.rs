@@ -104,7 +104,7 @@ impl Worker {
 }
 
 #[test]
-fn what_needs_no_waiting_is_answered_in_the_turn_in_which_it_came() {
+fn immediate_completions_are_published_in_the_same_iteration() {
     let mut worker = Worker::new();
     worker.trouble.lock().unwrap().is_at_once = true;
     submit(&worker.client, 0, DiskOp::Read, 0);
@@ -116,7 +116,7 @@ fn what_needs_no_waiting_is_answered_in_the_turn_in_which_it_came() {
 }
 
 #[test]
-fn what_others_wait_for_goes_in_the_turns_after_it() {
+fn requests_queued_behind_others_are_dispatched_in_later_iterations() {
     let mut worker = Worker::new();
     worker.trouble.lock().unwrap().is_at_once = true;
     (0..3).for_each(|tag| submit(&worker.client, tag, DiskOp::Read, u64::from(tag) * 512));
@@ -129,7 +129,7 @@ fn what_others_wait_for_goes_in_the_turns_after_it() {
 }
 
 #[test]
-fn what_takes_time_is_answered_when_it_has_ended() {
+fn other_requests_are_completed_when_their_operation_has_ended() {
     let mut worker = Worker::new();
     worker.trouble.lock().unwrap().is_stalled = true;
     submit(&worker.client, 0, DiskOp::Read, 0);

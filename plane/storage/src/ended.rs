@@ -96,7 +96,7 @@ mod tests {
     /// A completion at the end of an iteration lets the next one dispatch queued requests. That
     /// iteration follows at once.
     #[test]
-    fn who_waits_does_not_wait_for_being_told() {
+    fn queued_requests_are_dispatched_in_the_iteration_after_a_completion() {
         let now = Time::from_ns(1 << 40);
         let (mut worker_store, [first, second]) = store(now);
         assert_eq!(worker_store.submit(now, first, 4096, 0), Ok(Submitted::Dispatch));
@@ -112,7 +112,7 @@ mod tests {
 
     /// A completion that differs from earlier ones is reported with its own properties.
     #[test]
-    fn each_is_told_as_what_it_was() {
+    fn completions_are_reported_with_their_own_properties() {
         let now = Time::from_ns(1 << 40);
         let (worker_store, [first, second]) = store(now);
         let spec = StoreSpec { depth_min: 64, depth_max: 64, ..worker_store.spec };

@@ -181,7 +181,7 @@ fn attempts_are_few_while_a_store_is_full() {
 }
 
 #[test]
-fn clients_wait_as_long_as_they_are_to_and_the_qemu_of_a_vm_does_not() {
+fn requests_of_clients_are_queued_as_configured_and_those_of_qemu_fail_at_once() {
     let wait = Duration::from_secs(5);
     let mut bench = full(KINDS[1], FullPolicy { ring_wait: None, client_wait: wait });
     let (work, disk) = (&mut bench.work, bench.disk);
@@ -240,7 +240,7 @@ fn a_queue_that_closes_leaves_its_requests_to_the_next_or_fails_them() {
 }
 
 #[test]
-fn a_disk_that_moves_or_closes_gives_its_requests_back() {
+fn queues_of_a_disk_that_moves_or_closes_take_requests_back() {
     let mut bench = full(KINDS[1], FOR_EVER);
     write(&bench, 7, WRITE, SIZE - BLOCK, 4);
     assert_eq!(pass(&mut bench, Duration::from_secs(3)), []);

@@ -22,7 +22,7 @@ fn waits_until_a_look(busy_poll: &mut BusyPoll, now: Time) -> u32 {
 }
 
 #[test]
-fn looks_that_bring_something_go_on_and_those_in_vain_become_seldom() {
+fn successful_polling_continues_and_unsuccessful_polling_becomes_rare() {
     let mut busy_poll = BusyPoll::default();
     let mut now = Time::ZERO;
     for _ in 0..100 {
@@ -45,7 +45,7 @@ fn looks_that_bring_something_go_on_and_those_in_vain_become_seldom() {
 }
 
 #[test]
-fn what_comes_while_nobody_looks_says_nothing_of_looks() {
+fn requests_received_without_polling_do_not_affect_polling() {
     let mut busy_poll = BusyPoll::default();
     assert!(busy_poll.should_poll(Time::ZERO));
     busy_poll.handle_end();
@@ -84,7 +84,7 @@ fn polled_for(bench: &mut Bench) -> Duration {
 }
 
 #[test]
-fn a_queue_is_polled_on_behind_its_answers_and_not_while_it_waits_for_them() {
+fn a_queue_is_polled_after_its_completions_and_not_before() {
     let mut bench = bench();
     assert!(polled_for(&mut bench) >= BUSY_POLL, "it may ask something as soon as it is there");
     // That poll found no request, so the next completion is not followed by polling.

@@ -101,7 +101,7 @@ fn is_durable(op: DiskOp) -> bool {
 }
 
 #[test]
-fn what_was_answered_is_there_for_the_next_process() {
+fn completed_writes_are_visible_to_the_next_process() {
     for kind in all_kinds() {
         run(kind, 0, 3, 0);
     }
@@ -113,7 +113,7 @@ fn run_with_room(kind: Kind, seed: u64) -> [Counts; 3] {
 }
 
 #[test]
-fn what_was_answered_is_there_for_the_next_process_with_a_record_of_any_room() {
+fn completed_writes_are_visible_to_the_next_process_with_a_record_of_any_capacity() {
     for kind in all_kinds().filter(|kind| kind.name != "raw") {
         let without_record = run(kind, 1, 64, 0);
         let [.., with_record] = run_with_room(kind, 1);
@@ -138,7 +138,7 @@ fn what_was_answered_is_there_for_the_next_process_with_a_record_of_any_room() {
 }
 
 #[test]
-fn a_record_that_cannot_be_written_is_used_no_more() {
+fn a_record_that_cannot_be_written_is_not_used_further() {
     let kinds = all_kinds().filter(|kind| kind.name != "raw");
     for (kind, (seed, writes)) in kinds.zip([(1, 0), (3, 7), (2, 1), (3, 7)]) {
         let (bench, records) = bench(kind, seed, 64, 40);
@@ -235,7 +235,7 @@ mod full {
     use super::*;
 
     #[test]
-    fn what_was_answered_is_there_for_the_next_process_with_a_record_of_any_room() {
+    fn completed_writes_are_visible_to_the_next_process_with_a_record_of_any_capacity() {
         for (kind, seed) in all_kinds().flat_map(|kind| (2..8).map(move |seed| (kind, seed))) {
             run(kind, seed, [3, 64][seed as usize % 2], 0);
             run_with_room(kind, seed);
@@ -243,7 +243,7 @@ mod full {
     }
 
     #[test]
-    fn a_record_that_cannot_be_written_is_used_no_more() {
+    fn a_record_that_cannot_be_written_is_not_used_further() {
         for (kind, writes) in
             all_kinds().skip(1).flat_map(|kind| [0, 1, 2, 5, 9].map(|position| (kind, position)))
         {

@@ -33,7 +33,7 @@ pub(crate) fn disk() -> (DiskSpec, Arc<FakeFile>) {
 }
 
 #[test]
-fn a_disk_that_cannot_be_moved_is_let_go_and_told_of() {
+fn a_disk_that_cannot_be_moved_is_closed_and_reported() {
     let source = Arc::new(Scarce(AtomicUsize::new(1)));
     let plane = StoragePlane::new(source.clone());
     let workers = Workers::start(&plane, 2);
@@ -55,7 +55,7 @@ fn a_disk_that_cannot_be_moved_is_let_go_and_told_of() {
 }
 
 #[test]
-fn a_disk_that_can_be_moved_is_and_nothing_is_told() {
+fn a_disk_that_can_be_moved_is_moved_without_a_notice() {
     let plane = StoragePlane::new(Arc::new(Scarce(AtomicUsize::new(2))));
     let workers = Workers::start(&plane, 2);
     plane.add_disk(DISK, disk().0, None).unwrap();

@@ -192,7 +192,7 @@ fn take_turns(plane: &StoragePlane) {
 }
 
 #[test]
-fn what_cannot_go_on_stays_suspended_until_it_is_taken_out_of_service() {
+fn a_disk_that_cannot_be_resumed_remains_suspended() {
     let plane = StoragePlane::new(Arc::new(Source));
     let workers = Workers::start(&plane, 1);
     assert!(matches!(plane.suspend_disk(DISK), Err(PlaneError::NoSuchDisk)));
@@ -213,7 +213,7 @@ fn what_cannot_go_on_stays_suspended_until_it_is_taken_out_of_service() {
 
 /// Simulates that another node still has the disk's files open.
 #[test]
-fn a_disk_that_comes_without_images_waits_for_them_and_asks_nothing_of_its_store() {
+fn a_disk_added_without_images_waits_and_does_not_use_its_store() {
     let plane = StoragePlane::new(Arc::new(Source));
     let workers = Workers::start(&plane, 2);
     plane.add_disk(DISK, DiskSpec { layers: Vec::new() }, None).unwrap();

@@ -87,7 +87,7 @@ proptest! {
     /// Under load, a worker that is the only user of a store shares the store and becomes the only
     /// user again.
     #[test]
-    fn sharing_and_no_longer_sharing_forgets_nothing(
+    fn sharing_a_store_and_ending_that_preserves_charges(
         max in prop::sample::select(vec![300u64, 3000, 15_000]),
         times in 1usize..8,
         pause in MILLISECOND..60 * MILLISECOND,
@@ -128,7 +128,7 @@ proptest! {
 }
 
 #[test]
-fn a_worker_whose_disks_have_gone_lets_go_of_the_store() {
+fn a_worker_without_disks_removes_the_store() {
     let (mut bench, disks) = shared(2, 2000, 4096);
     bench.run(100 * MILLISECOND);
     // The first worker's disks are removed. The other worker is then the only user.
@@ -331,7 +331,7 @@ fn a_worker_that_ends_does_not_keep_the_store_shared() {
 }
 
 #[test]
-fn a_disk_of_another_worker_that_is_closed_pays_too() {
+fn a_closed_disk_of_another_worker_is_charged_too() {
     let (mut bench, _) = shared(2, 20, 4096);
     bench.run(500 * MILLISECOND);
     let start = bench.device().now;

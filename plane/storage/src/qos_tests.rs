@@ -42,7 +42,7 @@ proptest! {
 
     /// With little room for queued requests, no request is lost and no queue starves.
     #[test]
-    fn queues_for_which_there_is_no_room_are_read_later(
+    fn queues_without_room_in_the_scheduler_are_read_later(
         waiting_max in 1u32..12,
         queues in 2usize..12,
         max in 1000u64..4000,
@@ -72,7 +72,7 @@ proptest! {
 /// The limit of queued requests per queue is the store's limit divided by the number of queues,
 /// regardless of how often queues are added and closed.
 #[test]
-fn each_queue_has_its_part_of_the_room() {
+fn each_queue_has_its_share_of_the_scheduler_queue() {
     let store = StoreSpec { waiting_max: 6400, ..deep() };
     let mut bench = Bench::new(1, &store, 32, 200_000);
     bench.add_disk(0, 0, limits(0, 1));
@@ -102,7 +102,7 @@ fn each_queue_has_its_part_of_the_room() {
 
 /// The limit also applies to requests for which there was room at the begin of the iteration.
 #[test]
-fn nothing_is_taken_from_a_disk_that_owes_from_the_moment_on() {
+fn no_requests_are_taken_from_a_disk_with_uncharged_requests() {
     let mut bench = Bench::new(1, &deep(), 32, 200_000);
     bench.add_disk(0, 0, limits(0, 10));
     let [first, second] = [32, 4].map(|depth| {
@@ -183,7 +183,7 @@ fn a_change_is_in_effect_at_once() {
 }
 
 #[test]
-fn who_waits_for_a_maximum_costs_nothing_meanwhile() {
+fn a_request_queued_for_a_maximum_costs_no_iterations() {
     let mut bench = Bench::new(1, &deep(), 32, 200_000);
     bench.add_disk(0, 0, limits(0, 10));
     bench.add_seat(0, Load::reads(4096, 128));
@@ -201,7 +201,7 @@ fn who_waits_for_a_maximum_costs_nothing_meanwhile() {
 }
 
 #[test]
-fn what_is_closed_does_not_wait_for_its_maximum_but_pays_for_it() {
+fn requests_of_a_closed_queue_start_at_once_and_are_charged() {
     let mut bench = Bench::new(1, &deep(), 32, 200_000);
     bench.add_disk(0, 0, limits(0, 10));
     let first = bench.add_seat(0, Load::reads(4096, 128));
@@ -235,7 +235,7 @@ fn what_is_closed_does_not_wait_for_its_maximum_but_pays_for_it() {
 }
 
 #[test]
-fn a_disk_that_its_store_gives_up_waits_for_nothing() {
+fn a_disk_removed_from_its_store_is_not_limited() {
     let mut bench = Bench::new(1, &deep(), 32, 200_000);
     bench.add_disk(0, 0, limits(0, 10));
     bench.add_seat(0, Load::reads(4096, 64));
@@ -255,7 +255,7 @@ fn a_disk_that_its_store_gives_up_waits_for_nothing() {
 }
 
 #[test]
-fn an_unmet_minimum_is_told() {
+fn an_unmet_minimum_is_reported() {
     // The minimums are twice the capacity of 1000 per second.
     let mut bench = Bench::new(1, &StoreSpec::default(), 1, 1_000_000);
     for disk in 0..2 {
@@ -285,7 +285,7 @@ fn an_unmet_minimum_is_told() {
 }
 
 #[test]
-fn a_disk_has_a_place_that_its_store_knows_or_none() {
+fn a_disk_has_a_slot_of_its_store_or_none() {
     let mut bench = Bench::new(1, &deep(), 1, 200_000);
     bench.add_disk(0, 0, limits(0, 0));
     let slot = bench.slot(0);

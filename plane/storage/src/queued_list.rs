@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn those_of_two_disks_keep_their_order() {
+    fn requests_of_two_disks_keep_their_order() {
         let mut requests = Slab::default();
         let numbers: Vec<usize> = (0..6).map(|_| requests.insert(request())).collect();
         let (mut even, mut odd) = (QueuedList::default(), QueuedList::default());

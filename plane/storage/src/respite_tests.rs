@@ -50,14 +50,14 @@ impl Client {
 }
 
 #[test]
-fn a_client_with_enough_answers_at_hand_is_left_alone_as_long_as_is_allowed() {
+fn a_client_with_many_completions_gets_the_longest_pause() {
     let mut client = Client::new(64, Duration::from_micros(5));
     client.run_iterations(100);
     assert_eq!(client.run_iterations(100), [LONGEST * 100, Duration::ZERO]);
 }
 
 #[test]
-fn one_with_few_is_left_alone_for_about_as_long_as_they_last() {
+fn a_client_with_few_completions_gets_a_pause_of_their_duration() {
     let mut client = Client::new(16, Duration::from_micros(5));
     client.run_iterations(100);
     let [left_alone, idle] = client.run_iterations(1000);
@@ -66,7 +66,7 @@ fn one_with_few_is_left_alone_for_about_as_long_as_they_last() {
 }
 
 #[test]
-fn one_that_waits_for_all_its_answers_is_hardly_ever_left_alone() {
+fn a_client_that_waits_for_all_completions_rarely_gets_a_pause() {
     // Each poll finds all requests: the client had no completions left to process.
     for depth in [1, 2, 32] {
         let mut client = Client::new(depth, Duration::from_micros(1));
@@ -82,7 +82,7 @@ fn one_that_waits_for_all_its_answers_is_hardly_ever_left_alone() {
 }
 
 #[test]
-fn where_one_request_comes_at_a_time_nobody_is_asked() {
+fn single_requests_cause_no_query_of_the_client() {
     let mut respite = PollPause::default();
     for round in 0..10 {
         let now = Time::ZERO + LONGEST * round;
@@ -97,7 +97,7 @@ fn where_one_request_comes_at_a_time_nobody_is_asked() {
 }
 
 #[test]
-fn a_queue_that_may_have_more_is_looked_at_on() {
+fn a_queue_that_may_have_more_requests_is_polled_without_a_pause() {
     let mut respite = PollPause::default();
     assert_eq!(respite.handle_found(Time::ZERO, 32, false, || true), None);
     assert!(respite.handle_found(Time::ZERO, 8, true, || true).is_some());
@@ -122,7 +122,7 @@ fn ask_two(bench: &mut Bench) {
 }
 
 #[test]
-fn what_is_left_alone_may_sleep_and_is_served_when_its_time_has_come() {
+fn the_worker_may_sleep_during_a_pause_and_serves_the_queue_after_it() {
     let mut bench = bench();
     ask_two(&mut bench);
     assert_eq!(bench.wait(1), DiskOutcome::Done);
@@ -137,7 +137,7 @@ fn what_is_left_alone_may_sleep_and_is_served_when_its_time_has_come() {
 }
 
 #[test]
-fn what_is_left_alone_is_closed_at_once() {
+fn a_queue_in_a_pause_is_closed_at_once() {
     let mut bench = bench();
     ask_two(&mut bench);
     assert_eq!(bench.wait(1), DiskOutcome::Done);

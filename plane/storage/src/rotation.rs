@@ -81,7 +81,7 @@ mod tests {
     /// For any sequence of additions and removals, the interval between two polls of a queue is
     /// bounded.
     #[test]
-    fn each_has_its_turn_in_time() {
+    fn each_queue_is_polled_within_the_bound() {
         for seed in 1..200 {
             let mut random = Dice(seed);
             let mut rotation = Rotation::default();
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_over_when_each_has_brought_nothing() {
+    fn there_is_no_more_when_each_queue_was_empty() {
         let mut rotation = Rotation::default();
         assert_eq!((rotation.next(), rotation.may_have_more()), (None, false));
         (0..100).for_each(|queue| rotation.add(queue));

@@ -96,7 +96,7 @@ fn raw(size: u64) -> Box<dyn Image> {
 }
 
 #[test]
-fn a_disk_may_come_back_larger() {
+fn a_disk_may_be_resumed_with_a_larger_size() {
     let mut bench = Bench::new(KINDS[0], 1, 8);
     assert_eq!(bench.run(WRITE, range(0, 512), vec![3; 512]), DiskOutcome::Done);
     bench.work.suspend_disk(bench.disk);
@@ -146,7 +146,7 @@ fn a_disk_that_cannot_be_made_durable_stays_in_service() {
 }
 
 #[test]
-fn a_disk_that_is_suspended_does_not_wait_for_its_maximum_but_pays_for_it() {
+fn requests_of_a_suspended_disk_start_at_once_and_are_charged() {
     let mut bench = QosBench::new(1, &deep(), 32, 200_000);
     bench.add_disk(0, 0, limits(0, 20));
     bench.add_seat(0, Load::reads(4096, 128));
@@ -171,7 +171,7 @@ fn a_disk_that_is_suspended_does_not_wait_for_its_maximum_but_pays_for_it() {
 }
 
 #[test]
-fn faults_are_told_now_and_then_and_say_where() {
+fn fault_notices_are_rate_limited_and_contain_the_offset() {
     let mut bench = Bench::new(KINDS[0], 1, 8);
     bench.trouble.lock().unwrap().one_in = 1;
     bench.trouble.lock().unwrap().kind = Some(io::ErrorKind::Other);
@@ -238,7 +238,7 @@ fn space_of_writes_that_failed_is_used_again() {
 }
 
 #[test]
-fn latencies_are_told_by_kind() {
+fn latencies_are_reported_by_kind_of_request() {
     let mut bench = QosBench::new(1, &deep(), 1, 1_000_000);
     bench.add_disk(0, 0, limits(0, 0));
     bench.add_seat(0, Load::reads(4096, 1));

@@ -65,7 +65,7 @@ fn stall(plane: &StoragePlane) -> (DiskId, bool, Duration) {
 }
 
 #[test]
-fn a_stall_is_told_and_its_end_while_others_go_on() {
+fn the_beginning_and_end_of_a_stall_are_reported() {
     let source = Arc::new(Source::default());
     let plane = StoragePlane::new(source.clone());
     let workers = Workers::start(&plane, 1);
@@ -92,7 +92,7 @@ fn a_stall_is_told_and_its_end_while_others_go_on() {
 }
 
 #[test]
-fn a_disk_that_stalls_is_not_waited_for_and_is_closed_when_its_store_answers() {
+fn removing_a_stalled_disk_does_not_block_and_closes_it_later() {
     let source = Arc::new(Source::default());
     let plane = StoragePlane::new(source.clone());
     let workers = Workers::start(&plane, 1);
@@ -139,7 +139,7 @@ fn connection() -> (FakeQueue, Arc<Mutex<Client>>) {
 }
 
 #[test]
-fn a_ring_that_a_stalled_disk_has_not_given_back_keeps_nobody_from_the_disk() {
+fn a_ring_being_detached_from_a_stalled_disk_does_not_block_the_disk() {
     let source = Arc::new(Source::default());
     let plane = StoragePlane::new(source.clone());
     let workers = Workers::start(&plane, 1);
@@ -166,7 +166,7 @@ fn a_ring_that_a_stalled_disk_has_not_given_back_keeps_nobody_from_the_disk() {
 }
 
 #[test]
-fn a_ring_of_a_disk_that_ends_while_it_stalls_is_not_waited_for() {
+fn detaching_a_ring_of_a_stalled_disk_that_ends_does_not_block() {
     let source = Arc::new(Source::default());
     let plane = StoragePlane::new(source.clone());
     let workers = Workers::start(&plane, 1);

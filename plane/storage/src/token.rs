@@ -58,7 +58,7 @@ mod tests {
     use super::Purpose;
 
     #[test]
-    fn a_token_says_what_it_was_made_of() {
+    fn a_token_contains_the_purpose_it_was_created_from() {
         let parts = [Purpose::part(0, 0), Purpose::part(9, 4095), Purpose::part(3, u64::MAX)];
         let max_number = (1 << 24) - 1;
         let others =

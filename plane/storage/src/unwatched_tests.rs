@@ -20,7 +20,7 @@ fn client(plane: &StoragePlane) -> (u64, Arc<Mutex<Client>>) {
 }
 
 #[test]
-fn a_queue_that_cannot_be_watched_is_given_up_and_others_go_on() {
+fn a_queue_that_cannot_be_watched_is_closed_and_others_continue() {
     let plane = StoragePlane::new(Arc::new(Source));
     // Two descriptors: that of the I/O and that of one queue.
     let remaining_watches = Arc::new(AtomicUsize::new(2));

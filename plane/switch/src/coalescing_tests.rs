@@ -363,7 +363,7 @@ fn ports_count_their_own() {
 /// Coalesced frames are forwarded only if receive coalescing is enabled on the uplink that received
 /// them and on the receiving port.
 #[test]
-fn an_uplink_may_hand_over_segments_only() {
+fn an_uplink_may_forward_segments_only() {
     let mut received = World::new(true);
     let large = Order { is_large: true, ..Order::new(TAKER, 1, 3000) };
     let mut orders = vec![Order::new(TAKER, 0, 1000); 8];

@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sightings_of_addresses_leave_room_for_other_mail() {
+    fn learned_addresses_leave_room_for_other_messages() {
         let link = Link::new(WorkerId(0), CpuAffinity::Floating);
         let learned = Learned {
             switch: SwitchId(1),

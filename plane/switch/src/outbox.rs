@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn mail_of_a_full_receiver_stays_in_order_and_does_not_delay_others() {
+    fn messages_of_a_full_receiver_stay_in_order_and_do_not_delay_others() {
         let [full, quick] = [1, 2].map(|id| Arc::new(Link::new(WorkerId(id), id.into())));
         let mut outbox = LinkOutbox::default();
         let mut sent = 0;

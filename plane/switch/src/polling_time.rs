@@ -119,7 +119,7 @@ mod tests {
     const NOW: Time = Time::from_ns(1 << 40);
 
     #[test]
-    fn answers_that_come_soon_are_polled_for_and_those_that_do_not_are_not() {
+    fn fast_completions_are_polled_for_and_slow_ones_are_not() {
         let mut polling = Polling::default();
         let polls_for = |polling: &Polling| polling.completion_poll_budget(NOW, POLL_BUDGET);
         assert_eq!(polls_for(&polling), POLL_BUDGET, "nothing is known");

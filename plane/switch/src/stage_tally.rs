@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_preempted_while_it_publishes_leaves_the_last_whole_times() {
+    fn a_worker_preempted_while_it_publishes_leaves_the_last_consistent_times() {
         let tally = PublishedStageTimes::default();
         tally.publish(&[7; Stage::COUNT], Time::from_ns(7), false);
         tally.read(Time::ZERO);
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn an_account_is_read_as_a_whole() {
+    fn snapshots_of_stage_times_are_consistent() {
         let tally = PublishedStageTimes::default();
         const ROUNDS: u64 = 200_000;
         std::thread::scope(|scope| {

@@ -159,7 +159,7 @@ fn rounds_that_find_nothing_are_polls_and_sleep_is_idle() {
 }
 
 #[test]
-fn looking_at_the_clock_is_no_stages_work() {
+fn clock_reads_are_attributed_to_no_stage() {
     let mut script = Script::new(25);
     for _ in 0..10_000 {
         script.round(&SMALL);

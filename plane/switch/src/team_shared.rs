@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_addresses_with_one_place_neither_is_taken_for_the_other() {
+    fn addresses_with_the_same_index_are_not_confused() {
         let sent = SentLately::default();
         let macs = (0..=u16::MAX).map(|n| MacAddr::new([2, 0, 0, 0, (n >> 8) as u8, n as u8]));
         let first = MacAddr::new([2, 0, 0, 0, 0, 0]);

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_store_is_known_by_a_file_that_is_held() {
+    fn the_same_store_is_detected_by_a_locked_file() {
         let (mark_store, files) = store();
         let (other, _) = store();
         let mark = StoreMark::make(&files, TOKEN).unwrap();
@@ -101,7 +101,7 @@ mod tests {
 
     /// File locks are local to each node: the file exists and appears to be unlocked.
     #[test]
-    fn a_store_without_locks_between_nodes_is_told() {
+    fn a_store_without_locks_between_nodes_is_reported() {
         let (_, files) = store();
         let mark = StoreMark::make(&files, TOKEN).unwrap();
         let copied_store = MemoryStore::with_files(
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_crash_has_left_is_swept_and_made_again() {
+    fn files_left_by_a_crash_are_swept_and_created_again() {
         let (store, files) = store();
         let name = IncompleteImage::name_for(&target(TOKEN).unwrap()).unwrap();
         let crashed_store = MemoryStore::with_files([(name, Vec::new())]);

@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_plan_does_can_be_done_again_and_nothing_else() {
+    fn a_guarded_file_permits_exactly_the_planned_changes() {
         let file = MemoryFile::new(vec![9; 5 * SECTOR as usize]);
         let planned = PlannedFile::new(&file).unwrap();
         plan(&planned);
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_that_cuts_and_grows_again_is_refused_before_anything_is_written() {
+    fn a_plan_that_truncates_and_extends_again_is_refused_before_any_write() {
         let file = MemoryFile::new(vec![9; 5 * SECTOR as usize]);
         let planned = PlannedFile::new(&file).unwrap();
         planned.set_len(SECTOR).unwrap();

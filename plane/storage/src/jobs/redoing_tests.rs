@@ -48,7 +48,7 @@ fn left(format: DiskFormat) -> (Bench, DiskPlan, MemoryRecords) {
 }
 
 #[test]
-fn the_next_writer_has_it() {
+fn changes_of_a_killed_process_are_visible_to_the_next_writer() {
     for format in FORMATS {
         let (bench, base, records) = left(format);
         let disk = OfflineDisk::from(open_disk(&bench, &base, &records).unwrap());
@@ -66,7 +66,7 @@ fn the_next_writer_has_it() {
 }
 
 #[test]
-fn readers_children_and_jobs_have_it() {
+fn changes_of_a_killed_process_are_visible_to_readers_children_and_jobs() {
     for format in FORMATS {
         let (bench, base, records) = left(format);
         let reading = DiskPlan { is_read_only: true, ..base.clone() };
@@ -110,7 +110,7 @@ fn readers_children_and_jobs_have_it() {
 }
 
 #[test]
-fn what_another_host_may_have_overwritten_is_not_redone() {
+fn changes_that_another_host_may_have_overwritten_are_not_redone() {
     for format in FORMATS {
         let (bench, base, records) = left(format);
         let content = bench.read(&base);
@@ -137,7 +137,7 @@ fn what_another_host_may_have_overwritten_is_not_redone() {
 }
 
 #[test]
-fn who_was_killed_while_redoing_leaves_it_to_the_next() {
+fn a_redo_interrupted_by_a_kill_is_repeated() {
     for format in FORMATS {
         let (bench, base, records) = left(format);
         let before = bench.store.ops().len();

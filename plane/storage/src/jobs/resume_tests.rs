@@ -109,7 +109,7 @@ fn cut_off(case: &Case) -> (Box<dyn DiskJob>, Checkpoint, usize) {
 }
 
 #[test]
-fn what_a_crash_cuts_off_goes_on_from_its_checkpoint() {
+fn a_job_interrupted_by_a_crash_continues_from_its_checkpoint() {
     let mut bits = 0x9e37_79b9_7f4a_7c15_u64;
     for format in [DiskFormat::Vhd, DiskFormat::Vhdx] {
         for work in WORKS {
@@ -145,7 +145,7 @@ fn what_a_crash_cuts_off_goes_on_from_its_checkpoint() {
 }
 
 #[test]
-fn what_is_left_in_order_goes_on_and_what_is_dropped_is_taken_back() {
+fn a_job_that_is_left_continues_and_a_dropped_one_is_reverted() {
     for work in WORKS {
         let case = Case::new(DiskFormat::Vhdx, work);
         let before = case.bench.store.files().len();
@@ -163,7 +163,7 @@ fn what_is_left_in_order_goes_on_and_what_is_dropped_is_taken_back() {
 }
 
 #[test]
-fn a_disk_that_was_changed_meanwhile_is_begun_anew() {
+fn a_job_on_a_disk_changed_meanwhile_starts_from_the_beginning() {
     for work in WORKS {
         let case = Case::new(DiskFormat::Vhdx, work);
         let (mut job, checkpoint, _) = cut_off(&case);
@@ -182,7 +182,7 @@ fn a_disk_that_was_changed_meanwhile_is_begun_anew() {
 }
 
 #[test]
-fn a_draft_that_is_broken_or_gone_is_made_anew() {
+fn a_damaged_or_missing_incomplete_image_is_created_again() {
     for is_missing in [true, false] {
         for work in WORKS.into_iter().filter(|work| *work != Work::Merge) {
             let case = Case::new(DiskFormat::Vhd, work);
@@ -207,7 +207,7 @@ fn a_draft_that_is_broken_or_gone_is_made_anew() {
 }
 
 #[test]
-fn what_was_done_before_its_end_was_noted_is_done() {
+fn a_job_completed_before_its_end_was_recorded_is_done() {
     let case = Case::new(DiskFormat::Vhdx, Work::Convert(DiskFormat::Raw, DiskKind::Fixed));
     let (mut job, checkpoint, _) = cut_off(&case);
     run(job.as_mut()).unwrap();
