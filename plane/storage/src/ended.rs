@@ -141,7 +141,7 @@ mod tests {
                 batch.add(&mut scheduler, now, slot, completed);
             }
         }
-        assert_eq!(scheduler.in_flight(), 4, "the last are not told yet");
+        assert_eq!(scheduler.in_flight(), 4, "the last completions are not reported yet");
         batch.report(&mut scheduler, now);
         assert!(batch.is_empty());
         assert_eq!(scheduler.in_flight(), 0);

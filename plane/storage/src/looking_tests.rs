@@ -16,7 +16,7 @@ fn waits_until_a_look(busy_poll: &mut BusyPoll, now: Time) -> u32 {
     let mut wait_count = 0;
     while !busy_poll.should_poll(now) {
         wait_count += 1;
-        assert!(wait_count < 10_000, "it is never looked at again");
+        assert!(wait_count < 10_000, "the queue is never polled again");
     }
     wait_count
 }
@@ -77,7 +77,7 @@ fn polled_for(bench: &mut Bench) -> Duration {
         assert!(bench.poll().is_empty());
         assert!(
             bench.now.since(start) < BUSY_POLL * 10,
-            "a client that asks nothing is polled for ever"
+            "polling of a client without requests does not end"
         );
     }
     bench.now.since(start)
@@ -86,7 +86,7 @@ fn polled_for(bench: &mut Bench) -> Duration {
 #[test]
 fn a_queue_is_polled_after_its_completions_and_not_before() {
     let mut bench = bench();
-    assert!(polled_for(&mut bench) >= BUSY_POLL, "it may ask something as soon as it is there");
+    assert!(polled_for(&mut bench) >= BUSY_POLL, "a new client may submit a request at once");
     // That poll found no request, so the next completion is not followed by polling.
     ask_and_wait(&mut bench);
     assert!(polled_for(&mut bench) < BUSY_POLL / 2);

@@ -41,10 +41,10 @@ fn a_disk_that_cannot_be_moved_is_closed_and_reported() {
     plane.add_disk(DISK, spec, None).unwrap();
     assert_eq!(plane.retire(&[WorkerId(0)]), []);
     let Some(PlaneNotice::DiskLost { disk: lost, reason }) = plane.poll_notice() else {
-        panic!("nobody is told")
+        panic!("no notice is emitted")
     };
     assert!(lost == DISK && reason.contains("cannot create an io_uring"), "{reason}");
-    assert_eq!(Arc::strong_count(&file), 1, "nobody has its file open");
+    assert_eq!(Arc::strong_count(&file), 1, "the disk's file is closed");
     assert!(matches!(plane.take_disk(DISK), Err(PlaneError::NoSuchDisk)));
     // The disk can be opened again on a worker that has I/O.
     source.0.store(1, Ordering::Relaxed);

@@ -402,7 +402,7 @@ impl Bench {
                 assert_eq!(outcome, suimon_ports::DiskOutcome::Done);
                 let position =
                     test_client.submitted_tags.iter().position(|tag_asked| *tag_asked == tag);
-                test_client.submitted_tags.remove(position.expect("it is answered once"));
+                test_client.submitted_tags.remove(position.expect("each request completes once"));
                 test_client.free.push(tag);
                 test_client.answer_count += 1;
             }

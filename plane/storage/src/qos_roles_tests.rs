@@ -190,7 +190,7 @@ fn one_worker_leaves(seeds: Range<u64>) {
         bench.run(100 * MILLISECOND);
         assert!(
             bench.clients[remaining].answer_count > before + 200,
-            "seed {seed}: the client waits for ever"
+            "seed {seed}: a request of the client does not complete"
         );
         // All loans were returned, so the worker can become the only user of the store.
         let now = bench.time();
@@ -246,7 +246,7 @@ fn use_after_all_workers_left(seeds: Range<u64>) {
         bench.run(100 * MILLISECOND);
         assert!(
             bench.clients[client_index].answer_count > 200,
-            "seed {seed}: the client waits for ever"
+            "seed {seed}: a request of the client does not complete"
         );
         let status = bench.engines[1].store_status(STORE).unwrap();
         assert_eq!(status.role, StoreRole::Sole, "seed {seed}");
@@ -345,7 +345,10 @@ fn a_closed_disk_of_another_worker_is_charged_too() {
     bench.run(10 * SECOND);
     let after: u64 = bench.clients.iter().map(|client| client.answer_count).sum();
     assert!((200..=218).contains(&(after - before)), "{} in 10 s of 20", after - before);
-    assert!(bench.device().count(1, start, u64::MAX) <= 18, "it went ahead of the others once");
+    assert!(
+        bench.device().count(1, start, u64::MAX) <= 18,
+        "requests of the closed queue bypass the maximum once"
+    );
     // The store is removed from that worker only when its requests are charged.
     bench.clients.iter_mut().for_each(|client| client.load = None);
     bench.run(10 * SECOND);

@@ -136,7 +136,7 @@ fn a_minimum_is_met_beside_disks_that_take_all_they_can_get() {
     let rate = view.short.per_second(view.short.delivered);
     assert!(rate.abs_diff(10_000) < 1500, "{rate}");
     let total: u64 = (0..9).map(|disk| bench.device().count(disk, start, start + 3 * SECOND)).sum();
-    assert!(total > 3 * 38_000, "{total}: nobody else has what is left");
+    assert!(total > 3 * 38_000, "{total}: unused capacity is delivered to no other disk");
     let status = bench.engines[0].store_status(STORE).unwrap();
     assert_eq!(status.role, StoreRole::Sole);
     assert!(status.depth >= 8 && status.latency_ns >= 200_000, "{status:?}");
@@ -192,9 +192,9 @@ fn a_request_queued_for_a_maximum_costs_no_iterations() {
     bench.run(SECOND);
     // Ten requests are dispatched, ten complete, and there are two observations.
     assert!(bench.polls < 100, "{}", bench.polls);
-    assert!(bench.engines[0].arm(), "it may sleep");
+    assert!(bench.engines[0].arm(), "the worker may sleep");
     let queue = bench.clients[0].queue;
-    assert!(!bench.engines[0].wake_queue(queue), "it is not to be watched");
+    assert!(!bench.engines[0].wake_queue(queue), "the descriptor must not be watched");
     assert_eq!(bench.engines[0].poll_watch(), None);
     bench.run(SECOND);
     assert_eq!(bench.engines[0].poll_watch(), Some(queue));
@@ -220,7 +220,7 @@ fn requests_of_a_closed_queue_start_at_once_and_are_charged() {
         bench.run(10 * MILLISECOND);
     }
     let bypassed = bench.device().count(0, start, u64::MAX);
-    assert!((128..=130).contains(&bypassed), "{bypassed}: what waited once, and no more");
+    assert!((128..=130).contains(&bypassed), "{bypassed}: only the requests that were queued once");
     // The excess is charged, so the total does not exceed the maximum.
     bench.run(30 * SECOND);
     let delivered = bench.device().count(0, start, u64::MAX);

@@ -41,7 +41,7 @@ fn a_queue_added_when_another_one_is_closed_can_be_detached() {
     worker.commands.send(Command::Detach(DISK, which, detached)).unwrap();
     worker.poll();
     assert!(answer.try_recv().is_err());
-    assert_eq!(Arc::strong_count(&client), 1, "it was given back");
+    assert_eq!(Arc::strong_count(&client), 1, "the queue was returned");
 }
 
 /// The engine reuses the number of a closed disk.
@@ -64,7 +64,7 @@ fn a_disk_added_when_another_one_is_closed_is_served() {
         worker.poll();
         answer.try_recv().ok()
     });
-    let detached = result.expect("it was given back").ok().unwrap();
+    let detached = result.expect("the queue was returned").ok().unwrap();
     assert_eq!(detached.queues.len(), 1);
     assert!(added.recv().unwrap().is_ok());
     let (reply, views) = channel();
@@ -96,7 +96,7 @@ fn the_newest_detach_requests_for_a_stalled_queue_are_kept() {
     assert!(newer_answers.iter().all(is_waiting));
     worker.trouble.lock().unwrap().is_stalled = false;
     (0..100).for_each(|_| drop(worker.poll()));
-    assert!(!newer_answers.iter().any(is_waiting), "the queue was given back");
+    assert!(!newer_answers.iter().any(is_waiting), "the queue was returned");
 }
 
 /// Stores that are deleted and created again get other identifiers.

@@ -86,14 +86,20 @@ fn single_requests_cause_no_query_of_the_client() {
     let mut respite = PollPause::default();
     for round in 0..10 {
         let now = Time::ZERO + LONGEST * round;
-        assert_eq!(respite.handle_found(now, 1, true, || panic!("it was asked")), None);
+        assert_eq!(
+            respite.handle_found(now, 1, true, || panic!("the client's state was queried")),
+            None
+        );
     }
     // After a pause, a single request is evaluated, too.
     let until = respite.handle_found(Time::ZERO, 2, true, || true).unwrap();
     assert!(respite.handle_found(until, 1, true, || true).is_some());
     // An iteration without requests is not evaluated.
     respite.handle_nothing();
-    assert_eq!(respite.handle_found(until, 1, true, || panic!("it was asked")), None);
+    assert_eq!(
+        respite.handle_found(until, 1, true, || panic!("the client's state was queried")),
+        None
+    );
 }
 
 #[test]
@@ -128,7 +134,7 @@ fn the_worker_may_sleep_during_a_pause_and_serves_the_queue_after_it() {
     assert_eq!(bench.wait(1), DiskOutcome::Done);
     assert!(bench.work.expects() == ExpectedInput::None && !bench.work.has_waiting());
     ask_two(&mut bench);
-    assert!(bench.work.arm(), "its processor may sleep although something is there");
+    assert!(bench.work.arm(), "the worker may sleep although a queue has requests");
     let until = bench.work.next_deadline().unwrap();
     assert!(until > bench.now && until.since(bench.now) <= LONGEST);
     assert!(bench.poll().is_empty());

@@ -111,7 +111,7 @@ mod tests {
                 assert_eq!(rotation.len(), polled.len());
                 let oldest = polled.values().min().copied().unwrap_or(round);
                 let bound = 2 * (count / QUEUES_PER_TURN + 1);
-                assert!(round - oldest <= bound, "seed {seed}: {} turns", round - oldest);
+                assert!(round - oldest <= bound, "seed {seed}: {} iterations", round - oldest);
             }
         }
     }

@@ -29,7 +29,7 @@ fn suspend(bench: &mut Bench, model: &mut Model) -> DiskSpec {
             return spec.unwrap();
         }
     }
-    panic!("the disk is not given back");
+    panic!("the disk is not returned");
 }
 
 fn run(kind: Kind, seed: u64, capacity: usize) {
@@ -57,7 +57,7 @@ fn run(kind: Kind, seed: u64, capacity: usize) {
         for _ in 0..20 {
             assert!(bench.poll().is_empty(), "it is not in service");
         }
-        assert!(bench.work.arm(), "nothing is under way");
+        assert!(bench.work.arm(), "no request is in flight");
         // All completed writes are in the file, which another process may open.
         let image = (kind.open)(&bench.file.memory());
         let file = Arc::clone(&bench.file) as _;
@@ -164,7 +164,7 @@ fn requests_of_a_suspended_disk_start_at_once_and_are_charged() {
         bench.run(2 * MILLISECOND);
     }
     let bypassed = bench.device().count(0, start, u64::MAX);
-    assert!((64..=66).contains(&bypassed), "{bypassed}: what waited once, and no more");
+    assert!((64..=66).contains(&bypassed), "{bypassed}: only the requests that were queued once");
     bench.run(20 * NS);
     let delivered = bench.device().count(0, start, u64::MAX);
     assert!(delivered.abs_diff((bench.device().now - start) * 20 / NS) <= 3, "{delivered}");

@@ -54,7 +54,7 @@ fn add(plane: &StoragePlane, disk: DiskId) -> (Arc<FakeFile>, Arc<Mutex<Client>>
 fn stall(plane: &StoragePlane) -> (DiskId, bool, Duration) {
     let deadline = Instant::now() + Duration::from_secs(90);
     loop {
-        assert!(Instant::now() < deadline, "nobody is told");
+        assert!(Instant::now() < deadline, "no notice is emitted");
         if let Some(PlaneNotice::DiskStall { disk, stalls, waited: stalled_for }) =
             plane.poll_notice()
         {
@@ -111,7 +111,7 @@ fn removing_a_stalled_disk_does_not_block_and_closes_it_later() {
     source.stall(false);
     let deadline = Instant::now() + Duration::from_secs(90);
     while Arc::strong_count(&file) > 1 {
-        assert!(Instant::now() < deadline, "its file is not let go");
+        assert!(Instant::now() < deadline, "the file of the disk is not closed");
         std::thread::yield_now();
     }
     close(plane.take_disk(OTHER).unwrap());
@@ -126,7 +126,7 @@ fn with_ring_requested_back(
     submit(client, 0, WRITE, 0);
     assert!(stall(plane).1);
     let mut detaching = plane.begin_detach(DISK, 0);
-    assert!(!detaching.wait(Duration::from_millis(10)), "its request is not answered");
+    assert!(!detaching.wait(Duration::from_millis(10)), "the request of the disk is not completed");
     detaching
 }
 

@@ -332,7 +332,11 @@ fn a_stream_becomes_one_frame_if_coalescing_is_enabled() {
     assert_eq!(send_to_each(&mut world), [32; 4], "the switch is off");
     world.set_receive_coalescing(true);
     world.offloads[usize::from(TAKER)].set(Offloads::TCP.without_segmentation());
-    assert_eq!(send_to_each(&mut world), [32, 32, 1, 32], "cut again by who knows better");
+    assert_eq!(
+        send_to_each(&mut world),
+        [32, 32, 1, 32],
+        "segmented again by the owner of the egress queue"
+    );
     assert_eq!(world.shared[usize::from(TAKER)].counters.software_segmented.value(), 1);
     assert_eq!(send_to_each(&mut world), [32, 32, 1, 32]);
     assert_eq!(

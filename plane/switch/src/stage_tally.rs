@@ -121,7 +121,11 @@ mod tests {
         assert_eq!(sum(&times), 1000 + hour);
         tally.publish(&totals, Time::from_ns(1000), false);
         let (times, is_asleep) = tally.read(Time::ZERO);
-        assert_eq!((times.ns(Stage::Idle), is_asleep), (400 + hour, false), "told already");
+        assert_eq!(
+            (times.ns(Stage::Idle), is_asleep),
+            (400 + hour, false),
+            "idle time that was returned before does not decrease"
+        );
     }
 
     #[test]

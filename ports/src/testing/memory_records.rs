@@ -126,7 +126,7 @@ impl RedoRecord for MemoryRecord {
         let capacity = self.records.capacity;
         self.fail()?;
         self.with(|record| {
-            assert!(!record.is_abandoned, "nothing is kept in an abandoned record");
+            assert!(!record.is_abandoned, "an abandoned record accepts no changes");
             if record.changes.len() + changes.len() > capacity {
                 return false;
             }

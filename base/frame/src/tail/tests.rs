@@ -146,7 +146,7 @@ fn checksums_with_and_without_tail_are_equal() {
     assert_eq!(
         frame.plain_vnet_header_words(),
         None,
-        "its words would be followed by its front only"
+        "the header words would be followed by the buffer only"
     );
     complete_checksum(&mut contiguous);
     complete_checksum(&mut frame);
@@ -243,7 +243,7 @@ fn checksum_covers_the_gathered_bytes() {
     let [before, after] = [sum, sum.concat(Sum::from_bytes(&frame.bytes()[34..]))];
     assert_ne!(before.word(), after.word());
     assert_eq!(after.word(), 0xffff);
-    assert!(!frame.has_tail(), "a verified checksum is one of bytes that nobody else writes");
+    assert!(!frame.has_tail(), "a verified checksum covers bytes that the source cannot modify");
 }
 
 #[cfg(debug_assertions)]

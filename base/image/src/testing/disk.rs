@@ -136,7 +136,7 @@ impl<I: Image> TestDisk<'_, I> {
                 .map_err(|error| ImageError::new("metadata", range.offset(), error))?;
             self.image.handle_metadata(range, &bytes)?;
         }
-        panic!("the image asks for metadata without end")
+        panic!("the image requests metadata without end")
     }
 }
 

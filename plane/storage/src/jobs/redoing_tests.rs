@@ -43,7 +43,7 @@ fn left(format: DiskFormat) -> (Bench, DiskPlan, MemoryRecords) {
     bench.make(&base, 1);
     let records = MemoryRecords::default();
     write_and_die(&bench, &base, &BASE, &records);
-    assert_ne!(bench.read(&base), model(&[&BASE], 3 * MB), "it is in the record only");
+    assert_ne!(bench.read(&base), model(&[&BASE], 3 * MB), "the change is in the record only");
     (bench, base, records)
 }
 
@@ -104,7 +104,7 @@ fn changes_of_a_killed_process_are_visible_to_readers_children_and_jobs() {
         assert!(first.findings.is_empty(), "{format:?}: {first:?}");
         assert_eq!(
             first.unused_bytes, second.unused_bytes,
-            "{format:?}: it is looked at as redone"
+            "{format:?}: the child is read with the parent's redone changes"
         );
     }
 }

@@ -111,7 +111,7 @@ pub(super) fn run(job: &mut dyn DiskJob) -> Result<(), DiskError> {
             return Ok(());
         }
     }
-    panic!("it does not end");
+    panic!("the job does not end");
 }
 
 pub(super) fn convert(bench: &Bench, from: &DiskPlan, to: &DiskPlan) -> Result<(), DiskError> {

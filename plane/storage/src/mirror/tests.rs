@@ -173,7 +173,11 @@ fn an_error_ends_the_copy_and_not_the_clients_of_the_disk() {
         }
         assert!(failure.to_string().contains("broken"), "{failure}");
         bench.write(2 * REGION, REGION, 2);
-        assert_eq!(mirror.progress().left_bytes, 2 * REGION, "it is told what was not copied");
+        assert_eq!(
+            mirror.progress().left_bytes,
+            2 * REGION,
+            "the bytes that were not copied are reported"
+        );
         assert_eq!(finish(&mirror), Err(failure));
     }
 }
@@ -196,7 +200,10 @@ fn a_connection_that_does_not_reply_does_not_block_the_end_of_a_copy() {
         assert_eq!(mirror.finish(until, || Ok(0)), Err(MirrorError::NotInTime(remaining)));
         let before = Instant::now();
         drop(mirror);
-        assert!(before.elapsed() < PATIENCE, "it waits for an end that never answers");
+        assert!(
+            before.elapsed() < PATIENCE,
+            "the end of the copy waits for a connection that never replies"
+        );
     }
 }
 

@@ -106,7 +106,7 @@ impl Bench {
                 return outcome;
             }
         }
-        panic!("request {tag} is not answered")
+        panic!("request {tag} is not completed")
     }
 
     pub(crate) fn run(&mut self, op: DiskOp, range: ByteRange, payload: Vec<u8>) -> DiskOutcome {
@@ -142,5 +142,5 @@ pub(crate) fn close(bench: &mut Bench) {
             return;
         }
     }
-    panic!("the disk is not given back");
+    panic!("the disk is not returned");
 }

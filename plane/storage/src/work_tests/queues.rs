@@ -28,7 +28,7 @@ fn a_faulty_queue_is_returned_when_its_requests_have_ended() {
     for _ in 0..100 {
         answers.extend(bench.poll());
     }
-    assert_eq!(answers.len(), 2, "what it had asked before is answered");
+    assert_eq!(answers.len(), 2, "requests received before the fault are completed");
     assert_eq!(bench.work.poll_closed_queue().unwrap().0, bench.queue);
     assert_eq!(bench.work.tally(bench.disk).unwrap().writes.requests, 2);
 }
@@ -36,9 +36,12 @@ fn a_faulty_queue_is_returned_when_its_requests_have_ended() {
 #[test]
 fn the_worker_waits_for_an_empty_queue_and_is_woken() {
     let mut bench = Bench::new(KINDS[0], 1, 8);
-    assert!(bench.work.arm(), "nothing is under way");
+    assert!(bench.work.arm(), "no request is in flight");
     bench.submit(0, WRITE, range(0, 512), vec![1; 512]);
-    assert!(bench.poll().is_empty(), "nobody looks at a queue that is waited for");
+    assert!(
+        bench.poll().is_empty(),
+        "a queue is not polled while the worker waits for its descriptor"
+    );
     bench.work.wake_queue(bench.queue);
     assert_eq!(bench.wait(0), DiskOutcome::Done);
     // A busy worker stops polling an empty queue, and still receives its next request.
@@ -60,12 +63,12 @@ fn a_waiting_queue_is_polled_when_its_client_has_completions() {
     bench.trouble.lock().unwrap().is_stalled = true;
     bench.submit(0, WRITE, range(0, 512), vec![1; 512]);
     bench.poll();
-    assert!(!bench.work.arm() && bench.work.has_waiting(), "its answer is to come");
+    assert!(!bench.work.arm() && bench.work.has_waiting(), "the completion is pending");
     bench.trouble.lock().unwrap().is_stalled = false;
     assert_eq!(bench.wait(0), DiskOutcome::Done);
     assert!(!bench.work.has_waiting() && bench.work.expects() == ExpectedInput::Requests);
     bench.submit(1, WRITE, range(0, 512), vec![1; 512]);
-    assert_eq!(bench.wait(1), DiskOutcome::Done, "nobody woke it");
+    assert_eq!(bench.wait(1), DiskOutcome::Done, "the request completes without a wake-up");
 }
 
 /// Polling such a queue costs a system call, and a client with requests in flight may be waiting
@@ -90,7 +93,7 @@ fn a_queue_polled_by_descriptor_is_polled_when_all_its_requests_have_completed()
         assert_eq!(bench.work.has_waiting(), completions < 2);
     }
     bench.submit(2, WRITE, range(0, 512), vec![1; 512]);
-    assert_eq!(bench.wait(2), DiskOutcome::Done, "nobody woke it");
+    assert_eq!(bench.wait(2), DiskOutcome::Done, "the request completes without a wake-up");
 }
 
 /// Polling ends after the worker's poll budget (a time), and not after a number of polls.
@@ -110,7 +113,7 @@ fn a_worker_without_work_polls_a_queue_until_it_sleeps() {
     for _ in 0..1100 {
         bench.poll();
     }
-    assert!(bench.work.has_waiting(), "others have the time that a queue without requests costs");
+    assert!(bench.work.has_waiting(), "polling an empty queue takes time from other queues");
 }
 
 /// Otherwise, requests that a queue delivers in the same iteration would be queued although there
