@@ -17,8 +17,8 @@ pub(crate) type Hook = Box<dyn FnMut(ByteRange) + Send>;
 pub(crate) struct FakeDisk {
     /// Content of the disk, and for each block of [`BLOCK`] bytes whether it is allocated.
     content: Mutex<(Vec<u8>, Vec<bool>)>,
-    /// Hooks: `on_read` is called after a read has taken its bytes, `on_write` before a write stores
-    /// its bytes.
+    /// Hooks: `on_read` is called after a read has taken its bytes, `on_write` before a write
+    /// stores its bytes.
     pub(crate) on_read: Mutex<Option<Hook>>,
     pub(crate) on_write: Mutex<Option<Hook>>,
     /// True if every request fails.
