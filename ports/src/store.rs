@@ -14,7 +14,7 @@ pub enum StoreErrorKind {
 
 /// Failure of the state store.
 #[derive(Clone, Debug, Error)]
-#[error("state store: {detail}")]
+#[error("state directory: {detail}")]
 pub struct StateStoreError {
     /// Kind of the failure.
     pub kind: StoreErrorKind,

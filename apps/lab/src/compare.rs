@@ -46,7 +46,7 @@ impl CompareFlags {
         let comparisons = compare(&a, &b);
         ensure!(
             !comparisons.is_empty(),
-            "runs {} and {} have no case with a common measure",
+            "runs {} and {} have no case with a common measure; compare runs of one plan",
             a.id,
             b.id
         );

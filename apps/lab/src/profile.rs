@@ -129,7 +129,8 @@ impl Perf {
         let rig = Rig::new_in(folder)?;
         for name in ["control", "answers"] {
             let mode = Mode::RUSR | Mode::WUSR;
-            mknodat(CWD, rig.file(name), FileType::Fifo, mode, 0).context("a pipe to perf")?;
+            mknodat(CWD, rig.file(name), FileType::Fifo, mode, 0)
+                .context("cannot create a pipe to perf")?;
         }
         // Opened for reading and writing, so that opening does not block.
         let open = |name| OpenOptions::new().read(true).write(true).open(rig.file(name));

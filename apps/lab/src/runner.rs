@@ -141,7 +141,7 @@ impl Runner<'_> {
 fn without_profile() -> Words {
     Words::new(
         "No profile: the experiment runs inside a virtual machine.",
-        "プロファイルはありません: 測定対象は独立したマシンの中で動きます。",
+        "プロファイルはありません: 実験は仮想マシンの中で動きます。",
     )
 }
 

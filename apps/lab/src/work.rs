@@ -98,9 +98,9 @@ impl WorkFlags {
         let request: RunRequest = serde_json::from_slice(&fs::read(path)?)?;
         check_id("plan", &request.plan)?;
         let is_known = SHIPPED.iter().any(|(id, _)| *id == request.plan);
-        ensure!(is_known, "there is no plan `{}`", request.plan);
+        ensure!(is_known, "there is no plan `{}`; `suimon lab list` lists the plans", request.plan);
         let Ok(scale) = Scale::from_str(&request.scale, false) else {
-            bail!("there is no scale `{}`", request.scale)
+            bail!("there is no scale `{}`; use auto, quick or full", request.scale)
         };
         Ok(RequestedRun { plan: request.plan, scale, profile: request.profile })
     }

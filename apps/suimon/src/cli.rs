@@ -44,6 +44,9 @@ use crate::vmq::VmqVerb;
 /// export` prints the desired state as a host file. `--dry-run` prints the planned steps of a change
 /// and changes nothing.
 ///
+/// A key is a setting of an object, such as `mtu` of a NIC. The host file and the options of `add`
+/// and `set` have the same keys: `ageing_s` in the file is the option `--ageing-s`.
+///
 /// `suimon COMMAND --help` describes a command with its effect on running VMs, the range and default
 /// of each option, and examples; `-h` prints a summary.
 #[derive(Clone, Debug, Parser)]

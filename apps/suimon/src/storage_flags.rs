@@ -26,9 +26,9 @@ impl KindFlag for Force {
     fn help(kind: ResourceKind) -> &'static str {
         match kind {
             ResourceKind::Store => {
-                "Accept minimums that exceed 90 % of the capacity of the store, or an unknown \
-                 capacity, or disks without a limit by the cluster in a store that is no longer \
-                 `shared`"
+                "Accept minimums that exceed 90 % of the capacity of the store, or on a store of \
+                 unknown capacity. Also end `shared` of a store with disks, whose IOPS the cluster \
+                 then does not limit"
             }
             _ => {
                 "Accept minimums that exceed 90 % of the capacity of the store, or on a store of \

@@ -21,7 +21,10 @@ impl Lab {
         let (a, b) = (self.complete_run(a)?, self.complete_run(b)?);
         let compared: Vec<LabCompared> = compare(&a, &b).into_iter().map(of_measure).collect();
         if compared.is_empty() {
-            let text = format!("runs {} and {} have no case with a common measure", a.id, b.id);
+            let text = format!(
+                "runs {} and {} have no case with a common measure; compare runs of one plan",
+                a.id, b.id
+            );
             return Err(ApiError::new(ErrorCode::Unsupported, text).about("lab").field("b"));
         }
         let other_machine = a.machine.cpu != b.machine.cpu || a.machine.cpus != b.machine.cpus;

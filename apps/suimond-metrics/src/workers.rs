@@ -19,7 +19,7 @@ const METRICS: [WorkerMetric; 7] = [
             "suimon_worker_batches",
             "",
             LABELS,
-            "Batches that the worker took from queues",
+            "Batches of frames that the worker took from queues",
         ),
         |worker| Value::Integer(worker.batches),
     ),

@@ -85,7 +85,10 @@ fn password(path: &Path) -> Result<String, ApiError> {
     let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii();
     let line = std::str::from_utf8(line).ok().filter(|line| !line.is_empty());
     line.map(str::to_owned).ok_or_else(|| {
-        let text = format!("the first line of {} is not a password", path.display());
+        let text = format!(
+            "the first line of {} is empty or not UTF-8; write the password of the etcd user there",
+            path.display()
+        );
         api_error(ErrorCode::InvalidValue, "password_file", text)
     })
 }

@@ -9,10 +9,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
+use suimon_image_files::inspect::{self, ImageTarget};
+use suimon_image_files::{DiskError, DiskFormat, HostInputs, RemainingRecords};
 use suimon_ports::{FileLockMode, FileName, StoreFiles};
 use suimon_redo::FileRecords;
-use suimon_storage::images::{DiskError, DiskFormat, HostInputs, RemainingRecords};
-use suimon_storage::inspect::{self, ImageTarget};
 use suimon_uring::HostStore;
 
 use crate::disk_factory::{random, redo_folder};
@@ -115,7 +115,8 @@ struct Found {
 
 impl Found {
     fn new(flags: &ImageFlags) -> Result<Self> {
-        let files = HostStore::open(Path::new("/")).context("the root directory")?;
+        let files = HostStore::open(Path::new("/"))
+            .context("cannot open the root directory of the host")?;
         let format = flags.format.map(|format| match format {
             Format::Raw => DiskFormat::Raw,
             Format::Vhd => DiskFormat::Vhd,

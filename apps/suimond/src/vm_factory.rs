@@ -44,7 +44,7 @@ impl FoundLauncher {
     }
 
     fn start(socket: &Path, folder: &Path) -> Result<()> {
-        let program = std::env::current_exe().context("the daemon's own program")?;
+        let program = std::env::current_exe().context("cannot determine the path of suimond")?;
         let mut command = Command::new(program);
         command.arg("--vm-launcher").arg(socket).arg("--vm-folder").arg(folder);
         command.arg("--vm-launcher-ends");
@@ -73,7 +73,8 @@ impl FoundLauncher {
 
 /// Runs as launcher: until no VM needs it if `ends_unneeded`, else until it is stopped.
 pub(crate) fn launch(socket: &Path, folder: &Path, ends_unneeded: bool) -> Result<()> {
-    suimon_confine::confine_launcher().context("--vm-launcher: capabilities")?;
+    suimon_confine::confine_launcher()
+        .context("--vm-launcher: cannot drop the unneeded capabilities")?;
     let spec = LauncherSpec {
         socket: socket.to_owned(),
         root: folder.to_owned(),

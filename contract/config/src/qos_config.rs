@@ -37,14 +37,14 @@ pub struct QosPolicyConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_iops: Option<u64>,
     /// Maximum in normalised IOPS (operations of `normalization_bytes` of the store, 8 KiB by
-    /// default); no limit if absent. Short-term tolerance: in t seconds, at most `max_iops` × (t +
-    /// c) operations and one request are submitted; c is 0.02 s, and 0.08 s with `min_iops`. With
-    /// `burst_iops`, the operations of the burst credit are added.
+    /// default); no limit if absent. In each period of t seconds, the store gets at most `max_iops`
+    /// × (t + c) operations and one more request, where the tolerance c is 0.02 s, or 0.08 s with
+    /// `min_iops`. With `burst_iops`, the operations of the burst credit are added.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_iops: Option<u64>,
-    /// Maximum in bytes per second; no limit if absent. Short-term tolerance: in t seconds, at most
-    /// `max_bytes_per_s` × (t + c) bytes and one request are submitted; c is 0.02 s, and 0.08 s
-    /// with `min_iops`.
+    /// Maximum in bytes per second; no limit if absent. In each period of t seconds, the store gets
+    /// at most `max_bytes_per_s` × (t + c) bytes and one more request, where the tolerance c is 0.02
+    /// s, or 0.08 s with `min_iops`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_bytes_per_s: Option<ByteSize>,
     /// Weight in the distribution of capacity beyond the minimums, relative to the weights of other
@@ -108,14 +108,14 @@ pub struct DiskQos {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_iops: Option<u64>,
     /// Maximum in normalised IOPS (operations of `normalization_bytes` of the store, 8 KiB by
-    /// default); no limit if absent. Short-term tolerance: in t seconds, at most `max_iops` × (t +
-    /// c) operations and one request are submitted; c is 0.02 s, and 0.08 s with `min_iops`. With
-    /// `burst_iops`, the operations of the burst credit are added.
+    /// default); no limit if absent. In each period of t seconds, the store gets at most `max_iops`
+    /// × (t + c) operations and one more request, where the tolerance c is 0.02 s, or 0.08 s with
+    /// `min_iops`. With `burst_iops`, the operations of the burst credit are added.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_iops: Option<u64>,
-    /// Maximum in bytes per second; no limit if absent. Short-term tolerance: in t seconds, at most
-    /// `max_bytes_per_s` × (t + c) bytes and one request are submitted; c is 0.02 s, and 0.08 s
-    /// with `min_iops`.
+    /// Maximum in bytes per second; no limit if absent. In each period of t seconds, the store gets
+    /// at most `max_bytes_per_s` × (t + c) bytes and one more request, where the tolerance c is 0.02
+    /// s, or 0.08 s with `min_iops`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_bytes_per_s: Option<ByteSize>,
     /// Weight in the distribution of capacity beyond the minimums, relative to the weights of other

@@ -59,8 +59,8 @@ impl WorkerStages {
         ("storage", "Disk requests taken, translated, submitted to the device and completed."),
         (
             "poll",
-            "Polls without result, descriptors, messages and commands from other threads, entry to sleep and \
-             exit from it.",
+            "Polls of queues without work, polls of file descriptors, messages and commands from \
+             other threads, and falling asleep and waking up.",
         ),
         ("idle", "Asleep."),
     ];

@@ -28,7 +28,8 @@ pub(crate) use self::users::user_of;
 /// Access to the adapters, and failures to apply their desired settings.
 pub(crate) struct Sriov {
     pub(crate) host: Arc<dyn SriovHost>,
-    /// Reasons why adapters differ from their desired settings.
+    /// Reason why each adapter differs from its desired settings, by the name of its `[[pf]]`
+    /// section. Adapters without a failure are absent.
     failures: Mutex<BTreeMap<Name, String>>,
 }
 
@@ -84,7 +85,8 @@ pub(crate) fn refers_to(properties: &PfProperties, device: &str) -> bool {
         || (properties.netns.is_none() && properties.device.as_deref() == Some(device))
 }
 
-/// Returns the display name of an adapter.
+/// Returns how messages name an adapter: its network device and PCI address, or the address alone
+/// if it has no network device.
 fn label(properties: &PfProperties) -> String {
     match (&properties.device, &properties.netns) {
         (Some(device), None) => format!("{device} ({})", properties.address),

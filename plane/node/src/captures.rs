@@ -12,7 +12,7 @@ use crate::PortKey;
 /// Maximum number of concurrent captures. Each capture has its own buffer.
 pub const CAPTURES_MAX: usize = 8;
 
-/// Captures in progress: port and operation id of each.
+/// Captures in progress: captured port, and id of the operation. A port has at most one.
 #[derive(Default)]
 pub(crate) struct Captures {
     running: Mutex<Vec<(PortKey, u64)>>,
@@ -30,7 +30,8 @@ impl Captures {
         }
         if running.len() >= CAPTURES_MAX {
             let text = format!(
-                "{CAPTURES_MAX} captures run already, the most at one time; cancel one first"
+                "{CAPTURES_MAX} captures are running, the most possible; cancel one first (`suimon \
+                 operation list` lists them)"
             );
             return Err(ApiError::new(ErrorCode::Conflict, text).about(key.to_string()));
         }

@@ -33,7 +33,7 @@ pub(crate) use self::candidate::ValidatedChange;
 pub use self::edit::{ChangeOptions, ClusterEdit, Edit, PowerEdit, ResourceEdit};
 use self::texts::{change_failed, planned_events};
 
-/// One step of a change, by resource kind.
+/// Step of a change. Each variant contains the step of one resource kind.
 enum Step {
     Vm(VmStep),
     Port(PortStep),
@@ -46,7 +46,7 @@ enum Step {
     Disk(Box<DiskStep>),
 }
 
-/// Reversal of a step, by resource kind.
+/// Reversal of an executed step. Each variant contains the reversal of one resource kind.
 enum Undo {
     Vm(VmUndo),
     Port(PortUndo),
@@ -161,8 +161,8 @@ impl Controller {
         Ok(())
     }
 
-    /// Completes a committed change: closes devices, deletes files and notifies the other parts of
-    /// the node. Failures are logged only.
+    /// Completes a committed change: closes devices and deletes files that the new state does not
+    /// contain, and notifies the node's other threads. Failures are logged only.
     pub(crate) fn finish(&mut self, change: ValidatedChange, edit: &Edit, before: &RequiredPorts) {
         self.close_removed_ports(before, &change.required);
         self.finish_disks(&required_disks(&self.shared.desired().config), &change);
@@ -345,7 +345,8 @@ fn steps(
     steps
 }
 
-/// Separates the undo steps of disks from the others.
+/// Splits the reversals into those of other kinds (first) and those of disks (second), each in the
+/// given order.
 fn split(undo: Vec<Undo>) -> (Vec<Undo>, Vec<DiskRollback>) {
     let (mut others, mut of_disks) = (Vec::new(), Vec::new());
     for step in undo {

@@ -1,27 +1,29 @@
 //! Cluster membership: division of the capacity of shared stores between nodes.
 //!
-//! `suimon-cluster-qos` contains the policy. This module carries it out with two threads. Neither
-//! the control thread nor workers ever block on them.
+//! `suimon-cluster-qos` contains the policy. This module executes it in two threads. Neither the
+//! control thread nor workers ever block on them.
 //!
 //! - [`driver`]: decision thread. It drives a [`Member`](suimon_cluster_qos::Member) for each
 //!   shared store and, where this node is the elected leader, an
 //!   [`Allocator`](suimon_cluster_qos::Allocator). The driver never waits for etcd: it receives
 //!   results through the [`inbox`] and passes requests to the worker.
-//! - [`worker`]: thread that performs the blocking calls to the cluster's store. [`session`]: its
-//!   session there.
-//! - [`keys`]: keys and values in the cluster's store. [`records`]: records on this host.
+//! - [`worker`]: thread that performs the blocking calls to etcd. [`session`]: the node's session
+//!   in etcd.
+//! - [`keys`]: keys and values in etcd. [`records`]: records in the state store of this host.
 //! - [`shared_store`]: state of one shared store. [`loads`]: load of its disks. [`identity`]: check
-//!   that the store belongs to the cluster. [`beats`]: heartbeats that nodes write to the store.
-//! - [`status`]: status in the API's types. [`told`]: events. [`leaving`]: return of reservations;
-//!   [`releasing`]: of stores that are no longer shared.
-//! - [`policies`]: QoS policies of the cluster; [`policy_changes`]: their changes. [`asking`]: reservation of minimums before disks
-//!   get them. [`covered`]: minimums in effect.
+//!   that the store belongs to the cluster. [`heartbeat`]: heartbeats that nodes write to the
+//!   store.
+//! - [`status`]: status in the API's types. [`events`]: events. [`leaving`]: checks of changes, and
+//!   return of reservations before the host leaves; [`releasing`]: return of reservations on stores
+//!   that a change stops sharing.
+//! - [`policies`]: QoS policies of the cluster; [`policy_changes`]: their changes.
+//!   [`reservation_requests`]: reservation of minimums before disks get them. [`covered`]: minimums
+//!   in effect.
 //!
 //! Invariants
 //! - A limit is in effect on all workers before the node reports it, and data that must survive a
 //!   restart is durable before the report.
-//! - Regardless of the state of the cluster's store, leased limits expire by the workers' own
-//!   clock.
+//! - Regardless of the state of etcd, leased limits expire by the workers' own clock.
 
 mod connector;
 mod covered;
@@ -65,12 +67,14 @@ pub(crate) struct Cluster {
     view: Mutex<PublishedClusterStatus>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// True while a change is checked with the cluster's etcd and made there, before it is queued
-    /// on this host. One at a time, because each is derived from the state before.
+    /// on this host. Only one change at a time is in this state, because each is derived from the
+    /// one before.
     changing: Mutex<bool>,
     changed: Condvar,
 }
 
-/// Change that is made in the cluster's etcd and not queued on this host yet.
+/// Guard of the change that is made in the cluster's etcd and not queued on this host yet. Dropping
+/// it permits the next change.
 pub(crate) struct ChangeGuard<'a>(&'a Cluster);
 
 impl Drop for ChangeGuard<'_> {
@@ -87,9 +91,9 @@ impl Cluster {
         Self { stores, inbox, view, threads, changing, changed }
     }
 
-    /// Begins a change of a cluster node, and suspends the adoption of the cluster's policies into
-    /// the desired state while the returned guard exists. Waits at most `limit` until another change
-    /// is queued; returns `None` if it is not by then.
+    /// Begins a change of the desired state of a cluster node. The cluster's policies are not
+    /// adopted into the desired state while the returned guard exists. If another change has the
+    /// guard, blocks up to `limit` until it is dropped, and returns `None` if it is not.
     pub(crate) fn begin_change(&self, limit: Duration) -> Option<ChangeGuard<'_>> {
         let wait_result = self.changed.wait_timeout_while(self.changing(), limit, |other| *other);
         let (mut is_changing, _) = wait_result.unwrap_or_else(PoisonError::into_inner);

@@ -35,21 +35,23 @@ pub(crate) enum Command {
         store: Name,
         request: MeasureStoreRequest,
     },
-    /// Creates a VM that arrives from another node.
+    /// Creates the VM of an incoming migration. `request`: its VM, NICs, disks and policies.
     CreateArrival {
         operation: OperationHandle,
         request: Arc<IncomingMigrationRequest>,
     },
-    /// Deletes a VM that another node owns, or that failed to arrive, with its NICs and disks.
+    /// Deletes a VM that was migrated to another node, or whose incoming migration failed, with its
+    /// NICs and disks.
     DeleteDeparted {
         operation: OperationHandle,
-        /// Migration operation of the VM. It ends with this command.
+        /// Operation of the migration, which this command ends; `None` if no operation is in
+        /// progress.
         waiting: Option<OperationHandle>,
         vm: Name,
         with_file: bool,
     },
-    /// Returns a disk that was to be handed over to another node. The disk is opened, or marked as
-    /// failed with the given reason.
+    /// Returns a disk to service after a migration to another node was not completed. The disk is
+    /// opened, or marked as failed with the given reason.
     ReturnDisk {
         disk: Name,
         failure: Option<String>,

@@ -29,8 +29,8 @@ const PF_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// Interval at which the free space of stores is queried.
 const STORES_QUERY: Duration = Duration::from_secs(10);
 
-/// Maximum number of commands handled before their events are committed, and of plane notices per
-/// poll.
+/// Maximum number of commands handled before their events are committed. Also the maximum number of
+/// plane notices handled per poll.
 const NOTICES_PER_COMMIT: usize = 64;
 
 /// State of the control thread.

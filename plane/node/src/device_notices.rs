@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use suimon_ports::DeviceNotice;
 use suimon_quantity::{DiskId, PortId};
 
-/// Capacity of a device's notice queue.
+/// Maximum number of queued notices of a device.
 pub(crate) const WAITING_MAX: usize = 32;
 
 /// Port or disk that a device belongs to.
@@ -20,10 +20,10 @@ pub(crate) enum DeviceOwner {
     Disk(DiskId),
 }
 
-/// Announcement of notices to the control thread.
+/// Queue of the control thread, as far as device notices use it.
 pub(crate) trait AnnounceNotices: Send + Sync {
-    /// Queues a command for the notices of a device. Returns false if the control thread's queue is
-    /// full.
+    /// Queues a command to handle the notices of a device. Returns false if the control thread's
+    /// queue is full.
     fn announce(&self, notices: Arc<DeviceNotices>) -> bool;
 }
 
@@ -40,7 +40,8 @@ pub(crate) struct DeviceNotices {
 #[derive(Default)]
 struct Waiting {
     notices: VecDeque<DeviceNotice>,
-    /// True if a command for these notices is queued for the control thread, or they are late.
+    /// True if a command for these notices is queued for the control thread, or the device is in
+    /// [`LateNotices`].
     is_queued: bool,
 }
 
@@ -71,9 +72,9 @@ impl DeviceNotices {
         Arc::new(Self { owner, generation, commands, late, waiting: Mutex::default() })
     }
 
-    /// Adds a notice. Removes notices that `notice` supersedes. If [`WAITING_MAX`] notices remain,
-    /// drops the oldest one; loss of the device and promised features are dropped last, since the
-    /// newest notices determine the state of the device.
+    /// Adds a notice, and removes notices that it supersedes. If [`WAITING_MAX`] notices are
+    /// queued, drops the oldest one. Notices of a lost device and of negotiated features are
+    /// dropped last, because the newest of them determine the state of the device.
     pub(crate) fn put(self: &Arc<Self>, notice: DeviceNotice) {
         let mut waiting = self.lock();
         waiting.notices.retain(|before| !is_superseded(before, &notice));
@@ -98,8 +99,8 @@ impl DeviceNotices {
         std::mem::take(&mut self.lock().notices)
     }
 
-    /// Like [`take`](Self::take), on behalf of the queued command. The next notice queues another
-    /// command.
+    /// Like [`take`](Self::take), called when the queued command is handled. The next notice queues
+    /// another command.
     pub(crate) fn take_queued(&self) -> VecDeque<DeviceNotice> {
         let mut waiting = self.lock();
         waiting.is_queued = false;

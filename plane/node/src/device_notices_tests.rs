@@ -22,7 +22,7 @@ fn negotiated(queue_pairs: u16) -> DeviceNotice {
 /// Repeated notices of one front-end occupy one entry of the control thread's queue, so that
 /// notices of other devices fit.
 #[test]
-fn however_many_notices_a_device_has_one_command_is_sent() {
+fn many_notices_of_a_device_queue_one_command() {
     let (commands, receiver) = sync_channel::<Command>(2);
     let hostile = DeviceNotices::new(DeviceOwner::Port(PortId(1)), 1, commands.clone(), late());
     let other = DeviceNotices::new(DeviceOwner::Port(PortId(2)), 1, commands, late());
@@ -39,7 +39,7 @@ fn however_many_notices_a_device_has_one_command_is_sent() {
 }
 
 #[test]
-fn the_newest_notices_and_those_that_are_no_events_are_kept() {
+fn the_newest_notices_and_those_about_the_device_state_are_kept() {
     let (commands, _receiver) = sync_channel::<Command>(1);
     let notices = DeviceNotices::new(DeviceOwner::Port(PortId(1)), 1, commands, late());
     let lost = DeviceNotice::Lost { reason: "gone".to_owned() };

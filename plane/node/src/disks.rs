@@ -231,7 +231,7 @@ impl Disks {
         self.find(name)?.lock().open.as_ref().map(|open| open.shape.size)
     }
 
-    /// Sets the disks of the desired state, or of the change that begins.
+    /// Sets the disks of the desired state, or of the change that is being carried out.
     pub(crate) fn set_required(&self, required: RequiredDisks) {
         *self.required.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(required);
     }
@@ -288,7 +288,7 @@ impl Disks {
         self.ids().disks.name(id.0)
     }
 
-    /// Returns the names of disks and of stores by number.
+    /// Returns the names of disks (first) and of stores (second), by number.
     pub(crate) fn names(&self) -> (BTreeMap<u32, String>, BTreeMap<u32, String>) {
         let names = |table: &NumberTable| {
             table.by_name.iter().map(|(name, number)| (*number, name.to_string())).collect()
@@ -338,7 +338,7 @@ impl Disks {
         self.published.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Closes stores that contain no wanted disk, so that their file systems can be unmounted.
+    /// Closes stores on which no disk is required, so that their file systems can be unmounted.
     pub(crate) fn release_stores(&self, required: &RequiredDisks) {
         self.stores.retain(|path| required.values().any(|disk| disk.store.path == path));
     }

@@ -1,9 +1,9 @@
 //! Draining of nodes: VMs migrate to other nodes, and no VM is accepted.
 //!
 //! The drained state is an administrative state, not configuration: it is stored beside the desired
-//! state, and no host file changes it. Once it is committed, arrivals of VMs are rejected. A thread
-//! then migrates one VM after another ([`emptying`]). After a restart, the daemon resumes an
-//! unfinished drain.
+//! state, and no host file changes it. Once it is committed, incoming migrations are rejected. A
+//! thread then migrates one VM after another ([`evacuation`]). After a restart, the daemon resumes
+//! an unfinished drain.
 
 mod evacuation;
 mod following;
@@ -27,7 +27,8 @@ const DRAIN: &str = "drain";
 struct StoredDrain {
     request: DrainRequest,
     since_unix_ms: u64,
-    /// True if all VMs that were running have left. The next daemon then does not resume the drain.
+    /// True if all VMs that were running have been migrated. The next daemon then does not resume
+    /// the drain.
     is_empty: bool,
 }
 

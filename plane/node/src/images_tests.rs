@@ -24,7 +24,7 @@ fn damage(harness: &Harness) {
 }
 
 #[test]
-fn an_image_is_refused_in_service_and_repaired_out_of_it() {
+fn an_image_in_service_is_rejected_and_repaired_out_of_service() {
     let harness = Harness::with_store();
     harness.apply_ok(&host(&format!("{STORE}{DISK}")));
     let (store, image) = (name("fast"), request("data.vhdx"));
@@ -58,7 +58,7 @@ fn an_image_is_refused_in_service_and_repaired_out_of_it() {
 }
 
 #[test]
-fn an_image_that_is_locked_for_a_moment_is_waited_for() {
+fn a_briefly_locked_image_is_waited_for() {
     let harness = Harness::with_store();
     harness.apply_ok(&host(&format!("{STORE}{DISK}")));
     harness.apply_ok(&host(STORE));
@@ -74,7 +74,7 @@ fn an_image_that_is_locked_for_a_moment_is_waited_for() {
 }
 
 #[test]
-fn what_cannot_be_meant_is_refused() {
+fn contradictory_image_requests_are_rejected() {
     let harness = Harness::with_store();
     harness.apply_ok(&host(STORE));
     let error = harness.node.image_info(&name("slow"), &request("a.vhdx")).unwrap_err();
@@ -86,7 +86,7 @@ fn what_cannot_be_meant_is_refused() {
 }
 
 #[test]
-fn so_many_requests_run_at_a_time() {
+fn the_number_of_concurrent_image_requests_is_limited() {
     let requests = ImageRequests::default();
     let (hung, responsive) = (Path::new("/srv/hung"), Path::new("/srv/good"));
     let mut running: Vec<_> = (0..REQUESTS_MAX).map(|_| requests.begin(hung).unwrap()).collect();

@@ -17,7 +17,8 @@
 //!   (`vms.rs`).
 //! - Separate threads drive teams: link changes and LACPDUs are processed independently of the
 //!   control thread (`teams.rs`).
-//! - The status of other nodes is queried on demand, one thread per query (`remote_nodes/status.rs`).
+//! - The status of other nodes is queried on demand, one thread per query
+//!   (`remote_nodes/status.rs`).
 //! - Separate threads handle the division of shared stores between the nodes of a cluster
 //!   (`cluster.rs`).
 //! - The control thread polls adapters with SR-IOV and restores their desired settings

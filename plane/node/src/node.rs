@@ -195,7 +195,7 @@ impl Node {
             true => None,
             false => Some(self.shared.check(&edit, options)?),
         };
-        // Before the cluster is changed: no more than so many are under way.
+        // Before the cluster is changed, because too many operations may be in progress.
         let operation = self.shared.operations.add(&edit.kind(), &edit.subject(), true);
         let operation = operation.map_err(|error| vec![error])?;
         if let Some(candidate) = candidate {
@@ -216,7 +216,11 @@ impl Node {
         self.operation(id).ok_or_else(|| vec![expired_operation()])
     }
 
-    /// Waits until no other change of this node is in progress, [`CHANGES_TIMEOUT`] at most.
+    /// Blocks until no other change of this node is in progress, at most [`CHANGES_TIMEOUT`]. The
+    /// returned guard delays further changes.
+    ///
+    /// # Errors
+    /// [`ErrorCode::Conflict`] if another change is still in progress.
     fn begin_change_of_node(&self) -> Result<ChangeGuard<'_>, ApiError> {
         let until = Instant::now() + CHANGES_TIMEOUT;
         let changing = self.shared.cluster.begin_change(CHANGES_TIMEOUT);
@@ -418,7 +422,7 @@ impl Node {
         })
     }
 
-    /// Fills the queue of the control thread.
+    /// Fills the queue of the control thread with commands, for tests.
     #[cfg(test)]
     pub(crate) fn fill_commands(&self) {
         while self.commands.try_send(Command::Wake).is_ok() {}
@@ -500,7 +504,7 @@ impl Node {
         match result {
             // Again, if the threads of the cluster have emitted events meanwhile.
             Ok(()) => self.shared.events.release(),
-            Err(_) => tracing::error!("the control thread had died of a defect"),
+            Err(_) => tracing::error!("the control thread panicked"),
         }
     }
 }
@@ -556,5 +560,7 @@ impl Drop for EndNotifier {
 }
 
 fn expired_operation() -> ApiError {
-    ApiError::new(ErrorCode::Internal, "the operation expired before it could be shown")
+    let text = "the operation has ended, and its result was removed from the list of operations \
+                before it could be returned; check the state of the object";
+    ApiError::new(ErrorCode::Internal, text)
 }

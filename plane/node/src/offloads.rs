@@ -14,11 +14,12 @@ use suimon_ports::{
     DeviceError, DeviceFeature, DeviceFeatures, DeviceStatus, FeatureState, OffloadToggles,
 };
 
-/// Features of an uplink's device as reported by the kernel; `None` in it for a TAP, which has no
+/// Features of an uplink's device as reported by the kernel; `Ok(None)` for a TAP, which has no
 /// physical device.
 pub(crate) type DeviceFeatureResult = Result<Option<DeviceFeatures>, DeviceError>;
 
-/// Returns the offloads of a NIC, those of frames that the guest sends first.
+/// Returns the offloads of a NIC: first those of frames that the guest sends, then those of frames
+/// to the guest.
 pub(crate) fn nic_offloads(device: &DeviceStatus, nic: &NicConfig) -> Vec<OffloadStatus> {
     guest_offloads(device, nic.backend, &nic.offload)
 }
@@ -70,7 +71,8 @@ fn is_connected(device: &DeviceStatus) -> bool {
     device.link_up || device.virtio_features.is_some()
 }
 
-/// Returns whether the offload is in effect, which component performs it, and the reason.
+/// Returns whether a supported or unsupported offload is in effect, the component that performs it,
+/// and the reason as text.
 fn nic_finding(
     side: Side,
     finding: &CapabilityStatus,
@@ -103,8 +105,8 @@ fn nic_finding(
     (finding.is_on(), performer, finding.reason.to_string())
 }
 
-/// Returns the offloads of an uplink, those of sent frames first. `device` is `None` while the
-/// device is not open.
+/// Returns the offloads of an uplink: first those of sent frames, then those of received ones.
+/// `device` is `None` while the device is not open.
 pub(crate) fn uplink_offloads(
     device: Option<&DeviceStatus>,
     uplink: &UplinkConfig,
@@ -168,7 +170,7 @@ pub(crate) fn device_features(feature_result: &DeviceFeatureResult) -> DeviceFea
     }
 }
 
-/// Returns the component that performs an offload at an open uplink, and the reason.
+/// Returns the component that performs an offload at an open uplink, and the reason as text.
 fn performer_and_reason(
     side: Side,
     finding: &CapabilityStatus,

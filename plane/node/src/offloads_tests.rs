@@ -45,7 +45,7 @@ fn lines(offloads: &[OffloadStatus]) -> Vec<String> {
 }
 
 #[test]
-fn an_uplinks_work_is_divided_between_device_kernel_and_software() {
+fn offloads_of_an_uplink_are_performed_by_device_kernel_or_software() {
     let active = [DeviceFeature::TxTcp4, DeviceFeature::TxChecksum, DeviceFeature::RxGro];
     let result = Ok(Some(features(&active)));
     let uplink = uplink("receive_coalescing = false");
@@ -73,7 +73,7 @@ fn an_uplinks_work_is_divided_between_device_kernel_and_software() {
 
 /// With AF_XDP, the uplink carries no large frames; received segments are coalesced nevertheless.
 #[test]
-fn segments_are_joined_whether_or_not_the_uplink_carries_large_frames() {
+fn segments_are_coalesced_whether_or_not_the_uplink_carries_large_frames() {
     let result = Ok(Some(features(&[])));
     let small = DeviceStatus { ingress: Offloads::NONE, egress: Offloads::NONE, ..open() };
     let coalescing = |device: &DeviceStatus, offload: &str| {
@@ -90,7 +90,7 @@ fn segments_are_joined_whether_or_not_the_uplink_carries_large_frames() {
 }
 
 #[test]
-fn what_is_switched_off_at_an_uplink_is_softwares_whatever_the_device_can() {
+fn disabled_offloads_of_an_uplink_are_performed_by_software() {
     let result = Ok(Some(features(&DeviceFeature::ALL)));
     let offloads = uplink_offloads(Some(&open()), &uplink("tx_checksum = false"), &result);
     let offloads = lines(&offloads);
@@ -106,7 +106,7 @@ fn what_is_switched_off_at_an_uplink_is_softwares_whatever_the_device_can() {
 }
 
 #[test]
-fn a_device_that_cannot_be_asked_is_said_to_be_unknown() {
+fn offloads_of_a_device_that_cannot_be_queried_are_unknown() {
     let detail = "this kernel cannot be asked".to_owned();
     let error = DeviceError { kind: DeviceErrorKind::Unsupported, field: "device", detail };
     let result = Err(error);
@@ -120,7 +120,7 @@ fn a_device_that_cannot_be_asked_is_said_to_be_unknown() {
 }
 
 #[test]
-fn an_uplink_that_is_a_tap_has_the_kernel_behind_it_and_a_closed_one_nobody() {
+fn offloads_of_a_tap_uplink_are_performed_by_the_kernel_and_of_a_closed_one_by_none() {
     let offloads =
         lines(&uplink_offloads(Some(&open()), &uplink("rx_checksum = false"), &Ok(None)));
     assert_eq!(offloads[0], "tx_checksum +++ kernel: on");
@@ -135,7 +135,7 @@ fn an_uplink_that_is_a_tap_has_the_kernel_behind_it_and_a_closed_one_nobody() {
 }
 
 #[test]
-fn a_driver_is_not_known_to_lack_what_it_was_not_asked_for() {
+fn features_that_were_not_offered_are_not_reported_as_unsupported() {
     let offload = OffloadConfig { tx_checksum: false, ..OffloadConfig::default() };
     let egress = Offloads { udp_segmentation: false, ..Offloads::TCP };
     let features = Some(1);
@@ -181,7 +181,7 @@ uplink = "wan"
 "#;
 
 #[test]
-fn the_status_is_what_the_kernel_says_when_asked() {
+fn the_status_contains_the_features_reported_by_the_kernel() {
     let harness = Harness::new();
     harness.apply_ok(&host(HOST));
     let performers = |uplink: &str| {
@@ -212,7 +212,7 @@ kind = "private"
 "#;
 
 #[test]
-fn a_host_nic_is_shown_as_a_light_guests_nic_is() {
+fn a_host_nic_is_shown_like_the_nic_of_a_namespace_guest() {
     let harness = Harness::new();
     harness.apply_ok(&host(INTERNAL));
     let defaults = OffloadConfig::default();

@@ -2,8 +2,8 @@
 //!
 //! - [`key`], [`desired`], [`topology`]: identity, devices and forwarding tables that a
 //!   configuration requires.
-//! - [`table`], [`devices`], [`promises`]: existing ports, their open devices and the features that
-//!   guests rely on.
+//! - [`table`], [`devices`], [`negotiated_features`]: existing ports, their open devices and the
+//!   features that guests rely on.
 //! - [`claims`], [`created_objects`], [`created_records`]: host resources that devices hold, and
 //!   TAPs and socket files that the daemon created.
 //! - [`steps`], [`retry`]: steps of a change, and retry of failed devices.

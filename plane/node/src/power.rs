@@ -7,8 +7,9 @@
 //! if no daemon runs.
 //!
 //! - [`spec`]: settings that a configuration requires. [`records`]: entries of the state store.
-//! - [`keeper`]: writes and restores settings. [`table`]: power state of the node and its callers.
-//! - [`status`]: status in the API's types. [`told`]: events.
+//! - [`settings_writer`]: writes and restores settings. [`table`]: power state of the node and its
+//!   callers.
+//! - [`status`]: status in the API's types. [`events`]: events.
 //!
 //! A change of the plan never fails because of unsupported settings. They remain desired, and the
 //! status reports the deviation.

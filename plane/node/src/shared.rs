@@ -28,7 +28,7 @@ use crate::vmq::{SteeringPlan, VmqTable};
 use crate::vms::{VmDependencies, Vms};
 use crate::{ClusterStores, NodeListener, PeerNodes, PortKey, SwitchPlane, UnixClock};
 
-/// Parts of a node that exist for its whole lifetime.
+/// State and interfaces of a node that exist for its whole lifetime.
 pub(crate) struct Shared {
     pub(crate) plane: Arc<dyn SwitchPlane>,
     pub(crate) devices: Arc<dyn DeviceFactory>,
@@ -43,7 +43,8 @@ pub(crate) struct Shared {
     pub(crate) image_requests: ImageRequests,
     pub(crate) vms: Vms,
     pub(crate) abandoned: Abandoned,
-    /// Limit of log entries about arrival requests that cannot be read.
+    /// Limit of log entries about requests of source nodes to prepare a migration that cannot be
+    /// read.
     pub(crate) unreadable_arrivals: LogLimit,
     pub(crate) late_notices: Arc<LateNotices>,
     pub(crate) drain: Drain,
@@ -158,7 +159,7 @@ impl Shared {
         *self.desired.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(state);
     }
 
-    /// Returns a copy of the identifiers in use.
+    /// Returns a copy of the identifiers of switches, ports and teams in use.
     pub(crate) fn ids(&self) -> PlaneIds {
         self.ids.read().unwrap_or_else(PoisonError::into_inner).clone()
     }

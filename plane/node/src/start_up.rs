@@ -30,7 +30,7 @@ pub enum NodeError {
     #[error(transparent)]
     Store(#[from] StateStoreError),
     /// The switching plane rejected the stored desired state.
-    #[error("the configuration in the state store cannot be switched: {0}")]
+    #[error("the switch rejected the configuration in the state directory: {0}")]
     Tables(String),
     /// Threads could not be created.
     #[error("the control threads could not be started: {0}")]
@@ -93,7 +93,9 @@ impl Controller {
         shared.bound_addresses.load(self.store.as_ref())?;
         shared.change_ids(|ids| ids.assign(&state.config, &required));
         if let Err(error) = self.restore_workers(&state.config) {
-            let text = format!("{error}; workers run without CPU affinity, and this is retried");
+            let text = format!(
+                "{error}; workers run without CPU affinity, and the daemon retries to pin them"
+            );
             self.drafts.push(Draft::new(EventKind::ChangeRolledBack, "host", text));
         }
         let disks = required_disks(&state.config);
@@ -105,8 +107,8 @@ impl Controller {
         self.check_adapters();
         let vms = self.prepare_stored_vms(&state.config)?;
         self.hold_stored_vfs(&state.config, &vms);
-        // Includes recorded migrations of VMs: frames may arrive as soon as devices are open, while VMs
-        // may respond much later.
+        // Includes recorded migrations of VMs: frames may arrive as soon as devices are open, while
+        // VMs may respond much later.
         self.publish(&state.config).map_err(|error| NodeError::Tables(error.to_string()))?;
         self.start_power(&state.config)?;
         let ids = shared.ids();
@@ -138,9 +140,9 @@ impl Controller {
 
 fn store_opened(state: &StoredState, is_new: bool) -> Draft {
     let text = if is_new {
-        "The state store was created; the configuration is empty.".to_owned()
+        "The state directory was created; the configuration is empty.".to_owned()
     } else {
-        format!("The state store was opened at revision {}.", state.revision)
+        format!("The state directory was opened at revision {}.", state.revision)
     };
     Draft::new(EventKind::StoreOpened, "host", text).with("revision", state.revision)
 }

@@ -41,7 +41,7 @@ fn a_node_starts_with_its_stored_state_although_it_cannot_be_written() {
     harness.store.set_full(false);
     harness.wait_event(1007);
     assert!(harness.node.host_status().state_store.writable);
-    wait_until("events are stored", || {
+    wait_until("the events are written to the state store", || {
         harness.store.keys("events").len()
             >= harness.events(1006).len() + harness.events(1007).len()
     });
@@ -51,7 +51,7 @@ fn a_node_starts_with_its_stored_state_although_it_cannot_be_written() {
 }
 
 #[test]
-fn a_store_that_fills_up_at_work_is_reported_once() {
+fn a_state_store_that_becomes_full_is_reported_once() {
     let harness = Harness::new();
     harness.apply_ok(&host(CONFIG));
     harness.store.set_full(true);

@@ -5,10 +5,10 @@
 //! are slow; the VM's driver thread performs them (`vms/vfs.rs`) and reports the results here.
 //!
 //! ```text
-//! adapters, desired state ─► desk ─► policy/failover
-//!            ▲                 │ give, take ──► VM driver ──► launcher, QEMU
+//! adapters, desired state ─► IovController ─► policy/failover
+//!            ▲                 │ VfOrder ─────► VM driver ──► launcher, QEMU
 //!            │                 └ path ────────► switch tables, embedded switch of the adapter
-//!            └── reports ◄──────────────────── VM driver
+//!            └── VfReport ◄──────────────────── VM driver
 //! ```
 
 mod controller;
@@ -44,7 +44,7 @@ pub(crate) enum VfReport {
     Migrating { nic: Name, is_moving: bool },
 }
 
-/// Published state of NICs with VFs.
+/// NICs with VFs, as published to other threads.
 #[derive(Debug, Default)]
 struct View {
     /// NICs that send and receive through a VF, with the VF.
@@ -55,7 +55,8 @@ struct View {
     reasons: BTreeMap<Name, String>,
 }
 
-/// Reports of the VMs' drivers and published state.
+/// VF management as seen by other threads: queue of reports of the VMs' drivers, and published
+/// state.
 #[derive(Debug, Default)]
 pub(crate) struct Iov {
     reports: Mutex<VecDeque<VfReport>>,

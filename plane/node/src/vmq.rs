@@ -11,7 +11,7 @@
 //! - [`placing`]: queues of one uplink or team, in the policy and in the plane.
 //! - [`table`]: all uplinks and teams; measures loads and carries out moves.
 //! - [`workers`]: set of workers. [`steering`]: flow rules of devices.
-//! - [`told`], [`texts`]: events. [`status`]: status in the API's types.
+//! - [`events`], [`texts`]: events. [`status`]: status in the API's types.
 //!
 //! A queue that an operator moved is treated as any other queue at its new worker. Dynamic
 //! placement moves it again if the worker is overloaded or can be emptied. Static placement leaves

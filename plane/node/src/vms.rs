@@ -6,10 +6,10 @@
 //! records in the state store the data that the next daemon process needs to adopt the VM.
 //!
 //! ```text
-//! API ── VmAction, Migrate ─┐
-//! control ─ Look, Leave ──┼──► inbox ──► driver ──► ports::Vm ──► QEMU
-//! ports::Vm ── notices ───┘                │
-//!                                          └──► view, events, state store
+//! API ── VmAction, Migrate ───┐
+//! control ── Reconcile, … ────┼──► inbox ──► driver ──► ports::Vm ──► QEMU
+//! ports::Vm ── notices ───────┘              │
+//!                                               └──► view, events, state store
 //! ```
 
 mod adoption;
@@ -66,7 +66,7 @@ pub use self::work::VmAction;
 const USER_FIRST: u32 = 70_000;
 const USER_LAST: u32 = 99_999;
 
-/// Dependencies of the VM subsystem.
+/// Interfaces and identity of the host that the VM subsystem depends on.
 #[derive(Clone)]
 pub struct VmDependencies {
     /// Launcher and adopter of VM processes.

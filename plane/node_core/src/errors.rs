@@ -14,7 +14,8 @@ pub const fn error_code(kind: DeviceErrorKind) -> ErrorCode {
     }
 }
 
-/// Reduces several errors to the first one and adds the number of the others to its message.
+/// Returns the first of several errors, with "(and N more)" appended to its message. Returns an
+/// internal error if `errors` is empty.
 pub fn summarize(mut errors: Vec<ApiError>) -> ApiError {
     let additional = errors.len().saturating_sub(1);
     if errors.is_empty() {
@@ -27,7 +28,7 @@ pub fn summarize(mut errors: Vec<ApiError>) -> ApiError {
     first
 }
 
-/// Converts an error of the state store.
+/// Converts an error of the state store into an API error with code [`ErrorCode::HostError`].
 pub fn store_error(error: &StateStoreError) -> ApiError {
     ApiError::new(ErrorCode::HostError, error.to_string())
 }

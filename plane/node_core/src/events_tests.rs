@@ -51,7 +51,7 @@ fn the_log_is_bounded_and_a_slow_reader_is_told() {
 }
 
 #[test]
-fn filtered_events_are_seen() {
+fn filtered_events_count_as_examined() {
     let log = open(Arc::default());
     log.append(vec![draft("1"), failure("2"), draft("3")]);
     let page = log.page(0, 10, &errors());
@@ -120,7 +120,7 @@ fn gaps_of_sequences_do_not_grow_the_log_and_stay_small() {
 }
 
 #[test]
-fn a_store_that_refuses_events_for_long_bounds_memory_and_gets_those_kept() {
+fn events_that_the_store_refuses_are_bounded_in_memory_and_written_later() {
     let filter = EventFilter::default();
     let store = Arc::new(MemoryStore::default());
     let log = open(store.clone());

@@ -32,6 +32,7 @@ struct Inner {
     entries: BTreeMap<u64, Entry>,
 }
 
+/// Operation in the table, with state that the API does not show.
 struct Entry {
     operation: Operation,
     cancelled: Arc<AtomicBool>,
@@ -221,8 +222,8 @@ impl OperationHandle {
         });
     }
 
-    /// Reports progress and the current total, for operations with a number of steps that is not
-    /// known in advance.
+    /// Reports the start of a step, like [`Self::step`], and sets the current total number of
+    /// steps. For operations whose number of steps is not known in advance.
     pub fn progress(&self, steps_done: usize, steps: usize, step: &str) {
         self.table.update(self.id, |entry| {
             entry.operation.steps_done = steps_done;
@@ -236,16 +237,16 @@ impl OperationHandle {
         self.table.update(self.id, |entry| entry.operation.report = lines);
     }
 
-    /// Checks for a cancellation request. For operations that are undone when they are cancelled;
-    /// others replace the error's text.
+    /// Returns an error if cancellation was requested. Its text says that the operation was rolled
+    /// back; an operation that is not rolled back must replace the text.
     ///
     /// # Errors
-    /// Cancellation was requested.
+    /// [`ErrorCode::Cancelled`] if cancellation was requested.
     pub fn check_cancelled(&self) -> Result<(), ApiError> {
         if self.is_cancelled() { Err(cancelled_error()) } else { Ok(()) }
     }
 
-    /// Returns true if cancellation was requested.
+    /// Returns true if cancellation was requested, also after the operation has ended.
     pub fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Acquire)
     }

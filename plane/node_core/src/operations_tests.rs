@@ -21,7 +21,7 @@ fn the_table_is_bounded_and_forgets_the_oldest_that_ended() {
     }
     let list = table.list();
     assert_eq!(list.len(), OPERATIONS_MAX);
-    assert_eq!(list[0].id, running.id(), "what is under way is not forgotten");
+    assert_eq!(list[0].id, running.id(), "operations in progress stay in the table");
     assert!(table.find(2).is_none());
 }
 

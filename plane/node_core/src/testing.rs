@@ -10,7 +10,7 @@ use suimon_ports::{StateStore, StateStoreError, StoreErrorKind};
 pub enum StoreFailure {
     /// The commit is rejected and writes nothing.
     Refuse(usize),
-    /// This and every later one is refused.
+    /// This commit and every later one is rejected and writes nothing.
     RefuseFrom(usize),
     /// The process dies before the commit.
     CrashBefore(usize),
@@ -18,7 +18,7 @@ pub enum StoreFailure {
     CrashAfter(usize),
 }
 
-/// State store. Clones share the state.
+/// State store in memory. Clones share their contents and armed failures.
 #[derive(Clone, Default)]
 pub struct MemoryStore {
     inner: Arc<Mutex<Inner>>,
@@ -28,7 +28,7 @@ pub struct MemoryStore {
 struct Inner {
     entries: BTreeMap<(String, String), Vec<u8>>,
     failure: Option<StoreFailure>,
-    /// True while all commits are refused.
+    /// True while all commits fail because the disk is full.
     is_full: bool,
     commits: usize,
 }
@@ -46,7 +46,8 @@ impl MemoryStore {
         self.lock().is_full = is_full;
     }
 
-    /// Returns the contents as a new process finds them.
+    /// Returns a copy of the contents without armed failures, as a process that starts later reads
+    /// it.
     pub fn surviving(&self) -> Self {
         let inner = self.lock();
         let (entries, is_full) = (inner.entries.clone(), inner.is_full);

@@ -3,8 +3,8 @@
 use suimon_ports::DiskQueue;
 
 use crate::disk_location::DiskIndex;
-use crate::disk_spec::DiskSpec;
 use crate::engine::StorageEngine;
+use suimon_image_files::DiskSpec;
 
 impl StorageEngine {
     /// Closes a queue: no further requests are taken from it. [`StorageEngine::poll_closed_queue`]

@@ -11,8 +11,8 @@ use suimon_storage_qos::{Change, DiskSlot, StoreSpec};
 
 use crate::dirty::DirtyMap;
 use crate::disk_location::DiskLocation;
-use crate::disk_spec::{DiskSpec, NotAdded};
 use crate::full_store::FullPolicy;
+use crate::not_added::NotAdded;
 use crate::offer::Offer;
 use crate::pending_changes::{PendingMaximums, PendingPolicy};
 use crate::plane_error::PlaneError;
@@ -20,6 +20,7 @@ use crate::queue_key::{QueueKey, Which};
 use crate::request::FoundFull;
 use crate::shared_budget::SharedBudget;
 use crate::worker_view::WorkerSnapshot;
+use suimon_image_files::DiskSpec;
 
 /// Disk that was removed from a worker with its queues, while it moves to another worker.
 pub(crate) struct DetachedDisk {

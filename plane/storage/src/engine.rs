@@ -11,10 +11,10 @@ use suimon_recording::Sink;
 
 use crate::disk::{DiskState, Service};
 use crate::disk_location::{DiskIndex, DiskLocation};
-use crate::disk_spec::{DiskSpec, NotAdded};
 use crate::idle_look::IdleCheck;
 use crate::looking::BusyPoll;
 use crate::lost_time::LostTime;
+use crate::not_added::NotAdded;
 use crate::notices::{Notices, StorageNotice};
 use crate::queue_state::{QueueKind, QueueState};
 use crate::request::{EngineRequest, FoundFull, Part};
@@ -25,6 +25,7 @@ use crate::slab::Slab;
 use crate::spare_look::BufferReclaim;
 use crate::store::WorkerStore;
 use crate::tally::DiskCounterCells;
+use suimon_image_files::DiskSpec;
 
 /// Largest number of requests in flight on a worker; further requests stay in their queues.
 pub const REQUESTS_MAX: usize = 4096;

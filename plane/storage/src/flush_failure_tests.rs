@@ -13,10 +13,10 @@ use suimon_ports::{DiskOp, DiskOutcome, RedoRecords};
 
 use crate::fakes::{Dice, FakeFile, FakeIo, FakeQueue};
 use crate::full_store::FullPolicy;
-use crate::images::{self, RecordedImage};
 use crate::kinds::{CHILDREN, KINDS, Kind, VHDX};
 use crate::work_tests::{Bench, Model, SIZE, TAGS, WRITE, range};
 use crate::{DiskLayer, DiskSpec, StorageEngine, StorageNotice};
+use suimon_image_files::RecordedImage;
 
 const BLOCK: u64 = 64 << 10;
 const DURABLE: DiskOp = DiskOp::Write { is_durable: true };
@@ -233,7 +233,7 @@ fn a_disk_whose_flush_failed_is_closed_as_it_is() {
         assert!(other.disks.get(disk).unwrap().refuses(WRITE));
         other.close_disk(disk);
         let (_, spec) = other.poll_closed_disk().unwrap();
-        let error = images::close(spec, "d").unwrap_err().to_string();
+        let error = suimon_image_files::close(spec, "d").unwrap_err().to_string();
         assert!(error.contains("a flush has failed"), "{error}");
         assert_eq!((flushes(&bench), bench.file.memory().log().len()), (before, ops));
         assert_eq!(bench.file.dropped_from_cache.load(Ordering::Relaxed), 1);

@@ -6,9 +6,8 @@
 //! completes the requests. For a disk on a store, Storage QoS ([`suimon_storage_qos`]) determines
 //! when each request is dispatched.
 //!
-//! - [`images`] opens and creates images of a store's disks. [`jobs`] checks, resizes, compacts,
-//!   converts and merges them. [`measure`] measures the capacity of a store. All are called by
-//!   control threads.
+//! - [`measure`] measures the capacity of a store, for control threads. The images of disks are
+//!   opened and created by [`suimon_image_files`].
 //! - [`mirror`] copies a disk in use to another one; [`DirtyMap`] records changes during the
 //!   copy.
 //! - [`StoragePlane`] controls the disks of all workers, for control threads.
@@ -82,7 +81,6 @@ mod dirty_tests;
 mod disk;
 mod disk_location;
 mod disk_record;
-mod disk_spec;
 mod dispatch;
 mod ended;
 mod engine;
@@ -106,9 +104,6 @@ mod idle;
 mod idle_look;
 #[cfg(test)]
 mod idle_tests;
-pub mod images;
-pub mod inspect;
-pub mod jobs;
 #[cfg(test)]
 mod kinds;
 mod last_view;
@@ -124,6 +119,7 @@ pub mod mirror;
 #[cfg(test)]
 mod mirror_qos_tests;
 mod mirror_use;
+mod not_added;
 mod notices;
 mod offer;
 #[cfg(test)]
@@ -206,12 +202,12 @@ mod zeroing;
 pub use budget_state::ABSENT_AFTER;
 pub use dirty::DirtyMap;
 pub use disk_location::DiskLocation;
-pub use disk_spec::{DiskLayer, DiskSpec, Freeing, NotAdded};
 pub use engine::{REQUESTS_MAX, StorageEngine};
 pub use full::FULL_RETRY_EVERY;
 pub use full_store::{FullPolicy, FullView};
 pub use idle::IDLE_AFTER;
 pub use latency::Latencies;
+pub use not_added::NotAdded;
 pub use notices::{FAULT_EVERY, FullChange, NOTICES_MAX, StorageNotice};
 pub use plane::StoragePlane;
 pub use plane_error::{NotServed, PlaneError};

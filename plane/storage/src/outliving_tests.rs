@@ -8,9 +8,9 @@ use suimon_ports::{DiskOp, DiskOutcome, RedoRecords};
 use suimon_vhdx::NewImage;
 
 use crate::fakes::FakeQueue;
-use crate::images::RecordedImage;
 use crate::kinds::{CHILDREN, KINDS, Kind, VHDX, new_vhdx};
 use crate::work_tests::{Bench, Model, TAGS, WRITE};
+use suimon_image_files::RecordedImage;
 
 /// Key of the disk's record.
 const KEY: &str = "disk";

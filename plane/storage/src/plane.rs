@@ -16,7 +16,6 @@ use suimon_recording::Sink;
 use crate::command::{Command, DetachedDisk, Mirrored};
 use crate::disk_location::DiskLocation;
 use crate::disk_record::Record;
-use crate::disk_spec::DiskSpec;
 pub(crate) use crate::exclusion::lock;
 use crate::full_store::FullPolicy;
 use crate::plane_error::{NotServed, PlaneError};
@@ -25,6 +24,7 @@ use crate::plane_store::StoreEntry;
 use crate::queue_key::{QueueKey, Which};
 use crate::waits::{COMMAND_WAIT_MAX, SHARE_WAIT_MAX, Waits};
 use crate::worker_channel::WorkerChannel;
+use suimon_image_files::DiskSpec;
 
 /// Maximum time for which the attachment of a client blocks while its disk is being moved,
 /// suspended or closed.

@@ -6,7 +6,7 @@ use suimon_quantity::WorkerId;
 use suimon_storage_qos::AdmissionError;
 use thiserror::Error;
 
-use crate::disk_spec::DiskSpec;
+use suimon_image_files::DiskSpec;
 
 /// Disk that could not be taken into service.
 pub struct NotServed {
@@ -34,16 +34,19 @@ impl fmt::Display for NotServed {
 #[non_exhaustive]
 pub enum PlaneError {
     /// No disk with this identifier is in service.
-    #[error("the disk is not in service")]
+    #[error("the disk is not in service; `suimon disk list` shows the reason")]
     NoSuchDisk,
     /// A disk with this identifier is in service already.
     #[error("the disk is already in service")]
     InService,
     /// The store does not exist, or has no limits for the disk.
-    #[error("the store does not exist, or has no limits for the disk")]
+    #[error(
+        "the scheduler of the disk's store is missing, or has no limits for the disk; `suimon \
+         store list` shows the state of the store"
+    )]
     NoSuchStore,
     /// No worker is running to serve the disk.
-    #[error("no worker is running that could serve the disk")]
+    #[error("no worker is running that can serve the disk; `suimon worker list` lists the workers")]
     NoWorker,
     /// The worker that uses the disk's store alone does not respond, so that no other worker can
     /// use the store.
@@ -65,13 +68,16 @@ pub enum PlaneError {
     )]
     Io(io::Error),
     /// The worker's I/O refused a file of the disk.
-    #[error("a worker cannot use the disk's file: {0}")]
+    #[error("a worker cannot use the disk's file for I/O: {0}")]
     File(io::Error),
     /// The disk is already suspended by another operation.
     #[error("the disk is suspended while a job works on its files; retry when it has ended")]
     Suspended,
     /// The disk is being copied by another operation.
-    #[error("the disk is being copied; wait until that has ended, or cancel it")]
+    #[error(
+        "the disk is being copied to another node; wait until the migration has ended, or cancel \
+         it (`suimon operation list`)"
+    )]
     Mirrored,
     /// The disk's store has no free slot for a copy of the disk.
     #[error("the store of the disk has no free slot for the copy: {0}")]
@@ -86,10 +92,13 @@ pub enum PlaneError {
     )]
     FlushFailed(String),
     /// The store does not complete the disk's requests. The operation is executed when it does.
-    #[error("the store does not complete the disk's requests; its file is in use until it does")]
+    #[error(
+        "the store does not complete requests of the disk, whose file stays in use until it does; \
+         check the device of the store"
+    )]
     Stalled,
     /// The disk could neither be added to another worker nor returned to its previous one. It is
     /// out of service.
-    #[error("the disk could not be moved and is out of service: {0}")]
+    #[error("the disk could not be moved to another worker and is out of service: {0}")]
     Lost(io::Error),
 }

@@ -2,12 +2,11 @@
 
 use suimon_quantity::DiskId;
 
-use crate::disk_spec::DiskSpec;
-use crate::images;
+use suimon_image_files::DiskSpec;
 
 /// Closes the images of a disk that is out of service and has no caller that could close them.
 pub(crate) fn close_images(disk: DiskId, spec: DiskSpec) {
-    if let Err(error) = images::close(spec, "its own image") {
+    if let Err(error) = suimon_image_files::close(spec, "its own image") {
         tracing::warn!(
             ?disk,
             %error,

@@ -9,13 +9,14 @@ use suimon_quantity::{DiskId, WorkerId};
 
 use crate::command::{Command, Suspension};
 use crate::disk_record::Record;
-use crate::disk_spec::{DiskSpec, NotAdded};
+use crate::not_added::NotAdded;
 use crate::offer::Offer;
 use crate::passing::{LateReply, Passed};
 use crate::plane::{StoragePlane, lock};
 use crate::plane_error::PlaneError;
 use crate::plane_images::close_images;
 use crate::worker_channel::WorkerChannel;
+use suimon_image_files::DiskSpec;
 
 /// Disk that could not be resumed and remains suspended.
 pub struct NotResumed {
@@ -54,7 +55,7 @@ impl StoragePlane {
 
     /// Suspends a disk like [`StoragePlane::suspend_disk`], in order to open its images again. If a
     /// flush of the disk has failed, its files are released without a commit;
-    /// [`close`](crate::images::close) then writes nothing to them.
+    /// [`close`](suimon_image_files::close) then writes nothing to them.
     ///
     /// # Errors
     /// As [`StoragePlane::suspend_disk`].

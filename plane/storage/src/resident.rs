@@ -17,7 +17,6 @@ use suimon_recording::Sink;
 
 use crate::command::{Command, DetachedDisk, DetachedQueueState, Mirrored};
 use crate::disk_location::DiskLocation;
-use crate::disk_spec::DiskSpec;
 use crate::engine::StorageEngine;
 use crate::full_store::FullPolicy;
 use crate::notices::StorageNotice;
@@ -25,6 +24,7 @@ use crate::plane_error::PlaneError;
 use crate::plane_notices::{NoticeSender, PlaneNotice};
 use crate::queue_key::QueueKey;
 use crate::queue_state::QueueKind;
+use suimon_image_files::DiskSpec;
 
 /// Token for the descriptor of the I/O; queues have their numbers as tokens.
 const IO_TOKEN: u32 = u32::MAX;

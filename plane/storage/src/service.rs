@@ -4,9 +4,10 @@ use std::io;
 use std::sync::Arc;
 
 use crate::disk::{DiskState, Service};
-use crate::disk_spec::{DiskLayer, DiskSpec, NotAdded};
 use crate::engine::StorageEngine;
 use crate::layer::Layer;
+use crate::not_added::NotAdded;
+use suimon_image_files::{DiskLayer, DiskSpec};
 
 impl StorageEngine {
     /// Suspends a disk: no further requests are taken from its queues, the requests taken before

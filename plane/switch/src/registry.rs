@@ -407,7 +407,7 @@ fn check_placements(placements: &[CpuAffinity]) -> io::Result<()> {
         placement.cpu().is_some() && placements[..*index].contains(placement)
     };
     match placements.iter().enumerate().find(is_duplicate) {
-        Some((_, placement)) => refuse(format!("{placement} is listed twice")),
+        Some((_, placement)) => refuse(format!("{placement} is listed twice; list it once")),
         None => Ok(()),
     }
 }

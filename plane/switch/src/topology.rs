@@ -115,7 +115,10 @@ pub enum TopologyError {
     #[error("port {} is not a team any more", .0.0)]
     NoSuchTeam(PortId),
     /// A worker did not adopt the change within this number of seconds.
-    #[error("a worker did not adopt the new forwarding tables within {0} s; see the log")]
+    #[error(
+        "a worker did not adopt the new forwarding tables within {0} s; check the load of the \
+         host and the log of the daemon"
+    )]
     Timeout(u64),
 }
 
@@ -130,6 +133,9 @@ pub enum MoveError {
     NoSuchWorker(WorkerId),
     /// A worker did not respond in time. The queue is assigned to the new worker and moves as soon
     /// as the worker runs.
-    #[error("the move of the queue was not confirmed in time; see the log")]
+    #[error(
+        "the move of the queue was not confirmed in time; check with `suimon queue list` where it \
+         is, and retry"
+    )]
     Timeout,
 }

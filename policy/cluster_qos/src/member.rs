@@ -303,8 +303,9 @@ impl Member {
             let notice = if self.is_leased { MemberNotice::Leased } else { MemberNotice::Lapsed };
             self.notify(notice);
         }
-        self.apply();
+        // What is in effect and shown survives a crash of the daemon.
         let is_kept = self.persist_if_changed();
+        self.apply();
         // Other nodes may be waiting for the share that this node released.
         self.is_urgent |= is_kept || self.cap().iops_at(self.now) < before;
     }

@@ -106,7 +106,8 @@ drop_reasons! {
     /// The destination is a link-local group address, which a switch does not forward
     /// (01:80:c2:00:00:00 to 0f; IEEE 802.1Q-2022, table 8-1).
     LinkLocal = "link_local",
-    /// The destination is behind the ingress port.
+    /// The destination is behind the port on which the frame arrived, so that no forwarding is
+    /// required.
     SameEgress = "same_egress",
     /// Ingress and egress port are both isolated.
     Isolated = "isolated",

@@ -65,9 +65,9 @@ impl NbdQueue {
 pub(crate) fn error_of(outcome: DiskOutcome) -> Option<(NbdError, &'static str)> {
     match outcome {
         DiskOutcome::Done => None,
-        DiskOutcome::Failed => Some((NbdError::Io, "the disk failed")),
+        DiskOutcome::Failed => Some((NbdError::Io, "the store failed the request")),
         DiskOutcome::NoSpace => Some((NbdError::Nospc, "no space is left for the disk")),
-        DiskOutcome::Unsupported => Some((NbdError::Notsup, "that would not be faster")),
+        DiskOutcome::Unsupported => Some((NbdError::Notsup, "writing zeros would not be faster")),
         DiskOutcome::ReadOnly => Some((NbdError::Perm, "the disk is read-only")),
     }
 }

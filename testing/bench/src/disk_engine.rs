@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use suimon_disk_tests::ClientSpec;
+use suimon_image_files::DiskSpec;
 use suimon_rig::serve_client;
-use suimon_storage::DiskSpec;
 use suimon_storage_qos::Limits;
 
 use crate::cpu_times::CpuTimes;

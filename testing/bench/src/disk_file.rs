@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use suimon_disk_tests::{Asks, ClientSpec, StoreFolder, new_disk};
+use suimon_image_files::{DiskFormat, DiskKind, DiskPlan};
 use suimon_rig::{Rig, fio, system_program};
-use suimon_storage::images::{DiskFormat, DiskKind, DiskPlan};
 
 use crate::disk_engine::{
     CPU, FILE_BYTES, ON_DISK, REQUEST_BYTES, not_on_a_device, rates, write_file,

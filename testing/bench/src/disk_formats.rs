@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use suimon_disk_tests::{Asks, ClientSpec, StoreFolder, new_disk};
+use suimon_image_files::{DiskFormat, DiskKind};
 use suimon_rig::{Rig, fill_disk};
-use suimon_storage::images::{DiskFormat, DiskKind};
 
 use crate::disk_engine::{CPU, DISK_BYTES, IN_MEMORY, REQUEST_BYTES, rates};
 use crate::report::{Bar, Pair, Sample, Work};

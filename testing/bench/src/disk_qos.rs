@@ -9,9 +9,9 @@ use suimon_disk_tests::{
     Asks, ClientSpec, EngineLoad, QosLimits, StoreFolder, new_disk, request_cost_ns,
     shared_request_cost_ns,
 };
+use suimon_image_files::{DiskFormat, DiskKind, DiskPlan};
 use suimon_quantity::Iops;
 use suimon_rig::{Rig, fill_disk};
-use suimon_storage::images::{DiskFormat, DiskKind, DiskPlan};
 use suimon_storage_qos::Limits;
 
 use crate::disk_engine::{

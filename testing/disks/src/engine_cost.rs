@@ -9,9 +9,10 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use rustix::time::{ClockId, clock_gettime};
 use suimon_image::{DiskGeometry, Linear};
+use suimon_image_files::{DiskLayer, DiskSpec};
 use suimon_ports::testing::NullFile;
 use suimon_quantity::{ByteRate, DiskId, Iops, StoreId, Time, WorkerId};
-use suimon_storage::{DiskLayer, DiskLocation, DiskSpec, StorageEngine};
+use suimon_storage::{DiskLocation, StorageEngine};
 use suimon_storage_qos::{Capacity, Limits, LimitsSource, Proposal, Store, StoreSpec};
 
 use crate::{Asks, Client, ClientSpec, NullIo, never_readable};

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 use suimon_image::{DiskGeometry, Linear};
+use suimon_image_files::{DiskFormat, DiskPlan, HostInputs, RemainingRecords};
+use suimon_image_files::{DiskLayer, DiskSpec};
 use suimon_nbd::{Export, ExportSpec};
 use suimon_nbd_server::{NbdExports, NbdHost, NbdQueue};
 use suimon_ports::{DiskFile, DiskQueueHost, FileName};
 use suimon_socket_runtime::{SocketRuntime, ThreadHooks};
-use suimon_storage::images::{self, DiskFormat, DiskPlan, HostInputs, RemainingRecords};
-use suimon_storage::{DiskLayer, DiskSpec};
 use suimon_storage_qos::Limits;
 use suimon_uring::{FileAccess, HostFile, HostStore};
 
@@ -146,7 +146,7 @@ impl DiskExports {
             now_unix_s: 0,
             records: None,
         };
-        let opened = images::open(&store, &plan, &mut seeds)?;
+        let opened = suimon_image_files::open(&store, &plan, &mut seeds)?;
         self.add(name, opened.spec.layers, false)
     }
 

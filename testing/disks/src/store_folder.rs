@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
-use suimon_ports::{FileName, StoreFiles};
-use suimon_storage::DiskSpec;
-use suimon_storage::images::{
+use suimon_image_files::DiskSpec;
+use suimon_image_files::{
     DiskFormat, DiskKind, DiskPlan, HostInputs, RemainingRecords, create, open,
 };
+use suimon_ports::{FileName, StoreFiles};
 use suimon_uring::HostStore;
 
 /// A directory with disks.

@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
+use suimon_image_files::DiskSpec;
 use suimon_ports::{CpuAffinity, DetachingQueue, DiskQueue, DiskQueueHost, FileIo, FileIoSource};
 use suimon_quantity::{DiskId, StoreId, WorkerId};
-use suimon_storage::{DiskCounterCells, DiskSpec, StoragePlane, images};
+use suimon_storage::{DiskCounterCells, StoragePlane};
 use suimon_storage_qos::{
     Limits, LimitsSource, PolicyId, PolicyKind, PolicySpec, Proposal, StoreSpec,
 };
@@ -155,7 +156,7 @@ impl DiskWorker {
     /// # Errors
     /// A file could not be written, or the worker has stopped.
     pub fn close_disk(&self, disk: OpenedDisk) -> Result<()> {
-        Ok(images::close(self.storage.take_disk(disk.0)?, "the disk")?)
+        Ok(suimon_image_files::close(self.storage.take_disk(disk.0)?, "the disk")?)
     }
 
     /// Prints the notices since the last call to standard output.

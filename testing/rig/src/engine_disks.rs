@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use suimon_disk_tests::{Asks, ClientSpec, StoreFolder, new_disk};
-use suimon_storage::images::{DiskFormat, DiskKind, DiskPlan};
+use suimon_image_files::{DiskFormat, DiskKind, DiskPlan};
 
 use crate::loop_device::LoopDevice;
 use crate::served_client::{fill_disk, serve_client};

@@ -104,7 +104,7 @@ pub use service_host::ServiceHost;
 pub use slow_disk::SlowDisk;
 pub use static_group::make_static_group;
 pub use stop_signal::StopSignal;
-pub use suimon_storage::images::{DiskFormat, DiskKind};
+pub use suimon_image_files::{DiskFormat, DiskKind};
 pub use suimon_test_programs::{FaultEffect, StoreFault, StoreOperation};
 pub use testpmd::{PortStats, Testpmd, TestpmdSpec};
 pub use wait::{is_listening, wait_for_value, wait_until};

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use suimon_disk_tests::{Answers, Asks, Client, ClientSpec, DiskWorker, never_readable};
+use suimon_image_files::DiskSpec;
 use suimon_ports::CpuAffinity;
-use suimon_storage::DiskSpec;
 use suimon_storage_qos::Limits;
 
 use crate::wait::wait_until;

@@ -167,7 +167,7 @@ impl Database {
     ) -> Result<TransactionResult> {
         let limit =
             Duration::from_secs(transactions.warm_up_s + transactions.measure_s) + END_LIMIT;
-        let status = environment.wait_for(asking, limit).context("sysbench")?;
+        let status = environment.wait_for(asking, limit).context("sysbench failed")?;
         ensure!(
             status.success(),
             "sysbench ended ({status}): {}\n{}",
@@ -230,7 +230,9 @@ fn read(output: &str, warm_up_s: u64) -> Result<TransactionResult> {
     let errors = output.lines().find_map(|line| number_after(line, "ignored errors:"));
     Ok(TransactionResult {
         seconds: seconds.iter().map(|(at_s, rate, _)| (*at_s, *rate)).collect(),
-        per_s: rate.with_context(|| format!("sysbench reported no second: {output}"))?.mean,
+        per_s: rate
+            .with_context(|| format!("sysbench reported no second after the warm-up: {output}"))?
+            .mean,
         p95_ms: Statistics::from_samples(&latencies).map_or(0.0, |statistics| statistics.median),
         errors: errors.unwrap_or(0.0),
     })

@@ -116,7 +116,7 @@ impl OrderEntry {
         environment: &Environment<'_>,
     ) -> Result<OrdersDone> {
         let limit = Duration::from_secs(load.warm_up_s + load.measure_s) + END_LIMIT;
-        let status = environment.wait_for(process, limit).context("the Java load")?;
+        let status = environment.wait_for(process, limit).context("the Java load failed")?;
         ensure!(status.success(), "the Java load ended ({status}): {}", process.last_words());
         read(&process.log())
     }

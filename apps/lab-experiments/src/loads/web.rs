@@ -172,7 +172,8 @@ impl WebClients {
             wrk_run.wait(END_LIMIT)?;
             parse_output(&wrk_run.log())
         });
-        let (http, https) = (http.context("wrk by HTTP")?, https.context("wrk by HTTPS")?);
+        let (http, https) =
+            (http.context("wrk over HTTP failed")?, https.context("wrk over HTTPS failed")?);
         Ok(Served::combine(&http, &https))
     }
 }
@@ -195,9 +196,9 @@ impl Served {
 /// Parses the last output of wrk.
 fn parse_output(log: &str) -> Result<ScriptOutput> {
     let line = log.lines().rev().find(|line| line.starts_with('{'));
-    let line = line.with_context(|| format!("wrk printed nothing: {}", log.trim()))?;
-    let script_output: ScriptOutput =
-        serde_json::from_str(line).with_context(|| format!("wrk printed: {line}"))?;
+    let line = line.with_context(|| format!("wrk printed no result: {}", log.trim()))?;
+    let script_output: ScriptOutput = serde_json::from_str(line)
+        .with_context(|| format!("the result of wrk is invalid: {line}"))?;
     ensure!(script_output.requests > 0.0, "wrk received no response: {}", log.trim());
     Ok(script_output)
 }

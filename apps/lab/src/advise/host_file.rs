@@ -12,7 +12,7 @@ pub(super) struct HostFile {
 
 impl HostFile {
     pub(super) fn parse(text: &str) -> Result<Self> {
-        Ok(Self { document: text.parse().context("the host file")? })
+        Ok(Self { document: text.parse().context("the host file is not valid TOML")? })
     }
 
     pub(super) fn text(&self) -> String {

@@ -78,9 +78,12 @@ impl AdviseFlags {
             let action = match (&advice.target, changed) {
                 (None, _) => Words::default(),
                 (Some(target), 0) => Words::new(
-                    format!(" No change: [{}] does not differ in {}.", target.table, target.key),
                     format!(
-                        " 変更不要です ({} の {} はそのままで構いません)。",
+                        " No change required: {} in [{}] already has this value.",
+                        target.key, target.table
+                    ),
+                    format!(
+                        " 変更不要です ([{}] の {} は既にこの値です)。",
                         target.table, target.key
                     ),
                 ),

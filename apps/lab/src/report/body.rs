@@ -179,8 +179,8 @@ fn values(read: &EvaluatedRun) -> String {
         ("measure", "項目"),
         ("mean", "平均"),
         ("95 % interval", "95 % 区間"),
-        ("least", "最小"),
-        ("most", "最大"),
+        ("minimum", "最小"),
+        ("maximum", "最大"),
         ("n", "回数"),
     ])];
     for case in &run.cases {

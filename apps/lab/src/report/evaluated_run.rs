@@ -19,7 +19,8 @@ pub(crate) struct EvaluatedRun {
 
 impl EvaluatedRun {
     pub(crate) fn evaluate(run: Run) -> Result<Self> {
-        let plan = Plan::parse(&run.plan).with_context(|| format!("the plan of {}", run.id))?;
+        let plan = Plan::parse(&run.plan)
+            .with_context(|| format!("the plan that run {} contains is invalid", run.id))?;
         let judged = evaluate(&plan, &run);
         let verdict = verdict(&plan, &run, &judged);
         Ok(Self { plan, run, judged, verdict })

@@ -34,7 +34,7 @@ pub(super) fn noise(machine: &MachineInfo) -> (bool, Words) {
              hypervisor took {steal} % of the CPU time."
         ),
         format!(
-            "開始前の実行可能スレッドは {load}、同じ作業 40 回のうち最も遅いものは中央値より {slowest} % 長く、最長の中断は {gap} \
+            "開始前のロードアベレージは {load}、同じ作業 40 回のうち最も遅いものは中央値より {slowest} % 長く、最長の中断は {gap} \
              µs、ハイパーバイザーに取られた CPU 時間は {steal} % でした。"
         ),
     );
@@ -43,8 +43,10 @@ pub(super) fn noise(machine: &MachineInfo) -> (bool, Words) {
             "This machine was not idle: differences may be due to other load. {}",
             words.en
         );
-        words.ja =
-            format!("このマシンは静かではなく、差は他の処理によるものかもしれません。{}", words.ja);
+        words.ja = format!(
+            "このマシンはアイドル状態ではなく、差は他の処理によるものかもしれません。{}",
+            words.ja
+        );
     }
     (is_noisy, words)
 }

@@ -51,7 +51,8 @@ impl Job {
     ) -> Result<Self> {
         let results = flags.folder();
         let before = results.ids()?.into_iter().collect();
-        let output = tempfile::tempfile().context("a file for the run's output")?;
+        let output = tempfile::tempfile()
+            .context("cannot create a temporary file for the output of the run")?;
         let child = Command::new(std::env::current_exe()?)
             .args([
                 "run",

@@ -179,7 +179,7 @@ impl NetworkScenario {
         invalid.within("team.gbit_s", self.team.gbit_s, 1, 1000);
         check_names("team.combinations", &self.team.combinations, invalid);
         if self.team.combinations.is_empty() {
-            invalid.add("team.combinations", "name one, or all");
+            invalid.add("team.combinations", "missing; name at least one combination, or all");
         }
         invalid.within("vms.count", self.vms.count.into(), 1, 4096);
         invalid.within("vms.session_mbit_s", self.vms.session_mbit_s, 1, 1_000_000);

@@ -53,8 +53,9 @@ pub fn calibrate(scenario: &StorageScenario, seed: u64) -> Result<Calibrated> {
     if spec.target_iops < iops_low || spec.target_iops > iops_high {
         let (key, target) = (&spec.parameter, spec.target_iops);
         bail!(
-            "{key}: from {low} to {high} the array delivers {iops_low} to {iops_high} IOPS, which \
-             excludes {target}"
+            "{key}: with values from {low} to {high}, the array delivers {iops_low} to {iops_high} \
+             IOPS, but calibrate.target_iops is {target}; extend calibrate.low or calibrate.high, \
+             or correct the target"
         );
     }
     // The rate of the array rises monotonically with that of the media.

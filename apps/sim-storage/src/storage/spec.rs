@@ -264,7 +264,7 @@ impl StorageScenario {
         if let Some(calibration) = &self.calibrate {
             if calibration.parameter != "array.drive.media_mb_s" {
                 let reason = format!("\"{}\" cannot be calibrated", calibration.parameter);
-                invalid.add("calibrate.parameter", format!("{reason}; array.drive.media_mb_s can"));
+                invalid.add("calibrate.parameter", format!("{reason}; set array.drive.media_mb_s"));
             }
             invalid.within(
                 "calibrate.high",
@@ -319,7 +319,10 @@ impl StorageScenario {
         let stripes = u64::from(self.array.pairs.max(1)) * u64::from(self.array.drive.capacity_gb);
         let size_gb = disks.iter().map(|disk| u64::from(disk.load.size_gb)).sum::<u64>();
         if (size_gb << 30) > stripes * 1_000_000_000 {
-            let reason = format!("all disks have {size_gb} GiB, but the array has {stripes} GB");
+            let reason = format!(
+                "all disks have {size_gb} GiB in total, but the array has {stripes} GB; raise this \
+                 key or array.pairs, or lower load.size_gb"
+            );
             invalid.add("array.drive.capacity_gb", reason);
         }
     }

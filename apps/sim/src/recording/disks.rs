@@ -206,7 +206,7 @@ impl WhatIf for DisksWhatIf {
             Some(shared_from) if rows.is_empty() => bail!(
                 "several workers used the store of these disks from {shared_from} on, before the \
                  first request, which what-if does not model; record with one worker \
-                 (`floating_processors = 1` of [host])"
+                 (`floating_workers = 1` of [host])"
             ),
             _ => Ok((rows, notes)),
         }

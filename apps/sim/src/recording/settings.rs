@@ -29,7 +29,8 @@ impl FromStr for Setting {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (key, value) = text.split_once('=').ok_or("give KEY=VALUE")?;
-        let (subject, rest) = key.split_once('.').ok_or("give a key like team.algorithm")?;
+        let (subject, rest) =
+            key.split_once('.').ok_or("the key has no `.`; give a key like team.algorithm")?;
         let subject = match subject {
             "team" => SettingSubject::Team,
             "vmq" => SettingSubject::Vmq,

@@ -183,7 +183,7 @@ pub(crate) const WORKERS: Columns = Columns {
             "Time in which the worker did not sleep: all stages except `idle`.",
         ),
         number("FRAMES", "frames", "frames", "Frames taken from queues."),
-        number("BATCHES", "batches", "", "Batches taken from queues."),
+        number("BATCHES", "batches", "", "Batches of frames taken from queues."),
         number("SLEEPS", "sleeps", "", "Times the worker went to sleep."),
         number(
             "YIELDS",

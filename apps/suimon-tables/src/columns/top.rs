@@ -129,7 +129,7 @@ pub(crate) const TOP_WORKERS: Columns = Columns {
             "Share of time in which the worker did not sleep.",
         ),
         number("FRAMES", "frames_per_s", "frames/s", "Frames taken from queues."),
-        number("BATCHES/S", "batches_per_s", "1/s", "Batches taken from queues."),
+        number("BATCHES/S", "batches_per_s", "1/s", "Batches of frames taken from queues."),
         number("SLEEPS/S", "sleeps_per_s", "1/s", "Times the worker went to sleep."),
     ],
 };

@@ -17,7 +17,7 @@ export const vmq = {
   "vmq.others": "Other load",
   "vmq.since": "Age",
   "vmq.why": "Reason for the assignment",
-  "vmq.default": "Default queue.",
+  "vmq.default": "Default queue, which stays on the base worker.",
   "vmq.moves": "Moves and their reasons",
   "vmq.move": "Move",
   "vmq.move.of": "Move queue {queue}",

@@ -17,7 +17,7 @@ export const vmq = {
   "vmq.others": "他の負荷",
   "vmq.since": "割り当てからの時間",
   "vmq.why": "割り当ての理由",
-  "vmq.default": "既定キュー。",
+  "vmq.default": "既定キュー (ベースワーカーから移動しません)。",
   "vmq.moves": "移動とその理由",
   "vmq.move": "移動",
   "vmq.move.of": "キュー {queue} を移動",

@@ -4,7 +4,7 @@ use suimon_contract::{VfConfig, VfLinkState};
 use suimon_frame::MacAddr;
 use suimon_ports::{self as ports, VfSettings, VfSettingsChange};
 
-/// Unit of VF rates: 1 Mbit/s.
+/// Bits per second in 1 Mbit/s, the unit in which a VF's rates are configured by the driver.
 const MBPS: u64 = 1_000_000;
 
 /// Returns the changes that apply the configured settings. Keys that `before` has and `desired`
@@ -140,7 +140,7 @@ pub(super) const fn link_state_shown(state: ports::VfLinkState) -> VfLinkState {
     }
 }
 
-/// Returns a rate in bits per second; `None` if it is unlimited.
+/// Converts a rate in Mbit/s to bits per second. Returns `None` for 0, which means unlimited.
 pub(super) fn bps(mbps: u32) -> Option<u64> {
     (mbps > 0).then(|| u64::from(mbps) * MBPS)
 }

@@ -36,7 +36,7 @@ fn refusal(harness: &Harness, config: &HostConfig) -> (ErrorCode, String, String
 }
 
 #[test]
-fn an_adapter_is_made_as_described_and_shown_as_it_was_read_back() {
+fn an_adapter_is_configured_and_shown_as_read_back() {
     let sriov = FakeSriov::with_adapters(2);
     let harness = harness(&sriov);
     harness.apply_ok(&host(TWO_VFS));
@@ -70,7 +70,7 @@ fn an_adapter_is_made_as_described_and_shown_as_it_was_read_back() {
 }
 
 #[test]
-fn a_live_change_touches_what_it_is_about_and_a_key_that_goes_leaves_its_default() {
+fn a_live_change_sets_only_changed_keys_and_removed_keys_get_their_defaults() {
     let sriov = FakeSriov::with_adapters(1);
     let harness = harness(&sriov);
     harness.apply_ok(&host(TWO_VFS));
@@ -89,7 +89,7 @@ fn a_live_change_touches_what_it_is_about_and_a_key_that_goes_leaves_its_default
 }
 
 #[test]
-fn vfs_that_somebody_uses_do_not_go_and_it_is_said_who_that_is() {
+fn vfs_in_use_are_not_removed_and_their_users_are_named() {
     let sriov = FakeSriov::with_adapters(1);
     let harness = harness(&sriov);
     harness.apply_ok(&host(TWO_VFS));
@@ -113,7 +113,7 @@ fn vfs_that_somebody_uses_do_not_go_and_it_is_said_who_that_is() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_before_anything_is_touched() {
+fn invalid_adapter_configurations_are_rejected_before_any_change() {
     let sriov = FakeSriov::with_adapters(2);
     let harness = harness(&sriov);
     let refuse = |from: &str, to: &str, code, field: &str, part: &str| {
@@ -140,7 +140,7 @@ fn what_cannot_be_is_refused_before_anything_is_touched() {
 }
 
 #[test]
-fn a_change_that_the_driver_refuses_leaves_the_adapter_as_it_was() {
+fn a_change_that_the_driver_rejects_is_rolled_back() {
     let sriov = FakeSriov::with_adapters(2);
     let harness = harness(&sriov);
     sriov.reject_key(Some("link_state"));
@@ -160,7 +160,7 @@ fn a_change_that_the_driver_refuses_leaves_the_adapter_as_it_was() {
 }
 
 #[test]
-fn what_changed_behind_the_daemons_back_is_made_as_desired_again() {
+fn externally_changed_settings_are_restored() {
     let sriov = FakeSriov::with_adapters(1);
     let harness = harness(&sriov);
     harness.apply_ok(&host(TWO_VFS));
@@ -169,7 +169,7 @@ fn what_changed_behind_the_daemons_back_is_made_as_desired_again() {
         adapter.vfs[0].settings.as_mut().unwrap().trust = Some(true);
     });
     assert_eq!(harness.node.pf("wan").unwrap().condition.health, Health::Failed);
-    wait_until("it is as desired", || {
+    wait_until("the adapter is healthy", || {
         harness.node.pf("wan").unwrap().condition.health == Health::Up
     });
     // Settings that are not configured stay as they were changed externally.
@@ -179,18 +179,18 @@ fn what_changed_behind_the_daemons_back_is_made_as_desired_again() {
         adapter.vfs.truncate(1);
         adapter.vfs[0].driver = Some("vfio-pci".to_owned());
     });
-    wait_until("the failure is told", || !harness.events(9004).is_empty());
+    wait_until("PfFailed is emitted", || !harness.events(9004).is_empty());
     let status = harness.node.pf("wan").unwrap();
     assert_eq!(status.condition.health, Health::Failed);
     assert!(status.condition.reason.unwrap().contains("for a VM"));
     sriov.change(0, |adapter| adapter.vfs[0].driver = None);
-    wait_until("it recovered", || !harness.events(9005).is_empty());
+    wait_until("PfRecovered is emitted", || !harness.events(9005).is_empty());
     assert_eq!(sriov.properties(0).vfs.len(), 2);
     harness.wait_events(9004, 1);
 }
 
 #[test]
-fn a_new_daemon_makes_adapters_as_they_were_desired() {
+fn a_new_daemon_configures_adapters_as_desired() {
     let sriov = FakeSriov::with_adapters(1);
     let harness = harness(&sriov);
     harness.apply_ok(&host(TWO_VFS));

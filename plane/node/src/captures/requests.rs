@@ -17,8 +17,8 @@ use crate::{FrameCapture, PortKey};
 pub struct Capture {
     shared: Arc<Shared>,
     key: PortKey,
-    /// Identifier of the captured port. A port that is created later under the same name has another
-    /// one.
+    /// Identifier of the captured port. It differs from that of a port created later under the same
+    /// name.
     port: PortId,
     operation: OperationHandle,
     reader: Box<dyn FrameCapture>,
@@ -64,9 +64,9 @@ impl Capture {
         self.operation.view()
     }
 
-    /// Passes up to `frames_max` captured frames to `handle_frame` and returns their number. Waits
-    /// up to `timeout` for the first frame. Returns `None` if the capture was cancelled or the port
-    /// was deleted.
+    /// Passes up to `frames_max` captured frames to `handle_frame` and returns their number. Blocks
+    /// up to `timeout` for the first frame, and returns 0 if none was captured. Returns `None` if
+    /// the capture was cancelled or the port was deleted.
     pub fn read(
         &mut self,
         timeout: Duration,
@@ -98,7 +98,7 @@ impl Capture {
         self.reader.dropped()
     }
 
-    /// Returns the offset in nanoseconds that converts a frame's time stamp to time since
+    /// Returns the number of nanoseconds to add to a frame's time stamp to get the time since
     /// 1970-01-01 UTC.
     pub fn unix_offset_ns(&self) -> u64 {
         let now: Time = self.shared.plane.now();

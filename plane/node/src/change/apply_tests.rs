@@ -153,7 +153,7 @@ fn started() -> Harness {
 }
 
 #[test]
-fn a_change_of_everything_is_made() {
+fn a_change_of_every_resource_kind_succeeds() {
     let harness = started();
     let ports = harness.ports();
     harness.apply_ok(&changed_host());
@@ -211,7 +211,7 @@ fn a_failing_plane_leaves_everything_as_before() {
 }
 
 #[test]
-fn a_store_that_refuses_leaves_everything_as_before() {
+fn a_failing_state_store_leaves_everything_as_before() {
     let commits = fails_everywhere(|harness, call| harness.store.arm(StoreFailure::Refuse(call)));
     // Commits before the change: the intent, the objects to be created, the socket file of the
     // replaced NIC, and the new state. Later failures do not fail the change.
@@ -262,7 +262,7 @@ fn dies_at(failure: StoreFailure) -> bool {
 }
 
 #[test]
-fn a_process_that_dies_at_any_commit_starts_with_the_old_or_the_new_state() {
+fn after_a_crash_at_any_commit_the_state_is_the_old_or_the_new_one() {
     for commit in 0..6 {
         dies_at(StoreFailure::CrashBefore(commit));
         dies_at(StoreFailure::CrashAfter(commit));
@@ -272,7 +272,7 @@ fn a_process_that_dies_at_any_commit_starts_with_the_old_or_the_new_state() {
 }
 
 #[test]
-fn a_start_that_dies_at_any_commit_can_be_repeated() {
+fn a_start_can_be_repeated_after_a_crash_at_any_commit() {
     let mut deaths = 0;
     for commit in 0..6 {
         // After a reboot of the host, no TAP exists, and the node creates all of them.
@@ -293,7 +293,7 @@ fn a_start_that_dies_at_any_commit_can_be_repeated() {
 }
 
 #[test]
-fn a_socket_file_is_removed_only_if_it_is_the_one_that_was_made() {
+fn only_the_created_socket_file_is_removed() {
     let nic = |nic: &str| {
         let text = format!(
             "{{\"name\": \"{nic}\", \"switch\": \"lan\", \"backend\": \"vhost-user\", \
@@ -310,7 +310,10 @@ fn a_socket_file_is_removed_only_if_it_is_the_one_that_was_made() {
     assert!(devices.sockets().contains(Path::new("/run/new.sock")));
     devices.make_socket("/run/new.sock");
     let harness = Harness::start(store, devices);
-    assert!(harness.devices.sockets().contains(Path::new("/run/new.sock")), "another's file");
+    assert!(
+        harness.devices.sockets().contains(Path::new("/run/new.sock")),
+        "a file of another process"
+    );
     // A socket file that existed before is neither recorded nor deleted.
     harness.devices.make_socket("/run/old.sock");
     harness.devices.fail_at(Some(0));
@@ -320,7 +323,7 @@ fn a_socket_file_is_removed_only_if_it_is_the_one_that_was_made() {
 }
 
 #[test]
-fn the_number_of_workers_that_float_changes_live() {
+fn the_number_of_workers_without_a_cpu_changes_live() {
     let harness = started();
     for number in [Some(4), Some(2), None] {
         let mut config = initial_host();
@@ -332,7 +335,7 @@ fn the_number_of_workers_that_float_changes_live() {
 }
 
 #[test]
-fn what_is_missing_on_the_host_is_refused_before_anything_is_touched() {
+fn missing_devices_are_rejected_before_any_change() {
     let harness = started();
     harness.devices.set_missing("comes0", true);
     harness.devices.set_missing("eth1", true);
@@ -382,7 +385,7 @@ fn a_dry_run_only_plans() {
 
 /// A NIC or disk would take the connection of a probe for a VM that connects and disconnects.
 #[test]
-fn no_check_knocks_at_a_socket_of_ours() {
+fn no_check_connects_to_a_socket_of_this_daemon() {
     let harness = started();
     harness.node.preview(&Edit::Apply(Box::new(changed_host())), ChangeOptions::default()).unwrap();
     harness.apply_ok(&changed_host());
@@ -398,7 +401,7 @@ fn no_check_knocks_at_a_socket_of_ours() {
 }
 
 #[test]
-fn a_change_is_cancelled_between_its_steps_and_others_wait_their_turn() {
+fn a_change_is_cancelled_between_its_steps_and_later_changes_are_queued() {
     let harness = started();
     let gate = harness.devices.hold();
     let running = harness.node.submit(Edit::Apply(Box::new(changed_host()))).unwrap();

@@ -18,11 +18,13 @@ pub(crate) struct ValidatedChange {
     pub(crate) required: RequiredPorts,
     /// Disks that the new state requires.
     pub(crate) disks: RequiredDisks,
-    /// Images of disks before the change, and the one that is created on request.
+    /// Images of the disks before the change, and the missing image that the change creates on
+    /// request.
     pub(crate) images: DiskImages,
     /// Plan of the change, for display.
     pub(crate) plan: Plan,
-    /// Time until which stores are queried for the plan.
+    /// Deadline of queries of stores while the plan is made, so that a blocked store delays the
+    /// plan only by a bounded time.
     pub(crate) queried_until: Instant,
     /// Minimums that exceed the capacity of their stores. Empty unless the change is forced.
     pub(crate) forced: Vec<ApiError>,

@@ -83,8 +83,8 @@ impl Shared {
         Ok(ValidatedChange { state, required, disks, images, plan, queried_until, forced, options })
     }
 
-    /// Returns an error for each disk whose missing image file would fail the change. Queries stores
-    /// until [`ValidatedChange::queried_until`].
+    /// Returns an error for each disk whose missing image file would fail the change. Queries
+    /// stores until [`ValidatedChange::queried_until`].
     pub(crate) fn missing_images(&self, change: &ValidatedChange) -> Vec<ApiError> {
         if change.options.keeps_faulty_disks {
             return Vec::new();

@@ -52,9 +52,9 @@ pub enum Edit {
     Pf(ResourceEdit<PfConfig>),
     /// Adds, changes or deletes the access to another node.
     Node(ResourceEdit<NodeConfig>),
-    /// Adds a VM that arrives from another node, with its NICs, disks and QoS policies.
+    /// Adds the VM of an incoming migration, with its NICs, disks and QoS policies.
     Arrive(Arc<IncomingMigrationRequest>),
-    /// Deletes a VM that another node owns, with its NICs and disks.
+    /// Deletes a VM that was migrated to another node, with its NICs and disks.
     Depart(Name),
     /// Adopts the QoS policies of the cluster.
     Adopt {
@@ -73,7 +73,8 @@ pub struct ChangeOptions {
     /// Deletes the files of deleted disks.
     pub with_file: bool,
     /// Keeps disks that cannot be opened as failed, and retries them. Otherwise a disk that cannot
-    /// be opened fails the change. True only when the host file is applied at the start of the daemon.
+    /// be opened fails the change. True only when the host file is applied at the start of the
+    /// daemon.
     pub keeps_faulty_disks: bool,
     /// Creates the missing image file of the disk that the change sets, although the disk is not
     /// new.
@@ -217,7 +218,11 @@ impl Edit {
     }
 }
 
-/// Adds an arriving VM with its NICs, disks and policies. A policy that exists must be identical.
+/// Adds the VM of an incoming migration to `config`, with its NICs, disks and QoS policies. A
+/// policy of the same name must be identical.
+///
+/// # Errors
+/// A resource exists already, or a policy differs.
 fn arrive(
     request: &IncomingMigrationRequest,
     config: &mut HostConfig,
@@ -251,8 +256,8 @@ fn arrive(
     if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
-/// Adds the cluster's policies that `to` does not contain. A host file cannot delete them, because
-/// they belong to all nodes.
+/// Copies the cluster's policies that `to` does not contain from `current` to `to`. Applying a host
+/// file cannot delete them, because they belong to all nodes.
 fn keep_shared_policies(current: &HostConfig, to: &mut HostConfig) {
     let cluster = |config: &HostConfig| {
         config.cluster.as_ref().map(|cluster_config| cluster_config.name.clone())
@@ -413,7 +418,8 @@ impl<T: Resource> ResourceEdit<T> {
     }
 }
 
-/// Returns the resources that refer to the given resource.
+/// Returns the resources that refer to the given one, like `nic/web`. A resource that others refer
+/// to cannot be deleted.
 fn users(config: &HostConfig, kind: ResourceKind, name: &Name) -> Vec<String> {
     match kind {
         ResourceKind::Switch => {

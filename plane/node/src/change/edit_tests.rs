@@ -41,7 +41,7 @@ fn keys_are_patched_and_removed() {
 }
 
 #[test]
-fn what_is_referred_to_is_not_deleted() {
+fn resources_that_others_refer_to_are_not_deleted() {
     let error = edit_error(&Edit::Switch(ResourceEdit::Delete(name("lan"))));
     assert_eq!((error.code, error.resource.as_deref()), (ErrorCode::InUse, Some("switch/lan")));
     assert!(error.message.contains("nic/web"));
@@ -111,7 +111,7 @@ fn keys_of_a_team_and_its_vmq_are_patched() {
 }
 
 #[test]
-fn what_is_there_is_not_added_and_what_is_not_is_not_changed() {
+fn existing_resources_are_not_added_and_missing_ones_are_not_changed() {
     let nic = current().nics.remove(0);
     let error = edit_error(&Edit::Nic(ResourceEdit::Add(nic.clone())));
     assert_eq!(error.code, ErrorCode::AlreadyExists);

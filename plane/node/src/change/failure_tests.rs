@@ -41,7 +41,7 @@ fn health(harness: &Harness, nic: &str) -> Health {
 }
 
 #[test]
-fn a_device_that_is_missing_at_start_up_is_tried_again() {
+fn a_device_that_is_missing_at_the_start_is_retried() {
     let (store, devices) = harness_with_two().kill();
     devices.set_missing("web0", true);
     let harness = Harness::start(store, devices);
@@ -50,8 +50,8 @@ fn a_device_that_is_missing_at_start_up_is_tried_again() {
     assert_eq!(status.condition.health, Health::Failed);
     assert!(status.condition.reason.unwrap().contains("Missing"));
     harness.devices.set_missing("web0", false);
-    wait_until("recovered", || health(&harness, "web") == Health::Up);
-    wait_until("told", || harness.events(3009).len() == 1);
+    wait_until("the device is in service", || health(&harness, "web") == Health::Up);
+    wait_until("NicRecovered is emitted once", || harness.events(3009).len() == 1);
     harness.wait_events(3008, 1);
     harness.assert_consistent(&[]);
 }
@@ -109,7 +109,7 @@ fn workers_that_do_not_start_are_retried() {
     let started = EventKind::ProcessorStarted.id();
     let before = harness.events(started).len();
     harness.plane.refuse_workers(false);
-    wait_until("the workers", || is_on_two_cpus(&harness));
+    wait_until("the workers run on two CPUs", || is_on_two_cpus(&harness));
     harness.wait_events(started, before + 2);
     harness.assert_consistent(&[]);
 }
@@ -138,7 +138,7 @@ fn a_tap_that_was_created_by_others_after_a_failure_is_kept() {
     assert_eq!(health(&harness, "web"), Health::Failed);
     harness.devices.make_tap("web0");
     harness.devices.set_missing("web0", false);
-    wait_until("recovered", || health(&harness, "web") == Health::Up);
+    wait_until("the device is in service", || health(&harness, "web") == Health::Up);
     let operation = harness.change(Edit::Nic(ResourceEdit::Delete(name("web"))));
     assert_eq!(operation.state, OperationState::Succeeded);
     assert!(harness.devices.taps().contains("web0"));
@@ -164,7 +164,7 @@ fn a_tap_that_others_created_after_a_restart_of_the_host_is_kept() {
 }
 
 #[test]
-fn a_queue_that_faults_costs_its_port_only() {
+fn a_queue_fault_affects_only_its_port() {
     let harness = harness_with_two();
     let ports = harness.ports();
     let vm = ports[r#"Socket("/run/vm.sock")"#];
@@ -181,7 +181,7 @@ fn a_queue_that_faults_costs_its_port_only() {
             PortFault { kind: FaultKind::ProtocolViolation, detail: "descriptor 7".to_owned() };
         harness.plane.notify(SwitchNotice::QueueFault { queue: queue(index), fault });
     }
-    wait_until("opened again", || !harness.events(3009).is_empty());
+    wait_until("NicRecovered is emitted", || !harness.events(3009).is_empty());
     harness.wait_events(3007, 1);
     harness.wait_events(3008, 1);
     assert!(harness.wait_event(3007).text.contains("descriptor 7"));
@@ -190,11 +190,11 @@ fn a_queue_that_faults_costs_its_port_only() {
 }
 
 #[test]
-fn notices_become_events_and_a_flood_of_them_is_cut() {
+fn notices_become_events_and_a_flood_of_them_is_merged() {
     let harness = harness_with_two();
     let vm = harness.ports()[r#"Socket("/run/vm.sock")"#];
     harness.devices.notify(vm, DeviceNotice::Negotiated { features: 0x10, queue_pairs: 2 });
-    wait_until("ready", || harness.events(3006).len() == 1);
+    wait_until("NicDriverReady is emitted once", || harness.events(3006).len() == 1);
     assert_eq!(harness.wait_event(3006).fields["features"], "0x10");
     for _ in 0..500 {
         harness.devices.notify(vm, DeviceNotice::LinkUp);
@@ -203,21 +203,21 @@ fn notices_become_events_and_a_flood_of_them_is_cut() {
     // Events of another NIC are still logged.
     let web = *harness.ports().values().find(|id| **id != vm).unwrap();
     harness.devices.notify(web, DeviceNotice::LinkUp);
-    wait_until("the other's event", || {
+    wait_until("NicConnected is emitted for nic/web", || {
         harness.events(3004).iter().any(|event| event.subject == "nic/web")
     });
     assert!(harness.node.events(0, usize::MAX, &EventFilter::default()).events.len() < 100);
 }
 
 #[test]
-fn a_device_that_is_lost_is_opened_again_and_the_reason_is_told() {
+fn a_lost_device_is_reopened_and_the_reason_is_reported() {
     let harness = harness_with_two();
     let ports = harness.ports();
     let vm = ports[r#"Socket("/run/vm.sock")"#];
     let web = *ports.values().find(|id| **id != vm).unwrap();
     let reason = "network namespace blue was deleted".to_owned();
     harness.devices.notify(web, DeviceNotice::Lost { reason });
-    wait_until("opened again", || !harness.events(3009).is_empty());
+    wait_until("NicRecovered is emitted", || !harness.events(3009).is_empty());
     let failed = harness.wait_events(3008, 1);
     assert_eq!(failed[0].subject, "nic/web");
     assert!(failed[0].text.contains("namespace blue was deleted"), "{}", failed[0].text);
@@ -248,19 +248,19 @@ fn an_uplink_takes_the_next_device_of_its_name_without_waiting_for_a_retry() {
     let reason = "device eth0 was renamed to old".to_owned();
     harness.devices.notify(uplink, DeviceNotice::Lost { reason });
     harness.wait_events(4007, 1);
-    wait_until("taken over", || health() == Health::Up);
+    wait_until("the device is in service", || health() == Health::Up);
     // The device is deleted; a new device appears later.
     harness.devices.set_missing("eth0", true);
     let reason = "device eth0 was deleted".to_owned();
     harness.devices.notify(uplink, DeviceNotice::Lost { reason });
-    wait_until("failed", || health() == Health::Failed);
+    wait_until("the device has failed", || health() == Health::Failed);
     harness.devices.set_index("eth0", 8);
     harness.devices.set_missing("eth0", false);
-    wait_until("recovered", || health() == Health::Up);
+    wait_until("the device is in service", || health() == Health::Up);
     // The same device fails: the retry happens later.
     let reason = "device eth0 refuses the socket".to_owned();
     harness.devices.notify(uplink, DeviceNotice::Lost { reason });
-    wait_until("failed", || health() == Health::Failed);
+    wait_until("the device has failed", || health() == Health::Failed);
     std::thread::sleep(std::time::Duration::from_secs(1));
     assert_eq!(health(), Health::Failed);
 }
@@ -268,7 +268,7 @@ fn an_uplink_takes_the_next_device_of_its_name_without_waiting_for_a_retry() {
 /// The next process offers the features that a VM has negotiated, until the NIC is deleted or the
 /// VM resets them. They are not part of the desired state.
 #[test]
-fn what_a_vm_relies_on_survives_the_process() {
+fn negotiated_features_survive_the_process() {
     let negotiated = NegotiatedFeatures { features: 0x1_3000_0000, queue_pairs: 2 };
     let of_vm = |harness: &Harness| {
         let open = harness.devices.open_devices();
@@ -284,7 +284,7 @@ fn what_a_vm_relies_on_survives_the_process() {
     harness.devices.notify(vm, DeviceNotice::FeaturesCommitted(negotiated));
     // Notices are handled in their order.
     harness.devices.notify(vm, DeviceNotice::LinkUp);
-    wait_until("heard", || !harness.events(3004).is_empty());
+    wait_until("NicConnected is emitted", || !harness.events(3004).is_empty());
     let (store, devices) = harness.kill();
     let harness = Harness::start(store, devices);
     assert_eq!(of_vm(&harness), negotiated);
@@ -295,7 +295,7 @@ fn what_a_vm_relies_on_survives_the_process() {
 
     harness.devices.notify(vm, DeviceNotice::FeaturesCommitted(NegotiatedFeatures::default()));
     harness.devices.notify(vm, DeviceNotice::LinkUp);
-    wait_until("heard", || harness.events(3004).len() == 2);
+    wait_until("NicConnected is emitted 2 times", || harness.events(3004).len() == 2);
     let (store, devices) = harness.kill();
     let harness = Harness::start(store, devices);
     assert_eq!(of_vm(&harness), NegotiatedFeatures::default());
@@ -446,7 +446,7 @@ proptest! {
     /// After any sequence of changes, some of which fail, the desired state is that of the last
     /// successful change and the host matches it, also after the process was killed.
     #[test]
-    fn the_world_is_as_the_last_change_that_succeeded(
+    fn the_host_matches_the_last_change_that_succeeded(
         changes in proptest::collection::vec((any_config(), proptest::option::of(0..6_usize)), 1..6),
         killed in any::<bool>(),
     ) {

@@ -52,7 +52,8 @@ pub(crate) fn change_failed(edit: &Edit, error: &ApiError) -> Draft {
     draft
 }
 
-/// Returns the section of the host file that a step changes, if the daemon reads it only at its start.
+/// Returns the section of the host file that a step changes, if the daemon reads it only at its
+/// start.
 fn read_at_start(step: &PlanStep) -> Option<String> {
     let sections = [ResourceKind::Api, ResourceKind::Console, ResourceKind::Lab];
     let is_read = sections.iter().any(|kind| step.resource == kind.word());

@@ -1,4 +1,5 @@
-//! Tests of changes with a part in etcd: leaving, stores that are not shared any more, shared policies.
+//! Tests of changes with a part in etcd: leaving, stores that are not shared any more, shared
+//! policies.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -24,9 +25,11 @@ const POLICIES: &str = "/suimon/lab/policies/";
 /// Starts a node with number 1 and a reservation, and a second one.
 fn pair(cluster: &FakeCluster) -> (Harness, Harness) {
     let first = node(cluster, "n1", 2000);
-    wait_until("the first joins", || has_event(&first, EventKind::ClusterJoined));
+    wait_until("the first node emits ClusterJoined", || {
+        has_event(&first, EventKind::ClusterJoined)
+    });
     let second = node(&cluster.new_client(), "n2", 1000);
-    wait_until("both have what is reserved", || {
+    wait_until("both nodes have their reservations", || {
         cap(&first).reserved_iops == 2064 && cap(&second).reserved_iops == 1064
     });
     (first, second)
@@ -53,15 +56,15 @@ fn unshared(node_name: &str) -> String {
 }
 
 fn wait_withdrawn(cluster: &FakeCluster) {
-    wait_until("the records are gone", || {
+    wait_until("the node's report and grant are removed", || {
         cluster.value(REPORT).is_none() && cluster.value(GRANT).is_none()
     });
 }
 
-/// Waits until another node reserves what the first one has given back.
+/// Waits until the node has the reservation that another node has given back.
 fn assert_free(harness: &Harness) {
     harness.apply_ok(&host(&config("n2", 8000)));
-    wait_until("the other has it", || cap(harness).reserved_iops == 8064);
+    wait_until("the node has a reservation of 8064 IOPS", || cap(harness).reserved_iops == 8064);
 }
 
 #[test]
@@ -70,14 +73,14 @@ fn a_node_that_does_not_know_the_capacity_of_a_store_does_not_reduce_it() {
     let (first, second) = pair(&cluster);
     second.apply_ok(&host(&config("n2", 0).replace("10000", "\"measure\"")));
     let report = "/suimon/lab/reports/san/0000000002";
-    wait_until("its report has no capacity", || {
+    wait_until("the report contains no capacity", || {
         cluster.value(report).is_some_and(|text| !text.contains("\"capability_iops\""))
     });
     for _ in 0..20 {
         assert_eq!(first.node.cluster().stores[0].limit_iops, Some(10_000));
         std::thread::sleep(Duration::from_millis(50));
     }
-    wait_until("the other has a lease", || {
+    wait_until("the first node may use more than 3500 IOPS", || {
         load(&first, 4000);
         cap_now(&first) > 3500
     });
@@ -91,20 +94,26 @@ fn disks_of_a_store_without_a_measurement_are_served_until_a_node_knows_the_capa
     disks.put_store(DISK_STORE, cluster.files());
     let first = Harness::in_cluster(MemoryStore::default(), disks, cluster.clone());
     first.apply_ok(&host(&config("n1", 0).replace("10000", "\"measure\"")));
-    wait_until("that is told", || has_event(&first, EventKind::SharedStoreUnmeasured));
+    wait_until("the first node emits SharedStoreUnmeasured", || {
+        has_event(&first, EventKind::SharedStoreUnmeasured)
+    });
     wait_until("the disks get the floor", || cap(&first).reserved_iops == 64);
     let remark = first.node.cluster().stores[0].clone();
     assert!(format!("{remark:?}").contains("suimon store measure san"), "{remark:?}");
     // Another node knows the capacity, leads the store, and grants leases to the first one.
     let second = node(&cluster.new_client(), "n2", 2000);
-    wait_until("the other leads", || has_event(&second, EventKind::ClusterLeads));
+    wait_until("the second node emits ClusterLeads", || {
+        has_event(&second, EventKind::ClusterLeads)
+    });
     assert!(!has_event(&first, EventKind::ClusterLeads));
-    wait_until("the first has a lease", || {
+    wait_until("the first node may use more than 3500 IOPS", || {
         load(&first, 4000);
         cap_now(&first) > 3500
     });
     first.apply_ok(&host(&config("n1", 0)));
-    wait_until("that is told, too", || has_event(&first, EventKind::SharedStoreMeasured));
+    wait_until("the first node emits SharedStoreMeasured", || {
+        has_event(&first, EventKind::SharedStoreMeasured)
+    });
 }
 
 #[test]
@@ -113,7 +122,9 @@ fn a_node_that_has_left_joins_again_if_the_change_is_not_made() {
     let first = node(&cluster, "n1", 2000);
     let members = || cluster.keys("/suimon/lab/members/").len();
     let joined = || first.events(EventKind::ClusterJoined.id()).len();
-    wait_until("it has its share", || cap(&first).reserved_iops == 2064);
+    wait_until("the first node has a reservation of 2064 IOPS", || {
+        cap(&first).reserved_iops == 2064
+    });
     let shared = first.node.shared();
     let changing = shared.cluster.begin_change(DEADLINE).unwrap();
     shared.return_reservations().unwrap();
@@ -121,7 +132,9 @@ fn a_node_that_has_left_joins_again_if_the_change_is_not_made() {
     std::thread::sleep(Duration::from_millis(2500));
     assert_eq!((members(), joined()), (0, 1));
     drop(changing);
-    wait_until("it joins and has its share", || joined() == 2 && cap(&first).reserved_iops == 2064);
+    wait_until("the first node has joined twice and has a reservation of 2064 IOPS", || {
+        joined() == 2 && cap(&first).reserved_iops == 2064
+    });
     std::thread::sleep(Duration::from_millis(500));
     assert_eq!((members(), joined(), cap(&first).reserved_iops), (1, 2, 2064));
 }
@@ -137,9 +150,11 @@ fn a_store_with_disks_stays_shared_unless_forced_and_its_records_go_with_it() {
     wait_withdrawn(&cluster);
     assert_free(&second);
     second.apply_ok(&host(&config("n2", 1000)));
-    wait_until("the other gives it back", || cap(&second).reserved_iops == 1064);
+    wait_until("the second node has a reservation of 1064 IOPS", || {
+        cap(&second).reserved_iops == 1064
+    });
     first.apply_ok(&host(&config("n1", 500)));
-    wait_until("it is shared again", || cap(&first).reserved_iops == 564);
+    wait_until("the first node has a reservation of 564 IOPS", || cap(&first).reserved_iops == 564);
 }
 
 #[test]
@@ -160,7 +175,7 @@ fn a_leader_that_stops_sharing_a_store_leaves_no_grant_to_the_next_one() {
     assert!(cluster.value(leader).unwrap().starts_with("n1"), "{:?}", cluster.value(leader));
     cluster.write_after_removal(REPORT.to_owned(), GRANT.to_owned());
     first.apply_ok(&host(&config_without_stores("n1")));
-    wait_until("the other leads", || {
+    wait_until("the second node leads the store", || {
         cluster.value(leader).is_some_and(|leader| leader.starts_with("n2"))
     });
     wait_withdrawn(&cluster);
@@ -168,7 +183,7 @@ fn a_leader_that_stops_sharing_a_store_leaves_no_grant_to_the_next_one() {
 }
 
 #[test]
-fn what_is_given_back_for_a_change_that_is_not_made_is_taken_again() {
+fn a_reservation_given_back_for_a_failed_change_is_requested_again() {
     let cluster = FakeCluster::default();
     let (first, _two) = pair(&cluster);
     let shared = first.node.shared();
@@ -178,7 +193,9 @@ fn what_is_given_back_for_a_change_that_is_not_made_is_taken_again() {
     std::thread::sleep(Duration::from_millis(1500));
     assert_eq!((cap(&first).reserved_iops, cluster.value(REPORT)), (0, None));
     drop(changing);
-    wait_until("it is reserved again", || cap(&first).reserved_iops == 2064);
+    wait_until("the first node has a reservation of 2064 IOPS", || {
+        cap(&first).reserved_iops == 2064
+    });
     assert!(cluster.value(REPORT).is_some());
 }
 
@@ -227,11 +244,13 @@ fn a_node_with_more_stores_than_a_transaction_has_changes_leaves_and_is_removed(
         keys.filter(|key| key.ends_with(&ending)).count()
     };
     let first = start("n1", &cluster);
-    wait_until("the first reports", || reports_of(1) == 7);
+    wait_until("node 1 has written its reports", || reports_of(1) == 7);
     let second = start("n2", &cluster.new_client());
-    wait_until("the second reports", || reports_of(2) == 7);
+    wait_until("node 2 has written its reports", || reports_of(2) == 7);
     drop(second);
-    wait_until("it is dead", || cluster.keys("/suimon/lab/alive/").len() == 1);
+    wait_until("one node is alive according to etcd", || {
+        cluster.keys("/suimon/lab/alive/").len() == 1
+    });
     first.node.remove_cluster_node("n2").unwrap();
     assert_eq!(reports_of(2), 0);
     let operation = first.change(Edit::Cluster(ClusterEdit::Delete));
@@ -239,7 +258,7 @@ fn a_node_with_more_stores_than_a_transaction_has_changes_leaves_and_is_removed(
     assert_eq!((reports_of(1), cluster.keys("/suimon/lab/members/").len()), (0, 0));
 }
 
-/// Makes the cluster's part of a change that is not made on this host.
+/// Makes a change in the cluster's etcd that is not made on this host.
 fn query(node: &Harness, from: &HostConfig, to: &HostConfig) -> Result<(), ApiError> {
     let shared = node.node.shared();
     let operation = shared.operations.add("apply", "host", true).unwrap();
@@ -269,7 +288,7 @@ fn a_policy_that_another_node_has_changed_meanwhile_is_not_overwritten() {
         let body = format!("{{\"max_iops\":{max}}}").into_bytes();
         ResourceEdit::Patch(name("batch"), body)
     };
-    // This node does not take the change over as long as one of its own is being made.
+    // This node does not adopt the other's change while it makes one of its own.
     let changing = first.node.shared().cluster.begin_change(DEADLINE).unwrap();
     policy(&second, patch(400)).unwrap();
     let from = first.node.config();
@@ -282,7 +301,9 @@ fn a_policy_that_another_node_has_changed_meanwhile_is_not_overwritten() {
     assert!(error.message.contains("another node has changed it"), "{error}");
     assert!(cluster.value(BATCH).unwrap().contains("400"));
     drop(changing);
-    wait_until("it is taken over", || max_of(&first, "batch") == Some(400));
+    wait_until("the first node has the policy with max_iops 400", || {
+        max_of(&first, "batch") == Some(400)
+    });
     policy(&first, patch(700)).unwrap();
     assert!(cluster.value(BATCH).unwrap().contains("700"));
 }
@@ -337,8 +358,12 @@ fn one_change_of_endpoints_and_a_policy_makes_both() {
     let (first, second) = with_batch(&cluster);
     first.apply_ok(&host(&with_policy("n1", 600).replace("etcd:2379", "other:2379")));
     assert!(cluster.value(BATCH).unwrap().contains("600"));
-    wait_until("the other has it", || max_of(&second, "batch") == Some(600));
-    wait_until("it joins again", || first.events(EventKind::ClusterJoined.id()).len() == 2);
+    wait_until("the second node has the policy with max_iops 600", || {
+        max_of(&second, "batch") == Some(600)
+    });
+    wait_until("the first node has emitted ClusterJoined 2 times", || {
+        first.events(EventKind::ClusterJoined.id()).len() == 2
+    });
     assert_eq!(max_of(&first, "batch"), Some(600));
 }
 
@@ -346,7 +371,9 @@ fn one_change_of_endpoints_and_a_policy_makes_both() {
 fn changes_of_a_node_are_made_one_after_another() {
     let cluster = FakeCluster::default();
     let first = node(&cluster, "n1", 1000);
-    wait_until("it is a node", || has_event(&first, EventKind::ClusterJoined));
+    wait_until("the first node emits ClusterJoined", || {
+        has_event(&first, EventKind::ClusterJoined)
+    });
     let changing = first.node.shared().cluster.begin_change(DEADLINE).unwrap();
     let with_policy = host(&format!(
         "{}[[qos_policy]]\nname = \"batch\"\nkind = \"aggregated\"\nshared = true\nmax_iops = 9\n",
@@ -371,27 +398,29 @@ fn state_keys(node: &Harness) -> Vec<String> {
 
 /// Otherwise each name of a store or cluster would leave a record for ever.
 #[test]
-fn the_state_store_keeps_no_records_of_stores_and_clusters_that_are_gone() {
+fn records_of_removed_stores_and_clusters_are_deleted() {
     let cluster = FakeCluster::default();
     let (first, _two) = pair(&cluster);
     let has_key = |key: &str| state_keys(&first).iter().any(|key_name| key_name == key);
-    wait_until("there are records", || has_key("kept/lab/san") && has_key("covered/lab/san"));
+    wait_until("the records of the store exist", || {
+        has_key("kept/lab/san") && has_key("covered/lab/san")
+    });
     // The store is deleted, with its reservation given back.
     first.apply_ok(&host(&config_without_stores("n1")));
-    wait_until("its records are removed", || {
+    wait_until("the records of the store are removed", || {
         !has_key("kept/lab/san") && !has_key("covered/lab/san")
     });
     // The same without giving back.
     first.apply_ok(&host(&config("n1", 500)));
-    wait_until("it is shared again", || cap(&first).reserved_iops == 564);
+    wait_until("the first node has a reservation of 564 IOPS", || cap(&first).reserved_iops == 564);
     cluster.set(Faults { is_unreachable: true, ..Faults::default() });
     apply_forced(&first, &config_without_stores("n1"));
-    wait_until("the minimums are removed", || !has_key("covered/lab/san"));
+    wait_until("the record of the minimums in effect is removed", || !has_key("covered/lab/san"));
     cluster.set(Faults::default());
-    wait_until("the reservation is removed", || !has_key("kept/lab/san"));
+    wait_until("the record of the reservation is removed", || !has_key("kept/lab/san"));
     // The host leaves the cluster.
     first.apply_ok(&host(&config("n1", 500)));
-    wait_until("it is shared a third time", || cap(&first).reserved_iops == 564);
+    wait_until("the first node has a reservation of 564 IOPS", || cap(&first).reserved_iops == 564);
     apply_forced(&first, "");
-    wait_until("only the identity is left", || state_keys(&first) == ["self"]);
+    wait_until("only the host's identity is recorded", || state_keys(&first) == ["self"]);
 }

@@ -9,12 +9,12 @@ use suimon_contract::{HostConfig, Name, QosPolicyKind};
 /// Minimums in IOPS by holder: `disk/NAME`, or `qos_policy/NAME` for disks that share one.
 pub(crate) type Minimums = BTreeMap<String, u64>;
 
-/// Returns the holder of a disk's own minimum.
+/// Returns the key of a disk's own minimum in [`Minimums`]: `disk/NAME`.
 pub(crate) fn of_disk(disk: &Name) -> String {
     format!("disk/{disk}")
 }
 
-/// Returns the holder of an aggregated policy's minimum.
+/// Returns the key of an aggregated policy's minimum in [`Minimums`]: `qos_policy/NAME`.
 pub(crate) fn of_policy(policy: &Name) -> String {
     format!("qos_policy/{policy}")
 }
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_covered_is_not_in_effect_and_what_was_stays() {
+    fn only_minimums_that_fit_the_reservation_take_effect_and_earlier_ones_stay() {
         let before = minimums_of(&[("disk/a", 2000), ("disk/b", 500)]);
         let raised = minimums_of(&[("disk/a", 2000), ("disk/b", 900), ("disk/c", 100)]);
         assert_eq!(covered(&raised, 2564, &before), before);

@@ -1,9 +1,9 @@
 //! Cluster thread: drives members and allocators. It never blocks on etcd or stores.
 //!
 //! - [`desired`]: cluster and shared stores of the configuration. [`membership`]: joining and
-//!   leaving. [`releasing`]: stores that are not shared any more.
-//! - [`hearing`]: keys of the cluster, and results of the worker. [`looking`]: loads of disks and
-//!   identities of stores; [`beating`]: heartbeats on stores.
+//!   leaving. [`releasing`]: stores that a change stops sharing.
+//! - [`receiving`]: keys of the cluster, and results of the worker. [`sampling`]: loads of disks
+//!   and identities of stores; [`heartbeats`]: heartbeats on stores.
 //! - [`leading`]: elections of leaders. [`policies`]: shared QoS policies.
 //! - [`carrying_out`]: actions of members and allocators.
 
@@ -49,7 +49,7 @@ use crate::shared::Shared;
 const RETRY: Duration = Duration::from_secs(1);
 /// Interval between attempts to be elected.
 const ELECT: Duration = Duration::from_millis(500);
-/// Interval at which the session's etcd lease is checked.
+/// Interval at which the session's etcd lease is checked and, if it has expired, replaced.
 const TEND: Duration = Duration::from_secs(1);
 
 /// Starts the cluster thread and the worker.
@@ -101,13 +101,15 @@ struct Driver {
     /// Queue of the control thread. Sending never blocks.
     commands: SyncSender<Command>,
     policies: KnownPolicies,
-    /// True if the control thread must set the minimums in effect.
+    /// True if the minimums in effect have changed and the control thread has not been notified
+    /// yet.
     needs_limits: bool,
     session: u64,
     config: Option<ClusterConfig>,
     link: Link,
-    /// Number of this node in the cluster, and number of the daemon's start.
+    /// Number of this node in the cluster.
     node: NodeId,
+    /// Number of the daemon's start, higher than those of earlier starts.
     incarnation: u64,
     /// Number of heartbeats that this process has written.
     heartbeats: u64,
@@ -184,7 +186,8 @@ impl Driver {
         self.tasks.stop();
     }
 
-    /// Returns the time until the next deadline.
+    /// Returns how long the thread may block: until the next deadline, at most [`SAMPLE_INTERVAL`];
+    /// [`TEND`] if there is neither a cluster nor a shared store.
     fn pause(&self) -> Duration {
         let now = self.now();
         if matches!(self.link, Link::None) && self.stores.is_empty() {
@@ -245,8 +248,8 @@ impl Driver {
         self.alive.clear();
     }
 
-    /// Queues events. They are emitted at the end of the turn, when the published status includes
-    /// their cause.
+    /// Queues events. They are appended to the log at the end of the iteration, when the published
+    /// status includes their cause.
     fn emit(&self, drafts: impl IntoIterator<Item = Draft>) {
         self.drafts.borrow_mut().extend(drafts);
     }

@@ -1,10 +1,10 @@
-//! Initial state of a leader.
+//! Data with which an elected leader of a store starts.
 
 use suimon_cluster_qos::{NodeGrant, NodeId, Term};
 
 use crate::cluster::policies::Policies;
 
-/// Initial state of a leader.
+/// Data with which an elected leader of a store starts.
 pub(super) struct Elected {
     pub(super) term: Term,
     /// Grants that leaders of former terms have written.

@@ -135,8 +135,8 @@ fn external_user_detected(store: &Name, user: &ExternalUser) -> Draft {
 
 fn reservation_refused(store: &Name, node: String, admission: &AdmissionCheck) -> Draft {
     let text = format!(
-        "Node {node} requests too much and keeps its former reservation: {admission}. Lower \
-         minimums, or move disks to another store."
+        "Node {node} requests a higher reservation than the store has left, and keeps its former \
+         one: {admission}. Lower minimums, or move disks to another store."
     );
     of_store(EventKind::SharedPromiseRefused, store, text)
         .with("node", node)

@@ -46,7 +46,7 @@ pub(super) struct Heartbeat {
 pub(super) enum HeartbeatError {
     #[error("the name of a heartbeat file has {0} parts instead of 6")]
     Parts(usize),
-    #[error("`{0}` in the name of a heartbeat file is not the name of a {1}")]
+    #[error("`{0}` in the name of a heartbeat file is not a valid name of a {1}")]
     Name(String, &'static str),
     #[error("`{0}` in the name of a heartbeat file is not a number ({1})")]
     Number(String, &'static str),
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_no_beats_are_told_apart_and_do_no_harm() {
+    fn file_names_that_are_not_heartbeats_are_rejected_and_ignored() {
         let files = MemoryStore::default();
         let odd = [
             "lab@n1@1@2@3.suimon-beat",
@@ -245,7 +245,11 @@ mod tests {
             "`+2` in the name of a heartbeat file is not a number (beat)"
         );
         assert!(parse_error(odd[4]).ends_with("(reserved IOPS)"));
-        assert_eq!(files.names(ENDING).unwrap().len(), odd.len() + 1, "nobody's files are touched");
+        assert_eq!(
+            files.names(ENDING).unwrap().len(),
+            odd.len() + 1,
+            "other files are not changed"
+        );
     }
 
     /// Anyone who can write to the store can create any number of files.
@@ -260,17 +264,17 @@ mod tests {
         assert_eq!(others.len(), BEATS_MAX);
         let mut seen_nodes = SeenNodes::default();
         seen_nodes.handle(Time::ZERO, others);
-        // Nodes whose files are gone are not kept.
+        // Nodes whose files were removed are not stored.
         seen_nodes.handle(Time::ZERO, vec![beat("lab", "n1", 2)]);
         assert_eq!(seen_nodes.nodes.len(), 1);
     }
 
     #[test]
-    fn who_writes_lives_and_who_does_not_any_more_is_gone() {
+    fn nodes_are_alive_while_their_heartbeats_change() {
         let time = |s: u64| Time::ZERO + Duration::from_secs(s);
         let mut seen_nodes = SeenNodes::default();
         seen_nodes.handle(time(0), vec![beat("lab", "n1", 1)]);
-        assert_eq!(seen_nodes.alive(time(0)).count(), 0, "it may be of long ago");
+        assert_eq!(seen_nodes.alive(time(0)).count(), 0, "a first heartbeat may be old");
         seen_nodes.handle(time(10), vec![beat("lab", "n1", 2), beat("else", "n1", 4)]);
         assert_eq!(
             seen_nodes.alive(time(12)).next(),

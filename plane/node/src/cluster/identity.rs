@@ -150,8 +150,12 @@ mod tests {
     fn the_same_directory_is_known_and_others_are_not() {
         let (cluster, files) = (FakeCluster::default(), MemoryStore::default());
         assert_eq!(mismatch_reason(&cluster, &files, "lab", 1), None);
-        assert_eq!(mismatch_reason(&cluster.new_client(), &files, "lab", 2), None, "another node");
-        assert_eq!(files.files().len(), 1, "it is marked once");
+        assert_eq!(
+            mismatch_reason(&cluster.new_client(), &files, "lab", 2),
+            None,
+            "the check of another node creates no mark"
+        );
+        assert_eq!(files.files().len(), 1, "the directory has one mark");
         let empty = MemoryStore::default();
         assert!(mismatch_reason(&cluster, &empty, "lab", 3).unwrap().contains("mounted"));
         let other = mismatch_reason(&cluster, &files, "else", 4).unwrap();

@@ -25,7 +25,8 @@ struct PendingMessages {
     /// Number of the session to which keys and results belong.
     session: u64,
     keys: BTreeMap<String, KeyState>,
-    /// Results with the session to which they belong; `None`: to any.
+    /// Results, each with the number of the session that it belongs to; `None`: valid in any
+    /// session.
     answers: VecDeque<(Option<u64>, TaskResult)>,
     is_changed: bool,
     leaves: Option<bool>,
@@ -137,7 +138,8 @@ impl Inbox {
         self.change(|pending| pending.releasing = Some(releasing));
     }
 
-    /// Requests a reservation on a store; `None` withdraws the request.
+    /// Queues a request for a reservation on a store; `None` withdraws the store's request.
+    /// Replaces a request that the driver has not read yet.
     pub(super) fn request(&self, store: Name, request: Option<ReservationRequest>) {
         self.change(|pending| {
             pending.requests.insert(store, request);
@@ -221,7 +223,7 @@ impl ClusterObserver for KeyObserver {
 mod tests {
     use super::*;
 
-    /// A node of the cluster may write its keys at any rate.
+    /// Only the last state of each key is kept, because a node may write its keys at any rate.
     #[test]
     fn of_each_key_only_the_last_state_is_kept_until_the_driver_reads_it() {
         let inbox = Arc::new(Inbox::default());

@@ -73,13 +73,13 @@ pub(super) fn grant_key(node: NodeId, store: &Name) -> String {
     format!("{}{store}", grants_prefix(node))
 }
 
-/// Returns node and store of a grant's key.
+/// Splits the key of a grant into node and store. Returns `None` if it is not such a key.
 pub(super) fn grant_of(key: &str) -> Option<(NodeId, &str)> {
     let (node, store) = key.strip_prefix(GRANTS)?.split_once('/')?;
     Some((NodeId(node.parse().ok()?), store))
 }
 
-/// Returns store and node of a report's key.
+/// Splits the key of a report into store and node. Returns `None` if it is not such a key.
 pub(super) fn report_of(key: &str) -> Option<(&str, NodeId)> {
     let (store, node) = key.strip_prefix(REPORTS)?.rsplit_once('/')?;
     Some((store, NodeId(node.parse().ok()?)))

@@ -120,9 +120,9 @@ impl Loads {
     }
 }
 
-/// Returns the counters of a store's disks from the store's views; `None` if no worker that responds
-/// reports them. Without a report, they are known only if none of the disks is in service: a worker
-/// that has not responded since its first disk of the store has no view.
+/// Returns the counters of a store's disks from the store's views; `None` if no worker that
+/// responds reports them. Without a report, they are known only if none of the disks is in service:
+/// a worker that has not responded since its first disk of the store has no view.
 fn known_counters<'a>(
     views: impl Iterator<Item = &'a StoreView> + Clone,
     is_in_service: impl FnOnce() -> bool,

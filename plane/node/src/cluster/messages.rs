@@ -77,8 +77,10 @@ pub(super) enum TaskResult {
         term: Term,
         is_written: bool,
     },
-    /// The node's name or record belongs to another host, or is gone.
+    /// The node was removed from the cluster: its name or record belongs to another host, or its
+    /// record does not exist.
     Removed,
+    /// The session has ended. `failure`: reason if the node's records could not be removed.
     Ended {
         failure: Option<String>,
     },
@@ -87,13 +89,14 @@ pub(super) enum TaskResult {
         store: Name,
         is_done: bool,
     },
-    /// Result of checking a store's identity in a session: `None` if the store is the cluster's.
+    /// Result of checking a store's identity in session `session`. `mismatch` is `Ok(None)` if the
+    /// store is the cluster's, and an error if the check failed.
     Looked {
         store: Name,
         session: u64,
         mismatch: Result<Option<Mismatch>, String>,
     },
-    /// Result of writing a heartbeat: heartbeats of other nodes.
+    /// Result of writing a heartbeat to a store: heartbeats of the other nodes.
     Beaten {
         store: Name,
         heartbeats: Result<Vec<Heartbeat>, String>,

@@ -53,13 +53,17 @@ pub(super) fn policies_of<'a>(
     entries.into_iter().filter_map(record_of).collect()
 }
 
-/// Returns the policy of a key; `None` if its value is invalid.
+/// Decodes the entry of policy `name`: its record, and the revision at which it was written.
+/// Returns `None` if the name or the value is invalid.
 pub(super) fn policy_of(name: &str, entry: &ClusterEntry) -> Option<(Name, (PolicyRecord, u64))> {
     let name = name.parse::<Name>().ok()?;
     let record = read::<PolicyRecord>(entry)?;
     let is_right = record.config.name == name && record.config.shared;
     if !is_right {
-        tracing::warn!(key = entry.key, "is not a record of that policy");
+        tracing::warn!(
+            key = entry.key,
+            "the value of an etcd key is not the record of its policy and is ignored"
+        );
     }
     is_right.then_some((name, (record, entry.modified)))
 }
@@ -85,7 +89,8 @@ pub(super) struct Transaction {
 }
 
 impl Transaction {
-    /// Adds the condition that a key is unchanged since it was read.
+    /// Adds the condition that a key is unchanged since it was read. `entry`: the entry that was
+    /// read, or `None` if the key did not exist.
     pub(super) fn expect(&mut self, key: &str, entry: Option<&ClusterEntry>) {
         let key = key.to_owned();
         self.conditions.push(match entry {
@@ -129,8 +134,11 @@ impl PolicyStore<'_> {
         result.map(drop)
     }
 
-    /// Adds the writing of a policy's record to a transaction. `number`: number of the existing
-    /// policy.
+    /// Adds the write of a policy's record to a transaction, on the condition that `entry` is
+    /// unchanged. `number`: number of the existing policy; `None` assigns a new one.
+    ///
+    /// # Errors
+    /// The cluster does not respond.
     pub(super) fn put(
         &self,
         transaction: &mut Transaction,
@@ -160,8 +168,12 @@ impl PolicyStore<'_> {
         Ok(PolicyKey(number))
     }
 
-    /// Makes a transaction, again if other nodes wrote the same keys meanwhile. Returns its changes
-    /// with their revision; `None` if nothing is to be changed.
+    /// Makes the transaction that `fill` creates. If other nodes wrote the same keys meanwhile,
+    /// calls `fill` again, at most [`TRIES`] times in total. Returns the changes and the revision
+    /// at which they were made; `None` if `fill` adds no changes.
+    ///
+    /// # Errors
+    /// `fill` or the commit failed, or other nodes wrote the same keys at each attempt.
     pub(super) fn commit_with(
         &self,
         fill: impl Fn(&mut Transaction) -> Result<(), ApiError>,

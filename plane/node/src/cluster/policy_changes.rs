@@ -1,5 +1,5 @@
-//! Changes of shared QoS policies by a change on this node: in one transaction, which is rejected if
-//! a record is not what the change was derived from, because another node has changed it.
+//! Changes of shared QoS policies by a change on this node: in one transaction, which is rejected
+//! if a record is not what the change was derived from, because another node has changed it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -84,8 +84,12 @@ impl PolicyChanges {
         Ok(())
     }
 
-    /// The configuration from which the change was derived must be the cluster's. Otherwise a
-    /// change of another node would be lost.
+    /// Adds the write of a changed policy to a transaction. `before`: configuration from which the
+    /// change was derived; `None` for a new policy.
+    ///
+    /// # Errors
+    /// [`ErrorCode::Conflict`] if the cluster's policy differs from `before`: the write would undo
+    /// a change of another node.
     fn fill_put(
         &self,
         policy_store: &PolicyStore<'_>,
@@ -94,8 +98,9 @@ impl PolicyChanges {
     ) -> Result<(), ApiError> {
         let refuse = |action: &str| {
             let text = format!(
-                "another node has {action} it, and this node has not taken that over yet; look at \
-                 what the policy is now (`suimon qos policy list`), and try again"
+                "another node has {action} the policy, and this node has not received that change \
+                 yet; check the policy with `suimon qos policy show {name}`, and retry",
+                name = policy.name
             );
             Err(ApiError::new(ErrorCode::Conflict, text))
         };
@@ -105,7 +110,7 @@ impl PolicyChanges {
             Some(record) if before == Some(&record.config) => {
                 policy_store.put(transaction, policy, policy_entry.as_ref(), Some(record.key))
             }
-            Some(_) => refuse(if before.is_some() { "changed" } else { "made" }),
+            Some(_) => refuse(if before.is_some() { "changed" } else { "created" }),
             None if before.is_some() && self.known.contains(&policy.name) => refuse("deleted"),
             None => policy_store.put(transaction, policy, policy_entry.as_ref(), None),
         }
@@ -124,9 +129,9 @@ impl PolicyChanges {
             record.map(|record| policy_store.user(record.key, self.node.as_str())).transpose()?;
         if let Some((node, store)) = user.flatten() {
             let text = format!(
-                "disks of node `{node}` on store {store} have it; change or delete those first, or, \
-                 if that node is switched off and will not return, run `suimon cluster remove \
-                 {node}`"
+                "disks of node `{node}` on store {store} have this policy; change or delete them \
+                 first, or, if that node is switched off and will not return, run `suimon cluster \
+                 remove {node}`"
             );
             return Err(ApiError::new(ErrorCode::InUse, text));
         }

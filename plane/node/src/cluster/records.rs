@@ -23,7 +23,7 @@ use crate::state::{decode, encode};
 
 pub(super) const CLUSTER: &str = "cluster";
 const SELF: &str = "self";
-/// First parts of the keys whose second part is a cluster.
+/// First components of the keys whose second component is the name of a cluster.
 const OF_CLUSTERS: [&str; 3] = ["kept", "covered", "policies"];
 /// Number of records that are read at a time.
 const PAGE: usize = 256;

@@ -32,13 +32,15 @@ pub(super) enum Release {
 }
 
 impl Release {
-    /// Returns true if reports would recreate the removed record.
+    /// Returns true if the node must not write reports on the store: they would recreate the record
+    /// that is being removed.
     pub(super) const fn is_silent(self) -> bool {
         matches!(self, Self::Withdraws | Self::Withdrawn)
     }
 }
 
-/// Request to release stores. Clones share the result.
+/// Request to give back the reservations on stores before a change stops sharing them. Clones share
+/// the result.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Releasing {
     pub(super) stores: BTreeSet<Name>,

@@ -67,8 +67,8 @@ impl ReservationRequest {
         Self { iops, until, slot: Arc::default(), requested_at: None, is_answered: false }
     }
 
-    /// Returns true while the sum must be reported to the leader: it exceeds the minimums that
-    /// disks have, and the change may still be made.
+    /// Returns true while the node must include the sum in its reports: it exceeds `minimums_iops`,
+    /// the sum of the minimums that disks have, and the change may still be made.
     pub(super) fn is_open(&self, now: Time, minimums_iops: u64) -> bool {
         self.iops > minimums_iops && now < self.until
     }
@@ -79,7 +79,8 @@ impl ReservationRequest {
         }
     }
 
-    /// Processes a grant in effect. Returns true if the request has ended.
+    /// Processes a grant in effect, which may contain the leader's response. Returns true if the
+    /// request has ended.
     pub(super) fn handle_grant(&mut self, grant: &NodeGrant) -> bool {
         if self.is_answered
             || self.requested_at.is_none_or(|requested_at| grant.answers < requested_at)

@@ -130,7 +130,8 @@ impl Session {
         format!("{} {} {}", self.node, self.member.host, self.member.incarnation)
     }
 
-    /// Declares the node alive. Returns false if another host uses its name.
+    /// Writes the node's `alive/` key, bound to its lease. Returns false if another host uses the
+    /// node's name.
     fn take_name(&self) -> Result<bool, ClusterStoreError> {
         let key = self.key(&format!("{ALIVE}{}", self.node));
         match self.store.elect(&key, self.owner().as_bytes(), self.lease.as_ref())? {
@@ -202,7 +203,8 @@ impl Session {
         policy_store.add(policy)
     }
 
-    /// Writes grants of a term. Returns false if the term has ended.
+    /// Writes grants of a term, and removes those of the nodes `node_ids`. Returns false if the
+    /// term has ended.
     pub(super) fn write(
         &self,
         store: &Name,
@@ -306,7 +308,7 @@ fn register(
 ) -> Result<(MemberRecord, u64), BeginError> {
     let failed = |error: suimon_ports::StateStoreError| BeginError {
         is_refused: true,
-        detail: format!("the state store of this host failed: {error}"),
+        detail: format!("the state directory of this host cannot be used: {error}"),
     };
     let refusal = |detail| BeginError { is_refused: true, detail };
     let key = format!("{root}{MEMBERS}{node}");
@@ -321,7 +323,10 @@ fn register(
         let id = match &view_entry {
             Some(entry) => {
                 let known_member: MemberRecord = read(entry).ok_or_else(|| {
-                    refusal(format!("the value of etcd key {key} cannot be read"))
+                    refusal(format!(
+                        "the value of etcd key {key} cannot be read: another version has written \
+                         it, or it is damaged"
+                    ))
                 })?;
                 if known_member.host != host.host {
                     return Err(refusal(format!(

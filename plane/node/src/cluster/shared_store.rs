@@ -28,8 +28,8 @@ use super::loads::Loads;
 use super::releasing::Release;
 use super::reservation_requests::ReservationRequest;
 
-/// Time without a leader after which the disks of a store of unknown capacity get the floor of a node
-/// without a lease. Until then, a node that knows the capacity may be elected.
+/// Time without a leader after which the disks of a store of unknown capacity get the floor of a
+/// node without a lease. Until then, a node that knows the capacity may be elected.
 const LEADERLESS_MAX: Duration = Duration::from_secs(5);
 
 /// State of one shared store on this node: its member and, while this node leads the store, its
@@ -47,7 +47,7 @@ pub(super) struct SharedStore {
     pub(super) reservation_request: Option<ReservationRequest>,
     /// Minimums that the cluster has reserved, which are in effect.
     pub(super) covered: Minimums,
-    /// This node's parts of policies that span nodes.
+    /// This node's shares of the limits of policies that span nodes.
     pub(super) policy_caps: Vec<PolicyCap>,
     pub(super) loads: Loads,
     pub(super) names: BTreeMap<DiskKey, String>,
@@ -56,7 +56,8 @@ pub(super) struct SharedStore {
     pub(super) normalization_bytes: u64,
     /// Capacity according to other nodes' reports. Nodes that do not know it are left out.
     reported_capacities: BTreeMap<NodeId, u64>,
-    /// Creation revisions of the nodes' reports.
+    /// Revision of etcd at which each node's report key was created. It changes when a node
+    /// withdraws from the store and shares it again.
     reports: BTreeMap<NodeId, u64>,
     /// Capacity that the leader uses.
     capacity_in_effect: Option<SharedStoreCapacity>,
@@ -70,16 +71,19 @@ pub(super) struct SharedStore {
     pub(super) elect_at: Time,
     /// Delay of elections after the store has lost its leader.
     candidacy: Candidacy,
-    /// True once the identity of the store was checked. `mismatch`: the reason why the store is not
-    /// the cluster's.
+    /// True once a check has read the store's identity.
     pub(super) is_known: bool,
+    /// Reason why the store is not the one registered in the cluster under its name.
     pub(super) mismatch: Option<Mismatch>,
-    /// Time of the next check of the store's identity, and true while a check is in progress.
+    /// Time of the next check of the store's identity.
     pub(super) next_poll_at: Time,
+    /// True while a check of the store's identity is in progress.
     pub(super) is_looking: bool,
-    /// Nodes seen on the store, time of the next heartbeat, and true while one is being written.
+    /// Nodes whose heartbeats were read from the store.
     pub(super) heartbeats: SeenNodes,
+    /// Time at which this node's next heartbeat is due.
     pub(super) heartbeat_at: Time,
+    /// True while a heartbeat is being written.
     pub(super) is_beating: bool,
     /// Progress of giving back what is reserved, if a change stops sharing the store.
     pub(super) release: Release,
@@ -197,16 +201,16 @@ impl SharedStore {
         mismatch_reason.or_else(|| is_unmeasured.then(unmeasured))
     }
 
-    /// Returns true if this host takes part in the store: the identity is right. Its reports need no
-    /// capacity, which the leader knows.
+    /// Returns true if this host takes part in the store: the identity is right. Its reports need
+    /// no capacity, which the leader knows.
     pub(super) fn takes_part(&self) -> bool {
         self.is_known && self.mismatch.is_none()
     }
 
-    /// Updates whether the disks of the store get the floor of a node without a lease. Requests of a
-    /// store whose capacity nobody knows would otherwise wait for ever, because the store can have
-    /// no leader. More than the floor would take reserved rates from nodes that have lost their
-    /// leader.
+    /// Updates whether the disks of the store get the floor of a node without a lease. Requests of
+    /// a store whose capacity no node knows would otherwise wait for ever, because the store can
+    /// have no leader. More than the floor would take reserved rates from nodes that have lost
+    /// their leader.
     pub(super) fn follow_leader(&mut self, now: Time) {
         let is_led = self.leader.is_some() || self.leads().is_some();
         if is_led || !self.takes_part() {
@@ -315,7 +319,7 @@ impl SharedStore {
         }
     }
 
-    /// Returns the next deadline of member and allocator; `None` if neither has one.
+    /// Returns the earliest deadline of member and allocator; `None` if neither has one.
     pub(super) fn next_deadline(&self) -> Option<Time> {
         let both = [self.member.next_deadline(), self.allocator.next_deadline()];
         both.into_iter().flatten().min()
@@ -342,10 +346,10 @@ impl SharedStore {
         self.allocator.flush();
     }
 
-    /// Returns an action of the member that has failed. It is repeated before any other, unless a
-    /// pending one supersedes it: of the actions that are pending, only the newest state is made
-    /// durable, then applied, then reported, and of each kind of notice one is kept. Their number is
-    /// therefore bounded however long an action fails.
+    /// Queues an action of the member that has failed before all other pending actions, unless a
+    /// pending action supersedes it: of the actions that are pending, only the newest state is made
+    /// durable, then applied, then reported, and of each kind of notice one is kept. Their number
+    /// is therefore bounded however long an action fails.
     pub(super) fn put_back(&mut self, todo: StoreAction) {
         self.todo.push_front(todo);
         remove_superseded(&mut self.todo);

@@ -1,4 +1,4 @@
-//! Status of the cluster as API types. Functions that read etcd block their caller only.
+//! Status of the cluster as API types. Functions that read etcd block only their calling thread.
 
 mod queries;
 
@@ -24,11 +24,14 @@ const AGGRESSORS_MAX: usize = 8;
 /// Reachability of the cluster's etcd.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Reachability {
-    /// The host is not a node of a cluster.
+    /// No cluster is configured, or the node has not tried to join it yet.
     #[default]
     None,
+    /// The node is in a session, and etcd responds.
     Up,
+    /// The node could not join, or etcd does not respond; with the reason.
     Unreachable(String),
+    /// The cluster rejects the host as a node; with the reason.
     Refused(String),
 }
 
@@ -84,8 +87,8 @@ impl PublishedClusterStatus {
         self.alive.clone_from(alive);
     }
 
-    /// Remembers the name of a node's disk. Ignores a longer name than a disk can have, which a node
-    /// may report nevertheless.
+    /// Stores the name of a node's disk, by which status and events show the disk. Ignores names
+    /// above [`NAME_BYTES_MAX`], which no disk can have but a node may report.
     pub(super) fn call(&mut self, node: NodeId, disk: DiskKey, name: &str) {
         if name.len() > NAME_BYTES_MAX {
             return;
@@ -101,7 +104,9 @@ impl PublishedClusterStatus {
     pub(super) fn missing_leader_reason(&self, store: &Name) -> String {
         match self.stores.get(store) {
             Some(StoreSnapshot { mismatch: Some(reason), .. }) => reason.clone(),
-            Some(StoreSnapshot { leader: None, .. }) => "the store has no leader now".to_owned(),
+            Some(StoreSnapshot { leader: None, .. }) => {
+                "the nodes are electing a leader of the store".to_owned()
+            }
             Some(StoreSnapshot { leader: Some((node, _)), .. }) => {
                 format!(
                     "node {node}, the leader of the store, has not granted the reservation in \

@@ -7,7 +7,9 @@ use suimon_ports::ClusterEntry;
 /// Returns the value of an entry; `None` if it is invalid.
 pub(super) fn read<T: DeserializeOwned>(entry: &ClusterEntry) -> Option<T> {
     serde_json::from_slice(&entry.value)
-        .inspect_err(|error| tracing::warn!(key = entry.key, %error, "cannot be read"))
+        .inspect_err(|error| {
+            tracing::warn!(key = entry.key, %error, "the value of an etcd key cannot be read");
+        })
         .ok()
 }
 

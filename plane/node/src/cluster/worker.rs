@@ -160,7 +160,7 @@ fn execute(session: &mut Session, task: Task) -> Option<TaskResult> {
             Ok(true) => Some(TaskResult::Withdrawn { store, is_done: true }),
             Ok(false) => Some(TaskResult::Removed),
             Err(error) => {
-                tracing::debug!(%store, %error, "the records of a store are still there");
+                tracing::debug!(%store, %error, "cannot remove records from etcd yet");
                 Some(TaskResult::Withdrawn { store, is_done: false })
             }
         },
@@ -169,7 +169,7 @@ fn execute(session: &mut Session, task: Task) -> Option<TaskResult> {
                 tracing::warn!(
                     policy = %policy.name,
                     %error,
-                    "the cluster does not have the object"
+                    "cannot write a policy to etcd"
                 );
             }
             None

@@ -53,7 +53,7 @@ fn a_size_beyond_the_format_is_refused() {
 }
 
 #[test]
-fn a_file_name_that_leaves_no_room_for_what_is_beside_it_is_refused() {
+fn a_file_name_too_long_for_its_temporary_name_is_rejected() {
     // File names have at most 255 bytes. The temporary name of an unfinished image has 12 bytes
     // more than the image's.
     let long_name = format!("{}.vhdx", "x".repeat(245));
@@ -73,7 +73,7 @@ fn a_file_name_that_leaves_no_room_for_what_is_beside_it_is_refused() {
 }
 
 #[test]
-fn a_merge_that_has_no_room_for_its_note_is_refused() {
+fn a_merge_whose_note_would_have_a_too_long_name_is_rejected() {
     // The name of the merge note of a VHD has 14 bytes more than the parent's, the temporary name
     // of an unfinished image 12.
     let long_name = format!("{}.vhd", "x".repeat(239));

@@ -13,9 +13,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use suimon_contract::{ApiError, ErrorCode};
+use suimon_image_files::DiskPlan;
 use suimon_ports::{FileName, StoreFiles};
-use suimon_storage::images;
-use suimon_storage::images::DiskPlan;
 
 use self::cache::CachedParents;
 pub(super) use self::cache::ClosedDisk;
@@ -53,7 +52,8 @@ impl ImageTask {
         if let Some(parents) = self.known_parents.find(&key, status, plan) {
             return parents;
         }
-        let read = self.with_seeds(|seeds| images::parents(files.as_ref(), plan, seeds));
+        let read =
+            self.with_seeds(|seeds| suimon_image_files::parents(files.as_ref(), plan, seeds));
         let Ok(parents) = read else { return Vec::new() };
         let (read, parent) = (Instant::now(), plan.parent.clone());
         let cached = CachedParents { read, status, named: parent, parents: parents.clone() };

@@ -1,19 +1,19 @@
-//! Images that a change creates on request for disks that had an image before (`--create-image`), and
-//! their records in the state store.
+//! Images that a change creates on request for disks that had an image before (`--create-image`),
+//! and their records in the state store.
 //!
-//! If the change fails, its image is removed. The daemon can end before, for example while the removal
-//! waits for a store that does not respond. The next daemon must not open the empty image as the
-//! disk's image. The image is therefore recorded before it gets its name, and the commit of the change
-//! deletes the record. A file that equals its record is removed before a disk is opened.
+//! If the change fails, its image is removed. The daemon can end before, for example while the
+//! removal waits for a store that does not respond. The next daemon must not open the empty image
+//! as the disk's image. The image is therefore recorded before it gets its name, and the commit of
+//! the change deletes the record. A file that equals its record is removed before a disk is opened.
 //!
-//! Inode number and creation time of a file stay the same when it is overwritten in place, or written
-//! by a guest. The record therefore also has length, modification time and a digest of the content. The
-//! modification time is set to an earlier one before the image is recorded, so that each later write
-//! changes it. A file that was written, restored or mounted since stays, and is opened as the disk's
-//! image.
+//! Inode number and creation time of a file stay the same when it is overwritten in place, or
+//! written by a guest. The record therefore also has length, modification time and a digest of the
+//! content. The modification time is set to an earlier one before the image is recorded, so that
+//! each later write changes it. A file that was written, restored or mounted since stays, and is
+//! opened as the disk's image.
 //!
-//! The modification time alone is not sufficient: a flush (`fdatasync(2)`) does not make it durable, and
-//! opening a VHDX changes it.
+//! The modification time alone is not sufficient: a flush (`fdatasync(2)`) does not make it
+//! durable, and opening a VHDX changes it.
 
 mod control;
 
@@ -24,11 +24,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::{Deserialize, Serialize};
 use suimon_contract::{ApiError, ErrorCode};
 use suimon_image::FileError;
+use suimon_image_files::{ContentMark, DiskFormat};
 use suimon_ports::{
     DiskFile, FileId, FileLockMode, FileName, FileTime, StateStore, StateStoreError,
     StoreFileError, StoreFiles,
 };
-use suimon_storage::images::{self, ContentMark, DiskFormat};
 
 use super::required::RequiredDisk;
 use crate::errors::store_error;
@@ -36,8 +36,8 @@ use crate::state::{DeferringStore, StoreChange, decode, encode, path_key, scan_a
 
 const CREATED_IMAGES: &str = "created_images";
 
-/// Maximum number of records. Each remains from a change that was interrupted while its store was not
-/// accessible.
+/// Maximum number of records. Each remains from a change that was interrupted while its store was
+/// not accessible.
 pub(super) const CREATED_IMAGES_MAX: usize = 64;
 
 /// Maximum number of recorded images that an error lists.
@@ -68,8 +68,8 @@ pub(super) struct CreatedImage {
     /// True if the image is a VHDX, whose modification time changes when it is opened.
     #[serde(default)]
     is_vhdx: bool,
-    /// True if the running daemon has created the image. The host has not crashed since, so that the
-    /// modification time of the file is that of its last write.
+    /// True if the running daemon has created the image. The host has not crashed since, so that
+    /// the modification time of the file is that of its last write.
     #[serde(skip)]
     is_of_this_daemon: bool,
 }
@@ -148,7 +148,8 @@ impl RecordedContent {
 }
 
 impl CreatedImage {
-    /// `file_state`: identity and state of the file, as far as known.
+    /// Creates the record of an image that the running daemon has created. `file_state`: identity
+    /// of the file, and its length and modification time, as far as the file system provides them.
     fn new(
         (store_name, store): (&str, &Path),
         file: &FileName,
@@ -193,8 +194,9 @@ impl CreatedImage {
             || (disk.store.name.to_string() == self.store_name && is_named())
     }
 
-    /// Compares a file with the record. Device numbers change when the host starts, and inode numbers
-    /// are reused. `has_content`: compares the content of the file, if the other properties are equal.
+    /// Compares a file with the record. Device numbers change when the host starts, and inode
+    /// numbers are reused. `has_content`: compares the content of the file, if the other properties
+    /// are equal.
     fn compare(
         &self,
         id: Option<FileId>,
@@ -305,14 +307,16 @@ impl CreatedImages {
             self.lock().values().filter(|record| record.store == store).cloned().collect();
         for record in records {
             let Ok(file) = FileName::new(&record.file) else { continue };
-            let is_swept = images::draft_name(&file).is_ok_and(|draft| swept.contains(&draft));
+            let is_swept =
+                suimon_image_files::draft_name(&file).is_ok_and(|draft| swept.contains(&draft));
             if is_swept && files.status(&file).is_err_and(|error| error.is_missing()) {
                 self.forget(&record);
             }
         }
     }
 
-    /// Deletes a record unless it was replaced. A failure is logged; the record then refers to no file.
+    /// Deletes a record unless it was replaced. A failure is logged; the record then refers to no
+    /// file.
     fn forget(&self, record: &CreatedImage) {
         let path = record.path();
         if self.lock().get(&path) != Some(record) {
@@ -331,9 +335,9 @@ impl CreatedImages {
     }
 }
 
-/// Removes a file for which `check` returns [`Match::Same`]. The file is locked until it is removed, so
-/// that no other process uses it after the check. The caller has an `UnsettledFile`, so that no disk
-/// opens it.
+/// Removes a file for which `check` returns [`Match::Same`]. The file is locked until it is
+/// removed, so that no other process uses it after the check. The caller has an `UnsettledFile`, so
+/// that no disk opens it.
 pub(super) fn remove_if_same(
     files: &dyn StoreFiles,
     file: &FileName,

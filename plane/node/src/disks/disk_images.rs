@@ -1,8 +1,8 @@
-//! Images of disks at a change: which disks are new, which image the change creates, and which kinds
-//! the images have.
+//! Images of disks at a change: which disks are new, which image the change creates, and which
+//! kinds the images have.
 //!
-//! A configuration need not contain the kind of an image: an existing VHD or VHDX keeps its kind. The
-//! kinds of the former and the new image are therefore taken from the images.
+//! A configuration need not contain the kind of an image: an existing VHD or VHDX keeps its kind.
+//! The kinds of the former and the new image are therefore taken from the images.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 use suimon_contract::{
     ApiError, DiskKind, ErrorCode, FieldChange, Name, Plan, PlanAction, PlanStep, ResourceKind,
 };
+use suimon_image_files::inspect;
 use suimon_ports::StoreFiles;
-use suimon_storage::{images, inspect};
 
 use super::Disks;
 use super::missing_image::{missing_image, unknown_size};
 use super::required::{RequiredDisk, RequiredDisks, contract_kind, disk_format};
 
-/// Keys that precede `kind` in a plan.
+/// Keys of a plan's step after which `kind` is inserted.
 const BEFORE_KIND: [&str; 3] = ["store", "file", "format"];
 
 /// Consequence of a change that closes a device that its VM has not started.
@@ -53,7 +53,8 @@ pub(super) struct EarlierImages<'c> {
 }
 
 impl EarlierImages<'_> {
-    /// Returns whether a disk that the change opens is new; `None`: as before the change.
+    /// Returns whether a disk that the change opens counts as new; `None` if the change does not
+    /// alter that.
     pub(super) fn is_new(&self, name: &Name, required: &RequiredDisk) -> Option<bool> {
         if self.images.created.as_ref() == Some(name) {
             return Some(true);
@@ -94,7 +95,7 @@ impl DiskImages {
         self.is_reopened && self.created.as_ref() == Some(name)
     }
 
-    /// Adds to a plan that an image is created on request.
+    /// Adds to the disk's step in `plan` that its missing image file is created on request.
     pub(crate) fn note(&self, before: &RequiredDisks, after: &RequiredDisks, plan: &mut Plan) {
         let Some(name) = &self.created else { return };
         let (Some(old), Some(required)) = (before.get(name), after.get(name)) else { return };
@@ -147,8 +148,8 @@ impl PlanQueries<'_> {
         self.disks.query_store_within(remaining, store, query)
     }
 
-    /// Returns the kind that the image of a disk will have: the configured one, that of the existing
-    /// file, or that of a new file.
+    /// Returns the kind that the image of a disk will have: the configured one, that of the
+    /// existing file, or that of a new file.
     fn kind_after_change(&self, disk: &RequiredDisk) -> Result<DiskKind, String> {
         let new = disk.config.kind_of_new_file();
         if disk.config.required_kind().is_some() {
@@ -166,14 +167,14 @@ impl PlanQueries<'_> {
         Ok(kind.map_or(new, contract_kind))
     }
 
-    /// Returns true if the image file of a disk is missing. A store that cannot be queried counts as
-    /// one with the file.
+    /// Returns true if the image file of a disk is missing. A store that cannot be queried counts
+    /// as one with the file.
     fn is_missing(&self, disk: &RequiredDisk) -> bool {
         let plan = disk.plan();
         if plan.file.is_none() {
             return false;
         }
-        let exists = move |files: &dyn StoreFiles| images::exists(files, &plan);
+        let exists = move |files: &dyn StoreFiles| suimon_image_files::exists(files, &plan);
         matches!(self.query(&disk.store.path, exists), Ok(Ok(false)))
     }
 }
@@ -236,7 +237,7 @@ impl Disks {
     }
 }
 
-/// Sets the change of `kind` of a step.
+/// Replaces the change of `kind` in a step of a plan. Removes it if `from` equals `to`.
 fn set_kinds(step: &mut PlanStep, from: DiskKind, to: DiskKind) {
     step.changes.retain(|change| change.field != "kind");
     if from == to {

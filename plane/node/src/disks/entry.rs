@@ -7,9 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use suimon_contract::{ApiError, ErrorCode, Name, StorageState};
 use suimon_image::DiskGeometry;
+use suimon_image_files::Freeing;
 use suimon_ports::{DeviceError, DiskDevice, FileId, FileName, StoreFiles};
 use suimon_quantity::DiskId;
-use suimon_storage::{Freeing, PlaneError, images};
+use suimon_storage::PlaneError;
 
 use super::file_work::Opening;
 use super::required::RequiredDisk;
@@ -33,7 +34,7 @@ pub(crate) struct DiskEntry {
 
 /// Mutable state of a disk.
 pub(crate) struct DiskState {
-    /// Configuration in effect, or being put into effect.
+    /// Configuration in effect, or the one that the change in progress puts into effect.
     pub(crate) required: RequiredDisk,
     /// Images and front-end; `None` while the disk is not open.
     pub(crate) open: Option<OpenDisk>,
@@ -45,7 +46,8 @@ pub(crate) struct DiskState {
     pub(crate) retry: RetryState,
     /// Space that requests can free, of the images that were opened last.
     pub(crate) freeing: Freeing,
-    /// True if a flush has failed since the disk was opened. Its metadata is checked when it is opened.
+    /// True if a flush has failed since the disk was opened. Its metadata is checked when it is
+    /// opened.
     pub(crate) has_failed_flush: bool,
     /// True while a change opens the disk whose missing image it creates on request.
     pub(crate) is_image_requested: bool,
@@ -90,7 +92,7 @@ pub(crate) enum Moving {
 /// Resources of a disk in service.
 pub(crate) struct OpenDisk {
     /// Kind of the disk's own image; `None` while the other node of a migration has the image open.
-    pub(crate) kind: Option<images::DiskKind>,
+    pub(crate) kind: Option<suimon_image_files::DiskKind>,
     pub(crate) shape: DiskGeometry,
     pub(crate) files: Arc<dyn StoreFiles>,
     /// Names of the image files in the store: the disk's own image, its parent, and so on. Empty

@@ -37,8 +37,9 @@ struct ServerExports {
     refusals: Mutex<Refusals>,
 }
 
-/// Last rejected client of each kind, and the number of them since the control thread read them.
-/// Clients determine their number, which must not displace other notices.
+/// Rejected clients of one server by kind of rejection: the last client, and the number since the
+/// control thread last read them. Clients determine how many there are, and must not displace other
+/// notices.
 #[derive(Default)]
 struct Refusals {
     refused: Option<(NbdNotice, u64)>,

@@ -4,11 +4,9 @@
 use std::sync::Arc;
 
 use suimon_contract::{ApiError, ErrorCode, EventKind};
+use suimon_image_files::{self, DiskError, DiskFault, HostInputs, OpenedDisk, RemainingRecords};
+use suimon_image_files::{DiskSpec, jobs};
 use suimon_ports::{FileId, RedoRecords, StoreFiles};
-use suimon_storage::images::{
-    self, DiskError, DiskFault, HostInputs, OpenedDisk, RemainingRecords,
-};
-use suimon_storage::{DiskSpec, jobs};
 
 use super::children::{ClosedDisk, ParentCache};
 use super::created_images::{CreatedImages, Match, remove_if_same};
@@ -36,8 +34,8 @@ pub(crate) struct ImageTask {
     pub(super) clock: UnixClock,
     /// True if the disk has had no image yet (`new_disks.rs`).
     pub(super) is_new: bool,
-    /// True if a change creates the image on request. The image is then recorded until the change is
-    /// complete.
+    /// True if a change creates the image on request. The image is then recorded until the change
+    /// is complete.
     pub(super) is_requested: bool,
     /// Records of images that were created on request.
     pub(super) created: Arc<CreatedImages>,
@@ -90,8 +88,8 @@ impl Opened {
         }
     }
 
-    /// Closes the images and removes created files of an open that succeeded after the caller's
-    /// timeout.
+    /// Undoes an attempt to open a disk that has succeeded after the caller's timeout: closes the
+    /// images and removes a created file.
     pub(super) fn take_back_result<E>(result: Result<Self, E>) {
         if let Ok(opened) = result {
             opened.undo();
@@ -161,7 +159,7 @@ impl ImageTask {
             false => None,
         };
         let failed = |error: DiskError| self.to_api_error(&error);
-        if images::exists(files.as_ref(), &plan).map_err(failed)? {
+        if suimon_image_files::exists(files.as_ref(), &plan).map_err(failed)? {
             if unsettled_file.is_none() && unsettled.contains(store, file) {
                 return Err(self.is_unsettled());
             }
@@ -176,8 +174,9 @@ impl ImageTask {
         if let Some(error) = unknown_size(&self.label, &self.required) {
             return Err(error);
         }
-        let image =
-            self.with_seeds(|seeds| images::create_unnamed(files, &plan, seeds)).map_err(failed)?;
+        let image = self
+            .with_seeds(|seeds| suimon_image_files::create_unnamed(files, &plan, seeds))
+            .map_err(failed)?;
         let id = image.id();
         let recorded = match self.is_requested {
             true => Some(self.record_created(file, image.file().map_err(failed)?)?),
@@ -202,7 +201,8 @@ impl ImageTask {
         ApiError::new(ErrorCode::DeviceBusy, text).about(&self.label).field("file")
     }
 
-    /// Prevents that disks open the file, because it is about to be removed.
+    /// Reserves the disk's image file, which is about to be removed, so that no disk opens it until
+    /// the returned value is dropped. Returns `None` for a block device.
     pub(super) fn unsettle(&self) -> Option<UnsettledFile> {
         let file = self.required.plan().file?;
         Some(self.stores.unsettled.add(&self.required.store.path, &file))
@@ -224,7 +224,8 @@ impl ImageTask {
     /// Opens the images with their present size.
     pub(super) fn open_images(&self, files: &Arc<dyn StoreFiles>) -> Result<OpenedDisk, ApiError> {
         let plan = self.required.plan();
-        let open = || self.with_seeds(|seeds| images::open(files.as_ref(), &plan, seeds));
+        let open =
+            || self.with_seeds(|seeds| suimon_image_files::open(files.as_ref(), &plan, seeds));
         let opened = match open() {
             Err(error) if self.has_recovered_merge(files, &error) => open(),
             opened => opened,
@@ -239,7 +240,7 @@ impl ImageTask {
             );
         }
         if self.verifies {
-            if let Err(error) = images::verify_metadata(&opened, &plan) {
+            if let Err(error) = suimon_image_files::verify_metadata(&opened, &plan) {
                 self.close_images(opened.spec);
                 return Err(self.to_api_error(&error));
             }
@@ -247,8 +248,9 @@ impl ImageTask {
         Ok(opened)
     }
 
-    /// Restores the parents of disks whose merge failed and could not restore them itself. Returns
-    /// true if there was one, after the error that the parent of the disk was changed.
+    /// After the error that the disk's parent was changed, restores parents that a failed merge has
+    /// left changed. Returns true if a parent was restored, so that opening can be repeated; false
+    /// after other errors.
     fn has_recovered_merge(&self, files: &Arc<dyn StoreFiles>, error: &DiskError) -> bool {
         if !matches!(*error.fault, DiskFault::ParentChanged { .. }) {
             return false;
@@ -263,7 +265,7 @@ impl ImageTask {
     /// Discards the redo records that a killed daemon has left for the disk's image.
     pub(super) fn discard_remaining(&self, files: &Arc<dyn StoreFiles>) -> Result<(), ApiError> {
         let plan = self.required.plan();
-        self.with_seeds(|seeds| images::discard_left(files.as_ref(), &plan, seeds))
+        self.with_seeds(|seeds| suimon_image_files::discard_left(files.as_ref(), &plan, seeds))
             .map_err(|error| self.to_api_error(&error))
     }
 
@@ -369,7 +371,7 @@ impl ImageTask {
 
 /// Closes the images of the disk `label`, which is not in service. Failures are logged only.
 pub(super) fn close_images(spec: DiskSpec, label: &str) {
-    if let Err(error) = images::close(spec, label) {
+    if let Err(error) = suimon_image_files::close(spec, label) {
         tracing::warn!(%error, "cannot close a disk cleanly; its state is as after a crash");
     }
 }

@@ -65,7 +65,7 @@ impl Drop for Query {
     }
 }
 
-/// Returns the used part of a store in percent, rounded down; `None` if the store has no bytes.
+/// Returns the used space of a store in percent, rounded down; `None` if the store has no bytes.
 pub(super) fn used_percent(space: &StoreSpace) -> Option<u64> {
     let used = space.total_bytes.saturating_sub(space.free_bytes);
     let percent = u128::from(used) * 100 / u128::from(space.total_bytes).max(1);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn time_in_which_requests_wait_for_space_is_the_stores() {
+    fn time_queued_for_space_is_attributed_to_the_store() {
         let share = |factor, share_ppm| QosTimeShare { factor, share_ppm };
         let limited_by = vec![
             share(QosLimitingFactor::QueueDepth, 700_000),

@@ -44,7 +44,7 @@ fn a_disk_on_a_full_store_is_shown_and_reported_until_there_is_space() {
 }
 
 #[test]
-fn a_disk_that_needs_no_space_any_more_tells_nothing_of_its_store() {
+fn a_disk_that_needs_no_space_any_more_does_not_report_its_store_as_usable() {
     let harness = Harness::with_store();
     harness.apply_ok(&one_disk());
     harness.disks.fill(Some(0));
@@ -68,7 +68,7 @@ fn a_store_that_is_full_again_and_again_does_not_fill_the_event_log() {
         harness.disks.fill(Some(1));
         harness.disks.fill(None);
     }
-    wait_until("they are told", || event_count() >= 10);
+    wait_until("ten events are emitted", || event_count() >= 10);
     // A change is executed after the notices that precede it.
     let mut changed = one_disk();
     changed.disks[0].full_wait_s = 8;
@@ -79,7 +79,7 @@ fn a_store_that_is_full_again_and_again_does_not_fill_the_event_log() {
 }
 
 #[test]
-fn what_requests_do_on_a_full_store_changes_while_the_disk_is_in_service() {
+fn the_full_store_policy_changes_while_the_disk_is_in_service() {
     let harness = Harness::with_store();
     let mut config = one_disk();
     harness.apply_ok(&config);
@@ -107,19 +107,21 @@ fn a_store_shows_the_sizes_of_its_disks_and_warns_before_it_is_full() {
     let store = || harness.node.store("fast").unwrap();
     assert_eq!(store().virtual_bytes, 1 << 20);
     // The space is unknown in the status if its query takes longer than 200 ms.
-    wait_until("space of the store", || {
+    wait_until("the store's space is shown", || {
         let store = store();
         store.overcommit_percent == Some(1) && !store.nearly_full
     });
     // The store in memory reports either all of its bytes as free or none.
     harness.disks.store(DISK_STORE).set_change_limit(Some(0));
-    wait_until("a store that is nearly full", || store().nearly_full);
+    wait_until("the store is shown as nearly full", || store().nearly_full);
     let event = harness.wait_event(EventKind::StoreNearlyFull.id());
     assert_eq!(
         (event.subject.as_str(), event.fields["used_percent"].as_str()),
         ("store/fast", "100")
     );
     harness.disks.store(DISK_STORE).set_change_limit(None);
-    wait_until("it is told", || !harness.events(EventKind::StoreHasSpace.id()).is_empty());
+    wait_until("StoreHasSpace is emitted", || {
+        !harness.events(EventKind::StoreHasSpace.id()).is_empty()
+    });
     assert_eq!(harness.events(EventKind::StoreNearlyFull.id()).len(), 1);
 }

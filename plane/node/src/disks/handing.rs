@@ -1,10 +1,10 @@
 //! Handover of disks on shared stores: the disk migrates with its VM without being copied.
 //!
 //! ```text
-//! outgoing: in service ── let_go: suspended, closed ──► away ── VM runs there ──► deleted
+//! outgoing: in service ── release: suspended, closed ─► away ── VM runs there ──► deleted
 //!               ▲                                         │      (the file remains)
-//!               └─────────── take_back: opened ───────────┘
-//! incoming: away, no images ── open_incoming ──► in service ── accept_incoming ──► owned by this node
+//!               └──────────── reclaim: opened ────────────┘
+//! incoming: away, no images ── open_incoming ──► in service ── accept_incoming ──► owned here
 //!               ▲                                    │
 //!               └────────── close_incoming ───────────┘
 //! ```
@@ -19,8 +19,9 @@ use std::time::Instant;
 
 use suimon_contract::{ApiError, DiskHandedOver, ErrorCode, Name, ResourceKind, StorageState};
 use suimon_image::DiskGeometry;
-use suimon_storage::images::{self, RemainingRecords};
-use suimon_storage::{DiskSpec, NotResumed, PlaneError};
+use suimon_image_files::DiskSpec;
+use suimon_image_files::RemainingRecords;
+use suimon_storage::{NotResumed, PlaneError};
 
 use super::entry::{DiskEntry, Moving, OpenDisk};
 use super::file_work::Opened;
@@ -34,8 +35,9 @@ use crate::disks::entry::plane_error;
 use crate::errors::not_found;
 use crate::shared::Shared;
 
-/// Disk of an outgoing VM. Dropped before [`Self::release`], the disk becomes an ordinary disk
-/// again. Afterwards it stays away until [`Self::reclaim`].
+/// Disk of an outgoing VM. Dropping it before [`Self::release`] ends the handover, and the disk
+/// stays in service. After [`Self::release`] the disk is closed, and other operations on it are
+/// rejected, until [`Self::reclaim`].
 pub(crate) struct OutgoingDisk {
     shared: Arc<Shared>,
     entry: Arc<DiskEntry>,
@@ -53,7 +55,9 @@ impl OutgoingDisk {
             let mut state = entry.lock();
             let text = match state.condition() {
                 (StorageState::Ready, _) if state.work.is_some() || state.moving.is_some() => Some(
-                    "another job on the disk is in progress; retry when it has ended".to_owned(),
+                    "another job on the disk is in progress (`suimon operation list`); retry when \
+                     it has ended"
+                        .to_owned(),
                 ),
                 (StorageState::Ready, _) => None,
                 (_, reason) => {
@@ -84,8 +88,8 @@ impl OutgoingDisk {
         self.shared.close_now(&self.entry, spec)
     }
 
-    /// Opens the disk again and resumes it, if it was let go of. Must be called only after the
-    /// other node has confirmed that it will not open the file.
+    /// Opens the disk again and resumes it, if [`Self::release`] has closed it. Must be called only
+    /// after the other node has confirmed that it will not open the file.
     ///
     /// # Errors
     /// Fails if the disk cannot be opened. The caller must have it retried
@@ -139,7 +143,7 @@ impl Shared {
             state.open.as_ref().filter(|_| is_awaited).map(|open| open.shape)
         };
         let Some(geometry) = geometry else {
-            let text = "another node no longer waits for the disk";
+            let text = "no migration to this host waits for the disk: it ended or was cancelled";
             return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
         };
         self.open_suspended(&entry, Some(geometry))
@@ -178,7 +182,9 @@ impl Shared {
     /// Closes images in a store thread, and returns the result.
     fn close_now(&self, entry: &DiskEntry, spec: DiskSpec) -> Result<(), ApiError> {
         let label = entry.label();
-        let close = move || images::close(spec, &label).map_err(|error| disk_error(&label, &error));
+        let close = move || {
+            suimon_image_files::close(spec, &label).map_err(|error| disk_error(&label, &error))
+        };
         self.with_store(entry, close, drop)?
     }
 
@@ -213,13 +219,14 @@ impl Shared {
         };
         let Opened { files, images, .. } =
             self.with_store(entry, open, Opened::take_back_result::<ApiError>)??;
-        let images::OpenedDisk { spec, kind, shape, layers, .. } = images;
+        let suimon_image_files::OpenedDisk { spec, kind, shape, layers, .. } = images;
         let sees = |shape: &DiskGeometry| (shape.size, shape.logical_sector, shape.physical_sector);
         if geometry.is_some_and(|geometry| sees(&geometry) != sees(&shape)) {
             self.close_images(entry, &required, spec);
             let text = format!(
-                "the image file has {} bytes and sectors of {} and {} bytes, unlike the disk that \
-                 the VM's guest uses; restore the former file",
+                "the image file has {} bytes, logical sectors of {} and physical sectors of {} \
+                 bytes, which differ from those of the disk in the running guest; restore the file \
+                 that the guest used",
                 shape.size, shape.logical_sector, shape.physical_sector
             );
             return Err(ApiError::new(ErrorCode::HostError, text).about(entry.label()));

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use suimon_contract::{ApiError, ErrorCode, Name};
 use suimon_ports::{FileName, StoreFileError, StoreFiles, StoreSpace};
-use suimon_storage::images;
 
 use super::Disks;
 
@@ -27,9 +26,9 @@ impl Disks {
         self.stores.files(store)
     }
 
-    /// Returns the space in bytes that the largest image file of a disk occupies; `None` if the disk is
-    /// not open, its store does not respond within `limit`, or the image is fixed: such a file
-    /// occupies its whole size, whatever a dynamic copy of it would occupy.
+    /// Returns the space in bytes that the largest image file of a disk occupies; `None` if the
+    /// disk is not open, its store does not respond within `limit`, or the image is fixed: such a
+    /// file occupies its whole size, whatever a dynamic copy of it would occupy.
     pub(crate) fn allocated_bytes(&self, disk: &Name, limit: Duration) -> Option<u64> {
         let entry = self.find(disk)?;
         let (store, files, layers) = {
@@ -37,7 +36,7 @@ impl Disks {
             let open = state
                 .open
                 .as_ref()
-                .filter(|open_disk| open_disk.kind != Some(images::DiskKind::Fixed))?;
+                .filter(|open_disk| open_disk.kind != Some(suimon_image_files::DiskKind::Fixed))?;
             (state.required.store.path.clone(), open.files.clone(), open.layers.clone())
         };
         let query = move || {

@@ -92,7 +92,7 @@ fn a_missing_parent_is_named_with_commands_and_can_be_set() {
 /// A disk that opens the base for writing before its child would make the child unusable. The
 /// configuration of the child names no parent.
 #[test]
-fn no_disk_writes_to_a_parent_that_only_the_image_names() {
+fn no_disk_writes_to_a_parent_named_only_by_an_image() {
     let harness = with_child();
     let config_of = |base: &str, child: &str| {
         let base = format!(

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use suimon_contract::{ApiError, ConvertDiskRequest, DiskFormat, DiskKind, DiskOnFull};
-use suimon_ports::{StoreFault, StoreFiles};
-use suimon_storage::FULL_RETRY_EVERY;
-use suimon_storage::images::{DiskError, DiskFault, DiskPlan};
-use suimon_storage::jobs::{
+use suimon_image_files::jobs::{
     CheckJob, CheckReport, Checkpoint, CopyJob, DiskJob, JobProgress, MergeJob,
 };
+use suimon_image_files::{DiskError, DiskFault, DiskPlan};
+use suimon_ports::{StoreFault, StoreFiles};
+use suimon_storage::FULL_RETRY_EVERY;
 
 use super::file_work::ImageTask;
 use super::left_locks::{LEFT_LOCKS_MAX, until_unlocked};
@@ -136,13 +136,13 @@ impl Job {
 }
 
 /// Executes a job until it completes, fails, is cancelled, or the daemon stops. `checkpoint`: the
-/// checkpoint to resume from. `report` is called with a checkpoint every [`CHECKPOINT_EVERY`] and
-/// when the daemon stops. While the store is full, the job is suspended if the disk's `on_full` is
+/// checkpoint to resume from. Calls `save` with a checkpoint every [`CHECKPOINT_EVERY`] and when
+/// the daemon stops. While the store is full, the job is suspended if the disk's `on_full` is
 /// `wait`.
 ///
 /// # Errors
-/// [`NotDone::Failed`] after the effects of the job were undone; [`NotDone::Interrupted`] if the daemon
-/// stops.
+/// [`NotDone::Failed`] after the effects of the job were undone; [`NotDone::Interrupted`] if the
+/// daemon stops.
 pub(super) fn run(
     (verb, checkpoint): (&DiskFileJob, Option<&Checkpoint>),
     work: &ImageTask,
@@ -204,7 +204,7 @@ fn begin(checkpoint: Option<&Checkpoint>, hold_up: &RetryHold<'_>) -> Result<Job
     }
 }
 
-/// Job suspended by a full store.
+/// Suspends a job while its store is full.
 struct RetryHold<'a> {
     verb: &'a DiskFileJob,
     work: &'a ImageTask,

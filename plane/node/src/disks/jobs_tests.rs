@@ -4,8 +4,8 @@ use suimon_contract::{
     ApiError, DiskKind, ErrorCode, EventKind, HostConfig, Operation, OperationState, StorageState,
 };
 
+use suimon_image_files::LAYERS_MAX;
 use suimon_ports::{FileName, StoreFiles};
-use suimon_storage::images::LAYERS_MAX;
 
 use crate::testing::{DEADLINE, DISK_STORE, Harness, StoreFailure, host, name, wait_until};
 use crate::{ChangeOptions, DiskFileJob, Edit, ResourceEdit};
@@ -102,7 +102,7 @@ fn a_damaged_disk_that_cannot_be_opened_is_checked() {
 }
 
 #[test]
-fn what_is_used_or_being_worked_on_is_refused() {
+fn disks_in_use_or_with_a_job_are_rejected() {
     let harness = harness();
     harness.disks.connect(true);
     let error = begin(&harness, DiskFileJob::Merge).unwrap_err();
@@ -119,14 +119,14 @@ fn what_is_used_or_being_worked_on_is_refused() {
 }
 
 #[test]
-fn a_long_job_leaves_room_for_changes_and_is_cancelled() {
+fn changes_proceed_during_a_long_job_which_can_be_cancelled() {
     let harness = harness();
     let mut larger = config();
     larger.disks[0].size_bytes = Some("64 TiB".parse().unwrap());
     harness.apply_ok(&larger);
     let operation = begin(&harness, convert("copy.vhdx")).unwrap();
     let step = || harness.node.operation(operation.id).unwrap().step.unwrap_or_default();
-    wait_until("it shows where it is", || step().starts_with("convert: "));
+    wait_until("the operation shows the step convert", || step().starts_with("convert: "));
     let status = harness.node.disk("data").unwrap();
     assert_eq!(status.state, StorageState::Working);
     assert!(status.reason.unwrap().contains("disk convert"));
@@ -143,7 +143,7 @@ fn a_long_job_leaves_room_for_changes_and_is_cancelled() {
     harness.node.cancel_operation(operation.id);
     let operation = harness.node.wait_operation(operation.id, DEADLINE).unwrap();
     assert_eq!(operation.state, OperationState::Cancelled);
-    assert_eq!(harness.disks.files(DISK_STORE), ["data.vhdx"], "what was begun is gone");
+    assert_eq!(harness.disks.files(DISK_STORE), ["data.vhdx"], "the incomplete image is removed");
     assert!(is_ready(&harness));
 }
 
@@ -152,7 +152,7 @@ fn a_snapshot_is_taken_in_service_and_merged_again() {
     let harness = harness();
     harness.disks.connect(true);
     run_well(&harness, snapshot("one.vhdx"));
-    assert_eq!(harness.disks.served_counts(), (1, 1), "it was never out of service");
+    assert_eq!(harness.disks.served_counts(), (1, 1), "the disk was never out of service");
     run_well(&harness, snapshot("two.vhdx"));
     let disk = harness.node.config().disks.remove(0);
     assert_eq!(disk.kind, Some(DiskKind::Differencing));
@@ -173,7 +173,7 @@ fn a_snapshot_is_taken_in_service_and_merged_again() {
 }
 
 #[test]
-fn a_host_file_of_before_a_snapshot_does_not_revert_the_disk() {
+fn a_host_file_from_before_a_snapshot_does_not_revert_the_disk() {
     let harness = harness();
     run_well(&harness, snapshot("one.vhdx"));
     run_well(&harness, snapshot("two.vhdx"));
@@ -223,7 +223,7 @@ fn a_parent_is_not_opened_for_writing_by_another_disk_or_while_its_child_is_not_
 }
 
 #[test]
-fn a_snapshot_that_cannot_be_kept_leaves_the_disk_as_it_was() {
+fn a_snapshot_that_cannot_be_recorded_leaves_the_disk_as_it_was() {
     let harness = harness();
     // Commit 0 records the new file, commit 1 the new desired state.
     harness.store.arm(StoreFailure::Refuse(1));
@@ -238,7 +238,7 @@ fn a_snapshot_that_cannot_be_kept_leaves_the_disk_as_it_was() {
 }
 
 #[test]
-fn a_disk_with_as_many_files_as_it_may_have_works_and_is_merged() {
+fn a_disk_with_the_maximum_number_of_files_works_and_is_merged() {
     let harness = harness();
     for nth in 1..LAYERS_MAX {
         run_well(&harness, snapshot(&format!("{nth}.vhdx")));

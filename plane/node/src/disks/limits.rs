@@ -24,7 +24,7 @@ use crate::cluster::{Minimums, of_disk, of_policy, shared_stores};
 // Validation rejects more disks per store than the scheduler has queues for.
 const _: () = assert!(suimon_contract::STORE_DISKS_MAX == suimon_storage_qos::DISKS_MAX);
 
-/// Maximum number of requests queued at a store.
+/// Maximum number of requests queued in the scheduler of one store, of all its disks.
 const WAITING_MAX: u32 = 16_384;
 
 /// Returns the settings of a store according to the configuration. On a shared store, minimums are
@@ -69,7 +69,7 @@ fn required(
         policies: policies
             .map(|policy| {
                 let mut spec = policy_spec(policy);
-                // The part of a policy that spans nodes is set by the cluster thread.
+                // The cluster thread sets this node's share of a policy that spans nodes.
                 if let Some(covered) = covered.as_ref().filter(|_| !policy.spans_nodes()) {
                     spec.limits = as_covered(spec.limits, covered, &of_policy(&policy.name));
                 }
@@ -79,7 +79,8 @@ fn required(
     }
 }
 
-/// Returns `limits` with the minimum reduced to the one that is in effect in the cluster.
+/// Returns `limits` with the minimum reduced to the one that is in effect in the cluster: that of
+/// `key` in `covered`, or 0.
 fn as_covered(limits: Limits, covered: &Minimums, key: &str) -> Limits {
     let covered_iops = covered.get(key).copied().unwrap_or_default();
     let min_iops = limits.min_iops.and_then(|min| Iops::new(min.per_second().min(covered_iops)));

@@ -6,9 +6,9 @@ use suimon_contract::{
     ApiError, ErrorCode, Name, StoreCapacity, StoreConfig, StoreMeasurement, StorePattern,
     StorePatternFigure,
 };
+use suimon_image_files::DiskFault;
 use suimon_ports::{StoreFault, StoreFileError};
 use suimon_quantity::CountedNoun;
-use suimon_storage::images::DiskFault;
 use suimon_storage::measure::{MeasureError, Measured, Pattern};
 use suimon_storage_qos::MINIMUMS_PERCENT_MAX;
 
@@ -85,7 +85,7 @@ pub(super) fn report_lines(store: &StoreConfig, measurement: &StoreMeasurement) 
     ));
     if store.capacity_iops != Some(StoreCapacity::MEASURED) {
         lines.push(format!(
-            "this capacity is not used yet; use it with `suimon store set {} --capability-iops \
+            "this capacity is not used yet; use it with `suimon store set {} --capacity-iops \
              measure`",
             store.name
         ));

@@ -72,7 +72,7 @@ fn promise(harness: &Harness, iops: u64, force: bool) -> Result<Operation, Vec<A
 const MEASURED: &str = "capability_iops = \"measure\"";
 
 #[test]
-fn what_was_measured_is_promised_of_and_survives_a_restart() {
+fn a_measured_capacity_is_used_for_admission_and_survives_a_restart() {
     let harness = harness(MEASURED);
     let error = promise(&harness, 1, false).unwrap_err().remove(0);
     assert_eq!(error.code, ErrorCode::Overcommitted);
@@ -107,7 +107,7 @@ fn what_was_measured_is_promised_of_and_survives_a_restart() {
 }
 
 #[test]
-fn it_is_of_the_store_as_it_was_and_goes_with_it() {
+fn a_measurement_is_valid_only_for_the_measured_configuration_of_its_store() {
     let harness = harness(MEASURED);
     let measured = measure_well(&harness).measured;
     assert!(measured.is_some());
@@ -130,7 +130,7 @@ fn it_is_of_the_store_as_it_was_and_goes_with_it() {
 }
 
 #[test]
-fn what_is_used_is_not_measured_unless_it_is_asked_for() {
+fn a_store_in_use_is_measured_only_on_request() {
     let harness = harness(MEASURED);
     harness.disks.connect(true);
     let error = begin(&harness, false).unwrap_err();
@@ -139,7 +139,7 @@ fn what_is_used_is_not_measured_unless_it_is_asked_for() {
     let operation = begin(&harness, true).unwrap();
     // Meanwhile the disk stays in service, and changes of the store and a second measurement are
     // rejected.
-    wait_until("it is under way", || {
+    wait_until("the measurement is in progress", || {
         let step = harness.node.operation(operation.id).unwrap().step;
         step.is_some_and(|step| step.contains("MiB") || step.contains("random"))
     });
@@ -154,12 +154,14 @@ fn what_is_used_is_not_measured_unless_it_is_asked_for() {
 }
 
 #[test]
-fn cancelled_or_stopped_it_leaves_nothing() {
+fn a_cancelled_or_stopped_measurement_leaves_nothing() {
     let harness = harness(MEASURED);
     // The device does not complete requests.
     harness.disks.set_pace(RateLimit::default());
     let operation = begin(&harness, false).unwrap();
-    wait_until("it is under way", || harness.disks.devices().open_count() == 1);
+    wait_until("the measurement has opened its device", || {
+        harness.disks.devices().open_count() == 1
+    });
     harness.node.cancel_operation(operation.id).unwrap();
     let operation = harness.node.wait_operation(operation.id, DEADLINE).unwrap();
     assert_eq!(operation.state, OperationState::Cancelled);
@@ -168,7 +170,9 @@ fn cancelled_or_stopped_it_leaves_nothing() {
     assert_eq!(harness.node.store("fast").unwrap().measured, None);
 
     let operation = begin(&harness, false).unwrap();
-    wait_until("it is under way", || harness.disks.devices().open_count() == 1);
+    wait_until("the measurement has opened its device", || {
+        harness.disks.devices().open_count() == 1
+    });
     harness.node.stop();
     let operation = harness.node.operation(operation.id).unwrap();
     assert_eq!(operation.state, OperationState::Cancelled, "{operation:?}");
@@ -176,7 +180,7 @@ fn cancelled_or_stopped_it_leaves_nothing() {
 }
 
 #[test]
-fn what_stands_against_it_is_told_and_nothing_is_changed() {
+fn obstacles_to_a_measurement_are_reported_and_nothing_is_changed() {
     let harness = harness(MEASURED);
     let measure_disk = |store: &str, seconds| {
         harness.node.measure_store(&name(store), MeasureStoreRequest { seconds, beside: false })
@@ -204,7 +208,7 @@ fn what_stands_against_it_is_told_and_nothing_is_changed() {
 }
 
 #[test]
-fn an_estimate_is_shown_with_its_age_and_too_little_is_an_event() {
+fn an_estimated_capacity_is_shown_with_its_age_and_emits_an_event_if_too_low() {
     let harness = harness("capability_iops = 1000");
     let measured_at = Time::from_ns(5_000_000_000);
     let estimate = CapacityEstimate { iops: 640, at: measured_at };
@@ -239,7 +243,9 @@ fn an_estimate_is_shown_with_its_age_and_too_little_is_an_event() {
     };
     let event = StoreEvent::CapacityLow(low);
     harness.disks.report(PlaneNotice::Qos { store: StoreId(0), event });
-    wait_until("an event", || !harness.events(EventKind::CapabilityLow.id()).is_empty());
+    wait_until("CapabilityLow is emitted", || {
+        !harness.events(EventKind::CapabilityLow.id()).is_empty()
+    });
     let event = &harness.wait_event(EventKind::CapabilityLow.id());
     assert_eq!(
         (event.subject.as_str(), event.fields["needed_iops"].as_str()),
@@ -249,5 +255,7 @@ fn an_estimate_is_shown_with_its_age_and_too_little_is_an_event() {
     let event =
         StoreEvent::CapacitySufficient { lasted: duration, estimate_iops: 1100, needed_iops: 1000 };
     harness.disks.report(PlaneNotice::Qos { store: StoreId(0), event });
-    wait_until("its end", || !harness.events(EventKind::CapabilityEnough.id()).is_empty());
+    wait_until("CapabilityEnough is emitted", || {
+        !harness.events(EventKind::CapabilityEnough.id()).is_empty()
+    });
 }

@@ -12,12 +12,13 @@ use std::time::Instant;
 
 use suimon_contract::{ApiError, ErrorCode, Name, ResourceKind, StorageState};
 use suimon_image::DiskGeometry;
+use suimon_image_files::Freeing;
 use suimon_ports::{
     DeviceError, DiskClient, DiskExports, DiskQueue, ExportedDisk, NbdLimits, NbdNotice,
 };
 use suimon_quantity::DiskId;
+use suimon_storage::DirtyMap;
 use suimon_storage::mirror::{Mirror, MirrorError, MirrorProgress};
-use suimon_storage::{DirtyMap, Freeing};
 
 use super::entry::{DiskEntry, Moving};
 use super::plane::DiskPlane;
@@ -26,8 +27,8 @@ use crate::disks::entry::plane_error;
 use crate::errors::{error_code, not_found};
 use crate::shared::Shared;
 
-/// Mark of a disk that is copied, in the node and in the storage plane. Dropping it removes the
-/// mark.
+/// Mark of a disk that is being copied, in the node and in the storage plane. Dropping it removes
+/// the mark.
 struct MirrorMark {
     shared: Arc<Shared>,
     entry: Arc<DiskEntry>,
@@ -36,7 +37,12 @@ struct MirrorMark {
 }
 
 impl MirrorMark {
-    /// Marks a disk that is ready and not used by another operation. Returns its shape.
+    /// Marks a disk that is ready and not used by another operation. Returns the mark and the
+    /// disk's guest-visible properties.
+    ///
+    /// # Errors
+    /// Fails if there is no such disk, it is not ready, another operation uses it, or it is
+    /// read-only and the destination.
     fn new(
         shared: &Arc<Shared>,
         disk: &Name,
@@ -60,7 +66,8 @@ impl MirrorMark {
             }
             // Another thread may have marked the disk since `check_idle`.
             if state.work.is_some() || state.moving.is_some() {
-                let text = "another job on the disk is in progress; retry when it has ended";
+                let text = "another job on the disk is in progress (`suimon operation list`); \
+                            retry when it has ended";
                 return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
             }
             state.moving = Some(mode);
@@ -156,7 +163,7 @@ impl DiskExports for MirrorExport {
     }
 }
 
-/// Disk to which another node copies. Dropping it closes the connection.
+/// Disk to which another node copies its disk of the same name. Dropping it closes the connection.
 pub struct ServedDisk {
     marked: MirrorMark,
     offer: Arc<MirrorExport>,
@@ -266,6 +273,11 @@ impl DiskMirror {
         let copy = connect(stream, true)?;
         let mirror = Mirror::start(local_client, copy, dirty);
         mirror.map_err(|error| mirror_error(&marked.entry, &error))
+    }
+
+    /// Returns the name of the disk with its kind, for messages.
+    pub(crate) fn label(&self) -> String {
+        self.marked.entry.label()
     }
 
     /// Returns the progress of the copying.

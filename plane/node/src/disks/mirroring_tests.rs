@@ -74,11 +74,11 @@ fn assert_kept(harness: &Harness, reason: &str) {
 }
 
 #[test]
-fn nothing_else_is_done_to_a_disk_that_is_copied() {
+fn other_operations_on_a_disk_being_copied_are_rejected() {
     let harness = harness();
     let copied = mirror(&harness).unwrap();
     assert_kept(&harness, "is migrating to another node");
-    wait_until("the first pass", || copied.progress().has_copied_all);
+    wait_until("the first pass has copied all data", || copied.progress().has_copied_all);
     copied.finish(Instant::now() + DEADLINE).unwrap();
     drop(copied);
     let served_disk = serve(&harness).unwrap();
@@ -92,7 +92,7 @@ fn nothing_else_is_done_to_a_disk_that_is_copied() {
 }
 
 #[test]
-fn a_disk_is_not_copied_that_cannot_be() {
+fn a_disk_that_is_not_ready_is_not_copied() {
     let harness = harness();
     let code = |copied: Result<DiskMirror, ApiError>| copied.err().unwrap().code;
     assert_eq!(code(harness.node.mirror_disk(&name("none"), line())), ErrorCode::NotFound);
@@ -113,7 +113,7 @@ fn a_disk_is_not_copied_that_cannot_be() {
 /// Data from the other node may still be written, so that the error must reach the caller that
 /// would run the VM.
 #[test]
-fn a_disk_whose_store_does_not_answer_is_not_free_of_writers() {
+fn the_end_of_a_copy_fails_if_the_store_does_not_respond() {
     let harness = harness();
     let served_disk = serve(&harness).unwrap();
     harness.disks.stall(true);

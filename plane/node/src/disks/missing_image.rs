@@ -33,8 +33,8 @@ pub(super) fn missing_image(label: &str, required: &RequiredDisk) -> ApiError {
     ApiError::new(ErrorCode::NotFound, text).about(label).field("file")
 }
 
-/// Returns the error that the image file of a disk is missing and cannot be created, because its size
-/// is unknown; `None` if the disk has a size or a parent.
+/// Returns the error that the image file of a disk is missing and cannot be created, because its
+/// size is unknown; `None` if the disk has a size or a parent.
 pub(super) fn unknown_size(label: &str, required: &RequiredDisk) -> Option<ApiError> {
     let plan = required.plan();
     if plan.size.is_some() || plan.parent.is_some() {

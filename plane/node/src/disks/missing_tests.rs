@@ -1,4 +1,5 @@
-//! Disks whose image files are missing: an empty image is created only for a disk that has had none.
+//! Disks whose image files are missing: an empty image is created only for a disk that has had
+//! none.
 
 use suimon_contract::{
     ApiError, ErrorCode, EventKind, HostConfig, Operation, OperationState, StorageState,
@@ -61,8 +62,8 @@ fn with_data() -> Harness {
     harness
 }
 
-/// Returns a host whose disk `boot` has failed and is still offered to a VM that has not started the
-/// device.
+/// Returns a host whose disk `boot` has failed and whose device is still open for a VM that has not
+/// started it.
 fn with_stopped_vm() -> Harness {
     let harness = with_data();
     let patch = r#"{"vhost_user": {"socket": "/run/vm.sock"}}"#;
@@ -155,7 +156,9 @@ fn a_missing_file_fails_its_disk_until_it_is_restored() {
         image.write_at(0, &files.files()[&file(missing)]).unwrap();
         drop(image);
         wait_until("the disk is in service", || state(&harness, disk) == StorageState::Ready);
-        wait_until("it is reported", || harness.events(EventKind::DiskRecovered.id()).len() == 1);
+        wait_until("DiskRecovered is emitted once", || {
+            harness.events(EventKind::DiskRecovered.id()).len() == 1
+        });
         assert!(has_pattern(&harness), "{missing}");
         assert_eq!(harness.events(EventKind::DiskFileMade.id()).len(), 2, "of the first start");
     }
@@ -478,7 +481,7 @@ fn a_disk_with_a_pending_retry_is_opened_anew_on_request() {
 
 /// An attempt that began before the request must not create the image after it.
 #[test]
-fn an_attempt_uses_what_was_known_at_its_beginning() {
+fn an_attempt_uses_the_state_at_its_beginning() {
     let (harness, _) = restarted_without(with_data(), &["boot.raw"]);
     assert_missing(&harness, "boot", "/srv/fast/boot.raw");
     let shared = harness.node.shared();

@@ -8,11 +8,11 @@ use suimon_contract::{
     NbdStatus,
 };
 use suimon_image::DiskGeometry;
+use suimon_image_files::Freeing;
 use suimon_ports::{
     ExportedDisk, NbdAddress, NbdClient, NbdLimits, NbdServerSpec, NbdTcpAccess, NbdTlsFiles,
     NbdTransport, NbdUnixAccess,
 };
-use suimon_storage::Freeing;
 
 pub(crate) use self::events::nbd_event;
 use super::Disks;
@@ -117,7 +117,8 @@ impl Disks {
         errors
     }
 
-    /// Returns the state of a disk as an NBD export. `nbd`: its configuration.
+    /// Returns the NBD status of a disk. `nbd`: its configuration; `clients`: number of its NBD
+    /// connections in the storage plane.
     pub(crate) fn nbd_status(
         &self,
         disk: &str,

@@ -61,7 +61,7 @@ fn disks_share_servers_which_come_and_go_while_they_are_in_service() {
 }
 
 #[test]
-fn who_is_let_in_changes_without_a_new_server_and_back_if_the_change_fails() {
+fn access_rules_change_without_a_new_server_and_are_rolled_back() {
     let harness = harness();
     harness.apply_ok(&shared(""));
     let before = harness.disks.servers().1;
@@ -87,7 +87,7 @@ fn who_is_let_in_changes_without_a_new_server_and_back_if_the_change_fails() {
 }
 
 #[test]
-fn a_certificate_that_cannot_be_used_is_told_before_anything_changes() {
+fn an_unusable_certificate_is_reported_before_any_change() {
     let harness = harness();
     harness.disks.refuse("/etc/gone.pem", true);
     let config = tls("/etc/gone.pem");
@@ -115,13 +115,13 @@ fn certificates_are_read_again_when_desired_state_is_applied() {
     harness.disks.refuse("/etc/c.pem", true);
     let errors = reload().unwrap_err();
     assert_eq!(errors[0].field.as_deref(), Some("nbd.tls_certificate"));
-    assert_eq!(offered(&harness).len(), 2, "it goes on with what it has");
+    assert_eq!(offered(&harness).len(), 2, "the former certificate stays in use");
 }
 
 /// After a restart the certificate is missing: the disks of that server fail with the reason, and
 /// recover later.
 #[test]
-fn disks_whose_server_cannot_be_had_fail_and_leave_the_others_running() {
+fn disks_whose_server_cannot_be_opened_fail_without_affecting_others() {
     let first = harness();
     let mut config = tls("/etc/c.pem");
     config.disks[1].nbd = None;
@@ -134,7 +134,9 @@ fn disks_whose_server_cannot_be_had_fail_and_leave_the_others_running() {
     assert!(failed.reason.is_some());
     assert_eq!(harness.node.disk("b").unwrap().state, StorageState::Ready);
     harness.disks.refuse("/etc/c.pem", false);
-    wait_until("the disk back", || harness.node.disk("a").unwrap().state == StorageState::Ready);
+    wait_until("the disk is ready", || {
+        harness.node.disk("a").unwrap().state == StorageState::Ready
+    });
     assert_eq!(offered(&harness).len(), 2);
 }
 
@@ -167,7 +169,7 @@ fn limits_on_connections_change_live_and_are_shown() {
 }
 
 #[test]
-fn clients_are_shown_and_those_that_are_refused_told() {
+fn clients_are_shown_and_rejected_ones_are_reported() {
     let harness = harness();
     harness.apply_ok(&shared(""));
     let client = |export: &str, transport, peer: &str| NbdClient {
@@ -205,13 +207,13 @@ fn clients_are_shown_and_those_that_are_refused_told() {
     let reason = "the name is too long".to_owned();
     harness.disks.notify("/run/nbd.sock", NbdNotice::ExportFailed { disk: "a".to_owned(), reason });
     let events = || harness.events(EventKind::NbdClientRefused.id());
-    wait_until("the refusals told", || !events().is_empty());
+    wait_until("an event is emitted", || !events().is_empty());
     assert!(events()[0].text.contains("192.0.2.66:9"), "{:?}", events()[0]);
     // The remaining rejections are reported at the latest when the daemon stops.
     harness.node.stop();
     let count =
         |event: &Event| event.fields.get("events").map_or(1, |count| count.parse().unwrap());
-    assert_eq!(events().iter().map(count).sum::<u64>(), 2000, "none is left out");
+    assert_eq!(events().iter().map(count).sum::<u64>(), 2000, "every rejection is reported");
     let limited = harness.events(EventKind::NbdLimitReached.id());
     assert!(limited[0].text.contains("192.0.2.67:9"), "{:?}", limited[0]);
     assert!(events().len() < 50, "a flood is bounded: {}", events().len());

@@ -49,8 +49,8 @@ impl Controller {
         new.map(|entry| entry.name.clone()).collect()
     }
 
-    /// Returns the changes of records after which these disks are recorded. When they are committed,
-    /// `new_disks` must be set to `new`.
+    /// Returns the changes of records after which these disks are recorded. When they are
+    /// committed, `new_disks` must be set to `new`.
     pub(crate) fn new_disk_changes(
         &self,
         new: &BTreeSet<Name>,
@@ -63,8 +63,8 @@ impl Controller {
         Ok(changes)
     }
 
-    /// Restores the records of the desired state `from` after a change was rolled back. A failure is
-    /// logged: a disk whose record is missing counts as not new.
+    /// Restores the records of the desired state `from` after a change was rolled back. A failure
+    /// is logged: a disk whose record is missing counts as not new.
     pub(super) fn restore_new_disks(&mut self, from: &suimon_contract::HostConfig) {
         let new = self.present_new_disks(&required_disks(from));
         let restored = self.new_disk_changes(&new).and_then(|changes| match changes.len() {
@@ -77,8 +77,8 @@ impl Controller {
         }
     }
 
-    /// Records that a disk has an image now. Must be called before the disk is in service. Returns true
-    /// if the disk was recorded as new.
+    /// Records that a disk has an image now. Must be called before the disk is in service. Returns
+    /// true if the disk was recorded as new.
     ///
     /// # Errors
     /// The record cannot be deleted. The disk must then not be put into service.

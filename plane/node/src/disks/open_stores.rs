@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use suimon_ports::{FileName, StoreFileError, StoreFiles, StoreSource};
-use suimon_storage::images;
 
 use super::created_images::CreatedImages;
 use super::unsettled_files::UnsettledFiles;
@@ -58,7 +57,7 @@ impl OpenStores {
             if self.source.identity(path)? == files.identity() {
                 return Ok(files.clone());
             }
-            tracing::info!(store = %path.display(), "the path of the store has another directory");
+            tracing::info!(store = %path.display(), "the path leads to another directory");
         }
         let mut open = slot.lock().unwrap_or_else(PoisonError::into_inner);
         let is_opened = |files: &&Arc<dyn StoreFiles>| {
@@ -106,14 +105,14 @@ impl OpenStores {
 /// interrupted by a crash. Returns the removed images. Failures are logged only.
 fn remove_remains(path: &Path, files: &dyn StoreFiles, kept_files: &[FileName]) -> Vec<FileName> {
     let store = path.display();
-    let removed = images::sweep(files, kept_files).unwrap_or_else(|error| {
+    let removed = suimon_image_files::sweep(files, kept_files).unwrap_or_else(|error| {
         tracing::warn!(%store, %error, "incomplete images may be left");
         Vec::new()
     });
     for file in &removed {
         tracing::info!(%store, %file, "removed an image that was never completed");
     }
-    match suimon_storage::jobs::recover_merges(files) {
+    match suimon_image_files::jobs::recover_merges(files) {
         Ok(notes) => {
             for note in notes {
                 tracing::info!(

@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 
 use suimon_contract::{ApiError, ErrorCode, EventKind};
 use suimon_image::DiskGeometry;
+use suimon_image_files::DiskSpec;
+use suimon_image_files::RemainingRecords;
 use suimon_ports::{DeviceNotice, DiskObserver, FileId, StoreFiles};
 use suimon_quantity::DiskId;
-use suimon_storage::images::RemainingRecords;
-use suimon_storage::{DiskSpec, NotServed, images};
+use suimon_storage::NotServed;
 
 pub(super) use self::errors::fault_code;
 pub(crate) use self::errors::{NotOpened, disk_error, store_file_error};
@@ -90,7 +91,8 @@ impl Controller {
         threads.run(&store, timeout, move || work.open(), Opened::take_back_result)
     }
 
-    /// Keeps a pending attempt, and emits one event when the store counts as stalled.
+    /// Stores an attempt to open a disk that is still pending. Emits an event, once per attempt,
+    /// when the store counts as stalled.
     fn go_on_opening(&mut self, entry: &DiskEntry, mut opening: PendingOpen) {
         if opening.work.is_stalled() && !opening.is_reported {
             opening.is_reported = true;
@@ -158,7 +160,7 @@ impl Controller {
         entry.set_new(false);
         let disks = &self.shared.disks;
         let Opened { mut work, files, images, created_file: created } = opened;
-        let images::OpenedDisk { spec, kind, shape, layers, .. } = images;
+        let suimon_image_files::OpenedDisk { spec, kind, shape, layers, .. } = images;
         let store = disks.store_id(&required.config.store);
         entry.lock().freeing = spec.freeing();
         let id = created.as_ref().and_then(|created| created.id);
@@ -271,10 +273,10 @@ impl Controller {
         }
     }
 
-    /// Closes a disk and schedules a retry.
+    /// Marks a disk as failed with this reason, closes it, and schedules a retry.
     ///
-    /// The disk stays offered while its VM is connected and has not started the device, because the
-    /// VM is paused or has no driver yet: QEMU 7.2 does not reconnect a device whose connection is
+    /// The disk stays open while its VM is connected and has not started the device, because the VM
+    /// is paused or has no driver yet: QEMU 7.2 does not reconnect a device whose connection is
     /// closed in this state (`vhost_user_async_close`). The retry is postponed until then.
     pub(crate) fn fail_disk(&self, entry: &DiskEntry, reason: String) {
         if !has_stopped_vm(&entry.lock()) {
@@ -283,8 +285,8 @@ impl Controller {
         entry.lock().retry.fail(Instant::now(), self.devices.retry_first, reason);
     }
 
-    /// Closes a failed disk that stayed offered, before it is opened again. Returns false if its VM
-    /// has still not started the device; then the retry is postponed.
+    /// Closes a failed disk that [`Self::fail_disk`] has left open, before it is opened again.
+    /// Returns false if its VM has still not started the device; then the retry is postponed.
     pub(super) fn close_failed_disk(&self, entry: &DiskEntry) -> bool {
         {
             let mut state = entry.lock();
@@ -319,7 +321,8 @@ impl Controller {
     }
 }
 
-/// Returns the result of an attempt to open a disk. A disk that has an image file is not new.
+/// Returns the result of an attempt to open a disk. If the attempt has failed and found an image
+/// file, the disk does not count as new any more.
 fn opened_by(entry: &DiskEntry, opened: Opening) -> Result<Opened, ApiError> {
     opened.map_err(|unopened| {
         let Unopened { error, has_file } = *unopened;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use suimon_contract::ApiError;
+use suimon_image_files::OpenedDisk;
 use suimon_ports::StoreFiles;
-use suimon_storage::images::OpenedDisk;
 use suimon_storage::{NotResumed, PlaneError};
 
 use super::entry::DiskEntry;

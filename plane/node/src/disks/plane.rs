@@ -5,11 +5,12 @@
 
 use std::sync::Arc;
 
+use suimon_image_files::DiskSpec;
 use suimon_ports::{DiskQueue, DiskQueueHost};
 use suimon_quantity::{DiskId, StoreId, TimedRateLimit};
 use suimon_storage::{
-    DirtyMap, DiskSpec, DiskView, FullPolicy, NotResumed, NotServed, PlaneError, PlaneNotice,
-    StoragePlane, StoreView,
+    DirtyMap, DiskView, FullPolicy, NotResumed, NotServed, PlaneError, PlaneNotice, StoragePlane,
+    StoreView,
 };
 use suimon_storage_qos::{
     AdmissionError, Capacity, MeasuredLatency, PolicyId, PolicyShare, Proposal, StoreSpec,
@@ -47,11 +48,11 @@ pub trait DiskPlane: Send + Sync {
     /// Sets the limit of all disks of a store together; `None` removes it.
     fn set_cap(&self, store: StoreId, cap: Option<TimedRateLimit>);
 
-    /// Sets this node's part of a policy that spans nodes; `None`: the limits of the policy apply
-    /// to this node alone.
+    /// Sets this node's share of the limits of a policy that spans nodes. `None`: the limits of the
+    /// policy apply in full to this node's disks.
     fn set_policy_share(&self, store: StoreId, policy: PolicyId, part: Option<PolicyShare>);
 
-    /// Blocks requests of a policy's disks until the policy's part is set, unless it is set
+    /// Blocks requests of a policy's disks until this node's share is set, unless it is set
     /// already.
     fn block_policy(&self, store: StoreId, policy: PolicyId);
 
@@ -119,17 +120,17 @@ pub trait DiskPlane: Send + Sync {
     /// Closes the connections of a disk's NBD clients; its VM stays connected.
     fn detach_clients(&self, disk: DiskId);
 
-    /// Marks a disk as copied. With `dirty`, the disk is the source and its writes are marked
+    /// Marks a disk as being copied. With `dirty`, the disk is the source and its writes are marked
     /// there.
     ///
     /// # Errors
-    /// Fails if the disk is copied already, suspended or not in service.
+    /// Fails if the disk is being copied already, suspended or not in service.
     fn begin_mirror(&self, disk: DiskId, dirty: Option<Arc<DirtyMap>>) -> Result<(), PlaneError>;
 
     /// Attaches the connection by which a disk is copied.
     ///
     /// # Errors
-    /// Fails if the disk is not copied, or not in service.
+    /// Fails if the disk is not marked as being copied, or not in service.
     fn attach_mirror(&self, disk: DiskId, queue: Box<dyn DiskQueue>) -> Result<(), PlaneError>;
 
     /// Returns the number of requests of a disk's clients that have not completed.

@@ -31,7 +31,7 @@ impl DeletionRecord {
     }
 }
 
-/// Reads all files that are to be deleted.
+/// Reads the records of the table `doomed`: files that are to be deleted unless a disk uses them.
 pub(crate) fn load_doomed(store: &dyn StateStore) -> Result<Vec<DeletionRecord>, StateStoreError> {
     let mut files = Vec::new();
     scan_all(store, DOOMED, &mut |key, value| {

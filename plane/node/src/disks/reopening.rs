@@ -13,9 +13,9 @@ use crate::errors::not_found;
 use crate::events::Draft;
 
 impl Controller {
-    /// Closes the images of a disk and opens them again; its clients see a pause. After a failed flush,
-    /// nothing is written at closing, and opening checks the metadata. A disk that cannot be opened has
-    /// failed, and the daemon retries.
+    /// Closes the images of a disk and opens them again; its clients see a pause. After a failed
+    /// flush, nothing is written at closing, and opening checks the metadata. A disk that cannot be
+    /// opened has failed, and the daemon retries.
     pub(super) fn reopen_disk(&mut self, disk: &Name) -> Result<(), ApiError> {
         self.shared.check_disk_job(disk, &DiskFileJob::Reopen)?;
         let entry =
@@ -41,7 +41,8 @@ impl Controller {
         }
     }
 
-    /// Returns an error if the disk remains as it was, and otherwise whether it is open.
+    /// Closes the images of a disk and opens them again. An outer error means that the disk was not
+    /// closed and continues; an inner error means that it was closed and is not open.
     fn reopen(&self, entry: &DiskEntry) -> Result<Result<(), ApiError>, ApiError> {
         let plane = &self.shared.disks.parts.plane;
         let spec = plane.suspend_disk_to_reopen(entry.id);

@@ -76,5 +76,5 @@ fn an_image_that_the_failed_flush_has_damaged_is_not_served() {
     harness.disks.overwrite(192 << 10, &vec![0xff; 64 << 10]);
     let operation = run(&harness, DiskFileJob::Reopen);
     assert_eq!(operation.state, OperationState::Failed, "{operation:?}");
-    wait_until("it has failed", || state(&harness) == StorageState::Failed);
+    wait_until("the disk has failed", || state(&harness) == StorageState::Failed);
 }

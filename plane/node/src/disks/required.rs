@@ -10,7 +10,7 @@ use suimon_contract::{
 };
 use suimon_image::DiskGeometry;
 use suimon_ports::{FileName, NegotiatedFeatures, VhostUserDiskSpec, VhostUserMode};
-use suimon_storage::{FullPolicy, images};
+use suimon_storage::FullPolicy;
 
 use crate::transaction::{Acquired, ExclusiveResource, clean};
 
@@ -54,7 +54,7 @@ pub(crate) fn taken_over_sockets(required: &RequiredDisks) -> BTreeSet<PathBuf> 
 
 #[cfg(test)]
 std::thread_local! {
-    /// Number of calls of [`RequiredDisk::image_path`] by the thread.
+    /// Number of calls of [`RequiredDisk::image_path`] in this thread, for tests.
     pub(super) static IMAGE_PATHS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
@@ -145,10 +145,10 @@ impl RequiredDisk {
         listened.map(|vhost_user| vhost_user.socket.clone())
     }
 
-    /// Returns the plan of the disk's image.
-    pub(crate) fn plan(&self) -> images::DiskPlan {
+    /// Returns the configuration of the disk's image, by which [`suimon_image_files`] opens or creates it.
+    pub(crate) fn plan(&self) -> suimon_image_files::DiskPlan {
         let config = &self.config;
-        images::DiskPlan {
+        suimon_image_files::DiskPlan {
             format: disk_format(config.format),
             kind: config.required_kind().map(disk_kind),
             file: config.effective_file().as_ref().and_then(file_name),
@@ -186,28 +186,28 @@ impl RequiredDisk {
     }
 }
 
-pub(crate) const fn disk_format(format: DiskFormat) -> images::DiskFormat {
+pub(crate) const fn disk_format(format: DiskFormat) -> suimon_image_files::DiskFormat {
     match format {
-        DiskFormat::Raw => images::DiskFormat::Raw,
-        DiskFormat::Vhd => images::DiskFormat::Vhd,
-        DiskFormat::Vhdx => images::DiskFormat::Vhdx,
-        DiskFormat::PassThrough => images::DiskFormat::PassThrough,
+        DiskFormat::Raw => suimon_image_files::DiskFormat::Raw,
+        DiskFormat::Vhd => suimon_image_files::DiskFormat::Vhd,
+        DiskFormat::Vhdx => suimon_image_files::DiskFormat::Vhdx,
+        DiskFormat::PassThrough => suimon_image_files::DiskFormat::PassThrough,
     }
 }
 
-pub(crate) const fn disk_kind(kind: DiskKind) -> images::DiskKind {
+pub(crate) const fn disk_kind(kind: DiskKind) -> suimon_image_files::DiskKind {
     match kind {
-        DiskKind::Fixed => images::DiskKind::Fixed,
-        DiskKind::Dynamic => images::DiskKind::Dynamic,
-        DiskKind::Differencing => images::DiskKind::Differencing,
+        DiskKind::Fixed => suimon_image_files::DiskKind::Fixed,
+        DiskKind::Dynamic => suimon_image_files::DiskKind::Dynamic,
+        DiskKind::Differencing => suimon_image_files::DiskKind::Differencing,
     }
 }
 
-pub(crate) const fn contract_kind(kind: images::DiskKind) -> DiskKind {
+pub(crate) const fn contract_kind(kind: suimon_image_files::DiskKind) -> DiskKind {
     match kind {
-        images::DiskKind::Fixed => DiskKind::Fixed,
-        images::DiskKind::Dynamic => DiskKind::Dynamic,
-        images::DiskKind::Differencing => DiskKind::Differencing,
+        suimon_image_files::DiskKind::Fixed => DiskKind::Fixed,
+        suimon_image_files::DiskKind::Dynamic => DiskKind::Dynamic,
+        suimon_image_files::DiskKind::Differencing => DiskKind::Differencing,
     }
 }
 

@@ -1,12 +1,12 @@
-//! Verification that a store of one name on two nodes is the same directory, with locks that hold
-//! between the nodes.
+//! Verification that a store of one name on two nodes is the same directory, and that a lock on a
+//! file of it on one node is in effect on the other.
 
 use std::path::PathBuf;
 
 use suimon_contract::{
     ApiError, ErrorCode, HostConfig, Name, ResourceKind, StoreConfig, StoreToken,
 };
-use suimon_storage::images::{MarkFault, StoreMark};
+use suimon_image_files::{MarkFault, StoreMark};
 
 use super::opening::{disk_error, store_file_error};
 use super::store_threads::{NoResult, STORE_TIMEOUT, StoreThreads};

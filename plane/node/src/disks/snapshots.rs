@@ -12,9 +12,9 @@ use suimon_contract::{
     ApiError, DiskConfig, DiskKind, ErrorCode, EventKind, HostConfig, Name, PlanAction,
     ResourceKind, SnapshotDiskRequest, StoreFile,
 };
+use suimon_image_files::jobs;
+use suimon_image_files::{DiskPlan, LAYERS_MAX};
 use suimon_ports::StateStoreError;
-use suimon_storage::images::{self, DiskPlan, LAYERS_MAX};
-use suimon_storage::jobs;
 
 use super::entry::DiskEntry;
 use super::opening::disk_error;
@@ -31,10 +31,12 @@ use crate::state::{Intent, save_intent};
 use crate::transaction::{ExclusiveResource, clean};
 use crate::{ChangeOptions, Edit, ResourceEdit};
 
-/// Number of files of a disk from which on each snapshot emits a warning.
+/// Number of image files of a disk (its own and its parents) from which on each snapshot emits a
+/// warning.
 const LAYERS_WARNED: usize = 48;
 
-/// A change of the file does not change minimums, so that they are not checked.
+/// Options of the change that sets another file for a disk. Minimums are not checked, because they
+/// do not change.
 const KEEP_MINIMUMS: ChangeOptions = ChangeOptions {
     force: true,
     with_file: false,
@@ -165,8 +167,11 @@ impl Controller {
         let files = entry.lock().open.as_ref().map(|open| open.files.clone());
         let Some(files) = files else { return Ok(()) };
         let plan = plan.clone();
-        let exists =
-            self.shared.with_store(entry, move || images::exists(files.as_ref(), &plan), drop)?;
+        let exists = self.shared.with_store(
+            entry,
+            move || suimon_image_files::exists(files.as_ref(), &plan),
+            drop,
+        )?;
         match exists {
             Ok(false) => Ok(()),
             Ok(true) => {
@@ -238,8 +243,8 @@ impl Controller {
         });
         if !is_used {
             let failed = |error: String| ApiError::new(ErrorCode::HostError, error);
-            let name =
-                file_name(&record.file).ok_or_else(|| failed("missing file name".to_owned()))?;
+            let name = file_name(&record.file)
+                .ok_or_else(|| failed("its recorded file has no valid name".to_owned()))?;
             let disks = &self.shared.disks;
             let (stores, store) = (disks.stores.clone(), record.store.clone());
             let remove = move || stores.files(&store)?.remove(&name);

@@ -49,7 +49,7 @@ fn assert_at(harness: &Harness, [nbd, vm, nic]: [&str; 3]) {
 }
 
 #[test]
-fn sockets_go_round_between_disks_and_nics() {
+fn sockets_are_exchanged_between_disks_and_nics() {
     let [x, y, z] = SOCKETS;
     let orders = [[x, y, z], [y, x, z], [x, z, y], [z, y, x], [y, z, x], [z, x, y]];
     let harness = Harness::with_store();
@@ -64,7 +64,7 @@ fn sockets_go_round_between_disks_and_nics() {
 }
 
 #[test]
-fn what_fails_gives_every_socket_back() {
+fn a_failed_change_restores_every_socket() {
     let [x, y, z] = SOCKETS;
     let harness = Harness::with_store();
     harness.apply_ok(&config(x, y, z));
@@ -85,7 +85,7 @@ fn what_fails_gives_every_socket_back() {
 }
 
 #[test]
-fn who_goes_lets_go_of_a_socket_before_who_comes_takes_it() {
+fn a_removed_device_releases_its_socket_before_a_new_one_opens_it() {
     let [x, y, z] = SOCKETS;
     let harness = Harness::with_store();
     let all_disks = config(x, y, z);

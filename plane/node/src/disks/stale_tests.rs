@@ -20,7 +20,8 @@ fn harness() -> Harness {
     harness
 }
 
-/// Returns true for each of these that is marked: the store, its disk, and the disk in `suimon top`.
+/// Returns true for each of these that is marked: the store, its disk, and the disk in `suimon
+/// top`.
 fn marks(harness: &Harness) -> [bool; 3] {
     let (store, disk) = (harness.node.store("fast").unwrap(), harness.node.disk("data").unwrap());
     let top = harness.node.top().disks.remove(0);
@@ -53,7 +54,7 @@ fn view(worker: u16, depth: u32, is_current: bool) -> StoreView {
 }
 
 #[test]
-fn a_state_that_is_not_current_is_marked() {
+fn an_outdated_state_is_marked() {
     let harness = harness();
     let stale = || {
         let (store, disk) =
@@ -83,11 +84,11 @@ fn a_state_that_was_never_reported_is_marked_while_the_disk_is_in_service() {
     assert_eq!(stale(), [true; 3]);
     // A disk that is out of service has no state.
     harness.disks.lose("no io_uring");
-    wait_until("there is no state", || stale() == [false; 3]);
+    wait_until("no state is marked", || stale() == [false; 3]);
 }
 
 #[test]
-fn it_is_not_known_whether_writes_are_queued_while_the_worker_does_not_respond() {
+fn queued_writes_are_unknown_while_the_worker_does_not_respond() {
     let harness = harness();
     let disks = BTreeSet::from([name("data")]);
     let queued = || harness.node.shared().disks.queued_writes(&disks);
@@ -103,7 +104,7 @@ fn it_is_not_known_whether_writes_are_queued_while_the_worker_does_not_respond()
 }
 
 #[test]
-fn work_that_needs_a_disk_without_clients_is_refused_while_they_are_not_known() {
+fn operations_on_unused_disks_are_rejected_while_the_clients_are_unknown() {
     let harness = harness();
     let refuse = || {
         let job = harness.node.start_disk_job(&name("data"), DiskFileJob::Merge);
@@ -141,7 +142,7 @@ impl FakeState {
 
 /// The disk was opened again on a worker that has not reported it yet.
 #[test]
-fn a_disk_in_service_is_not_taken_for_lost_because_its_worker_does_not_respond() {
+fn a_disk_whose_worker_does_not_respond_is_not_lost() {
     let harness = harness();
     harness.disks.set_unseen(true);
     let disk = DiskId(0);

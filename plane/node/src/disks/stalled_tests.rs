@@ -68,7 +68,7 @@ fn state(harness: &Harness) -> StorageState {
 }
 
 #[test]
-fn a_change_of_a_disk_whose_store_stalls_is_refused_and_the_disk_comes_back() {
+fn a_change_of_a_disk_on_a_stalled_store_is_rejected_and_the_disk_recovers() {
     let (harness, store) = ready();
     store.set_stalled(true);
     let changed = serial(&harness, "data", "new");
@@ -83,12 +83,12 @@ fn a_change_of_a_disk_whose_store_stalls_is_refused_and_the_disk_comes_back() {
     assert_eq!(changed.state, OperationState::Failed);
     assert!(started.elapsed() < AT_ONCE, "{:?}", started.elapsed());
     store.set_stalled(false);
-    wait_until("the disk back", || state(&harness) == StorageState::Ready);
+    wait_until("the disk is ready", || state(&harness) == StorageState::Ready);
     assert_eq!(serial(&harness, "data", "new").state, OperationState::Succeeded);
 }
 
 #[test]
-fn a_new_disk_that_was_given_up_leaves_no_file() {
+fn an_abandoned_creation_of_a_disk_leaves_no_file() {
     let harness = Harness::with_store();
     harness.disks.put_store("/srv/other", MemoryStore::default());
     let (mut config, store) = (two_stores(), harness.disks.store(DISK_STORE));
@@ -100,10 +100,10 @@ fn a_new_disk_that_was_given_up_leaves_no_file() {
     let added = harness.change(Edit::Disk(ResourceEdit::Add(data.clone())));
     assert_eq!(added.state, OperationState::Failed, "{added:?}");
     store.set_stalled(false);
-    wait_until("it is taken back", || {
+    wait_until("the created file is removed", || {
         harness.disks.files(DISK_STORE).is_empty() && !store.ops().is_empty()
     });
-    wait_until("the store answers", || {
+    wait_until("the store responds", || {
         let added = harness.change(Edit::Disk(ResourceEdit::Add(data.clone())));
         added.state == OperationState::Succeeded
     });
@@ -111,7 +111,7 @@ fn a_new_disk_that_was_given_up_leaves_no_file() {
 }
 
 #[test]
-fn a_daemon_starts_beside_a_store_that_stalls() {
+fn a_daemon_starts_although_a_store_stalls() {
     let (harness, _) = ready();
     let (state_store, devices, disks) = harness.kill_with_disks();
     let store = disks.store(DISK_STORE);
@@ -120,19 +120,21 @@ fn a_daemon_starts_beside_a_store_that_stalls() {
     let harness = Harness::with_disks(state_store, devices, disks);
     assert!(started.elapsed() < AT_ONCE, "{:?}", started.elapsed());
     assert_others_go_on(&harness, "two");
-    wait_until("it is told", || harness.events(EventKind::DiskOpeningStalled.id()).len() == 1);
+    wait_until("DiskOpeningStalled is emitted once", || {
+        harness.events(EventKind::DiskOpeningStalled.id()).len() == 1
+    });
     let status = harness.node.disk("data").unwrap();
     assert_eq!(status.state, StorageState::Stalled);
     assert!(status.reason.unwrap().contains("opens when it responds"));
     assert_others_go_on(&harness, "three");
     store.set_stalled(false);
-    wait_until("it is opened", || state(&harness) == StorageState::Ready);
+    wait_until("the disk is ready", || state(&harness) == StorageState::Ready);
     assert_eq!(harness.disks.served_counts().0, 2);
     harness.wait_events(EventKind::DiskRecovered.id(), 1);
 }
 
 #[test]
-fn a_disk_whose_store_stalls_while_it_gets_a_snapshot_keeps_its_file() {
+fn a_disk_whose_store_stalls_during_a_snapshot_keeps_its_file() {
     let (harness, store) = ready();
     store.set_stalled(true);
     let request = suimon_contract::SnapshotDiskRequest { file: "snap.vhdx".parse().unwrap() };
@@ -142,16 +144,16 @@ fn a_disk_whose_store_stalls_while_it_gets_a_snapshot_keeps_its_file() {
     assert_eq!(operation.state, OperationState::Failed, "{operation:?}");
     assert_others_go_on(&harness, "three");
     store.set_stalled(false);
-    wait_until("it works", || state(&harness) == StorageState::Ready);
+    wait_until("the disk is ready", || state(&harness) == StorageState::Ready);
     assert_eq!(harness.disks.files(DISK_STORE), ["data.vhdx"]);
 }
 
 #[test]
-fn a_job_whose_store_stalls_holds_up_nothing_and_goes_on() {
+fn a_job_on_a_stalled_store_delays_nothing_else_and_continues() {
     let (harness, store) = ready();
     store.set_stalled(true);
     let operation = harness.node.start_disk_job(&name("data"), DiskFileJob::Check).unwrap();
-    wait_until("it works", || {
+    wait_until("the other disk is added and the job is in progress", || {
         let disk = harness.node.config().disks.len();
         disk == 2 && harness.node.operation(operation.id).unwrap().state == OperationState::Running
     });
@@ -159,7 +161,7 @@ fn a_job_whose_store_stalls_holds_up_nothing_and_goes_on() {
     store.set_stalled(false);
     let operation = harness.node.wait_operation(operation.id, DEADLINE).unwrap();
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
-    wait_until("it is served", || state(&harness) == StorageState::Ready);
+    wait_until("the disk is ready", || state(&harness) == StorageState::Ready);
 }
 
 #[test]
@@ -167,7 +169,7 @@ fn queries_of_a_store_that_stalls_have_one_thread_and_make_it_silent() {
     let (harness, store) = ready();
     let disks = &harness.node.shared().disks;
     let path = std::path::Path::new(DISK_STORE);
-    wait_until("no operation is in progress", || disks.threads.running_on(path) == 0);
+    wait_until("no thread works on the store", || disks.threads.running_on(path) == 0);
     store.set_stalled(true);
     for _ in 0..100 {
         disks.query_stores();
@@ -176,9 +178,9 @@ fn queries_of_a_store_that_stalls_have_one_thread_and_make_it_silent() {
     assert_others_go_on(&harness, "one");
     wait_until("the store is silent", || disks.threads.check(path).is_err());
     store.set_stalled(false);
-    wait_until("it is not silent", || disks.threads.check(path).is_ok());
+    wait_until("the store is not silent", || disks.threads.check(path).is_ok());
     disks.query_stores();
-    wait_until("it was queried", || disks.threads.running_on(path) == 0);
+    wait_until("no thread works on the store", || disks.threads.running_on(path) == 0);
 }
 
 #[test]

@@ -45,7 +45,7 @@ const FEATURES: [(u32, &str); 16] = [
     (35, "IN_ORDER"),
 ];
 
-/// Views of the storage plane of all disks and stores, taken once per request.
+/// Counters and states of all disks and stores, read once per request.
 struct PlaneSnapshot {
     disks: BTreeMap<DiskId, DiskView>,
     allocated: BTreeMap<DiskId, u64>,
@@ -53,7 +53,7 @@ struct PlaneSnapshot {
     flows: BTreeMap<DiskId, QosFlowStatus>,
 }
 
-/// File of an open disk.
+/// Own image file of an open disk.
 struct DiskFileOf {
     disk: DiskId,
     files: Arc<dyn StoreFiles>,
@@ -61,7 +61,8 @@ struct DiskFileOf {
 }
 
 impl DiskFileOf {
-    /// Returns the space that the file occupies in the store, in bytes.
+    /// Returns the disk, and the space that the file occupies in the store, in bytes; `None` if the
+    /// store reports an error.
     fn allocated(&self) -> Option<(DiskId, u64)> {
         Some((self.disk, self.files.status(&self.name).ok()?.allocated_bytes))
     }
@@ -163,8 +164,8 @@ impl Shared {
         PlaneSnapshot { disks, stores, flows, allocated: BTreeMap::new() }
     }
 
-    /// Returns the views, with the space that the files of these disks occupy. A store that does
-    /// not respond within [`STATUS_TIMEOUT`] is left out.
+    /// Returns the counters and states, with the space that the image files of these disks occupy.
+    /// The space is omitted for disks on a store that does not respond within [`STATUS_TIMEOUT`].
     fn seen_with_files(&self, entries: Vec<Arc<DiskEntry>>) -> PlaneSnapshot {
         let mut by_store: BTreeMap<PathBuf, Vec<DiskFileOf>> = BTreeMap::new();
         for entry in entries {

@@ -36,8 +36,8 @@ pub(crate) enum DiskStep {
         name: Name,
         /// Configuration of the disk.
         required: RequiredDisk,
-        /// True if the disk counts as new, so that a missing image file is created; `None`: as
-        /// before the change.
+        /// True if the disk counts as new, so that a missing image file is created. `None` if the
+        /// change does not alter that.
         is_new: Option<bool>,
     },
 }
@@ -65,7 +65,8 @@ pub(crate) enum DiskRollback {
     Discard(Arc<DiskEntry>, bool),
 }
 
-/// Actions that remain to be done after [`Controller::begin_rollback`].
+/// Rollback that [`Controller::begin_rollback`] has begun and [`Controller::finish_rollback`]
+/// completes.
 #[derive(Default)]
 pub(crate) struct PendingRollback {
     has_limits: bool,
@@ -127,7 +128,8 @@ impl Controller {
                     let was_new = entry.is_new();
                     let old = std::mem::replace(&mut entry.lock().required, required.clone());
                     entry.set_new(is_new.unwrap_or(was_new));
-                    // Only the image of such a disk can be taken for its earlier one.
+                    // Only the new image of a disk with an earlier one could be mistaken for the
+                    // earlier one.
                     entry.lock().is_image_requested = *is_new == Some(true);
                     let opened = self.open_or_keep_faulty(&entry, options);
                     entry.lock().is_image_requested = false;
@@ -197,8 +199,8 @@ impl Controller {
             if planned != image_kind {
                 let (planned, image_kind) = (planned.word(), image_kind.word());
                 let text = format!(
-                    "is {planned} in the configuration and {image_kind} in the image; set the \
-                     image's value"
+                    "is {planned} in the configuration and {image_kind} in the image; set it to \
+                     {image_kind}, or remove it"
                 );
                 let error = ApiError::new(ErrorCode::InvalidValue, text);
                 return Err(error.about(entry.label()).field("kind"));

@@ -33,7 +33,7 @@ impl Threads {
         self.0.entry(store.to_owned()).or_default()
     }
 
-    /// Returns the time since when a store has not responded, if it is silent.
+    /// Returns for how long a silent store has not responded; `None` if the store is not silent.
     pub(super) fn silence(&self, store: &Path) -> Option<Duration> {
         self.0.get(store)?.silence()
     }

@@ -100,8 +100,8 @@ enum State<T> {
 }
 
 impl StoreThreads {
-    /// Executes an operation on a store and waits at most `timeout` for its result. `on_abandon`
-    /// undoes the result if the operation was abandoned.
+    /// Executes an operation on a store and waits at most `timeout` for its result. If the
+    /// operation completes after it was abandoned, `take_back` undoes its result.
     ///
     /// # Errors
     /// [`NoResult::Late`] if the wait has expired, [`NoResult::Never`] if the operation was not
@@ -116,7 +116,8 @@ impl StoreThreads {
         self.begin(store, work, take_back).map_err(NoResult::Never)?.wait(timeout)
     }
 
-    /// Starts an operation on a store.
+    /// Starts an operation on a store. If the operation completes after it was abandoned,
+    /// `take_back` undoes its result.
     ///
     /// # Errors
     /// Fails if the store is silent, or no thread is available.
@@ -142,7 +143,12 @@ impl StoreThreads {
             }
         });
         (self.spawn)(operation).map_err(|error| {
-            ApiError::new(ErrorCode::HostError, format!("no thread for a store: {error}"))
+            let text = format!(
+                "cannot start a thread for store {}: {error}; raise `TasksMax` of the suimond \
+                 service or `kernel.threads-max`",
+                store.display()
+            );
+            ApiError::new(ErrorCode::HostError, text)
         })?;
         Ok(StoreWork { slot, threads: self.clone(), store, started, on_abandon: take_back })
     }
@@ -187,7 +193,7 @@ impl StoreThreads {
             threads.silence(store).is_some()
         };
         if let Err(error) = self.drain(store) {
-            tracing::warn!(store = %store.display(), %error, "an operation waits for a thread");
+            tracing::warn!(store = %store.display(), %error, "no thread; the operation is queued");
             return false;
         }
         let timeout = if is_silent { Duration::ZERO } else { EVENTUAL_TIMEOUT };
@@ -203,7 +209,7 @@ impl StoreThreads {
         };
         for store in queued {
             if let Err(error) = self.drain(&store) {
-                tracing::warn!(store = %store.display(), %error, "operations wait for a thread");
+                tracing::warn!(store = %store.display(), %error, "no thread; operations stay queued");
             }
         }
     }
@@ -243,10 +249,16 @@ impl StoreThreads {
         }
         let refuse = |text: String| Err(ApiError::new(ErrorCode::HostError, text));
         if threads.running_on(store) >= STORE_THREADS_MAX {
-            return refuse(format!("{STORE_THREADS_MAX} threads wait for this store already"));
+            return refuse(format!(
+                "{STORE_THREADS_MAX} threads wait for this store, the most possible; check its \
+                 device, and retry when it responds"
+            ));
         }
         if threads.running() >= THREADS_MAX {
-            return refuse(format!("{THREADS_MAX} threads wait for stores already"));
+            return refuse(format!(
+                "{THREADS_MAX} threads wait for stores, the most possible; check the devices of \
+                 the stores, and retry when they respond"
+            ));
         }
         threads.entry(store).running += 1;
         Ok(())

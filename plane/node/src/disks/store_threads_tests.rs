@@ -20,7 +20,7 @@ fn late<T>(result: Result<T, NoResult<T>>) -> StoreWork<T> {
 }
 
 #[test]
-fn threads_are_bounded_and_places_come_back() {
+fn threads_are_bounded_and_become_available_again() {
     let threads = StoreThreads::default();
     let mut waiting = Vec::new();
     for store in 0..THREADS_MAX {
@@ -32,8 +32,8 @@ fn threads_are_bounded_and_places_come_back() {
     let Err(NoResult::Never(error)) = one_more() else { panic!("one too many") };
     assert!(error.message.contains("64 threads"), "{error}");
     drop(waiting);
-    wait_until("a place", || matches!(one_more(), Ok(7)));
-    wait_until("all of them", || threads.lock().0.is_empty());
+    wait_until("a thread is available", || matches!(one_more(), Ok(7)));
+    wait_until("no operation on a store is in progress or queued", || threads.lock().0.is_empty());
 }
 
 #[test]
@@ -50,11 +50,11 @@ fn one_store_leaves_threads_for_the_others() {
     };
     assert!(error.message.contains("32 threads wait for this store"), "{error}");
     assert!(matches!(threads.run(responsive, PATIENCE, || 7, drop), Ok(7)));
-    // The threads of a silent store leave the places of all other stores free.
-    wait_until("it is silent", || threads.check(hung).is_err());
+    // The threads of a silent store do not count for other stores.
+    wait_until("the store is silent", || threads.check(hung).is_err());
     assert_eq!(threads.lock().running(), 0);
     drop(waiting);
-    wait_until("all have ended", || threads.lock().0.is_empty());
+    wait_until("no operation on a store is in progress or queued", || threads.lock().0.is_empty());
 }
 
 #[test]
@@ -63,11 +63,11 @@ fn a_store_is_silent_while_an_operation_that_no_caller_waits_for_is_late() {
     let store = Path::new("/srv/one");
     let (gate, work) = gated();
     threads.start(store, work).unwrap();
-    wait_until("it is silent", || threads.check(store).is_err());
+    wait_until("the store is silent", || threads.check(store).is_err());
     assert!(threads.start(store, || ()).is_err());
     drop(gate);
-    wait_until("it answers", || threads.check(store).is_ok());
-    wait_until("nothing is left", || threads.lock().0.is_empty());
+    wait_until("the store is not silent", || threads.check(store).is_ok());
+    wait_until("no operation on a store is in progress or queued", || threads.lock().0.is_empty());
 }
 
 /// Each operation takes less than [`STORE_TIMEOUT`]; at any time one of them is in progress.
@@ -88,7 +88,7 @@ fn a_store_that_answers_each_operation_in_time_is_not_silent() {
 }
 
 #[test]
-fn operations_in_the_end_have_one_thread_per_store_and_make_it_silent() {
+fn eventual_operations_have_one_thread_per_store_and_make_it_silent() {
     let threads = StoreThreads::default();
     let store = Path::new("/srv/one");
     let (gate, hangs) = gated();
@@ -107,11 +107,11 @@ fn operations_in_the_end_have_one_thread_per_store_and_make_it_silent() {
     drop(gate);
     let numbers: Vec<i32> = (0..20).map(|_| receiver.recv_timeout(PATIENCE).unwrap()).collect();
     assert_eq!(numbers, (0..20).collect::<Vec<_>>());
-    wait_until("it answers", || threads.run_eventually(store, || ()));
+    wait_until("the store responds", || threads.run_eventually(store, || ()));
 }
 
 #[test]
-fn operations_in_the_end_outlive_a_panic_and_a_lack_of_threads() {
+fn eventual_operations_survive_a_panic_and_a_lack_of_threads() {
     fn refuse(_: Operation) -> std::io::Result<()> {
         Err(std::io::Error::other("no thread is left"))
     }
@@ -127,23 +127,23 @@ fn operations_in_the_end_outlive_a_panic_and_a_lack_of_threads() {
     assert_eq!(receiver.recv_timeout(PATIENCE), Ok(1));
     threads.run_eventually(store, move || second_sender.send(2).unwrap());
     assert_eq!(receiver.recv_timeout(PATIENCE), Ok(2));
-    wait_until("nothing is left", || threads.lock().0.is_empty());
+    wait_until("no operation on a store is in progress or queued", || threads.lock().0.is_empty());
 }
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[test]
-fn a_thread_that_dies_is_told_of_and_leaves_nothing() {
+fn a_panic_of_a_thread_is_reported_and_releases_its_slot() {
     let threads = StoreThreads::default();
     let store = Path::new("/srv/one");
     let result = threads.run(store, PATIENCE, || panic!("a test of what a defect does"), |()| ());
     let Err(NoResult::Never(error)) = result else { panic!("it has answered") };
     assert_eq!(error.code, ErrorCode::Internal);
-    wait_until("its place", || threads.running_on(store) == 0);
+    wait_until("no thread works on the store", || threads.running_on(store) == 0);
 }
 
 #[test]
-fn a_store_is_silent_only_after_its_time_and_until_it_answers() {
+fn a_store_is_silent_from_the_timeout_until_it_responds() {
     let threads = StoreThreads::default();
     let store = Path::new("/srv/one");
     let (gate, work) = gated();
@@ -160,11 +160,11 @@ fn a_store_is_silent_only_after_its_time_and_until_it_answers() {
     assert!(started.elapsed() < PATIENCE);
     drop(gate);
     assert!(first.wait(PATIENCE).is_ok());
-    wait_until("it answers", || matches!(threads.run(store, PATIENCE, || 7, drop), Ok(7)));
+    wait_until("the store responds", || matches!(threads.run(store, PATIENCE, || 7, drop), Ok(7)));
 }
 
 #[test]
-fn what_comes_of_work_that_was_given_up_is_taken_back() {
+fn the_result_of_an_abandoned_operation_is_undone() {
     let threads = StoreThreads::default();
     let store = Path::new("/srv/one");
     let (gate, wait) = gated();

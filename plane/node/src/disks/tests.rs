@@ -33,7 +33,7 @@ fn two_disks() -> HostConfig {
 }
 
 #[test]
-fn disks_are_made_served_and_offered_and_their_files_stay() {
+fn disks_are_created_served_and_exported_and_their_files_remain() {
     let harness = Harness::with_store();
     harness.apply_ok(&two_disks());
     assert_eq!(harness.disks.files(DISK_STORE), ["boot.raw", "data.vhdx"]);
@@ -118,7 +118,7 @@ fn a_change_that_fails_leaves_neither_disk_nor_file() {
 }
 
 #[test]
-fn what_can_change_live_does_not_interrupt() {
+fn live_changes_do_not_interrupt_the_disk() {
     let harness = Harness::with_store();
     let mut config = two_disks();
     harness.apply_ok(&config);
@@ -133,7 +133,7 @@ fn what_can_change_live_does_not_interrupt() {
 }
 
 #[test]
-fn a_disk_takes_over_the_file_and_socket_of_one_that_goes() {
+fn a_disk_takes_over_the_file_and_socket_of_a_removed_one() {
     let harness = Harness::with_store();
     let mut config = two_disks();
     harness.apply_ok(&config);
@@ -146,7 +146,7 @@ fn a_disk_takes_over_the_file_and_socket_of_one_that_goes() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_made_only_where_its_size_is_known() {
+fn a_missing_file_is_created_only_if_its_size_is_known() {
     let harness = Harness::with_store();
     let mut config = two_disks();
     config.disks[1].size_bytes = None;
@@ -158,7 +158,7 @@ fn a_file_that_is_not_there_is_made_only_where_its_size_is_known() {
 }
 
 #[test]
-fn what_is_used_cannot_be_deleted_and_disks_never_shrink() {
+fn disks_in_use_are_not_deleted_and_disks_never_shrink() {
     let harness = Harness::with_store();
     harness.apply_ok(&two_disks());
     let errors = harness.node.submit(Edit::Store(ResourceEdit::Delete(name("fast")))).unwrap_err();
@@ -183,11 +183,11 @@ fn sizes(harness: &Harness) -> Vec<Option<u64>> {
 }
 
 #[test]
-fn a_disk_grows_in_service_and_its_clients_are_told() {
+fn a_disk_grows_in_service_and_its_clients_are_notified() {
     let harness = Harness::with_store();
     harness.apply_ok(&two_disks());
     harness.apply_ok(&grown(3 << 20));
-    assert_eq!(harness.disks.served_counts(), (2, 2), "none was taken out of service");
+    assert_eq!(harness.disks.served_counts(), (2, 2), "no disk was taken out of service");
     assert_eq!(sizes(&harness), [Some(3 << 20); 2]);
     assert_eq!(harness.disks.resized(), [3 << 20], "the VM of the one that has a VM");
     let exported = harness.disks.exported().into_iter();
@@ -198,7 +198,7 @@ fn a_disk_grows_in_service_and_its_clients_are_told() {
 }
 
 #[test]
-fn a_disk_that_cannot_grow_goes_on_as_it_was() {
+fn a_disk_that_cannot_grow_continues_with_its_size() {
     let harness = Harness::with_store();
     harness.apply_ok(&two_disks());
     let files = harness.disks.store(DISK_STORE);
@@ -208,8 +208,8 @@ fn a_disk_that_cannot_grow_goes_on_as_it_was() {
     assert_eq!(operation.state, OperationState::Failed);
     assert_eq!(harness.node.config(), two_disks());
     harness.disks.refuse_resuming(false);
-    wait_until("it is tried again", || harness.disks.served_counts().0 == 2);
-    wait_until("it is offered", || harness.offered() == ["boot", "data"]);
+    wait_until("2 disks are in service", || harness.disks.served_counts().0 == 2);
+    wait_until("both disks are exported", || harness.offered() == ["boot", "data"]);
     // The file was extended before the failure. This is not an error, and the actual size is
     // reported.
     assert_eq!(sizes(&harness), [Some(2 << 20), Some(1 << 20)]);
@@ -239,12 +239,14 @@ fn a_disk_that_is_too_small_grows_when_it_is_opened() {
     config.disks[0].size_bytes = Some("2097152".parse().unwrap());
     harness.apply_ok(&config);
     harness.disks.put_store(DISK_STORE, files);
-    wait_until("the disk is there", || sizes(&harness) == [Some(2 << 20)]);
-    wait_until("it is told", || harness.events(EventKind::DiskResized.id()).len() == 1);
+    wait_until("the disk has 2 MiB", || sizes(&harness) == [Some(2 << 20)]);
+    wait_until("DiskResized is emitted once", || {
+        harness.events(EventKind::DiskResized.id()).len() == 1
+    });
 }
 
 #[test]
-fn what_a_crash_has_left_in_a_store_is_removed_when_it_is_opened() {
+fn remains_of_a_crash_are_removed_when_a_store_is_opened() {
     let harness = Harness::with_store();
     harness.apply_ok(&two_disks());
     let (store, devices, disks) = harness.kill_with_disks();
@@ -255,14 +257,14 @@ fn what_a_crash_has_left_in_a_store_is_removed_when_it_is_opened() {
         .chain([(suimon_ports::FileName::new(".x.vhdx.suimon-new").unwrap(), vec![1])]);
     disks.put_store(DISK_STORE, suimon_ports::testing::MemoryStore::with_files(remaining_files));
     let harness = Harness::with_disks(store, devices, disks);
-    wait_until("the disks are there", || harness.disks.served_counts().0 == 2);
+    wait_until("2 disks are in service", || harness.disks.served_counts().0 == 2);
     wait_until("files of the disks only", || {
         harness.disks.files(DISK_STORE) == ["boot.raw", "data.vhdx"]
     });
 }
 
 #[test]
-fn a_new_daemon_opens_them_again_and_tries_until_their_store_is_there() {
+fn a_new_daemon_opens_disks_and_retries_until_their_store_is_available() {
     let harness = Harness::with_store();
     harness.apply_ok(&two_disks());
     let (store, devices, disks) = harness.kill_with_disks();
@@ -277,14 +279,16 @@ fn a_new_daemon_opens_them_again_and_tries_until_their_store_is_there() {
     harness.wait_events(EventKind::DiskFailed.id(), 2);
 
     harness.disks.put_store(DISK_STORE, files);
-    wait_until("the disks are there", || harness.disks.served_counts().0 == 2);
-    wait_until("it is told", || harness.events(EventKind::DiskRecovered.id()).len() == 2);
+    wait_until("2 disks are in service", || harness.disks.served_counts().0 == 2);
+    wait_until("DiskRecovered is emitted 2 times", || {
+        harness.events(EventKind::DiskRecovered.id()).len() == 2
+    });
     assert_eq!(harness.offered(), ["boot", "data"]);
-    assert!(harness.events(EventKind::DiskFileMade.id()).len() <= 2, "nothing is made anew");
+    assert!(harness.events(EventKind::DiskFileMade.id()).len() <= 2, "no file is created again");
 }
 
 #[test]
-fn what_stores_cannot_keep_is_not_promised_unless_it_is_forced() {
+fn minimums_above_the_capacity_are_rejected_unless_forced() {
     let harness = Harness::with_store();
     let mut config = two_disks();
     config.stores[0].capacity_iops = Some(StoreCapacity::Declared(1000));
@@ -315,7 +319,7 @@ fn what_stores_cannot_keep_is_not_promised_unless_it_is_forced() {
 }
 
 #[test]
-fn limits_that_were_not_made_are_taken_back() {
+fn limits_of_a_failed_change_are_rolled_back() {
     let harness = Harness::with_store();
     let mut config = two_disks();
     config.stores[0].capacity_iops = Some(StoreCapacity::Declared(1000));
@@ -328,7 +332,7 @@ fn limits_that_were_not_made_are_taken_back() {
 }
 
 #[test]
-fn a_disk_goes_with_its_file_only_if_that_is_asked_for() {
+fn the_file_of_a_deleted_disk_is_deleted_only_on_request() {
     let harness = Harness::with_store();
     harness.apply_ok(&two_disks());
     let delete = |disk: &str| Edit::Disk(ResourceEdit::Delete(name(disk)));
@@ -341,27 +345,31 @@ fn a_disk_goes_with_its_file_only_if_that_is_asked_for() {
 }
 
 #[test]
-fn a_disk_that_the_plane_has_lost_has_failed_and_is_tried_again() {
+fn a_disk_that_the_plane_has_lost_fails_and_is_retried() {
     let harness = Harness::with_store();
     harness.apply_ok(&two_disks());
     let files = harness.disks.take_store(DISK_STORE);
     harness.disks.lose("no processor takes it");
     let failed = || harness.events(EventKind::DiskFailed.id());
-    wait_until("it is told", || failed().len() == 2);
+    wait_until("the number of events is 2", || failed().len() == 2);
     assert!(failed()[0].text.contains("no processor takes it"), "{:?}", failed());
     harness.disks.put_store(DISK_STORE, files);
-    wait_until("the disks are there", || harness.disks.served_counts().0 == 2);
-    wait_until("it is told", || harness.events(EventKind::DiskRecovered.id()).len() == 2);
+    wait_until("2 disks are in service", || harness.disks.served_counts().0 == 2);
+    wait_until("DiskRecovered is emitted 2 times", || {
+        harness.events(EventKind::DiskRecovered.id()).len() == 2
+    });
     assert_eq!(harness.node.disk("boot").unwrap().state, StorageState::Ready);
     assert_eq!(harness.offered(), ["boot", "data"]);
 }
 
 #[test]
-fn a_disk_whose_store_does_not_answer_stalls_until_it_does() {
+fn a_disk_whose_store_does_not_respond_is_reported_as_stalled() {
     let harness = Harness::with_store();
     harness.apply_ok(&two_disks());
     harness.disks.stall(true);
-    wait_until("it is told", || harness.events(EventKind::DiskStalled.id()).len() == 2);
+    wait_until("DiskStalled is emitted 2 times", || {
+        harness.events(EventKind::DiskStalled.id()).len() == 2
+    });
     let event = &harness.wait_event(EventKind::DiskStalled.id());
     assert_eq!(
         event.text,
@@ -373,7 +381,9 @@ fn a_disk_whose_store_does_not_answer_stalls_until_it_does() {
     assert_eq!(status.state, StorageState::Stalled);
     assert_eq!(status.reason.unwrap(), "the store has not responded for 5 s");
     harness.disks.stall(false);
-    wait_until("it is told", || harness.events(EventKind::DiskAnswered.id()).len() == 2);
+    wait_until("DiskAnswered is emitted 2 times", || {
+        harness.events(EventKind::DiskAnswered.id()).len() == 2
+    });
     assert_eq!(harness.node.disk("boot").unwrap().state, StorageState::Ready);
 }
 
@@ -397,7 +407,7 @@ fn a_new_daemon_waits_for_locks_that_are_about_to_end() {
         drop(lock);
     });
     let harness = Harness::with_disks(store, devices, disks);
-    wait_until("the disk is there", || {
+    wait_until("the disk is ready", || {
         harness.node.disk("boot").unwrap().state == StorageState::Ready
     });
     assert!(harness.events(EventKind::DiskFailed.id()).is_empty());
@@ -405,7 +415,7 @@ fn a_new_daemon_waits_for_locks_that_are_about_to_end() {
 }
 
 #[test]
-fn a_queue_that_the_host_cannot_serve_is_told_as_such() {
+fn a_queue_that_the_host_cannot_serve_is_reported() {
     let harness = Harness::with_store();
     harness.apply_ok(&two_disks());
     for queue in [QueueKey::Client(7), QueueKey::Ring(1)] {
@@ -413,7 +423,7 @@ fn a_queue_that_the_host_cannot_serve_is_told_as_such() {
         harness.disks.report(PlaneNotice::QueueFault { disk: DiskId(0), queue, fault });
     }
     let events = || harness.events(EventKind::DiskQueueFailed.id());
-    wait_until("it is told", || events().len() == 2);
+    wait_until("the number of events is 2", || events().len() == 2);
     let texts: Vec<String> = events().into_iter().map(|event| event.text).collect();
     assert!(texts[0].contains("NBD client") && texts[0].contains("os error 28"), "{texts:?}");
     assert!(texts[1].contains("Queue 1 of the disk's VM"), "{texts:?}");

@@ -11,9 +11,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use suimon_contract::{Name, StoreFile};
+use suimon_image_files::jobs::{Checkpoint, SourceFile};
 use suimon_ports::{FileName, StateStore, StateStoreError};
-use suimon_storage::images;
-use suimon_storage::jobs::{Checkpoint, SourceFile};
 
 use super::required::{RequiredDisk, file_name};
 use super::work::DiskFileJob;
@@ -81,7 +80,7 @@ impl JobRecord {
             | DiskFileJob::Merge
             | DiskFileJob::Reopen => None,
         };
-        images::draft_name(&file_name(target?)?).ok()
+        suimon_image_files::draft_name(&file_name(target?)?).ok()
     }
 
     /// Returns the checkpoint to resume from.
@@ -95,7 +94,7 @@ impl JobRecord {
         Checkpoint { at_bytes: self.at_bytes, sources: sources.unwrap_or_default() }
     }
 
-    /// Records a checkpoint. Progress resets the number of tries.
+    /// Records a checkpoint. If it is beyond the previous one, resets the number of attempts.
     fn go_to(&mut self, checkpoint: &Checkpoint) {
         let source = |source: &SourceFile| {
             let (len, modified_unix_s) = (source.len, source.modified_unix_s);

@@ -39,7 +39,7 @@ fn converting() -> Harness {
     let harness = Harness::with_store();
     harness.apply_ok(&config(""));
     let operation = harness.node.start_disk_job(&name("data"), convert()).unwrap();
-    wait_until("it is under way", || {
+    wait_until("the conversion is in progress", || {
         harness.node.operation(operation.id).unwrap().steps_done > 1000
     });
     harness
@@ -64,7 +64,7 @@ fn only_operation(harness: &Harness) -> Operation {
 
 fn goes_on(harness: &Harness) -> Operation {
     harness.node.resume_disk_jobs();
-    wait_until("it goes on", || !harness.node.operations().is_empty());
+    wait_until("the job is resumed", || !harness.node.operations().is_empty());
     only_operation(harness)
 }
 
@@ -73,7 +73,7 @@ fn is_ready(harness: &Harness) -> bool {
 }
 
 fn assert_nothing_left(harness: &Harness, files: &[&str]) {
-    wait_until("the disk is in service, and nothing else there", || {
+    wait_until("the disk is in service and no other file exists", || {
         let is_forgotten = harness.store.keys("disk_work").is_empty();
         is_ready(harness) && is_forgotten && harness.disks.files(DISK_STORE) == files
     });
@@ -81,17 +81,17 @@ fn assert_nothing_left(harness: &Harness, files: &[&str]) {
 
 fn assert_abandoned(harness: &Harness, reason: &str) {
     let events = || harness.events(EventKind::DiskWorkGivenUp.id());
-    wait_until("it is told", || !events().is_empty());
+    wait_until("an event is emitted", || !events().is_empty());
     assert_eq!(events().len(), 1);
     assert!(events()[0].text.contains(reason), "{}", events()[0].text);
 }
 
 #[test]
-fn it_goes_on_where_it_was_when_the_daemon_ended() {
+fn a_job_continues_from_its_checkpoint_after_a_stop_of_the_daemon() {
     let harness = end(converting());
     assert_eq!(harness.store.keys("disk_work"), ["data"]);
     let reason = harness.node.disk("data").unwrap().reason;
-    assert_eq!(reason.as_deref(), Some("being opened"), "nobody writes to it before");
+    assert_eq!(reason.as_deref(), Some("being opened"), "the disk is not in service before");
     let operation = goes_on(&harness);
     assert_eq!(
         (operation.kind.as_str(), operation.subject.as_str()),
@@ -106,11 +106,11 @@ fn it_goes_on_where_it_was_when_the_daemon_ended() {
 }
 
 #[test]
-fn it_begins_anew_when_the_daemon_was_killed_at_once_and_can_be_cancelled() {
+fn a_job_without_a_checkpoint_starts_again_after_a_kill_and_can_be_cancelled() {
     let harness = kill(converting());
     assert_eq!(harness.disks.files(DISK_STORE), [DRAFT, "data.vhdx"]);
     let operation = goes_on(&harness);
-    wait_until("it is under way", || {
+    wait_until("the job is in progress", || {
         harness.node.operation(operation.id).unwrap().steps_done > 100
     });
     assert_eq!(harness.node.disk("data").unwrap().state, StorageState::Working);
@@ -126,7 +126,7 @@ fn it_begins_anew_when_the_daemon_was_killed_at_once_and_can_be_cancelled() {
 }
 
 #[test]
-fn what_three_daemons_have_died_of_is_given_up() {
+fn a_job_is_abandoned_after_three_daemon_exits_without_progress() {
     let mut harness = kill(converting());
     for _ in 0..3 {
         goes_on(&harness);
@@ -139,7 +139,7 @@ fn what_three_daemons_have_died_of_is_given_up() {
 }
 
 #[test]
-fn a_disk_that_has_another_file_or_is_gone_meanwhile_is_left_alone() {
+fn a_job_of_a_changed_or_deleted_disk_is_abandoned() {
     let without_disks = host("[[store]]\nname = \"fast\"\npath = \"/srv/fast\"");
     let harness = end(converting());
     // An image is created only for a new disk.
@@ -152,12 +152,12 @@ fn a_disk_that_has_another_file_or_is_gone_meanwhile_is_left_alone() {
     let harness = end(converting());
     harness.apply_ok(&without_disks);
     harness.node.resume_disk_jobs();
-    wait_until("it is forgotten", || harness.store.keys("disk_work").is_empty());
-    wait_until("its image is gone", || harness.disks.files(DISK_STORE) == ["data.vhdx"]);
+    wait_until("the record of the job is deleted", || harness.store.keys("disk_work").is_empty());
+    wait_until("the job's image is removed", || harness.disks.files(DISK_STORE) == ["data.vhdx"]);
 }
 
 #[test]
-fn a_record_that_cannot_be_written_keeps_it_from_beginning() {
+fn a_job_that_cannot_be_recorded_does_not_start() {
     let harness = Harness::with_store();
     harness.apply_ok(&config(""));
     harness.store.arm(crate::testing::StoreFailure::Refuse(0));
@@ -168,11 +168,11 @@ fn a_record_that_cannot_be_written_keeps_it_from_beginning() {
 }
 
 #[test]
-fn it_waits_for_a_store_that_comes_later() {
+fn a_resumed_job_waits_for_its_store() {
     let harness = end(converting());
     let files = harness.disks.take_store(DISK_STORE);
     let operation = goes_on(&harness);
-    wait_until("it waits", || {
+    wait_until("the job waits for the store", || {
         let step = harness.node.operation(operation.id).unwrap().step;
         step.is_some_and(|step| step.starts_with("waiting for the store"))
     });
@@ -188,7 +188,7 @@ fn a_job_waits_for_space_over_restarts_unless_its_disk_reports_full_stores() {
     let mut harness = Harness::with_store();
     harness.apply_ok(&config(""));
     let wait_queued = |harness: &Harness| {
-        wait_until("it waits for space", || {
+        wait_until("the conversion waits for space", || {
             let operations = harness.node.operations();
             let conversion = operations.iter().find(|operation| operation.kind == "disk convert");
             let step = conversion.and_then(|conversion| conversion.step.as_deref());
@@ -213,7 +213,7 @@ fn a_job_waits_for_space_over_restarts_unless_its_disk_reports_full_stores() {
 
     harness.disks.store(DISK_STORE).set_change_limit(Some(0));
     let operation = harness.node.start_disk_job(&name("data"), convert()).unwrap();
-    wait_until("it waits for space", || {
+    wait_until("the conversion waits for space", || {
         let step = harness.node.operation(operation.id).unwrap().step.unwrap_or_default();
         step.contains("store fast is full")
     });

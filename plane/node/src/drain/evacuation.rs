@@ -39,8 +39,8 @@ impl Shared {
         DrainPlan { vms: vms.collect(), node: self.host_name() }
     }
 
-    /// Returns the destination of a VM: among the nodes that accept it, the one that has received
-    /// the fewest VMs.
+    /// Returns the destination of a VM: among the nodes that accept it, the one to which this drain
+    /// has migrated the fewest VMs. `in_vain`: nodes to which a migration of the VM has failed.
     fn plan_vm(
         &self,
         entry: &VmEntry,
@@ -88,7 +88,7 @@ impl Shared {
             }
         }
         if refusals.is_empty() {
-            let text = "there is no other node for it; add one with `suimon node create`";
+            let text = "there is no other node for it; add one with `suimon node add`";
             return Err(text.to_owned());
         }
         Err(refusals.join("; "))
@@ -106,7 +106,7 @@ impl Shared {
         let (mut migrations, mut results) =
             (SentPerNode::new(), BTreeMap::<Name, DrainedVm>::new());
         loop {
-            // A VM whose arrival began before the drain may be added meanwhile.
+            // The VM of an incoming migration that began before the drain may be added meanwhile.
             let entries = self.vms.all();
             let Some(entry) = entries.iter().find(|entry| !results.contains_key(&entry.name))
             else {
@@ -213,7 +213,9 @@ impl Shared {
         };
         loop {
             let Some(now) = self.operations.wait(id, POLL) else {
-                return Ok(Err("the result of its migration is unknown".to_owned()));
+                let text = "the result of its migration is unknown; `suimon vm list` shows whether \
+                            it runs here";
+                return Ok(Err(text.to_owned()));
             };
             if now.state != OperationState::Running {
                 return Ok(now.error.map_or(Ok(()), |error| Err(error.message)));

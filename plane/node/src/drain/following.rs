@@ -66,7 +66,8 @@ impl Shared {
     }
 }
 
-/// Returns the current state of a drain. A restarted daemon continues it under another number.
+/// Returns the current state of a drain of another node. If the node's daemon was restarted, the
+/// drain continues as another operation, which is found and returned.
 fn next(peer: &dyn PeerNode, before: &Operation) -> Result<Operation, PeerError> {
     match peer.operation(before.id) {
         Ok(now) if now.kind == before.kind && now.started_unix_ms == before.started_unix_ms => {

@@ -137,7 +137,11 @@ impl Shared {
             self.events.append(vec![Draft::new(EventKind::NodeDrained, "host", text)]);
         }
         drop(state);
-        let lost = || ApiError::new(ErrorCode::Internal, "the operation has expired");
+        let lost = || {
+            let text = "the operation was removed from the list of operations; `suimon node list` \
+                        shows whether the drain continues";
+            ApiError::new(ErrorCode::Internal, text)
+        };
         self.operations.find(id).ok_or_else(lost)
     }
 

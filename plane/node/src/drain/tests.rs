@@ -93,7 +93,7 @@ impl Site {
 }
 
 #[test]
-fn vms_go_to_others_and_none_comes_until_that_is_taken_back() {
+fn a_drained_node_migrates_its_vms_and_accepts_none_until_it_is_undrained() {
     let site = Site::new();
     let first = &site.nodes[0].node;
     let plan = first.check_drain("one", &DrainRequest::default()).unwrap();
@@ -112,7 +112,7 @@ fn vms_go_to_others_and_none_comes_until_that_is_taken_back() {
     site.wait_event(EventKind::NodeDrained);
     site.wait_event(EventKind::NodeEmptied);
 
-    // Other nodes report the drain, and arrivals are rejected.
+    // Other nodes report the drain, and migrations to the node are rejected.
     let second = &site.nodes[1].node;
     let nodes_shown = second.nodes();
     assert!(nodes_shown[0].drain.is_some() && nodes_shown[1].drain.is_none(), "{nodes_shown:?}");
@@ -127,7 +127,7 @@ fn vms_go_to_others_and_none_comes_until_that_is_taken_back() {
 }
 
 #[test]
-fn a_vm_that_stays_is_named_with_why_and_goes_when_it_can() {
+fn a_vm_that_cannot_migrate_is_reported_and_migrates_later() {
     let site = Site::new();
     // Both other nodes reject the VMs.
     for node_index in [1, 2] {
@@ -153,7 +153,7 @@ fn a_vm_that_stays_is_named_with_why_and_goes_when_it_can() {
 
 /// A node on which a migration failed is not tried again.
 #[test]
-fn where_a_vm_does_not_arrive_it_goes_to_another() {
+fn a_vm_whose_migration_fails_migrates_to_another_node() {
     let site = Site::new();
     site.nodes[0].far_nodes.intercept(|address, call| {
         let fails = address == "192.0.2.1:8443" && call == "prepare_arrival";
@@ -165,7 +165,7 @@ fn where_a_vm_does_not_arrive_it_goes_to_another() {
 }
 
 #[test]
-fn what_cannot_be_asked_is_refused() {
+fn invalid_drain_requests_are_rejected() {
     let site = Site::new();
     let first = &site.nodes[0].node;
     let unknown_node = first.drain("four", DrainRequest::default()).unwrap_err();
@@ -180,12 +180,12 @@ fn what_cannot_be_asked_is_refused() {
 
 /// After an undrain during a migration, the VM stays.
 #[test]
-fn taking_it_back_has_vms_stay() {
+fn an_undrain_during_a_migration_keeps_the_vm() {
     let site = Site::new();
     site.nodes[0].vms.hold_memory(true);
     let first = &site.nodes[0].node;
     let started = first.drain("one", DrainRequest::default()).unwrap();
-    wait_until("one is on its way", || site.nodes[1].vms.state("a").is_some());
+    wait_until("VM `a` has a QEMU process on node 1", || site.nodes[1].vms.state("a").is_some());
     let conflict = first.drain("one", DrainRequest::default()).unwrap_err();
     assert_eq!(conflict.code, ErrorCode::Conflict);
     first.undrain("one").unwrap();
@@ -193,8 +193,10 @@ fn taking_it_back_has_vms_stay() {
     assert_eq!(operation.state, OperationState::Cancelled, "{operation:?}");
     let text = operation.error.unwrap().message;
     assert!(text.contains("stay on the other nodes") && !text.contains("undrain"), "{text}");
-    wait_until("it runs here", || site.nodes[0].vms.state("a") == Some(VmRunState::Running));
-    wait_until("it is not there", || site.nodes[1].vms.state("a").is_none());
+    wait_until("VM `a` is running on node 0", || {
+        site.nodes[0].vms.state("a") == Some(VmRunState::Running)
+    });
+    wait_until("VM `a` has no QEMU process on node 1", || site.nodes[1].vms.state("a").is_none());
 }
 
 /// A drain of another node is cancelled there, and the operation ends with it. VMs that have left
@@ -205,7 +207,7 @@ fn cancelling_the_drain_of_another_node_ends_it_there() {
     let (asking_node, drained) = (&site.nodes[1].node, &site.nodes[0].node);
     site.nodes[0].vms.hold_memory(true);
     let started = asking_node.drain("one", DrainRequest::default()).unwrap();
-    wait_until("one is on its way", || site.nodes[1].vms.state("a").is_some());
+    wait_until("VM `a` has a QEMU process on node 1", || site.nodes[1].vms.state("a").is_some());
     let remote_operation = drained.host_status().drain.unwrap().operation.unwrap();
     asking_node.cancel_operation(started.id).unwrap();
     let operation = asking_node.wait_operation(started.id, DEADLINE).unwrap();
@@ -213,7 +215,9 @@ fn cancelling_the_drain_of_another_node_ends_it_there() {
     let text = operation.error.unwrap().message;
     assert!(text.contains("stay on the other nodes") && text.contains("undrain one"), "{text}");
     assert_eq!(drained.operation(remote_operation).unwrap().state, OperationState::Cancelled);
-    wait_until("it runs here", || site.nodes[0].vms.state("a") == Some(VmRunState::Running));
+    wait_until("VM `a` is running on node 0", || {
+        site.nodes[0].vms.state("a") == Some(VmRunState::Running)
+    });
     assert!(drained.host_status().drain.is_some(), "the node stays drained");
 }
 
@@ -236,11 +240,11 @@ fn requests_without_an_answer_do_not_end_the_drain_of_another_node() {
 
 /// After a kill of the daemon during a migration, the next daemon resumes the drain.
 #[test]
-fn it_goes_on_after_a_restart() {
+fn a_drain_continues_after_a_restart() {
     let mut site = Site::new();
     site.nodes[0].vms.hold_memory(true);
     site.nodes[0].node.drain("one", DrainRequest::default()).unwrap();
-    wait_until("one is on its way", || site.nodes[1].vms.state("a").is_some());
+    wait_until("VM `a` has a QEMU process on node 1", || site.nodes[1].vms.state("a").is_some());
     let first = site.nodes.remove(0);
     let (vms, far_nodes) = (first.vms.clone(), first.far_nodes.clone());
     vms.forget_observers();
@@ -251,12 +255,12 @@ fn it_goes_on_after_a_restart() {
     site.nodes.insert(0, Harness::among_nodes(stopped, vms, far_nodes));
     site.connect();
     let has_gone = || site.running()[0].is_empty();
-    wait_until("both have gone", has_gone);
-    wait_until("that is known", || {
+    wait_until("both VMs have left", has_gone);
+    wait_until("the drain is shown as empty", || {
         site.nodes[0].node.host_status().drain.is_some_and(|drain| drain.is_empty)
     });
     let result = site.nodes[0].node.shared().check_not_drained();
-    assert!(result.is_err(), "it is drained still");
+    assert!(result.is_err(), "the node is still drained");
 }
 
 #[test]
@@ -296,7 +300,7 @@ fn no_migration_begins_when_the_daemon_ends() {
 
 /// Both may come before either has started its thread.
 #[test]
-fn of_requests_at_the_same_time_one_drains_the_host() {
+fn only_one_of_concurrent_requests_drains_the_host() {
     let site = Site::new();
     site.nodes[0].vms.hold_memory(true);
     let first = &site.nodes[0].node;

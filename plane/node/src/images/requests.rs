@@ -7,10 +7,10 @@ use suimon_contract::{
     ApiError, DiskFormat, ErrorCode, EventKind, ImageChanges, ImageCheck, ImageInfo, ImageRequest,
     Name, ResourceKind, StoreFile,
 };
+use suimon_image_files::inspect;
+use suimon_image_files::inspect::ImageTarget;
+use suimon_image_files::{DiskError, HostInputs, RemainingRecords};
 use suimon_ports::{FileName, StoreFiles};
-use suimon_storage::images::{DiskError, HostInputs, RemainingRecords};
-use suimon_storage::inspect;
-use suimon_storage::inspect::ImageTarget;
 
 use crate::disks::{
     LEFT_LOCKS_MAX, disk_error, disk_format, file_name, store_file_error, until_unlocked,
@@ -24,7 +24,7 @@ struct TargetImage {
     label: String,
     files: Arc<dyn StoreFiles>,
     name: FileName,
-    format: Option<suimon_storage::images::DiskFormat>,
+    format: Option<suimon_image_files::DiskFormat>,
 }
 
 impl TargetImage {
@@ -174,6 +174,7 @@ impl Shared {
 
 fn named(file: &StoreFile) -> Result<FileName, ApiError> {
     file_name(file).ok_or_else(|| {
-        ApiError::new(ErrorCode::InvalidValue, format!("{file} is not a file of a store"))
+        let text = format!("`{file}` names no file; write a path like vms/web.vhdx");
+        ApiError::new(ErrorCode::InvalidValue, text)
     })
 }

@@ -1,5 +1,5 @@
-//! Checks of arrival requests, and dispatch of the source's requests to the driver of an arriving
-//! VM.
+//! Incoming migrations (arrivals): checks of the source node's requests, and their dispatch to the
+//! driver of the VM that is migrating to this node.
 
 mod abandoned;
 mod preconditions;
@@ -18,7 +18,7 @@ use crate::PeerStream;
 /// Hexadecimal digits of a migration id and of a machine's UUID.
 const ID_DIGITS: usize = 32;
 
-/// Request of the source node to the driver of an arriving VM.
+/// Request of the source node to the driver of a VM that is migrating to this node.
 pub(crate) enum ArrivalCall {
     /// Query the state of the migration. The request also shows that the source is alive.
     Query,
@@ -45,7 +45,7 @@ fn hex(text: &str) -> Option<[u8; 16]> {
     Some(number.to_be_bytes())
 }
 
-/// Returns the machine's UUID of an arriving VM.
+/// Returns the machine's UUID of a VM that is migrating to this node.
 ///
 /// # Errors
 /// [`ErrorCode::InvalidValue`] if it is not 32 hexadecimal digits.

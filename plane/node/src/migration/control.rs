@@ -11,8 +11,8 @@ use crate::vms::Message;
 use crate::{ChangeOptions, Edit};
 
 impl Controller {
-    /// Creates an arriving VM, its NICs and its disks. The VM's driver then starts the VM and
-    /// completes `operation`.
+    /// Creates the VM of an incoming migration, its NICs and its disks. The VM's driver then starts
+    /// the QEMU process and completes `operation`.
     pub(crate) fn arrive(
         &mut self,
         operation: OperationHandle,
@@ -52,8 +52,8 @@ impl Controller {
         result
     }
 
-    /// Deletes a VM that belongs to another node, with its NICs and disks. `with_file` also deletes
-    /// the files of its disks, except handed-over ones.
+    /// Deletes a VM that was migrated to another node, or whose incoming migration failed, with its
+    /// NICs and disks. `with_file` also deletes the files of its disks, except handed-over ones.
     pub(crate) fn depart(&mut self, operation: &OperationHandle, vm: Name, with_file: bool) {
         self.write_drafts();
         if !operation.begin() {

@@ -20,10 +20,10 @@ fn digits(bytes: [u8; 16]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Returns the request that the source sends to the destination of a migration.
+/// Returns the request by which the source asks the destination to prepare a migration.
 ///
 /// # Errors
-/// A part of the VM cannot be migrated; the error names it.
+/// The VM cannot be migrated; the error names the NIC, disk or other cause.
 pub(crate) fn arrival_request(
     shared: &Shared,
     entry: &VmEntry,

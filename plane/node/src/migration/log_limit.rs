@@ -11,7 +11,7 @@ const LOG_INTERVAL: Duration = Duration::from_secs(10);
 pub(crate) struct LogLimit(Mutex<Option<Instant>>);
 
 impl LogLimit {
-    /// Returns true if an entry may be written now. Further ones are left out for [`LOG_INTERVAL`].
+    /// Returns true if an entry may be written now. Then returns false for [`LOG_INTERVAL`].
     pub(super) fn is_due(&self, now: Instant) -> bool {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_due = last.is_none_or(|last| now.saturating_duration_since(last) >= LOG_INTERVAL);

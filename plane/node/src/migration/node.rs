@@ -27,7 +27,7 @@ impl Shared {
         self.far_nodes.node(node.ok_or_else(|| not_found(ResourceKind::Node, name))?)
     }
 
-    /// Returns the arrival request that a migration of the VM would send now.
+    /// Returns the request that a migration of the VM would send to its destination now.
     pub(crate) fn departure(&self, vm: &Name) -> Result<IncomingMigrationRequest, ApiError> {
         let entry = self.vms.find(vm).ok_or_else(|| not_found(ResourceKind::Vm, vm))?;
         let running = entry.view().running.clone();
@@ -107,19 +107,21 @@ impl Node {
         self.known_operation(id)
     }
 
-    /// Checks that a VM of another node can arrive, and returns the changes on this node.
+    /// Checks that a VM of another node can migrate to this node, and returns the changes on this
+    /// node.
     ///
     /// # Errors
-    /// The reasons why it cannot arrive; never empty.
+    /// The reasons why the VM cannot migrate to this node; never empty.
     pub fn check_arrival(&self, request: &IncomingMigrationRequest) -> Result<Plan, Vec<ApiError>> {
         let candidate = self.shared().check_arrival(&Arc::new(request.clone()))?;
         Ok(candidate.plan)
     }
 
-    /// Starts to prepare this node for an arriving VM.
+    /// Starts to prepare this node for a VM that another node migrates to it. Returns the
+    /// operation.
     ///
     /// # Errors
-    /// The reasons why it cannot arrive; never empty.
+    /// The reasons why the VM cannot migrate to this node; never empty.
     pub fn prepare_arrival(
         &self,
         request: IncomingMigrationRequest,
@@ -135,7 +137,8 @@ impl Node {
         self.known_operation(id).map_err(|error| vec![error])
     }
 
-    /// Returns the state of an arrival. Also keeps a waiting arrival from being abandoned.
+    /// Returns the state of the incoming migration `id`. The request also shows that the source
+    /// node is alive: a migration without requests is abandoned after a time.
     ///
     /// # Errors
     /// The state store or the VM's driver does not respond.
@@ -143,22 +146,23 @@ impl Node {
         self.settle(id, ArrivalCall::Query)
     }
 
-    /// Opens a connection for the memory or a disk of an arriving VM.
+    /// Opens a connection for the memory or a disk of the VM of the incoming migration `id`.
+    /// Returns this node's end.
     ///
     /// # Errors
-    /// No VM waits for such a connection.
+    /// No such migration is in progress, or it is not ready for this connection.
     pub fn arrival_line(&self, id: &str, line: &PeerStream) -> Result<OwnedFd, ApiError> {
         match self.shared().request_arrival(id, ArrivalCall::Line(line.clone()))? {
             ArrivalAnswer::Line(line) => Ok(line),
             ArrivalAnswer::State(_) => Err(ApiError::new(
                 ErrorCode::Conflict,
-                "the VM does not wait for this step any more",
+                "the VM does not accept this connection any more; its migration has ended",
             )),
         }
     }
 
-    /// Activates an arrival: this node owns the VM from then on, unless the arrival was abandoned
-    /// before. May be repeated.
+    /// Makes this node the owner of the VM of the incoming migration `id`, unless the migration was
+    /// abandoned before. May be repeated. The returned state contains the outcome.
     ///
     /// # Errors
     /// The VM's state is incomplete, or the activation cannot be recorded.

@@ -12,7 +12,7 @@ mod missing;
 mod pair;
 
 #[test]
-fn a_disk_goes_there_and_back_with_its_vm() {
+fn a_disk_is_handed_over_with_its_vm_and_returned() {
     let pair = Pair::new();
     let plan = pair.here.node.check_migration(&name("web"), &request("there")).unwrap();
     let step = plan.steps.iter().find(|step| step.resource == "disk/web").unwrap();
@@ -87,7 +87,11 @@ fn a_store_that_is_not_known_to_be_the_same_is_refused() {
     pair.there.apply_ok(&nodes(PATHS[1], true));
     let set = br#"{"shared": false}"#.to_vec();
     let operation = pair.here.change(Edit::Store(ResourceEdit::Patch(name("all"), set)));
-    assert_eq!(operation.state, OperationState::Succeeded, "it changes while disks are used");
+    assert_eq!(
+        operation.state,
+        OperationState::Succeeded,
+        "the key changes while disks are in use"
+    );
     let message = refusal(&pair);
     assert!(message.contains("set shared = true of the store on both"), "{message}");
 }
@@ -103,7 +107,7 @@ fn a_disk_that_qemu_emulates_is_not_handed_over() {
 }
 
 #[test]
-fn a_disk_with_a_parent_and_one_that_is_only_read_go_too() {
+fn a_disk_with_a_parent_and_a_read_only_disk_are_handed_over() {
     let pair = Pair::new();
     let work = DiskFileJob::Snapshot(SnapshotDiskRequest { file: "next.vhdx".parse().unwrap() });
     let operation = pair.here.node.start_disk_job(&name("web"), work).unwrap();
@@ -115,7 +119,7 @@ fn a_disk_with_a_parent_and_one_that_is_only_read_go_too() {
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     assert_open(&pair.there);
     assert_eq!(pair.there.node.config().disks, config, "as it is, with its parent");
-    wait_until("all files stay, and no others", || pair.files.files().len() == before);
+    wait_until("the number of files is as before", || pair.files.files().len() == before);
 
     let vm = VM.replace("size_bytes = 8388608", "read_only = true");
     let pair = Pair::new();

@@ -1,4 +1,5 @@
-//! Migrations of VMs whose disks are copied: VMs that wait for space, and images of the destination.
+//! Migrations of VMs whose disks are copied: VMs that wait for space, and images of the
+//! destination.
 
 use std::time::Duration;
 
@@ -95,11 +96,11 @@ impl Pair {
         self.here.disks.store(PATHS[0]).set_change_limit(is_full.then_some(0));
     }
 
-    /// Has a write of the VM find its store full.
+    /// Simulates a write of the VM that finds its store full.
     fn find_no_space(&self) {
         self.fill(true);
         self.here.vms.find_no_space("web");
-        wait_until("it waits for space", || self.here.node.vm("web").unwrap().reason.is_some());
+        wait_until("the VM waits for space", || self.here.node.vm("web").unwrap().reason.is_some());
     }
 
     fn state(&self) -> VmState {
@@ -117,7 +118,7 @@ fn pass_looks() {
 }
 
 #[test]
-fn a_vm_that_waits_for_space_never_goes_on_here_after_it_was_handed_over() {
+fn a_handed_over_vm_that_waits_for_space_is_never_resumed_on_the_source() {
     let pair = Pair::new();
     pair.find_no_space();
     pair.here.far_nodes.intercept(|_, call_name| {
@@ -125,11 +126,15 @@ fn a_vm_that_waits_for_space_never_goes_on_here_after_it_was_handed_over() {
         is_namespace_lost.then(|| PeerError::Unreachable("no route".to_owned()))
     });
     let operation = pair.begin();
-    wait_until("it is handed over", || pair.state() == VmState::HandedOver);
+    wait_until("the VM is shown as handed over", || pair.state() == VmState::HandedOver);
     assert_eq!(pair.there.vms.state("web"), Some(VmRunState::Running));
     pair.fill(false);
     pass_looks();
-    assert_eq!(pair.here.vms.state("web"), Some(VmRunState::Paused), "it runs there");
+    assert_eq!(
+        pair.here.vms.state("web"),
+        Some(VmRunState::Paused),
+        "the VM runs on the destination"
+    );
     assert_eq!(pair.resumes(), 0);
     pair.here.far_nodes.intercept(|_, _| None);
     let moved = pair.end(&operation);
@@ -138,7 +143,7 @@ fn a_vm_that_waits_for_space_never_goes_on_here_after_it_was_handed_over() {
 }
 
 #[test]
-fn a_vm_that_finds_no_space_while_it_moves_and_stays_goes_on_when_there_is_some() {
+fn a_vm_without_space_whose_migration_fails_is_resumed_when_there_is_space() {
     for is_again in [false, true] {
         let pair = Pair::new();
         pair.here.vms.hold_memory(true);
@@ -146,7 +151,7 @@ fn a_vm_that_finds_no_space_while_it_moves_and_stays_goes_on_when_there_is_some(
         wait_until("memory is sent", || pair.here.vms.sends() == 1);
         pair.fill(true);
         pair.here.vms.find_no_space("web");
-        wait_until("it is seen", || pair.state() == VmState::Paused);
+        wait_until("the VM is shown as paused", || pair.state() == VmState::Paused);
         // The VM is resumed after the cancellation and, if `is_again`, paused for space
         // immediately.
         pair.here.vms.keep_out_of_space("web", is_again);
@@ -158,12 +163,12 @@ fn a_vm_that_finds_no_space_while_it_moves_and_stays_goes_on_when_there_is_some(
         }
         pair.here.vms.keep_out_of_space("web", false);
         pair.fill(false);
-        wait_until("it runs", || pair.state() == VmState::Running);
+        wait_until("the VM is shown as running", || pair.state() == VmState::Running);
     }
 }
 
 #[test]
-fn a_vm_that_was_paused_while_it_waited_for_space_stays_paused_if_it_does_not_move() {
+fn a_vm_paused_while_waiting_for_space_stays_paused_if_its_migration_fails() {
     let pair = Pair::new();
     pair.find_no_space();
     pair.run_action(VmAction::Pause);
@@ -178,7 +183,7 @@ fn a_vm_that_was_paused_while_it_waited_for_space_stays_paused_if_it_does_not_mo
 }
 
 #[test]
-fn a_vm_that_was_paused_while_it_waited_for_space_stays_paused_where_it_goes() {
+fn a_vm_paused_while_waiting_for_space_stays_paused_on_the_destination() {
     let pair = Pair::new();
     pair.find_no_space();
     pair.run_action(VmAction::Pause);
@@ -193,9 +198,9 @@ fn a_vm_that_was_paused_while_it_waited_for_space_stays_paused_where_it_goes() {
     assert_eq!(pair.there.node.vm("web").unwrap().reason, None);
 }
 
-/// Covers the pause state that the arrival request contains.
+/// Covers the pause state in the request to prepare the migration.
 #[test]
-fn only_a_vm_that_nobody_has_paused_is_to_run_on_the_other_node() {
+fn only_a_vm_that_was_not_paused_on_request_is_resumed_on_the_destination() {
     let pair = Pair::new();
     let is_paused = || pair.here.node.shared().departure(&name("web")).unwrap().is_paused;
     assert!(!is_paused());

@@ -92,19 +92,27 @@ impl Pair {
     fn wait_for_changes(&self) {
         for node in [&self.here.node, &self.there.node] {
             let has_ended = |operation: &Operation| operation.state != OperationState::Running;
-            wait_until("changes to end", || node.operations().iter().all(has_ended));
+            wait_until("all operations have ended", || node.operations().iter().all(has_ended));
         }
     }
 
     /// Asserts that the VM runs on the source and that nothing of it remains on the destination.
     fn assert_here(&self) {
-        wait_until("it runs here", || self.here.vms.state("web") == Some(VmRunState::Running));
+        wait_until("the VM is running on the source", || {
+            self.here.vms.state("web") == Some(VmRunState::Running)
+        });
         let is_shown = || self.here.node.vm("web").unwrap().state == VmState::Running;
-        wait_until("that is shown", is_shown);
-        wait_until("nothing is there", || self.there.node.config() == host(NODES));
+        wait_until("the VM is shown as running on the source", is_shown);
+        wait_until("the destination's configuration does not contain the VM", || {
+            self.there.node.config() == host(NODES)
+        });
         // A change on the destination may begin after the source has abandoned the migration.
-        wait_until("nothing runs there", || self.there.vms.state("web").is_none());
-        wait_until("its folder is gone", || self.there.vms.folders().is_empty());
+        wait_until("the VM has no QEMU process on the destination", || {
+            self.there.vms.state("web").is_none()
+        });
+        wait_until("the destination has removed the VM's folder", || {
+            self.there.vms.folders().is_empty()
+        });
         self.wait_for_changes();
         assert_eq!(self.here.node.config(), with_vm());
         self.here.assert_consistent(&[]);
@@ -113,9 +121,13 @@ impl Pair {
 
     /// Asserts that the VM runs on the destination and that nothing of it remains on the source.
     fn assert_there(&self) {
-        wait_until("it runs there", || self.there.vms.state("web") == Some(VmRunState::Running));
-        wait_until("nothing is here", || self.here.node.config() == host(NODES));
-        wait_until("its folder is gone", || self.here.vms.folders().is_empty());
+        wait_until("the VM is running on the destination", || {
+            self.there.vms.state("web") == Some(VmRunState::Running)
+        });
+        wait_until("the source's configuration does not contain the VM", || {
+            self.here.node.config() == host(NODES)
+        });
+        wait_until("the source has removed the VM's folder", || self.here.vms.folders().is_empty());
         self.wait_for_changes();
         assert_eq!(self.here.vms.state("web"), None);
         assert_eq!(self.there.node.vm("web").unwrap().state, VmState::Running);
@@ -160,7 +172,7 @@ fn wait_one_event(harness: &Harness, kind: EventKind) {
 }
 
 #[test]
-fn a_vm_goes_there_and_back() {
+fn a_vm_migrates_to_the_other_node_and_back() {
     let pair = Pair::new();
     let uuid = pair.here.vms.spec("web").uuid;
     let plan = pair.here.node.check_migration(&name("web"), &request("there")).unwrap();
@@ -184,7 +196,9 @@ fn a_vm_goes_there_and_back() {
     let returned = pair.there.node.migrate_vm(&name("web"), request("here")).unwrap();
     let returned = pair.there.node.wait_operation(returned.id, DEADLINE).unwrap();
     assert_eq!(returned.state, OperationState::Succeeded, "{returned:?}");
-    wait_until("it runs here", || pair.here.vms.state("web") == Some(VmRunState::Running));
+    wait_until("the VM is running on the source", || {
+        pair.here.vms.state("web") == Some(VmRunState::Running)
+    });
     assert_eq!(pair.there.vms.state("web"), None);
     assert_eq!(pair.here.vms.spec("web").uuid, uuid);
 }
@@ -194,7 +208,9 @@ fn a_vm_that_is_paused_stays_paused() {
     let pair = Pair::new();
     let paused = pair.here.node.start_vm_action(&name("web"), VmAction::Pause).unwrap();
     pair.here.node.wait_operation(paused.id, DEADLINE).unwrap();
-    wait_until("it stands", || pair.here.node.vm("web").unwrap().state == VmState::Paused);
+    wait_until("the VM is shown as paused on the source", || {
+        pair.here.node.vm("web").unwrap().state == VmState::Paused
+    });
     let operation = pair.migrate();
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     assert_eq!(pair.there.vms.state("web"), Some(VmRunState::Paused));
@@ -209,7 +225,7 @@ fn refusal(pair: &Pair, target_name: &str) -> ApiError {
 }
 
 #[test]
-fn what_cannot_go_is_refused_before_anything_changes() {
+fn invalid_migrations_are_rejected_before_any_change() {
     let pair = Pair::new();
     assert_eq!(refusal(&pair, "nowhere").code, ErrorCode::NotFound);
     let missing = refusal(&pair, "here").message;
@@ -245,13 +261,15 @@ fn what_cannot_go_is_refused_before_anything_changes() {
     let zero = pair.here.node.migrate_vm(&name("web"), zero).unwrap_err();
     assert_eq!(zero.field.as_deref(), Some("downtime_ms"));
     pair.here.node.start_vm_action(&name("web"), VmAction::Kill).unwrap();
-    wait_until("it ends", || pair.here.node.vm("web").unwrap().state == VmState::Stopped);
+    wait_until("the VM is shown as stopped on the source", || {
+        pair.here.node.vm("web").unwrap().state == VmState::Stopped
+    });
     let stopped = pair.here.node.migrate_vm(&name("web"), request("there")).unwrap_err();
     assert!(stopped.message.contains("suimon vm start web"), "{stopped}");
 }
 
 #[test]
-fn a_node_that_speaks_otherwise_is_refused() {
+fn a_node_with_another_protocol_version_is_rejected() {
     let pair = Pair::new();
     let arrival = pair.here.node.shared().departure(&name("web")).unwrap();
     let refuse = |arrival: suimon_contract::IncomingMigrationRequest, message: &str| {
@@ -287,12 +305,12 @@ fn a_node_that_speaks_otherwise_is_refused() {
 }
 
 #[test]
-fn it_is_cancelled_and_the_vm_goes_on_here() {
+fn a_cancelled_migration_leaves_the_vm_on_the_source() {
     let pair = Pair::new();
     pair.here.vms.hold_memory(true);
     let operation = pair.begin();
     let is_copied = || pair.there.vms.state("web").is_some();
-    wait_until("it waits there", is_copied);
+    wait_until("the disks are copied", is_copied);
     // Other operations are rejected on both nodes meanwhile.
     let stop = pair.here.node.start_vm_action(&name("web"), VmAction::Reset).unwrap();
     let stop = pair.here.node.wait_operation(stop.id, DEADLINE).unwrap();
@@ -322,11 +340,11 @@ fn it_is_cancelled_and_the_vm_goes_on_here() {
 
 /// Each call fails throughout the migration, with both kinds of failure.
 #[test]
-fn whatever_call_fails_one_node_runs_it() {
+fn exactly_one_node_runs_the_vm_whichever_call_fails() {
     for call in ["prepare_arrival", "operation", "line", "arrival", "abandon_arrival"] {
         for is_refused in [false, true] {
             let pair = Pair::new();
-            // The arrival is queried only during a long memory transfer.
+            // The state of the incoming migration is queried only during a long memory transfer.
             pair.here.vms.hold_memory(call == "arrival");
             pair.here
                 .far_nodes
@@ -353,7 +371,7 @@ fn failure(is_refused: bool) -> PeerError {
 }
 
 #[test]
-fn a_vm_that_fails_to_start_send_or_receive_goes_on_here() {
+fn a_vm_that_fails_to_start_send_or_receive_continues_on_the_source() {
     for call in ["start", "receive", "send", "send_status"] {
         let pair = Pair::new();
         let vms = if call == "send" { &pair.here.vms } else { &pair.there.vms };
@@ -366,11 +384,13 @@ fn a_vm_that_fails_to_start_send_or_receive_goes_on_here() {
 }
 
 #[test]
-fn the_other_end_is_gone_when_the_rest_is_sent() {
+fn the_destination_ends_while_the_remaining_state_is_sent() {
     let pair = Pair::new();
     pair.here.vms.hold_memory(true);
     let operation = pair.begin();
-    wait_until("it waits there", || pair.there.vms.state("web").is_some());
+    wait_until("the VM has a QEMU process on the destination", || {
+        pair.there.vms.state("web").is_some()
+    });
     let reason = "it was killed".to_owned();
     pair.there.vms.guest("web", VmNotice::Ended { is_orderly: false, reason });
     pair.here.vms.hold_memory(false);
@@ -379,23 +399,29 @@ fn the_other_end_is_gone_when_the_rest_is_sent() {
 }
 
 #[test]
-fn a_guest_that_ends_meanwhile_has_ended() {
+fn a_guest_that_ends_during_a_migration_has_ended() {
     let pair = Pair::new();
     pair.here.vms.hold_memory(true);
     let operation = pair.begin();
-    wait_until("it waits there", || pair.there.vms.state("web").is_some());
+    wait_until("the VM has a QEMU process on the destination", || {
+        pair.there.vms.state("web").is_some()
+    });
     let reason = "the guest has shut down".to_owned();
     pair.here.vms.guest("web", VmNotice::Ended { is_orderly: true, reason });
     assert_eq!(pair.end(&operation).state, OperationState::Failed);
-    wait_until("it has ended", || pair.here.node.vm("web").unwrap().state == VmState::Stopped);
-    wait_until("nothing is there", || pair.there.node.config() == host(NODES));
+    wait_until("the VM is shown as stopped on the source", || {
+        pair.here.node.vm("web").unwrap().state == VmState::Stopped
+    });
+    wait_until("the destination's configuration does not contain the VM", || {
+        pair.there.node.config() == host(NODES)
+    });
     let started = pair.here.node.start_vm_action(&name("web"), VmAction::Start).unwrap();
     let started = pair.here.node.wait_operation(started.id, DEADLINE).unwrap();
     assert_eq!(started.state, OperationState::Succeeded, "{started:?}");
 }
 
 #[test]
-fn an_answer_that_is_lost_is_asked_for_again() {
+fn a_request_whose_response_was_lost_is_repeated() {
     for lost in ["activate_arrival", "activate_arrival answer"] {
         let pair = Pair::new();
         let fails = std::sync::atomic::AtomicU32::new(5);
@@ -420,7 +446,7 @@ fn an_answer_that_is_lost_is_asked_for_again() {
 }
 
 #[test]
-fn an_activation_that_is_refused_is_none() {
+fn a_rejected_activation_has_no_effect() {
     let pair = Pair::new();
     pair.there.store.arm(crate::testing::StoreFailure::Refuse(usize::MAX));
     pair.here
@@ -431,38 +457,42 @@ fn an_activation_that_is_refused_is_none() {
 }
 
 #[test]
-fn a_vm_that_was_handed_over_to_a_node_that_is_gone_comes_back_when_that_is_deleted() {
+fn a_vm_handed_over_to_a_failed_node_returns_when_the_node_is_deleted() {
     let pair = Pair::new();
     pair.here.far_nodes.intercept(|_, call_name| {
         call_name.starts_with("activate_arrival").then(|| failure(false))
     });
     let operation = pair.begin();
     let is_handed_over = || pair.here.node.vm("web").unwrap().state == VmState::HandedOver;
-    wait_until("it is handed over", is_handed_over);
+    wait_until("the VM is handed over", is_handed_over);
     pair.here.node.cancel_operation(operation.id).unwrap();
     std::thread::sleep(std::time::Duration::from_millis(100));
-    assert!(is_handed_over(), "nobody knows whose it is");
+    assert!(is_handed_over(), "the owner of the VM is not known");
     let resume = pair.here.node.start_vm_action(&name("web"), VmAction::Resume).unwrap_err();
     assert!(resume.message.contains("use that node"), "{resume}");
     let delete = Edit::Node(ResourceEdit::Delete(name("there")));
     assert_eq!(pair.here.change(delete).state, OperationState::Succeeded);
     assert_eq!(pair.end(&operation).state, OperationState::Failed);
-    wait_until("it runs here", || pair.here.vms.state("web") == Some(VmRunState::Running));
+    wait_until("the VM is running on the source", || {
+        pair.here.vms.state("web") == Some(VmRunState::Running)
+    });
 }
 
 #[test]
-fn the_daemon_here_dies_while_memory_is_copied() {
+fn the_source_daemon_is_killed_while_memory_is_copied() {
     let pair = Pair::new();
     pair.here.vms.hold_memory(true);
     pair.begin();
-    wait_until("it waits there", || pair.there.vms.state("web").is_some());
+    wait_until("the VM has a QEMU process on the destination", || {
+        pair.there.vms.state("web").is_some()
+    });
     let pair = pair.restart_here();
     pair.assert_here();
     wait_one_event(&pair.here, EventKind::VmStays);
 }
 
 #[test]
-fn the_daemon_here_dies_when_the_vm_was_handed_over() {
+fn the_source_daemon_is_killed_after_the_handover() {
     for reaches in ["activate_arrival", "activate_arrival answer"] {
         let pair = Pair::new();
         pair.here
@@ -470,9 +500,9 @@ fn the_daemon_here_dies_when_the_vm_was_handed_over() {
             .intercept(move |_, call_name| (call_name == reaches).then(|| failure(false)));
         pair.begin();
         let is_handed_over = || pair.here.node.vm("web").unwrap().state == VmState::HandedOver;
-        wait_until("it is handed over", is_handed_over);
+        wait_until("the VM is handed over", is_handed_over);
         let pair = pair.restart_here();
-        wait_until("it is handed over", || {
+        wait_until("the VM is shown as handed over on the source", || {
             pair.here.node.vm("web").is_ok_and(|vm| vm.state == VmState::HandedOver)
         });
         assert_ne!(pair.here.vms.state("web"), Some(VmRunState::Running));
@@ -482,11 +512,13 @@ fn the_daemon_here_dies_when_the_vm_was_handed_over() {
 }
 
 #[test]
-fn the_daemon_there_dies_while_it_waits() {
+fn the_destination_daemon_is_killed_before_the_activation() {
     let pair = Pair::new();
     pair.here.vms.hold_memory(true);
     let operation = pair.begin();
-    wait_until("it waits there", || pair.there.vms.state("web").is_some());
+    wait_until("the VM has a QEMU process on the destination", || {
+        pair.there.vms.state("web").is_some()
+    });
     let pair = pair.restart_there();
     wait_one_event(&pair.there, EventKind::VmDidNotArrive);
     pair.here.vms.hold_memory(false);
@@ -495,14 +527,14 @@ fn the_daemon_there_dies_while_it_waits() {
 }
 
 #[test]
-fn the_daemon_there_dies_before_and_after_it_was_told() {
+fn the_destination_daemon_is_killed_before_and_after_the_activation_request() {
     for reaches in ["activate_arrival", "activate_arrival answer"] {
         let pair = Pair::new();
         pair.here
             .far_nodes
             .intercept(move |_, call_name| (call_name == reaches).then(|| failure(false)));
         let operation = pair.begin();
-        wait_until("it is handed over", || {
+        wait_until("the VM is shown as handed over on the source", || {
             pair.here.node.vm("web").unwrap().state == VmState::HandedOver
         });
         let pair = pair.restart_there();
@@ -519,7 +551,7 @@ fn the_daemon_there_dies_before_and_after_it_was_told() {
 }
 
 #[test]
-fn a_vm_of_which_nobody_says_anything_is_given_up() {
+fn a_migration_without_requests_of_the_source_is_abandoned() {
     let pair = Pair::new();
     let arrival = pair.here.node.shared().departure(&name("web")).unwrap();
     let operation = pair.there.node.prepare_arrival(arrival.clone()).unwrap();
@@ -544,7 +576,7 @@ fn a_vm_of_which_nobody_says_anything_is_given_up() {
 }
 
 #[test]
-fn a_request_that_cannot_be_read_is_refused_with_the_versions_of_both_nodes() {
+fn an_unreadable_request_is_rejected_with_the_versions_of_both_nodes() {
     let pair = Pair::new();
     let node = &pair.there.node;
     let unknown = "unknown field `colour`, expected one of `protocol`, `id`";
@@ -632,11 +664,13 @@ fn the_source_reports_both_versions_if_the_destination_cannot_read_its_request()
 
 /// Covers a second request that passed its check before the first one took effect.
 #[test]
-fn a_second_request_does_nothing_to_the_first() {
+fn a_second_request_does_not_affect_the_first() {
     let pair = Pair::new();
     pair.here.vms.hold_memory(true);
     let operation = pair.begin();
-    wait_until("it waits there", || pair.there.vms.state("web").is_some());
+    wait_until("the VM has a QEMU process on the destination", || {
+        pair.there.vms.state("web").is_some()
+    });
     let shared = pair.here.node.shared();
     let second = shared.operations.add("vm migrate", "vm/web", false).unwrap();
     let id = second.id();
@@ -646,7 +680,7 @@ fn a_second_request_does_nothing_to_the_first() {
     assert!(second.error.unwrap().message.contains("already"));
     let reset = pair.here.node.start_vm_action(&name("web"), VmAction::Reset).unwrap();
     let reset = pair.here.node.wait_operation(reset.id, DEADLINE).unwrap();
-    assert!(reset.error.unwrap().message.contains("is migrating"), "it still is");
+    assert!(reset.error.unwrap().message.contains("is migrating"), "the VM is still migrating");
     pair.here.vms.hold_memory(false);
     assert_eq!(pair.end(&operation).state, OperationState::Succeeded);
     pair.assert_there();
@@ -654,7 +688,7 @@ fn a_second_request_does_nothing_to_the_first() {
 
 /// Covers a request that is handled after the decision.
 #[test]
-fn who_asks_too_late_hears_what_was_decided() {
+fn a_request_after_the_decision_gets_the_decision() {
     let pair = Pair::new();
     let operation = pair.migrate();
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
@@ -667,13 +701,13 @@ fn who_asks_too_late_hears_what_was_decided() {
 }
 
 #[test]
-fn a_guest_that_ends_while_it_is_handed_over_has_ended() {
+fn a_guest_that_ends_during_the_handover_has_ended() {
     let pair = Pair::new();
     pair.here.far_nodes.intercept(|_, call_name| {
         call_name.starts_with("activate_arrival").then(|| failure(false))
     });
     let operation = pair.begin();
-    wait_until("it is handed over", || {
+    wait_until("the VM is shown as handed over on the source", || {
         pair.here.node.vm("web").unwrap().state == VmState::HandedOver
     });
     let reason = "QEMU was killed".to_owned();
@@ -681,18 +715,20 @@ fn a_guest_that_ends_while_it_is_handed_over_has_ended() {
     let delete = Edit::Node(ResourceEdit::Delete(name("there")));
     assert_eq!(pair.here.change(delete).state, OperationState::Succeeded);
     assert_eq!(pair.end(&operation).state, OperationState::Failed);
-    wait_until("it has ended", || pair.here.node.vm("web").unwrap().state == VmState::Stopped);
+    wait_until("the VM is shown as stopped on the source", || {
+        pair.here.node.vm("web").unwrap().state == VmState::Stopped
+    });
 }
 
 /// A cancellation after the handover has no effect, and the remains on the source are deleted.
 #[test]
-fn a_vm_that_was_handed_over_cannot_be_called_back() {
+fn a_cancellation_after_the_handover_has_no_effect() {
     let pair = Pair::new();
     pair.here
         .far_nodes
         .intercept(|_, call_name| (call_name == "activate_arrival").then(|| failure(false)));
     let operation = pair.begin();
-    wait_until("it is handed over", || {
+    wait_until("the VM is shown as handed over on the source", || {
         pair.here.node.vm("web").unwrap().state == VmState::HandedOver
     });
     pair.here.node.cancel_operation(operation.id).unwrap();
@@ -703,7 +739,7 @@ fn a_vm_that_was_handed_over_cannot_be_called_back() {
 
 /// After the handover, each write of the state store in turn fails once.
 #[test]
-fn what_is_left_of_a_vm_that_has_moved_goes_though_the_store_refuses_once() {
+fn remains_of_a_migrated_vm_are_deleted_although_a_store_write_fails() {
     for failed_write in 0..8 {
         let pair = Pair::new();
         pair.here
@@ -719,7 +755,7 @@ fn what_is_left_of_a_vm_that_has_moved_goes_though_the_store_refuses_once() {
 }
 
 #[test]
-fn what_was_abandoned_before_it_came_never_comes() {
+fn a_migration_abandoned_before_its_request_is_never_prepared() {
     let pair = Pair::new();
     let arrival = pair.here.node.shared().departure(&name("web")).unwrap();
     let abandoned = pair.there.node.abandon_arrival(&arrival.id).unwrap();

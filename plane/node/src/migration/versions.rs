@@ -1,8 +1,8 @@
 //! Errors of migrations between nodes with different versions of Suimon.
 //!
-//! A node rejects requests of another version of the migration protocol. Versions of Suimon with the
-//! same protocol can differ in fields of the request, which the destination rejects as well. In both
-//! cases the errors name both nodes, their versions, and the action to take.
+//! A node rejects requests of another version of the migration protocol. Versions of Suimon with
+//! the same protocol can differ in fields of the request, which the destination rejects as well. In
+//! both cases the errors name both nodes, their versions, and the action to take.
 
 use std::time::Instant;
 
@@ -23,7 +23,7 @@ const KEY_MAX: usize = 64;
 
 const ACTION: &str = "install the same version of Suimon on both nodes";
 
-/// Reason why an arrival request cannot be read, as stated to the source node.
+/// Reason why a request to prepare a migration cannot be read, as stated to the source node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 enum Unreadable {
     #[error("the request has a key that the destination node does not know")]
@@ -35,7 +35,7 @@ enum Unreadable {
 }
 
 impl Unreadable {
-    /// Returns the reason for a code of the parser.
+    /// Returns the reason for an error code of the JSON parser.
     const fn of(code: ErrorCode) -> Self {
         match code {
             ErrorCode::UnknownKey => Self::UnknownKey,
@@ -46,9 +46,9 @@ impl Unreadable {
 }
 
 impl Node {
-    /// Returns the error of an arrival request whose body cannot be parsed. `error` is the error of
-    /// the parser. Its text goes to the log only: it contains parts of the request, and internals of
-    /// this node.
+    /// Returns the error of a request to prepare a migration whose body cannot be parsed. `error`
+    /// is the error of the parser. Its text goes to the log only: it contains parts of the request,
+    /// and internals of this node.
     pub fn unreadable_arrival(&self, body: &[u8], error: ApiError) -> ApiError {
         let shared = self.shared();
         let header = MigrationHeader::parse(body);
@@ -96,8 +96,8 @@ impl Shared {
         format!("version {MIGRATION_PROTOCOL} of the migration protocol, Suimon {}", self.version)
     }
 
-    /// Converts the error of an arrival request to the node `target`. If that node cannot read the
-    /// request, the error contains the versions of both nodes.
+    /// Converts the error of a request to prepare a migration that was sent to node `target`. If
+    /// that node cannot read the request, the error contains the versions of both nodes.
     pub(crate) fn arrival_error(
         &self,
         target: &Name,
@@ -140,19 +140,22 @@ impl Shared {
     }
 }
 
-/// Returns a key of a peer's request if it can be one.
+/// Returns `name` if it can be a key of a request: at most [`KEY_MAX`] bytes without control
+/// characters.
 fn key(name: Option<String>) -> Option<String> {
     name.filter(|name| name.len() <= KEY_MAX && !name.chars().any(char::is_control))
 }
 
-/// Returns the beginning of an error with text of a peer, without control characters.
+/// Returns the first [`LOGGED_MAX`] characters of an error that contains text of a peer, with
+/// control characters replaced.
 fn logged(error: &ApiError) -> String {
     let text = error.to_string();
     let replace_control = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
     text.chars().take(LOGGED_MAX).map(replace_control).collect()
 }
 
-/// Returns the label of the source node in errors. Host names that cannot be valid are left out.
+/// Returns how errors name the source node: `node NAME`, or `the source node` if the host name is
+/// unknown or cannot be valid.
 pub(super) fn source_label(name: Option<&str>) -> String {
     let is_name =
         |name: &&str| name.len() <= HOST_NAME_MAX && name.chars().all(|c| c.is_ascii_graphic());

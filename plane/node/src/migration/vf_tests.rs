@@ -127,7 +127,7 @@ impl Pair {
     fn wait_queried(&self) {
         let is_requested =
             || self.here.vms.commands().iter().any(|command| command == "web unplug VF of nic/web");
-        wait_until("the guest is asked", is_requested);
+        wait_until("the unplug of the VF is requested", is_requested);
     }
 
     /// Asserts that no memory of the VM was sent.
@@ -148,11 +148,13 @@ impl Pair {
 }
 
 #[test]
-fn a_vf_is_left_before_memory_is_sent_and_there_is_one_on_the_other_node() {
+fn a_vf_is_released_before_memory_is_sent_and_the_destination_assigns_one() {
     let pair = Pair::new(&there_has_vf());
     let operation = pair.begin();
     pair.wait_queried();
-    wait_until("it waits there", || pair.there.vms.state("web").is_some());
+    wait_until("the VM has a QEMU process on the destination", || {
+        pair.there.vms.state("web").is_some()
+    });
     // Long enough for the destination to assign VFs and for the source to send memory; much shorter
     // than the limit on the release of the VF, which is 2.4 s here.
     std::thread::sleep(std::time::Duration::from_millis(500));
@@ -175,13 +177,13 @@ fn a_vf_is_left_before_memory_is_sent_and_there_is_one_on_the_other_node() {
     let position = |part: &str| commands.iter().position(|command| command.contains(part)).unwrap();
     assert!(position("Resume") < position("plug VF"), "{commands:?}");
     // The VF on the source is unassigned.
-    wait_until("it is given back", || pair.here.vms.vfs().is_empty());
+    wait_until("no VF is bound to vfio-pci on the source", || pair.here.vms.vfs().is_empty());
     assert_eq!(pair.address_of_vf_here(), "00:00:00:00:00:00");
     pair.here.wait_events(EventKind::NicOnSynthetic.id(), 1);
 }
 
 #[test]
-fn a_vm_is_on_the_switch_of_a_node_that_has_no_vf_for_it() {
+fn a_vm_uses_the_switch_of_a_destination_without_a_free_vf() {
     let pair = Pair::new(&there_has_none());
     let operation = pair.begin();
     pair.wait_queried();
@@ -189,7 +191,7 @@ fn a_vm_is_on_the_switch_of_a_node_that_has_no_vf_for_it() {
     let operation = pair.end(&operation);
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     let nic = || pair.there.node.nic("web").unwrap().iov.unwrap();
-    wait_until("it says why", || {
+    wait_until("the NIC's status contains the reason", || {
         nic().reason.is_some_and(|reason| reason.contains("no VF for this NIC is free"))
     });
     assert_eq!(nic().path, IovPath::Synthetic);
@@ -197,7 +199,7 @@ fn a_vm_is_on_the_switch_of_a_node_that_has_no_vf_for_it() {
 }
 
 #[test]
-fn a_guest_that_does_not_let_go_of_its_vf_stays_and_nothing_was_sent() {
+fn a_guest_that_does_not_release_its_vf_stays_and_no_memory_is_sent() {
     let pair = Pair::new(&there_has_vf());
     let operation = pair.begin();
     pair.wait_queried();
@@ -206,17 +208,19 @@ fn a_guest_that_does_not_let_go_of_its_vf_stays_and_nothing_was_sent() {
     assert!(operation.error.unwrap().message.contains("has not released its VF"));
     assert_eq!(pair.here.vms.sends(), 0);
     assert_eq!(pair.here.vms.state("web"), Some(VmRunState::Running));
-    wait_until("nothing is there", || pair.there.vms.folders().is_empty());
+    wait_until("the destination has removed the VM's folder", || {
+        pair.there.vms.folders().is_empty()
+    });
     assert!(pair.there.vms.vfs().is_empty());
     // The guest releases the VF late and is assigned one again.
     assert!(!pair.here.vms.plugged_vfs("web").is_empty());
     pair.here.vms.release_vf("web", "web");
-    wait_until("it has one again", || !pair.here.vms.plugged_vfs("web").is_empty());
+    wait_until("the VF is plugged into the VM", || !pair.here.vms.plugged_vfs("web").is_empty());
     pair.wait_path(&pair.here, IovPath::Vf);
 }
 
 #[test]
-fn a_move_that_is_cancelled_or_fails_gives_the_vf_back() {
+fn a_cancelled_or_failed_migration_assigns_the_vf_again() {
     for is_cancelled in [true, false] {
         let pair = Pair::new(&there_has_vf());
         pair.here.vms.hold_memory(true);
@@ -239,8 +243,9 @@ fn a_move_that_is_cancelled_or_fails_gives_the_vf_back() {
     }
 }
 
-/// Queries the state of an arrival every 20 ms until it is dropped. In these tests a node abandons
-/// an arrival after 2.4 s of silence, 120 times the request interval of 20 ms.
+/// Queries the state of an incoming migration every 20 ms until it is dropped. In these tests a
+/// node abandons a migration after 2.4 s without a request, 120 times the request interval of 20
+/// ms.
 struct KeepsAsking {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -272,7 +277,7 @@ impl Drop for KeepsAsking {
 /// Only the destination knows which node owns the VM, so the next daemon of the source assigns no
 /// VF.
 #[test]
-fn a_vm_that_was_handed_over_is_given_no_vf() {
+fn a_handed_over_vm_gets_no_vf() {
     let pair = Pair::new(&there_has_vf());
     pair.here.far_nodes.intercept(|_, call_name| {
         call_name
@@ -284,7 +289,7 @@ fn a_vm_that_was_handed_over_is_given_no_vf() {
     pair.here.vms.release_vf("web", "web");
     let is_handed_over =
         |node: &Harness| node.node.vm("web").is_ok_and(|vm| vm.state == VmState::HandedOver);
-    wait_until("it is handed over", || is_handed_over(&pair.here));
+    wait_until("the VM is handed over", || is_handed_over(&pair.here));
     let id = pair.moving().unwrap().id;
     let _asking = KeepsAsking::start(&pair.there, id);
     let Pair { here: source, there: target, adapter_here, adapter_there } = pair;
@@ -295,7 +300,7 @@ fn a_vm_that_was_handed_over_is_given_no_vf() {
     let iov = (adapter_here.clone(), vms.clone());
     let source = Harness::with_iov_among_nodes(stopped, iov, far_nodes.clone());
     source.plane.run_clock();
-    wait_until("it is handed over", || is_handed_over(&source));
+    wait_until("the VM is handed over", || is_handed_over(&source));
     adapter_here.wait_polled();
     assert!(vms.vfs().is_empty(), "a VM that is another node's has a VF here");
     far_nodes.intercept(|_, _| None);

@@ -61,7 +61,7 @@ fn taps_and_nics_of_vms_get_different_addresses_and_keep_them() {
 }
 
 #[test]
-fn a_nic_whose_guest_uses_an_unknown_address_is_not_given_one() {
+fn a_nic_whose_guest_uses_an_unknown_address_gets_none() {
     let mut config = with_vm("");
     let old = config.clone();
     assign_addresses(&mut config, &old, &(std::sync::Arc::new(|| [9u8; 16]) as _));

@@ -57,7 +57,7 @@ struct State {
     /// NICs with a connected guest.
     connected: BTreeSet<Name>,
     /// NICs with guests that disconnected after the plane's notice queue was last empty. A source
-    /// address reported for one of them may be that of the former guest.
+    /// address that the plane reports for such a NIC may be that of its former guest.
     recently_left: BTreeSet<Name>,
     /// NICs with a binding that has changed since the last publication.
     changed: BTreeSet<Name>,

@@ -97,7 +97,9 @@ fn the_first_source_address_of_a_guest_is_bound_to_its_nic() {
         (event.subject.as_str(), event.fields["mac"].as_str()),
         ("nic/web", "52:54:00:00:00:01")
     );
-    wait_until("the tables have it", || spec(&harness, "web").bound == Some(FIRST));
+    wait_until("the tables contain the address bound to web", || {
+        spec(&harness, "web").bound == Some(FIRST)
+    });
     let web = spec(&harness, "web");
     assert!(web.mac.is_none() && !web.binds_source);
     // Neither a second address of the guest nor the same address of another guest is bound.
@@ -105,7 +107,7 @@ fn the_first_source_address_of_a_guest_is_bound_to_its_nic() {
     see(&harness, "db", FIRST);
     see(&harness, "tap", OTHER);
     see(&harness, "db", OTHER);
-    wait_until("the other guest's is bound", || bound(&harness, "db") == Some(OTHER));
+    wait_until("the address is bound to db", || bound(&harness, "db") == Some(OTHER));
     assert_eq!((bound(&harness, "web"), bound(&harness, "tap")), (Some(FIRST), None));
     harness.wait_events(EventKind::NicAddressBound.id(), 2);
 }
@@ -114,33 +116,33 @@ fn the_first_source_address_of_a_guest_is_bound_to_its_nic() {
 fn a_binding_ends_when_the_guest_disconnects() {
     let harness = with_bound();
     disconnect(&harness, "web");
-    wait_until("it is released", || bound(&harness, "web").is_none());
-    wait_until("the tables are without", || spec(&harness, "web").binds_source);
+    wait_until("no address is bound to web", || bound(&harness, "web").is_none());
+    wait_until("the tables contain no address bound to web", || spec(&harness, "web").binds_source);
     see(&harness, "db", FIRST);
-    wait_until("another guest may have it", || bound(&harness, "db") == Some(FIRST));
+    wait_until("the address is bound to db", || bound(&harness, "db") == Some(FIRST));
 }
 
 #[test]
-fn a_guest_that_has_gone_meanwhile_is_not_bound() {
+fn the_address_of_a_disconnected_guest_is_not_bound() {
     let harness = connected();
     disconnect(&harness, "web");
     see(&harness, "web", FIRST);
     see(&harness, "db", OTHER);
-    wait_until("both were handled", || bound(&harness, "db") == Some(OTHER));
+    wait_until("the address is bound to db", || bound(&harness, "db") == Some(OTHER));
     assert_eq!(bound(&harness, "web"), None);
 }
 
 #[test]
-fn a_connection_whose_end_was_not_noticed_ends_a_binding() {
+fn a_new_connection_without_a_reported_disconnection_ends_a_binding() {
     let harness = with_bound();
     connect(&harness, "web");
-    wait_until("it is released", || bound(&harness, "web").is_none());
+    wait_until("no address is bound to web", || bound(&harness, "web").is_none());
     see(&harness, "web", OTHER);
     wait_until("the new guest's is bound", || bound(&harness, "web") == Some(OTHER));
 }
 
 fn restarted(harness: Harness) -> Harness {
-    wait_until("it is recorded", || harness.store.keys("nic_addresses") == ["web"]);
+    wait_until("the bound address is recorded", || harness.store.keys("nic_addresses") == ["web"]);
     let (store, devices) = harness.kill();
     let harness = Harness::start(store, devices);
     assert_eq!(bound(&harness, "web"), Some(FIRST));
@@ -159,33 +161,35 @@ fn a_binding_outlives_the_daemon_and_is_confirmed_by_the_next_frame() {
     harness.plane.notify(spoofed);
     harness.wait_event(EventKind::NicAddressRefused.id());
     see(&harness, "web", FIRST);
-    wait_until("it is confirmed", || !spec(&harness, "web").binds_source);
+    wait_until("the binding of web is confirmed", || !spec(&harness, "web").binds_source);
     assert_eq!(spec(&harness, "web").bound, Some(FIRST));
     see(&harness, "db", OTHER);
     connect(&harness, "db");
     see(&harness, "db", OTHER);
-    wait_until("the other guest's is bound", || event_count() == before + 1);
+    wait_until("one more event is emitted", || event_count() == before + 1);
     assert_eq!(bound(&harness, "web"), Some(FIRST));
 }
 
 #[test]
-fn another_guest_that_came_while_no_daemon_ran_has_its_own_address_bound() {
+fn the_address_of_another_guest_connected_without_a_daemon_is_bound() {
     let harness = restarted(with_bound());
     connect(&harness, "web");
     see(&harness, "web", OTHER);
-    wait_until("it is replaced", || bound(&harness, "web") == Some(OTHER));
+    wait_until("the address is bound to web", || bound(&harness, "web") == Some(OTHER));
 }
 
 #[test]
-fn a_guest_that_does_not_come_back_loses_its_address_to_one_that_sends_from_it() {
+fn a_guest_that_does_not_reconnect_loses_its_address_to_a_sender() {
     let harness = restarted(with_bound());
     connect(&harness, "db");
     let spoofed = SwitchNotice::SpoofedSource { port: port(&harness, "db"), mac: FIRST };
     harness.plane.notify(spoofed);
-    wait_until("it is released", || bound(&harness, "web").is_none());
-    wait_until("it is forgotten", || harness.store.keys("nic_addresses").is_empty());
+    wait_until("no address is bound to web", || bound(&harness, "web").is_none());
+    wait_until("the state store contains no bound address", || {
+        harness.store.keys("nic_addresses").is_empty()
+    });
     see(&harness, "db", FIRST);
-    wait_until("the other guest has it", || bound(&harness, "db") == Some(FIRST));
+    wait_until("the address is bound to db", || bound(&harness, "db") == Some(FIRST));
 }
 
 #[test]
@@ -209,7 +213,7 @@ fn a_source_of_a_guest_that_has_left_is_replaced_by_that_of_the_next_one() {
         devices.notify(web, DeviceNotice::LinkUp);
     };
     harness.plane.report_after(change, SwitchNotice::SourceSeen { port: web, mac: FIRST });
-    wait_until("it was reported", || bound(&harness, "web") == Some(FIRST));
+    wait_until("the address is bound to web", || bound(&harness, "web") == Some(FIRST));
     see(&harness, "web", OTHER);
     wait_until("the next guest's is bound", || bound(&harness, "web") == Some(OTHER));
 }
@@ -222,7 +226,9 @@ fn a_configured_address_and_permitted_spoofing_end_a_binding() {
         let web = spec(&harness, "web");
         assert!(web.bound.is_none() && !web.binds_source, "{key}");
         assert_eq!(bound(&harness, "web"), None);
-        wait_until("it is forgotten", || harness.store.keys("nic_addresses").is_empty());
+        wait_until("the state store contains no bound address", || {
+            harness.store.keys("nic_addresses").is_empty()
+        });
     }
 }
 
@@ -236,11 +242,11 @@ fn an_address_configured_for_another_nic_is_not_bound() {
     assert_eq!(bound(&harness, "web"), None);
     see(&harness, "web", FIRST);
     see(&harness, "web", OTHER);
-    wait_until("another address is bound", || bound(&harness, "web") == Some(OTHER));
+    wait_until("the address is bound to web", || bound(&harness, "web") == Some(OTHER));
 }
 
 #[test]
-fn a_move_between_ports_names_both_and_how_many_there_were() {
+fn the_event_of_a_move_names_both_ports_and_the_number_of_moves() {
     let harness = Harness::new();
     harness.apply_ok(&config(""));
     let (from, to) = (port(&harness, "tap"), port(&harness, "db"));

@@ -5,10 +5,10 @@
 //! permanently. Objects that existed before are never deleted.
 //!
 //! Another program may create or replace an object of a recorded name at any time, for example
-//! while its opening fails. A record of a TAP therefore only states that the daemon may have created
-//! it: the device factory marks the TAPs that it creates, and deletes only those. The identity of a
-//! socket file (device, inode) is recorded once it exists, and only a file with this identity is
-//! deleted.
+//! while its opening fails. A record of a TAP therefore only states that the daemon may have
+//! created it: the device factory marks the TAPs that it creates, and deletes only those. The
+//! identity of a socket file (device, inode) is recorded once it exists, and only a file with this
+//! identity is deleted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

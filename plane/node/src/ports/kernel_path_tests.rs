@@ -46,7 +46,7 @@ fn groups(harness: &Harness, nics: &[&str]) -> Vec<Option<u32>> {
 }
 
 #[test]
-fn nics_that_are_alike_reach_each_other() {
+fn nics_of_equal_switch_vlan_and_mtu_reach_each_other() {
     let harness = Harness::new();
     let excluded = nic("alone", "").replace("kernel_path = true", "");
     let mut config = lan(&[
@@ -68,7 +68,9 @@ fn nics_that_are_alike_reach_each_other() {
         address_view(3, Some(5), ports[3], false),
         address_view(4, None, ports[4], false),
     ]);
-    wait_until("open", || harness.devices.kernel_paths().addresses.len() == 3);
+    wait_until("the kernel path contains three addresses", || {
+        harness.devices.kernel_paths().addresses.len() == 3
+    });
     let group_numbers = groups(&harness, &["a", "b", "c", "d", "e", "f", "alone"]);
     assert_eq!(group_numbers, [Some(1), Some(1), Some(2), Some(2), None, None, None]);
     let table = harness.devices.kernel_paths();
@@ -80,7 +82,7 @@ fn nics_that_are_alike_reach_each_other() {
     // The switch refreshes addresses that the kernel path has seen.
     let learned = [(1, mac(1)), (1, mac(0x0b)), (2, mac(2)), (3, mac(1)), (0, mac(1))];
     learned.into_iter().for_each(|(group, mac)| harness.devices.learn(group, mac));
-    wait_until("heard", || !harness.plane.refreshed().is_empty());
+    wait_until("the switch refreshes the addresses", || !harness.plane.refreshed().is_empty());
     let learned =
         harness.plane.refreshed().into_iter().map(|entry| (entry.mac, entry.vlan, entry.port));
     assert_eq!(learned.collect::<Vec<_>>(), [(mac(1), None, a), (mac(2), None, c)]);
@@ -89,7 +91,7 @@ fn nics_that_are_alike_reach_each_other() {
 }
 
 #[test]
-fn what_asks_the_switch_to_look_closes_it_before_the_change_is_made() {
+fn keys_that_need_the_switch_end_the_kernel_path_before_the_change() {
     let harness = Harness::new();
     let open = [("a", ""), ("b", ""), ("c", "")];
     for (key, reason) in [
@@ -100,7 +102,9 @@ fn what_asks_the_switch_to_look_closes_it_before_the_change_is_made() {
         ("[nic.offload]\nrx_checksum = false", "offload"),
     ] {
         harness.apply_ok(&lan(&open));
-        wait_until("open", || groups(&harness, &["a", "b", "c"]) == [Some(1); 3]);
+        wait_until("all NICs are in one group of the kernel path", || {
+            groups(&harness, &["a", "b", "c"]) == [Some(1); 3]
+        });
         let status = harness.node.nic("a").unwrap().kernel_path.unwrap();
         assert!(status.open && status.reason.is_none());
         harness.apply_ok(&lan(&[("a", key), ("b", ""), ("c", "")]));
@@ -117,18 +121,22 @@ fn what_asks_the_switch_to_look_closes_it_before_the_change_is_made() {
 fn a_capture_sees_everything() {
     let harness = Harness::new();
     harness.apply_ok(&lan(&[("a", ""), ("b", ""), ("c", "")]));
-    wait_until("open", || groups(&harness, &["a", "b", "c"]) == [Some(1); 3]);
+    wait_until("all NICs are in one group of the kernel path", || {
+        groups(&harness, &["a", "b", "c"]) == [Some(1); 3]
+    });
     let options = CaptureBufferLimits::default();
     let capture = harness.node.capture(&PortKey::Nic(name("a")), options).unwrap();
     assert_eq!(groups(&harness, &["a", "b", "c"]), [None, Some(1), Some(1)]);
     let reason = harness.node.nic("a").unwrap().kernel_path.unwrap().reason.unwrap();
     assert!(reason.contains("captured"), "{reason}");
     drop(capture);
-    wait_until("open again", || groups(&harness, &["a", "b", "c"]) == [Some(1); 3]);
+    wait_until("all NICs are in one group of the kernel path", || {
+        groups(&harness, &["a", "b", "c"]) == [Some(1); 3]
+    });
 }
 
 #[test]
-fn what_takes_it_is_counted_with_the_rest_and_alone() {
+fn frames_on_the_kernel_path_are_counted_in_total_and_separately() {
     let harness = Harness::new();
     harness.apply_ok(&lan(&[("a", "")]));
     let (sent_frames, sent_bytes) = (5, 500);

@@ -1,7 +1,8 @@
 //! Features that VMs on vhost-user NICs and disks depend on. They are stored, so that a daemon that
 //! starts after a crash or an upgrade offers them again.
 //!
-//! Table `promises`; key: the NIC's name, or the disk's like `disk/boot`; value: [`StoredNegotiatedFeatures`] as JSON.
+//! Table `promises`; key: the NIC's name, or the disk's like `disk/boot`; value:
+//! [`StoredNegotiatedFeatures`] as JSON.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,10 +22,10 @@ struct StoredNegotiatedFeatures {
     queue_pairs: u16,
 }
 
-/// Minimum interval between commits: front-ends cause changes of promises at any rate.
+/// Minimum interval between commits, because front-ends can negotiate features at any rate.
 const WRITE_EVERY: Duration = Duration::from_millis(250);
 
-/// Promises by NIC or disk: features and queue pairs that the VM has negotiated and relies on.
+/// Features and queue pairs that the VM has negotiated and relies on, by NIC or disk.
 pub(crate) struct NegotiatedFeatureTable {
     store: Arc<dyn StateStore>,
     state: Mutex<State>,
@@ -50,7 +51,7 @@ impl NegotiatedFeatureTable {
         Ok(Self { store, state: Mutex::new(State { stored, ..State::default() }) })
     }
 
-    /// Returns the specification of a device with its stored promise.
+    /// Returns the specification of a device, with the negotiated features of its VM added.
     pub(crate) fn add_to(&self, key: &PortKey, mut spec: PortDeviceSpec) -> PortDeviceSpec {
         if let PortDeviceSpec::VhostUser(vhost_user) = &mut spec {
             vhost_user.negotiated = self.features(key.name().as_str());
@@ -58,7 +59,7 @@ impl NegotiatedFeatureTable {
         spec
     }
 
-    /// Returns the promise of a NIC or disk; the empty promise if none is stored.
+    /// Returns the negotiated features of a NIC or disk; the default value if none are recorded.
     pub(crate) fn features(&self, name: &str) -> NegotiatedFeatures {
         self.lock().stored.get(name).map_or_else(NegotiatedFeatures::default, |stored| {
             let StoredNegotiatedFeatures { features, queue_pairs } = *stored;
@@ -66,13 +67,14 @@ impl NegotiatedFeatureTable {
         })
     }
 
-    /// Sets the promise of a NIC; the empty promise deletes the record.
+    /// Sets the negotiated features of a NIC. The default value deletes the record.
     pub(crate) fn keep(&self, key: &PortKey, negotiated: NegotiatedFeatures) {
         self.keep_named(key.name().as_str(), negotiated);
     }
 
-    /// Sets the promise of a NIC or disk by its name. The record is written at once, or by a later
-    /// [`NegotiatedFeatureTable::write`] if the last commit is less than [`WRITE_EVERY`] ago.
+    /// Sets the negotiated features of a NIC or disk by its name. The record is written at once, or
+    /// by a later [`NegotiatedFeatureTable::write`] if the last commit is less than [`WRITE_EVERY`]
+    /// ago.
     pub(crate) fn keep_named(&self, name: &str, negotiated: NegotiatedFeatures) {
         let NegotiatedFeatures { features, queue_pairs } = negotiated;
         let name = name.to_owned();
@@ -92,8 +94,8 @@ impl NegotiatedFeatureTable {
         }
     }
 
-    /// Writes all promises that are not stored yet, in one commit. If that fails, the next call
-    /// writes them; open devices have their promises in any case.
+    /// Writes all features that are not stored yet, in one commit. If that fails, the next call
+    /// writes them; open devices offer them in any case.
     pub(crate) fn write(&self) {
         self.write_all(&mut self.lock());
     }
@@ -127,14 +129,14 @@ impl NegotiatedFeatureTable {
         }
     }
 
-    /// Deletes the promise of a deleted NIC.
+    /// Deletes the negotiated features of a deleted NIC.
     pub(crate) fn forget(&self, key: &PortKey) {
         if matches!(key, PortKey::Nic(_)) {
             self.keep(key, NegotiatedFeatures::default());
         }
     }
 
-    /// Deletes the promise of a deleted disk.
+    /// Deletes the negotiated features of a deleted disk.
     pub(crate) fn forget_disk(&self, label: &str) {
         self.keep_named(label, NegotiatedFeatures::default());
     }

@@ -1,9 +1,9 @@
 //! NICs whose addresses the switch reaches through its uplink or team.
 //!
 //! A NIC is not behind its own port if its frames use a virtual function, or if another node runs
-//! its VM: before an arrival is complete, or after the VM was handed over. The switch forwards
-//! frames for its address to the uplink or team meanwhile, and accepts frames of this address from
-//! there.
+//! its VM: before a migration to this node is complete, or after the VM was handed over. The switch
+//! forwards frames for its address to the uplink or team meanwhile, and accepts frames of this
+//! address from there.
 
 use std::collections::BTreeSet;
 
@@ -69,8 +69,8 @@ fn uplink_port(switch: &SwitchConfig, tables: &Topology, ids: &PlaneIds) -> Opti
 }
 
 impl Controller {
-    /// Publishes new tables if a VM has arrived or departed since the last call. Called in each
-    /// iteration of the control thread.
+    /// Publishes new tables if a VM has migrated to or from this node since the last call. Called
+    /// in each iteration of the control thread.
     pub(crate) fn follow_moves(&mut self) {
         let desired = self.shared.desired();
         self.follow_moves_in(&desired.config);

@@ -187,8 +187,8 @@ impl SwitchPlane for DataPlane {
     }
 }
 
-/// Returns the placements of a host's workers: pinned to the configured CPUs, or the configured
-/// number of unpinned workers.
+/// Returns one placement per worker of a host: pinned to each configured CPU, or the configured
+/// number of workers without a fixed CPU.
 pub fn placements(host: &HostSection) -> Vec<CpuAffinity> {
     match &host.worker_cpus {
         Some(cpus) => cpus.iter().copied().map(CpuAffinity::Pinned).collect(),

@@ -113,7 +113,7 @@ impl Port {
     }
 }
 
-/// Returns the default reason for a link that is down.
+/// Returns the reason for a link that is down, if the device reports none.
 fn absent(spec: &PortDeviceSpec) -> &'static str {
     match spec {
         PortDeviceSpec::VhostUser(_) | PortDeviceSpec::Stream(_) => {

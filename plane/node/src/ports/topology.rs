@@ -19,8 +19,8 @@ use crate::offloads::{offload_switches, uplink_coalescing};
 use crate::ports::bound_addresses::{Binding, binds_source};
 use crate::ports::desired::{RequiredPorts, host_nic_mtu, required_teams};
 
-/// Identifiers in use. No identifier is assigned twice while the daemon runs, not even after a
-/// change that was rolled back.
+/// Identifiers of switches, ports and teams in use. No identifier is assigned twice while the
+/// daemon runs, not even after a change that was rolled back.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PlaneIds {
     switches: BTreeMap<Name, SwitchId>,
@@ -212,7 +212,7 @@ fn team_members(team: &TeamConfig, ids: &PlaneIds) -> Vec<TeamMember> {
     ports.map(|port| TeamMember { id: member_id(port), port }).collect()
 }
 
-/// Returns the member identifier of the device under `port`.
+/// Returns the identifier of the team member whose device has this port.
 pub(crate) fn member_id(port: PortId) -> MemberId {
     MemberId(port.0)
 }

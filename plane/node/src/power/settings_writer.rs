@@ -27,7 +27,8 @@ pub(super) struct SettingsWriter {
     pub(super) external_changes: BTreeMap<SettingId, ExternalChange>,
 }
 
-/// Result of [`SettingsWriter::apply`].
+/// Result of [`SettingsWriter::apply`]. Settings that the plan requires and that were rejected are
+/// in [`SettingsWriter::refused`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ApplyResult {
     /// Number of settings restored to their former values.
@@ -82,7 +83,8 @@ pub fn restore_power(
     })
 }
 
-/// Returns the description of an externally changed setting that is left unchanged.
+/// Returns a text about an externally changed setting that is left unchanged: its present value,
+/// the value that the daemon wrote, and the value before.
 pub(super) fn external_change_text(external_changes: &ExternalChange) -> String {
     let ExternalChange { id, before, written, now } = external_changes;
     format!("{id} is {now}; the daemon had written {written}, and the value before was {before}")
@@ -147,7 +149,8 @@ impl SettingsWriter {
         apply_result
     }
 
-    /// Restricts a round to turbo if turbo is to be written, because other settings depend on it.
+    /// If turbo is to be written, removes all other writes from the round, because the other
+    /// settings depend on turbo.
     fn turbo_first(&self, todo: &mut Reconciliation) {
         if !todo.writes.iter().any(is_turbo) {
             return;
@@ -222,7 +225,7 @@ impl SettingsWriter {
         Ok(())
     }
 
-    /// Returns true if a setting has the wanted value, or the value to which the driver adjusted
+    /// Returns true if a setting has the required value, or the value to which the driver adjusted
     /// it.
     pub(super) fn is_in_effect(&self, setting: &RequiredSetting, now: Option<&String>) -> bool {
         let Some(now) = now else { return false };

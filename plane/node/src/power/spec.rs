@@ -37,7 +37,8 @@ pub(crate) fn data_plane(config: Option<&PowerConfig>) -> DataPlaneSettings {
     config.map_or(DataPlaneSettings::DEFAULT, |config| spec_of(config).data_plane())
 }
 
-/// Returns the water marks of the VMQ policy.
+/// Returns the loads at which VMQ moves queues away from a worker (high) and empties a worker
+/// (low).
 pub(crate) fn water_marks(share: DataPlaneSettings) -> WaterMarks {
     WaterMarks {
         high: Load::percent(u32::from(share.vmq_high_percent)),

@@ -91,7 +91,7 @@ impl Inner {
         "changed by another program; `suimon power set` sets it again".to_owned()
     }
 
-    /// Returns a note if the driver has rounded a frequency.
+    /// Returns a note if the driver has adjusted a frequency to another value than the plan's.
     fn rounding(&self, target: &Target, machine: &HostPowerSettings) -> Option<String> {
         let setting = target.settings.first()?;
         let now = machine.value(setting.id)?;

@@ -15,7 +15,7 @@ use super::settings_writer::{ApplyResult, SettingsWriter};
 use crate::events::Draft;
 
 /// Interval of the check for CPUs that came online or went offline, in units of the first retry
-/// delay of devices. A check reads one small file.
+/// delay of devices (1 s by default). A check reads one small file.
 const CPUS_LOOKED_AT_RARELY: u32 = 5;
 
 /// State of power management: written by the control thread, read by status requests.
@@ -28,8 +28,9 @@ pub(super) struct Inner {
     pub(super) effect: PowerEffect,
     /// Last event about the effect; an equal one is not repeated.
     reported: Option<Draft>,
-    /// Online CPUs, as the kernel's list and as numbers.
+    /// Online CPUs as the kernel's list, for example `0-3,6`.
     online_text: String,
+    /// Online CPUs by number.
     online: BTreeSet<u16>,
     looked_at: Option<Instant>,
     /// Interval of the check for online CPUs.
@@ -82,7 +83,8 @@ impl Inner {
         must_report.then_some(draft)
     }
 
-    /// Returns the CPUs that came online since the last call; `None` if no CPU came or went.
+    /// Returns the CPUs that came online since the last call; `None` if no CPU came online or went
+    /// offline, and at the first call.
     fn look_at_cpus(&mut self) -> Option<BTreeSet<u16>> {
         let text = self.keeper.host.online();
         if text == self.online_text {

@@ -33,12 +33,12 @@ fn current_values(status: &PowerStatus, setting: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_plan_is_carried_out_shown_changed_and_taken_back() {
+fn a_power_plan_is_applied_shown_changed_and_removed() {
     let power = FakePower::with_two_cpus();
     let before = power.machine();
     let harness = Harness::with_power(MemoryStore::default(), power.clone());
     assert_eq!(harness.node.power().effect, PowerEffect::Off);
-    assert!(power.lock().writes.is_empty(), "nothing is touched without a plan");
+    assert!(power.lock().writes.is_empty(), "no setting is written without a plan");
 
     harness.change(put(PowerPlanName::Balanced));
     let status = harness.node.power();
@@ -61,7 +61,10 @@ fn a_plan_is_carried_out_shown_changed_and_taken_back() {
     assert!(status.cpus.iter().all(|cpu| cpu.idle_states == ["POLL", "C1", "C6"]));
     assert!(!status.data_plane.parking);
     assert_eq!(harness.plane.poll_budget().as_micros(), 200, "the plane polls as the plan has it");
-    assert!(!status.changed.iter().any(|change| change.file.ends_with("boost")), "it is as it was");
+    assert!(
+        !status.changed.iter().any(|change| change.file.ends_with("boost")),
+        "the former settings are restored"
+    );
 
     harness.change(Edit::Power(PowerEdit::Delete));
     assert_eq!(power.machine(), before);
@@ -69,11 +72,13 @@ fn a_plan_is_carried_out_shown_changed_and_taken_back() {
     assert!(harness.store.keys("power").is_empty());
     // One event per plan, not per key.
     harness.wait_events(EventKind::PowerPlanInEffect.id(), 2);
-    wait_until("that is told", || texts(&harness, EventKind::PowerRestored).len() >= 2);
+    wait_until("PowerRestored is emitted twice", || {
+        texts(&harness, EventKind::PowerRestored).len() >= 2
+    });
 }
 
 #[test]
-fn what_the_driver_has_not_is_rounded_and_what_it_refuses_is_said() {
+fn unsupported_values_are_rounded_and_rejected_ones_are_reported() {
     let power = FakePower::with_two_cpus();
     let before = power.machine();
     let refused_setting = SettingId::Governor(1);
@@ -102,13 +107,13 @@ fn what_the_driver_has_not_is_rounded_and_what_it_refuses_is_said() {
     assert!(incomplete.fields.values().any(|reason| reason.contains("busy")), "{incomplete:?}");
     let writes = power.lock().writes.len();
     harness.change(patch(r#"{"poll_us": 7}"#));
-    assert_eq!(power.lock().writes.len(), writes, "what is so is not written again");
+    assert_eq!(power.lock().writes.len(), writes, "equal settings are not written again");
     drop(harness);
     assert_eq!(power.machine(), before, "the daemon's end puts all back");
 }
 
 #[test]
-fn who_is_killed_leaves_a_record_and_the_next_one_puts_back_what_is_not_wanted() {
+fn after_a_kill_the_next_daemon_restores_settings_outside_the_plan() {
     let power = FakePower::with_two_cpus();
     let before = power.machine();
     let harness = Harness::with_power(MemoryStore::default(), power.clone());
@@ -119,7 +124,7 @@ fn who_is_killed_leaves_a_record_and_the_next_one_puts_back_what_is_not_wanted()
     drop(harness);
     power.lock().machine = machine;
     let next = Harness::with_power(killed, power.clone());
-    assert_eq!(next.node.power().effect, PowerEffect::Full, "it is wanted still");
+    assert_eq!(next.node.power().effect, PowerEffect::Full, "the plan is still desired");
     assert_eq!(next.node.power().changed.len(), 4, "two governors and two frequencies");
     let (killed, machine) = (next.store.surviving(), power.machine());
     next.change(Edit::Power(PowerEdit::Delete));
@@ -137,7 +142,7 @@ fn who_is_killed_leaves_a_record_and_the_next_one_puts_back_what_is_not_wanted()
 }
 
 #[test]
-fn a_host_that_was_started_anew_has_forgotten_and_so_does_the_record() {
+fn records_of_settings_are_deleted_after_a_reboot_of_the_host() {
     let power = FakePower::with_two_cpus();
     let harness = Harness::with_power(MemoryStore::default(), power.clone());
     harness.change(put(PowerPlanName::HighPerformance));
@@ -154,7 +159,7 @@ fn a_host_that_was_started_anew_has_forgotten_and_so_does_the_record() {
 }
 
 #[test]
-fn what_somebody_else_changed_is_left_and_said_until_a_plan_is_set_again() {
+fn externally_changed_settings_stay_and_are_reported_until_a_plan_is_set_again() {
     let power = FakePower::with_two_cpus();
     let harness = Harness::with_power(MemoryStore::default(), power.clone());
     harness.change(put(PowerPlanName::HighPerformance));
@@ -174,7 +179,7 @@ fn what_somebody_else_changed_is_left_and_said_until_a_plan_is_set_again() {
 }
 
 #[test]
-fn cpus_that_come_online_get_the_plan_and_those_that_went_are_put_back_when_they_return() {
+fn cpus_that_come_online_get_the_plan_or_their_previous_settings() {
     let power = FakePower::with_two_cpus();
     let harness = Harness::with_power(MemoryStore::default(), power.clone());
     harness.change(put(PowerPlanName::HighPerformance));
@@ -198,26 +203,28 @@ fn cpus_that_come_online_get_the_plan_and_those_that_went_are_put_back_when_they
         harness.events(EventKind::PowerCpusChanged.id()).len() > event_count
     });
     harness.change(Edit::Power(PowerEdit::Delete));
-    assert!(!harness.store.keys("power").is_empty(), "it is not forgotten");
+    assert!(!harness.store.keys("power").is_empty(), "the record remains");
     power.set_online(1, true);
-    wait_until("it is put back", || governors(&power) == ["ondemand", "ondemand"]);
+    wait_until("both CPUs have the former governor", || {
+        governors(&power) == ["ondemand", "ondemand"]
+    });
 }
 
 #[test]
-fn a_store_that_refuses_keeps_cpus_as_they_are() {
+fn a_failing_state_store_keeps_cpus_unchanged() {
     let power = FakePower::with_two_cpus();
     let before = power.machine();
     let harness = Harness::with_power(MemoryStore::default(), power.clone());
     // The store accepts the intent and desired state, and rejects the record of previous values.
     harness.store.arm(StoreFailure::Refuse(2));
     harness.change(put(PowerPlanName::HighPerformance));
-    assert_eq!(power.machine(), before, "nothing is written that could not come back");
+    assert_eq!(power.machine(), before, "no setting without a record is written");
     let events = texts(&harness, EventKind::PowerPlanIncomplete);
     assert!(events[0].contains("could not be saved"), "{events:?}");
 }
 
 #[test]
-fn a_preview_says_what_cannot_be_had_and_energy_is_told_where_there_is_any() {
+fn a_preview_names_unsupported_settings_and_energy_is_reported_if_available() {
     let power = FakePower::default();
     let harness = Harness::with_power(MemoryStore::default(), power.clone());
     let plan = harness.node.preview(&put(PowerPlanName::Balanced), ChangeOptions::default());
@@ -239,5 +246,5 @@ fn a_preview_says_what_cannot_be_had_and_energy_is_told_where_there_is_any() {
     assert_eq!(harness.node.top().power.energy_uj, Some(0));
     harness.apply_ok(&host("[power]\nplan = \"custom\"\npoll_us = 0\n"));
     assert_eq!(harness.plane.poll_budget().as_micros(), 0);
-    assert_eq!(harness.node.power().effect, PowerEffect::Full, "nothing is asked of CPUs");
+    assert_eq!(harness.node.power().effect, PowerEffect::Full, "the plan has no CPU settings");
 }

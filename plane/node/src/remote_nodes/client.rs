@@ -21,7 +21,8 @@ pub enum PeerError {
     Unreachable(String),
 }
 
-/// Content of an upgraded connection to another node.
+/// Purpose of a connection to another node that carries data of a migration. The connection begins
+/// as an HTTP request and is upgraded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PeerStream {
     /// Migration stream of a VM (memory and device state) in QEMU's format.
@@ -38,16 +39,18 @@ pub trait PeerNode: Send + Sync {
     /// The node rejects the request or cannot be reached.
     fn host(&self) -> Result<HostStatus, PeerError>;
 
-    /// Returns the plan of a VM's arrival. Changes nothing on the node.
+    /// Checks whether a VM can migrate to the node, and returns the changes on the node. Changes
+    /// nothing.
     ///
     /// # Errors
-    /// The node rejects the arrival or cannot be reached.
+    /// The node rejects the VM or cannot be reached.
     fn check_arrival(&self, request: &IncomingMigrationRequest) -> Result<Plan, PeerError>;
 
-    /// Starts to create the VM's resources on the node. Returns the operation of the node.
+    /// Starts to create the resources of a VM that migrates to the node. Returns the operation of
+    /// the node.
     ///
     /// # Errors
-    /// The node rejects the arrival or cannot be reached.
+    /// The node rejects the VM or cannot be reached.
     fn prepare_arrival(&self, request: &IncomingMigrationRequest) -> Result<Operation, PeerError>;
 
     /// Returns the state of an operation of the node. The node delays the answer by some seconds if
@@ -63,26 +66,27 @@ pub trait PeerNode: Send + Sync {
     /// The operation does not exist, or the node cannot be reached.
     fn cancel_operation(&self, id: u64) -> Result<Operation, PeerError>;
 
-    /// Returns the state of an incoming migration (arrival) on the node.
+    /// Returns the state of the incoming migration `id` on the node.
     ///
     /// # Errors
     /// The node rejects the request or cannot be reached.
     fn arrival(&self, id: &str) -> Result<IncomingMigration, PeerError>;
 
-    /// Opens a connection for data of an arrival that is ready to receive.
+    /// Opens a connection for data of the incoming migration `id`. Returns this node's end.
     ///
     /// # Errors
-    /// The arrival is not ready, or the node cannot be reached.
+    /// The node is not ready to receive the data, or cannot be reached.
     fn line(&self, id: &str, line: &PeerStream) -> Result<OwnedFd, PeerError>;
 
-    /// Transfers ownership of the VM to the node, unless the arrival was abandoned. The returned
-    /// state contains the outcome.
+    /// Makes the node the owner of the VM of the incoming migration `id`, unless the migration was
+    /// abandoned. The returned state contains the outcome.
     ///
     /// # Errors
     /// The node rejects the request or cannot be reached.
     fn activate_arrival(&self, id: &str) -> Result<IncomingMigration, PeerError>;
 
-    /// Abandons an arrival, unless it is active. The returned state contains the outcome.
+    /// Abandons the incoming migration `id`, unless the node owns the VM already. The returned
+    /// state contains the outcome.
     ///
     /// # Errors
     /// The node rejects the request or cannot be reached.

@@ -96,7 +96,7 @@ impl Inner {
         self.in_progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the end of any query; `None` at the deadline.
+    /// Blocks until any query has ended. Returns `None` if `deadline` has passed before.
     fn wait<'g>(
         &self,
         locked: MutexGuard<'g, BTreeMap<Name, Arc<Query>>>,

@@ -20,7 +20,7 @@ const TWO: &str = r#"
 "#;
 
 #[test]
-fn nodes_are_desired_state_and_touch_no_device() {
+fn nodes_are_desired_state_and_change_no_device() {
     let harness = Harness::new();
     harness.apply_ok(&host(TWO));
     assert_eq!(harness.node.host_status().nodes, 2);
@@ -46,7 +46,7 @@ fn nodes_are_desired_state_and_touch_no_device() {
 }
 
 #[test]
-fn a_node_is_asked_when_it_is_shown() {
+fn a_node_is_queried_when_its_status_is_requested() {
     let (source, target) = (Harness::new(), Harness::new());
     source.apply_ok(&host(&TWO.replace("right.pem", "missing")));
     let left_node = source.node.peer_node("left").unwrap();
@@ -105,7 +105,7 @@ fn open(gate: &Gate) {
 }
 
 #[test]
-fn nodes_that_do_not_answer_hold_nobody_up_for_longer_than_one() {
+fn unresponsive_nodes_delay_a_request_no_longer_than_one_does() {
     let (harness, gate, queries) = silent(QUERIES_MAX + 3);
     let started = Instant::now();
     let nodes = harness.node.nodes();
@@ -130,11 +130,11 @@ fn nodes_that_do_not_answer_hold_nobody_up_for_longer_than_one() {
 }
 
 #[test]
-fn requests_for_the_status_of_one_node_share_one_question() {
+fn requests_for_the_status_of_one_node_share_one_query() {
     let (harness, gate, queries) = silent(1);
     std::thread::scope(|scope| {
         let requests = [(); 2].map(|()| scope.spawn(|| harness.node.peer_node("n0").unwrap()));
-        crate::testing::wait_until("both to wait for one answer", || {
+        crate::testing::wait_until("both requests wait for one query", || {
             let questions = harness.node.shared().questions.0.in_progress();
             // The map, the query's thread and both waiting requests hold references.
             questions.get(&name("n0")).is_some_and(|question| Arc::strong_count(question) == 2 + 2)

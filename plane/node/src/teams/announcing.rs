@@ -1,10 +1,10 @@
 //! Announcement of addresses that moved to another member, so that the physical switches learn
 //! their new port.
 //!
-//! At most [`WAITING_MAX`] frames are queued for all teams. If more addresses move at once, ports get
-//! equal shares of the queue, and shares that a port does not use go to the others: a guest with very
-//! many addresses displaces only its own. Addresses that are configured come first. Frames of
-//! different ports are sent in turn. Switches learn the rest when the guests send.
+//! At most [`WAITING_MAX`] frames are queued for all teams. If more addresses move at once, ports
+//! get equal shares of the queue, and shares that a port does not use go to the others: a guest
+//! with very many addresses displaces only its own. Addresses that are configured come first.
+//! Frames of different ports are sent in turn. Switches learn the rest when the guests send.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -25,7 +25,7 @@ const BURST: usize = 64;
 #[derive(Default)]
 pub(crate) struct Announcing {
     waiting: BTreeMap<PortId, Waiting>,
-    /// Ports with queued frames, each once, in the order in which they are served.
+    /// Ports with queued frames, each once. The first one sends the next frame.
     rounds: VecDeque<PortId>,
     resume_at: Time,
 }
@@ -55,7 +55,7 @@ impl Announcing {
             tracing::warn!(dropped, "more addresses have moved than are announced");
         }
         self.rounds.retain(|port| self.waiting.contains_key(port));
-        // Every queue has its turn.
+        // Each port with queued frames gets a place in the order.
         let queued_ports: BTreeSet<PortId> = self.rounds.iter().copied().collect();
         self.rounds.extend(self.waiting.keys().filter(|port| !queued_ports.contains(port)));
     }
@@ -115,7 +115,7 @@ impl Announcing {
         waiting.frames.push_back(frame);
     }
 
-    /// Sends up to [`BURST`] frames.
+    /// Sends up to [`BURST`] queued frames, unless the pause after the last burst has not ended.
     pub(crate) fn send(&mut self, sockets: &mut Sockets, now: Time) {
         if self.waiting.is_empty() || now < self.resume_at {
             return;
@@ -149,7 +149,7 @@ mod tests {
         MacAddr::new([2, 0, p, q, a, b])
     }
 
-    /// Announces ports with these numbers of addresses.
+    /// Returns a queue that announces ports with these numbers of addresses: (port, number).
     fn announcing(addresses: &[(u32, u32)]) -> Announcing {
         let plane = FakePlane::default();
         let views = addresses.iter().flat_map(|(port, number)| {
@@ -182,7 +182,10 @@ mod tests {
         let announced = take_all(announcing);
         let count_of =
             |port| announced.iter().filter(|announced_port| **announced_port == port).count();
-        assert!((3..203).all(|port| count_of(port) == 4), "all of the others are announced");
+        assert!(
+            (3..203).all(|port| count_of(port) == 4),
+            "all addresses of the other ports are announced"
+        );
         assert_eq!((count_of(1), count_of(2)), (WAITING_MAX - 1024 - 800, 1024));
         // Each port has its first address announced before any has its second.
         let first: BTreeSet<u32> = announced[..202].iter().copied().collect();

@@ -1,4 +1,4 @@
-//! One turn of the team thread: processes events and deadlines of all teams.
+//! One iteration of the team thread: processes events and deadlines of all teams.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::AsFd;

@@ -1,5 +1,5 @@
-//! Effects of team events that the team thread executes after it has passed new distributions to
-//! the plane.
+//! Actions that result from team events, and that the team thread executes after it has passed new
+//! distributions to the plane.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use suimon_teaming::lacp::SlowFrame;
 
 use crate::events::Draft;
 
-/// Effects that the team thread has not executed yet.
+/// Actions that the team thread has not executed yet: frames, announcements and events.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Effects {
     /// LACPDUs and Marker responses by the member's port. Their number is bounded by LACP's rate

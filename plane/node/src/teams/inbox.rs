@@ -8,8 +8,7 @@ use suimon_quantity::PortId;
 /// Messages that the team thread has not read.
 #[derive(Default)]
 pub(crate) struct Inbox {
-    /// Link states by device port: only the last one per device is kept, so that the size is
-    /// bounded by the number of devices.
+    /// Last link state of each device, by its port. The size is bounded by the number of devices.
     pub(crate) links: BTreeMap<PortId, LinkReport>,
     /// Results of [`Job::Open`](super::work::Job::Open), one per job.
     pub(crate) sockets: Vec<OpenedSocket>,
@@ -47,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_each_device_one_link_state_is_kept_until_the_thread_reads_it() {
+    fn the_last_link_state_of_each_device_is_kept_until_the_thread_reads_it() {
         let mut inbox = Inbox::default();
         for number in 0..10_000 {
             let link = LinkProperties { up: number % 2 == 1, ..LinkProperties::default() };

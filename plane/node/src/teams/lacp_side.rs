@@ -18,10 +18,12 @@ use super::member::{Member, placeholder_mac};
 
 /// Minimum interval between events about changed partners of one member.
 const PARTNER_NEWS_EVERY: Duration = Duration::from_secs(10);
-/// Middle of the range. Among equal priorities the lower port number is preferred.
+/// LACP priority of all ports: the middle of the range. Among equal priorities the lower port
+/// number is preferred.
 const PORT_PRIORITY: u16 = 0x8000;
-/// Number of administrative keys. The key of a team derives from its switch port, so that teams
-/// have different keys as long as fewer ports were ever numbered.
+/// Number of different administrative keys of LACP. The key of a team derives from the number of
+/// its switch port, so that the keys of two teams are equal only if their ports' numbers differ by
+/// a multiple of this.
 const KEYS: u32 = 2047;
 
 /// LACP of one team: the protocol's state machines and the node's state of each member.
@@ -39,10 +41,10 @@ struct LacpPort {
     mac: MacAddr,
     /// Link state last passed to LACP.
     link: Option<Link>,
-    /// Number of the partner's changes at the last event.
+    /// Value of the partner's change counter at the last event.
     changes_reported: u64,
     reported_at: Option<Time>,
-    /// Partner at the last event, or at present if it has not changed since.
+    /// Partner at the last event; without an event since the last change, the present partner.
     partner: PortInfo,
 }
 
@@ -131,7 +133,7 @@ impl TeamLacp {
         };
         port.link = link;
         if let Err(error) = self.lacp.handle_link(now, member, link) {
-            tracing::error!(%error, "LACP has no state of a member of its team");
+            tracing::error!(%error, "LACP rejected the link state of a member");
         }
     }
 
@@ -166,7 +168,8 @@ impl TeamLacp {
         partner_changes
     }
 
-    /// Removes all members. The next poll returns their last LACPDUs.
+    /// Removes all members. The next [`TeamEntry::poll`](super::team_entry::TeamEntry::poll) sends
+    /// their last LACPDUs.
     pub(crate) fn leave(&mut self, now: Time) {
         for member in self.lacp.members().collect::<Vec<_>>() {
             if let Err(error) = self.lacp.remove_member(now, member) {

@@ -5,7 +5,7 @@ use suimon_contract::{LacpCounters, LacpMemberStatus, LacpPartnerStatus, LacpPor
 use suimon_quantity::Time;
 use suimon_teaming::lacp::{LagClass, MemberState, PortInfo, TeamState};
 
-/// Converts the LACP status of a member.
+/// Converts the LACP status of a member to the API type.
 pub(crate) fn lacp_status(state: &MemberState, now: Time) -> LacpMemberStatus {
     let age_ms = |time: Time| u64::try_from(now.since(time).as_millis()).unwrap_or(u64::MAX);
     let counters = state.counters;
@@ -58,7 +58,7 @@ fn port_status(info: &PortInfo) -> LacpPortStatus {
     }
 }
 
-/// Returns the serialized name of a state.
+/// Returns the name with which an enum value without data is serialized.
 fn serialized_name(state: &impl Serialize) -> String {
     match serde_json::to_value(state) {
         Ok(serde_json::Value::String(state_name)) => state_name,

@@ -114,7 +114,7 @@ fn agreed() -> (Bench, Partner) {
 }
 
 #[test]
-fn both_sides_agree_on_all_links_and_say_whom_they_agree_with() {
+fn both_sides_aggregate_all_links_and_show_their_partner() {
     let mut bench = Bench::new(&with_team(&["a", "b"], FAST));
     assert_eq!((bench.uplink_ports(), bench.states()), (set(&[]), vec![Failed, Failed]));
     assert!(bench.reasons()[0].contains("LACP does not permit traffic"), "{:?}", bench.reasons());
@@ -155,13 +155,13 @@ fn a_silent_partner_and_a_lost_carrier_end_the_use_of_a_member() {
 }
 
 #[test]
-fn modes_change_live_and_the_partner_is_told_at_once() {
+fn modes_change_live_and_the_partner_is_notified_at_once() {
     let (mut bench, mut partner) = agreed();
     bench.apply(&with_team(&["a", "b"], "mode = \"static\""));
-    assert_eq!(bench.uplink_ports(), set(&["a", "b"]), "nothing has to be agreed on");
+    assert_eq!(bench.uplink_ports(), set(&["a", "b"]), "static mode needs no agreement");
     assert!(bench.team().members[0].lacp.is_none());
     partner.talk(&mut bench);
-    assert_eq!(partner.uses(), set(&[]), "it heard that nobody listens to its group");
+    assert_eq!(partner.uses(), set(&[]), "the partner was notified");
     bench.apply(&with_team(&["a", "b"], FAST));
     assert_eq!(bench.uplink_ports(), set(&[]));
     partner.pass(&mut bench, Duration::from_secs(8));
@@ -180,7 +180,7 @@ fn modes_change_live_and_the_partner_is_told_at_once() {
 }
 
 #[test]
-fn a_refused_publication_does_not_disturb_lacp() {
+fn a_rejected_publication_does_not_affect_lacp() {
     let (mut bench, mut partner) = agreed();
     let sent_frames = |bench: &Bench| {
         let members = bench.team().members;
@@ -226,7 +226,7 @@ fn a_member_without_a_control_socket_takes_no_part_in_lacp() {
 }
 
 #[test]
-fn a_partner_that_changes_is_told_of_but_not_too_often() {
+fn changes_of_a_partner_are_reported_at_a_limited_rate() {
     let (mut bench, mut partner) = agreed();
     // LACPDUs with a forged partner system arrive continuously on one link.
     let state = partner.lacp.member_state(MemberId(1)).unwrap();
@@ -249,7 +249,7 @@ fn a_partner_that_changes_is_told_of_but_not_too_often() {
 }
 
 #[test]
-fn an_event_of_a_changed_partner_says_what_changed() {
+fn an_event_of_a_changed_partner_names_the_changes() {
     // Operational keys are 32 times the configured ones, plus 7 for 10 Gbit/s.
     for (change, text) in [
         (LacpSpec { admin_key: 12, ..partner_spec(1) }, "changed its key from 295 to 391."),
@@ -278,7 +278,7 @@ fn an_event_of_a_changed_partner_says_what_changed() {
 }
 
 #[test]
-fn a_link_that_leads_back_is_told_of_and_not_used() {
+fn a_looped_link_is_reported_and_not_used() {
     let mut bench = Bench::new(&with_team(&["a", "b"], FAST));
     for _ in 0..60 {
         for (from, to) in [("a", "b"), ("b", "a")] {
@@ -298,7 +298,7 @@ fn a_link_that_leads_back_is_told_of_and_not_used() {
 }
 
 #[test]
-fn who_does_not_come_in_sync_is_told_of_after_a_minute() {
+fn a_side_that_stays_out_of_sync_is_reported_after_a_minute() {
     let (mut bench, mut partner) = agreed();
     // The partner sends LACPDUs, but selects only one link for its group.
     let spec = LacpSpec { max_active: 1, ..partner_spec(1) };
@@ -312,16 +312,16 @@ fn who_does_not_come_in_sync_is_told_of_after_a_minute() {
     assert_eq!((bench.uplink_ports(), bench.events(4113).len()), (set(&["a", "b"]), 1));
 }
 
-/// Frames of a peer cause a bounded number of turns and distributions.
+/// Frames of a peer cause a bounded number of iterations and distributions.
 #[test]
-fn a_flood_is_taken_in_portions() {
+fn a_flood_of_frames_is_received_in_bounded_batches() {
     let (mut bench, _) = agreed();
     let noise = [1_u8; 60];
     for _ in 0..1000 {
         bench.members.arrive("a", &noise);
     }
     bench.settle();
-    assert_eq!(bench.members.waiting("a"), 1000 - 8, "then comes a pause");
+    assert_eq!(bench.members.waiting("a"), 1000 - 8, "a pause follows");
     let port = bench.fakes.port_of("a").unwrap();
     bench.settle_woken(&BTreeSet::from([port]));
     assert_eq!(bench.members.waiting("a"), 1000 - 8);
@@ -339,7 +339,7 @@ fn a_flood_is_taken_in_portions() {
 }
 
 #[test]
-fn partners_are_told_of_the_end() {
+fn partners_are_notified_when_lacp_ends() {
     let (mut bench, partner) = agreed();
     let mut partner = partner;
     for device in ["a", "b"] {

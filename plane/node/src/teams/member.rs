@@ -10,7 +10,7 @@ use suimon_teaming::{MemberFault, MemberId, MemberLink};
 use super::rates::Rates;
 use crate::ports::member_id;
 
-/// Facts about a member from the configuration and its device.
+/// Properties of a team member: its configuration, and the state of its device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MemberInput {
     /// Port of the member's device.
@@ -39,7 +39,7 @@ pub(crate) struct Member {
     pub(crate) properties: MemberInput,
     /// Link state that the device reported last.
     pub(crate) link: LinkProperties,
-    /// MAC address in the team: the device's, or a placeholder.
+    /// MAC address in the team: the device's, or a generated one ([`placeholder_mac`]).
     pub(crate) mac: MacAddr,
     /// Reason why the member cannot be used although its device is open.
     pub(crate) exclusion: Option<String>,
@@ -88,7 +88,8 @@ impl Member {
         &self.properties.uplink
     }
 
-    /// Updates the facts. A device that was closed or opened again needs another control socket.
+    /// Updates the properties. A device that was closed or opened again needs another control
+    /// socket.
     pub(crate) fn follow(&mut self, properties: MemberInput) {
         if properties.generation != self.properties.generation
             || properties.device != self.properties.device
@@ -123,7 +124,8 @@ impl Member {
         })
     }
 
-    /// Returns the reason why the member cannot be used. `lacp`: the reason according to LACP.
+    /// Returns the reason why the member cannot be used, as text. `lacp`: the reason according to
+    /// LACP.
     pub(crate) fn fault_text(&self, fault: MemberFault, lacp: Option<LacpReason>) -> String {
         if let Some(exclusion) = &self.exclusion {
             return exclusion.clone();

@@ -50,7 +50,7 @@ fn is_used(harness: &Harness, device: &str) -> bool {
 }
 
 #[test]
-fn a_node_makes_changes_and_deletes_a_team() {
+fn a_node_creates_changes_and_deletes_a_team() {
     let harness = with(STATIC);
     assert_eq!(states(&harness), [Active, Active]);
     harness.assert_consistent(&[]);
@@ -72,7 +72,7 @@ fn a_node_makes_changes_and_deletes_a_team() {
 
 /// A carrier is lost while the control thread is blocked opening a device.
 #[test]
-fn a_lost_carrier_does_not_wait_for_a_change_under_way() {
+fn a_lost_carrier_is_handled_during_a_change() {
     let harness = with(STATIC);
     let gate = harness.devices.hold();
     let nic = crate::testing::host(
@@ -81,20 +81,20 @@ fn a_lost_carrier_does_not_wait_for_a_change_under_way() {
     );
     let add = Edit::Nic(ResourceEdit::Add(nic.nics[0].clone()));
     let operation = harness.node.submit(add).unwrap();
-    wait_until("it opens", || {
+    wait_until("the change is opening a device", || {
         harness.node.operation(operation.id).unwrap().state == OperationState::Running
     });
     harness.devices.set_link("a", DOWN);
     wait_until("the member is not used", || !is_used(&harness, "a"));
-    wait_until("told", || harness.events(4107).len() == 1);
+    wait_until("TeamMemberFailed is emitted once", || harness.events(4107).len() == 1);
     let state = harness.node.operation(operation.id).unwrap().state;
     assert_eq!(state, OperationState::Running, "the change is still under way");
     drop(gate);
     let operation = harness.node.wait_operation(operation.id, crate::testing::DEADLINE).unwrap();
     assert_eq!(operation.state, OperationState::Succeeded);
-    assert!(!is_used(&harness, "a"), "what was published since knows of it");
+    assert!(!is_used(&harness, "a"), "the tables of the change contain the lost link");
     harness.devices.set_link("a", crate::testing::LINK);
-    wait_until("it is used", || is_used(&harness, "a"));
+    wait_until("member a is used", || is_used(&harness, "a"));
 }
 
 #[test]
@@ -105,23 +105,25 @@ fn a_device_that_fails_is_not_used_until_it_is_open_again() {
     let queue = QueueId { port, direction: Direction::Egress, index: 0 };
     let fault = PortFault { kind: FaultKind::Host, detail: "it was unplugged".to_owned() };
     harness.plane.notify(SwitchNotice::QueueFault { queue, fault });
-    wait_until("failed", || states(&harness) == [Failed, Active]);
-    wait_until("why", || harness.node.team("both").unwrap().members[0].reason.contains("Missing"));
-    wait_until("its socket is closed", || harness.members.open_sockets("a") == 0);
+    wait_until("member a has failed", || states(&harness) == [Failed, Active]);
+    wait_until("the reason contains the missing device", || {
+        harness.node.team("both").unwrap().members[0].reason.contains("Missing")
+    });
+    wait_until("the socket of member a is closed", || harness.members.open_sockets("a") == 0);
     assert_eq!(harness.node.switch("wan").unwrap().condition.health, Health::Up);
     harness.devices.set_missing("a", false);
-    wait_until("back", || states(&harness) == [Active, Active]);
-    wait_until("its socket is open", || harness.members.open_sockets("a") == 1);
+    wait_until("both members are active", || states(&harness) == [Active, Active]);
+    wait_until("the socket of member a is open", || harness.members.open_sockets("a") == 1);
     assert_eq!(harness.devices.port_of("a"), Some(port));
     // The device is deleted while it is open.
     harness.devices.notify(port, DeviceNotice::Lost { reason: "it was moved".to_owned() });
-    wait_until("told", || harness.events(4107).len() == 2);
-    wait_until("back again", || states(&harness) == [Active, Active]);
+    wait_until("TeamMemberFailed is emitted 2 times", || harness.events(4107).len() == 2);
+    wait_until("both members are active", || states(&harness) == [Active, Active]);
 }
 
 /// The first cause disappears, and the retry finds another one.
 #[test]
-fn a_team_says_why_its_members_fail_now() {
+fn a_team_shows_the_present_reasons_why_its_members_fail() {
     let harness = with(STATIC);
     for device in ["a", "b"] {
         let port = harness.devices.port_of(device).unwrap();
@@ -129,10 +131,10 @@ fn a_team_says_why_its_members_fail_now() {
         let reason = "it was unplugged".to_owned();
         harness.devices.notify(port, DeviceNotice::Lost { reason });
     }
-    wait_until("both fail", || states(&harness) == [Failed, Failed]);
+    wait_until("both members have failed", || states(&harness) == [Failed, Failed]);
     let of_team = || harness.node.team("both").unwrap().condition.reason.unwrap_or_default();
     let of_switch = || harness.node.switch("wan").unwrap().condition.reason.unwrap_or_default();
-    wait_until("why now", || {
+    wait_until("team and switch contain the present reasons", || {
         [of_team(), of_switch()]
             .iter()
             .all(|reason| reason.contains("; a: refused: Missing; b: refused: Missing"))
@@ -140,14 +142,14 @@ fn a_team_says_why_its_members_fail_now() {
 }
 
 #[test]
-fn the_next_process_makes_the_team_again() {
+fn the_next_process_creates_the_team_again() {
     let (store, devices) = with(STATIC).kill();
     devices.set_link("b", DOWN);
     let harness = Harness::start(store, devices);
     assert_eq!(states(&harness), [Active, Failed], "at once, when it is open");
     assert!(is_used(&harness, "a") && !is_used(&harness, "b"));
     harness.assert_consistent(&[]);
-    wait_until("sockets", || harness.members.open_sockets("b") == 1);
+    wait_until("the socket of member b is open", || harness.members.open_sockets("b") == 1);
 }
 
 /// A change that fails after the tables were published restores the team.
@@ -168,12 +170,12 @@ fn a_change_that_fails_leaves_the_team_as_it_was() {
 }
 
 #[test]
-fn lacp_speaks_as_time_passes_and_says_goodbye() {
+fn lacpdus_are_sent_periodically_and_a_last_one_at_the_end() {
     // Taken before the start, so that the lower bound holds however late this thread is scheduled.
     let started = Instant::now();
     let harness = with(FAST);
     let mut sent_count = 0;
-    wait_until("it speaks", || {
+    wait_until("three LACPDUs are sent", || {
         sent_count += harness.members.take_sent("a").len();
         sent_count >= 3
     });

@@ -8,7 +8,7 @@ use suimon_teaming::TeamPort;
 
 use super::member::MemberInput;
 
-/// Planned state of a team.
+/// Required state of a team: its configuration, and the state of its members' devices.
 #[derive(Clone, Debug)]
 pub(crate) struct TeamPlan {
     pub(crate) config: TeamConfig,

@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_look_says_nothing_and_later_ones_count_from_the_one_before() {
+    fn the_first_sample_gives_no_rate_and_later_ones_count_from_the_one_before() {
         let mut rates = Rates::default();
         rates.sample(time_at_ms(100), &bytes(5000, 70));
         assert_eq!((rates.rx_bps, rates.tx_bps), (0, 0));
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_of_a_million() {
+    fn ppm_is_the_part_of_one_million() {
         assert_eq!(
             [ppm(0, 0), ppm(1, 3), ppm(7, 7), ppm(u64::MAX, u64::MAX)],
             [0, 333_333, 1_000_000, 1_000_000]

@@ -69,8 +69,8 @@ impl Sockets {
         Self { sockets: BTreeMap::new(), retry_first, changes: Vec::new(), jobs: Vec::new() }
     }
 
-    /// Opens the wanted sockets whose attempt is due, and closes sockets that are not wanted, by
-    /// jobs for the worker.
+    /// Queues jobs that open the required sockets whose attempt is due, and jobs that close sockets
+    /// that are not required.
     pub(crate) fn follow(&mut self, required: BTreeMap<PortId, RequiredSocket>, now: Time) {
         let is_required = |port: &PortId, socket: &MemberSocket| {
             required.get(port).is_some_and(|w| *w == socket.required)
@@ -131,7 +131,8 @@ impl Sockets {
         }
     }
 
-    /// Handles a job that the worker's queue had no room for. The socket is opened later.
+    /// Handles an [`Job::Open`] for which the worker's queue had no room. The socket is opened
+    /// later.
     pub(crate) fn handle_rejected_job(&mut self, port: PortId, now: Time) {
         self.fail(port, "the daemon is overloaded", now);
     }

@@ -66,8 +66,8 @@ impl Shared {
         smallest_mtu(&uplinks, &|key| self.device_mtu(key)).unwrap_or(0)
     }
 
-    /// Returns whether a team carries frames, and the faults of its members otherwise. `None` if no
-    /// switch uses the team.
+    /// Returns the health of a team: whether it carries frames, and otherwise the faults of its
+    /// members. `None` if no switch uses the team.
     pub(crate) fn team_condition(&self, name: &Name) -> Option<Condition> {
         let desired = self.desired();
         let team = desired.config.teams.iter().find(|team| team.name == *name);
@@ -75,8 +75,8 @@ impl Shared {
         self.teams.table().find(name).map(|entry| condition(entry, &failures))
     }
 
-    /// Returns the present reasons why devices of members are not open. The reason that the team
-    /// has recorded may be outdated by a retry.
+    /// Returns the reasons why devices of members are not open now. They replace the reasons
+    /// recorded by the team, which a retry may have changed.
     fn member_failures(&self, team: &TeamConfig) -> Failures {
         let failure = |name: &Name| {
             let port = self.ports.find(&PortKey::Uplink(name.clone()))?;
@@ -88,7 +88,7 @@ impl Shared {
     }
 }
 
-/// Reasons by the uplink's name.
+/// Reasons why the devices of uplinks are not open, by the uplink's name.
 type Failures = BTreeMap<Name, String>;
 
 /// Status of a team according to the table.
@@ -121,7 +121,7 @@ fn view(
     })
 }
 
-/// Returns the members by which frames leave.
+/// Returns the members that may send frames.
 fn active(entry: &TeamEntry) -> impl Iterator<Item = &Member> {
     let is_up = entry.is_up();
     entry.members.iter().filter(move |member| {

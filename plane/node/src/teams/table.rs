@@ -24,8 +24,11 @@ pub(crate) struct TeamTable {
 }
 
 impl TeamTable {
-    /// Changes the teams to the planned state. On failure the table is in an undefined state; the
-    /// caller discards it.
+    /// Changes the teams to the required state.
+    ///
+    /// # Errors
+    /// A team's configuration is invalid. The table is then in an undefined state, and the caller
+    /// must discard it.
     pub(crate) fn follow(
         &mut self,
         plans: Vec<TeamPlan>,
@@ -66,8 +69,9 @@ impl TeamTable {
         self.teams.values_mut().for_each(TeamEntry::note_published);
     }
 
-    /// Processes a link state. The distribution is passed to the plane before anything else is
-    /// done.
+    /// Processes the link state of the member whose device has this port. Passes the new
+    /// distribution to the plane at once; LACPDUs, announcements and events wait for
+    /// [`Self::work`].
     pub(crate) fn handle_link(
         &mut self,
         port: PortId,
@@ -146,7 +150,7 @@ impl TeamTable {
             .collect()
     }
 
-    /// Ends LACP of all teams. The effects have the last LACPDUs to the partners.
+    /// Ends LACP of all teams. The returned effects contain the last LACPDUs to the partners.
     pub(crate) fn leave(&mut self, now: Time) -> Effects {
         for entry in self.teams.values_mut() {
             entry.leave_lacp(now, &mut self.effects);

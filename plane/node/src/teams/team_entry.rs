@@ -24,7 +24,8 @@ use super::plan::TeamPlan;
 use super::texts::{churn, loopback, partner_changed};
 use crate::SwitchPlane;
 
-/// Configuration that a policy rejects. A defect, because validation rejects such configurations.
+/// Error of a configuration that a policy rejects. It indicates a defect, because validation
+/// rejects such configurations before.
 #[derive(Debug, Error)]
 pub(crate) enum TeamError {
     #[error(transparent)]
@@ -49,7 +50,7 @@ pub(crate) struct TeamEntry {
     names: BTreeMap<MemberId, Name>,
     /// Distribution that the plane has.
     published: Option<Arc<Distribution>>,
-    /// True if the plane has rejected the last distribution.
+    /// True if the plane has rejected the last distribution. Further rejections are not logged.
     is_refused: bool,
     /// Time of the last periodic rebalancing; see [`REBALANCE_PERIOD`].
     ticked: Time,
@@ -78,7 +79,10 @@ impl TeamEntry {
         })
     }
 
-    /// Changes the team to the planned state. Remaining members keep their state.
+    /// Changes the team to the required state. Remaining members keep their state.
+    ///
+    /// # Errors
+    /// A policy rejects the configuration.
     pub(crate) fn follow(
         &mut self,
         plan: &TeamPlan,
@@ -143,7 +147,8 @@ impl TeamEntry {
             match owners.get(&mac) {
                 Some(owner) => {
                     let text = format!(
-                        "the MAC address {mac} of the team is that of `{owner}`; set another"
+                        "its MAC address {mac} is also that of member `{owner}`; set another (`ip \
+                         link set DEVICE address MAC`)"
                     );
                     member.exclusion = Some(text);
                 }
@@ -206,7 +211,8 @@ impl TeamEntry {
         }
     }
 
-    /// The team policy is updated before LACP, because it moves the traffic.
+    /// Passes a member's link state to the team policy and to LACP. The team policy is first,
+    /// because it moves the traffic.
     fn pass_link(&mut self, index: usize, now: Time, effects: &mut Effects) {
         let Some(member) = self.members.get(index) else { return };
         let (id, link) = (member.id(), member.lacp_link());
@@ -220,7 +226,7 @@ impl TeamEntry {
         let Some(member) = self.members.get(index) else { return };
         match self.team.handle_member(now, member.id(), member.team_link()) {
             Ok(change) => self.absorb(change, effects),
-            Err(error) => tracing::error!(%error, "the team has no state of its member"),
+            Err(error) => tracing::error!(%error, "the team rejected the link state of a member"),
         }
     }
 
@@ -309,7 +315,7 @@ impl TeamEntry {
     }
 
     /// Passes the distribution to the plane if it has changed. A rejected distribution is passed
-    /// again at the next turn.
+    /// again at the next call.
     pub(crate) fn flush(&mut self, plane: &dyn SwitchPlane) {
         let current = self.team.distribution();
         if self.published.as_ref().is_some_and(|published| Arc::ptr_eq(published, current)) {

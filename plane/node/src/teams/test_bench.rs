@@ -129,7 +129,7 @@ impl Bench {
         panic!("there is no end to what is due");
     }
 
-    /// Executes one turn, and returns the deadline of the next.
+    /// Executes one iteration of the team thread, and returns the deadline of the next.
     pub(crate) fn poll(&mut self, readable: &BTreeSet<PortId>) -> Option<Time> {
         match self.driver.poll(readable) {
             PollResult::Until(due) => due,

@@ -47,7 +47,7 @@ fn a_lost_link_moves_traffic_and_its_return_moves_it_back() {
 
 /// A link that goes down and up again before the team thread runs counts as lost.
 #[test]
-fn a_short_loss_is_not_overlooked() {
+fn a_short_loss_of_the_link_is_processed() {
     let mut bench = Bench::new(&with_team(&["a", "b"], STATIC));
     bench.fakes.set_link("a", super::test_bench::DOWN);
     bench.fakes.set_link("a", LINK);
@@ -96,7 +96,7 @@ fn addresses_are_announced_where_they_are_now_with_their_vlans() {
 
 /// The change that adds the member opens its device; the control socket is opened afterwards.
 #[test]
-fn what_moves_to_a_member_that_comes_is_announced_there() {
+fn addresses_that_move_to_a_new_member_are_announced_there() {
     let mut bench = Bench::new(&with_team(&["b"], INDEPENDENT));
     let ids = bench.shared.ids();
     let nics = [("web", 1), ("db", 2)].map(|(name, number)| {
@@ -119,7 +119,7 @@ fn what_moves_to_a_member_that_comes_is_announced_there() {
 /// The number of announcements is bounded however many addresses a guest has, and they are sent in
 /// bursts.
 #[test]
-fn many_addresses_are_announced_in_portions() {
+fn many_addresses_are_announced_in_bursts() {
     let mut bench = Bench::new(&with_team(&["a"], INDEPENDENT));
     let web = bench.shared.ids().port(&PortKey::Nic("web".parse().unwrap())).unwrap();
     let view = |number: u32| AddressView {
@@ -217,7 +217,7 @@ fn a_team_that_no_switch_uses_opens_nothing() {
 
 /// A change that the plane rejects affects neither the distribution nor the status.
 #[test]
-fn a_refused_publication_leaves_the_team_as_it_is() {
+fn a_rejected_publication_leaves_the_team_as_it_is() {
     let mut bench = Bench::new(&with_team(&["a", "b"], STATIC));
     let before = bench.team();
     bench.plane.fail_publish(0);
@@ -230,7 +230,7 @@ fn a_refused_publication_leaves_the_team_as_it_is() {
 }
 
 #[test]
-fn a_distribution_that_is_refused_is_given_again() {
+fn a_rejected_distribution_is_passed_again() {
     let mut bench = Bench::new(&with_team(&["a", "b"], STATIC));
     bench.plane.refuse_distributions(2);
     bench.fakes.set_link("a", super::test_bench::DOWN);
@@ -241,13 +241,13 @@ fn a_distribution_that_is_refused_is_given_again() {
 }
 
 #[test]
-fn a_member_that_cannot_be_opened_fails_with_its_reason_and_the_others_carry_on() {
+fn a_member_that_cannot_be_opened_fails_without_affecting_others() {
     let mut bench = Bench::empty();
     bench.fakes.set_missing("a", true);
     bench.apply(&with_team(&["a", "b"], STATIC));
     assert_eq!((bench.uplink_ports(), bench.states()), (set(&["b"]), vec![Failed, Active]));
     assert!(bench.reasons()[0].contains("Missing"), "{:?}", bench.reasons());
-    assert_eq!(bench.members.open_sockets("a"), 0, "it waits for the device");
+    assert_eq!(bench.members.open_sockets("a"), 0, "the member waits for its device");
     bench.fail("b", "the cable was cut");
     assert_eq!(bench.states(), [Failed, Failed]);
     assert_eq!(bench.reasons()[1], "the cable was cut");
@@ -264,11 +264,11 @@ fn members_with_one_address_are_not_used_together() {
 }
 
 #[test]
-fn a_control_socket_that_cannot_be_opened_is_tried_again_and_the_team_goes_on() {
+fn a_control_socket_that_cannot_be_opened_is_retried_without_affecting_the_team() {
     let mut bench = Bench::empty();
     bench.members.refuse("a", true);
     bench.apply(&with_team(&["a", "b"], STATIC));
-    assert_eq!(bench.uplink_ports(), set(&["a", "b"]), "it needs none to carry frames");
+    assert_eq!(bench.uplink_ports(), set(&["a", "b"]), "frames need no control socket");
     let report = bench.events(4006);
     assert_eq!((report.len(), report[0].subject.as_str()), (1, "uplink/a"));
     assert_eq!(report[0].fields["reason"], "refused: Denied");
@@ -280,7 +280,7 @@ fn a_control_socket_that_cannot_be_opened_is_tried_again_and_the_team_goes_on() 
 }
 
 #[test]
-fn the_socket_of_a_device_that_was_made_anew_is_opened_again() {
+fn the_socket_of_a_recreated_device_is_opened_again() {
     let mut bench = Bench::new(&with_team(&["a", "b"], STATIC));
     bench.members.replace_device("a");
     bench.settle();
@@ -374,7 +374,11 @@ fn events_that_a_flapping_link_causes_are_bounded() {
     }
     let events = bench.events(4106).len() + bench.events(4107).len();
     assert!(events < 60, "{events}");
-    assert_eq!(bench.uplink_ports(), set(&["a", "b"]), "what is done is not bounded");
+    assert_eq!(
+        bench.uplink_ports(),
+        set(&["a", "b"]),
+        "the limit on events does not delay distributions"
+    );
     bench.down("b");
     assert_eq!(bench.events(4107).last().unwrap().fields["member"], "b", "others are told of");
 }

@@ -11,7 +11,8 @@ use super::driver::{PollResult, TeamDriver};
 use super::work::work;
 use crate::shared::Shared;
 
-/// Capacity of the worker's queue: events of some thousand turns, and one socket per member.
+/// Capacity of the worker's queue: jobs of some thousand iterations of the team thread, and one
+/// socket per member.
 const JOBS_WAITING: usize = 4096;
 
 /// Team threads. [`Self::stop`] or dropping this value ends them.

@@ -1,5 +1,6 @@
 //! Jobs of the team worker: operations that may block on a disk or on the kernel's lock of network
-//! devices (RTNL). They have a thread, so that they do not delay the reaction to a lost carrier.
+//! devices (RTNL). A separate thread executes them, so that they do not delay the reaction to a
+//! lost carrier.
 
 mod worker;
 

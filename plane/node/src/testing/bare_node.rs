@@ -1,4 +1,4 @@
-//! Shared state of a node without its threads, whose work the tests do.
+//! Shared state of a node without threads. The tests execute the threads' work.
 
 use std::sync::Arc;
 use std::time::Duration;

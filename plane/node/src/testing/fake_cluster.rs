@@ -20,7 +20,7 @@ use crate::ClusterStores;
 pub(crate) struct Faults {
     /// The store does not respond and reports no changes.
     pub(crate) is_unreachable: bool,
-    /// Transactions are committed and their responses are lost.
+    /// Transactions are committed, but their responses are lost.
     pub(crate) loses_answers: bool,
 }
 
@@ -42,7 +42,8 @@ struct World {
     watches: BTreeMap<u64, Watched>,
     next_watch: u64,
     files: MemoryFiles,
-    /// Key whose next removal is not reported, and key that keeps its value then.
+    /// Key whose next removal is followed by a write of the former value, and the key that is
+    /// written; see [`FakeCluster::write_after_removal`].
     late_write: Option<(String, String)>,
 }
 
@@ -78,8 +79,8 @@ impl FakeCluster {
         world.make(&changes);
     }
 
-    /// Lets the next removal of `removed` be followed by a write of the former value of `written`,
-    /// before the removal is reported.
+    /// Makes the next removal of `removed` be followed by a write of the former value of `written`,
+    /// before watches report the removal.
     pub(crate) fn write_after_removal(&self, removed: String, written: String) {
         lock(&self.world).late_write = Some((removed, written));
     }

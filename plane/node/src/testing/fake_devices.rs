@@ -1,4 +1,4 @@
-//! Network devices that only record what is open.
+//! Device factory without devices: records which ones are open.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -90,11 +90,13 @@ struct Inner {
     kernel_path_counters: KernelPathCounters,
     /// Features returned for each packet-socket uplink.
     features: Result<DeviceFeatures, DeviceError>,
-    /// Links of devices that differ from [`LINK`], and MAC addresses that were set.
+    /// Links of devices that differ from [`LINK`].
     links: BTreeMap<String, LinkProperties>,
+    /// MAC addresses that were set, by device.
     macs: BTreeMap<String, MacAddr>,
-    /// Steering rules of open AF_XDP uplinks, by device, and the reason why they are rejected.
+    /// Steering rules of open AF_XDP uplinks, by device.
     steering: BTreeMap<String, Vec<SteeringRule>>,
+    /// Reason with which devices reject steering rules; `None`: they accept them.
     steers_not: Option<String>,
 }
 
@@ -233,7 +235,7 @@ impl FakeDevices {
         sockets.collect()
     }
 
-    /// Reports a notice of the device of a port.
+    /// Passes a notice to the observer of the device of a port.
     pub(crate) fn notify(&self, port: PortId, notice: DeviceNotice) {
         let inner = self.lock();
         let opened = inner.open.values().find(|opened| opened.port == port).unwrap();
@@ -463,8 +465,8 @@ impl PortDevice for FakeDevice {
         }
     }
 
-    /// As real devices: TAPs and uplinks change live except for their queues, and vhost-user
-    /// devices do not.
+    /// Behaves like real devices: TAPs and uplinks change live except for their queues, and
+    /// vhost-user devices do not.
     fn change(&mut self, to: &PortDeviceSpec) -> Result<bool, DeviceError> {
         let mut inner = self.host.lock();
         inner.count_call()?;

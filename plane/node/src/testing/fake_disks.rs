@@ -10,13 +10,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use suimon_image_files::DiskSpec;
 use suimon_ports::testing::{MemoryRecords, MemoryStore as MemoryFiles, RateLimit, RateLimitedIo};
 use suimon_ports::{
     DiskExports, NbdClient, NbdLimits, NbdServerSpec, StoreFault, StoreFileError, StoreFiles,
     StoreIdentity, StoreSource,
 };
 use suimon_quantity::{DiskId, StoreId, TimedRateLimit};
-use suimon_storage::{DiskSpec, FullPolicy, FullView, PlaneNotice, StoreView};
+use suimon_storage::{FullPolicy, FullView, PlaneNotice, StoreView};
 use suimon_storage_qos::{PolicyId, PolicyShare, Store};
 
 use crate::DiskDependencies;
@@ -50,7 +51,7 @@ struct World {
     limits: BTreeMap<StoreId, Store>,
     /// Limits of all disks of a store.
     caps: BTreeMap<StoreId, TimedRateLimit>,
-    /// Local parts of cluster-wide QoS policies.
+    /// This node's shares of policies that span nodes.
     parts: BTreeMap<PolicyId, PolicyShare>,
     /// True if suspended disks cannot be resumed.
     resume_refused: bool,
@@ -71,13 +72,13 @@ struct World {
     bound: BoundSockets,
     /// True if stores do not respond.
     stalls: bool,
-    /// Disks that are mirrored.
+    /// Disks that are being copied.
     copied: BTreeSet<DiskId>,
     /// Size in bytes of disks at the remote end of connections; `None`: there is no remote end.
     far_bytes: Option<u64>,
     /// Redo records of images.
     records: MemoryRecords,
-    /// Behavior of disks on a full store.
+    /// Full-store policies of the disks.
     full_policies: BTreeMap<DiskId, FullPolicy>,
     /// Full-store policies that were set, oldest first.
     full_changes: Vec<FullPolicy>,

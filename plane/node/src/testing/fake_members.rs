@@ -21,8 +21,9 @@ struct Line {
     /// Frames that have not been received yet.
     arrived: VecDeque<Vec<u8>>,
     sent: Vec<Vec<u8>>,
-    /// Number of sockets opened so far, and the open ones.
+    /// Number of sockets opened so far.
     opened: u64,
+    /// Open sockets, by the number of their opening, with the event that wakes their readers.
     open: BTreeMap<u64, Arc<WakeEvent>>,
     /// Open sockets whose device was deleted.
     disconnected: BTreeSet<u64>,
@@ -35,7 +36,7 @@ impl FakeMembers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Calls `act` with the state of a device.
+    /// Calls `act` with the control sockets and frames of a device.
     fn with_line<T>(&self, device: &str, act: impl FnOnce(&mut Line) -> T) -> T {
         act(self.lines().entry(device.to_owned()).or_default())
     }

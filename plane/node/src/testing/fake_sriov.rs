@@ -62,7 +62,7 @@ impl FakeSriov {
         self.world().adapters[index].clone()
     }
 
-    /// Waits until the node has completed a query of its adapters and its reaction.
+    /// Blocks until the node has queried its adapters and has reacted to the result.
     pub(crate) fn wait_polled(&self) {
         let before = self.world().listed;
         // One query may have begun before, and the last one may not be complete.

@@ -18,7 +18,7 @@ use crate::testing::{
 };
 use crate::{Edit, NoListener, Node, NodeDependencies, NodeError, ResourceEdit};
 
-/// Deadline of waits, long enough for any progress.
+/// Maximum time of a wait in tests, long enough for any progress.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(90);
 
 /// Path of the store of [`Harness::with_store`].
@@ -83,8 +83,9 @@ impl Harness {
         Self::with_all(MemoryStore::default(), devices, disks, FakeVms::default(), host)
     }
 
-    /// A process on a host that a former one has left like this, with this switching plane. Failures
-    /// are retried at once, or after an hour.
+    /// Starts a process with the state store and devices that a former one has left, and with this
+    /// switching plane. Failures are retried after the default delay, or after an hour if
+    /// `retries_rarely` is true.
     pub(crate) fn with_plane(
         (store, devices): (MemoryStore, FakeDevices),
         plane: FakePlane,
@@ -137,7 +138,8 @@ impl Harness {
         Self::with_all(store, FakeDevices::default(), disks, FakeVms::default(), host)
     }
 
-    /// A process that may not start on what a former one has left.
+    /// Starts a process with the state store and devices that a former one has left. The start may
+    /// fail.
     pub(crate) fn try_start(store: MemoryStore, devices: FakeDevices) -> Result<Self, NodeError> {
         Self::try_all(store, devices, FakeDisks::default(), FakeVms::default(), Host::default())
     }

@@ -1,4 +1,5 @@
-//! Control thread's part of VF management: reports to the policy and executes its actions.
+//! VF management of the control thread: reports events to the failover policy and executes its
+//! actions.
 
 mod control;
 
@@ -28,21 +29,22 @@ enum FdbState {
 #[derive(Debug)]
 pub(crate) struct IovController {
     policy: Failover,
-    /// Ids of NICs for the policy.
+    /// Numbers of NICs in the failover policy.
     nics: NicNumbers,
-    /// Ids of adapters, which are never reused. Bounded by the PCI addresses of
-    /// the host.
+    /// Numbers of adapters in the failover policy, which are never reused. Bounded by the PCI
+    /// addresses of the host.
     adapters: BTreeMap<PciAddress, AdapterId>,
-    /// NICs last reported to the policy, with weight and adapters.
+    /// Weight and adapters of each NIC, as last reported to the policy.
     pub(super) reported_nics: BTreeMap<Name, (u8, Vec<AdapterId>)>,
     pub(super) reported_vfs: BTreeMap<VfId, VfAddress>,
     unbound: BTreeSet<PciAddress>,
     /// NICs that release their VF on request, with the reason. Frames use the VF until it is
     /// released.
     leaving: BTreeMap<Name, FailoverReason>,
-    /// Details of VF failures, as reported.
+    /// Reason why the last VF of a NIC could not be used, as reported by the VM's driver.
     failures: BTreeMap<Name, String>,
-    /// Addresses last added to or removed from embedded switches.
+    /// State of addresses that were last added to or removed from embedded switches, by adapter
+    /// (PCI address) and MAC address.
     led: BTreeMap<(PciAddress, MacAddr), FdbState>,
     looked_at: Option<Instant>,
 }

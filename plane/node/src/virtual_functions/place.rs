@@ -6,7 +6,7 @@ use suimon_frame::MacAddr;
 use suimon_ports::{VfSettings, VfSettingsChange};
 use suimon_quantity::PciAddress;
 
-/// Unit of VF rates: 1 Mbit/s.
+/// Bits per second in 1 Mbit/s, the unit of VF rates.
 const MBPS: u64 = 1_000_000;
 
 /// Address of a VF: its adapter and index.
@@ -26,7 +26,7 @@ impl std::fmt::Display for VfAddress {
     }
 }
 
-/// Record of a [`VfAddress`].
+/// Serialized form of a [`VfAddress`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StoredVfId {
     adapter: String,

@@ -13,9 +13,9 @@ use crate::shared::Shared;
 
 /// Adapters, VFs and NICs found by one query of the host.
 pub(super) struct HostQuery {
-    /// Configured adapters, and whether a driver is bound.
+    /// Configured adapters, by PCI address of the physical function; true if a driver is bound.
     pub(super) adapters: BTreeMap<PciAddress, bool>,
-    /// VFs that can be assigned to NICs, including those that are assigned.
+    /// VFs that NICs may use, whether they are assigned or not.
     pub(super) vfs: Vec<VfAddress>,
     /// Adapter behind the uplink of each switch.
     pub(super) by_switch: BTreeMap<Name, PciAddress>,

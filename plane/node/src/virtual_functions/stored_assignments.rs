@@ -8,9 +8,9 @@ use crate::control::Controller;
 use crate::vms::RecordedVm;
 
 impl Controller {
-    /// Assumes that recorded VFs are still assigned and used, because the VMs have continued.
-    /// Called before tables are published and devices are opened, also for VMs that do not respond.
-    /// The VM's driver reports a VF that has been lost.
+    /// Registers recorded VFs as assigned and in use, because the VMs have continued to run. Called
+    /// before tables are published and devices are opened, also for VMs that do not respond. If
+    /// such a VF has been lost, the VM's driver reports that later.
     pub(crate) fn hold_stored_vfs(&mut self, config: &HostConfig, recorded: &[RecordedVm]) {
         for (nic, vf) in
             recorded.iter().filter_map(|vm| vm.left.run.as_ref()).flat_map(|run| &run.vfs)
@@ -19,7 +19,7 @@ impl Controller {
                 self.hold_vf(config, nic, vf);
             }
         }
-        // These are not back at the host, although their VMs have ended.
+        // VFs of ended VMs that are not back at the host.
         for (nic, vf) in recorded.iter().flat_map(|vm| &vm.left.held_vfs) {
             let Some(vf) = vf.address() else { continue };
             self.shared.iov.view().assigned.insert(vf.address, nic.clone());

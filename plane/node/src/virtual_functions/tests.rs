@@ -77,7 +77,7 @@ impl Bench {
         Self { harness, sriov, vms }
     }
 
-    /// Kills the daemon and starts another. `meanwhile` changes VMs while no daemon runs.
+    /// Kills the daemon and starts another. `meanwhile` is called in between and changes VMs.
     fn die(self, meanwhile: impl FnOnce(&FakeVms)) -> Self {
         self.die_with_store(|vms, _| meanwhile(vms))
     }
@@ -164,7 +164,9 @@ impl Bench {
     /// Waits until the adapter has this number of addresses, which are updated by a query after the
     /// daemon's start.
     fn wait_led(&self, number: usize) {
-        wait_until("addresses", || self.sriov.led_addresses().len() == number);
+        wait_until("the adapter has the expected number of addresses", || {
+            self.sriov.led_addresses().len() == number
+        });
     }
 }
 
@@ -177,7 +179,7 @@ fn config(host: &str) -> HostConfig {
 }
 
 #[test]
-fn adapters_know_addresses_as_soon_as_a_change_is_made() {
+fn adapters_have_the_addresses_when_a_change_has_succeeded() {
     let bench = Bench::new(HOST);
     let led = bench.sriov.led_addresses();
     assert_eq!(led.len(), 3, "{led:?}");
@@ -188,7 +190,7 @@ fn adapters_know_addresses_as_soon_as_a_change_is_made() {
 }
 
 #[test]
-fn who_weighs_most_has_the_vf_and_the_switch_reaches_it_there() {
+fn the_nic_with_the_highest_weight_has_the_vf_and_is_reached_by_the_uplink() {
     let bench = Bench::new(HOST);
     bench.wait_reason("web", "no running VM has the NIC");
     bench.start("web");
@@ -208,7 +210,7 @@ fn who_weighs_most_has_the_vf_and_the_switch_reaches_it_there() {
     assert_eq!(bench.reached_by("light"), None);
     // The embedded switch has the addresses of the other NICs only.
     let led = || bench.sriov.led_addresses();
-    wait_until("addresses", || {
+    wait_until("the adapter has the addresses of both other NICs", || {
         led() == ["0000:01:00.0 52:54:00:00:00:02", "0000:01:00.0 52:54:00:00:00:03"]
     });
     let adapter = bench.harness.node.sriov_adapter("wan").unwrap();
@@ -222,25 +224,25 @@ fn who_weighs_most_has_the_vf_and_the_switch_reaches_it_there() {
     bench.harness.wait_events(9011, 1);
     // With weight 0 the VF is taken once the guest has released it.
     bench.harness.apply_ok(&config(&HOST.replace("iov_weight = 50", "iov_weight = 0")));
-    wait_until("the guest is asked", || {
+    wait_until("the unplug of the VF is requested", || {
         bench.vms.commands().iter().any(|command| command == "web unplug VF of nic/web")
     });
     assert_eq!(bench.reached_by("web"), Some(bench.uplink()), "its VF carries it as long");
     bench.vms.release_vf("web", "web");
     bench.wait_path("db", IovPath::Vf);
-    wait_until("web on the switch", || {
+    wait_until("the switch reaches the NIC by its own port", || {
         (bench.nic("web").iov, bench.reached_by("web")) == (None, None)
     });
     let settings = bench.sriov.properties(0).vfs[0].settings.clone().unwrap();
     assert_eq!((settings.mac.to_string().as_str(), settings.vlan), ("52:54:00:00:00:02", None));
     let event_counts = || (bench.harness.events(9008).len(), bench.harness.events(9009).len());
-    wait_until("both that have had it are told of", || event_counts() == (2, 1));
+    wait_until("both NICs have emitted their events", || event_counts() == (2, 1));
 }
 
 /// Two running VMs become eligible for the only VF at the same time. The NIC with the higher weight
 /// gets it, although the other one is first by name.
 #[test]
-fn of_those_who_come_together_who_weighs_most_has_the_vf() {
+fn of_simultaneously_eligible_nics_the_one_with_the_highest_weight_gets_the_vf() {
     let host = format!("{HOST}[[pf]]\nname = \"other\"\ndevice = \"wan1\"\nvfs = 0\n");
     let other_device = host.replacen("device = \"wan0\"", "device = \"wan1\"", 1);
     let bench = Bench::with_adapters(2, &other_device);
@@ -253,7 +255,7 @@ fn of_those_who_come_together_who_weighs_most_has_the_vf() {
 }
 
 #[test]
-fn what_a_nic_lacks_for_a_vf_is_said() {
+fn the_reason_why_a_nic_has_no_vf_is_shown() {
     let bench = Bench::new(&HOST.replacen("iov_weight = 50", "", 1));
     assert_eq!(bench.nic("web").iov, None);
     bench.vms.take_vfs(false);
@@ -273,7 +275,7 @@ fn a_vf_that_fails_falls_back_at_once_and_is_free_when_the_vm_has_ended() {
     bench.vms.refuse_all("give_vf", VmErrorKind::Host, "vfio-pci is not loaded");
     bench.start("web");
     bench.wait_reason("web", "vfio-pci is not loaded");
-    wait_until("it is told", || bench.harness.events(9010).len() == 1);
+    wait_until("NicLostVf is emitted once", || bench.harness.events(9010).len() == 1);
     bench.vms.refuse_all("none", VmErrorKind::Host, "");
     // After the retry delay of a failed VF.
     bench.wait_path("web", IovPath::Vf);
@@ -282,7 +284,7 @@ fn a_vf_that_fails_falls_back_at_once_and_is_free_when_the_vm_has_ended() {
     bench.wait_reason("web", "the adapter has no driver");
     assert_eq!(bench.reached_by("web"), None);
     bench.vms.release_vf("web", "web");
-    wait_until("it is released", || bench.vms.vfs().is_empty());
+    wait_until("no VF is bound to vfio-pci", || bench.vms.vfs().is_empty());
     bench.sriov.change(0, |pf| pf.driver = Some("igb".to_owned()));
     bench.wait_path("web", IovPath::Vf);
     // The guest releases the VF without a request.
@@ -292,13 +294,13 @@ fn a_vf_that_fails_falls_back_at_once_and_is_free_when_the_vm_has_ended() {
     let end_notice = VmNotice::Ended { is_orderly: true, reason: "off".to_owned() };
     bench.vms.guest("web", end_notice);
     bench.wait_reason("web", "no running VM has the NIC");
-    wait_until("it is released", || bench.vms.vfs().is_empty());
+    wait_until("no VF is bound to vfio-pci", || bench.vms.vfs().is_empty());
     let settings = bench.sriov.properties(0).vfs[0].settings.clone().unwrap();
     assert_eq!(settings.mac.to_string(), "00:00:00:00:00:00");
 }
 
 #[test]
-fn a_vf_is_free_when_its_nic_was_taken_from_a_vm_that_runs() {
+fn a_vf_is_free_after_its_nic_was_unplugged_from_a_running_vm() {
     let bench = Bench::new(HOST);
     bench.start("web");
     bench.wait_path("web", IovPath::Vf);
@@ -311,14 +313,14 @@ fn a_vf_is_free_when_its_nic_was_taken_from_a_vm_that_runs() {
         .for_each(|vm| vm.nics.clear());
     bench.harness.apply_ok(&without_nics);
     wait_until("the guest has no NIC", || bench.vm("web").nics.is_empty());
-    wait_until("it is released", || bench.vms.vfs().is_empty());
+    wait_until("no VF is bound to vfio-pci", || bench.vms.vfs().is_empty());
     // The VF is assigned to another VM.
     bench.start("db");
     bench.wait_path("db", IovPath::Vf);
 }
 
 #[test]
-fn a_guest_is_asked_for_a_nic_that_is_taken_away_when_it_has_let_go_of_the_vf() {
+fn the_unplug_of_a_nic_is_requested_after_the_guest_has_released_its_vf() {
     let bench = Bench::new(HOST);
     bench.start("web");
     bench.wait_path("web", IovPath::Vf);
@@ -332,17 +334,17 @@ fn a_guest_is_asked_for_a_nic_that_is_taken_away_when_it_has_let_go_of_the_vf() 
     let unplugs = || -> Vec<String> {
         bench.vms.commands().into_iter().filter(|command| command.contains("unplug")).collect()
     };
-    wait_until("the guest is asked for the VF", || !unplugs().is_empty());
+    wait_until("the unplug of the VF is requested", || !unplugs().is_empty());
     assert_eq!(unplugs(), ["web unplug VF of nic/web"]);
     assert_eq!(bench.vms.vfs().len(), 1);
     bench.vms.release_vf("web", "web");
-    wait_until("the guest is asked for the NIC", || unplugs().len() > 1);
+    wait_until("the unplug of the NIC is requested", || unplugs().len() > 1);
     assert_eq!(unplugs()[1], "web unplug nic/web");
     assert!(bench.vms.vfs().is_empty());
 }
 
 #[test]
-fn a_change_of_the_nic_is_one_of_its_vf_and_a_vf_that_forgot_is_left() {
+fn a_change_of_a_nic_applies_to_its_vf_and_a_reset_vf_is_released() {
     let bench = Bench::new(HOST);
     bench.start("web");
     bench.wait_path("web", IovPath::Vf);
@@ -361,7 +363,7 @@ fn a_change_of_the_nic_is_one_of_its_vf_and_a_vf_that_forgot_is_left() {
 }
 
 #[test]
-fn a_new_daemon_finds_vfs_where_they_are_and_frees_those_of_vms_that_are_gone() {
+fn a_new_daemon_keeps_assigned_vfs_and_frees_those_of_ended_vms() {
     let bench = Bench::new(&HOST.replace("vfs = 1", "vfs = 2"));
     bench.start("web");
     bench.start("db");
@@ -374,7 +376,7 @@ fn a_new_daemon_finds_vfs_where_they_are_and_frees_those_of_vms_that_are_gone() 
     assert_eq!((bench.vms.plugged_vfs("web"), bench.vms.plugged_vfs("db")), before);
     bench.wait_address_added("web");
     bench.run_action("db", VmAction::Kill);
-    wait_until("one is free", || bench.vms.vfs().len() == 1);
+    wait_until("one VF is bound to vfio-pci", || bench.vms.vfs().len() == 1);
     assert_eq!(bench.path("web"), IovPath::Vf);
 }
 
@@ -395,14 +397,14 @@ fn a_new_daemons_first_tables_have_vms_on_their_vfs() {
     let bench = bench.die(|_| {});
     assert_eq!(bench.path("web"), IovPath::Vf);
     bench.wait_led(2);
-    wait_until("it is found again", || bench.vm("web").state == VmState::Running);
+    wait_until("the VM is shown as running", || bench.vm("web").state == VmState::Running);
     bench.assert_was_always_on_its_vf("web");
     assert!(bench.vms.commands().iter().all(|command| !command.contains("unplug")));
     // The same for a VM that does not respond.
     reload(&bench);
     let bench = bench.die(|vms| vms.refuse_all("adopt", VmErrorKind::Timeout, "it is silent"));
     bench.wait_led(2);
-    wait_until("it is lost", || bench.vm("web").reason.is_some());
+    wait_until("the VM's status contains a reason", || bench.vm("web").reason.is_some());
     assert_eq!((bench.path("web"), bench.vm("web").state), (IovPath::Vf, VmState::Lost));
     bench.assert_was_always_on_its_vf("web");
     // The unplug is requested when the VM responds; until then the VF is not assigned to another
@@ -412,7 +414,7 @@ fn a_new_daemons_first_tables_have_vms_on_their_vfs() {
     bench.wait_reason("db", "no VF for this NIC is free");
     assert_eq!((bench.vms.vfs().len(), bench.reached_by("web")), (1, Some(bench.uplink())));
     bench.vms.refuse_all("none", VmErrorKind::Host, "");
-    wait_until("the guest is asked", || {
+    wait_until("the unplug of the VF is requested", || {
         bench.vms.commands().iter().any(|command| command == "web unplug VF of nic/web")
     });
     bench.vms.release_vf("web", "web");
@@ -420,7 +422,7 @@ fn a_new_daemons_first_tables_have_vms_on_their_vfs() {
 }
 
 #[test]
-fn a_new_daemon_leaves_vfs_that_vms_do_not_have_any_more() {
+fn a_new_daemon_frees_vfs_that_vms_do_not_have_any_more() {
     let bench = Bench::new(&HOST.replace("vfs = 1", "vfs = 2"));
     bench.start("web");
     bench.start("db");
@@ -432,9 +434,9 @@ fn a_new_daemon_leaves_vfs_that_vms_do_not_have_any_more() {
     });
     bench.wait_reason("web", "the VF was unplugged while no daemon was running");
     bench.wait_reason("db", "no running VM has the NIC");
-    wait_until("both are released", || bench.vms.vfs().is_empty());
+    wait_until("no VF is bound to vfio-pci", || bench.vms.vfs().is_empty());
     // The tables are published after the release.
-    wait_until("none is reached by the uplink", || {
+    wait_until("the switch reaches both NICs by their own ports", || {
         (bench.reached_by("web"), bench.reached_by("db")) == (None, None)
     });
     bench.sriov.change(0, |pf| {

@@ -1,4 +1,5 @@
-//! Test bench: a node without a control thread, on a plane that only counts, in simulated time.
+//! Test bench: a node without a control thread, on a simulated switching plane and in simulated
+//! time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

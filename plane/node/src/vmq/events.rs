@@ -10,7 +10,7 @@ use crate::shared::Shared;
 use crate::vmq::numbering::Numbering;
 use crate::vmq::placing::Task;
 
-/// Handover of a queue between two workers, by the plane's ids.
+/// Move of a queue between two workers. Workers have the plane's ids.
 pub(super) struct HandOver<'a> {
     pub(super) uplink: &'a Name,
     pub(super) queue: QueueId,
@@ -34,7 +34,7 @@ impl HandOver<'_> {
         Some(draft.with("uplink", self.uplink))
     }
 
-    /// Returns the loads of both workers before and after as text.
+    /// Returns the loads of both workers before and after the move as text.
     fn loads(&self, figures: &Figures) -> String {
         let (from, to) = (self.from, self.to);
         let Figures { from_before, from_after, to_before, to_after } = figures;

@@ -62,12 +62,12 @@ impl Numbering {
         self.0.iter().map(|(_, worker)| *worker).collect()
     }
 
-    /// Returns the configuration's number of a worker.
+    /// Returns the configuration's number of the worker `id`; `None` if no such worker runs.
     pub(super) fn number(&self, id: WorkerId) -> Option<WorkerId> {
         self.0.iter().find(|(worker_id, _)| *worker_id == id).map(|(_, worker)| worker.number)
     }
 
-    /// Returns the plane's id of a worker.
+    /// Returns the plane's id of the worker `number`; `None` if no such worker runs.
     pub(super) fn id(&self, number: WorkerId) -> Option<WorkerId> {
         self.0.get(usize::from(number.0)).map(|(id, _)| *id)
     }

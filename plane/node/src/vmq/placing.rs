@@ -15,7 +15,7 @@ use suimon_vmq::{
 use crate::vmq::numbering::Numbering;
 use crate::vmq::plan::{Plan, spec_of};
 
-/// Queue to be handed over; `to` is the configuration's number of the worker.
+/// Queue to be moved to another worker. `to` is the configuration's number of the worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Task {
     /// Move decided by the policy.
@@ -58,7 +58,8 @@ pub(super) struct Placement {
 }
 
 impl Placement {
-    /// Returns a placement without queues. Its inputs are recorded if there is a `sink`.
+    /// Creates a placement without queues. Its inputs and decisions are recorded if there is a
+    /// `sink`.
     ///
     /// # Errors
     /// The configuration does not fit the workers.
@@ -193,8 +194,8 @@ impl Placement {
         std::mem::take(&mut self.tasks)
     }
 
-    /// Reports the result of a task: the queue's worker. With `None` the queue is forgotten, and
-    /// added again when it is found again.
+    /// Reports the result of a task to the policy. `worker`: the queue's worker now; `None` if the
+    /// queue does not exist, which the policy then forgets until it is found again.
     pub(super) fn handle_carried_out(&mut self, task: &Task, worker: Option<WorkerId>, now: Time) {
         let queue = task.queue();
         match (task, worker) {
@@ -206,7 +207,8 @@ impl Placement {
         }
     }
 
-    /// Returns the reason of a queue's current placement.
+    /// Returns the reason why a queue is on its worker; `None` if the policy does not place the
+    /// queue.
     pub(super) fn reason(&self, queue: QueueId, now: Time) -> Option<PlacementReason> {
         let explanation = self.vmq.explain(queue.port, now)?;
         explanation

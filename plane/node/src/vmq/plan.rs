@@ -15,7 +15,7 @@ use crate::PortKey;
 use crate::ports::PlaneIds;
 use crate::power::{data_plane, water_marks};
 
-/// Configuration of one uplink or team that a switch uses.
+/// Inputs of the VMQ policy for one uplink or team that a switch uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Plan {
     pub(super) uplink: Name,

@@ -18,7 +18,7 @@ impl Controller {
         };
         let from = owner(self.shared.plane.queues());
         let moved = self.shared.plane.move_queue(queue, to);
-        // The queue has been reassigned even if a worker does not confirm the move in time.
+        // On a timeout of a worker, the queue is reassigned nevertheless.
         if from != Some(to) && owner(self.shared.plane.queues()) == Some(to) {
             self.drafts.extend(queue_moved(&self.shared, queue, from, to));
         }

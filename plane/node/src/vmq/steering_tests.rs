@@ -52,7 +52,7 @@ fn named(status: &SteeringStatus) -> Vec<(&str, u16)> {
 }
 
 #[test]
-fn rules_follow_nics_that_come_go_and_change() {
+fn rules_follow_added_removed_and_changed_nics() {
     let harness = Harness::new();
     harness.apply_ok(&host(HOST));
     assert_eq!(rules(&harness), [(1, Some(10), 1)]);
@@ -115,7 +115,7 @@ fn a_device_that_is_opened_again_gets_its_rules_again() {
 }
 
 #[test]
-fn each_member_of_a_team_is_given_the_rules() {
+fn each_member_of_a_team_gets_the_rules() {
     let harness = Harness::new();
     let second = "[[uplink]]\nname = \"two\"\ndevice = \"eth1\"\ndriver = \"af_xdp\"\nqueues = 2\n\
                   [[team]]\nname = \"both\"\nmembers = [\"up\", \"two\"]\n\
@@ -133,7 +133,7 @@ fn each_member_of_a_team_is_given_the_rules() {
 }
 
 #[test]
-fn why_the_device_does_not_choose_is_told() {
+fn the_reason_why_a_device_does_not_steer_is_shown() {
     let harness = Harness::new();
     harness.devices.refuse_steering("it takes none");
     harness.apply_ok(&host(HOST));

@@ -24,7 +24,8 @@ pub(super) struct Inner {
     pub(super) numbering: Numbering,
     /// Placements by the name of the uplink or team.
     pub(super) placings: BTreeMap<Name, Placement>,
-    /// Time of the last measurement, and each worker's working time until then.
+    /// Time of the last measurement; `None` before the first.
+    /// Working time of each worker up to the last measurement, without empty polls, in nanoseconds.
     looked_at: Option<Time>,
     worked_ns: BTreeMap<WorkerId, u64>,
 }

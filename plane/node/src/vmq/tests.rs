@@ -1,4 +1,4 @@
-//! VMQ on a plane that only counts, in simulated time.
+//! VMQ on a simulated switching plane, in simulated time.
 
 use std::collections::BTreeSet;
 
@@ -60,7 +60,7 @@ fn queues_spread_when_load_rises_and_are_packed_when_it_falls() {
 }
 
 #[test]
-fn marks_and_parking_are_the_power_plans() {
+fn water_marks_and_parking_are_taken_from_the_power_plan() {
     let bench_with = |power: PowerConfig| {
         let mut config = lan("0, 1, 2, 3", "", &NICS);
         config.power = Some(power);
@@ -102,7 +102,7 @@ fn one_worker_has_nothing_to_move() {
 }
 
 #[test]
-fn switches_without_a_way_out_have_no_vmq() {
+fn switches_without_an_uplink_have_no_vmq() {
     let config = host(
         "[host]\nprocessors = [0, 1]\n[[switch]]\nname = \"in\"\nkind = \"internal\"\n\
          host_device = \"in0\"\n[[nic]]\nname = \"a\"\nswitch = \"in\"\nbackend = \"tap\"\n\
@@ -118,7 +118,7 @@ fn switches_without_a_way_out_have_no_vmq() {
 }
 
 #[test]
-fn a_move_that_fails_is_told_and_tried_again_later() {
+fn a_failed_move_is_reported_and_retried() {
     let mut bench = Bench::new(&lan("0, 1", "", &[("a", ""), ("b", "")]));
     bench.run(4);
     ["a", "b"].iter().for_each(|name| bench.require(name, 60));
@@ -138,7 +138,7 @@ fn a_move_that_fails_is_told_and_tried_again_later() {
 
 /// The plane reports a queue as moved before its worker has released it.
 #[test]
-fn a_move_that_is_confirmed_late_is_told_as_a_move() {
+fn a_move_that_is_confirmed_late_is_reported_as_a_move() {
     let mut bench = Bench::new(&lan("0, 1", "", &[("a", ""), ("b", "")]));
     bench.run(4);
     ["a", "b"].iter().for_each(|name| bench.require(name, 60));
@@ -158,7 +158,7 @@ fn weight_0_and_disabled_vmq_mean_the_base_worker() {
     let base = "base_processor = 1";
     let mut bench = Bench::new(&lan("0, 1, 2", base, &nics));
     bench.run(2);
-    assert_eq!(bench.owners(["a", "b"]), [1, 1], "they start there");
+    assert_eq!(bench.owners(["a", "b"]), [1, 1], "the queues start on the base worker");
     ["a", "b"].iter().for_each(|name| bench.require(name, 80));
     bench.run(8);
     assert_eq!(bench.owners(["a", "b"]), [1, 2]);
@@ -207,7 +207,7 @@ fn a_specification_is_changed_live() {
 }
 
 #[test]
-fn workers_that_float_are_told_apart() {
+fn workers_without_a_cpu_have_different_numbers() {
     let mut bench = Bench::new(&lan("floating_processors = 4", "", &NICS));
     let names = ["a", "b", "c", "d"];
     names.iter().for_each(|name| bench.require(name, 70));
@@ -223,7 +223,7 @@ fn workers_that_float_are_told_apart() {
 }
 
 #[test]
-fn workers_come_and_go() {
+fn workers_are_started_and_stopped() {
     let mut bench = Bench::new(&lan("0, 1, 2", "", &NICS));
     let names = ["a", "b", "c", "d"];
     names.iter().for_each(|name| bench.require(name, 60));
@@ -271,13 +271,16 @@ fn workers_that_only_get_other_numbers_keep_their_queues() {
 }
 
 #[test]
-fn nics_and_queues_come_and_go() {
+fn nics_and_queues_are_added_and_removed() {
     let mut bench = Bench::new(&lan("0, 1", "", &NICS));
     bench.run(2);
     let second = QueueId { index: 1, ..bench.queue("a") };
     bench.plane.attach(second);
     bench.run(1);
-    assert!(!bench.status().queues.iter().any(|queue| queue.queue == "a/tx/1"), "it has one");
+    assert!(
+        !bench.status().queues.iter().any(|queue| queue.queue == "a/tx/1"),
+        "the NIC has one queue"
+    );
     let mut nics = NICS;
     nics[0].1 = "queues = 2";
     bench.apply(&lan("0, 1", "", &nics));
@@ -309,12 +312,12 @@ fn nics_and_queues_come_and_go() {
 }
 
 #[test]
-fn a_queue_that_somebody_moved_is_treated_as_any_other() {
+fn a_queue_moved_by_an_operator_is_treated_as_any_other() {
     let mut bench = Bench::new(&lan("0, 1", "", &NICS));
     ["a", "b"].iter().for_each(|name| bench.require(name, 35));
     bench.run(8);
     bench.plane.move_queue(bench.queue("a"), WorkerId(1)).unwrap();
-    assert_eq!(bench.run(100), [], "nothing speaks against it");
+    assert_eq!(bench.run(100), [], "the queue stays without events");
     let status = bench.queue_status("a/tx/0");
     assert_eq!(
         (status.worker, status.reason.as_str()),
@@ -342,7 +345,7 @@ fn a_team_is_placed_as_an_uplink_is() {
 }
 
 #[test]
-fn what_the_host_does_not_have_is_refused_before_anything_is_touched() {
+fn workers_that_the_host_does_not_have_are_rejected_before_any_change() {
     let harness = Harness::new();
     harness.apply_ok(&lan("0, 1", "", &NICS));
     let cases = [
@@ -367,7 +370,7 @@ fn what_the_host_does_not_have_is_refused_before_anything_is_touched() {
 }
 
 #[test]
-fn the_control_thread_drives_it() {
+fn the_control_thread_drives_vmq() {
     let harness = Harness::new();
     // A running clock is needed: without elapsed time nothing is measured, and a queue that is
     // found by the first measurement stays where it is.
@@ -377,13 +380,13 @@ fn the_control_thread_drives_it() {
     let tap = harness.ports().into_iter().find(|(claim, _)| claim.contains("\"a\"")).unwrap().1;
     let queue = QueueId { port: tap, direction: Direction::Ingress, index: 0 };
     harness.plane.attach(queue);
-    assert_eq!(harness.plane.owner(queue), 1, "it starts there at once");
+    assert_eq!(harness.plane.owner(queue), 1, "the queue starts on the base worker");
     let mut other = config.clone();
     other.uplinks[0].vmq.base_worker = None;
     other.uplinks[0].vmq.enabled = false;
     harness.apply_ok(&other);
-    wait_until("moved", || harness.plane.owner(queue) == 0);
-    wait_until("told", || !harness.events(5001).is_empty());
+    wait_until("the queue is on worker 0", || harness.plane.owner(queue) == 0);
+    wait_until("QueueMoved is emitted", || !harness.events(5001).is_empty());
     assert_eq!(harness.wait_event(5001).fields["reason"], "vmq");
     let status = harness.node.vmq("wan").unwrap();
     assert_eq!((status.queues.len(), status.queues[0].worker), (1, 0));

@@ -41,8 +41,8 @@ impl Controller {
     /// Starts and stops workers according to a configuration.
     ///
     /// # Errors
-    /// A CPU cannot be used; the workers are unchanged. Or a worker that is to end does not respond;
-    /// it continues.
+    /// A CPU cannot be used; the workers are unchanged. Or a worker that is to end does not
+    /// respond; it continues.
     pub(crate) fn set_workers(&mut self, config: &HostConfig) -> Result<(), ApiError> {
         let placements = placements(&config.host);
         if placements != self.workers {

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::records::StoredRun;
 
-/// VM that does not respond, or whose process cannot be determined.
+/// VM that does not respond, or whose process id cannot be determined.
 pub(super) struct Unresponsive {
     pub(super) stored: StoredRun,
     pub(super) query_at: Instant,
@@ -15,7 +15,8 @@ pub(super) struct Unresponsive {
 }
 
 impl Unresponsive {
-    /// Returns a VM that is not to be adopted.
+    /// Creates the state of a VM that has not been queried, because it is to be killed and not
+    /// adopted.
     pub(super) fn unqueried(stored: StoredRun) -> Self {
         Self { stored, query_at: Instant::now(), is_reported: true }
     }

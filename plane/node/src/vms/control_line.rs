@@ -9,8 +9,9 @@ use crate::command::Command;
 /// Interval between attempts to send commands to a full queue.
 const SEND_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Sender of commands to the control thread. Never blocks, because the control thread waits for the
-/// end of drivers. Commands that its queue has no room for are sent later, in order.
+/// Sender of commands from a VM's driver to the control thread. Never blocks, because the control
+/// thread waits for the end of drivers. Commands that its queue has no room for are sent later, in
+/// order.
 ///
 /// The number of these commands is bounded: a driver has at most one pending request to delete its
 /// VM, and one request to open each of the VM's disks.

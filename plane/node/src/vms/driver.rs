@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use suimon_contract::{ApiError, ErrorCode, Name, VmState};
+use suimon_contract::{ApiError, Name, VmState};
 use suimon_ports::{StateStore, Vm, VmCommand, VmDevice, VmError, VmRunState};
 
 use super::VmEntry;
@@ -59,12 +59,14 @@ pub(super) struct Driver {
     /// True if a migration has failed before the VM was adopted. QEMU's migration is cancelled once
     /// the VM is adopted.
     pub(super) cancels_when_found: bool,
-    /// Set while the remains of a VM are deleted that belongs to another node.
+    /// Set while the process and the configuration of a VM that was migrated to another node are
+    /// deleted here.
     pub(super) departing: Option<SourceCleanup>,
-    /// True if an arriving VM was abandoned and is about to be deleted.
+    /// True if the incoming migration of the VM was abandoned and the VM is about to be deleted.
     pub(super) is_abandoned: bool,
     pub(super) control: ControlLine,
-    /// Interval between requests to an unresponsive node, and unit of other delays.
+    /// Interval between requests to a node that does not respond. Unit of other intervals and
+    /// limits of migrations.
     pub(super) peer_request_interval: Duration,
     /// Interval in which the stores of a VM that waits for space are queried.
     pub(super) query_space_every: Duration,
@@ -80,11 +82,11 @@ pub(super) struct Run {
     pub(super) not_replugged: BTreeSet<VmDevice>,
     /// Devices that the guest has released without a request.
     pub(super) self_released: SelfReleased,
-    /// Devices in `leaving` that have lost their connection and are plugged again after the unplug,
-    /// with the reason.
+    /// Devices in `unplugging` that have lost their connection and are plugged again after the
+    /// unplug, with the reason.
     pub(super) disconnected: BTreeMap<VmDevice, VmError>,
-    /// Devices and CPUs whose last plug or unplug attempt failed. Attempts are repeated at each
-    /// change of desired state.
+    /// Hot-plug and hot-unplug operations that failed at the last attempt: `nic/NAME`, `disk/NAME`,
+    /// `VF of nic/NAME` or `cpus`. Attempts are repeated at each change of desired state.
     pub(super) failed_plugs: BTreeSet<String>,
     /// True if the state store contains `stored`.
     pub(super) is_recorded: bool,
@@ -141,10 +143,10 @@ impl Driver {
         self.end_operations();
     }
 
-    /// Resumes the recorded run or migration of the previous daemon.
+    /// Continues with the run or migration that the previous daemon recorded.
     fn take_up(&mut self, stored_run: Option<StoredRun>) {
         if matches!(self.migration_record, Some(StoredMove::Arriving { .. })) {
-            // A new arrival is started by `Message::Arrive`.
+            // `Message::Arrive` starts a new incoming migration.
             if self.entry.view().migration.is_none() {
                 self.take_up_arrival(stored_run);
             }
@@ -258,7 +260,7 @@ impl Driver {
     }
 
     /// Makes a started or adopted VM the current run, publishes its state and applies desired
-    /// state. `is_recorded` is true if the state store contains `stored`.
+    /// state. `is_written`: true if the state store contains `stored`.
     pub(super) fn set_current_run(&mut self, vm: Arc<dyn Vm>, stored: StoredRun, is_written: bool) {
         let state = vm.status().state;
         let (unplugging, not_replugged) = (BTreeSet::new(), BTreeSet::new());
@@ -287,14 +289,11 @@ impl Driver {
     }
 
     pub(super) fn execute(&mut self, command: &VmCommand) -> Result<(), ApiError> {
-        let Some(run) = &self.run else {
-            return Err(self.error(ErrorCode::Conflict, "the VM is not running"));
-        };
+        let Some(run) = &self.run else { return Err(self.not_running()) };
         run.vm.execute(command).map_err(|error| self.api_error(&error))
     }
 
-    /// Kills the VM's process, including one that does not respond. Succeeds if there is no
-    /// process.
+    /// Kills the VM's process, also if QEMU does not respond. Succeeds if there is no process.
     pub(super) fn kill(&mut self) -> Result<(), ApiError> {
         if self.run.is_none() && self.lost.is_none() {
             return Ok(());

@@ -8,7 +8,8 @@ use super::inbox::{DriverEnd, Message};
 use super::stopping::Stopping;
 
 impl VmEntry {
-    /// Sends a request to the VM's driver. If the driver has ended, the request fails with the reason.
+    /// Sends a request to the VM's driver. If the driver has ended, the request fails with the
+    /// reason.
     pub(crate) fn submit(&self, message: Message) {
         if let Some(rejected) = self.inbox.put(message) {
             self.refuse(rejected);
@@ -36,7 +37,7 @@ impl VmEntry {
         }
     }
 
-    /// Returns the error of a request that arrives when the driver ends.
+    /// Returns the error of a request that is queued after the driver has begun to end.
     fn driver_end_error(&self) -> ApiError {
         let text = match self.inbox.end() {
             Some(DriverEnd::Deleted) => {

@@ -23,15 +23,16 @@ pub(crate) struct VmEntry {
     /// Id of the migration by which the VM came to this node, set at the activation.
     pub(super) arrived: OnceLock<String>,
     view: Mutex<VmView>,
-    /// True while a thread other than the driver kills the process, and until the driver has handled
-    /// its end.
+    /// True while a thread other than the driver kills the process, and until the driver has
+    /// handled its end.
     is_killed: AtomicBool,
-    /// True from the switchover of an outgoing migration on, until the VM stays on this node.
+    /// True from the switchover of an outgoing migration on. Reset when it is certain that the VM
+    /// stays on this node.
     is_switching: AtomicBool,
-    /// Locked while a thread other than the driver kills the process, and while the switchover of an
-    /// outgoing migration begins.
+    /// Locked while a thread other than the driver kills the process, and while the switchover of
+    /// an outgoing migration begins.
     switchover: Mutex<()>,
-    /// Number of late kills that were left to the driver.
+    /// Number of kills that other threads could not execute and left to the driver, for tests.
     #[cfg(test)]
     kills_left: std::sync::atomic::AtomicU32,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -69,7 +70,8 @@ pub(crate) struct RunView {
     pub(crate) failover_nics: BTreeSet<Name>,
     /// NICs with a virtual function that is plugged, being plugged or being unplugged.
     pub(crate) vfs: BTreeSet<Name>,
-    /// Devices and CPUs whose last plug or unplug attempt failed.
+    /// Hot-plug and hot-unplug operations that failed at the last attempt; see
+    /// [`Run::failed_plugs`](super::driver::Run::failed_plugs).
     pub(crate) failed_plugs: BTreeSet<String>,
     /// Time at which the guest's file systems are thawed at the latest; `None` if they are not
     /// frozen.
@@ -127,9 +129,9 @@ impl VmEntry {
         ApiError::new(code, error.text.clone()).about(self.label())
     }
 
-    /// Records that the VM has come by this migration.
+    /// Records that the VM came to this node by the migration `id`.
     pub(super) fn set_arrived(&self, id: &str) {
-        // A VM comes once: it is deleted when it leaves.
+        // A VM is created by one migration at most, and deleted when it migrates to another node.
         let _ = self.arrived.set(id.to_owned());
     }
 
@@ -142,7 +144,8 @@ impl VmEntry {
         self.is_killed.load(Ordering::Acquire)
     }
 
-    /// Sets whether another node may get the VM, so that only the driver may kill its process.
+    /// Sets whether another node may become the owner of the VM, so that only the driver may kill
+    /// its process.
     pub(super) fn set_switching(&self, is_switching: bool) {
         self.is_switching.store(is_switching, Ordering::Release);
     }

@@ -15,7 +15,7 @@ pub(super) struct GuestFreeze {
 }
 
 impl GuestFreeze {
-    /// Returns a freeze that is thawed after `time`.
+    /// Creates the state of a freeze that is thawed after `time` at the latest.
     pub(super) fn lasting(time: Duration) -> Self {
         Self { until: Instant::now() + time, is_reported: false }
     }

@@ -30,7 +30,7 @@ impl Driver {
             // the destination refuses the activation.
             let marked = self.shared.mark_stores(&outgoing.migration.stores);
             outgoing.marks = marked.unwrap_or_else(|error| {
-                tracing::warn!(vm = %self.entry.name, %error, "cannot mark a store");
+                tracing::warn!(vm = %self.entry.name, %error, "cannot create a test file in a store");
                 Vec::new()
             });
         }
@@ -39,7 +39,7 @@ impl Driver {
             Ok(peer) => activated(peer.as_ref(), &migration.id),
             // By deleting the node, the operator declares that it will never run the VM.
             Err(error) if error.code == ErrorCode::NotFound => {
-                let text = "the destination node is not configured any more";
+                let text = "the destination node was deleted from the configuration";
                 return Err(self.error(ErrorCode::Conflict, text));
             }
             Err(error) => Err(PeerError::Unreachable(error.message)),
@@ -68,8 +68,9 @@ impl Driver {
         }
     }
 
-    /// Handles the activation on the destination: kills the local process and has the VM deleted
-    /// here. The record keeps the run, so that the next daemon kills a process that is left.
+    /// Handles the activation of the VM on the destination: kills the local process, then has the
+    /// VM deleted here. The record of the run stays until then, so that the next daemon kills a
+    /// process that is left.
     fn leave(&mut self, outgoing: &mut OutgoingMigration) {
         let migration = outgoing.migration.clone();
         let to = migration.to.clone();
@@ -79,8 +80,8 @@ impl Driver {
     }
 }
 
-/// Activates the arrival on the destination. If the destination refuses, the arrival is abandoned,
-/// so that it can never be activated later.
+/// Requests the destination to activate the VM. If the destination rejects that, requests it to
+/// abandon the migration, so that the VM can never be activated there later.
 fn activated(peer: &dyn PeerNode, id: &str) -> Result<IncomingMigration, PeerError> {
     match peer.activate_arrival(id) {
         Err(PeerError::Rejected(errors)) => {

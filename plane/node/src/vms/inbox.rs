@@ -19,13 +19,14 @@ use crate::operations::OperationHandle;
 /// Maximum number of notices returned in succession while messages are queued.
 const NOTICES_PER_BATCH: u32 = 16;
 
-/// Maximum number of queued requests of the source node of an arriving VM. The source repeats its
-/// requests, also while the driver waits for a store or for QEMU.
+/// Maximum number of queued requests of the source node about the VM that is migrating to this
+/// node. The source repeats its requests, also while the driver waits for a store or for QEMU.
 const ARRIVAL_REQUESTS_MAX: usize = 16;
 
 /// Request to a VM's driver.
 pub(crate) enum Message {
-    /// Execute an operation; `None`: requested by `autostart`.
+    /// Execute an operation, and complete the operation in the table; `None` if `autostart` has
+    /// requested it.
     Work(VmAction, Option<OperationHandle>),
     /// End the VM's QEMU process immediately, without the guest's cooperation.
     Kill(Arc<PendingKill>),
@@ -33,9 +34,9 @@ pub(crate) enum Message {
     Vf(VfOrder),
     /// Migrate the VM to another node.
     Migrate(Box<MigrateVmRequest>, OperationHandle),
-    /// Start the QEMU process of an arriving VM.
+    /// Start the QEMU process of a VM that is migrating to this node.
     Arrive(Arc<IncomingMigrationRequest>, OperationHandle),
-    /// Respond to the source node of an arriving VM.
+    /// Respond to the source node of a VM that is migrating to this node.
     ArrivalQuery(ArrivalMessage),
     /// Unplug devices whose connection the change in progress will close. The control thread waits
     /// for a limited time.
@@ -54,13 +55,14 @@ pub(crate) enum Message {
 pub(crate) struct PendingNotices {
     /// Run that the notices belong to.
     pub(crate) run: u64,
-    /// Last run state, if it has changed.
+    /// Last run state; `None` if it has not changed.
     pub(crate) state: Option<VmRunState>,
     /// True if the machine was reset.
     pub(crate) is_reset: bool,
     /// Devices released by the guest, at most twice [`VM_DEVICES_MAX`].
     pub(crate) unplugged: BTreeSet<VmDevice>,
-    /// End of the VM's process: true if orderly, and the reason.
+    /// End of the VM's process: whether it was orderly, and the reason; `None` while the process
+    /// runs.
     pub(crate) ended: Option<(bool, String)>,
 }
 
@@ -197,9 +199,10 @@ mod tests {
     use crate::migration::ArrivalCall;
     use crate::vms::pending_kill::tests::kill as pending_kill;
 
-    /// The source node repeats its requests, also while the driver waits for a store or for QEMU.
+    /// The newest requests are kept, because the source node repeats its requests, also while the
+    /// driver waits for a store or for QEMU.
     #[test]
-    fn of_the_requests_of_a_source_node_the_newest_are_kept() {
+    fn the_newest_requests_of_a_source_node_are_kept() {
         let inbox = Inbox::default();
         inbox.put(Message::Reconcile);
         let answers: Vec<_> = (0..1000)

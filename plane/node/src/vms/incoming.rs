@@ -15,14 +15,16 @@ pub(super) struct Arriving {
     is_paused: bool,
     /// NBD connections through which the source writes the copied disks.
     disks: Vec<ServedDisk>,
-    /// Disks that are handed over, and the tokens of their stores.
+    /// Disks that are handed over.
+    /// Tokens by which this node verifies that the stores of handed-over disks are those of the
+    /// source.
     handed_over: Vec<Name>,
     stores: Vec<StoreToken>,
     last_message_at: Instant,
     pub(super) next_poll_at: Instant,
 }
 
-/// Returns the initial migration status of an arriving VM.
+/// Returns the initial migration status of a VM that is migrating to this node.
 pub(crate) fn arriving_view(request: &IncomingMigrationRequest) -> VmMigration {
     VmMigration {
         id: request.id.clone(),

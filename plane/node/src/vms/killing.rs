@@ -1,11 +1,12 @@
 //! Kill of a VM whose driver may be blocked.
 //!
 //! The driver of a VM executes kills. A QEMU that does not respond can block it for many seconds. A
-//! kill that the driver has not begun within `GRACE` (`pending_kill.rs`) is therefore executed by another thread. The
-//! end of the process also ends the calls that block the driver, which then completes the operation.
+//! kill that the driver has not begun within `GRACE` (`pending_kill.rs`) is therefore executed by
+//! another thread. The end of the process also ends the calls that block the driver, which then
+//! completes the operation.
 //!
-//! From the switchover of a migration on, only the driver may kill the process. If the switchover fails,
-//! the other thread tries again.
+//! From the switchover of a migration on, only the driver may kill the process. If the switchover
+//! fails, the other thread tries again.
 
 use std::sync::Arc;
 
@@ -22,14 +23,14 @@ use crate::operations::OperationHandle;
 use crate::shared::Shared;
 
 /// Reason of a kill that is left to the driver: the VM is not running, or another node may have it.
-pub(crate) const NOT_PERMITTED: &str = "the state of the VM does not permit it";
+pub(crate) const NOT_PERMITTED: &str = "the VM is not running, or another node may own it";
 
 /// Result of a kill without the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum KilledWithoutDriver {
     /// The process has ended.
     Killed,
-    /// The driver must decide, for this reason.
+    /// Nothing was done. The driver must execute or reject the kill; with the reason.
     LeftToDriver(&'static str),
     /// The process may still run. The driver's attempt would fail in the same way.
     Failed(VmError),
@@ -57,8 +58,8 @@ impl Shared {
         }
     }
 
-    /// Executes a kill that the driver has not begun in time. Returns true if it was left to the driver
-    /// because of a switchover.
+    /// Executes a kill that the driver has not begun in time. Returns true if it was left to the
+    /// driver because of a switchover.
     fn execute_late_kill(&self, entry: &VmEntry, mut late_kill: LateKill<'_>) -> bool {
         let was_switching = entry.is_switching();
         match self.kill_without_driver(entry) {
@@ -146,7 +147,8 @@ impl Driver {
         if !kill.operation().begin() {
             return;
         }
-        // A kill that another thread has left to the driver counts as started, but nothing was done.
+        // A kill that another thread has left to the driver counts as started, but nothing was
+        // done.
         if !is_killed && let Err(cancelled) = kill.operation().check_cancelled() {
             kill.operation().end(&Err(cancelled));
             return;
@@ -161,8 +163,8 @@ impl Driver {
         kill.operation().end(&result);
     }
 
-    /// Returns how the process has ended, given how its end was reported: true for an orderly end,
-    /// and the reason. An end by [`Shared::kill_without_driver`] was requested.
+    /// Returns whether the end of the process was orderly, and the reason, given the same as QEMU's
+    /// end was reported. An end that [`Shared::kill_without_driver`] has caused was requested.
     pub(super) fn cause_of_end<'r>(&self, is_orderly: bool, reason: &'r str) -> (bool, &'r str) {
         if self.entry.set_killed(false) { (true, ON_REQUEST) } else { (is_orderly, reason) }
     }

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// Interval between progress queries of the source, in units of `Driver::peer_request_interval` (1 s).
+/// Interval between progress queries of the source, in units of `Driver::peer_request_interval` (1
+/// s).
 pub(super) const QUERY_AFTER: u32 = 10;
 
 const REST_LIMIT_S: u32 = 60;
@@ -14,11 +15,12 @@ pub(super) const FINAL_COPY_LIMIT: Duration = Duration::from_secs(REST_LIMIT_S a
 /// Limit on the transfer of the remaining state by QEMU, and on the cancellation of a migration.
 pub(super) const SWITCH_LIMIT: Duration = Duration::from_secs(SWITCH_LIMIT_S as u64);
 
-/// Time in seconds that requests between the nodes and the closing of disks take in addition to the
-/// limits of a migration.
+/// Time in seconds for requests between the nodes and for closing disks, beyond the other limits of
+/// a migration.
 const MARGIN_S: u32 = 50;
 
-/// An arrival is abandoned after this silence of the source, in units of `Driver::peer_request_interval`
-/// (1 s). The source is silent from its last progress query until it has copied the last disk writes
-/// and QEMU has transferred the remaining state; then it requests the activation.
+/// Time without a request of the source after which the destination abandons a migration, in units
+/// of `Driver::peer_request_interval` (1 s). The source sends no request from its last progress
+/// query until it has copied the last disk writes and QEMU has transferred the remaining state;
+/// then it requests the activation.
 pub(super) const SILENCE_MAX: u32 = QUERY_AFTER + REST_LIMIT_S + SWITCH_LIMIT_S + MARGIN_S;

@@ -44,8 +44,8 @@ impl VmEntry {
 }
 
 impl RunView {
-    /// Returns the record of the running VM that an arrival request is derived from. VFs and a
-    /// freeze do not migrate.
+    /// Returns the record of the running VM from which the request to the destination is derived.
+    /// VFs and a freeze do not migrate.
     pub(crate) fn stored(&self) -> StoredRun {
         StoredRun {
             folder: self.vm.identity().folder,
@@ -63,8 +63,8 @@ impl RunView {
 }
 
 impl Driver {
-    /// Checks that a migration in progress permits the operation. While the VM leaves, only a kill
-    /// is permitted.
+    /// Checks that a migration in progress permits the operation. During an outgoing migration,
+    /// only a kill is permitted.
     ///
     /// # Errors
     /// [`ErrorCode::Conflict`] with the state of the migration.

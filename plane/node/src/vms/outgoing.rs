@@ -60,7 +60,7 @@ pub(super) struct MigrationParams {
     disks: Vec<Name>,
 }
 
-/// Progress as bytes copied and bytes left.
+/// Numbers of bytes: copied to the destination (first) and left to copy (second).
 #[derive(Clone, Copy, Default)]
 struct Copied {
     disks: (u64, u64),

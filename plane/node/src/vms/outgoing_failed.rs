@@ -42,7 +42,7 @@ impl Driver {
             self.end_move(migration.was_paused);
         }
         if let Ok(peer) = self.shared.peer_node(&migration.to) {
-            // Best effort: the destination also abandons an arrival after a silence.
+            // Best effort: the destination abandons the migration if it receives no requests.
             let _ = peer.abandon_arrival(&migration.id);
         }
         self.append(texts::stays(&self.entry, migration.to.as_str(), &error.message));
@@ -70,7 +70,7 @@ impl Driver {
             control.send(Command::ReturnDisk { disk: disk.clone(), failure });
         };
         if handed_over.is_empty() {
-            // A previous daemon may have closed them.
+            // The disks may have been closed by a previous daemon.
             let shared = &self.shared;
             let recorded_disks =
                 migration.handed_over.iter().filter(|disk| shared.clear_handover(disk));
@@ -85,7 +85,8 @@ impl Driver {
         }
     }
 
-    /// Has a VM continue that is adopted after its migration has failed.
+    /// Continues a VM that was adopted after its outgoing migration had failed: cancels QEMU's
+    /// migration and resumes the VM.
     pub(super) fn stay_if_found(&mut self) {
         if self.lost.is_some() || !std::mem::take(&mut self.cancels_when_found) {
             return;

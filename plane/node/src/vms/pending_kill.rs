@@ -14,13 +14,13 @@ const GRACE: Duration = Duration::from_millis(250);
 const RETRY_MAX: Duration =
     FINAL_COPY_LIMIT.saturating_add(SWITCH_LIMIT).saturating_add(Duration::from_secs(10));
 
-/// Interval at which such a kill is checked.
+/// Interval at which a kill that was left to the driver is checked.
 const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
 // SPECIFICATION.md, row 612.
 const _: () = assert!(GRACE.as_millis() == 250);
 
-/// Requested kill of a VM. One thread executes it.
+/// Requested kill of a VM. Either the driver or another thread executes it.
 pub(crate) struct PendingKill {
     operation: OperationHandle,
     stage: Mutex<Stage>,
@@ -42,8 +42,8 @@ enum Stage {
     Ended { is_killed: bool },
 }
 
-/// Kill that another thread than the driver executes. Dropping it lets the driver proceed, also
-/// after a panic of the thread.
+/// Kill that another thread than the driver executes. When it is dropped, also by a panic of that
+/// thread, the driver continues and gets the result.
 pub(super) struct LateKill<'k> {
     kill: &'k PendingKill,
     is_killed: bool,
@@ -100,8 +100,8 @@ impl PendingKill {
         Some(LateKill { kill: self, is_killed: false })
     }
 
-    /// Waits until a kill that was left to the driver is not blocked any more. Returns the kill unless
-    /// the driver has begun it, it was cancelled, or it stays blocked for `RETRY_MAX`.
+    /// Waits until a kill that was left to the driver is not blocked any more. Returns the kill
+    /// unless the driver has begun it, it was cancelled, or it stays blocked for `RETRY_MAX`.
     pub(super) fn wait_unblocked(&self, is_blocked: impl Fn() -> bool) -> Option<LateKill<'_>> {
         let deadline = Instant::now() + RETRY_MAX;
         let ended_stage = Stage::Ended { is_killed: false };

@@ -42,10 +42,11 @@ impl Device {
     }
 }
 
-/// Devices and CPUs that could not be plugged or unplugged, with the reason.
+/// Failed hot-plug and hot-unplug operations: `nic/NAME`, `disk/NAME` or `cpus`, with the error.
 pub(super) type Refusals = Vec<(String, VmError)>;
 
-/// Returns the disconnected NICs that the guest has not released yet, with the reason.
+/// Returns the disconnected NICs that the guest has not released yet, with the reason of the
+/// disconnection.
 pub(super) fn remaining_disconnected(run: &Run) -> Refusals {
     run.disconnected.iter().map(|(device, reason)| (device.to_string(), reason.clone())).collect()
 }
@@ -95,7 +96,8 @@ impl Driver {
         let removed: Vec<Name> = device.plugged(run).difference(required).cloned().collect();
         for name in removed {
             let device_label = device.named(&name);
-            // A VF must be unplugged before its standby NIC. `Driver::release` calls `reconcile` again.
+            // A VF must be unplugged before its standby NIC. `Driver::release` calls `reconcile`
+            // again.
             let has_vf = device == Device::Nic && run.stored.vfs.contains_key(&name);
             if has_vf || run.unplugging.contains(&device_label) {
                 continue;

@@ -91,6 +91,13 @@ impl Driver {
         ApiError::new(code, text).about(self.entry.label())
     }
 
+    /// Returns the error of a request that requires a running VM.
+    pub(super) fn not_running(&self) -> ApiError {
+        let text =
+            format!("the VM is not running; start it with `suimon vm start {}`", self.entry.name);
+        self.error(ErrorCode::Conflict, &text)
+    }
+
     /// Converts a VM's error to an API error.
     pub(super) fn api_error(&self, error: &VmError) -> ApiError {
         self.entry.error_of(error)

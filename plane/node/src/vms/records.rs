@@ -12,13 +12,13 @@ use crate::virtual_functions::StoredVfId;
 
 /// Table of [`StoredVm`] by VM name.
 pub(super) const VMS: &str = "vms";
-/// Table of activated arrivals whose VM does not exist here any more: time of the deletion in Unix
-/// milliseconds by migration id. Used to answer repeated requests of the source, which must not
-/// resume its VM.
+/// Table of completed incoming migrations whose VM was deleted on this node since: time of the
+/// deletion in Unix milliseconds by migration id. By these records, the daemon answers a source
+/// that repeats its request, so that the source does not resume its copy of the VM.
 const COMPLETED_INCOMING: &str = "arrivals";
-/// Maximum number of records in [`COMPLETED_INCOMING`]; the oldest are deleted. Arrivals of existing VMs are
-/// recorded with the VM ([`StoredVm::arrived`]) and not limited, because a source that was off for
-/// any time would otherwise resume a VM that runs here.
+/// Maximum number of records in [`COMPLETED_INCOMING`]; the oldest are deleted. Migrations of
+/// existing VMs are recorded with the VM ([`StoredVm::arrived`]) and not limited, because a source
+/// that was off for any time would otherwise resume a VM that runs here.
 const ARRIVALS_MAX: usize = 10_000;
 
 /// Record of a configured VM.
@@ -44,7 +44,7 @@ pub(crate) struct StoredVm {
 /// Migration state of a VM.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum StoredMove {
-    /// The VM arrives from another node. It never runs here before the activation.
+    /// Incoming migration in progress. The VM never runs here before the activation.
     Arriving {
         /// Identifier of the migration, which both nodes use.
         id: String,
@@ -54,7 +54,8 @@ pub(crate) enum StoredMove {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         handed_over: Vec<Name>,
     },
-    /// The VM leaves. It may continue here; the destination may not have received the request.
+    /// Outgoing migration in progress. The VM may continue here; the destination may not have
+    /// received the request.
     Leaving(StoredMigration),
     /// The destination was requested to activate the VM. Only the destination's state determines
     /// which node owns it.
@@ -180,7 +181,7 @@ mod tests {
     use crate::testing::{MemoryStore, name};
 
     #[test]
-    fn arrivals_of_deleted_vms_are_kept_up_to_a_bound_and_the_newest_stay() {
+    fn migrations_of_deleted_vms_are_recorded_up_to_a_bound_and_the_newest_stay() {
         let store = MemoryStore::default();
         let record = |number: usize| {
             let time = encode(COMPLETED_INCOMING, &number).unwrap();

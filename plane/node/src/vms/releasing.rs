@@ -25,8 +25,8 @@ use crate::disks::{RequiredDisk, RequiredDisks};
 use crate::ports::{RequiredPorts, resource_of};
 use crate::transaction::Acquired;
 
-/// Time that a change waits for guests, in units of the first retry delay of devices: 3 s by
-/// default.
+/// Time that a change waits for guests, in units of the first retry delay of devices (1 s by
+/// default).
 const WAIT_PAUSES: u32 = 3;
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
@@ -75,7 +75,8 @@ pub(super) fn releases(
     (early_unplugs, late_unplugs)
 }
 
-/// Returns when a device is closed; `None` if it did not exist or is unchanged.
+/// Returns when a change closes a device; `None` if the device did not exist or is unchanged.
+/// `is_in_the_way`: true if the device holds a resource that another device acquires.
 fn closed<S: PartialEq>(
     before: Option<&S>,
     after: Option<&S>,

@@ -9,8 +9,9 @@ use suimon_ports::{VmCommand, VmDevice, VmError, VmErrorKind};
 use super::driver::Driver;
 
 impl Driver {
-    /// Requests the unplug of NICs that do not reconnect. They are plugged again as part of desired
-    /// state once the guest has released them; until then they are reported as waiting.
+    /// Requests the unplug of legacy NICs if this version of QEMU does not reconnect them. They are
+    /// plugged again once the guest has released them. Until then, the VM's status reports them as
+    /// failed plug operations with the reason.
     pub(super) fn replug_cut_off(&mut self) {
         let Some(run) = &mut self.run else { return };
         let status = run.vm.status();

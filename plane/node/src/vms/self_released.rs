@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use suimon_ports::VmDevice;
 
-/// Longest delay before a device is plugged again, in units of the first delay.
+/// Longest delay before a device is plugged again, in units of the first delay
+/// ([`Driver::peer_request_interval`](super::driver::Driver::peer_request_interval)).
 const DELAY_MAX: u32 = 300;
 
 /// Devices of a run that the guest has released without a request.
@@ -26,8 +27,9 @@ struct Release {
 }
 
 impl SelfReleased {
-    /// Records a release. Returns the delay until the device is plugged again: `first`, or twice
-    /// the delay before, unless the device was plugged for longer than the longest delay since.
+    /// Records that the guest has released a device. Returns the delay until the device is plugged
+    /// again: `first`, or twice the previous delay. After the device was plugged for longer than
+    /// the longest delay, the delay is `first` again.
     pub(super) fn note(&mut self, device: VmDevice, now: Instant, first: Duration) -> Duration {
         let longest = first * DELAY_MAX;
         let before = self.0.get(&device).filter(|before| now < before.plug_at + longest);
@@ -47,7 +49,7 @@ impl SelfReleased {
         pending.map(|release| release.plug_at).min()
     }
 
-    /// Ends the delays that have passed. Returns true if there are any.
+    /// Ends the delays that have passed. Returns true if at least one has ended.
     fn end_delays(&mut self, now: Instant) -> bool {
         let mut has_ended = false;
         for release in self.0.values_mut().filter(|release| release.plug_at <= now) {

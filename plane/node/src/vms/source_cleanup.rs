@@ -1,4 +1,5 @@
-//! Deletion of a VM that belongs to another node: first its process, then its configuration.
+//! Deletion of a VM on the source node after its migration: first its process, then its
+//! configuration.
 
 mod driving;
 
@@ -6,7 +7,7 @@ use std::time::Instant;
 
 use crate::operations::OperationHandle;
 
-/// Deletion of the VM on this node in progress, after its migration to another node.
+/// Deletion of a VM on this node that is in progress after the VM's migration to another node.
 pub(super) struct SourceCleanup {
     /// Time of the next attempt.
     pub(super) retry_at: Instant,

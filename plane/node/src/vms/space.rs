@@ -5,8 +5,8 @@
 //! before, and periodically if there is any space, because the space that the write needs is
 //! unknown. A VM that was paused on request, before or afterwards, stays paused.
 //!
-//! Writes to virtio disks are queued while the VM runs. They fail when the guest is asked to shut
-//! down or to release the disk, because the guest waits for their completion.
+//! Writes to virtio disks are queued while the VM runs. They fail while a shutdown or the release of
+//! the disk is requested from the guest, because the guest waits for their completion.
 
 mod driving;
 
@@ -14,8 +14,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Minimum interval between attempts to resume a VM that waits for space, and run time after which
-/// an attempt counts as successful, in units of the query interval.
+/// Minimum interval between attempts to resume a VM that waits for space. Also the run time after
+/// which an attempt counts as successful. In units of the interval at which the free space is
+/// queried.
 const ATTEMPT_INTERVALS: u32 = 10;
 
 /// VM that was paused because a write found no space.
@@ -94,7 +95,7 @@ mod tests {
     const EVERY: Duration = Duration::from_secs(1);
 
     #[test]
-    fn a_vm_goes_on_with_more_space_than_before_and_tries_now_and_then_with_any() {
+    fn a_vm_is_resumed_with_more_space_than_before_and_at_intervals_with_any() {
         let start = Instant::now();
         let time = |seconds| start + Duration::from_secs(seconds);
         let mut space = SpaceWait::new(start, EVERY);
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vm_that_is_paused_again_is_left_alone_for_a_while() {
+    fn a_vm_that_is_paused_again_is_not_resumed_for_an_interval() {
         let start = Instant::now();
         let time = |seconds| start + Duration::from_secs(seconds);
         let mut space = SpaceWait::new(start, EVERY);

@@ -57,7 +57,7 @@ impl Shared {
     }
 }
 
-/// Returns the keys whose changed values take effect at the VM's next start.
+/// Returns the configuration keys whose changed values take effect at the VM's next start.
 fn waits_for_start(as_started: &VmConfig, desired: &VmConfig) -> Vec<String> {
     let table = |vm: &VmConfig| serde_json::to_value(vm).unwrap_or_default();
     let (before, after) = (table(as_started), table(desired));

@@ -22,7 +22,7 @@ use crate::migration::uuid_of;
 use crate::state::{load_boot, save_boot};
 use crate::virtual_functions::StoredVfId;
 
-/// Recorded VM, as the previous daemon left it.
+/// VM with the data that the previous daemon recorded.
 pub(crate) struct RecordedVm {
     pub(crate) entry: Arc<VmEntry>,
     pub(crate) left: LeftVm,
@@ -38,7 +38,7 @@ pub(crate) struct LeftVm {
 }
 
 /// Returns the disks of these VMs that another node may have open: handed-over disks of VMs that
-/// have left for it, and of VMs that were arriving from it.
+/// were migrated to it, and of VMs whose migration from it was in progress.
 pub(crate) fn disks_elsewhere(recorded: &[RecordedVm]) -> BTreeMap<Name, Moving> {
     let moving_disks = recorded.iter().flat_map(|vm| {
         let (names, mode): (&[Name], Moving) = match &vm.left.moving {
@@ -278,9 +278,9 @@ impl Controller {
     }
 }
 
-/// Deletes the records of held VFs that a recorded run has: such a VF was returned and assigned again,
-/// and the deletion of the record has failed. Otherwise the VM that held it would take it from the
-/// VM that has it.
+/// Deletes records of VFs that are not back at the host if another VM's run has the same VF. Such a
+/// VF was returned and assigned again, and the deletion of the record failed. Otherwise the VM of
+/// the record would take the VF from the VM that has it.
 fn forget_stale_vfs(vms: &mut [RecordedVm]) {
     let runs = vms.iter().filter_map(|vm| vm.left.run.as_ref());
     let assigned = runs.flat_map(|run| run.vfs.values()).filter_map(StoredVfId::address);

@@ -92,7 +92,7 @@ fn uptimes_do_not_follow_steps_of_the_wall_clock() {
 }
 
 #[test]
-fn a_vm_is_made_started_paused_resumed_reset_and_stopped() {
+fn a_vm_is_created_started_paused_resumed_reset_and_stopped() {
     let harness = harness();
     assert_eq!(state(&harness), VmState::Stopped);
     let folders: Vec<_> = harness.vms.folders().into_iter().collect();
@@ -107,17 +107,17 @@ fn a_vm_is_made_started_paused_resumed_reset_and_stopped() {
 
     assert_eq!(refusal(&harness, VmAction::Start), "the VM is already running");
     well(&harness, VmAction::Pause);
-    wait_until("it is paused", || state(&harness) == VmState::Paused);
+    wait_until("the VM is shown as paused", || state(&harness) == VmState::Paused);
     assert!(refusal(&harness, VmAction::Stop(StopVmRequest::default())).contains("resume"));
     well(&harness, VmAction::Resume);
-    wait_until("it runs", || state(&harness) == VmState::Running);
+    wait_until("the VM is shown as running", || state(&harness) == VmState::Running);
     well(&harness, VmAction::Reset);
-    wait_until("it is told", || !harness.events(EventKind::VmReset.id()).is_empty());
+    wait_until("VmReset is emitted", || !harness.events(EventKind::VmReset.id()).is_empty());
 
     let stop =
         VmAction::Stop(StopVmRequest { seconds: 60, force: false, ..StopVmRequest::default() });
     let operation = harness.node.start_vm_action(&name("web"), stop).unwrap();
-    wait_until("the guest was asked", || state(&harness) == VmState::Stopping);
+    wait_until("the VM is shown as stopping", || state(&harness) == VmState::Stopping);
     let is_orderly = true;
     harness.vms.guest("web", VmNotice::Ended { is_orderly, reason: "it is off".to_owned() });
     let operation = harness.node.wait_operation(operation.id, DEADLINE).unwrap();
@@ -129,7 +129,7 @@ fn a_vm_is_made_started_paused_resumed_reset_and_stopped() {
 }
 
 #[test]
-fn a_guest_that_does_not_turn_itself_off_goes_on_or_is_ended() {
+fn a_guest_that_does_not_power_off_continues_or_is_killed() {
     let harness = harness();
     well(&harness, VmAction::Start);
     let gently =
@@ -151,7 +151,7 @@ fn a_guest_that_does_not_turn_itself_off_goes_on_or_is_ended() {
 }
 
 #[test]
-fn a_vm_that_cannot_be_started_says_why_and_can_be_tried_again() {
+fn a_failed_start_of_a_vm_shows_the_reason_and_can_be_repeated() {
     let harness = harness();
     for call in ["probe", "prepare", "start"] {
         harness.vms.refuse(call, VmErrorKind::Host, "there is no QEMU; install it");
@@ -167,7 +167,7 @@ fn a_vm_that_cannot_be_started_says_why_and_can_be_tried_again() {
 }
 
 #[test]
-fn a_vm_is_made_beside_one_that_runs() {
+fn a_vm_is_created_while_another_one_runs() {
     let harness = harness();
     well(&harness, VmAction::Start);
     let mut with_another = config();
@@ -177,7 +177,7 @@ fn a_vm_is_made_beside_one_that_runs() {
 }
 
 #[test]
-fn a_vm_without_a_folder_is_not_made() {
+fn a_vm_whose_folder_cannot_be_created_is_not_created() {
     let harness = Harness::new();
     harness.vms.refuse("prepare", VmErrorKind::Host, "no launcher");
     let operation = harness.apply(&config());
@@ -190,15 +190,15 @@ fn a_vm_without_a_folder_is_not_made() {
 }
 
 #[test]
-fn a_process_that_ends_by_itself_is_told() {
+fn an_unexpected_end_of_the_process_is_reported() {
     let harness = harness();
     well(&harness, VmAction::Start);
     let reason = "it was killed by signal 11".to_owned();
     harness.vms.guest("web", VmNotice::Ended { is_orderly: false, reason });
-    wait_until("it is known", || state(&harness) == VmState::Stopped);
+    wait_until("the VM is shown as stopped", || state(&harness) == VmState::Stopped);
     let status = harness.node.vm("web").unwrap();
     assert_eq!(status.reason.as_deref(), Some("it was killed by signal 11"));
-    wait_until("it is told", || harness.events(EventKind::VmFailed.id()).len() == 1);
+    wait_until("VmFailed is emitted once", || harness.events(EventKind::VmFailed.id()).len() == 1);
     well(&harness, VmAction::Start);
 }
 
@@ -207,14 +207,14 @@ fn nics_and_cpus_change_while_it_runs() {
     let harness = harness();
     well(&harness, VmAction::Start);
     patch(&harness, r#"{"nics": ["web", "more"], "cpus": 2, "memory_bytes": "2 GiB"}"#);
-    wait_until("it has two CPUs", || harness.node.vm("web").unwrap().cpus == Some(2));
+    wait_until("the VM has 2 CPUs", || harness.node.vm("web").unwrap().cpus == Some(2));
     let status = harness.node.vm("web").unwrap();
     assert_eq!(status.nics, [name("more"), name("web")]);
     assert_eq!(status.waits_for_start, ["memory_bytes"]);
     assert_eq!(harness.vms.commands(), ["web plug nic more /run/more", "web SetCpus(2)"]);
 
     patch(&harness, r#"{"nics": ["web"]}"#);
-    wait_until("it is asked for", || harness.vms.commands().len() == 3);
+    wait_until("the unplug is requested", || harness.vms.commands().len() == 3);
     assert_eq!(harness.node.vm("web").unwrap().nics.len(), 2, "the guest still has it");
     // A disk with the same name is a different device.
     let release = |device| harness.vms.guest("web", VmNotice::Unplugged(device));
@@ -222,42 +222,48 @@ fn nics_and_cpus_change_while_it_runs() {
     release(VmDevice::Nic("web".to_owned() + "x"));
     assert_eq!(harness.node.vm("web").unwrap().nics.len(), 2);
     release(VmDevice::Nic("more".to_owned()));
-    wait_until("it is gone", || harness.node.vm("web").unwrap().nics == [name("web")]);
+    wait_until("the VM has one NIC", || harness.node.vm("web").unwrap().nics == [name("web")]);
     assert_eq!(harness.vms.commands()[2..], ["web unplug nic/more"]);
-    wait_until("it is told", || harness.events(EventKind::VmDeviceUnplugged.id()).len() == 1);
+    wait_until("VmDeviceUnplugged is emitted once", || {
+        harness.events(EventKind::VmDeviceUnplugged.id()).len() == 1
+    });
 
     harness.vms.refuse("tell", VmErrorKind::Refused, "the machine has no slot left");
     patch(&harness, r#"{"nics": ["web", "more"]}"#);
     let events = || harness.events(EventKind::VmDeviceRefused.id());
-    wait_until("it is told", || events().len() == 1);
+    wait_until("the number of events is 1", || events().len() == 1);
     assert!(events()[0].text.contains("no slot left"));
     let pending_changes = || harness.node.vm("web").unwrap().waits_for_start;
-    wait_until("it is seen", || pending_changes() == ["memory_bytes", "nic/more"]);
+    wait_until("the change of nic/more is pending", || {
+        pending_changes() == ["memory_bytes", "nic/more"]
+    });
     // A device that is not configured is not pending.
     patch(&harness, r#"{"nics": ["web"]}"#);
-    wait_until("it is seen", || pending_changes() == ["memory_bytes"]);
-    assert_eq!(events().len(), 1, "told once");
+    wait_until("no change of nic/more is pending", || pending_changes() == ["memory_bytes"]);
+    assert_eq!(events().len(), 1, "the failure is reported once");
 }
 
 #[test]
-fn what_was_refused_is_tried_again_at_a_change_and_told_once() {
+fn a_failed_plug_is_retried_at_each_change_and_reported_once() {
     let harness = harness();
     well(&harness, VmAction::Start);
     harness.vms.refuse_all("tell", VmErrorKind::Refused, "the machine has no slot left");
     patch(&harness, r#"{"nics": ["web", "more"]}"#);
     let pending_changes = || harness.node.vm("web").unwrap().waits_for_start;
-    wait_until("it is refused", || pending_changes() == ["nic/more"]);
+    wait_until("the change of nic/more is pending", || pending_changes() == ["nic/more"]);
     patch(&harness, r#"{"cpus": 2}"#);
-    wait_until("it is refused", || pending_changes() == ["cpus", "nic/more"]);
+    wait_until("the changes of cpus and nic/more are pending", || {
+        pending_changes() == ["cpus", "nic/more"]
+    });
     harness.vms.refuse("none", VmErrorKind::Refused, "");
     patch(&harness, r#"{"autostart": true}"#);
-    wait_until("nothing waits", || pending_changes().is_empty());
+    wait_until("no change is pending", || pending_changes().is_empty());
     assert_eq!(harness.node.vm("web").unwrap().nics.len(), 2);
     harness.wait_events(EventKind::VmDeviceRefused.id(), 2);
 }
 
 #[test]
-fn a_change_that_is_no_vms_writes_nothing_of_it() {
+fn a_change_without_effect_on_a_vm_does_not_write_its_record() {
     let harness = harness();
     harness.apply_ok(&config());
     let commits = || {
@@ -275,14 +281,14 @@ fn a_change_that_is_no_vms_writes_nothing_of_it() {
     };
     let stopped = commits();
     well(&harness, VmAction::Start);
-    wait_until("it is told", || !harness.events(EventKind::VmStarted.id()).is_empty());
+    wait_until("VmStarted is emitted", || !harness.events(EventKind::VmStarted.id()).is_empty());
     let running = commits();
     // The reset emits an event, which is written.
     assert!(running <= stopped + 1, "{running} beside {stopped}");
 }
 
 #[test]
-fn a_vm_that_runs_is_not_deleted_and_its_devices_are_in_use() {
+fn a_running_vm_is_not_deleted_and_its_devices_are_in_use() {
     let harness = harness();
     well(&harness, VmAction::Start);
     let delete = || harness.node.submit(Edit::Vm(ResourceEdit::Delete(name("web"))));
@@ -311,7 +317,7 @@ fn a_vm_that_runs_is_not_deleted_and_its_devices_are_in_use() {
 }
 
 #[test]
-fn the_next_daemon_finds_vms_again() {
+fn the_next_daemon_adopts_vms() {
     let harness = harness();
     well(&harness, VmAction::Start);
     let uuid = harness.vms.spec("web").uuid;
@@ -319,10 +325,10 @@ fn the_next_daemon_finds_vms_again() {
     vms.forget_observers();
     let (store, devices) = harness.kill();
     let harness = Harness::with_vms(store, devices, vms.clone());
-    wait_until("it was found", || state(&harness) == VmState::Running);
+    wait_until("the VM is shown as running", || state(&harness) == VmState::Running);
     harness.wait_events(EventKind::VmFound.id(), 1);
     vms.guest("web", VmNotice::State(VmRunState::Paused));
-    wait_until("it is heard", || state(&harness) == VmState::Paused);
+    wait_until("the VM is shown as paused", || state(&harness) == VmState::Paused);
     assert_eq!(harness.node.vm("web").unwrap().nics, [name("web")]);
 
     // An orderly stop of the daemon leaves the VMs running as well.
@@ -331,7 +337,7 @@ fn the_next_daemon_finds_vms_again() {
     let (store, devices) = harness.kill();
     vms.refuse("adopt", VmErrorKind::Timeout, "it has not answered in 10 s");
     let harness = Harness::with_vms(store, devices, vms.clone());
-    wait_until("it is asked", || harness.events(EventKind::VmLost.id()).len() == 1);
+    wait_until("VmLost is emitted once", || harness.events(EventKind::VmLost.id()).len() == 1);
     assert_eq!(state(&harness), VmState::Lost);
     assert!(refusal(&harness, VmAction::Pause).contains("suimon vm kill web"));
     well(&harness, VmAction::Kill);
@@ -348,7 +354,7 @@ fn vms_start_with_the_host_and_not_with_each_daemon() {
     vms.reboot("second");
     let (store, devices) = harness.kill();
     let harness = Harness::with_vms(store, devices, vms.clone());
-    wait_until("it was started", || state(&harness) == VmState::Running);
+    wait_until("the VM is shown as running", || state(&harness) == VmState::Running);
     well(&harness, VmAction::Kill);
     let (store, devices) = harness.kill();
     let harness = Harness::with_vms(store, devices, vms.clone());
@@ -359,6 +365,6 @@ fn vms_start_with_the_host_and_not_with_each_daemon() {
     vms.reboot("third");
     let (store, devices) = harness.kill();
     let harness = Harness::with_vms(store, devices, vms);
-    wait_until("it is told", || harness.events(EventKind::VmFailed.id()).len() == 1);
-    wait_until("it is seen", || state(&harness) == VmState::Stopped);
+    wait_until("VmFailed is emitted once", || harness.events(EventKind::VmFailed.id()).len() == 1);
+    wait_until("the VM is shown as stopped", || state(&harness) == VmState::Stopped);
 }

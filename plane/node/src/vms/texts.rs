@@ -52,7 +52,8 @@ pub(super) fn ended(entry: &VmEntry, is_orderly: bool, reason: &str) -> Draft {
     Draft::new(kind, entry.label(), text).with("reason", reason)
 }
 
-/// Returns the event of a state change; `None` if the change is reported elsewhere or not at all.
+/// Returns the event of a state change; `None` if another event reports the change, or none is
+/// needed.
 pub(super) fn state(entry: &VmEntry, before: VmState, now: VmState) -> Option<Draft> {
     let draft = |kind, text: &str| Some(Draft::new(kind, entry.label(), text));
     match (before, now) {
@@ -152,7 +153,7 @@ pub(super) fn frozen(entry: &VmEntry, seconds: u64) -> Draft {
     Draft::new(EventKind::VmFrozen, entry.label(), text).with("seconds", seconds)
 }
 
-/// Cause of the end of a freeze.
+/// Reason why a freeze has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FreezeEnd {
     /// The guest's file systems are thawed by request.

@@ -34,8 +34,9 @@ pub(super) struct VmVfs {
     plugging: BTreeMap<Name, VfAddress>,
     /// VFs whose hot-unplug was requested.
     unplugging: BTreeMap<Name, VfAddress>,
-    /// Time of the next query of NICs whose failover state is expected to change.
+    /// Time of the next query of standby NICs whose failover state is expected to change.
     pub(super) request_at: Option<Instant>,
-    /// Time of the next query of `failover_nics`: the guest may have another driver since a reset.
+    /// Time of the next query of all standby NICs: since a reset, the guest may have another
+    /// driver.
     pub(super) verify_at: Option<Instant>,
 }

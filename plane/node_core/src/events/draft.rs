@@ -31,8 +31,8 @@ impl Draft {
     }
 
     /// Marks an event that parties other than the operator (a guest, a client, a neighbour) can
-    /// cause at any rate. [`EventLog::append`] merges such events of one subject and kind, or of
-    /// kinds that report the same state.
+    /// cause at any rate. [`EventLog::append`](super::EventLog::append) merges such events of one
+    /// subject and kind, or of kinds that report the same state.
     pub fn repeated(self) -> Self {
         self.repeated_times(1)
     }
@@ -60,10 +60,10 @@ pub(crate) enum Group {
     State(&'static str),
 }
 
-/// Rate limit of an event.
+/// Rate limit of an event: which other events are limited together with it, and its weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Repeat {
-    /// Number of events that this one represents.
+    /// Number of occurrences that this event represents; 1 unless the event is already a summary.
     pub(crate) count: u64,
     pub(crate) group: Group,
     /// Field that further separates events of the same group and subject; `None`: no field.

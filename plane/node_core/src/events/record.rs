@@ -24,7 +24,11 @@ impl Record {
         Ok(Self::with_json(event, encode(EVENTS, event)?.into()))
     }
 
-    /// Returns the record of an entry of the state store.
+    /// Decodes an entry of the table `events`: `key` is the sequence in 20 digits, `value` the
+    /// event as JSON.
+    ///
+    /// # Errors
+    /// The value is not a valid event.
     pub(super) fn read(key: &str, value: &[u8]) -> Result<Self, StateStoreError> {
         Ok(Self::with_json(&decode(EVENTS, key, value)?, value.into()))
     }
@@ -47,8 +51,8 @@ impl Record {
         (EVENTS, event_key(self.sequence), Some(self.json.to_vec()))
     }
 
-    /// Returns the event. Never `None`: the JSON was encoded from an event or decoded as one
-    /// before.
+    /// Decodes the event. Returns `None` only after logging a decoding error, which cannot occur:
+    /// the JSON was encoded from an event, or was decoded before.
     pub(super) fn event(&self) -> Option<Event> {
         decode(EVENTS, &event_key(self.sequence), &self.json)
             .inspect_err(|error| tracing::error!(%error, "cannot read a saved event"))

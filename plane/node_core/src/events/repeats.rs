@@ -31,8 +31,9 @@ pub(crate) struct Repeats {
     has_ended: bool,
 }
 
-/// Group, subject, and the value of the separating field. The subject is `None` for the
-/// events of all subjects beyond [`KEYS_MAX`].
+/// Key of a window: group, subject, and value of the field that separates events
+/// ([`Repeat::field`]). The subject is `None` in the windows shared by all subjects beyond
+/// [`KEYS_MAX`].
 type Key = (Group, Option<String>, Option<String>);
 
 #[derive(Debug)]
@@ -42,20 +43,22 @@ struct Window {
     withheld: Option<WithheldEvent>,
 }
 
-/// Last withheld event of a window.
+/// Last withheld event of a window, merged with those that the window withheld before it.
 #[derive(Debug)]
 struct WithheldEvent {
     draft: Draft,
-    /// Number of events that it represents.
+    /// Number of occurrences that the event represents, including earlier withheld ones.
     count: u64,
-    /// Position among all events of the log.
+    /// Value of [`Repeats::taken`] when the event was withheld, by which withheld events are
+    /// sorted.
     sequence: u64,
     /// True if the withheld events have different subjects.
     is_mixed: bool,
 }
 
 impl Repeats {
-    /// Takes an event. Returns it if it is to be emitted now, and withholds it otherwise.
+    /// Counts an event. Returns it if it is to be emitted now. Otherwise withholds it, replacing
+    /// the window's withheld event, and returns `None`.
     pub(crate) fn take(&mut self, draft: Draft, repeat: Repeat, now: Instant) -> Option<Draft> {
         let Repeat { count, group, field } = repeat;
         let value = field.and_then(|field| draft.fields.get(field)).cloned();

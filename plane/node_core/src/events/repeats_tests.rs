@@ -35,7 +35,7 @@ fn a_flood_is_reported_once_per_window_and_counted_completely() {
 }
 
 #[test]
-fn a_single_held_event_is_unchanged_and_a_quiet_window_ends_the_joining() {
+fn a_single_withheld_event_is_unchanged_and_a_quiet_window_ends_the_merging() {
     let (mut repeats, started_at) = (Repeats::default(), Instant::now());
     for peer in 0..u64::from(BURST) {
         assert!(repeats.take(refused("host", peer), ONE, started_at).is_some());
@@ -53,7 +53,7 @@ fn a_single_held_event_is_unchanged_and_a_quiet_window_ends_the_joining() {
 }
 
 #[test]
-fn kinds_and_subjects_do_not_hold_each_other() {
+fn events_of_other_kinds_and_subjects_are_not_withheld() {
     let (mut repeats, started_at) = (Repeats::default(), Instant::now());
     for peer in 0..100 {
         repeats.take(refused("host", peer), ONE, started_at);
@@ -125,7 +125,7 @@ fn the_last_reported_state_is_the_last_received() {
 }
 
 #[test]
-fn opposite_states_of_full_stores_are_joined() {
+fn opposite_states_of_full_stores_are_merged() {
     let pairs = [
         [EventKind::DiskFull, EventKind::DiskHasSpace],
         [EventKind::StoreNearlyFull, EventKind::StoreHasSpace],
@@ -137,7 +137,7 @@ fn opposite_states_of_full_stores_are_joined() {
 }
 
 #[test]
-fn held_events_are_reported_in_chronological_order() {
+fn withheld_events_are_reported_in_chronological_order() {
     let (mut repeats, started_at) = (Repeats::default(), Instant::now());
     for subject in ["z", "a", "m"] {
         for _ in 0..=BURST {

@@ -18,7 +18,7 @@ use suimon_ports::{StateStore, StateStoreError, StoreErrorKind};
 /// Maximum number of changes kept in memory. Reaching it fails the start.
 pub const DEFERRED_MAX: usize = 16_384;
 
-/// Table and key with the value; `None` removes the entry.
+/// Changes by table and key. The value is the entry's new contents; `None` removes the entry.
 type Changes = BTreeMap<(String, String), Option<Vec<u8>>>;
 
 /// State store that writes in a thread of its own; see the module documentation.
@@ -62,7 +62,8 @@ impl DeferringStore {
         self.state().starting = Some(std::thread::current().id());
     }
 
-    /// Ends what [`Self::begin_start_up`] began.
+    /// Ends the deferral that [`Self::begin_start_up`] began. Later commits that fail are not
+    /// deferred.
     pub fn end_start_up(&self) {
         self.state().starting = None;
     }
@@ -84,7 +85,8 @@ impl DeferringStore {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes deferred changes, followed by `changes`. Returns false if there are none.
+    /// Writes deferred changes, followed by `changes`, in one commit. Returns false without a
+    /// commit if there is nothing to write.
     fn write(&self, changes: &[(&str, String, Option<Vec<u8>>)]) -> Result<bool, StateStoreError> {
         let mut pending = self.state().deferred.clone();
         if pending.is_empty() {

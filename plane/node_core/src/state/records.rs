@@ -113,7 +113,7 @@ pub fn load_boot(store: &dyn StateStore) -> Result<Option<String>, StateStoreErr
     Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-/// Returns the change that records the boot id of the host.
+/// Returns the change that records the host's boot id (`/proc/sys/kernel/random/boot_id`).
 pub fn save_boot(boot_id: &str) -> StoreChange {
     (HOST, BOOT.to_owned(), Some(boot_id.as_bytes().to_vec()))
 }
@@ -123,7 +123,7 @@ pub(crate) fn event_key(sequence: u64) -> String {
     format!("{sequence:020}")
 }
 
-/// Function that receives the key and the value of an entry.
+/// Callback of [`scan_all`]. Receives the key and the value of an entry; an error ends the scan.
 type EachEntry<'f> = dyn FnMut(&str, &[u8]) -> Result<(), StateStoreError> + 'f;
 
 /// Calls `visit` for every entry of a table, in the order of the keys.
@@ -156,7 +156,7 @@ fn load<T: DeserializeOwned>(
 /// Encodes a value. `name` names it in the error.
 pub fn encode<T: Serialize>(name: &str, value: &T) -> Result<Vec<u8>, StateStoreError> {
     suimon_contract::to_stored(value).map_err(|error| {
-        StateStoreError::new(format!("`{name}` cannot be written to the state store: {error}"))
+        StateStoreError::new(format!("the record `{name}` cannot be written: {error}"))
     })
 }
 
@@ -168,7 +168,7 @@ pub fn decode<T: DeserializeOwned>(
 ) -> Result<T, StateStoreError> {
     suimon_contract::from_json(value).map_err(|error| {
         StateStoreError::new(format!(
-            "entry `{key}` of table `{table}` in the state store cannot be read: {error}; it was written by \
+            "entry `{key}` of table `{table}` cannot be read: {error}; it was written by \
              another version or is damaged. Start the version that wrote it, or start with \
              another --state-dir"
         ))

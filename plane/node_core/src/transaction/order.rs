@@ -1,7 +1,7 @@
 //! Global order of the steps of a change.
 //!
-//! The resource kinds derive their steps independently. Each step states its [`ChangePhase`], and the
-//! steps are executed in the order of the phases. The phases establish:
+//! The resource kinds derive their steps independently. Each step states its [`ChangePhase`], and
+//! the steps are executed in the order of the phases. The phases establish:
 //! - Guests release a device before its connection is closed.
 //! - Every holder of a name or file is closed before another device takes it.
 //! - Adapters are configured before a device uses one of their virtual functions.

@@ -22,17 +22,18 @@ pub trait Participants {
     /// Reversal of an executed step.
     type Undo;
 
-    /// Records the intent and the objects that the steps create. A failure undoes nothing but the
-    /// record.
+    /// Records the intent and the objects that the steps create. Called before the first step. If
+    /// it fails, no step is executed and [`Self::roll_back`] is called without executed steps.
     fn record_intent(&mut self, steps: &[Self::Step]) -> Result<(), ApiError>;
 
-    /// Executes a step. Its reversals are added to `undo`, also if the step fails.
+    /// Executes a step. Appends one reversal for each effect to `undo`, also for the effects of a
+    /// step that fails.
     fn execute(&mut self, step: &Self::Step, undo: &mut Vec<Self::Undo>) -> Result<(), ApiError>;
 
     /// Stores the new desired state and its events in one commit.
     fn commit(&mut self) -> Result<(), ApiError>;
 
-    /// Undoes executed steps, given in the order of their execution. Failures are logged.
+    /// Undoes executed steps, given in the order of their execution. Logs failures and continues.
     fn roll_back(&mut self, undo: Vec<Self::Undo>);
 }
 

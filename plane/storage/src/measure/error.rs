@@ -5,8 +5,8 @@ use std::io;
 use suimon_ports::StoreFileError;
 use thiserror::Error;
 
-use crate::images::DiskError;
 use crate::measure::sizes::{FILE_BYTES_MIN, MIB};
+use suimon_image_files::DiskError;
 
 /// Reason why a measurement failed.
 #[derive(Debug, Error)]
@@ -38,7 +38,10 @@ pub enum MeasureError {
         error: io::Error,
     },
     /// The kernel refused to create the io_uring instance.
-    #[error("the measurement cannot submit I/O: {0}")]
+    #[error(
+        "the measurement cannot create an io_uring: {0}; check `kernel.io_uring_disabled` and \
+         RLIMIT_NOFILE"
+    )]
     Ring(io::Error),
     /// No request completed within this number of seconds.
     #[error("no request completed in {0} s: the device does not respond; see the kernel's log")]

@@ -17,7 +17,7 @@
 //! Invariants
 //! - The file has no name after its creation, so it is deleted with its last open descriptor. A
 //!   file that a crash leaves before its name is removed is deleted by
-//!   [`sweep`](crate::images::sweep).
+//!   [`sweep`](suimon_image_files::sweep).
 //! - A block device is read and never written.
 //! - Half of the store's free space remains free.
 
@@ -40,9 +40,9 @@ use suimon_quantity::Time;
 
 use self::fill::Fill;
 use self::pattern_run::PatternRun;
-use crate::images::{DRAFT_ENDING, remove_left};
 use crate::measure::device::MeasuredDevice;
 use crate::measure::sizes::{FILE_BYTES_MAX, FILE_BYTES_MIN, MIB};
+use suimon_image_files::{DRAFT_ENDING, remove_left};
 
 pub use self::error::MeasureError;
 pub use self::pattern::{Pattern, PatternFigure};

@@ -76,7 +76,7 @@ fn the_test_file_has_no_name_and_is_closed_on_drop() {
     let create_index = store.ops().iter().position(|op| matches!(op, StoreOp::Create(..))).unwrap();
     let crashed = store.crashed(create_index + 1, || unreachable!("nothing was written"));
     assert_eq!(crashed.files().len(), 1);
-    assert_eq!(crate::images::sweep(&crashed, &[]).unwrap().len(), 1);
+    assert_eq!(suimon_image_files::sweep(&crashed, &[]).unwrap().len(), 1);
     assert!(crashed.files().is_empty());
 }
 

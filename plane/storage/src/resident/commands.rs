@@ -13,8 +13,8 @@ use crate::command::{
     Command, DetachedDisk, DetachedQueueState, Mirrored, NotAttached, Suspension,
 };
 use crate::disk_location::DiskLocation;
-use crate::disk_spec::{DiskSpec, NotAdded};
 use crate::engine::StorageEngine;
+use crate::not_added::NotAdded;
 use crate::offer::Offer;
 use crate::pending_changes::PendingPolicy;
 use crate::plane_error::PlaneError;
@@ -24,6 +24,7 @@ use crate::resident::{
 };
 use crate::tally::DiskCounterCells;
 use crate::worker_view::{DiskView, StoreView, WorkerSnapshot};
+use suimon_image_files::DiskSpec;
 
 impl StorageWorker {
     pub(crate) fn handle_command(&mut self, command: Command, watches: &mut TaskDescriptors<'_>) {

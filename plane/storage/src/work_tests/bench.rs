@@ -10,9 +10,9 @@ use suimon_ports::{DiskOp, DiskOutcome, DiskRequest, RedoRecords};
 use suimon_quantity::Time;
 
 use crate::fakes::{Client, FakeFile, FakeIo, FakeQueue, Payloads, Trouble};
-use crate::images::RecordedImage;
 use crate::kinds::Kind;
 use crate::{DiskLayer, DiskSpec, StorageEngine, StorageNotice};
+use suimon_image_files::RecordedImage;
 
 /// Size in bytes of the region of one request; some requests span eight regions. Requests in flight
 /// do not overlap.

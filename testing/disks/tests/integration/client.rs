@@ -8,10 +8,10 @@ use suimon_disk_tests::{
     Answers, Asks, Client, ClientSpec, DiskWorker, EngineLoad, QosLimits, StoreFolder,
     never_readable, new_disk, request_cost_ns,
 };
+use suimon_image_files::DiskSpec;
+use suimon_image_files::{DiskFormat, DiskKind};
 use suimon_ports::CpuAffinity;
 use suimon_rig::wait_until;
-use suimon_storage::DiskSpec;
-use suimon_storage::images::{DiskFormat, DiskKind};
 
 const DISK_BYTES: u64 = 8 << 20;
 const LIMIT: Duration = Duration::from_secs(120);

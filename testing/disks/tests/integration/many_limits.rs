@@ -13,10 +13,10 @@ use suimon_disk_tests::{
     Answers, Asks, Client, ClientSpec, DiskWorker, OpenedDisk, StoreFolder, never_readable,
     new_disk,
 };
+use suimon_image_files::{DiskFormat, DiskKind};
 use suimon_ports::{CpuAffinity, FileName};
 use suimon_quantity::Iops;
 use suimon_rig::wait_until;
-use suimon_storage::images::{DiskFormat, DiskKind};
 use suimon_storage_qos::Limits;
 
 const DISKS: usize = 64;

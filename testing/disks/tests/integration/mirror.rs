@@ -12,11 +12,11 @@ use suimon_disk_tests::{
 };
 use suimon_image::ByteRange;
 use suimon_image::testing::first_difference;
+use suimon_image_files::{DiskFormat, DiskKind, DiskPlan};
 use suimon_nbd_client::NbdConnection;
 use suimon_ports::{DiskClient, FileName};
 use suimon_quantity::Iops;
 use suimon_rig::wait_until;
-use suimon_storage::images::{DiskFormat, DiskKind, DiskPlan};
 use suimon_storage::mirror::MirrorError;
 use suimon_storage_qos::Limits;
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::bench::{Bench, SIZE, run_ok};
-use suimon_storage::DiskLayer;
+use suimon_image_files::DiskLayer;
 use suimon_uring::{FileAccess, HostFile};
 use suimon_vhd::{
     Access, CreateParameters, NewVhd, OpenOptions, Parent, ParentLocator, SizeEncoding, SizeSource,

@@ -136,7 +136,7 @@ impl Experiment for OffloadFtp {
                  checksums off. A veth pair accepts large frames with partial checksums, as a NIC \
                  with both offloads would, and so do the clients behind it: they use the same \
                  CPUs, and have less work with offloads too.",
-                "クライアントを動かしたまま `suimon offload set` でゲストの NIC とアップリンクのスイッチを変えます \
+                "クライアントを動かしたまま `suimon offload set` でゲストの NIC とアップリンクのオフロード設定を変えます \
                  (すべてオン、セグメンテーションだけオフ、セグメンテーションと送受信チェックサムをオフ)。veth は、両方をオフロードする NIC \
                  と同じように大きなフレームと未計算のチェックサムをそのまま受け取ります。同じ CPU を使うクライアントの仕事も、そのぶん減ります。",
             ),
@@ -215,7 +215,7 @@ impl Experiment for OffloadFtp {
             unit: "Mbit/s".to_owned(),
             points: rates,
         });
-        testbed.clients.check().context("an FTP client")?;
+        testbed.clients.check().context("an FTP client failed")?;
         Ok(part)
     }
 }

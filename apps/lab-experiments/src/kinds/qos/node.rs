@@ -152,7 +152,8 @@ impl Node {
         load.signal(Signal::INT);
         load.wait(FIO_END_LIMIT)?;
         let folder = Path::new(&self.site.folder);
-        let output = std::fs::read_to_string(folder.join(RESULT)).context("output of fio")?;
+        let output = std::fs::read_to_string(folder.join(RESULT))
+            .context("the output of fio cannot be read")?;
         let result = fio::result(&output)?;
         ensure!(result.errors == 0, "fio: {}", load.last_words());
         (0..self.disks.len()).map(|index| fio::seconds(folder, index)).collect()

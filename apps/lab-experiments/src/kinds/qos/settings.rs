@@ -1,6 +1,6 @@
 //! Settings of plans of kinds `qos-host` and `qos-cluster`: store, disks, and sequence of limits.
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use serde::Deserialize;
 use suimon_lab_run::Words;
 use suimon_lab_run::folder::check_id;
@@ -119,7 +119,9 @@ impl Settings {
         let mut names: Vec<&String> = self.groups.iter().flat_map(|group| &group.disks).collect();
         names.sort();
         let twin = names.windows(2).find(|pair| pair.first() == pair.last());
-        ensure!(twin.is_none(), "group: disks: {twin:?} is listed twice");
+        if let Some([twin, ..]) = twin {
+            bail!("group: disks: `{twin}` is listed twice; list each disk once");
+        }
         self.steps.iter().try_for_each(|step| self.check_step(step))
     }
 

@@ -71,7 +71,7 @@ impl Load {
         let (mut bits, mut retransmits) = (0.0, 0);
         for client in &mut self.clients {
             client.wait(END_LIMIT)?;
-            let report = iperf::report(&client.log()).context("a client of iperf3")?;
+            let report = iperf::report(&client.log()).context("a client of iperf3 failed")?;
             bits += report.bits_per_second;
             retransmits += report.retransmits;
         }

@@ -62,7 +62,7 @@ impl Experiment for Streams {
                  machine."
             ),
             format!(
-                "VM はネームスペースのゲスト (TAP でスイッチに接続したネームスペース) で、スイッチにはCPU に固定しないワーカーが {processors} \
+                "VM はネームスペースのゲスト (TAP でスイッチに接続したネームスペース) で、スイッチには CPU に固定しないワーカーが {processors} \
                  個あります。ストリームはそれぞれ iperf3 の TCP 接続 1 本で、ケースのブロックサイズ (`--length`) \
                  ずつカーネルに渡します。すべての端がこのマシンの CPU を共有します。"
             ),

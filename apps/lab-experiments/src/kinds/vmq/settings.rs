@@ -81,7 +81,11 @@ impl Settings {
         ])?;
         for phase in &self.phases {
             if !(2..=3600).contains(&phase.seconds) || phase.sessions > 1000 {
-                bail!("phase: {phase:?} is outside of 2 to 3600 seconds and 1000 sessions");
+                bail!(
+                    "phase: {} s with {} sessions is outside of 2 to 3600 s and 1000 sessions",
+                    phase.seconds,
+                    phase.sessions
+                );
             }
         }
         Ok(())

@@ -12,8 +12,9 @@ use crate::cluster::values::write;
 use crate::events::Draft;
 
 impl Driver {
-    /// Executes pending actions of all stores, in order per store. An action of a member that fails
-    /// is repeated first at the next turn. It does not delay the actions of the store's leader.
+    /// Executes pending actions of all stores, in order per store. A member's action that fails is
+    /// executed again at the next iteration, before the member's other actions. It does not delay
+    /// the actions of the store's leader.
     pub(super) fn execute(&mut self) {
         let mut drafts = self.execute_members();
         drafts.extend(self.execute_leaders());

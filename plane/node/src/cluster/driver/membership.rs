@@ -105,7 +105,7 @@ impl Driver {
             return;
         }
         self.end_beats();
-        // The session's record is gone: reports and results of this session mean nothing any more.
+        // The session's record is removed: its reports and results have no effect any more.
         self.begin_session();
         self.tasks.push(self.session, Task::End);
         (self.is_leaving, self.has_left) = (false, true);

@@ -34,7 +34,7 @@ impl KnownPolicies {
         self.policies.iter().map(|(name, (record, _))| (name.clone(), record.key)).collect()
     }
 
-    /// Sets this node's parts of policies that span nodes, for the disks on a store.
+    /// Sets this node's shares of the limits of policies that span nodes, for the disks on a store.
     pub(super) fn hold_parts(
         &self,
         shared: &Shared,
@@ -48,7 +48,8 @@ impl KnownPolicies {
         }
     }
 
-    /// Lets policies that span nodes apply to this node alone, for the disks on a store.
+    /// Removes the cluster's shares, so that policies that span nodes apply in full to this node's
+    /// disks on a store.
     pub(super) fn release_parts(&self, shared: &Shared, (name, id): (&Name, StoreId)) {
         let desired = shared.desired();
         for policy in policies_on(&desired.config, name) {
@@ -58,8 +59,8 @@ impl KnownPolicies {
     }
 }
 
-/// Returns this node's part of each policy that spans nodes and is used on a store. The part is 0
-/// if the cluster has not granted one.
+/// Returns this node's share of each policy that spans nodes and is used on a store: minimum and
+/// maximum of 0 if the cluster has granted no share.
 fn parts(
     known_policies: &Policies,
     disks: &Disks,

@@ -10,7 +10,8 @@ use crate::cluster::releasing::{Release, Releasing};
 use crate::cluster::shared_stores;
 
 impl Driver {
-    /// Begins to give back what is reserved on stores. Stores of an earlier request stay shared.
+    /// Begins to give back this node's reservations on the stores of a request. An earlier request
+    /// ends; its stores stay shared.
     pub(super) fn begin_release(&mut self, releasing: Releasing) {
         self.end_release();
         for name in &releasing.stores {
@@ -21,8 +22,8 @@ impl Driver {
         (self.releasing, self.sampled_at) = (Some(releasing), None);
     }
 
-    /// Removes the records of stores that release their reservation. Resumes the use of stores
-    /// whose change was not made.
+    /// Continues the release: removes the node's records of stores whose reservation is given back.
+    /// Ends the release if the change that requested it is not in progress any more.
     pub(super) fn go_on_releasing(&mut self) {
         let Some(releasing) = self.releasing.clone() else { return };
         if !self.is_changing() {
@@ -50,7 +51,7 @@ impl Driver {
         }
     }
 
-    /// Takes up the stores again that the desired state shares.
+    /// Ends the release, and resumes the use of the stores that the desired state still shares.
     fn end_release(&mut self) {
         let Some(releasing) = self.releasing.take() else { return };
         let desired = self.shared.desired();
@@ -85,7 +86,7 @@ impl Driver {
         let state = self.shared.store.as_ref();
         if let Err(error) = save_durable_state(state, &cluster.name, name, &DurableState::default())
         {
-            tracing::error!(store = %name, %error, "what is reserved is not kept");
+            tracing::error!(store = %name, %error, "cannot save that a reservation was released");
         }
     }
 }

@@ -9,7 +9,7 @@ use suimon_cluster_qos::{
 
 /// Pending action of the member of a store.
 pub(in crate::cluster) enum StoreAction {
-    /// Set the limit of the store's disks, and this node's parts of policies that span nodes.
+    /// Set the limit of the store's disks, and this node's shares of policies that span nodes.
     Apply(TimedRateLimit, Vec<PolicyCap>),
     /// Make this state durable, for the next start of the daemon.
     Keep(DurableState),
@@ -27,8 +27,8 @@ pub(super) fn of_member(action: MemberAction) -> StoreAction {
     }
 }
 
-/// Removes pending actions that others supersede: only the newest state is made durable, then applied,
-/// then reported, and of each kind of notice one is kept.
+/// Removes pending actions that others supersede: only the newest state is made durable, then
+/// applied, then reported, and of each kind of notice one is kept.
 pub(super) fn remove_superseded(todo: &mut VecDeque<StoreAction>) {
     let (mut keep, mut apply, mut send) = (None, None, None);
     let mut notices: Vec<MemberNotice> = Vec::new();

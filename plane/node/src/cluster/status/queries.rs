@@ -121,7 +121,7 @@ impl Shared {
         }
     }
 
-    /// Returns this host's parts of a policy that spans nodes, by store.
+    /// Returns this host's shares of the limits of a policy that spans nodes, one per shared store.
     pub(crate) fn policy_parts(&self, policy: &Name) -> Vec<QosPolicyPart> {
         let (now, view) = (self.plane.now(), self.cluster.view());
         let Some(key) = view.policies.get(policy) else { return Vec::new() };

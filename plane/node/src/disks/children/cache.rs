@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use suimon_image_files::DiskPlan;
 use suimon_ports::{FileName, FileStatus};
-use suimon_storage::images::DiskPlan;
 
 /// Time for which the parents read from an image are cached, provided that the file's status is
 /// unchanged.

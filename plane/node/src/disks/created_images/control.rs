@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use suimon_contract::{ApiError, ErrorCode};
+use suimon_image_files::ContentMark;
 use suimon_ports::{DiskFile, FileId, FileName, StateStoreError, StoreFiles};
-use suimon_storage::images::ContentMark;
 
 use super::{CREATED_IMAGES, CreatedImage, Match, WrittenState, remove_if_same};
 use crate::control::Controller;
@@ -39,7 +39,8 @@ impl Disks {
         paths.iter().map(|path| (CREATED_IMAGES, path_key(path), None)).collect()
     }
 
-    /// Ends the records of images that belong to their disks now.
+    /// Removes the records of these images from memory, after a commit has deleted them from the
+    /// state store.
     pub(crate) fn end_created_images(&self, paths: &[PathBuf]) {
         let mut records = self.created_images.lock();
         for path in paths {
@@ -108,12 +109,13 @@ impl ImageTask {
         }
     }
 
-    /// Removes the existing image file if a change that did not complete has created it, and nothing
-    /// has been written to it since. `is_reserved`: the caller has an `UnsettledFile`. Returns true if
-    /// it was removed.
+    /// Removes the existing image file if a change that did not complete has created it, and
+    /// nothing has been written to it since. `is_reserved`: the caller has an `UnsettledFile`.
+    /// Returns true if it was removed.
     ///
     /// # Errors
-    /// The file cannot be removed, or cannot be told from another one.
+    /// The file cannot be removed, or the file system does not provide the properties by which it
+    /// is compared with the record.
     pub(in crate::disks) fn remove_created(
         &self,
         files: &Arc<dyn StoreFiles>,
@@ -180,8 +182,8 @@ impl Controller {
         self.shared.disks.created_images.load()
     }
 
-    /// Removes recorded images that no disk has, and deletes the records of deleted stores. The images
-    /// of disks are removed when the disks are opened.
+    /// Removes recorded images that no disk has, and deletes the records of deleted stores. The
+    /// images of disks are removed when the disks are opened.
     pub(in crate::disks) fn remove_created_images(&self, required: &RequiredDisks) {
         let disks = &self.shared.disks;
         let records: Vec<CreatedImage> = disks.created_images.lock().values().cloned().collect();

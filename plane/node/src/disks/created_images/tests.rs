@@ -179,7 +179,7 @@ fn a_record_ends_with_the_incomplete_image_that_it_refers_to() {
     recorded.add(record.clone()).unwrap();
     let files = suimon_ports::testing::MemoryStore::default();
     recorded.forget_unnamed(store, &files, &[]);
-    let draft = images::draft_name(&file).unwrap();
+    let draft = suimon_image_files::draft_name(&file).unwrap();
     recorded.forget_unnamed(Path::new("/srv/other"), &files, std::slice::from_ref(&draft));
     assert_eq!(recorded.find(&record.path()), Some(record.clone()), "of another store");
     recorded.forget_unnamed(store, &files, &[draft]);

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
 
 use suimon_contract::{ApiError, ErrorCode, EventKind, Name};
-use suimon_storage::jobs::CheckReport;
+use suimon_image_files::jobs::CheckReport;
 
 use super::{Ended, RunningJob};
 use crate::command::Command;

@@ -15,6 +15,6 @@ pub(crate) struct PublishedStore {
     pub(super) latency: Option<MeasuredLatency>,
     pub(super) disks: BTreeMap<DiskId, LimitsSource>,
     pub(super) policies: BTreeMap<PolicyId, PolicySpec>,
-    /// Policies that span nodes: this node has a part of their limits.
+    /// Policies that span nodes: the cluster thread sets this node's share of their limits.
     pub(super) spanning: BTreeSet<PolicyId>,
 }

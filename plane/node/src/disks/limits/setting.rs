@@ -45,13 +45,13 @@ impl Disks {
                 published.latency = required.latency;
             }
             for policy in &required.spanning {
-                // Blocks requests of the policy until the cluster thread sets this node's part.
+                // Blocks requests of the policy until the cluster thread sets this node's share.
                 plane.block_policy(id, *policy);
             }
             let proposals = proposals(published, &required, removes);
             plane.propose(id, &proposals, true).map_err(|error| failed(error.to_string()))?;
             if removes {
-                // The part is removed only after the limits on this host alone are in effect.
+                // The share is removed only after the limits on this host alone are in effect.
                 for policy in published.spanning.difference(&required.spanning) {
                     plane.set_policy_share(id, *policy, None);
                 }

@@ -91,16 +91,20 @@ impl Disks {
             return Ok(());
         }
         let clients = clients.unwrap_or_default();
-        let user = if has_vm { "a VM".to_owned() } else { format!("{clients} NBD connections") };
+        let (user, release) = if has_vm {
+            ("the VM of the disk".to_owned(), "stop the VM first")
+        } else {
+            (format!("{clients} NBD connections"), "disconnect the NBD clients first")
+        };
         let text = if has_file {
             format!(
                 "{user} would get less than the minimum during the measurement, which finds only \
-                 the remaining capacity; disconnect first, or measure anyway with `--beside`"
+                 the remaining capacity; {release}, or measure anyway with `--beside`"
             )
         } else {
             format!(
                 "the disk is the whole store and is out of service during the measurement, so \
-                 requests of {user} would stay queued; disconnect first"
+                 requests of {user} would stay queued; {release}"
             )
         };
         Err(ApiError::new(ErrorCode::InUse, text).about(entry.label()))

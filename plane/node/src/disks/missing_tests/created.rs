@@ -1,5 +1,5 @@
-//! Images that `--create-image` creates for a change that does not complete: no daemon opens them as
-//! images of the disk.
+//! Images that `--create-image` creates for a change that does not complete: no daemon opens them
+//! as images of the disk.
 
 use suimon_ports::StateStore;
 
@@ -19,8 +19,8 @@ fn without_boot() -> Harness {
     harness
 }
 
-/// Returns a host on which a change has created `boot.raw` and has failed. The removal of the file is
-/// queued behind a store that does not respond.
+/// Returns a host on which a change has created `boot.raw` and has failed. The removal of the file
+/// is queued behind a store that does not respond.
 fn with_queued_removal(patch: &str) -> Harness {
     with_queued_removal_of("boot", "boot.raw", patch)
 }
@@ -125,7 +125,8 @@ fn a_file_that_has_replaced_the_image_stays() {
     wait_for_no_record(&harness);
 }
 
-/// A restored image is written to the existing file, or a guest has written to it before the commit.
+/// A restored image is written to the existing file, or a guest has written to it before the
+/// commit.
 #[test]
 fn a_file_that_was_written_since_stays() {
     for len in [512, 1 << 20] {

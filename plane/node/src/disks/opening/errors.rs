@@ -1,8 +1,8 @@
 //! Errors of disks, image files and stores as API errors.
 
 use suimon_contract::{ApiError, ErrorCode};
+use suimon_image_files::{DiskError, DiskFault};
 use suimon_ports::{StoreFault, StoreFileError};
-use suimon_storage::images::{DiskError, DiskFault};
 
 /// Reason why a disk was not opened.
 pub(crate) enum NotOpened {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use suimon_contract::{ApiError, EventKind, Name};
+use suimon_image_files::jobs::Checkpoint;
 use suimon_ports::StateStoreError;
-use suimon_storage::jobs::Checkpoint;
 
 use super::{JobRecord, load_unfinished};
 use crate::control::Controller;
@@ -46,8 +46,8 @@ impl Controller {
         }
     }
 
-    /// Resets the number of tries when the daemon stops regularly: the job, for example one queued
-    /// for space, is not the cause.
+    /// Resets the number of attempts when the daemon stops regularly: the job, for example one
+    /// queued for space, does not cause the stop.
     pub(in crate::disks) fn note_left(&self, disk: &Name, work: &mut JobRecord) {
         if work.attempts == 0 {
             return;
@@ -112,8 +112,8 @@ impl Controller {
     /// Resumes a job.
     ///
     /// # Errors
-    /// Fails if the job must be abandoned. `Some` has the reason to report; `None`: the job was
-    /// complete except for its record.
+    /// The job must be abandoned, for the reason in `Some`. `None`: nothing remains to be done,
+    /// because the result of the job is already in the desired state.
     fn resume_job(
         &mut self,
         entry: &Arc<DiskEntry>,

@@ -1,9 +1,9 @@
 //! Checks whether an operation on a disk can begin.
 
 use suimon_contract::{ApiError, ErrorCode, Name, ResourceKind, StorageState};
+use suimon_image_files::LAYERS_MAX;
 use suimon_quantity::DiskId;
 use suimon_storage::DiskView;
-use suimon_storage::images::LAYERS_MAX;
 
 use super::{DiskFileJob, conflict};
 use crate::disks::Disks;
@@ -66,13 +66,13 @@ impl Disks {
         self.parts.plane.has_disk(disk)
     }
 
-    /// Returns true if the worker of a disk does not respond. A worker that has not responded since the
-    /// disk was opened has no view of the disk.
+    /// Returns true if the worker of a disk does not respond. A worker that has not responded since
+    /// the disk was opened has no view of the disk.
     pub(in crate::disks) fn is_stale(&self, disk: DiskId, view: Option<&DiskView>) -> bool {
         view.map_or_else(|| self.is_in_service(disk), |view| !view.is_current)
     }
 
-    /// Returns the users of a disk.
+    /// Returns whether a VM uses the disk, and the number of its NBD connections.
     pub(in crate::disks) fn users_of(&self, entry: &DiskEntry) -> DiskUsers {
         let views = self.parts.plane.disks();
         let clients = match views.iter().find(|view| view.disk == entry.id) {

@@ -17,7 +17,7 @@ pub enum DiskFileJob {
     Snapshot(SnapshotDiskRequest),
     /// Writes the contents into the parent, and continues with the parent.
     Merge,
-    /// Close its images, and open them again.
+    /// Closes the images of the disk, and opens them again after a failed flush.
     Reopen,
 }
 

@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_ids_are_kept_and_what_is_no_id_is_not() {
+    fn the_newest_ids_are_kept_and_invalid_ids_are_ignored() {
         let abandoned = Abandoned::default();
         let id = |number: usize| format!("{number:032x}");
         (0..10 * ABANDONED_MAX).for_each(|number| abandoned.insert(&id(number)));
@@ -46,6 +46,6 @@ mod tests {
         assert!(abandoned.contains(&id(10 * ABANDONED_MAX - 1)) && !abandoned.contains(&id(0)));
         abandoned.insert(&"x".repeat(1 << 20));
         assert_eq!(id_count(), ABANDONED_MAX);
-        assert!(abandoned.contains(&id(9 * ABANDONED_MAX)), "nothing makes room for it");
+        assert!(abandoned.contains(&id(9 * ABANDONED_MAX)), "an invalid id displaces no other");
     }
 }

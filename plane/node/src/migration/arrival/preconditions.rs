@@ -1,4 +1,5 @@
-//! Checks that the destination of a migration has space for copied disks, and switches as the source.
+//! Checks that the destination of a migration has space for copied disks, and switches as the
+//! source.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,15 +24,15 @@ pub(super) enum Unsuitable {
          store"
     )]
     NoSpace {
-        /// Store.
+        /// Store without space.
         store: Name,
         /// Host name of the source node.
         from: String,
         /// Host name of this node.
         here: String,
-        /// Space that the copies need.
+        /// Space that the copies need, in bytes.
         needed: u64,
-        /// Free space.
+        /// Free space of the store, in bytes.
         free: u64,
     },
     /// A switch has another kind than on the source node.
@@ -42,7 +43,7 @@ pub(super) enum Unsuitable {
         kind_name(*kind_there)
     )]
     OtherSwitch {
-        /// Switch.
+        /// Switch with different kinds.
         switch: Name,
         /// Host name of the source node.
         from: String,
@@ -102,7 +103,8 @@ pub(super) fn check_switches(
     Ok(())
 }
 
-/// Returns the space that the copies of disks need, by store. A fixed image occupies its whole size.
+/// Returns the space that the copies of disks need, in bytes by store. A fixed image occupies its
+/// whole size.
 fn needed_space(
     request: &IncomingMigrationRequest,
     change: &ValidatedChange,

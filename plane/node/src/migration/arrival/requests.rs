@@ -1,4 +1,4 @@
-//! Requests of the source of an arriving VM.
+//! Requests of the source node about a VM that is migrating to this node.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,7 +8,6 @@ use std::time::Duration;
 use suimon_contract::{
     ApiError, ErrorCode, IncomingMigrationRequest, IncomingMigrationState, Name, Plan, ResourceKind,
 };
-use suimon_storage::images;
 
 use super::preconditions::check_switches;
 use super::{ArrivalAnswer, ArrivalCall, arrival_spec, hex, not_hexadecimal, uuid_of};
@@ -87,10 +86,11 @@ fn note_disks(request: &IncomingMigrationRequest, plan: &mut Plan) {
 }
 
 impl Shared {
-    /// Checks that a VM can arrive, and returns the resulting configuration with its plan.
+    /// Checks that a VM can migrate to this node, and returns the resulting configuration with its
+    /// plan.
     ///
     /// # Errors
-    /// The reasons why it cannot arrive; never empty.
+    /// The reasons why the VM cannot migrate to this node; never empty.
     pub(crate) fn check_arrival(
         &self,
         request: &Arc<IncomingMigrationRequest>,
@@ -178,8 +178,9 @@ impl Shared {
     fn has_file(&self, required: &RequiredDisk) -> Result<bool, ApiError> {
         let resource = format!("{}/{}", ResourceKind::Disk.word(), required.config.name);
         let plan = required.plan();
-        let exists =
-            self.disks.query_store(&required.store.path, move |files| images::exists(files, &plan));
+        let exists = self.disks.query_store(&required.store.path, move |files| {
+            suimon_image_files::exists(files, &plan)
+        });
         match exists.map_err(|error| error.about(resource.clone()))? {
             Ok(exists) => Ok(exists),
             Err(error) => {
@@ -188,7 +189,7 @@ impl Shared {
         }
     }
 
-    /// Returns the entry of the VM that is arriving by this migration.
+    /// Returns the VM of the incoming migration `id`; `None` if no such migration is in progress.
     pub(crate) fn arriving(&self, id: &str) -> Option<Arc<VmEntry>> {
         let is_arriving = |entry: &Arc<VmEntry>| {
             let view = entry.view();
@@ -209,11 +210,13 @@ impl Shared {
         })
     }
 
-    /// Sends a request to the driver of an arriving VM and waits for its response, at most
-    /// [`RESPONSE_TIMEOUT`]. Arrivals that have ended are answered from the state store.
+    /// Sends a request to the driver of the VM of the incoming migration `id`, and waits for the
+    /// response, at most [`RESPONSE_TIMEOUT`]. If the migration is not in progress, the state store
+    /// determines the response: active or abandoned.
     ///
     /// # Errors
-    /// The driver rejects the request or does not respond in time.
+    /// The driver rejects the request or does not respond in time, or the state store cannot be
+    /// read.
     pub(crate) fn request_arrival(
         &self,
         id: &str,
@@ -225,7 +228,7 @@ impl Shared {
             return match (call, self.ended_arrival(id)?) {
                 (ArrivalCall::Line(_), _) => Err(arrival_error(
                     ErrorCode::NotFound,
-                    "no VM arrives here under this migration id",
+                    "no incoming migration has this id; it has ended or was cancelled",
                 )),
                 (ArrivalCall::Query, state) => Ok(ArrivalAnswer::State(state)),
                 (ArrivalCall::Activate | ArrivalCall::Abandon, state) => {

@@ -1,4 +1,4 @@
-//! Specification of an arriving VM.
+//! Specification of the QEMU process of a VM that is migrating to this node.
 
 use suimon_contract::{ApiError, HostConfig, IncomingMigrationRequest};
 use suimon_ports::{MigrationSource, VmAccelerator, VmSpec};
@@ -6,10 +6,11 @@ use suimon_ports::{MigrationSource, VmAccelerator, VmSpec};
 use crate::shared::Shared;
 use crate::vms::VmEntry;
 
-/// Returns the specification with which the QEMU process of an arriving VM is started.
+/// Returns the specification with which the QEMU process of a VM that is migrating to this node is
+/// started.
 ///
 /// # Errors
-/// The host has no firmware for it.
+/// The host has no firmware for the VM.
 pub(crate) fn arrival_spec(
     shared: &Shared,
     config: &HostConfig,

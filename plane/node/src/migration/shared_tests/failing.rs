@@ -15,11 +15,11 @@ use crate::{Edit, ResourceEdit};
 const RETRIED: Duration = Duration::from_millis(500);
 
 #[test]
-fn whatever_call_fails_one_node_has_it() {
+fn exactly_one_node_has_the_disk_whichever_call_fails() {
     for call in ["prepare_arrival", "operation", "line", "arrival", "abandon_arrival"] {
         for is_refused in [false, true] {
             let pair = Pair::new();
-            // The arrival is queried only during a long memory transfer.
+            // The state of the incoming migration is queried only during a long memory transfer.
             pair.here.vms.hold_memory(call == "arrival");
             pair.watch(move |call_name| (call_name == call).then(|| failure(is_refused)));
             let operation = pair.migrate();
@@ -35,7 +35,7 @@ fn whatever_call_fails_one_node_has_it() {
 }
 
 #[test]
-fn a_vm_that_is_cancelled_or_fails_keeps_its_disk() {
+fn a_vm_whose_migration_is_cancelled_or_fails_keeps_its_disk() {
     let pair = Pair::new();
     pair.here.vms.hold_memory(true);
     let operation = pair.begin();
@@ -59,7 +59,7 @@ fn a_vm_that_is_cancelled_or_fails_keeps_its_disk() {
 
 /// The file is closed on the source, opened on the destination, and returned.
 #[test]
-fn a_vm_that_cannot_be_recorded_there_stays() {
+fn a_vm_whose_activation_cannot_be_recorded_stays_on_the_source() {
     let pair = Pair::new();
     let remote_store = pair.there.store.clone();
     let has_told = AtomicU32::new(0);
@@ -75,7 +75,7 @@ fn a_vm_that_cannot_be_recorded_there_stays() {
 }
 
 #[test]
-fn a_disk_that_cannot_be_opened_there_goes_on_here() {
+fn a_disk_that_the_destination_cannot_open_returns_to_the_source() {
     let pair = Pair::new();
     // Another client opens the file first.
     let held_files: Arc<Mutex<Option<Arc<dyn DiskFile>>>> = Arc::default();
@@ -94,7 +94,7 @@ fn a_disk_that_cannot_be_opened_there_goes_on_here() {
     let message = operation.error.unwrap().message;
     assert!(message.contains("cancelled the migration"), "{message}");
     // The failure is reported, and retried until the other client has closed the file.
-    wait_until("the disk's failure is told", || {
+    wait_until("the source emits DiskFailed", || {
         !pair.here.events(EventKind::DiskFailed.id()).is_empty()
     });
     held_files.lock().unwrap().take().expect("it was closed here");
@@ -103,7 +103,7 @@ fn a_disk_that_cannot_be_opened_there_goes_on_here() {
     assert_eq!(pair.here.disks.served_counts(), served_disks);
     assert_eq!(state_of_disk(&pair.here).0, StorageState::Failed);
     pair.here.disks.start_devices(true);
-    wait_until("the disk to work again", || {
+    wait_until("the source emits DiskRecovered", || {
         !pair.here.events(EventKind::DiskRecovered.id()).is_empty()
     });
     pair.assert_here();
@@ -112,7 +112,7 @@ fn a_disk_that_cannot_be_opened_there_goes_on_here() {
 /// The destination's file system is unmounted before the activation, so its directory lacks the
 /// store's mark.
 #[test]
-fn a_store_that_is_another_one_by_then_is_refused() {
+fn a_store_that_has_changed_before_the_activation_is_rejected() {
     let pair = Pair::new();
     let files = pair.files.clone();
     pair.watch(move |call_name| {
@@ -128,7 +128,7 @@ fn a_store_that_is_another_one_by_then_is_refused() {
 }
 
 #[test]
-fn the_daemon_here_dies_while_memory_is_copied() {
+fn the_source_daemon_is_killed_while_memory_is_copied() {
     let pair = Pair::new();
     pair.here.vms.hold_memory(true);
     pair.begin();
@@ -138,7 +138,7 @@ fn the_daemon_here_dies_while_memory_is_copied() {
 }
 
 #[test]
-fn the_daemon_here_dies_when_the_vm_was_handed_over() {
+fn the_source_daemon_is_killed_after_the_handover() {
     for reaches in ["activate_arrival", "activate_arrival answer"] {
         let pair = Pair::new();
         pair.watch(move |call_name| (call_name == reaches).then(|| failure(false)));
@@ -147,7 +147,7 @@ fn the_daemon_here_dies_when_the_vm_was_handed_over() {
         let pair = pair.restart_here();
         pair.wait_for_handed_over();
         assert_eq!(state_of_disk(&pair.here).0, StorageState::Away);
-        assert_eq!(pair.here.disks.served_counts(), (0, 0), "it was not opened");
+        assert_eq!(pair.here.disks.served_counts(), (0, 0), "the disk is not open on the source");
         pair.here.far_nodes.intercept(|_, _| None);
         pair.assert_there();
     }
@@ -155,7 +155,7 @@ fn the_daemon_here_dies_when_the_vm_was_handed_over() {
 
 /// The destination has abandoned the VM before the restarted source activates it.
 #[test]
-fn a_disk_that_was_handed_over_by_a_daemon_that_died_is_opened_again() {
+fn a_disk_handed_over_by_a_killed_daemon_is_opened_again() {
     let pair = Pair::new();
     pair.watch(|call_name| (call_name == "activate_arrival").then(|| failure(false)));
     pair.begin();
@@ -168,7 +168,7 @@ fn a_disk_that_was_handed_over_by_a_daemon_that_died_is_opened_again() {
 
 /// The control thread is busy, and its queue is full when the disk is to be opened.
 #[test]
-fn a_disk_that_stays_is_opened_when_the_control_thread_has_time() {
+fn a_returned_disk_is_opened_when_the_control_thread_is_free() {
     let pair = Pair::new();
     pair.watch(|call_name| (call_name == "activate_arrival").then(|| failure(false)));
     pair.begin();
@@ -184,7 +184,7 @@ fn a_disk_that_stays_is_opened_when_the_control_thread_has_time() {
 }
 
 #[test]
-fn the_daemon_there_dies_while_it_waits() {
+fn the_destination_daemon_is_killed_before_the_activation() {
     let pair = Pair::new();
     pair.here.vms.hold_memory(true);
     let operation = pair.begin();
@@ -196,7 +196,7 @@ fn the_daemon_there_dies_while_it_waits() {
 }
 
 #[test]
-fn the_daemon_there_dies_before_and_after_it_was_told() {
+fn the_destination_daemon_is_killed_before_and_after_the_activation_request() {
     for reaches in ["activate_arrival", "activate_arrival answer"] {
         let pair = Pair::new();
         pair.watch(move |call_name| (call_name == reaches).then(|| failure(false)));
@@ -216,7 +216,7 @@ fn the_daemon_there_dies_before_and_after_it_was_told() {
 }
 
 #[test]
-fn a_disk_comes_back_when_the_node_that_has_it_is_deleted() {
+fn a_disk_returns_when_the_destination_is_deleted_from_the_configuration() {
     let pair = Pair::new();
     pair.watch(|call_name| call_name.starts_with("activate_arrival").then(|| failure(false)));
     let operation = pair.begin();
@@ -227,14 +227,16 @@ fn a_disk_comes_back_when_the_node_that_has_it_is_deleted() {
     let delete = Edit::Node(ResourceEdit::Delete(name("there")));
     assert_eq!(pair.here.change(delete).state, OperationState::Succeeded);
     assert_eq!(pair.end(&operation).state, OperationState::Failed);
-    wait_until("it runs here", || pair.here.vms.state("web") == Some(VmRunState::Running));
+    wait_until("the VM is running on the source", || {
+        pair.here.vms.state("web") == Some(VmRunState::Running)
+    });
     assert_open(&pair.here);
 }
 
 /// After the handover, each write of the state store in turn fails once. The source neither opens
 /// the disk nor deletes its file.
 #[test]
-fn what_is_left_here_of_a_disk_that_has_moved_does_it_no_harm() {
+fn remains_of_a_migrated_disk_do_not_affect_it() {
     for failed_write in 0..8 {
         let pair = Pair::new();
         pair.watch(|call_name| (call_name == "activate_arrival").then(|| failure(false)));
@@ -249,7 +251,7 @@ fn what_is_left_here_of_a_disk_that_has_moved_does_it_no_harm() {
 
 /// Queued writes prevent a migration at its start, and end it while memory is copied.
 #[test]
-fn a_vm_with_queued_writes_goes_when_there_is_space() {
+fn a_vm_with_queued_writes_migrates_when_there_is_space() {
     let pair = Pair::new();
     pair.here.disks.fill(Some(3));
     let errors = pair.here.node.check_migration(&name("web"), &request("there")).unwrap_err();

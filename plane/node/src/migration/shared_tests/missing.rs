@@ -24,7 +24,7 @@ fn wait_for_missing(pair: &Pair, harness: &Harness) {
 }
 
 #[test]
-fn a_disk_that_comes_back_needs_its_file() {
+fn a_returned_disk_requires_its_file() {
     let pair = Pair::new();
     pair.watch(|call_name| (call_name == "activate_arrival").then(|| failure(false)));
     pair.begin();
@@ -39,7 +39,7 @@ fn a_disk_that_comes_back_needs_its_file() {
 }
 
 #[test]
-fn a_disk_that_has_arrived_needs_its_file() {
+fn a_disk_of_a_migrated_vm_requires_its_file() {
     let pair = Pair::new();
     let operation = pair.migrate();
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");

@@ -141,23 +141,33 @@ impl Pair {
 
     /// Waits until the VM waits on the destination.
     pub(super) fn wait_for_waiting(&self) {
-        wait_until("it waits there", || self.there.vms.state("web").is_some());
+        wait_until("the VM has a QEMU process on the destination", || {
+            self.there.vms.state("web").is_some()
+        });
     }
 
     pub(super) fn wait_for_handed_over(&self) {
         let is_handed_over =
             || self.here.node.vm("web").is_ok_and(|vm| vm.state == VmState::HandedOver);
-        wait_until("it is handed over", is_handed_over);
+        wait_until("the VM is handed over", is_handed_over);
     }
 
     /// Asserts that the VM runs on the source with its disk open, and that nothing remains on the
     /// destination.
     pub(super) fn assert_here(&self) {
-        wait_until("it runs here", || self.here.vms.state("web") == Some(VmRunState::Running));
-        wait_until("that is shown", || self.here.node.vm("web").unwrap().state == VmState::Running);
+        wait_until("the VM is running on the source", || {
+            self.here.vms.state("web") == Some(VmRunState::Running)
+        });
+        wait_until("the VM is shown as running on the source", || {
+            self.here.node.vm("web").unwrap().state == VmState::Running
+        });
         assert_open(&self.here);
-        wait_until("nothing is there", || self.there.node.config() == nodes(PATHS[1], true));
-        wait_until("its folder is gone", || self.there.vms.folders().is_empty());
+        wait_until("the destination's configuration does not contain the VM", || {
+            self.there.node.config() == nodes(PATHS[1], true)
+        });
+        wait_until("the destination has removed the VM's folder", || {
+            self.there.vms.folders().is_empty()
+        });
         assert_eq!(self.there.vms.state("web"), None);
         assert_eq!(self.there.disks.served_counts().0, 0);
         assert_eq!(self.here.node.config(), self.config);
@@ -167,9 +177,13 @@ impl Pair {
     /// Asserts that the VM runs on the destination with its disk open, and that nothing remains on
     /// the source.
     pub(super) fn assert_there(&self) {
-        wait_until("it runs there", || self.there.vms.state("web") == Some(VmRunState::Running));
-        wait_until("nothing is here", || self.here.node.config() == nodes(PATHS[0], true));
-        wait_until("its folder is gone", || self.here.vms.folders().is_empty());
+        wait_until("the VM is running on the destination", || {
+            self.there.vms.state("web") == Some(VmRunState::Running)
+        });
+        wait_until("the source's configuration does not contain the VM", || {
+            self.here.node.config() == nodes(PATHS[0], true)
+        });
+        wait_until("the source has removed the VM's folder", || self.here.vms.folders().is_empty());
         assert_eq!(self.here.vms.state("web"), None);
         assert_eq!(self.here.disks.served_counts().0, 0);
         assert_open(&self.there);
@@ -178,8 +192,8 @@ impl Pair {
 
     /// Asserts that one node has the file open, and that the marks of the store are deleted.
     pub(super) fn assert_held(&self) {
-        assert!(take(&self.files).is_none(), "somebody has it open");
-        wait_until("nothing else is in the store", || {
+        assert!(take(&self.files).is_none(), "a node has the file open");
+        wait_until("no mark file is in the store", || {
             self.files.files().keys().all(|file| !file.as_str().starts_with('.'))
         });
     }
@@ -227,7 +241,7 @@ pub(super) fn take(files: &MemoryFiles) -> Option<Arc<dyn DiskFile>> {
 
 pub(super) fn assert_open(harness: &Harness) {
     let disk = || harness.node.disk("web").unwrap();
-    wait_until("its disk works", || disk().state == StorageState::Ready);
+    wait_until("the disk is ready", || disk().state == StorageState::Ready);
     assert_eq!(disk().size_bytes, Some(8 << 20));
 }
 

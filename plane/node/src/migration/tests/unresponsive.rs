@@ -12,7 +12,7 @@ use crate::{Edit, ResourceEdit, VmAction};
 
 const SILENT: &str = "it has not answered in 10 s";
 
-/// Time after which a held call has not ended yet.
+/// Time after which a call that is held must not have ended.
 const HELD: Duration = Duration::from_secs(30);
 
 impl Pair {
@@ -54,7 +54,7 @@ impl Pair {
 }
 
 #[test]
-fn a_vm_that_is_adopted_late_is_found_by_the_daemon_after_that() {
+fn a_vm_adopted_late_is_found_by_the_next_daemon() {
     let pair = Pair::copying().restart_here_without_adoption();
     wait_one_event(&pair.here, EventKind::VmStays);
     pair.wait_for_state_here(VmState::Lost);
@@ -66,7 +66,7 @@ fn a_vm_that_is_adopted_late_is_found_by_the_daemon_after_that() {
 }
 
 #[test]
-fn a_vm_that_stands_still_goes_on_when_it_is_adopted_late() {
+fn a_stopped_vm_is_resumed_when_it_is_adopted_late() {
     let pair = Pair::copying().restart_here_without_adoption();
     wait_one_event(&pair.here, EventKind::VmStays);
     pair.here.vms.stop_for_switchover("web");
@@ -82,7 +82,7 @@ fn a_vm_that_stands_still_goes_on_when_it_is_adopted_late() {
 }
 
 #[test]
-fn a_vm_that_was_handed_over_and_stays_goes_on_when_it_is_adopted_late() {
+fn a_returned_vm_is_resumed_when_it_is_adopted_late() {
     let pair = Pair::new();
     pair.here.far_nodes.intercept(|_, call_name| {
         call_name.starts_with("activate_arrival").then(|| failure(false))
@@ -97,7 +97,9 @@ fn a_vm_that_was_handed_over_and_stays_goes_on_when_it_is_adopted_late() {
     assert_eq!(pair.here.vms.state("web"), Some(VmRunState::Paused));
     // The adoption succeeds, and the first command after it gets no response.
     pair.here.vms.refuse("tell", VmErrorKind::Timeout, SILENT);
-    wait_until("it runs here", || pair.here.vms.state("web") == Some(VmRunState::Running));
+    wait_until("the VM is running on the source", || {
+        pair.here.vms.state("web") == Some(VmRunState::Running)
+    });
     pair.wait_for_state_here(VmState::Running);
 }
 
@@ -118,25 +120,25 @@ fn a_vm_that_is_killed_before_it_is_adopted_can_be_started() {
 
 /// QMP does not respond once when the migration is cancelled.
 #[test]
-fn a_vm_whose_cancellation_gets_no_response_goes_on() {
+fn a_vm_whose_cancellation_gets_no_response_continues() {
     let pair = Pair::copying();
     let refused_count = pair.here.vms.refused_count();
     pair.here.vms.refuse_all("send_status", VmErrorKind::Timeout, SILENT);
     pair.here.vms.stop_for_switchover("web");
     // The first failure ends the migration, the second one is that of the cancellation.
-    wait_until("it is cancelled", || pair.here.vms.refused_count() >= refused_count + 2);
+    wait_until("two attempts have failed", || pair.here.vms.refused_count() >= refused_count + 2);
     Pair::permit_all(&pair.here);
     pair.assert_here();
     wait_one_event(&pair.here, EventKind::VmStays);
 }
 
 #[test]
-fn a_vm_that_does_not_resume_at_once_goes_on() {
+fn a_vm_that_does_not_resume_at_once_is_resumed_later() {
     let pair = Pair::copying();
     let refused_count = pair.here.vms.refused_count();
     pair.here.vms.refuse_all("tell", VmErrorKind::Timeout, SILENT);
     pair.here.vms.stop_for_switchover("web");
-    wait_until("it is told", || pair.here.vms.refused_count() >= refused_count + 2);
+    wait_until("two attempts have failed", || pair.here.vms.refused_count() >= refused_count + 2);
     Pair::permit_all(&pair.here);
     pair.assert_here();
 }
@@ -147,7 +149,7 @@ fn a_migration_that_cannot_be_recorded_does_not_begin() {
     pair.here.store.arm(StoreFailure::Refuse(0));
     let operation = pair.migrate();
     assert_eq!(operation.state, OperationState::Failed);
-    assert!(operation.error.unwrap().message.contains("state store"));
+    assert!(operation.error.unwrap().message.contains("state directory"));
     assert!(pair.there.events(EventKind::VmArrives.id()).is_empty());
     assert_eq!(pair.migrate().state, OperationState::Succeeded);
     pair.assert_there();
@@ -155,7 +157,7 @@ fn a_migration_that_cannot_be_recorded_does_not_begin() {
 
 /// The destination owns the VM, and the source has not adopted its process.
 #[test]
-fn a_process_that_was_not_adopted_ends_when_the_vm_is_the_other_nodes() {
+fn a_process_that_was_not_adopted_is_killed_when_the_destination_owns_the_vm() {
     let pair = Pair::new();
     pair.here
         .far_nodes
@@ -169,12 +171,12 @@ fn a_process_that_was_not_adopted_ends_when_the_vm_is_the_other_nodes() {
 }
 
 #[test]
-fn a_process_that_cannot_be_killed_is_killed_later_when_the_vm_has_left() {
+fn a_process_of_a_migrated_vm_that_cannot_be_killed_is_killed_later() {
     let pair = Pair::new();
     let refused_count = pair.here.vms.refused_count();
     pair.here.vms.refuse_all("kill", VmErrorKind::Timeout, "the kernel holds it");
     let operation = pair.begin();
-    wait_until("it was tried twice", || pair.here.vms.refused_count() >= refused_count + 2);
+    wait_until("two attempts have failed", || pair.here.vms.refused_count() >= refused_count + 2);
     let view = pair.here.node.vm("web").unwrap();
     assert_eq!(view.state, VmState::Lost);
     assert!(view.reason.unwrap().contains("the kernel holds it"));
@@ -191,7 +193,7 @@ fn a_process_that_cannot_be_killed_is_killed_by_the_next_daemon() {
     let refused_count = pair.here.vms.refused_count();
     pair.here.vms.refuse_all("kill", VmErrorKind::Timeout, "the kernel holds it");
     pair.begin();
-    wait_until("it was tried", || pair.here.vms.refused_count() > refused_count);
+    wait_until("an attempt has failed", || pair.here.vms.refused_count() > refused_count);
     let pair = pair.restart_here();
     Pair::permit_all(&pair.here);
     pair.assert_there();
@@ -200,7 +202,7 @@ fn a_process_that_cannot_be_killed_is_killed_by_the_next_daemon() {
 }
 
 #[test]
-fn a_process_of_an_abandoned_arrival_that_cannot_be_killed_is_killed_later() {
+fn a_process_of_an_abandoned_migration_that_cannot_be_killed_is_killed_later() {
     for restarts in [false, true] {
         let pair = Pair::copying();
         let refused_count = pair.there.vms.refused_count();
@@ -214,7 +216,9 @@ fn a_process_of_an_abandoned_arrival_that_cannot_be_killed_is_killed_later() {
             pair.here.node.cancel_operation(migrate.id).unwrap();
             pair
         };
-        wait_until("it was tried twice", || pair.there.vms.refused_count() >= refused_count + 2);
+        wait_until("two attempts have failed", || {
+            pair.there.vms.refused_count() >= refused_count + 2
+        });
         Pair::permit_all(&pair.there);
         pair.here.vms.hold_memory(false);
         pair.assert_here();
@@ -224,7 +228,7 @@ fn a_process_of_an_abandoned_arrival_that_cannot_be_killed_is_killed_later() {
 /// The destination's daemon ended before it received the process id, and the next one cannot
 /// determine which VMs run.
 #[test]
-fn a_process_of_an_arrival_that_cannot_be_determined_is_killed_later() {
+fn an_undetermined_process_of_an_incoming_migration_is_killed_later() {
     let pair = Pair::copying();
     let target_store = pair.there.store.clone();
     let stored = String::from_utf8(target_store.read("vms", "web").unwrap().unwrap()).unwrap();
@@ -235,7 +239,7 @@ fn a_process_of_an_arrival_that_cannot_be_determined_is_killed_later() {
     let refused_count = pair.there.vms.refused_count();
     pair.there.vms.refuse_all("running", VmErrorKind::Host, "the launcher is not there");
     let pair = pair.restart_there();
-    wait_until("it was tried twice", || pair.there.vms.refused_count() >= refused_count + 2);
+    wait_until("two attempts have failed", || pair.there.vms.refused_count() >= refused_count + 2);
     Pair::permit_all(&pair.there);
     pair.here.vms.hold_memory(false);
     pair.assert_here();
@@ -243,7 +247,7 @@ fn a_process_of_an_arrival_that_cannot_be_determined_is_killed_later() {
 
 /// The record of the activation is kept as long as the VM exists.
 #[test]
-fn an_activation_is_known_as_long_as_the_vm_is_there() {
+fn an_activation_is_recorded_as_long_as_the_vm_exists() {
     let pair = Pair::new();
     pair.here
         .far_nodes
@@ -251,10 +255,10 @@ fn an_activation_is_known_as_long_as_the_vm_is_there() {
     let operation = pair.begin();
     pair.wait_for_state_here(VmState::HandedOver);
     let id = pair.here.node.vm("web").unwrap().migration.unwrap().id;
-    // Records of other arrivals have displaced this one.
+    // Records of other incoming migrations have displaced this one.
     pair.there.store.commit(&[("arrivals", id, None)]).unwrap();
     let pair = pair.restart_there();
-    wait_until("it runs there", || {
+    wait_until("the VM is shown as running on the destination", || {
         pair.there.node.vm("web").is_ok_and(|vm| vm.state == VmState::Running)
     });
     // A later record of the VM keeps the migration id.
@@ -268,9 +272,9 @@ fn an_activation_is_known_as_long_as_the_vm_is_there() {
     pair.assert_there();
 }
 
-/// The VM has moved on before the source asks.
+/// The VM has migrated to a third node before the source repeats its request.
 #[test]
-fn an_activation_is_known_after_the_vm_was_deleted() {
+fn an_activation_is_recorded_after_the_vm_was_deleted() {
     let pair = Pair::new();
     pair.here
         .far_nodes
@@ -316,7 +320,7 @@ fn a_migration_that_ends_while_the_control_thread_is_busy_has_succeeded() {
 /// The launcher lists the VMs slowly, so that the switchover is complete before the process is
 /// killed.
 #[test]
-fn a_vm_that_is_handed_over_meanwhile_is_not_killed_here() {
+fn a_vm_handed_over_during_a_kill_is_not_killed_on_the_source() {
     let pair = Pair::copying();
     pair.here.far_nodes.intercept(|_, call_name| {
         call_name.starts_with("activate_arrival").then(|| failure(false))
@@ -340,7 +344,7 @@ fn a_vm_that_is_handed_over_meanwhile_is_not_killed_here() {
 
 /// QEMU does not respond while the remaining state is sent.
 #[test]
-fn a_vm_is_not_killed_beside_its_driver_during_the_switchover() {
+fn only_the_driver_kills_a_vm_during_the_switchover() {
     let pair = Pair::copying();
     pair.here.vms.hold_call(Some("finish"));
     pair.here.vms.hold_memory(false);
@@ -356,7 +360,7 @@ fn a_vm_is_not_killed_beside_its_driver_during_the_switchover() {
 
 /// QEMU does not respond while the migration is cancelled.
 #[test]
-fn a_vm_whose_migration_has_failed_is_killed_beside_its_driver() {
+fn a_vm_whose_migration_has_failed_is_killed_without_its_driver() {
     let pair = Pair::copying();
     pair.here.vms.refuse_and_hold("send_status", SILENT);
     pair.here.vms.stop_for_switchover("web");
@@ -371,7 +375,7 @@ fn a_vm_whose_migration_has_failed_is_killed_beside_its_driver() {
 
 /// The switchover has begun before the migration fails.
 #[test]
-fn a_vm_whose_switchover_has_failed_is_killed_beside_its_driver() {
+fn a_vm_whose_switchover_has_failed_is_killed_without_its_driver() {
     let pair = Pair::copying();
     // The destination does not get the remaining state.
     pair.here.vms.hold_call(Some("finish"));

@@ -156,7 +156,8 @@ impl Shared {
     }
 }
 
-/// Returns the key in a NIC's configuration that requires the switch to process each frame.
+/// Returns the key in a NIC's configuration that requires the switch to process each frame; `None`
+/// if no key does.
 fn configured_obstacle(nic: &NicConfig) -> Option<&'static str> {
     if nic.trunk.is_some() {
         return Some("`trunk` is set: frames with VLAN tags go through the switch");

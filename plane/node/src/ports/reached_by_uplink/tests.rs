@@ -94,7 +94,7 @@ fn uplink_port(node: &Harness) -> PortId {
 }
 
 #[test]
-fn a_vm_that_comes_is_looked_for_outside_until_it_has_come() {
+fn an_incoming_vm_is_reached_by_the_uplink_until_it_is_activated() {
     for out in [UPLINK, TEAM] {
         let pair = Pair::new(out);
         pair.here.vms.hold_memory(true);
@@ -104,12 +104,14 @@ fn a_vm_that_comes_is_looked_for_outside_until_it_has_come() {
         assert_eq!(reached_by(&pair.here), Some(None));
         pair.here.vms.hold_memory(false);
         assert_eq!(pair.end(&operation), OperationState::Succeeded);
-        wait_until("it is found there", || reached_by(&pair.there) == Some(None));
+        wait_until("the destination's switch reaches the NIC by its own port", || {
+            reached_by(&pair.there) == Some(None)
+        });
     }
 }
 
 #[test]
-fn a_vm_that_was_handed_over_is_looked_for_outside_and_one_that_stays_is_not() {
+fn a_handed_over_vm_is_reached_by_the_uplink_and_a_returned_one_is_not() {
     let pair = Pair::new(UPLINK);
     pair.here.far_nodes.intercept(|_, call_name| {
         call_name
@@ -121,18 +123,22 @@ fn a_vm_that_was_handed_over_is_looked_for_outside_and_one_that_stays_is_not() {
         let vm = pair.here.node.vm("web");
         vm.is_ok_and(|vm| vm.state == VmState::HandedOver)
     };
-    wait_until("it is handed over", is_handed_over);
+    wait_until("the VM is handed over", is_handed_over);
     let out = Some(uplink_port(&pair.here));
-    wait_until("it is looked for outside", || reached_by(&pair.here) == Some(out));
+    wait_until("the source's switch reaches the NIC through the uplink", || {
+        reached_by(&pair.here) == Some(out)
+    });
     let delete = Edit::Node(ResourceEdit::Delete(name("there")));
     assert_eq!(pair.here.change(delete).state, OperationState::Succeeded);
     assert_eq!(pair.end(&operation), OperationState::Failed);
-    wait_until("it is found here", || reached_by(&pair.here) == Some(None));
+    wait_until("the source's switch reaches the NIC by its own port", || {
+        reached_by(&pair.here) == Some(None)
+    });
 }
 
 /// The next daemon applies the migration's record to its first forwarding tables.
 #[test]
-fn a_vm_that_was_handed_over_is_never_looked_for_here_by_the_next_daemon() {
+fn the_next_daemon_reaches_a_handed_over_vm_only_by_the_uplink() {
     let pair = Pair::new(UPLINK);
     pair.here.far_nodes.intercept(|_, call_name| {
         call_name
@@ -142,13 +148,13 @@ fn a_vm_that_was_handed_over_is_never_looked_for_here_by_the_next_daemon() {
     pair.begin();
     let is_handed_over =
         |node: &Harness| node.node.vm("web").is_ok_and(|vm| vm.state == VmState::HandedOver);
-    wait_until("it is handed over", || is_handed_over(&pair.here));
+    wait_until("the VM is handed over", || is_handed_over(&pair.here));
     let (vms, far_nodes) = (pair.here.vms.clone(), pair.here.far_nodes.clone());
     vms.forget_observers();
     let stopped = pair.here.kill();
     vms.cut_lines();
     let source = Harness::among_nodes(stopped, vms, far_nodes);
-    wait_until("it is handed over", || is_handed_over(&source));
+    wait_until("the VM is handed over", || is_handed_over(&source));
     let out = Some(uplink_port(&source));
     let led: Vec<_> = source.plane.published().iter().map(reached_by_in).collect();
     assert!(!led.is_empty() && led.iter().all(|uplink| *uplink == Some(out)), "{led:?}");

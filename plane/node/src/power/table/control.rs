@@ -20,7 +20,8 @@ impl Shared {
         self.plane.set_poll_budget(data_plane(config.power.as_ref()).poll);
     }
 
-    /// Adds to a change's plan which settings of a power plan this host does not support.
+    /// Adds a note to a change's plan about settings of the power plan that this host does not
+    /// support.
     pub(crate) fn note_power(&self, from: &HostConfig, to: &HostConfig, plan: &mut Plan) {
         let Some(power) = to.power.as_ref().filter(|_| from.power != to.power) else { return };
         let machine = self.power.lock().keeper.host.settings();
@@ -46,7 +47,7 @@ impl Shared {
         }
     }
 
-    /// Applies the plan or restores previous settings. Returns the events.
+    /// Applies the power plan; restores previous settings if `power` is `None`. Returns the events.
     fn settle_power(&self, power: Option<&PowerConfig>, assert: &Overwrite) -> Vec<Draft> {
         let mut inner = self.power.lock();
         let spec = power.map(spec_of);

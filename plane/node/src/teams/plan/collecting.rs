@@ -1,4 +1,4 @@
-//! Collection of the planned state of teams from the configuration and the devices.
+//! Collection of the required state of teams from the configuration and the devices.
 
 use suimon_contract::{HostConfig, Name, TeamConfig, UplinkDriver};
 use suimon_ports::LinkProperties;

@@ -25,7 +25,7 @@ impl FakeDisks {
         world.notices.extend(notices);
     }
 
-    /// Reports for each disk that no request has needed space for a while.
+    /// Queues a notice for each disk that no request has needed space for some time.
     pub(crate) fn need_no_space(&self) {
         let mut world = self.lock();
         let (change, lasted) = (FullChange::NotNeeded, Duration::from_secs(10));

@@ -27,7 +27,7 @@ impl FakeDisks {
         exports.handle_notice(notice);
     }
 
-    /// Returns the exports of the server at this place.
+    /// Returns the exports of the server at this path.
     pub(crate) fn exports_at(&self, path: &str) -> Vec<ExportedDisk> {
         let world = self.lock();
         let (_, exports) = &world.listeners[Path::new(path)];

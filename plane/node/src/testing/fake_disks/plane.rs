@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use suimon_image_files::DiskSpec;
 use suimon_ports::{DiskQueue, DiskQueueHost};
 use suimon_quantity::{DiskId, StoreId, TimedRateLimit, WorkerId};
 use suimon_storage::{
-    DirtyMap, DiskCounterCells, DiskSpec, DiskView, FullPolicy, NotResumed, NotServed, PlaneError,
+    DirtyMap, DiskCounterCells, DiskView, FullPolicy, NotResumed, NotServed, PlaneError,
     PlaneNotice, STALLED_AFTER, StoreView,
 };
 use suimon_storage_qos::{
@@ -17,7 +18,7 @@ use super::FakeDisks;
 use crate::DiskPlane;
 
 impl FakeDisks {
-    /// Returns the local parts of cluster-wide QoS policies.
+    /// Returns this node's shares of policies that span nodes.
     pub(crate) fn policy_parts(&self) -> Vec<PolicyShare> {
         self.lock().parts.values().copied().collect()
     }
@@ -43,12 +44,12 @@ impl FakeDisks {
         (world.in_service.len(), world.served)
     }
 
-    /// Returns the guaranteed shares of each store.
+    /// Returns the admitted minimums of each store.
     pub(crate) fn negotiated_features(&self) -> Vec<AdmittedMinimums> {
         self.lock().limits.values().map(Store::admitted).collect()
     }
 
-    /// Returns the number of mirrored disks.
+    /// Returns the number of disks that are being copied.
     pub(crate) fn copied(&self) -> usize {
         self.lock().copied.len()
     }

@@ -6,19 +6,22 @@ use suimon_ports::{VmError, VmErrorKind};
 
 use super::{FakeVms, World};
 
-/// Maximum duration of a query of a QEMU that does not reply. Longer than tests wait for operations.
+/// Maximum duration of a query of a QEMU that does not reply. Longer than tests wait for
+/// operations.
 const STALL_MAX: Duration = Duration::from_secs(40);
 
 impl FakeVms {
-    /// Has the next call of this method fail: `probe`, `prepare`, `start`, `adopt`, `running`,
-    /// `kill`, `give_vf`, `take_vf`, `standby`, `guest`, `send`, `receive`, `migration_status` or `tell`.
+    /// Makes the next call of this name fail: `probe`, `prepare`, `start`, `adopt`, `running`,
+    /// `kill`, `give_vf`, `take_vf`, `standby`, `guest`, `send` (outgoing migration), `receive`
+    /// (incoming migration), `send_status` (migration status) or `tell` (command to QEMU). Another
+    /// name withdraws the failure.
     pub(crate) fn refuse(&self, call: &'static str, kind: VmErrorKind, text: &str) {
         let mut world = self.world();
         world.refusal = Some((call, VmError::new(kind, text)));
         world.refuses_all = false;
     }
 
-    /// Has all calls of this method fail until the next call of `refuse` or `refuse_all`.
+    /// Makes all calls of this name fail until the next call of `refuse` or `refuse_all`.
     pub(crate) fn refuse_all(&self, call: &'static str, kind: VmErrorKind, text: &str) {
         self.refuse(call, kind, text);
         self.world().refuses_all = true;
@@ -54,12 +57,13 @@ impl FakeVms {
         self.world().stalls = stalls;
     }
 
-    /// Has calls of a method block while their VM is running, until the next call of this function.
+    /// Makes calls of this name (`finish` or `send_status`) block while their VM is running, until
+    /// the next call of this function.
     pub(crate) fn hold_call(&self, call: Option<&'static str>) {
         self.world().held_call = call;
     }
 
-    /// Has the next call of a method fail, and later calls block while their VM is running.
+    /// Makes the next call of this name fail, and later calls block while their VM is running.
     pub(crate) fn refuse_and_hold(&self, call: &'static str, text: &str) {
         let mut world = self.world();
         world.refusal = Some((call, VmError::new(VmErrorKind::Timeout, text)));

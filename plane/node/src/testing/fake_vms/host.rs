@@ -79,7 +79,7 @@ impl VmHost for FakeVms {
             sent: SendingPhase::None,
             line: None,
         };
-        assert!(world.running.insert(spec.name.clone(), guest).is_none(), "it runs already");
+        assert!(world.running.insert(spec.name.clone(), guest).is_none(), "the VM runs already");
         drop(world);
         Ok(self.handle(&spec.name))
     }

@@ -11,8 +11,8 @@ use super::{FakeVms, Guest};
 const MEMORY: &[u8] = b"memory";
 
 impl FakeVms {
-    /// Simulates a QEMU that has sent all memory and has stopped the CPUs for the switchover, without
-    /// a notice.
+    /// Simulates a QEMU that has sent all memory and has stopped the CPUs for the switchover,
+    /// without a notice.
     pub(crate) fn stop_for_switchover(&self, name: &str) {
         if let Some(guest) = self.world().running.get_mut(name) {
             (guest.sent, guest.state) = (SendingPhase::Waiting, VmRunState::Paused);
@@ -66,7 +66,8 @@ impl Guest {
         }
     }
 
-    /// Returns true if an arrived VM runs, so that a migration is outgoing.
+    /// Returns true if the VM of an incoming migration was activated and runs, so that a further
+    /// migration is outgoing.
     fn has_come(&self) -> bool {
         self.state == VmRunState::Running
     }

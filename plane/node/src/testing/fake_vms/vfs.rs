@@ -18,8 +18,8 @@ impl FakeVms {
         self.world().is_booting = is_booting;
     }
 
-    /// Sets whether requests to return a VF exceed their time limit, as with a launcher of an earlier
-    /// version while QEMU keeps the VF open.
+    /// Sets whether requests to return a VF exceed their time limit, as with a launcher of an
+    /// earlier version while QEMU keeps the VF open.
     pub(crate) fn ignore_returns(&self, ignores_returns: bool) {
         self.world().ignores_returns = ignores_returns;
     }

@@ -83,8 +83,8 @@ impl Controller {
         self.take_iov_actions(config);
     }
 
-    /// Switches a NIC that releases its VF on request to the paravirtual path: the guest has released
-    /// it.
+    /// Switches a NIC that releases its VF on request to the paravirtual path. Called when the
+    /// guest has released the VF.
     fn end_leaving(&mut self, config: &HostConfig, nic: &Name, vf: &VfAddress) {
         // A former VF of the NIC was returned to the host late.
         if self.shared.iov.view().active.get(nic).is_some_and(|active| active != vf) {
@@ -179,7 +179,8 @@ impl Controller {
         }
     }
 
-    /// Applies changed settings of NICs to their VFs. A VF that has lost its MAC address was reset.
+    /// Applies changed settings of NICs to their VFs. A VF that has lost its MAC address was reset,
+    /// which is reported to the failover policy.
     fn keep_settings(&mut self, config: &HostConfig, query: &HostQuery) {
         let paths = self.shared.iov.view().active.clone();
         for (name, vf) in paths {
@@ -270,7 +271,7 @@ impl Controller {
                     view.reasons.remove(&name);
                     let before = view.active.insert(name.clone(), address.clone());
                     drop(view);
-                    // The path may be known from the previous daemon.
+                    // The NIC may use the path already, as recorded by the previous daemon.
                     if before.as_ref() != Some(&address) {
                         self.drafts.push(texts::on_vf(&name, &address));
                         self.publish_paths(config);
@@ -345,7 +346,8 @@ impl Controller {
         self.look_at_vfs_soon();
     }
 
-    /// Has the embedded switches updated in the next iteration of the control thread.
+    /// Makes the next iteration of the control thread query the adapters and update their embedded
+    /// switches.
     pub(crate) fn look_at_vfs_soon(&mut self) {
         self.iov.looked_at = None;
     }

@@ -24,7 +24,7 @@ fn a_guest_whose_driver_does_not_support_failover_after_a_reset_loses_its_vf() {
     bench.vms.boot(false);
     bench.vms.take_vfs(false);
     bench.vms.guest("web", VmNotice::Reset);
-    wait_until("the guest is asked", is_requested);
+    wait_until("the unplug of the VF is requested", is_requested);
     bench.vms.release_vf("web", "web");
     bench.wait_reason("web", "does not negotiate VIRTIO_NET_F_STANDBY");
     bench.wait_path("web", IovPath::Synthetic);
@@ -33,13 +33,13 @@ fn a_guest_whose_driver_does_not_support_failover_after_a_reset_loses_its_vf() {
 }
 
 #[test]
-fn a_vf_that_qemu_keeps_open_is_given_to_no_other_vm_until_it_is_closed() {
+fn a_vf_that_qemu_keeps_open_is_assigned_to_no_other_vm() {
     let bench = Bench::new(HOST);
     bench.start("web");
     bench.wait_path("web", IovPath::Vf);
     bench.vms.hold_vfs(true);
     bench.harness.apply_ok(&config(&HOST.replace("iov_weight = 50", "iov_weight = 0")));
-    wait_until("the guest is asked", || {
+    wait_until("the unplug of the VF is requested", || {
         bench.vms.commands().iter().any(|command| command == "web unplug VF of nic/web")
     });
     bench.vms.release_vf("web", "web");
@@ -51,7 +51,7 @@ fn a_vf_that_qemu_keeps_open_is_given_to_no_other_vm_until_it_is_closed() {
         assert!(event.text.contains(part), "{}", event.text);
     }
     // The guest is reached through the switch.
-    wait_until("web on the switch", || bench.reached_by("web").is_none());
+    wait_until("the switch reaches the NIC by its own port", || bench.reached_by("web").is_none());
     bench.start("db");
     bench.wait_reason("db", "no VF for this NIC is free");
     assert!(bench.vms.held_vfs() > 1);
@@ -67,15 +67,17 @@ fn the_next_daemon_assigns_no_vf_that_qemu_keeps_open() {
     bench.wait_path("web", IovPath::Vf);
     bench.vms.hold_vfs(true);
     bench.vms.release_vf("web", "web");
-    wait_until("it is held", || bench.vms.held_vfs() > 1);
+    wait_until("two attempts to return the VF were made", || bench.vms.held_vfs() > 1);
     let bench = bench.die(|_| {});
     let before = bench.vms.held_vfs();
-    wait_until("it is held", || bench.vms.held_vfs() > before + 1);
+    wait_until("two more attempts to return the VF were made", || {
+        bench.vms.held_vfs() > before + 1
+    });
     bench.start("db");
     bench.wait_reason("db", "no VF for this NIC is free");
     bench.wait_path("web", IovPath::Synthetic);
     bench.vms.hold_vfs(false);
-    wait_until("it is released", || bench.vms.vfs().is_empty());
+    wait_until("no VF is bound to vfio-pci", || bench.vms.vfs().is_empty());
     bench.sriov.change(0, |pf| {
         pf.vfs.iter_mut().for_each(|vf| vf.driver = Some("igbvf".to_owned()));
     });
@@ -84,14 +86,14 @@ fn the_next_daemon_assigns_no_vf_that_qemu_keeps_open() {
 
 /// A launcher of an earlier version does not respond while QEMU has the VF open.
 #[test]
-fn a_vf_is_not_free_if_the_launcher_does_not_say_that_it_is_returned() {
+fn a_vf_is_not_free_until_the_launcher_confirms_its_return() {
     let bench = Bench::new(HOST);
     bench.start("web");
     bench.wait_path("web", IovPath::Vf);
     bench.vms.ignore_returns(true);
     bench.vms.release_vf("web", "web");
     wait_until("the launcher is asked", || bench.vms.held_vfs() > 0);
-    // The VF is still recorded as the VM's, so that the next daemon asks for it, too.
+    // The VF is still recorded as the VM's, so that the next daemon tries to return it, too.
     let bench = bench.die(|_| {});
     wait_until("the launcher is asked again", || bench.vms.held_vfs() > 1);
 }
@@ -123,7 +125,9 @@ fn a_vm_that_keeps_a_vf_open_is_killed() {
     bench.start("db");
     bench.wait_reason("db", "no VF for this NIC is free");
     let before = bench.vms.held_vfs();
-    wait_until("further attempts", || bench.vms.held_vfs() > before + 1);
+    wait_until("two more attempts to return the VF were made", || {
+        bench.vms.held_vfs() > before + 1
+    });
     assert_eq!(bench.path("db"), IovPath::Synthetic);
     bench.vms.hold_vfs(false);
     bench.wait_path("db", IovPath::Vf);
@@ -148,7 +152,7 @@ fn a_vf_of_an_ended_vm_that_is_not_back_is_recorded_for_the_next_daemon() {
     bench.wait_reason("db", "no VF for this NIC is free");
     // The record does not depend on the run of the VM.
     let bench = bench.die(|_| {});
-    wait_until("both run", || {
+    wait_until("both VMs are shown as running", || {
         ["web", "db"].iter().all(|vm| bench.vm(vm).state == VmState::Running)
     });
     bench.wait_reason("db", "no VF for this NIC is free");
@@ -158,7 +162,7 @@ fn a_vf_of_an_ended_vm_that_is_not_back_is_recorded_for_the_next_daemon() {
     // The record is deleted: the next daemon does not try again.
     let before = bench.vms.held_vfs();
     let bench = bench.die(|vms| vms.hold_vfs(true));
-    wait_until("web runs", || bench.vm("web").state == VmState::Running);
+    wait_until("the VM is shown as running", || bench.vm("web").state == VmState::Running);
     bench.wait_path("web", IovPath::Vf);
     assert_eq!(bench.vms.held_vfs(), before);
 }
@@ -198,7 +202,7 @@ fn a_stale_record_of_a_held_vf_takes_the_vf_from_no_vm() {
     let bench = bench.die_with_store(|_, store| {
         store.commit(&[("vms", "web".to_owned(), stale)]).unwrap();
     });
-    wait_until("db is adopted", || bench.vm("db").state == VmState::Running);
+    wait_until("VM `db` is shown as running", || bench.vm("db").state == VmState::Running);
     bench.wait_path("db", IovPath::Vf);
     // The simulated launcher rejects the return of a VF that a guest has.
     bench.start("web");
@@ -206,7 +210,7 @@ fn a_stale_record_of_a_held_vf_takes_the_vf_from_no_vm() {
     assert_eq!([bench.path("web"), bench.path("db")], [IovPath::Synthetic, IovPath::Vf]);
     assert_eq!(bench.harness.events(9013).len(), 1, "of the first daemon");
     bench.run_action("db", VmAction::Kill);
-    wait_until("it is released", || bench.vms.vfs().is_empty());
+    wait_until("no VF is bound to vfio-pci", || bench.vms.vfs().is_empty());
     bench.sriov.change(0, |pf| {
         pf.vfs.iter_mut().for_each(|vf| vf.driver = Some("igbvf".to_owned()));
     });
@@ -220,12 +224,12 @@ fn assert_killed_at_once(bench: Bench, stall: impl Fn(Bench) -> Bench) {
     let bench = stall(bench);
     wait_until("the driver is blocked", || bench.vms.is_stalled());
     bench.run_action("web", VmAction::Kill);
-    assert_eq!(bench.vms.kills_while_stalled(), 1, "it waited for the driver");
+    assert_eq!(bench.vms.kills_while_stalled(), 1, "the kill waited for the driver");
     assert_eq!(bench.vm("web").state, VmState::Stopped);
     assert!(bench.vms.running().is_empty());
     let event = bench.harness.events(7011).pop().unwrap();
     assert!(event.text.contains("killed on request"), "{}", event.text);
-    wait_until("its VF is returned", || bench.vms.vfs().is_empty());
+    wait_until("no VF is bound to vfio-pci", || bench.vms.vfs().is_empty());
 }
 
 /// The query of the failover state blocks the driver of the VM.

@@ -16,9 +16,7 @@ const THAW_AGAIN: Duration = Duration::from_secs(5);
 impl Driver {
     /// Freezes the guest's file systems for at most `request.seconds`.
     pub(in crate::vms) fn freeze(&mut self, request: FreezeVmRequest) -> Result<(), ApiError> {
-        let Some(run) = &mut self.run else {
-            return Err(self.error(ErrorCode::Conflict, "the VM is not running"));
-        };
+        let Some(run) = &mut self.run else { return Err(self.not_running()) };
         if run.frozen.is_some() {
             let text = format!(
                 "the file systems of its guest are already frozen; `suimon vm thaw {}` thaws them",
@@ -32,8 +30,8 @@ impl Driver {
         let Some(run) = &mut self.run else { return Ok(()) };
         if !run.is_recorded {
             run.stored.is_frozen = false;
-            let text = "the state store cannot be written, and after a restart of the daemon the \
-                        guest would stay frozen; see the daemon's log";
+            let text = "the state directory cannot be written, and after a restart of the daemon \
+                        the guest would stay frozen; `suimon host show` shows the reason";
             return Err(self.error(ErrorCode::HostError, text));
         }
         let result = run.vm.execute(&VmCommand::Freeze);
@@ -57,9 +55,7 @@ impl Driver {
 
     /// Thaws the guest's file systems on request.
     pub(in crate::vms) fn thaw(&mut self) -> Result<(), ApiError> {
-        let Some(run) = &self.run else {
-            return Err(self.error(ErrorCode::Conflict, "the VM is not running"));
-        };
+        let Some(run) = &self.run else { return Err(self.not_running()) };
         // Sent even if no freeze is recorded: another client of the guest agent may have frozen the
         // guest.
         run.vm.execute(&VmCommand::Thaw).map_err(|error| self.api_error(&error))?;

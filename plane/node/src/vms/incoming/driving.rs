@@ -1,4 +1,4 @@
-//! Arrival of a VM, by its driver.
+//! Incoming migration of a VM, by its driver.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -85,7 +85,7 @@ impl Driver {
             is_held: request.is_paused,
         };
         if !self.save(Some(&stored)) {
-            let text = "the state store cannot be written; see the log of the daemon";
+            let text = "the state directory cannot be written; `suimon host show` shows the reason";
             return Err(self.error(ErrorCode::HostError, text));
         }
         self.runs += 1;
@@ -102,7 +102,7 @@ impl Driver {
 
     /// Responds to a request of the source node.
     pub(in crate::vms) fn answer_arrival(&mut self, (call, answer): ArrivalMessage) {
-        // The arrival may have been activated or abandoned while the request was queued.
+        // The migration may have been activated or abandoned while the request was queued.
         let settled_state = match &self.migration_record {
             None => Some(IncomingMigrationState::Active),
             Some(_) if self.is_abandoned => Some(IncomingMigrationState::Abandoned),
@@ -137,14 +137,15 @@ impl Driver {
                 Ok(ArrivalAnswer::State(IncomingMigrationState::Abandoned))
             }
             (_, None) => {
-                let text = "the VM is not ready yet; retry";
+                let text = "QEMU of the arriving VM is not started yet; retry";
                 Err(self.error(ErrorCode::Conflict, text))
             }
         };
         let _ = answer.try_send(answered);
     }
 
-    /// Returns a connected socket pair: the node's end, and the end of the disk server.
+    /// Returns a connected pair of sockets: the end for the source node's connection, and the end
+    /// for the disk's NBD server.
     fn line(&self) -> Result<(OwnedFd, OwnedFd), ApiError> {
         let pair = UnixStream::pair().map_err(|error| {
             let text = format!("the connection for a disk of the VM cannot be opened: {error}");
@@ -173,7 +174,8 @@ impl Driver {
     }
 
     fn not_there(&self) -> ApiError {
-        self.error(ErrorCode::Conflict, "the VM's process does not exist any more")
+        let text = "the VM has no QEMU process here any more; its log may have the reason";
+        self.error(ErrorCode::Conflict, text)
     }
 
     /// Activates the VM: this node owns it from here on, and its CPUs are resumed unless it was
@@ -185,8 +187,14 @@ impl Driver {
         let vm = run.vm.clone();
         let status = vm.migration_status();
         if !matches!(&status, Ok(status) if status.phase == SendingPhase::Done) {
-            let phase = status.map(|status| status.phase);
-            let text = format!("the VM's memory was not received completely ({phase:?})");
+            let reason = match status.map(|status| status.phase) {
+                Ok(SendingPhase::Failed(reason)) => reason,
+                Ok(_) => "the transfer has not ended".to_owned(),
+                Err(error) => error.to_string(),
+            };
+            let text = format!(
+                "the VM's memory was not received completely: {reason}; migrate the VM again"
+            );
             return Err(self.error(ErrorCode::Conflict, &text));
         }
         // Completes all writes to the copied disks before the CPUs run.
@@ -198,7 +206,7 @@ impl Driver {
             self.record_activation().map_err(|error| crate::errors::store_error(&error))
         });
         if let Err(error) = recorded {
-            // The source opens the disks again after it has abandoned the arrival.
+            // The source opens the disks again after it has abandoned the migration.
             self.close_handed_over(&handed_over);
             return Err(error);
         }
@@ -263,8 +271,8 @@ impl Driver {
         Ok(())
     }
 
-    /// Updates the phase, and abandons the arrival if its process has ended or the source is
-    /// silent.
+    /// Updates the migration phase in the VM's status, and abandons the migration if the VM's
+    /// process has ended or the source has sent no request for [`SILENCE_MAX`].
     pub(in crate::vms) fn poll_incoming(&mut self, now: Instant) {
         let Some(arriving) = self.incoming.as_mut().filter(|arriving| arriving.next_poll_at <= now)
         else {
@@ -307,8 +315,8 @@ impl Driver {
         self.depart(None);
     }
 
-    /// Abandons an arrival that was in progress when the previous daemon ended: its connections are
-    /// lost.
+    /// Abandons an incoming migration that was in progress when the previous daemon ended: its
+    /// connections are lost.
     pub(in crate::vms) fn take_up_arrival(&mut self, stored_run: Option<StoredRun>) {
         let Some(StoredMove::Arriving { from: source, .. }) = self.migration_record.clone() else {
             return;

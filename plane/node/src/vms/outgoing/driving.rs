@@ -28,7 +28,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// `Driver::peer_request_interval`.
 const VF_RELEASE_LIMIT: u32 = 120;
 
-/// Resolution of the operation's progress.
+/// Number of steps of the migration's operation, by which its progress is shown.
 const PARTS: usize = 1000;
 
 /// Disks that are handed over instead of copied, and the marks of their stores.
@@ -88,8 +88,8 @@ impl Driver {
         };
         if !self.save_moving(Some(StoredMove::Leaving(migration.clone()))) {
             self.migration_record = None;
-            let text = "the state store takes nothing, and the next daemon would not know that the \
-                        migration has to be cancelled; see the log";
+            let text = "the state directory cannot be written, and a restart of the daemon would \
+                        not cancel the migration; `suimon host show` shows the reason";
             return Err(self.error(ErrorCode::HostError, text));
         }
         let result = peer.prepare_arrival(&arrival);
@@ -123,14 +123,12 @@ impl Driver {
     }
 
     fn arrival_request(&self) -> Result<IncomingMigrationRequest, ApiError> {
-        let Some(run) = &self.run else {
-            return Err(self.error(ErrorCode::Conflict, "the VM is not running"));
-        };
+        let Some(run) = &self.run else { return Err(self.not_running()) };
         let layout = run.vm.layout().map_err(|error| self.api_error(&error))?;
         arrival_request(&self.shared, &self.entry, &run.stored, (&run.vm.status(), &layout))
     }
 
-    /// Executes the next step of an outgoing migration if it is due.
+    /// Executes the next step of the outgoing migration, if there is one and its step is due.
     pub(in crate::vms) fn look_at_leaving(&mut self, now: Instant) {
         let Some(mut outgoing) = self.outgoing.take_if(|outgoing| outgoing.next_poll_at <= now)
         else {
@@ -216,8 +214,8 @@ impl Driver {
         Ok(Some(wait))
     }
 
-    /// Queries the arrival on the destination once in `QUERY_AFTER`, which also keeps the
-    /// destination waiting.
+    /// Queries the state of the migration on the destination once in `QUERY_AFTER`. The query also
+    /// keeps the destination from abandoning the migration.
     ///
     /// # Errors
     /// The destination does not respond or has abandoned the VM.
@@ -278,9 +276,9 @@ impl Driver {
     }
 
     fn check_mirrors(&self, mirrors: &[DiskMirror]) -> Result<(), ApiError> {
-        let failed = mirrors.iter().find_map(|mirror| mirror.progress().failure);
-        failed.map_or(Ok(()), |error| {
-            let text = format!("a disk could not be copied: {error}");
+        let failure = |mirror: &DiskMirror| Some((mirror.label(), mirror.progress().failure?));
+        mirrors.iter().find_map(failure).map_or(Ok(()), |(disk, error)| {
+            let text = format!("{disk} could not be copied to the other node: {error}");
             Err(self.error(ErrorCode::HostError, &text))
         })
     }
@@ -357,14 +355,14 @@ impl Driver {
         let handed_over = StoredMove::HandedOver(outgoing.migration.clone());
         if !self.save_moving(Some(handed_over)) {
             self.migration_record = Some(StoredMove::Leaving(outgoing.migration.clone()));
-            let text = "the state store cannot be written, and the next daemon could not find the \
-                        VM; see the log";
+            let text = "the state directory cannot be written, and after a restart the daemon could \
+                        not determine the node of the VM; `suimon host show` shows the reason";
             return Err(self.error(ErrorCode::HostError, text));
         }
         Ok((Stage::HandedOver { is_reported: false }, Duration::ZERO))
     }
 
-    /// Publishes the progress to the operation and the VM's view.
+    /// Publishes the progress of the outgoing migration to its operation and the VM's status.
     pub(in crate::vms) fn show_leaving(&self) {
         let Some(outgoing) = &self.outgoing else { return };
         let view = outgoing.view();

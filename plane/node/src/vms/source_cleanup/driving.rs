@@ -1,4 +1,4 @@
-//! Deletion of a VM that has left, by its driver.
+//! Deletion of a VM that was migrated to another node, by its driver.
 
 use std::time::Instant;
 
@@ -11,7 +11,8 @@ use crate::operations::OperationHandle;
 use crate::vms::driver::Driver;
 use crate::vms::records::StoredMove;
 
-/// Interval between attempts to delete the remains of a VM, in units of `Driver::peer_request_interval`.
+/// Interval between attempts to delete the remains of a VM, in units of
+/// `Driver::peer_request_interval`.
 const DEPART_AGAIN: u32 = 10;
 
 impl Driver {
@@ -24,7 +25,7 @@ impl Driver {
         self.look_at_departing(Instant::now());
     }
 
-    /// Repeats the deletion if it is due and the VM still exists.
+    /// Repeats the deletion of a migrated VM if it is due and the VM still exists.
     pub(in crate::vms) fn look_at_departing(&mut self, now: Instant) {
         let Some(mut departing) = self.departing.take_if(|departing| departing.retry_at <= now)
         else {
@@ -42,7 +43,7 @@ impl Driver {
             text = format!("{text}; killing its process failed and is repeated: {error}");
         }
         let mut view = self.entry.view();
-        // A process that is left keeps other changes from deleting the VM.
+        // As long as the process exists, other changes cannot delete the VM.
         view.state = if killed.is_ok() { VmState::Stopped } else { VmState::Lost };
         view.running = None;
         view.reason = Some(text);
@@ -73,8 +74,8 @@ impl Driver {
                 self.control.send(Command::DeleteDeparted { operation, waiting, vm, with_file });
                 Some(id)
             }
-            // The VM has moved. Its remains are deleted when another operation can be registered,
-            // which the end of this one may permit.
+            // The VM was migrated. Its remains are deleted when another operation can be
+            // registered, which the end of this one may permit.
             Err(_) => {
                 waiting.iter().for_each(|waiting| waiting.end(&Ok(())));
                 None

@@ -23,8 +23,7 @@ impl Driver {
         emulated.map(|disk| disk.name.clone()).collect()
     }
 
-    /// Updates the state after a change of the VM's run state: the VM may be paused for space or no
-    /// longer be.
+    /// Updates whether the VM waits for space, after a change of its run state.
     ///
     /// A migrating VM is not resumed here, because it may run on the other node.
     pub(in crate::vms) fn follow_space(&mut self, state: VmState) {
@@ -87,7 +86,7 @@ impl Driver {
         stores.join(", ")
     }
 
-    /// Returns why the VM is paused, if it waits for space.
+    /// Returns the reason for the VM's pause if it waits for space; `None` otherwise.
     pub(in crate::vms) fn space_reason(&self) -> Option<String> {
         if !self.waits_for_space() {
             return None;
@@ -105,8 +104,8 @@ impl Driver {
         space.is_some_and(|space| !space.is_attempting)
     }
 
-    /// Returns true if state changes are reported by events about space, or are attempts without an
-    /// event.
+    /// Returns true if changes of the run state emit no events of their own: the VM waits for
+    /// space, or an attempt to resume it is in progress.
     pub(in crate::vms) fn suppresses_state_events(&self) -> bool {
         self.run.as_ref().is_some_and(|run| run.space.is_some())
     }
@@ -205,8 +204,8 @@ impl Driver {
         self.entry.check_no_queued_writes(&self.shared, &run.stored.disks)
     }
 
-    /// Checks that no writes to the VM's disks are known to be queued, while the VM continues to run
-    /// here. A disk whose worker does not respond passes the check.
+    /// Checks that no writes to the VM's disks are known to be queued, while the VM continues to
+    /// run here. A disk whose worker does not respond passes the check.
     ///
     /// # Errors
     /// As [`VmEntry::check_no_queued_writes`].
@@ -223,9 +222,9 @@ impl VmEntry {
     /// Checks that no writes to these disks of the VM are queued because a store is full.
     ///
     /// # Errors
-    /// [`ErrorCode::Conflict`]: writes are queued, or the worker of a disk does not respond, so that
-    /// this is not known. The writes would fail when the VM moves, and its file systems could become
-    /// read-only.
+    /// [`ErrorCode::Conflict`]: writes are queued, or the worker of a disk does not respond, so
+    /// that this is not known. The writes would fail when the VM moves, and its file systems could
+    /// become read-only.
     pub(crate) fn check_no_queued_writes(
         &self,
         shared: &Shared,

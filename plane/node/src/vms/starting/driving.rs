@@ -101,8 +101,8 @@ impl Driver {
         // Recorded first: if the daemon is killed from here on, the next one finds the process by
         // this record.
         if !self.save(Some(&stored)) {
-            let text = "the state store cannot be written, and after a restart of the daemon the \
-                        VM would be lost; see the daemon's log";
+            let text = "the state directory cannot be written, and a restart of the daemon would \
+                        lose the VM; `suimon host show` shows the reason";
             return Err(self.error(ErrorCode::HostError, text));
         }
         self.runs += 1;

@@ -25,45 +25,45 @@ fn killed_while_starting() -> (Harness, FakeVms, MemoryStore) {
 }
 
 #[test]
-fn a_vm_whose_process_was_not_written_down_is_found_by_its_name() {
+fn a_vm_whose_process_id_is_not_recorded_is_found_by_its_name() {
     let (before, vms, store) = killed_while_starting();
     let (_, devices) = before.kill();
     let harness = Harness::with_vms(store, devices, vms);
-    wait_until("it was found", || state(&harness) == VmState::Running);
-    wait_until("it is written down", || {
+    wait_until("the VM is shown as running", || state(&harness) == VmState::Running);
+    wait_until("the process id is recorded", || {
         let stored = String::from_utf8(harness.store.read(VMS, "web").unwrap().unwrap()).unwrap();
         stored.contains("process")
     });
 }
 
 #[test]
-fn a_vm_is_not_given_up_because_nobody_can_tell_what_runs() {
+fn a_vm_is_not_abandoned_while_the_running_vms_cannot_be_listed() {
     let (before, vms, store) = killed_while_starting();
     let (_, devices) = before.kill();
     vms.refuse_all("running", VmErrorKind::Host, "the launcher of VMs is not there");
     let harness = Harness::with_vms(store, devices, vms.clone());
-    wait_until("it is lost", || harness.events(EventKind::VmLost.id()).len() == 1);
+    wait_until("VmLost is emitted once", || harness.events(EventKind::VmLost.id()).len() == 1);
     assert_eq!(state(&harness), VmState::Lost);
     assert!(refusal(&harness, VmAction::Start).contains("does not respond"));
     vms.refuse("none", VmErrorKind::Host, "");
-    wait_until("it was found", || state(&harness) == VmState::Running);
+    wait_until("the VM is shown as running", || state(&harness) == VmState::Running);
     harness.wait_events(EventKind::VmFound.id(), 1);
     assert!(harness.events(EventKind::VmFailed.id()).is_empty());
 }
 
 #[test]
-fn a_vm_that_was_never_started_is_told() {
+fn a_recorded_vm_that_was_never_started_is_reported() {
     let (before, vms, store) = killed_while_starting();
     let (_, devices) = before.kill();
     vms.reboot("");
     let harness = Harness::with_vms(store, devices, vms);
-    wait_until("it is told", || harness.events(EventKind::VmFailed.id()).len() == 1);
+    wait_until("VmFailed is emitted once", || harness.events(EventKind::VmFailed.id()).len() == 1);
     let reason = harness.node.vm("web").unwrap().reason.unwrap();
     assert_eq!(reason, "the daemon was killed while it started the VM");
 }
 
 #[test]
-fn a_vm_that_is_to_start_with_the_host_and_does_not_answer_is_told() {
+fn a_vm_with_autostart_that_does_not_respond_is_reported() {
     let first = harness();
     patch(&first, r#"{"autostart": true}"#);
     well(&first, VmAction::Start);
@@ -74,7 +74,7 @@ fn a_vm_that_is_to_start_with_the_host_and_does_not_answer_is_told() {
     vms.refuse_all("adopt", VmErrorKind::Timeout, "it has not answered in 10 s");
     let harness = Harness::with_vms(store, devices, vms);
     let failed = || harness.events(EventKind::VmFailed.id());
-    wait_until("it is told", || failed().len() == 1);
+    wait_until("the number of events is 1", || failed().len() == 1);
     assert!(failed()[0].text.contains("suimon vm kill web"), "{:?}", failed());
     assert_eq!(harness.node.vm("web").unwrap().state, VmState::Lost);
 }

@@ -30,16 +30,16 @@ fn a_guest_is_frozen_and_thawed() {
 }
 
 #[test]
-fn nobody_has_to_thaw_a_guest() {
+fn a_guest_is_thawed_without_a_request() {
     let harness = harness();
     well(&harness, VmAction::Start);
     well(&harness, VmAction::Freeze(FreezeVmRequest { seconds: 1 }));
-    wait_until("it is thawed", || !frozen(&harness));
+    wait_until("the guest is thawed", || !frozen(&harness));
     assert!(harness.wait_event(EventKind::VmThawed.id()).text.contains("time limit of the freeze"));
     // A reset ends the freeze without a thaw.
     well(&harness, FREEZE);
     harness.vms.guest("web", VmNotice::Reset);
-    wait_until("it is not frozen", || !frozen(&harness));
+    wait_until("the guest is thawed", || !frozen(&harness));
     assert_eq!(harness.vms.commands().last().unwrap(), "web Freeze");
     let event = harness.wait_events(EventKind::VmThawed.id(), 2).remove(1);
     assert!(event.text.contains("reset"), "{event:?}");
@@ -47,7 +47,7 @@ fn nobody_has_to_thaw_a_guest() {
 }
 
 #[test]
-fn the_next_daemon_thaws_what_this_one_has_frozen() {
+fn the_next_daemon_thaws_a_frozen_guest() {
     let harness = harness();
     well(&harness, VmAction::Start);
     well(&harness, FREEZE);
@@ -56,14 +56,16 @@ fn the_next_daemon_thaws_what_this_one_has_frozen() {
     let (store, devices) = harness.kill();
     vms.refuse("tell", VmErrorKind::Timeout, "the guest's agent does not answer");
     let harness = Harness::with_vms(store, devices, vms.clone());
-    wait_until("it is told", || harness.events(EventKind::VmNotThawed.id()).len() == 1);
+    wait_until("VmNotThawed is emitted once", || {
+        harness.events(EventKind::VmNotThawed.id()).len() == 1
+    });
     assert_eq!(harness.node.vm("web").unwrap().frozen_s.map(|frozen_s| frozen_s <= 5), Some(true));
     // The attempt is repeated.
-    wait_until("it is thawed", || !frozen(&harness));
+    wait_until("the guest is thawed", || !frozen(&harness));
     assert_eq!(vms.commands().last().unwrap(), "web Thaw");
     let (store, devices) = harness.kill();
     let harness = Harness::with_vms(store, devices, vms.clone());
-    wait_until("it was found", || !harness.events(EventKind::VmFound.id()).is_empty());
+    wait_until("VmFound is emitted", || !harness.events(EventKind::VmFound.id()).is_empty());
     assert!(!frozen(&harness));
 }
 
@@ -78,23 +80,23 @@ fn a_freeze_that_fails_leaves_nothing_frozen() {
     // A command without a response may have been executed.
     harness.vms.refuse("tell", VmErrorKind::Timeout, "it does not answer");
     assert_eq!(run_action(&harness, FREEZE).state, OperationState::Failed);
-    wait_until("it is thawed", || harness.vms.commands() == ["web Thaw"]);
+    wait_until("the thaw is requested", || harness.vms.commands() == ["web Thaw"]);
     assert!(harness.events(EventKind::VmFrozen.id()).is_empty());
 }
 
 #[test]
-fn a_guest_is_not_frozen_that_the_next_daemon_would_not_know_of() {
+fn a_guest_is_not_frozen_if_the_freeze_cannot_be_recorded() {
     let harness = harness();
     well(&harness, VmAction::Start);
     harness.store.arm(StoreFailure::Refuse(0));
     let operation = run_action(&harness, FREEZE);
-    assert!(operation.error.unwrap().message.contains("state store"));
+    assert!(operation.error.unwrap().message.contains("state directory"));
     assert!(!frozen(&harness) && harness.vms.commands().is_empty());
     well(&harness, FREEZE);
 }
 
 #[test]
-fn a_guest_is_asked_to_stop_in_the_way_it_hears() {
+fn a_shutdown_is_requested_by_the_agent_or_the_power_button() {
     let harness = harness();
     well(&harness, VmAction::Start);
     harness.vms.have_agents();
@@ -119,7 +121,7 @@ fn a_guest_is_asked_to_stop_in_the_way_it_hears() {
 }
 
 #[test]
-fn a_guest_tells_of_itself() {
+fn the_guest_agent_reports_the_guest() {
     let harness = harness();
     assert!(harness.node.vm_guest(&name("web")).unwrap_err().message.contains("is not running"));
     well(&harness, VmAction::Start);

@@ -67,7 +67,7 @@ fn a_vm_has_emulated_devices_by_sockets_in_its_folder() {
 }
 
 #[test]
-fn what_a_running_vm_has_is_not_made_another_nor_taken_from_an_old_controller() {
+fn plugged_devices_are_not_replaced_nor_unplugged_from_emulated_controllers() {
     let harness = Harness::with_store();
     harness.apply_ok(&with_disk());
     start(&harness);
@@ -94,7 +94,7 @@ fn what_a_running_vm_has_is_not_made_another_nor_taken_from_an_old_controller() 
 }
 
 #[test]
-fn a_nic_that_does_not_connect_again_is_pulled_out_and_put_in() {
+fn a_nic_that_does_not_reconnect_is_unplugged_and_plugged_again() {
     let harness = Harness::new();
     harness.apply_ok(&config("[[vm]]\nname = \"web\""));
     start(&harness);
@@ -103,7 +103,7 @@ fn a_nic_that_does_not_connect_again_is_pulled_out_and_put_in() {
     let (store, devices) = harness.kill();
     let harness = Harness::with_vms(store, devices, vms.clone());
     let events = || harness.events(EventKind::VmDeviceRefused.id());
-    wait_until("it is told", || events().len() == 1);
+    wait_until("the number of events is 1", || events().len() == 1);
     assert!(
         events()[0].text.contains("nic/old") && events()[0].text.contains("7.2"),
         "{:?}",
@@ -111,14 +111,14 @@ fn a_nic_that_does_not_connect_again_is_pulled_out_and_put_in() {
     );
     assert_eq!(vms.commands(), ["web unplug nic/old"]);
     let status = || harness.node.vm("web").unwrap();
-    wait_until("it is shown", || status().waits_for_start == ["nic/old"]);
+    wait_until("the NIC is shown as pending", || status().waits_for_start == ["nic/old"]);
     // A change of another key does not plug the NIC while the guest still has it.
     let patch = Edit::Vm(ResourceEdit::Patch(name("web"), br#"{"autostart": true}"#.to_vec()));
     assert_eq!(harness.change(patch).state, OperationState::Succeeded);
     assert_eq!(vms.commands().len(), 1);
 
     vms.guest("web", VmNotice::Unplugged(VmDevice::Nic("old".to_owned())));
-    wait_until("it is there again", || status().waits_for_start.is_empty());
+    wait_until("the NIC is not pending", || status().waits_for_start.is_empty());
     assert_eq!(vms.commands()[1..], ["web plug nic old /run/suimon/vms/web/n-old"]);
     assert_eq!((status().state, status().nics.len()), (VmState::Running, 2));
 }

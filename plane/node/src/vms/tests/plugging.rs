@@ -16,18 +16,18 @@ fn plugs(harness: &Harness) -> usize {
 }
 
 #[test]
-fn a_guest_that_releases_a_device_again_and_again_gets_it_back_ever_later() {
+fn a_repeatedly_released_device_is_plugged_again_with_growing_delays() {
     let harness = harness();
     well(&harness, VmAction::Start);
     let started = Instant::now();
     for round in 1..=6 {
         release(&harness);
-        wait_until("it is plugged again", || plugs(&harness) == round);
+        wait_until("the device is plugged again", || plugs(&harness) == round);
     }
     // 20, 40, …, 640 ms.
     assert!(started.elapsed() >= Duration::from_millis(20 * 63), "{:?}", started.elapsed());
     let has_it = || harness.node.vm("web").unwrap().nics == [name("web")];
-    wait_until("it has it", has_it);
+    wait_until("the device is plugged again", has_it);
 }
 
 /// Changes of the configuration do not shorten the delay.
@@ -40,9 +40,9 @@ fn a_change_does_not_plug_a_released_device_earlier() {
         release(&harness);
         let released =
             || harness.node.vm("web").unwrap().nics.is_empty() || plugs(&harness) >= round;
-        wait_until("it is released", released);
+        wait_until("the device is released", released);
         patch(&harness, &format!(r#"{{"autostart": {}}}"#, round % 2 == 0));
-        wait_until("it is plugged again", || plugs(&harness) == round);
+        wait_until("the device is plugged again", || plugs(&harness) == round);
     }
     assert!(started.elapsed() >= Duration::from_millis(20 * 31), "{:?}", started.elapsed());
 }

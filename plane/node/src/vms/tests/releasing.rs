@@ -22,7 +22,7 @@ fn with_two_nics() -> Harness {
     assert_eq!(added.state, OperationState::Succeeded, "{added:?}");
     well(&harness, VmAction::Start);
     patch(&harness, r#"{"nics": ["web", "own"]}"#);
-    wait_until("it has it", || harness.node.vm("web").unwrap().nics.len() == 2);
+    wait_until("the VM has 2 NICs", || harness.node.vm("web").unwrap().nics.len() == 2);
     assert!(is_open(&harness));
     harness
 }
@@ -32,7 +32,7 @@ fn is_open(harness: &Harness) -> bool {
 }
 
 #[test]
-fn a_connection_is_closed_after_the_guest_has_let_go() {
+fn a_connection_is_closed_after_the_guest_has_released_the_device() {
     let harness = with_two_nics();
     let queries = Arc::new(Mutex::new(Vec::new()));
     let (devices, noted) = (harness.devices.clone(), queries.clone());
@@ -41,36 +41,42 @@ fn a_connection_is_closed_after_the_guest_has_let_go() {
     });
     patch(&harness, r#"{"nics": ["web"]}"#);
     // The unplug has completed when the change has.
-    assert_eq!(*queries.lock().unwrap(), [true], "asked once, while it was connected");
+    assert_eq!(
+        *queries.lock().unwrap(),
+        [true],
+        "the unplug is requested once, while the device is connected"
+    );
     assert!(!is_open(&harness));
     assert_eq!(harness.node.vm("web").unwrap().nics, [name("web")]);
     harness.wait_events(EventKind::VmDeviceUnplugged.id(), 1);
 }
 
 #[test]
-fn a_guest_that_does_not_let_go_holds_up_a_change_for_a_limited_time() {
+fn a_guest_that_does_not_release_a_device_delays_a_change_for_a_limited_time() {
     let harness = with_two_nics();
     patch(&harness, r#"{"nics": ["web"]}"#);
     assert!(!is_open(&harness));
     assert_eq!(harness.node.vm("web").unwrap().nics.len(), 2, "the guest still has it");
     harness.vms.guest("web", VmNotice::Unplugged(VmDevice::Nic("own".to_owned())));
-    wait_until("it is gone", || harness.node.vm("web").unwrap().nics == [name("web")]);
+    wait_until("the VM has one NIC", || harness.node.vm("web").unwrap().nics == [name("web")]);
     let unplugs = harness.vms.commands().into_iter().filter(|command| command.contains("unplug"));
-    assert_eq!(unplugs.count(), 1, "asked once");
+    assert_eq!(unplugs.count(), 1, "the unplug is requested once");
 }
 
 #[test]
-fn a_guest_whose_cpus_stand_still_is_not_waited_for() {
+fn a_guest_with_stopped_cpus_does_not_delay_a_change() {
     let harness = with_two_nics();
     well(&harness, VmAction::Pause);
-    wait_until("it is paused", || state(&harness) == VmState::Paused);
+    wait_until("the VM is shown as paused", || state(&harness) == VmState::Paused);
     patch(&harness, r#"{"nics": ["web"]}"#);
     assert!(!is_open(&harness));
-    wait_until("it is asked", || harness.vms.commands().last().unwrap() == "web unplug nic/own");
+    wait_until("the unplug is requested", || {
+        harness.vms.commands().last().unwrap() == "web unplug nic/own"
+    });
 }
 
 #[test]
-fn a_change_that_fails_before_asks_no_guest() {
+fn a_change_that_fails_early_requests_no_unplug() {
     let harness = with_two_nics();
     harness.vms.release_vfs(|| {});
     harness.plane.fail_publish(0);
@@ -81,7 +87,7 @@ fn a_change_that_fails_before_asks_no_guest() {
 }
 
 #[test]
-fn what_the_guest_has_let_go_of_comes_back_when_the_change_fails() {
+fn released_devices_are_plugged_again_when_the_change_fails() {
     let mut failures = 0;
     for failing_commit in 0..8 {
         let harness = with_two_nics();
@@ -92,20 +98,20 @@ fn what_the_guest_has_let_go_of_comes_back_when_the_change_fails() {
         if operation.state == OperationState::Failed {
             let unplugs =
                 harness.vms.commands().iter().filter(|command| command.contains("unplug")).count();
-            wait_until("it has it", || harness.node.vm("web").unwrap().nics.len() == 2);
+            wait_until("the VM has 2 NICs", || harness.node.vm("web").unwrap().nics.len() == 2);
             assert!(is_open(&harness));
             let plugs = || {
                 harness.vms.commands().iter().filter(|command| command.contains(" plug ")).count()
             };
-            wait_until("it is given again", || plugs() == 1 + unplugs);
+            wait_until("the device is plugged again", || plugs() == 1 + unplugs);
             failures += unplugs;
         }
     }
-    assert!(failures > 0, "a change fails after the guest was asked");
+    assert!(failures > 0, "a change fails after the unplug was requested");
 }
 
 #[test]
-fn a_guest_that_was_asked_in_vain_is_asked_again() {
+fn an_unplug_without_effect_is_requested_again() {
     let harness = with_two_nics();
     // The guest does not release the NIC, and the last write fails.
     harness.store.arm(StoreFailure::Refuse(1));
@@ -114,11 +120,11 @@ fn a_guest_that_was_asked_in_vain_is_asked_again() {
     patch(&harness, r#"{"nics": ["web"]}"#);
     let unplugs =
         || harness.vms.commands().iter().filter(|command| command.contains("unplug")).count();
-    wait_until("retries", || unplugs() == 2);
+    wait_until("the unplug is requested twice", || unplugs() == 2);
 }
 
 #[test]
-fn a_vm_gets_what_it_lacks_when_the_device_works_again() {
+fn a_missing_device_is_plugged_when_it_recovers() {
     let harness = harness();
     let is_own = |(_, spec): &(_, PortDeviceSpec)| {
         matches!(
@@ -134,7 +140,7 @@ fn a_vm_gets_what_it_lacks_when_the_device_works_again() {
     let reason = "it broke".to_owned();
     harness.devices.notify(port, DeviceNotice::Lost { reason });
     harness.wait_events(EventKind::NicRecovered.id(), 1);
-    wait_until("it has it", || harness.node.vm("web").unwrap().nics.len() == 2);
+    wait_until("the VM has 2 NICs", || harness.node.vm("web").unwrap().nics.len() == 2);
 }
 
 fn without_own() -> Edit {

@@ -33,7 +33,7 @@ fn resumes(harness: &Harness) -> usize {
 }
 
 #[test]
-fn a_vm_with_an_emulated_disk_is_paused_and_goes_on_when_there_is_space() {
+fn a_vm_with_an_emulated_disk_is_paused_and_resumed_when_there_is_space() {
     let harness = running("sata");
     fill(&harness, true);
     harness.vms.find_no_space("web");
@@ -45,7 +45,7 @@ fn a_vm_with_an_emulated_disk_is_paused_and_goes_on_when_there_is_space() {
     // The pause is reported by the event about space only.
     assert!(harness.events(EventKind::VmPaused.id()).is_empty());
     fill(&harness, false);
-    wait_until("it runs", || state(&harness) == VmState::Running);
+    wait_until("the VM is shown as running", || state(&harness) == VmState::Running);
     harness.wait_events(EventKind::VmContinuedWithSpace.id(), 1);
     assert_eq!(harness.node.vm("web").unwrap().reason, None);
     assert_eq!(resumes(&harness), 1);
@@ -59,7 +59,7 @@ fn a_vm_that_was_paused_on_request_stays_paused() {
         fill(&harness, true);
         if is_before {
             well(&harness, VmAction::Pause);
-            wait_until("it is paused", || state(&harness) == VmState::Paused);
+            wait_until("the VM is shown as paused", || state(&harness) == VmState::Paused);
         } else {
             harness.vms.find_no_space("web");
             harness.wait_events(EventKind::VmPausedForSpace.id(), 1);
@@ -71,19 +71,19 @@ fn a_vm_that_was_paused_on_request_stays_paused() {
         pass_looks();
         assert_eq!((state(&harness), resumes(&harness)), (VmState::Paused, 0));
         well(&harness, VmAction::Resume);
-        wait_until("it runs", || state(&harness) == VmState::Running);
+        wait_until("the VM is shown as running", || state(&harness) == VmState::Running);
         assert_eq!(vms.commands().last().unwrap(), "web Resume");
         // A resume on request makes the VM wait for space again.
         fill(&harness, true);
         harness.vms.find_no_space("web");
-        wait_until("it waits", || harness.node.vm("web").unwrap().reason.is_some());
+        wait_until("the VM waits for space", || harness.node.vm("web").unwrap().reason.is_some());
         fill(&harness, false);
-        wait_until("it runs", || state(&harness) == VmState::Running);
+        wait_until("the VM is shown as running", || state(&harness) == VmState::Running);
     }
 }
 
 #[test]
-fn queued_writes_fail_when_the_guest_is_to_end_or_to_let_go_of_the_disk() {
+fn queued_writes_fail_when_the_guest_is_to_shut_down_or_release_the_disk() {
     let harness = running("virtio");
     let queue_policy =
         FullPolicy { ring_wait: None, client_wait: std::time::Duration::from_secs(30) };
@@ -92,12 +92,12 @@ fn queued_writes_fail_when_the_guest_is_to_end_or_to_let_go_of_the_disk() {
     let stop =
         VmAction::Stop(StopVmRequest { seconds: 60, force: false, ..StopVmRequest::default() });
     let operation = harness.node.start_vm_action(&crate::testing::name("web"), stop).unwrap();
-    wait_until("the guest was asked", || state(&harness) == VmState::Stopping);
+    wait_until("the VM is shown as stopping", || state(&harness) == VmState::Stopping);
     assert_eq!(policies(), [FullPolicy::ERROR]);
     let is_orderly = true;
     harness.vms.guest("web", VmNotice::Ended { is_orderly, reason: "it is off".to_owned() });
     harness.node.wait_operation(operation.id, crate::testing::DEADLINE).unwrap();
-    wait_until("they are queued again", || policies() == [queue_policy]);
+    wait_until("writes are queued while the store is full", || policies() == [queue_policy]);
     well(&harness, VmAction::Start);
     harness.disks.take_full_changes();
     patch(&harness, r#"{"disks": null}"#);
@@ -128,25 +128,25 @@ fn out_of_space() -> Harness {
 }
 
 #[test]
-fn a_vm_that_was_held_and_is_resumed_on_a_full_store_goes_on_when_there_is_space() {
+fn a_vm_resumed_by_request_on_a_full_store_continues_when_there_is_space() {
     let harness = out_of_space();
     well(&harness, VmAction::Pause);
     assert_eq!(reason(&harness), None);
     well(&harness, VmAction::Resume);
-    wait_until("it waits for space", || reason(&harness).is_some());
+    wait_until("the VM waits for space", || reason(&harness).is_some());
     harness.vms.keep_out_of_space("web", false);
     fill(&harness, false);
-    wait_until("it runs", || state(&harness) == VmState::Running);
+    wait_until("the VM is shown as running", || state(&harness) == VmState::Running);
 }
 
 #[test]
-fn a_vm_that_is_paused_again_at_once_is_left_alone_for_a_while() {
+fn a_vm_that_is_paused_again_at_once_is_not_resumed_for_an_interval() {
     let harness = out_of_space();
     let started = Instant::now();
     fill(&harness, false);
-    wait_until("it is resumed in vain", || resumes(&harness) >= 3);
+    wait_until("three attempts to resume the VM were made", || resumes(&harness) >= 3);
     assert!(started.elapsed() >= 2 * LEFT_ALONE, "{:?}", started.elapsed());
-    wait_until("it waits", || reason(&harness).is_some());
+    wait_until("the VM waits for space", || reason(&harness).is_some());
     // Failed attempts emit no events.
     let event_counts = || {
         [EventKind::VmPausedForSpace, EventKind::VmContinuedWithSpace, EventKind::VmResumed]
@@ -166,9 +166,9 @@ fn a_guest_that_finds_stores_full_again_and_again_does_not_fill_the_event_log() 
     let began = Instant::now();
     for _ in 0..15 {
         harness.vms.find_no_space("web");
-        wait_until("it waits", || reason(&harness).is_some());
+        wait_until("the VM waits for space", || reason(&harness).is_some());
         well(&harness, VmAction::Resume);
-        wait_until("it runs", || state(&harness) == VmState::Running);
+        wait_until("the VM is shown as running", || state(&harness) == VmState::Running);
     }
     let event_count = harness.events(EventKind::VmPausedForSpace.id()).len();
     // At most 12 in 10 s, however long the test takes.
@@ -181,7 +181,7 @@ fn a_request_to_pause_a_vm_that_was_just_paused_for_space_is_not_lost() {
     let harness = running("sata");
     harness.vms.find_no_space_at_pause("web");
     well(&harness, VmAction::Pause);
-    wait_until("it is paused", || state(&harness) == VmState::Paused);
+    wait_until("the VM is shown as paused", || state(&harness) == VmState::Paused);
     pass_looks();
     assert_eq!((state(&harness), resumes(&harness)), (VmState::Paused, 0));
     assert_eq!(reason(&harness), None);
@@ -196,21 +196,25 @@ fn begin_stop(harness: &Harness) {
     let stop =
         VmAction::Stop(StopVmRequest { seconds: 60, force: false, ..StopVmRequest::default() });
     harness.node.start_vm_action(&crate::testing::name("web"), stop).unwrap();
-    wait_until("the guest was asked", || state(harness) == VmState::Stopping);
+    wait_until("the VM is shown as stopping", || state(harness) == VmState::Stopping);
 }
 
 #[test]
 fn a_change_of_a_disk_does_not_queue_writes_that_a_guest_waits_for() {
     let harness = running("virtio");
     begin_stop(&harness);
-    wait_until("they fail", || harness.disks.full_policies() == [FullPolicy::ERROR]);
+    wait_until("writes fail while the store is full", || {
+        harness.disks.full_policies() == [FullPolicy::ERROR]
+    });
     let mut changed = config("virtio");
     changed.disks[0].full_wait_s = 7;
     harness.apply_ok(&changed);
     assert_eq!(harness.disks.full_policies(), [FullPolicy::ERROR]);
     let is_orderly = true;
     harness.vms.guest("web", VmNotice::Ended { is_orderly, reason: "it is off".to_owned() });
-    wait_until("they are queued", || harness.disks.full_policies() == [queues(7)]);
+    wait_until("writes are queued while the store is full", || {
+        harness.disks.full_policies() == [queues(7)]
+    });
 }
 
 #[test]
@@ -219,11 +223,13 @@ fn writes_are_queued_again_if_a_disk_cannot_be_unplugged() {
     harness.vms.refuse_all("tell", VmErrorKind::Refused, "no");
     patch(&harness, r#"{"disks": null}"#);
     harness.wait_events(EventKind::VmDeviceRefused.id(), 1);
-    wait_until("they are queued", || harness.disks.full_policies() == [queues(30)]);
+    wait_until("writes are queued while the store is full", || {
+        harness.disks.full_policies() == [queues(30)]
+    });
 }
 
 #[test]
-fn writes_of_a_disk_that_another_vm_has_are_queued_whatever_the_vm_before_does() {
+fn writes_of_a_disk_moved_to_another_vm_are_queued_regardless_of_the_former_vm() {
     let harness = running("virtio");
     let mut moved = config("virtio");
     let mut other = moved.vms[0].clone();
@@ -233,13 +239,15 @@ fn writes_of_a_disk_that_another_vm_has_are_queued_whatever_the_vm_before_does()
     // The first VM's guest does not release the disk.
     harness.apply_ok(&moved);
     assert_eq!(harness.node.vm("web").unwrap().disks.len(), 1);
-    wait_until("they are queued", || harness.disks.full_policies() == [queues(30)]);
+    wait_until("writes are queued while the store is full", || {
+        harness.disks.full_policies() == [queues(30)]
+    });
     harness.disks.take_full_changes();
     begin_stop(&harness);
     assert_eq!(harness.disks.full_policies(), [queues(30)]);
     let is_orderly = true;
     harness.vms.guest("web", VmNotice::Ended { is_orderly, reason: "it is off".to_owned() });
-    wait_until("it has ended", || state(&harness) == VmState::Stopped);
+    wait_until("the VM is shown as stopped", || state(&harness) == VmState::Stopped);
     let failed = harness.disks.take_full_changes();
     assert!(!failed.contains(&FullPolicy::ERROR), "{failed:?}");
 }

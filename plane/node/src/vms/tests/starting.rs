@@ -43,7 +43,9 @@ fn started_anew() -> (Harness, impl FnOnce(&Harness)) {
     vms.reboot("second");
     let files = disks.take_store(STORE);
     let harness = with((store, devices), disks, vms);
-    wait_until("it is told", || harness.events(EventKind::VmWaitsForDisks.id()).len() == 1);
+    wait_until("VmWaitsForDisks is emitted once", || {
+        harness.events(EventKind::VmWaitsForDisks.id()).len() == 1
+    });
     let received = move |harness: &Harness| {
         harness.disks.put_store(STORE, files);
         wait_until("the disk is in service", || {
@@ -70,7 +72,7 @@ fn a_vm_whose_disk_is_out_of_service_is_not_started() {
 }
 
 #[test]
-fn one_that_starts_with_the_host_waits_for_its_disk() {
+fn a_vm_with_autostart_waits_for_its_disk() {
     let (harness, received) = started_anew();
     let status = harness.node.vm("web").unwrap();
     assert_eq!(status.state, VmState::Stopped);
@@ -80,7 +82,7 @@ fn one_that_starts_with_the_host_waits_for_its_disk() {
         "{reason}"
     );
     received(&harness);
-    wait_until("it is started", || state(&harness) == VmState::Running);
+    wait_until("the VM is shown as running", || state(&harness) == VmState::Running);
     assert_eq!(harness.node.vm("web").unwrap().reason, None);
     assert!(harness.events(EventKind::VmFailed.id()).is_empty());
     // The wait is reported once.
@@ -88,10 +90,12 @@ fn one_that_starts_with_the_host_waits_for_its_disk() {
 }
 
 #[test]
-fn one_that_is_not_to_start_any_more_waits_for_nothing() {
+fn a_vm_whose_autostart_is_unset_does_not_wait() {
     let (harness, received) = started_anew();
     patch(&harness, r#"{"autostart": false}"#);
-    wait_until("it does not wait", || harness.node.vm("web").unwrap().reason.is_none());
+    wait_until("the VM does not wait for its disks", || {
+        harness.node.vm("web").unwrap().reason.is_none()
+    });
     received(&harness);
     assert_eq!(state(&harness), VmState::Stopped);
     well(&harness, VmAction::Start);

@@ -9,12 +9,12 @@ use crate::testing::{DEADLINE, Harness, name, wait_until};
 fn stop(harness: &Harness, seconds: u64, force: bool) -> u64 {
     let stop = VmAction::Stop(StopVmRequest { seconds, force, ..StopVmRequest::default() });
     let id = harness.node.start_vm_action(&name("web"), stop).unwrap().id;
-    wait_until("the guest was asked", || state(harness) == VmState::Stopping);
+    wait_until("the VM is shown as stopping", || state(harness) == VmState::Stopping);
     id
 }
 
 #[test]
-fn who_waits_for_a_guest_can_stop_waiting() {
+fn a_pending_stop_can_be_cancelled() {
     let harness = harness();
     well(&harness, VmAction::Start);
     let id = stop(&harness, 600, true);
@@ -22,7 +22,7 @@ fn who_waits_for_a_guest_can_stop_waiting() {
     let operation = harness.node.wait_operation(id, DEADLINE).unwrap();
     assert_eq!(operation.state, OperationState::Cancelled);
     assert!(operation.error.unwrap().message.contains("may still do so"));
-    wait_until("it runs", || state(&harness) == VmState::Running);
+    wait_until("the VM is shown as running", || state(&harness) == VmState::Running);
     assert_eq!(harness.vms.running(), ["web"]);
     // Another stop is permitted.
     let second_stop = stop(&harness, 1, true);
@@ -31,7 +31,7 @@ fn who_waits_for_a_guest_can_stop_waiting() {
 }
 
 #[test]
-fn a_guest_that_stands_still_is_not_said_to_run() {
+fn a_paused_guest_is_not_shown_as_running() {
     let harness = harness();
     well(&harness, VmAction::Start);
     let id = stop(&harness, 1, false);
@@ -40,24 +40,26 @@ fn a_guest_that_stands_still_is_not_said_to_run() {
     assert_eq!(operation.state, OperationState::Failed);
     assert_eq!(state(&harness), VmState::Paused);
     well(&harness, VmAction::Resume);
-    wait_until("it runs", || state(&harness) == VmState::Running);
+    wait_until("the VM is shown as running", || state(&harness) == VmState::Running);
     harness.wait_events(EventKind::VmResumed.id(), 1);
 }
 
 #[test]
-fn a_guest_that_goes_on_while_it_is_to_stop_is_told() {
+fn a_resume_during_a_stop_is_reported() {
     let harness = harness();
     well(&harness, VmAction::Start);
     stop(&harness, 600, false);
     well(&harness, VmAction::Pause);
-    wait_until("it stands still", || state(&harness) == VmState::Paused);
+    wait_until("the VM is shown as paused", || state(&harness) == VmState::Paused);
     well(&harness, VmAction::Resume);
-    wait_until("it is to stop", || state(&harness) == VmState::Stopping);
-    wait_until("it is told", || harness.events(EventKind::VmResumed.id()).len() == 1);
+    wait_until("the VM is shown as stopping", || state(&harness) == VmState::Stopping);
+    wait_until("VmResumed is emitted once", || {
+        harness.events(EventKind::VmResumed.id()).len() == 1
+    });
 }
 
 #[test]
-fn a_vm_that_cannot_be_ended_either_goes_on() {
+fn a_vm_that_cannot_be_killed_continues() {
     let harness = harness();
     well(&harness, VmAction::Start);
     harness.vms.refuse("kill", VmErrorKind::Timeout, "the kernel holds it");

@@ -35,7 +35,7 @@ impl VmEntry {
 }
 
 impl Run {
-    /// Returns true if the VM has NICs that are standbys of VFs.
+    /// Returns true if the VM has NICs that are plugged as standbys of VFs.
     fn has_standbys(&self) -> bool {
         !self.stored.standbys.is_empty()
     }
@@ -92,14 +92,17 @@ impl Driver {
         let memory = suimon_contract::ByteSize::bytes(memory);
         self.save_run();
         if self.run.as_ref().is_some_and(|run| !run.is_recorded) {
-            return Err("the state store cannot be written; see the daemon's log".to_owned());
+            return Err(
+                "the state directory cannot be written; `suimon host show` shows the reason"
+                    .to_owned(),
+            );
         }
         let text = |error: VmError| error.text;
         let assigned = self.shared.vms.parts.host.assign_vf(&vm.identity(), vf.address, memory);
         if let Err(error) = assigned {
             if matches!(error.kind, VmErrorKind::Busy | VmErrorKind::Refused) {
-                // Another process has it, or it cannot be assigned: this VM got nothing that it could
-                // keep open.
+                // Another process has it, or it cannot be assigned: this VM got nothing that it
+                // could keep open.
                 if let Some(run) = &mut self.run {
                     run.stored.vfs.remove(nic);
                 }
@@ -240,8 +243,8 @@ impl Driver {
         }
     }
 
-    /// Has the failover state of all NICs queried, because the machine was reset: the guest may have
-    /// another driver.
+    /// Has the failover state of all NICs queried, because the machine was reset: the guest may
+    /// have another driver.
     pub(in crate::vms) fn verify_failover_nics(&mut self) {
         if let Some(run) = &mut self.run {
             run.vfs.verify_at = Some(Instant::now());
@@ -249,7 +252,7 @@ impl Driver {
     }
 
     pub(in crate::vms) fn request_vfs(&mut self) {
-        // A VM in migration does not receive VFs: an arriving VM is not this node's yet, and a
+        // A VM in migration does not receive VFs: this node does not own an incoming VM yet, and a
         // handed-over VM may belong to the destination.
         let is_here = self.migration_record.is_none();
         let Some(run) = &mut self.run else { return };

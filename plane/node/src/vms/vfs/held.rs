@@ -48,7 +48,7 @@ impl HeldVfs {
         Self(held_vfs.collect())
     }
 
-    /// Returns the VFs to be recorded beside `run`, which records those of its own.
+    /// Returns the VFs that are recorded with the VM, in addition to those recorded in `run`.
     pub(in crate::vms) fn stored(&self, run: Option<&StoredRun>) -> Vec<(Name, StoredVfId)> {
         let stored =
             self.0.values().map(|held_vf| (held_vf.nic.clone(), StoredVfId::from(&held_vf.vf)));
@@ -57,7 +57,8 @@ impl HeldVfs {
         stored.filter(|(nic, vf)| !is_of_run(nic, vf)).collect()
     }
 
-    /// Returns true if this VF is not back at the host; its return will be reported.
+    /// Returns true if this VF is not back at the host. Its return will be reported by a
+    /// [`VfReport`](crate::virtual_functions::VfReport).
     pub(super) fn holds(&self, vf: &VfAddress) -> bool {
         self.0.contains_key(&vf.address)
     }

@@ -1,8 +1,9 @@
 //! Return of unplugged VFs to the host.
 //!
-//! A VF that QEMU keeps open belongs to its NIC until it is returned, so that no other VM gets it. The
-//! driver of the VM tries again at intervals that double up to one second, without waiting for QEMU.
-//! The VF is recorded meanwhile, also after the end of the VM, so that the next daemon continues.
+//! A VF that QEMU keeps open belongs to its NIC until it is returned, so that no other VM gets it.
+//! The driver of the VM tries again at intervals that double up to one second, without waiting for
+//! QEMU. The VF is recorded meanwhile, also after the end of the VM, so that the next daemon
+//! continues.
 
 use std::time::{Duration, Instant};
 
@@ -15,12 +16,14 @@ use crate::virtual_functions::{StoredVfId, VfAddress, VfReport, settings_unused}
 use crate::vms::driver::Driver;
 use crate::vms::texts;
 
-/// Longest interval, in units of the first retry delay of devices.
+/// Longest interval between attempts, in units of the first retry delay of devices (1 s by
+/// default).
 const RETRY_MAX: u32 = 1;
-/// Time after which an event reports a VF that is not back at the host, in the same unit.
+/// Time after which an event reports a VF that is not back at the host, in units of the first retry
+/// delay of devices.
 const REPORT_AFTER: u32 = 2;
-/// Interval after an attempt to which the launcher did not respond. A launcher of an earlier version
-/// occupies a thread for each.
+/// Interval until the next attempt if the launcher did not respond. Longer, because a launcher of
+/// an earlier version occupies a thread for each attempt.
 const RETRY_UNANSWERED: Duration = Duration::from_secs(60);
 
 /// Result of an attempt to return a VF to the host.
@@ -108,8 +111,8 @@ impl Driver {
         }
     }
 
-    /// Ends the attempts, because the VM is deleted. The launcher assigns a VF to no other VM before
-    /// it is closed.
+    /// Ends the attempts, because the VM is deleted. The launcher assigns a VF to no other VM
+    /// before it is closed.
     pub(in crate::vms) fn forget_held_vfs(&mut self) {
         for held_vf in std::mem::take(&mut self.held_vfs.0).into_values() {
             self.report(VfReport::Released { nic: held_vf.nic, vf: held_vf.vf });

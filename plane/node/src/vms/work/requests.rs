@@ -1,4 +1,4 @@
-//! Requests for work on a VM.
+//! Requests for operations on a VM.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;

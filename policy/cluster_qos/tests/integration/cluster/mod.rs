@@ -234,6 +234,8 @@ impl Cluster {
             let node = self.nodes.get_mut(&id).unwrap();
             match action {
                 MemberAction::Apply { store, policies } => {
+                    let persisted = node.durable.store.reserved_iops;
+                    assert_eq!(store.reserved_iops, persisted, "applied before it was persisted");
                     (node.cap, node.policy_caps) = (store, policies);
                 }
                 MemberAction::Persist { durable } => node.durable = durable,

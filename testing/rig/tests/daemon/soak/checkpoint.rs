@@ -6,7 +6,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
+
+use super::memory::AnonymousMemory;
 
 /// Threads of blocking calls end after 10 s without a call, and the daemon closes connections whose
 /// clients have left. On a loaded machine both may take longer.
@@ -73,24 +75,14 @@ impl Held {
     }
 }
 
-/// Returns the anonymous memory of a process in KiB: heap, stacks, and private copies of pages of
-/// files. Other pages of files are not counted: they become shared and private again as other processes
-/// of the same files start and end.
-fn anonymous_kib(process: u32) -> Result<u64> {
-    let text = fs::read_to_string(format!("/proc/{process}/smaps_rollup"))?;
-    let field = text.lines().find_map(|line| line.strip_prefix("Anonymous:"));
-    let number = field.and_then(|field| field.split_whitespace().next());
-    Ok(number.context("no anonymous memory in smaps_rollup")?.parse()?)
-}
-
 /// What a checkpoint found.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Checkpoint {
     /// Since the loads began.
     pub(super) time: Duration,
     pub(super) held: Held,
-    /// Anonymous memory of the daemon in KiB.
-    pub(super) anonymous_kib: u64,
+    /// Anonymous memory of the daemon.
+    pub(super) anonymous: AnonymousMemory,
     pub(super) files: BTreeSet<PathBuf>,
     /// Bytes of the files that are allocated.
     pub(super) file_bytes: u64,
@@ -141,18 +133,21 @@ impl Watched {
         for folder in &self.folders {
             list(folder, &mut files, &mut file_bytes);
         }
-        let anonymous_kib = self.settled_memory()?;
-        Ok(Checkpoint { time, held: holdings, anonymous_kib, files, file_bytes, difference })
+        let anonymous = self.settled_memory()?;
+        Ok(Checkpoint { time, held: holdings, anonymous, files, file_bytes, difference })
     }
 
-    /// Returns the least anonymous memory, in KiB, within two intervals at which the daemon returns free
+    /// Returns the least anonymous memory within two intervals at which the daemon returns free
     /// memory.
-    fn settled_memory(&self) -> Result<u64> {
+    fn settled_memory(&self) -> Result<AnonymousMemory> {
         let until = Instant::now() + 2 * RETURN_EVERY + LOOK_EVERY;
-        let mut lowest = anonymous_kib(self.process)?;
+        let mut lowest = AnonymousMemory::read(self.process)?;
         while Instant::now() < until {
             std::thread::sleep(LOOK_EVERY);
-            lowest = lowest.min(anonymous_kib(self.process)?);
+            let now = AnonymousMemory::read(self.process)?;
+            if now.total_kib() < lowest.total_kib() {
+                lowest = now;
+            }
         }
         Ok(lowest)
     }
@@ -177,7 +172,7 @@ impl Checkpoint {
         format!(
             "{:7.1} {:10} {descriptors:6} {threads:7} {:6} {:9}",
             self.time.as_secs_f64() / 60.0,
-            self.anonymous_kib,
+            self.anonymous.total_kib(),
             self.files.len(),
             self.file_bytes >> 10,
         )

@@ -11,6 +11,7 @@ mod client;
 mod control;
 mod disks;
 mod gate;
+mod memory;
 mod network;
 mod site;
 
@@ -153,8 +154,12 @@ impl Run<'_> {
             let last = &self.taken[self.taken.len() - 1];
             println!("{}", last.line());
             if let [.., before, _] = self.taken.as_slice() {
-                let difference = before.checkpoint.held.difference(&last.checkpoint.held);
-                println!("since the checkpoint before: {difference}");
+                let (before, now) = (&before.checkpoint, &last.checkpoint);
+                let (held, memory) = (
+                    before.held.difference(&now.held),
+                    before.anonymous.difference(&now.anonymous),
+                );
+                println!("since the checkpoint before: {held}{memory}");
             }
             let is_completed = last.requests >= goals.requests
                 && last.calls >= goals.calls
@@ -202,9 +207,10 @@ impl Run<'_> {
             }
         }
         let last = self.taken.last().map_or(first, |sample| &sample.checkpoint);
-        let growth = last.anonymous_kib.saturating_sub(first.anonymous_kib);
+        let growth = last.anonymous.total_kib().saturating_sub(first.anonymous.total_kib());
         if growth >= GROWTH_MAX {
-            let _ = write!(differences, "\nanonymous memory has grown by {growth} KiB");
+            let by_use = first.anonymous.difference(&last.anonymous);
+            let _ = write!(differences, "\nanonymous memory has grown by {growth} KiB: {by_use}");
         }
         ensure!(differences.is_empty(), "{differences}");
         Ok(())

@@ -119,13 +119,14 @@ impl Driver {
         (self.policies.is_due, self.sampled_at) = (true, None);
     }
 
-    /// Requests an update of the desired state, which may have changed.
+    /// Schedules an update of the policies in the desired state. Called when the desired state may
+    /// have changed.
     pub(in crate::cluster::driver) fn follow_policies(&mut self) {
         self.policies.is_due = true;
     }
 
-    /// Updates the desired state to the cluster's policies, and adds policies to the cluster that
-    /// it does not have.
+    /// Updates the policies in the desired state to those of the cluster, and adds policies of the
+    /// desired state that the cluster does not have to it. Does nothing unless an update is due.
     pub(in crate::cluster::driver) fn adopt_policies(&mut self, now: Time) {
         let is_due =
             self.policies.is_due || self.policies.retry_at.is_some_and(|retry_at| retry_at <= now);
@@ -171,8 +172,8 @@ impl Driver {
         let _ = self.commands.try_send(command);
     }
 
-    /// Forgets deleted policies that the desired state does not contain. No change that adds them can
-    /// be in progress.
+    /// Forgets deleted policies that the desired state does not contain. No change that adds them
+    /// can be in progress.
     fn forget_deleted(&mut self, config: &HostConfig) {
         let KnownPolicies { deleted, reported, .. } = &mut self.policies;
         let before = deleted.len();

@@ -1,7 +1,7 @@
-//! Comparison of created images by content: of a VHDX, whose headers change when it is opened, and of
-//! images whose modification time was lost with the host's power.
+//! Comparison of created images by content: of a VHDX, whose headers change when it is opened, and
+//! of images whose modification time was lost with the host's power.
 
-use suimon_storage::images::{self, DiskKind, DiskPlan, HostInputs, RemainingRecords};
+use suimon_image_files::{DiskKind, DiskPlan, HostInputs, RemainingRecords};
 
 use super::*;
 use crate::disks::file_work::Opened;
@@ -43,7 +43,7 @@ fn restored_vhdx(harness: &Harness) -> Vec<u8> {
         records: None,
         left: RemainingRecords::Redo,
     };
-    images::create(&files, &plan, &mut inputs).unwrap();
+    suimon_image_files::create(&files, &plan, &mut inputs).unwrap();
     let mut bytes = store.files()[&file("data.vhdx")].clone();
     let payload = bytes.len() - MB as usize;
     bytes[payload..][..512].fill(7);
@@ -56,7 +56,8 @@ fn overwrite(found: &dyn suimon_ports::DiskFile, bytes: &[u8]) {
     found.write_at(0, bytes).unwrap();
 }
 
-/// Waits until the disk `data` is in service with the restored image. Opening it changes its headers.
+/// Waits until the disk `data` is in service with the restored image. Opening it changes its
+/// headers.
 fn assert_restored(harness: &Harness, restored: &[u8]) {
     wait_until("the disk is in service", || state(harness, "data") == StorageState::Ready);
     let found = bytes(harness, "data.vhdx");
@@ -132,8 +133,8 @@ fn a_rollback_removes_a_vhdx_that_was_only_opened() {
     assert!(harness.store.keys(CREATED).is_empty());
 }
 
-/// The image is restored while the daemon has the created one open. Closing that one must not change
-/// the restored image.
+/// The image is restored while the daemon has the created one open. Closing that one must not
+/// change the restored image.
 #[test]
 fn a_rollback_keeps_a_vhdx_that_was_overwritten_in_place() {
     let (harness, _) = restarted_without(with_data(), &["data.vhdx"]);
@@ -145,8 +146,8 @@ fn a_rollback_keeps_a_vhdx_that_was_overwritten_in_place() {
     assert_restored(&harness, &restored);
 }
 
-/// A guest has written and flushed data before the commit. A flush does not make the modification time
-/// durable.
+/// A guest has written and flushed data before the commit. A flush does not make the modification
+/// time durable.
 #[test]
 fn an_image_that_was_written_before_a_loss_of_power_stays() {
     let of_vhd = |kind: &str| {

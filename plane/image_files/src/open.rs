@@ -1,0 +1,272 @@
+//! Opening of a disk with its parents.
+
+use std::io;
+
+use suimon_image::{DiskGeometry, Linear};
+use suimon_ports::{FileLockMode, FileName, StoreFiles};
+
+use super::HostInputs;
+use super::error::{DiskError, DiskFault};
+use super::layer::OpenLayer;
+use super::locate_parent::{Candidate, candidates, recorded_paths, verify};
+use super::plan::DiskPlan;
+use super::redoing::recorded;
+use crate::disk_spec::{DiskLayer, DiskSpec};
+use crate::format::{DiskFormat, DiskKind};
+use crate::layer_options::LayerOptions;
+
+/// Largest number of layers of a disk, including its own image.
+pub const LAYERS_MAX: usize = 64;
+
+/// Largest number of layers of a disk that is opened for reading, in order to merge layers.
+pub(crate) const LAYERS_READ_MAX: usize = 1024;
+
+/// Open disk: its images, with their properties.
+pub struct OpenedDisk {
+    /// Images for the engine, which returns them for [`close`].
+    pub spec: DiskSpec,
+    /// Kind of the disk's own image. For a raw file or block device, the kind in the plan.
+    pub kind: DiskKind,
+    /// Size and sector sizes that a guest sees.
+    pub shape: DiskGeometry,
+    /// Bytes that the disk's own file occupies on the store; the size of a block device.
+    pub allocated_bytes: u64,
+    /// Files of the disk: its own, its parent's, and so on. Empty for a block device.
+    pub layers: Vec<FileName>,
+    /// Error because of which metadata changes are not recorded, so that each write to newly
+    /// allocated space waits for a commit; `None` if they are recorded or need no record.
+    pub unrecorded: Option<io::Error>,
+}
+
+/// Opens a disk according to a plan, and locks its files. Creates no file: a missing file is an
+/// error ([`DiskError::is_missing`]). The size of the plan is not compared; the caller resizes the
+/// disk if necessary.
+///
+/// An image that was not closed is repaired as its format requires. Opening a VHDX image for
+/// writing changes its content identifier, as the specification requires, so that its children do
+/// not accept it any more.
+///
+/// # Errors
+/// The plan is not possible or contradicts the image; a file is missing, in use, or damaged; a
+/// parent is missing, another disk, or was changed. No file remains open.
+pub fn open(
+    files: &dyn StoreFiles,
+    plan: &DiskPlan,
+    seeds: &mut HostInputs<'_>,
+) -> Result<OpenedDisk, DiskError> {
+    open_up_to(files, plan, LAYERS_MAX, seeds)
+}
+
+/// Opens a disk like [`open`], with the given limit on the number of layers.
+pub(crate) fn open_up_to(
+    files: &dyn StoreFiles,
+    plan: &DiskPlan,
+    layers_max: usize,
+    seeds: &mut HostInputs<'_>,
+) -> Result<OpenedDisk, DiskError> {
+    plan.check()?;
+    if plan.format == DiskFormat::PassThrough {
+        return open_device(files, plan);
+    }
+    let layers = open_layers(files, plan, layers_max, seeds)?;
+    let names: Vec<FileName> = layers.iter().map(|layer| layer.name.clone()).collect();
+    let (Some(top_layer), Some(name)) = (layers.first(), names.first()) else {
+        return Err(plan.error(suimon_ports::StoreFault::Missing));
+    };
+    let (shape, kind) = (top_layer.shape(), top_layer.kind().unwrap_or(plan.new_kind()));
+    let allocated_bytes = files.status(name)?.allocated_bytes;
+    let mut layers: Vec<DiskLayer> = layers.into_iter().map(OpenLayer::into_layer).collect();
+    let mut unrecorded = None;
+    if !plan.is_read_only {
+        let parents = layers.split_off(1);
+        layers = layers
+            .into_iter()
+            .map(|top_layer| {
+                let (top_layer, failed) = recorded(top_layer, seeds);
+                unrecorded = failed;
+                top_layer
+            })
+            .chain(parents)
+            .collect();
+    }
+    let spec = DiskSpec { layers };
+    Ok(OpenedDisk { spec, kind, shape, allocated_bytes, layers: names, unrecorded })
+}
+
+/// Closes a disk that the engine has returned, so that its file needs no repair. `label` is its
+/// name in an error.
+///
+/// # Errors
+/// The file could not be written, or a flush had failed before. In the latter case nothing is
+/// written, because metadata would refer to payload that may be lost. The image is repaired at the
+/// next opening, as after a crash of the host.
+pub fn close(spec: DiskSpec, label: &str) -> Result<(), DiskError> {
+    let Some(DiskLayer { mut image, file }) = spec.layers.into_iter().next() else { return Ok(()) };
+    if let Some(error) = file.failed_flush() {
+        image.handle_flush_failure();
+        drop(image);
+        // Without this, reads would return data from the page cache that the device may not have.
+        let _ = file.drop_cached();
+        return Err(DiskError::new(label, DiskFault::FlushFailed { error: error.to_owned() }));
+    }
+    image.close(file.as_image_file()).map_err(|error| DiskError::new(label, error).or_full())
+}
+
+fn open_device(files: &dyn StoreFiles, plan: &DiskPlan) -> Result<OpenedDisk, DiskError> {
+    let used = if plan.is_read_only { FileLockMode::Read } else { FileLockMode::Write };
+    let file = files.open_device(used, plan.unit())?;
+    let len = file.properties().len;
+    let shape = DiskGeometry {
+        size: len - len % u64::from(plan.logical_sector),
+        logical_sector: plan.logical_sector,
+        physical_sector: plan.physical_sector,
+        block: 0,
+    };
+    let image = Box::new(Linear::new(shape, 0, plan.is_read_only));
+    let spec = DiskSpec { layers: vec![DiskLayer { image, file }] };
+    let kind = plan.new_kind();
+    Ok(OpenedDisk { spec, kind, shape, allocated_bytes: len, layers: Vec::new(), unrecorded: None })
+}
+
+/// Opens the disk's own image according to the plan, and its parents for reading. Returns the
+/// layers, own image first. `layers_max`: maximum number of layers.
+pub(crate) fn open_layers(
+    files: &dyn StoreFiles,
+    plan: &DiskPlan,
+    layers_max: usize,
+    seeds: &mut HostInputs<'_>,
+) -> Result<Vec<OpenLayer>, DiskError> {
+    let used = if plan.is_read_only { FileLockMode::Read } else { FileLockMode::Write };
+    let options = plan.layer_options(used);
+    let top_layer = OpenLayer::open(files, plan.named()?, options, seeds)?;
+    let mut layers = vec![top_layer];
+    let opened = agree(plan, &layers).and_then(|()| {
+        add_parents(files, &mut layers, plan.parent.as_ref(), options, layers_max, seeds)
+    });
+    match opened {
+        Ok(()) => Ok(layers),
+        Err(error) => {
+            // The image was not used. If it cannot be closed, it is repaired at the next opening.
+            if let Some(top_layer) = layers.into_iter().next().filter(|_| !plan.is_read_only) {
+                let _ = top_layer.close();
+            }
+            Err(error)
+        }
+    }
+}
+
+/// Checks that the image has the kind, sector size and parent that the plan states, if any.
+fn agree(plan: &DiskPlan, layers: &[OpenLayer]) -> Result<(), DiskError> {
+    let Some(top_layer) = layers.first() else { return Ok(()) };
+    let differs = |field, planned: String, difference: String| {
+        Err(plan.error(DiskFault::Differs { field, configured: planned, found: difference }))
+    };
+    if let (Some(planned), Some(actual)) = (plan.kind, top_layer.kind()) {
+        if planned != actual {
+            return differs("kind", planned.word().to_owned(), actual.word().to_owned());
+        }
+    }
+    if let Some(parent) = plan.parent.as_ref().filter(|_| !top_layer.is_differencing()) {
+        return differs("parent", parent.to_string(), "absent".to_owned());
+    }
+    let (planned, actual) = (plan.logical_sector, top_layer.shape().logical_sector);
+    if planned != actual {
+        return differs("logical_sector", planned.to_string(), actual.to_string());
+    }
+    if top_layer.shape().size == 0 {
+        return differs("size", "at least one sector".to_owned(), "0".to_owned());
+    }
+    Ok(())
+}
+
+/// Returns the files of a disk's parents, nearest first. The list ends at the first file that is
+/// missing or is not the disk that its child references. Nothing is written. Each file is opened
+/// for reading and closed again.
+///
+/// # Errors
+/// The disk's own file is missing, in use, or not an image.
+pub fn parents(
+    files: &dyn StoreFiles,
+    plan: &DiskPlan,
+    seeds: &mut HostInputs<'_>,
+) -> Result<Vec<FileName>, DiskError> {
+    let seeds = &mut seeds.keeping_records();
+    let options = plan.layer_options(FileLockMode::Read);
+    let mut layers = vec![OpenLayer::open(files, plan.named()?, options, seeds)?];
+    // Faults of parents are errors of opening the disk, and not of this function.
+    let _ = add_parents(files, &mut layers, plan.parent.as_ref(), options, LAYERS_MAX, seeds);
+    Ok(layers.into_iter().skip(1).map(|layer| layer.name).collect())
+}
+
+fn add_parents(
+    files: &dyn StoreFiles,
+    layers: &mut Vec<OpenLayer>,
+    parent_name: Option<&FileName>,
+    child_options: LayerOptions,
+    layers_max: usize,
+    seeds: &mut HostInputs<'_>,
+) -> Result<(), DiskError> {
+    let options = LayerOptions { used: FileLockMode::Read, ..child_options };
+    let mut parent_name = parent_name.cloned();
+    while let Some(child) = layers.last() {
+        if !child.is_differencing() {
+            break;
+        }
+        let failed = |fault| DiskError::new(&child.name, fault);
+        if layers.len() == layers_max {
+            return Err(failed(DiskFault::TooManyLayers { max: layers_max }));
+        }
+        let parent_name = parent_name.take();
+        let recorded = if parent_name.is_some() { Vec::new() } else { recorded_paths(child) };
+        let candidates = match parent_name {
+            Some(name) => vec![Candidate { name, is_guess: false }],
+            None => candidates(child),
+        };
+        let is_layer = |name: &FileName| layers.iter().any(|layer| layer.name == *name);
+        if let Some(repeated) =
+            candidates.iter().find(|candidate| !candidate.is_guess && is_layer(&candidate.name))
+        {
+            return Err(failed(DiskFault::ParentCycle { file: repeated.name.clone() }));
+        }
+        let candidates: Vec<Candidate> =
+            candidates.into_iter().filter(|candidate| !is_layer(&candidate.name)).collect();
+        let parent = find_parent(files, child, recorded, &candidates, options, seeds)?;
+        let (of_child, of_parent) = (child.shape().logical_sector, parent.shape().logical_sector);
+        if of_parent > of_child {
+            return Err(failed(DiskFault::Differs {
+                field: "LogicalSectorSize",
+                configured: format!("{of_child} in the child"),
+                found: format!("{of_parent} in its parent {}", parent.name),
+            }));
+        }
+        layers.push(parent);
+    }
+    Ok(())
+}
+
+/// Opens the first of the `candidates` that is the child's parent. If there is none, returns the
+/// error of the first candidate with an existing file: an unrelated image under one name does not
+/// hide the parent under another name.
+pub(crate) fn find_parent(
+    files: &dyn StoreFiles,
+    child: &OpenLayer,
+    recorded: Vec<String>,
+    candidates: &[Candidate],
+    options: LayerOptions,
+    seeds: &mut HostInputs<'_>,
+) -> Result<OpenLayer, DiskError> {
+    let mut first_error = None;
+    for candidate in candidates {
+        let opened = OpenLayer::open(files, &candidate.name, options, seeds)
+            .and_then(|parent| verify(files, child, &parent).map(|()| parent));
+        match opened {
+            Ok(parent) => return Ok(parent),
+            Err(error) if error.is_missing() => {}
+            Err(error) => first_error = first_error.or(Some(error)),
+        }
+    }
+    let names = candidates.iter().map(|candidate| candidate.name.clone()).collect();
+    let missing =
+        || DiskError::new(&child.name, DiskFault::ParentMissing { recorded, tried: names });
+    Err(first_error.unwrap_or_else(missing))
+}
