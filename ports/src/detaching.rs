@@ -1,4 +1,4 @@
-//! Queues that are being detached from their worker.
+//! Handles for queues that are being detached from their worker.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ pub trait DetachingQueue: Send {
     fn wait(&mut self, at_most: Duration) -> bool;
 }
 
-/// A detachment that has already completed.
+/// Handle of a detachment that has already completed: its wait returns true at once.
 #[derive(Clone, Copy, Debug)]
 pub struct AlreadyDetached;
 

@@ -38,8 +38,8 @@ pub trait DiskClient: Send + Sync {
     /// Returns the sector size in bytes.
     fn sector_bytes(&self) -> u32;
 
-    /// Reads a range of at most [`DISK_CLIENT_REQUEST_BYTES_MAX`] bytes. On success `bytes` contains exactly the
-    /// range.
+    /// Reads a range of at most [`DISK_CLIENT_REQUEST_BYTES_MAX`] bytes. On success `bytes`
+    /// contains exactly the range.
     ///
     /// # Errors
     /// Fails if the server reports an error or the connection has ended; the contents of `bytes`

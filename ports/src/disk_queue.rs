@@ -124,8 +124,8 @@ pub trait DiskQueue: Send {
         false
     }
 
-    /// Returns true if requests that are in flight when the queue is dropped are returned again by
-    /// the client's next queue.
+    /// Returns true if the client's next queue delivers again the requests that are in flight when
+    /// this queue is dropped. False if they are lost with the queue.
     fn outlives(&self) -> bool {
         false
     }
@@ -143,7 +143,7 @@ pub trait DiskQueue: Send {
     fn disarm(&mut self);
 
     /// Disables notification without a system call. Called before the descriptor was observed
-    /// readable; a notification that has occurred is still reported.
+    /// readable. A notification that has occurred is still reported.
     fn disarm_lazily(&mut self) {}
 
     /// Returns unused buffers to the system. Called every 500 ms while the return value is true and

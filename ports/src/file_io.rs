@@ -201,10 +201,11 @@ pub trait FileIo: Send {
     /// Returns the maximum number of operations in flight.
     fn capacity(&self) -> usize;
 
-    /// Registers a file.
+    /// Registers a file, which the returned slot identifies.
     ///
     /// # Errors
-    /// Fails if too many files are registered or the file is of a foreign type.
+    /// Fails if too many files are registered, or the file was opened by another implementation of
+    /// [`DiskFile`].
     fn add_file(&mut self, file: Arc<dyn DiskFile>) -> io::Result<FileSlot>;
 
     /// Unregisters a file without operations in flight.

@@ -1,12 +1,12 @@
-//! Failed flushes of open files.
+//! Record of the first failed flush of an open file.
 
 use std::io;
 use std::sync::OnceLock;
 
 /// First failed flush of an open file.
 ///
-/// Linux reports an error of writeback once per open file and may have discarded the data, so that a
-/// later flush succeeds without it (`fsync(2)`). A device may have lost its write cache as well.
+/// Linux reports an error of writeback once per open file and may have discarded the data, so that
+/// a later flush succeeds without it (`fsync(2)`). A device may have lost its write cache as well.
 /// Flushes of the file therefore fail until the file is opened again.
 #[derive(Debug, Default)]
 pub struct FlushFailure(OnceLock<String>);
@@ -41,7 +41,8 @@ impl FlushFailure {
     }
 }
 
-/// Returns true if the system has not executed an operation, which may be repeated.
+/// Returns true if the error means that the system has not executed the operation, which may be
+/// repeated.
 #[must_use]
 pub fn is_transient(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock)

@@ -14,9 +14,9 @@ pub const KERNEL_PATH_REPORT_INTERVAL: Duration = Duration::from_secs(5);
 /// source and destination belong to the same group; other frames pass through the switch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelPathTable {
-    /// Ports that participate in the kernel path.
+    /// Ports that participate in the kernel path, with their group and limits.
     pub ports: BTreeMap<PortId, KernelPathPort>,
-    /// Location of addresses, keyed by group and MAC address.
+    /// Locations of MAC addresses, keyed by group ([`KernelPathPort::group`]) and address.
     pub addresses: BTreeMap<(u32, MacAddr), KernelPathAddress>,
 }
 

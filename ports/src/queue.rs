@@ -68,9 +68,9 @@ pub trait FrameSource: Send {
     /// frames are no longer used, if [`FrameBatch::has_tails`] was true.
     fn release(&mut self) {}
 
-    /// Enables notifications. After [`ArmResult::Armed`] the wake descriptor becomes readable as soon
-    /// as [`FrameSource::receive`] would return a frame. The implementation resolves the race with
-    /// the peer; no notification is lost.
+    /// Enables notifications. After [`ArmResult::Armed`] the wake descriptor becomes readable as
+    /// soon as [`FrameSource::receive`] would return a frame. The implementation resolves the race
+    /// with the peer; no notification is lost.
     fn arm(&mut self) -> ArmResult;
 
     /// Disables notifications and clears the descriptor if necessary. Called after each wake-up,
@@ -123,7 +123,8 @@ pub trait FrameSink: Send {
 /// The switch, as seen by a device. Implemented by the switching plane. Callable from any thread
 /// except workers.
 pub trait QueueHost: Send + Sync {
-    /// Attaches an ingress queue to the switch. It starts on its home worker.
+    /// Attaches an ingress queue to the switch. It starts on the worker that is configured for new
+    /// queues of its port, if any.
     fn attach_source(&self, id: QueueId, source: Box<dyn FrameSource>);
 
     /// Attaches an egress queue to the switch.
@@ -133,8 +134,9 @@ pub trait QueueHost: Send + Sync {
     /// detached.
     fn detach(&self, id: QueueId);
 
-    /// Requests a queue back. [`DetachingQueue::wait`] blocks until its owning worker has dropped it,
-    /// as [`detach`](Self::detach) does.
+    /// Requests the detachment of a queue. [`DetachingQueue::wait`] blocks until the owning worker
+    /// has dropped it, as [`detach`](Self::detach) does. The default implementation calls
+    /// [`detach`](Self::detach), which blocks.
     fn begin_detach(&self, id: QueueId) -> Box<dyn DetachingQueue> {
         self.detach(id);
         Box::new(AlreadyDetached)

@@ -10,17 +10,18 @@ use suimon_image::{ImageIdentity, MetadataChange, RedoChanges};
 /// Changes are numbered consecutively since the image was opened.
 pub trait RedoRecord: Send {
     /// Appends changes to the record. They survive this process once the call returns. Returns
-    /// false, with none appended, if the record lacks room: the caller must commit and forget
-    /// changes first. `file_len` is the file length in bytes that the changes require.
+    /// false, with none appended, if the record lacks room: the caller must first commit changes
+    /// and remove them with [`RedoRecord::truncate_before`]. `file_len` is the file length in bytes
+    /// that the changes require.
     ///
     /// # Errors
     /// Fails if the record cannot be written. None of the changes counts as recorded.
     fn append(&mut self, changes: &[MetadataChange], file_len: u64) -> io::Result<bool>;
 
-    /// Returns the capacity of the record in changes.
+    /// Returns the maximum number of changes that the record can contain, used room included.
     fn remaining_capacity(&self) -> u64;
 
-    /// Returns the number of the next change.
+    /// Returns the number that the next appended change gets.
     fn next_position(&self) -> u64;
 
     /// Removes the changes before number `before`, which are committed to the file.
@@ -47,15 +48,16 @@ pub trait RedoRecords: Send + Sync {
     /// Returns the changes that a killed process left uncommitted; `None` if there is nothing to
     /// redo. `key` identifies the image on this host: letters, digits and `-`.
     ///
-    /// The image must be opened with `redone_as` as its new identity. The identity stays the same
-    /// until [`RedoRecords::discard`], so that redone changes are not redone over later ones.
+    /// The image must be opened with [`RedoChanges::new_write_id`] as its new identity. That
+    /// identity stays the same until [`RedoRecords::discard`], so that changes are not redone again
+    /// over later ones.
     ///
     /// # Errors
     /// Fails if the record cannot be read or is damaged.
     fn load(&self, key: &str) -> io::Result<Option<RedoChanges>>;
 
-    /// Deletes the record left by a killed process. Its changes are committed to the file or not
-    /// wanted. A missing record counts as success.
+    /// Deletes the record left by a killed process, whose changes are committed to the file or must
+    /// not be applied. A missing record counts as success.
     ///
     /// # Errors
     /// Fails if the record cannot be deleted.

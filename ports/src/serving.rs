@@ -13,8 +13,8 @@ pub enum ServedDevice {
     Disk(DiskId),
 }
 
-/// Device that one worker serves at this moment. The worker sets it before each queue; a thread that
-/// detects that the worker does not proceed reads it.
+/// Device that one worker serves at this moment. The worker sets it before each queue; a thread
+/// that detects that the worker does not proceed reads it.
 #[derive(Debug, Default)]
 pub struct Serving(AtomicU64);
 

@@ -34,9 +34,9 @@ pub trait SriovHost: Send + Sync {
         change: &VfSettingsChange,
     ) -> Result<(), DeviceError>;
 
-    /// Adds or removes an address of the physical function in the adapter's embedded switch.
-    /// Virtual functions reach addresses behind the physical function only if they are added.
-    /// Idempotent.
+    /// Adds (`is_there`) or removes an address of the physical function in the adapter's embedded
+    /// switch. Virtual functions reach addresses behind the physical function only if they are
+    /// added. Idempotent.
     ///
     /// # Errors
     /// Fails if the adapter does not exist or its driver rejects the change.

@@ -38,7 +38,7 @@ pub trait StateStore: Send + Sync {
     /// Fails if the store is damaged or unreadable.
     fn read(&self, table: &str, key: &str) -> Result<Option<Vec<u8>>, StateStoreError>;
 
-    /// Returns at most `limit` entries of a table with `key >= from`, in ascending order.
+    /// Returns at most `limit` entries of a table with `key >= start`, in ascending order of keys.
     ///
     /// # Errors
     /// Fails if the store is damaged or unreadable.

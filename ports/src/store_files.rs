@@ -34,8 +34,8 @@ pub struct FileStatus {
 /// Total and free space of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreSpace {
-    /// Size of the block device, or of the file system without the part that is reserved for privileged
-    /// processes, in bytes.
+    /// Size of the block device, or of the file system without the space that is reserved for
+    /// privileged processes, in bytes.
     pub total_bytes: u64,
     /// Free space in bytes; 0 for a block device.
     pub free_bytes: u64,

@@ -113,8 +113,8 @@ pub struct VmDiskSpec {
     pub is_read_only: bool,
     /// Serial number, at most 20 bytes of ASCII.
     pub serial: String,
-    /// True if the guest gets an error for a write to an emulated disk that finds no space. False: the
-    /// VM is paused, and the write is repeated when it is resumed.
+    /// True if the guest gets an error for a write to an emulated disk that finds no space. False:
+    /// the VM is paused, and the write is repeated when it is resumed.
     #[serde(default)]
     pub reports_full: bool,
     /// PCIe root port that a virtio disk is plugged into, 0 to 15; `None`: the next free one.
@@ -370,8 +370,8 @@ pub trait Vm: Send + Sync {
     /// Returns the current observed properties.
     fn status(&self) -> RunningVmStatus;
 
-    /// Returns the time since the process of the VM was started, which steps of the wall clock do not
-    /// change. Time in which the host is suspended counts.
+    /// Returns the time since the process of the VM was started, which steps of the wall clock do
+    /// not change. Time in which the host is suspended counts.
     fn uptime(&self) -> Duration;
 
     /// Executes a command and blocks until it is done, some seconds at most.
@@ -380,9 +380,9 @@ pub trait Vm: Send + Sync {
     /// Fails if the VM rejects the command, does not respond or is gone.
     fn execute(&self, command: &VmCommand) -> Result<(), VmError>;
 
-    /// Returns the states of NICs as the standbys of virtual functions, by name. Blocks for a few
-    /// seconds at most, for all NICs together. Omits NICs whose state is unknown, because the VM has
-    /// no such NIC or does not respond.
+    /// Returns the states of NICs as the standbys of virtual functions, by NIC name. Blocks for a
+    /// few seconds at most, for all NICs together. Omits NICs whose state is unknown, because the
+    /// VM has no such NIC or does not respond.
     fn standbys(&self, nics: &[&str]) -> BTreeMap<String, Standby>;
 
     /// Queries the guest agent; blocks for some seconds at most.
@@ -404,17 +404,17 @@ pub trait Vm: Send + Sync {
     /// Fails if the VM does not respond or is gone.
     fn layout(&self) -> Result<VmHardware, VmError>;
 
-    /// Starts a migration: sends memory and device state over a stream to the peer's
-    /// [`Vm::migrate_in`]. The VM keeps running meanwhile; once it is stopped for the final phase it
-    /// waits for [`VmCommand::FinishMigration`].
+    /// Starts a migration: sends memory and device state over the stream socket `line` to the
+    /// peer's [`Vm::migrate_in`]. The VM keeps running meanwhile. Once it is stopped for the final
+    /// phase, it waits for [`VmCommand::FinishMigration`].
     ///
     /// # Errors
     /// Fails if the VM rejects the command, does not respond or is gone.
     fn migrate_out(&self, line: OwnedFd, spec: &MigrationSpec) -> Result<(), VmError>;
 
-    /// Receives the state of a migrated VM in a VM started with a [`MigrationSource`]. When the state is
-    /// complete the VM stays paused until it is resumed. If the stream ends early the process
-    /// exits. Returns the end of a connection to which the stream is to be written.
+    /// Receives the state of a migrated VM in a VM started with a [`MigrationSource`]. When the
+    /// state is complete the VM stays paused until it is resumed. If the stream ends early the
+    /// process exits. Returns the end of a connection to which the caller writes the stream.
     ///
     /// # Errors
     /// Fails if the VM rejects the command, does not respond or is gone.
@@ -468,8 +468,9 @@ pub trait VmHost: Send + Sync {
     /// Fails if the folder cannot be created.
     fn prepare(&self, folder: &Path, user: u32) -> Result<(), VmError>;
 
-    /// Starts a VM that is not running and blocks until its CPUs run or, with a [`MigrationSource`],
-    /// until it can [migrate_in](Vm::receive). The sockets of its devices must already be listening.
+    /// Starts a VM that is not running and blocks until its CPUs run or, with a
+    /// [`MigrationSource`], until [`Vm::migrate_in`] can be called. The sockets of its devices must
+    /// already be listening.
     ///
     /// # Errors
     /// Fails if the VM cannot be started, quoting the end of its log if relevant; no process or
@@ -501,8 +502,8 @@ pub trait VmHost: Send + Sync {
     /// Adopts a running VM that another daemon started.
     ///
     /// # Errors
-    /// [`VmErrorKind::NotRunning`] if its process has ended; other kinds if the process exists but does
-    /// not respond.
+    /// [`VmErrorKind::NotRunning`] if its process has ended; other kinds if the process exists but
+    /// does not respond.
     fn adopt(
         &self,
         identity: &VmIdentity,

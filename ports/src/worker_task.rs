@@ -9,10 +9,10 @@ use suimon_quantity::{Time, WorkerId};
 
 use crate::{Serving, Wait, Waker};
 
-/// First [`Wait`] token of the other work; lower tokens belong to frame queues.
+/// First [`Wait`] token of a [`WorkerTask`]; lower tokens belong to frame queues.
 const FIRST_TOKEN: u64 = 1 << 63;
 
-/// Descriptors that a worker watches for its other work.
+/// Descriptors that a worker watches for its [`WorkerTask`].
 pub struct TaskDescriptors<'a>(&'a mut dyn Wait);
 
 impl<'a> TaskDescriptors<'a> {
@@ -29,7 +29,8 @@ impl<'a> TaskDescriptors<'a> {
         self.0.watch(fd, FIRST_TOKEN | u64::from(token))
     }
 
-    /// Returns the current time, which may be later than the start of the polling round.
+    /// Returns the current time of the workers' clock, which may be later than the start of the
+    /// polling round.
     #[must_use]
     pub fn now(&self) -> Time {
         self.0.now()
@@ -40,14 +41,14 @@ impl<'a> TaskDescriptors<'a> {
         self.0.unwatch(fd);
     }
 
-    /// Converts a token returned by [`Wait::wait`] to a token of the other work; `None` if it
+    /// Converts a token returned by [`Wait::wait`] to a token of the [`WorkerTask`]; `None` if it
     /// belongs to a frame queue.
     pub fn token(token: u64) -> Option<u32> {
         u32::try_from(token.checked_sub(FIRST_TOKEN)?).ok()
     }
 }
 
-/// Expected input of a worker's other work; determines how long polling is worthwhile.
+/// Input that a [`WorkerTask`] expects; determines how long polling is worthwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpectedInput {
     /// No input that polling detects sooner than a wake-up.
@@ -58,12 +59,12 @@ pub enum ExpectedInput {
     Completions,
 }
 
-/// Non-frame work of a worker, serviced alternately with its frame queues. The worker polls it once
-/// per round and sleeps only after [`WorkerTask::arm`] returned true.
+/// Work of a worker other than switching frames, serviced alternately with its frame queues. The
+/// worker polls it once per round and sleeps only after [`WorkerTask::arm`] returned true.
 pub trait WorkerTask: Send {
     /// Performs the pending work without blocking and returns true if there was any. Nearly free of
-    /// cost if there is none. `is_busy`: the worker's last round made progress, so that
-    /// unsuccessful polling takes time from other queues.
+    /// cost if there is none. `is_busy`: the worker's last round made progress, so that polling
+    /// without result takes time from other queues.
     fn poll(&mut self, now: Time, is_busy: bool, watches: &mut TaskDescriptors<'_>) -> bool;
 
     /// Reports that the worker's thread was runnable but not running for `span`, which has just
@@ -90,14 +91,15 @@ pub trait WorkerTask: Send {
     fn next_deadline(&self) -> Option<Time>;
 }
 
-/// Creates the other work of workers.
+/// Creates the [`WorkerTask`] of each worker.
 pub trait WorkerTasks: Send + Sync {
-    /// Creates the work of a worker that is about to start. `waker` wakes that worker.
+    /// Creates the task of the worker numbered `processor`, which is about to start. `waker` wakes
+    /// that worker.
     fn create(&self, processor: WorkerId, waker: Arc<dyn Waker>) -> Box<dyn WorkerTask>;
 
-    /// Reports that these workers are about to stop. Blocks until their work has moved to other
-    /// workers, for a bounded time. Returns the workers that must not stop: they do not respond, or
-    /// have work that could not be moved.
+    /// Reports that these workers are about to stop. Blocks until their tasks have moved their work
+    /// to other workers, for a bounded time. Returns the workers that must not stop: they do not
+    /// respond, or have work that could not be moved.
     #[must_use]
     fn retire(&self, processors: &[WorkerId]) -> Vec<WorkerId>;
 
@@ -105,7 +107,7 @@ pub trait WorkerTasks: Send + Sync {
     fn handle_workers_ended(&self);
 }
 
-/// Work of workers that switch frames only: none.
+/// Creates tasks without work, for workers that switch frames only.
 pub struct NoTasks;
 
 impl WorkerTasks for NoTasks {

@@ -90,7 +90,7 @@ impl Frame {
         self.store.get(self.start..self.start + self.filled).unwrap_or_default()
     }
 
-    /// Returns the bytes in the buffer for modification.
+    /// Returns the bytes in the buffer, without the tail, for modification.
     #[inline]
     pub(crate) fn front_mut(&mut self) -> &mut [u8] {
         self.store.get_mut(self.start..self.start + self.filled).unwrap_or_default()
@@ -102,9 +102,9 @@ impl Frame {
         !self.tail.is_none()
     }
 
-    /// Sets the tail: the bytes after those of [`Frame::set_len`] are in these pieces of `memory`,
-    /// which must remain readable until the frame is reset. Truncated at the capacity, as by
-    /// [`Frame::set_len`].
+    /// Sets the tail: the bytes after those of [`Frame::set_len`] are in `spans` of `memory`, in
+    /// this order. `memory` must remain readable until the frame is reset. The frame is truncated
+    /// at the capacity, as by [`Frame::set_len`].
     pub fn set_tail(&mut self, memory: Arc<dyn TailMemory>, spans: &[Span]) {
         let bytes = self.tail.set(memory, spans);
         self.len = self.filled.saturating_add(bytes).min(self.store.len() - self.start);
@@ -129,15 +129,15 @@ impl Frame {
         let (start, end) = (self.start + self.filled, self.start + self.len);
         let mut tail = self.tail.reader(self.len - self.filled);
         let count = self.store.get_mut(start..end).map_or(0, |space| tail.read(space));
-        // A reader returns the announced number of bytes; if fewer were read, the rest must not be
-        // exposed.
+        // A reader returns the announced number of bytes. If fewer were read, stale bytes of the
+        // buffer must not be exposed.
         self.len = self.filled + count;
         self.filled = self.len;
         self.tail.clear();
     }
 
-    /// Returns the space from the first byte on, with stale contents. Sources write into it before
-    /// [`Frame::set_len`].
+    /// Returns the buffer from the frame's first byte on, with stale contents. Sources write into
+    /// it before [`Frame::set_len`].
     #[inline]
     pub fn space_mut(&mut self) -> &mut [u8] {
         self.store.get_mut(self.start..).unwrap_or_default()
@@ -176,7 +176,8 @@ impl Frame {
         self.meta = other.meta;
     }
 
-    /// Sets the frame to these bytes, truncated to [`FRAME_BYTES_MAX`], and resets the metadata.
+    /// Replaces the frame by these bytes, truncated to [`FRAME_BYTES_MAX`], and resets the
+    /// metadata.
     pub fn fill(&mut self, bytes: &[u8]) {
         self.reset();
         let bytes = bytes.get(..FRAME_BYTES_MAX).unwrap_or(bytes);
@@ -184,26 +185,26 @@ impl Frame {
         self.bytes_mut().copy_from_slice(bytes);
     }
 
-    /// Returns the position of the first byte in the buffer.
+    /// Returns the position of the frame's first byte in the buffer.
     pub(crate) fn start(&self) -> usize {
         self.start
     }
 
-    /// Returns `len` bytes of the buffer from position `start`, the current or former location of
-    /// the frame.
+    /// Returns `len` bytes of the buffer from position `start`, the current or a former position of
+    /// the frame; empty if they exceed the buffer.
     #[inline]
     pub(crate) fn window_bytes(&self, (start, len): (usize, usize)) -> &[u8] {
         self.store.get(start..start + len).unwrap_or_default()
     }
 
-    /// Sets position and length of the frame in the buffer.
+    /// Sets position and length of the frame in the buffer, in bytes. The bytes are unchanged.
     #[inline]
     pub(crate) fn set_window(&mut self, (start, len): (usize, usize)) {
         self.start = start.min(self.store.len());
         self.set_len(len);
     }
 
-    /// Removes `count` bytes from the front.
+    /// Removes up to `count` bytes from the front of the frame.
     pub(crate) fn drop_front(&mut self, count: usize) {
         let count = count.min(self.filled);
         self.start += count;

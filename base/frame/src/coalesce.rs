@@ -2,15 +2,16 @@
 //! egress ports that accept large frames.
 //!
 //! The rules follow Linux' GRO and are strict enough that segmentation reproduces the original
-//! segments byte for byte. A segment is merged into the unit of its flow if
+//! segments byte for byte. The segments merged into one large frame form a *merge group*. A segment
+//! is merged into the merge group of its flow if
 //! - everything below TCP is equal: addresses, types, tag, IPv4 type of service (so that congestion
 //!   marks do not mix), time to live, don't-fragment; IPv6 traffic class, flow label, hop limit;
 //!   and the IPv4 identifications are consecutive, or all equal where fragmentation is forbidden;
 //! - it continues the sequence numbers, with the same acknowledgement, window, options (including
 //!   timestamps) and flags, except that the first may have CWR and the last FIN and PSH, which end
-//!   the unit;
+//!   the group;
 //! - the ingress port permits every form on egress ([`EgressForm::Any`](crate::EgressForm));
-//! - its payload is as long as that of the first segment, or shorter, which ends the unit;
+//! - its payload is as long as that of the first segment, or shorter, which ends the group;
 //! - its checksums are correct: known to be, or verified here as the last step, so that a segment
 //!   without neighbours costs no sum over its payload;
 //! - the large frame does not exceed the length limit of IP.
@@ -22,9 +23,9 @@
 //! produces consecutive ones. Receivers ignore the identification where fragmentation is forbidden
 //! (RFC 6864, section 4.1).
 //!
-//! Order: a unit takes the position of its first segment. Later segments move forward, but never
-//! past another frame of their flow, because such a frame ends the unit. No state is kept between
-//! batches, so no frame is delayed.
+//! Order: the large frame takes the position of the group's first segment. Later segments move
+//! forward, but never past another frame of their flow, because such a frame ends the group. No
+//! state is kept between batches, so no frame is delayed.
 
 mod coalesced;
 mod segment_view;
@@ -39,11 +40,11 @@ use crate::{FRAME_BYTES_MAX, Frame, GSO_HEADER_BYTES_MAX};
 pub use coalesced::{CoalesceTarget, Coalesced};
 use segment_view::{Kind, SegmentView, classify};
 
-/// Maximum number of flows tracked at a time; a further flow replaces the oldest.
+/// Maximum number of open merge groups, one per flow; a further flow replaces the oldest group.
 const UNITS_MAX: usize = 8;
 
-/// Minimum payload of a unit's first segment in bytes. Smaller segments gain less than the search
-/// costs, and streams of them cost only this comparison. Also keeps units far below
+/// Minimum payload of a merge group's first segment in bytes. Smaller segments gain less than the
+/// search costs, and streams of them cost only this comparison. Also keeps groups far below
 /// [`GSO_SEGMENTS_MAX`](crate::GSO_SEGMENTS_MAX).
 const FIRST_PAYLOAD_BYTES_MIN: usize = 256;
 
@@ -55,11 +56,12 @@ const MOVED_PAYLOAD_BYTES_MAX: usize = 16 * 1024;
 const HEADER_BYTES_MIN: usize = 54;
 
 /// Coalesces the first [`BATCH_FRAMES_MAX`] of `frames`. `lane` returns the destination of the
-/// frame at an index; it is called only from the first frame that is large enough to start a unit.
-/// Absorbed frames must not be sent; their bytes are unchanged.
+/// frame at an index. It is called in ascending order, from the first frame on that is large enough
+/// to start a merge group. Frames that were merged into another one must not be sent; their bytes
+/// are unchanged.
 ///
-/// Units have [`FrameMeta::is_coalesced`] set and a partial checksum, and conform to the offloads
-/// of their egress.
+/// The resulting large frames have [`FrameMeta::is_coalesced`] set and a partial checksum, and
+/// conform to the offloads of their egress.
 #[inline]
 pub fn coalesce(frames: &mut [Frame], lane: impl FnMut(usize) -> CoalesceTarget) -> Coalesced {
     let count = frames.len().min(BATCH_FRAMES_MAX);
@@ -71,7 +73,7 @@ pub fn coalesce(frames: &mut [Frame], lane: impl FnMut(usize) -> CoalesceTarget)
     }
 }
 
-/// Returns true if the frame is long enough to start a unit.
+/// Returns true if the frame is long enough to start a merge group.
 #[inline]
 fn can_start(frame: &Frame) -> bool {
     frame.len() >= HEADER_BYTES_MIN + FIRST_PAYLOAD_BYTES_MIN
@@ -109,28 +111,29 @@ fn coalesce_from(
     coalesced
 }
 
-/// Open units, to which segments may be added. Empty places are at the end.
+/// Open merge groups, to which segments may be added: the first `len` entries, oldest first.
 #[derive(Default)]
 struct MergeGroups {
     open: [Option<MergeGroup>; UNITS_MAX],
     len: usize,
 }
 
-/// Unit: a frame of one or several merged segments that may grow.
+/// Merge group: the segments merged into one large frame so far, which further segments may join.
 #[derive(Clone, Copy)]
 struct MergeGroup {
     egress: u16,
     /// Index of the first segment in the batch.
     index: usize,
-    /// View of the first segment before merging.
+    /// Header fields of the first segment before merging.
     first: SegmentView,
-    /// True if the checksums of the first segment are verified.
+    /// True if the checksums of the first segment were verified.
     is_checked: bool,
-    /// Number of segments merged into the unit.
+    /// Number of segments merged into the group.
     segments: u16,
-    /// Sequence number of the next segment.
+    /// TCP sequence number that the next segment must have.
     next_sequence: u32,
-    /// True if the identifications are all equal; `None` if not yet determined.
+    /// True if the IPv4 identifications are all equal, false if they are consecutive; `None` if not
+    /// yet determined.
     has_fixed_identification: Option<bool>,
 }
 
@@ -150,7 +153,7 @@ impl MergeGroups {
         }
     }
 
-    /// Closes the units of an egress: no frame for it may move past the current one.
+    /// Closes the merge groups of an egress: no later frame for it may move past the current one.
     fn close_egress(&mut self, egress: u16) {
         for index in (0..self.len).rev() {
             let unit = self.open.get(index).and_then(Option::as_ref);
@@ -170,7 +173,8 @@ impl MergeGroups {
         }
     }
 
-    /// Processes the frame at `frame_index`; returns the index of the unit it was merged into.
+    /// Processes the frame at `frame_index`. Returns the index of the frame that it was merged
+    /// into, or `None` if it was not merged.
     fn handle(
         &mut self,
         frames: &mut [Frame],
@@ -218,7 +222,7 @@ impl MergeGroups {
 }
 
 impl MergeGroup {
-    /// Creates the unit that starts with this segment; `None` if no segment may follow it.
+    /// Creates the merge group that starts with this segment; `None` if no segment may follow it.
     fn new(
         frame: &Frame,
         view: SegmentView,
@@ -244,7 +248,8 @@ impl MergeGroup {
         })
     }
 
-    /// Appends the payload of `frame` to `head` if the rules permit it.
+    /// Appends the payload of `frame` to the large frame `head` and returns true. Returns false,
+    /// with the bytes of both unchanged, if the rules do not permit it.
     fn join(&mut self, head: &mut Frame, frame: &mut Frame, view: &SegmentView) -> bool {
         let first = &self.first;
         let follows = view.sequence == self.next_sequence
@@ -282,8 +287,9 @@ impl MergeGroup {
         true
     }
 
-    /// Returns true if the identifications are all equal with this segment included; `None` if its
-    /// identification does not fit.
+    /// Returns true if the group's identifications are all equal with this segment included, false
+    /// if they are consecutive (always for IPv6), and `None` if the segment's identification does
+    /// not fit.
     fn numbering_with(&self, view: &SegmentView) -> Option<bool> {
         let first = &self.first;
         if first.is_ipv6 {
@@ -303,7 +309,8 @@ impl MergeGroup {
         }
     }
 
-    /// Updates headers and metadata of the unit after a merge.
+    /// Updates the headers and metadata of the large frame `head` after a merge. `flags`: TCP flags
+    /// of the segment merged last.
     fn finish(&self, head: &mut Frame, flags: u8) {
         let first = &self.first;
         let network_at = first.network_at;
@@ -337,7 +344,7 @@ impl MergeGroup {
         };
     }
 
-    /// Returns true if further segments may follow `last`.
+    /// Returns true if further segments may follow `last` in the merge group.
     fn may_grow(&self, last: &SegmentView) -> bool {
         last.payload_bytes % usize::from(self.first.segment_bytes) == 0
             && last.flags & (tcp_flags::FIN | tcp_flags::PSH) == 0

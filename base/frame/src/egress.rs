@@ -5,8 +5,8 @@ use crate::headers::Headers;
 use crate::meta::{Checksum, Gso, GsoKind};
 use crate::{Frame, VlanTag, VnetHeader};
 
-/// Frame in the form that a sink writes: `front`, then `tag` if present, then `rest`, accompanied
-/// by `header`.
+/// Frame in the form that a sink writes: `front`, then `tag` if present, then `rest`. `header` is
+/// transferred beside the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WireFrame<'a> {
     /// virtio-net header; offsets include the tag. `num_buffers` is 1 and is overwritten by rings.

@@ -27,7 +27,7 @@ pub fn flow_hash(frame: &Frame) -> u32 {
     FlowKey::new(frame, FlowFields::Ports).hash
 }
 
-/// Flow properties needed to select a link for a frame.
+/// Flow properties by which a team selects a link for a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowKey {
     /// Hash of the flow, from [`Flow::hash`].
@@ -60,7 +60,7 @@ impl FlowKey {
 }
 
 /// Input of [`Flow::hash`] for an unfragmented TCP or UDP packet without tags in its bytes, IP
-/// options or extensions. The fields are at fixed offsets.
+/// options or extensions. The fields are at fixed offsets in such a packet.
 struct Plain {
     /// Mixed hash state of the addresses.
     addresses: u64,
@@ -147,7 +147,7 @@ impl<'a> Flow<'a> {
     }
 }
 
-/// Returns ports and protocol; 0 for a fragment.
+/// Returns the ports and the protocol as one number (`transport_key`); 0 for a fragment.
 #[inline]
 fn transport_bits(bytes: &[u8], header: IpHeader) -> u64 {
     if header.fragment.is_some() {
@@ -167,7 +167,7 @@ const fn transport_key(ports: u32, protocol: u8) -> u64 {
     (ports as u64) << 8 | protocol as u64
 }
 
-/// Transport word of a DHCP client's request.
+/// Value of `transport_key` for a DHCP client's request.
 const DHCP_TRANSPORT: u64 = transport_key(u32::from_be_bytes(DHCP_REQUEST), protocol::UDP);
 
 #[inline]
@@ -199,8 +199,8 @@ fn word(bytes: &[u8], offset: usize) -> Option<u64> {
     array(bytes, offset).map(|word| u64::from_be_bytes(*word))
 }
 
-/// Multiplies and folds the high half into the result, so that each input bit affects each output
-/// bit.
+/// Multiplies `state ^ word` and folds the high half into the result, so that each input bit
+/// affects each output bit.
 #[inline]
 fn mix(state: u64, word: u64) -> u64 {
     let product = u128::from(state ^ word) * u128::from(SPREAD);

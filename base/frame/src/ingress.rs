@@ -119,8 +119,8 @@ impl Frame {
     /// Admits bytes from outside to the switch: moves an 802.1Q tag from the bytes to the metadata,
     /// validates `header`, and sets [`FrameMeta::checksum`](crate::FrameMeta) and
     /// [`FrameMeta::gso`](crate::FrameMeta) accordingly. Completes partial checksums of DHCP
-    /// messages, because clients may read raw frames without this information. Called by every
-    /// source after [`Frame::set_len`]. `allowed`: offloads that the sender may request.
+    /// messages, because clients may read raw frames without this information. Every source calls
+    /// it after [`Frame::set_len`]. `allowed`: offloads that the sender may request.
     ///
     /// A tag already in the metadata (packet sockets deliver it separately) is kept and the bytes
     /// are unchanged. Offsets in `header` count from the first byte delivered in both cases.
@@ -222,8 +222,8 @@ impl Frame {
         Ok(())
     }
 
-    /// Returns the start of the sum in the frame without tag, if start and field lie within the
-    /// frame after the Ethernet header.
+    /// Returns the start of the sum in the frame without tag. Fails unless start and checksum field
+    /// lie within the frame after the Ethernet header.
     fn checksum_start(&self, header: &VnetHeader, popped_bytes: u16) -> Result<u16, IngressError> {
         let VnetHeader { csum_start, csum_offset, .. } = *header;
         let is_inside = |start: &u16| {
@@ -271,7 +271,7 @@ fn misplaced(header: &VnetHeader, headers: &Headers) -> IngressError {
     }
 }
 
-/// Validates a large frame; returns `None` if it fits into one segment.
+/// Validates the header fields of a large frame; returns `None` if it fits into one segment.
 fn admit_gso(
     header: &VnetHeader,
     allowed: Offloads,
@@ -317,7 +317,7 @@ fn has_protocols(headers: &Headers, network: Network, transport: Transport) -> b
     headers.network == network && headers.transport == transport
 }
 
-/// Decodes `gso_type` and `gso_size`.
+/// Decodes `gso_type` and `gso_size`. Fails if the type is undefined.
 fn requested_gso(header: &VnetHeader) -> Result<Gso, IngressError> {
     let ecn = header.gso_type & VnetHeader::GSO_ECN != 0;
     let kind = match header.gso_type & !VnetHeader::GSO_ECN {

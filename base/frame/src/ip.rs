@@ -88,7 +88,8 @@ pub(crate) fn ip_packet(bytes: &[u8]) -> Option<IpPacket> {
     has_addresses.then_some(IpPacket { network, at: offset, header: header.ok() })
 }
 
-/// Parses the IPv4 header at `offset`.
+/// Parses the IPv4 header at `offset`. Fails if it is truncated, or its version or length is
+/// invalid.
 #[inline]
 pub(crate) fn parse_ipv4(bytes: &[u8], offset: usize) -> Result<IpHeader, FrameHeaderError> {
     let header: &[u8; IPV4_HEADER_BYTES] =
@@ -113,7 +114,8 @@ pub(crate) fn parse_ipv4(bytes: &[u8], offset: usize) -> Result<IpHeader, FrameH
     })
 }
 
-/// Parses the IPv6 header at `offset` and its extension headers.
+/// Parses the IPv6 header at `offset` and its extension headers. Fails if one is truncated, the
+/// version is wrong, or there are more than [`EXTENSIONS_MAX`] extension headers.
 #[inline]
 pub(crate) fn parse_ipv6(bytes: &[u8], offset: usize) -> Result<IpHeader, FrameHeaderError> {
     let header: &[u8; IPV6_HEADER_BYTES] =

@@ -8,7 +8,7 @@ use crate::octets::{array, u8_at};
 pub(crate) const DHCP_REQUEST: [u8; 4] = [0, 68, 0, 67];
 
 /// Returns true if an IP packet with this header must keep its source MAC address; see
-/// [`Flow::requires_source_mac`](crate::Flow::binds_source).
+/// [`Flow::requires_source_mac`](crate::Flow::requires_source_mac).
 #[inline]
 pub(crate) fn is_bound(bytes: &[u8], network: Network, header: IpHeader) -> bool {
     match header.protocol {

@@ -8,34 +8,35 @@
 use core::any::Any;
 use std::sync::Arc;
 
-/// Recommended maximum number of pieces of a tail; more pieces cause an allocation. Linux guests
-/// use at most 18 per frame.
+/// Recommended maximum number of spans of a tail; more spans cause an allocation. Linux guests use
+/// at most 18 per frame.
 pub const TAIL_SPANS_MAX: usize = 32;
 
 /// Memory that contains tails of frames. A frame with a tail holds a reference to it.
 pub trait TailMemory: Send + Sync {
-    /// Copies bytes from `address` to fill `buffer`. The owner may write concurrently; the result
-    /// is then any mixture. Addresses outside the memory, which sources do not use, read as zero.
+    /// Fills `buffer` with the bytes from `address` on. The owner of the memory may write
+    /// concurrently; the result is then any mixture of old and new bytes. Addresses outside the
+    /// memory, which sources do not use, read as zero.
     fn read(&self, address: u64, buffer: &mut [u8]);
 
     /// Returns the memory as [`Any`], for optimized access to known types.
     fn as_any(&self) -> &dyn Any;
 }
 
-/// Contiguous piece of a tail.
+/// Contiguous part of a tail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// Start address in its [`TailMemory`].
     pub address: u64,
-    /// Length of the piece in bytes.
+    /// Length of the span in bytes.
     pub bytes: usize,
 }
 
-/// Tail of a frame: memory and pieces.
+/// Tail of a frame: the memory that contains it, and its spans in this memory.
 #[derive(Default)]
 pub(crate) struct Tail {
     memory: Option<Arc<dyn TailMemory>>,
-    /// Pieces; the allocation is reused between frames.
+    /// Spans in the order of their bytes; the allocation is reused between frames.
     spans: Vec<Span>,
 }
 
@@ -45,7 +46,7 @@ impl Tail {
         self.memory.is_none()
     }
 
-    /// Sets the pieces and returns their total length.
+    /// Sets memory and spans, and returns the total length of the spans in bytes.
     pub(crate) fn set(&mut self, memory: Arc<dyn TailMemory>, spans: &[Span]) -> usize {
         self.spans.clear();
         self.spans.extend(spans.iter().filter(|span| span.bytes > 0));
@@ -58,7 +59,7 @@ impl Tail {
         self.spans.clear();
     }
 
-    /// Returns a reader of the first `bytes` bytes.
+    /// Returns a reader of the first `bytes` bytes of the tail.
     pub(crate) fn reader(&self, bytes: usize) -> TailReader<'_> {
         TailReader { memory: self.memory.as_deref(), spans: &self.spans, done: 0, remaining: bytes }
     }
@@ -68,7 +69,7 @@ impl Tail {
 pub struct TailReader<'a> {
     memory: Option<&'a dyn TailMemory>,
     spans: &'a [Span],
-    /// Bytes already read of the first span.
+    /// Number of bytes already read of the first span.
     done: usize,
     remaining: usize,
 }
@@ -80,8 +81,8 @@ impl<'a> TailReader<'a> {
         self.remaining
     }
 
-    /// Consumes and returns the next piece, of at most `bytes_max` bytes, with its memory; `None`
-    /// at the end or if `bytes_max` is 0.
+    /// Consumes and returns the next contiguous part of the tail, of at most `bytes_max` bytes,
+    /// with its memory; `None` at the end or if `bytes_max` is 0.
     pub fn next_span(&mut self, bytes_max: usize) -> Option<(&'a dyn TailMemory, Span)> {
         let (memory, span) = (self.memory?, self.spans.first()?);
         let bytes = (span.bytes - self.done).min(bytes_max).min(self.remaining);
@@ -95,7 +96,7 @@ impl<'a> TailReader<'a> {
         (bytes > 0).then_some((memory, Span { address, bytes }))
     }
 
-    /// Reads up to `into.len()` bytes; returns the number read.
+    /// Reads up to `buffer.len()` bytes; returns the number read.
     pub fn read(&mut self, buffer: &mut [u8]) -> usize {
         let mut count = 0;
         while let Some((memory, span)) = self.next_span(buffer.len() - count) {

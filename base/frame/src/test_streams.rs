@@ -2,7 +2,7 @@
 
 use crate::{Sum, tcp_flags};
 
-/// Returns the segment of a TCP/IPv4 stream at offset `sent`, with a partial checksum.
+/// Returns a TCP/IPv4 frame with `payload` at stream offset `sent`, with a partial checksum.
 pub(crate) fn tcp4_segment(sent: usize, identification: usize, payload: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0; 54];
     bytes[..12].copy_from_slice(&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2]);

@@ -1,9 +1,9 @@
-//! Commits: writes that a format requires, in order.
+//! Commits: writes to an image file that its format requires, in order.
 
 use crate::{ByteRange, FileError, ImageFile};
 
-/// One operation on the file. Steps are executed in order, except that consecutive ones may be in flight
-/// together ([`Step::may_overlap`]).
+/// One operation on the file. Steps are executed in order, except that consecutive ones may be in
+/// flight together ([`Step::may_overlap`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Write bytes at an offset, extending the file if necessary.
@@ -18,21 +18,22 @@ pub enum Step {
     Extend {
         /// New length of the file in bytes.
         len: u64,
-        /// End of the part that will be written soon, in bytes; at most `len`. Its space is
-        /// allocated if the store has it. The rest may be a hole.
+        /// End of the region that will be written soon, in bytes; at most `len`. Its space is
+        /// allocated if the store has it. Space beyond it may be a hole.
         required: u64,
     },
     /// Zero a range, deallocating it where the file system supports it.
     Zero(ByteRange),
     /// Make all previous writes durable.
     Flush,
-    /// Marker without an operation: from here on the changes of the commit survive a crash, and
-    /// waiting flushes can complete.
+    /// Marker without an operation: when all steps before it have succeeded, the changes of the
+    /// commit survive a crash, and flush requests that wait for the commit can complete.
     DurableMarker,
 }
 
 /// Steps that make changes of an image durable. They are executed in order; after a failed step no
-/// further step is started, and the commit ends when none is in flight. [`crate::Image::handle_commit`] receives the result.
+/// further step is started, and the commit ends when none is in flight.
+/// [`crate::Image::handle_commit`] receives the result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commit {
     /// Steps in order, exactly one of them [`Step::DurableMarker`].
@@ -54,8 +55,8 @@ impl Commit {
 
 impl Step {
     /// Returns true if this step and the next one may be in flight together and take effect in any
-    /// order: both write, or both zero. All other steps begin when the steps before them have ended,
-    /// and end before the steps behind them begin.
+    /// order: both write, or both zero. Any other step begins when all earlier steps have ended,
+    /// and ends before later steps begin.
     #[must_use]
     pub const fn may_overlap(&self, next: &Self) -> bool {
         matches!(
@@ -98,8 +99,8 @@ pub enum CommitOutcome {
     Done,
     /// A step failed. The changes remain uncommitted and are part of the next commit.
     Failed {
-        /// Number of steps before the first one that failed, [`Step::DurableMarker`] included. Steps behind
-        /// it that [may overlap](Step::may_overlap) with it may have succeeded or not.
+        /// Number of steps before the first one that failed, [`Step::DurableMarker`] included.
+        /// Steps behind it that [may overlap](Step::may_overlap) with it may have succeeded or not.
         completed: usize,
     },
 }

@@ -48,13 +48,15 @@ pub enum Translation {
     NeedsCommit,
 }
 
-/// Open image: a translation state machine without I/O or blocking.
+/// Open image: a state machine that translates disk ranges to file ranges, without I/O or blocking.
 ///
 /// Ranges refer to the disk, aligned to logical sectors and within its size; other ranges cause an
 /// error. Rules for the caller:
-/// - `discard` is called only while no request that overlaps its range is in flight, reads included.
+/// - `discard` is called only while no request that overlaps its range is in flight, reads
+///   included.
 /// - `begin_commit` is called only after the previous commit has ended.
-/// - Each placed write is completed by `handle_written` or `handle_failed`.
+/// - Each range that `translate_write` has translated is later reported to `handle_written` or
+///   `handle_failed`.
 pub trait Image: Send {
     /// Returns the guest-visible properties of the disk.
     fn disk_geometry(&self) -> DiskGeometry;
@@ -84,18 +86,19 @@ pub trait Image: Send {
         extents: &mut Vec<ImageExtent>,
     ) -> Result<Translation, ImageError>;
 
-    /// Reports that the payload of a placed range was written. Reads now return it; the next commit
-    /// makes it durable.
+    /// Reports that the payload of a range translated by [`Image::translate_write`] was written.
+    /// Reads now return it; the next commit makes it durable.
     fn handle_written(&mut self, range: ByteRange);
 
-    /// Reports that writing a placed range failed, completely or in part. Space allocated for it,
-    /// and for no other write in flight, becomes free with the next commit. Sectors that existed
-    /// before have their old or new contents; newly allocated ones remain unallocated.
+    /// Reports that writing a range translated by [`Image::translate_write`] failed, completely or
+    /// in part. Space allocated for it, and for no other write in flight, becomes free with the
+    /// next commit. Sectors that existed before have their old or new contents; newly allocated
+    /// ones remain unallocated.
     fn handle_failed(&mut self, range: ByteRange);
 
     /// Discards the bytes of `range`. Whole allocation units are freed and read as zeros from now
-    /// on. Other parts are unchanged and appended to `retained`; the caller writes zeros to them if
-    /// they must read as zeros.
+    /// on. The remaining subranges are unchanged and appended to `retained`; the caller writes
+    /// zeros to them if they must read as zeros.
     ///
     /// # Errors
     /// As [`Image::translate_write`].
@@ -118,25 +121,26 @@ pub trait Image: Send {
     }
 
     /// Returns the size of uncommitted metadata changes in bytes; 0 if there are none. The caller
-    /// commits when it exceeds a bound of its choice.
+    /// limits the size by commits.
     fn uncommitted_bytes(&self) -> u64;
 
     /// Returns the steps that commit the changes of all previous [`Image::handle_written`] and
     /// [`Image::discard`] calls; `None` if flushing the file suffices.
     fn begin_commit(&mut self) -> Option<Commit>;
 
-    /// Reports the end of the commit.
+    /// Reports the end of the commit that [`Image::begin_commit`] returned.
     fn handle_commit(&mut self, outcome: CommitOutcome);
 
-    /// Returns a range of the file that must be zeroed, deallocating it where the file system
-    /// supports it, before the image uses its space again; `None` if there is none or one is in
-    /// progress. No metadata refers to it any more. May be called during a commit.
+    /// Returns a range of the file with freed space, to which no metadata refers any more; `None`
+    /// if there is none, or if the zeroing of one is in progress. The caller zeroes the range,
+    /// deallocating it where the file system supports it, and calls [`Image::handle_zeroed`]; only
+    /// then does the image reuse the space. May be called during a commit.
     fn poll_zeroing(&mut self) -> Option<ByteRange> {
         None
     }
 
-    /// Reports the end of zeroing the range that [`Image::poll_zeroing`] returned. If it failed,
-    /// the range is returned again after the next commit.
+    /// Reports the end of zeroing the range that [`Image::poll_zeroing`] returned. `is_zero`: true
+    /// if it succeeded. If it failed, the range is returned again after the next commit.
     fn handle_zeroed(&mut self, is_zero: bool) {
         let _ = is_zero;
     }

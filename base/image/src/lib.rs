@@ -2,7 +2,7 @@
 //!
 //! A format ([`Image`]) only translates and never blocks. The caller performs payload I/O and
 //! executes the writes that the format requires. Creation, opening, checks and resizing use
-//! blocking file access ([`ImageFile`]), outside of a disk's service.
+//! blocking file access ([`ImageFile`]), while the disk is not in service.
 //!
 //! This crate contains no format except the trivial one ([`Linear`]). It opens no files and buffers
 //! no payload.
@@ -24,8 +24,9 @@
 //! Invariants
 //! - Metadata that refers to payload is written only after that payload is durable. A crash between
 //!   any two steps leaves an image that opens and contains everything reported as durable.
-//! - Freed space is reused only after the deallocation is durable and the space was zeroed, and reads
-//!   as zeros until it is written. Zeroing is no part of a commit, so that no flush waits for it.
+//! - Freed space is reused only after the deallocation is durable and the space was zeroed, and
+//!   reads as zeros until it is written. Zeroing is not part of a commit, so that no flush waits
+//!   for it.
 //! - Offsets and lengths are in bytes; sums never wrap.
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]

@@ -68,7 +68,8 @@ impl ByteRange {
         !is_empty && self.offset < other.end() && other.offset < self.end()
     }
 
-    /// Splits the range after at most `len` bytes.
+    /// Splits the range after at most `len` bytes. Returns the first part and the remainder, which
+    /// may be empty.
     #[must_use]
     pub const fn split_at(self, len: u64) -> (Self, Self) {
         let len = if len < self.len { len } else { self.len };
@@ -76,8 +77,8 @@ impl ByteRange {
         (Self { offset: self.offset, len }, rest)
     }
 
-    /// Splits the range at multiples of `unit`, which must not be 0: returns block number and part
-    /// of the range for each block.
+    /// Splits the range at multiples of `unit`, which must not be 0: yields each block's number
+    /// (offset / `unit`) with the part of the range in that block.
     pub fn blocks(self, unit: u64) -> impl Iterator<Item = (u64, Self)> {
         let mut remaining = self;
         core::iter::from_fn(move || {

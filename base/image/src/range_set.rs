@@ -86,7 +86,7 @@ mod tests {
 
     /// Compares the set with a set of single bytes, for all sequences of ranges of a small space.
     #[test]
-    fn it_contains_the_bytes_of_its_ranges() {
+    fn a_set_contains_the_bytes_of_its_ranges() {
         const BYTES: u64 = 12;
         let mut state = 7_u64;
         let mut random_below = |end: u64| {

@@ -51,7 +51,8 @@ impl MetadataChange {
         Self { offset, len: N.min(8) as u32, content }
     }
 
-    /// Creates the change of a range to one repeated byte. Ranges over 4 GB are truncated.
+    /// Creates the change of a range to one repeated byte. A range longer than 4 GiB is truncated
+    /// to `u32::MAX` bytes.
     #[must_use]
     pub fn fill(range: ByteRange, byte: u8) -> Self {
         let len = u32::try_from(range.len()).unwrap_or(u32::MAX);
@@ -78,7 +79,7 @@ pub struct RedoChanges {
     pub new_write_id: [u8; 16],
 }
 
-/// Identity of an open image.
+/// Identity of an open image, by which a later process detects changes by other programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ImageIdentity {
     /// Identifier that changes whenever the file is opened for writing (VHDX: FileWriteGuid). In
@@ -89,13 +90,13 @@ pub struct ImageIdentity {
 }
 
 impl RedoChanges {
-    /// Returns the changed pages of `page_len` bytes by offset, with changes applied. `read`
-    /// returns current file contents. `normalize` clears undefined bits of an entry in the file;
-    /// recorded entries have none.
+    /// Returns the changed pages of the file: contents of `page_len` bytes by offset, with the
+    /// changes applied. `read` returns current file contents. `normalize` clears undefined bits of
+    /// an entry in the file; recorded entries have none.
     ///
     /// # Errors
-    /// As `read`; also fails if an entry in the file has neither a former nor a later value,
-    /// because another program has modified the image.
+    /// As `read`; also fails if an entry in the file equals neither the value before nor the value
+    /// after one of its changes, because another program has modified the image.
     pub fn pages(
         &self,
         page_len: u64,
@@ -132,7 +133,8 @@ impl RedoChanges {
         Ok(pages)
     }
 
-    /// Returns the former and later values of all changed entries, in their first `N` bytes.
+    /// Returns the values before and after the change of every changed entry, each in the first `N`
+    /// bytes of its field.
     pub fn entries<const N: usize>(&self) -> impl Iterator<Item = [u8; N]> + '_ {
         let entries = self.changes.iter().filter_map(|change| match change.content {
             NewContent::Entry { before, after } => Some([before, after]),
@@ -141,7 +143,8 @@ impl RedoChanges {
         entries.flatten().filter_map(|entry| entry.first_chunk().copied())
     }
 
-    /// Checks that changed entries lie in the table, and other changes in sector bitmaps.
+    /// Checks that changed entries lie in `table`, the file range of the format's allocation table,
+    /// and other changes in sector bitmaps.
     ///
     /// # Errors
     /// Fails at the first change elsewhere: the record belongs to another image.
@@ -211,7 +214,7 @@ impl MetadataChange {
     }
 }
 
-/// Converts the error of a file that is too short: the file is not the recorded image.
+/// Converts the error of reading beyond the end of the file: the file is not the recorded image.
 fn shorter(error: ImageError) -> ImageError {
     match error.fault {
         ImageFault::Truncated { .. } | ImageFault::File(FileError::End { .. }) => {
@@ -222,7 +225,8 @@ fn shorter(error: ImageError) -> ImageError {
     }
 }
 
-/// Returns the first `len` bytes of an entry if its pages are available.
+/// Returns the entry of `len` bytes at `offset`, in the first bytes of the result; `None` if the
+/// entry is not in `pages`.
 fn read_entry(
     pages: &BTreeMap<u64, Vec<u8>>,
     page_len: u64,
@@ -299,7 +303,7 @@ mod tests {
         let failing = |_| Err(ImageError::new("page", 0, ImageFault::MissingStructure));
         let redo = redo(vec![MetadataChange::entry(8, [0; 8], [1; 8])]);
         assert!(redo.pages(16, same, failing).is_err());
-        // Page that is too short.
+        // A page that is too short.
         assert!(redo.pages(16, same, |_| Ok(vec![0; 9])).is_err());
     }
 }

@@ -4,16 +4,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::Time;
 
-/// Rate limit that holds from now on without further messages. The admission check evaluates it for
-/// each request, so that a thread resuming after a pause does not apply an expired limit. Rates are
-/// in normalised operations per second.
+/// Rate limit that changes at times known in advance, so that it holds without further messages.
+/// The admission check evaluates it for each request, so that a thread resuming after a pause does
+/// not apply an expired limit. The limit is the maximum of the rates that apply at the time. Rates
+/// are in normalised operations per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimedRateLimit {
-    /// Leased rate, and the time at which the lease expires.
+    /// Leased rate, and the time at which the lease expires; `None` without a lease.
     pub leased: Option<(u64, Time)>,
-    /// Reserved rate, which always applies as a minimum.
+    /// Reserved rate, which applies at any time.
     pub reserved_iops: u64,
-    /// Rate that applies from a later time on.
+    /// Rate that applies from a later time on, and that time.
     #[serde(rename = "late")]
     pub later: Option<(u64, Time)>,
 }

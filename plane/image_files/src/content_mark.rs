@@ -1,4 +1,5 @@
-//! Content of a new image, by which a file is recognized to be still as it was created.
+//! Digest of a new image's content, by which a file is recognized to be unchanged since its
+//! creation.
 
 use suimon_image::{ByteRange, FileError, ImageError, ImageFault};
 use suimon_ports::{Allocation, DiskFile};
@@ -19,9 +20,9 @@ const EXTENTS_MAX: usize = 4096;
 const DIGEST_INITIAL: u64 = 0xcbf2_9ce4_8422_2325;
 const DIGEST_FACTOR: u64 = 0x100_0000_01b3;
 
-/// Summary of all bytes of an image that are not zero. Holes, unwritten extents and allocated zeros are
-/// equal. For a VHDX, headers and log are not included, because opening the image for writing changes
-/// them.
+/// Summary of all bytes of an image that are not zero. Holes, unwritten extents and allocated zeros
+/// are equal. For a VHDX, headers and log are not included, because opening the image for writing
+/// changes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContentMark {
     /// Number of pages of 4096 bytes that are not all zeros.
@@ -32,7 +33,7 @@ pub struct ContentMark {
     pub is_vhdx: bool,
 }
 
-/// Result of reading the content of a file.
+/// Result of reading the content of a file, up to a maximum.
 enum Scan {
     /// Pages that are not all zeros, and their digest.
     Complete { pages: u64, digest: u64 },
@@ -43,8 +44,9 @@ enum Scan {
 }
 
 impl ContentMark {
-    /// Reads the content of a new image; `None` if it cannot be read, or exceeds the limits of this
-    /// module. The file must not have cached writes that can still fail. Blocks on the file system.
+    /// Computes the mark of a new image from its file; `None` if the file cannot be read, or
+    /// exceeds the limits of this module. The file must not have cached writes that can still fail.
+    /// Blocks on the file system.
     #[must_use]
     pub fn of(file: &dyn DiskFile, format: DiskFormat) -> Option<Self> {
         let is_vhdx = matches!(format, DiskFormat::Vhdx);
@@ -55,8 +57,9 @@ impl ContentMark {
         }
     }
 
-    /// Returns true if the file has this content, also if a VHDX was opened for writing since; `None`
-    /// if that cannot be determined. Blocks on the file system, and reads 64 MiB of data at most.
+    /// Returns true if the file still has this content, even if a VHDX was opened for writing
+    /// since; `None` if that cannot be determined. Blocks on the file system, and reads 64 MiB of
+    /// data at most.
     #[must_use]
     pub fn is_of(&self, file: &dyn DiskFile) -> Option<bool> {
         let omitted = match omitted_ranges(file, self.is_vhdx) {
@@ -74,7 +77,8 @@ impl ContentMark {
     }
 }
 
-/// Returns the ranges that are not part of the content; `None` if the log of a VHDX has changes.
+/// Returns the file ranges that are not part of the content; `None` if the log of a VHDX has
+/// changes.
 fn omitted_ranges(
     file: &dyn DiskFile,
     is_vhdx: bool,
@@ -100,7 +104,8 @@ impl Digest {
     }
 }
 
-/// Reads the data extents of a file. Stops when more than `pages_max` pages are not all zeros.
+/// Reads the data extents of a file, except the `omitted` ranges. Stops when more than `pages_max`
+/// pages are not all zeros.
 fn scan(file: &dyn DiskFile, omitted: &[ByteRange], pages_max: u64) -> Result<Scan, FileError> {
     let len = file.len()?;
     let mut digest = Digest { pages: 0, value: DIGEST_INITIAL };
@@ -119,7 +124,7 @@ fn scan(file: &dyn DiskFile, omitted: &[ByteRange], pages_max: u64) -> Result<Sc
             offset = hole_end;
             continue;
         }
-        // Whole pages, so that the digest does not depend on the extents.
+        // Whole pages are read, so that the digest does not depend on the extents.
         let end = end.max(offset + 1).div_ceil(PAGE).saturating_mul(PAGE).min(len);
         while offset < end {
             let piece = (end - offset).min(READ);

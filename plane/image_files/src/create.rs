@@ -17,17 +17,17 @@ use super::plan::DiskPlan;
 use super::{HostInputs, vhd_time};
 use crate::format::{DiskFormat, DiskKind};
 
-/// Usual block size of a VHDX image according to its specification (MS-VHDX), in bytes.
+/// Default block size of a VHDX image according to its specification (MS-VHDX), in bytes.
 const VHDX_BLOCK_DEFAULT: u64 = 32 << 20;
 
-/// Reference of a new image to its parent.
+/// Reference to the parent that is recorded in a new image.
 #[derive(Clone, Debug)]
 pub(crate) enum ParentClaim {
     Vhd(Parent),
     Vhdx(suimon_vhdx::ParentLocator),
 }
 
-/// Properties of a parent that determine those of a child.
+/// Reference to a parent, and the parent's properties that determine those of a child.
 #[derive(Clone, Debug)]
 pub(crate) struct MakingParent {
     pub(crate) claim: ParentClaim,
@@ -36,7 +36,7 @@ pub(crate) struct MakingParent {
     logical_sector: u32,
 }
 
-/// Complete description of an image to create.
+/// Complete specification of an image to create.
 pub(crate) struct NewImageSpec {
     pub(crate) format: DiskFormat,
     pub(crate) kind: DiskKind,
@@ -45,15 +45,16 @@ pub(crate) struct NewImageSpec {
     pub(crate) logical_sector: u32,
     pub(crate) physical_sector: u32,
     pub(crate) claim: Option<ParentClaim>,
-    /// Identifiers of the new image: those of a disk with the same content, or newly generated
-    /// ones.
+    /// Identifiers of the new image: those of another image with the same content, or `None` to
+    /// generate new ones.
     pub(crate) identity: Identity,
 }
 
-/// Returns true if the file of a plan exists.
+/// Returns true if the file of a disk plan exists.
 ///
 /// # Errors
-/// Another kind of object has the name, or the system returned an error.
+/// The plan has no file, an object other than a regular file has the name, or the system returned
+/// an error.
 pub fn exists(files: &dyn StoreFiles, plan: &DiskPlan) -> Result<bool, DiskError> {
     match files.status(plan.named()?) {
         Ok(_) => Ok(true),
@@ -62,12 +63,12 @@ pub fn exists(files: &dyn StoreFiles, plan: &DiskPlan) -> Result<bool, DiskError
     }
 }
 
-/// Complete image of a disk that does not have its file name yet. Dropping it removes the image.
-/// After a crash, [`sweep`](super::sweep) removes it.
+/// Complete image of a disk that does not have its final file name yet. Dropping it removes the
+/// image. After a crash, [`sweep`](super::sweep) removes it.
 pub struct UnnamedImage {
     draft: IncompleteImage,
     plan: DiskPlan,
-    /// Keeps the parent from being changed before the image has its name.
+    /// Open parent, whose lock prevents changes of it before the image has its final name.
     _parent: Option<OpenLayer>,
 }
 
@@ -80,23 +81,23 @@ impl UnnamedImage {
     /// Returns the image's open file.
     ///
     /// # Errors
-    /// The file is not open.
+    /// Never fails before [`UnnamedImage::publish`], which consumes the image.
     pub fn file(&self) -> Result<&dyn DiskFile, DiskError> {
         Ok(self.draft.file()?.as_ref())
     }
 
-    /// Gives the image its file name, durably. Does not write to the file.
+    /// Gives the image its final file name, durably. Does not write to the file.
     ///
     /// # Errors
-    /// A file of that name exists, or the system returned an error.
+    /// A file of that name exists, the file cannot be flushed, or the system returned an error.
     pub fn publish(self) -> Result<(), DiskError> {
         self.draft.publish().map_err(|error| of_plan(&self.plan, error))
     }
 }
 
-/// Creates the file of a disk according to a plan. The file gets its name only when it is complete
-/// and durable. After a crash or an error there is no file, or a draft that [`sweep`](super::sweep)
-/// removes.
+/// Creates the image file of a disk according to a plan. The file gets its name only when it is
+/// complete and durable. After a crash or an error there is no file of this name;
+/// [`sweep`](super::sweep) removes an incomplete file.
 ///
 /// # Errors
 /// The plan is not possible, a file of that name exists, a directory is missing, the parent cannot
@@ -109,7 +110,8 @@ pub fn create(
     create_unnamed(files, plan, seeds)?.publish()
 }
 
-/// Like [`create`], but the caller gives the image its name.
+/// Creates an image like [`create`], but without its final file name, which
+/// [`UnnamedImage::publish`] gives it.
 ///
 /// # Errors
 /// As for [`create`].
@@ -137,7 +139,7 @@ pub fn create_unnamed(
     Ok(UnnamedImage { draft, plan: plan.clone(), _parent: parent })
 }
 
-/// Converts an error about a draft to one about the file of the plan.
+/// Converts an error about the incomplete file to one about the file of the plan.
 fn of_plan(plan: &DiskPlan, error: DiskError) -> DiskError {
     if error.is_missing() {
         let allowed = "a name in an existing directory; create the directory";
@@ -197,7 +199,7 @@ fn open_parent(
     }
 }
 
-/// Returns the reference of a child named `child` to this parent.
+/// Returns the reference to `parent` for a child named `child`, and the parent's properties.
 pub(crate) fn parent_of(
     files: &dyn StoreFiles,
     parent: &OpenLayer,
@@ -232,7 +234,8 @@ pub(crate) fn parent_of(
     })
 }
 
-/// Determines the properties that the plan leaves open.
+/// Determines the properties of a new image that the plan leaves open. Fails if the plan
+/// contradicts the parent.
 pub(crate) fn decide(
     plan: &DiskPlan,
     parent: Option<MakingParent>,
@@ -274,7 +277,7 @@ pub(crate) fn decide(
     })
 }
 
-/// Writes a new image to an empty file, and flushes it.
+/// Writes a new image to an empty file, and flushes the file.
 pub(crate) fn write_image(
     file: &dyn ImageFile,
     making: &NewImageSpec,

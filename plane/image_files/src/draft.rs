@@ -1,4 +1,4 @@
-//! Incomplete image files.
+//! Incomplete image files, which have a temporary name until they are complete.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use super::error::{DiskError, DiskFault};
 /// Suffix of the names of incomplete files; the names begin with a dot.
 pub const DRAFT_ENDING: &str = ".suimon-new";
 
-/// Incomplete file that gets its final name when it is complete. Dropping it before that removes
-/// the file. After a crash, [`sweep`] removes it.
+/// File being written under a temporary name. Dropping it before it has its final name removes the
+/// file. After a crash, [`sweep`] removes it.
 pub(crate) struct IncompleteImage {
     files: Arc<dyn StoreFiles>,
     target: FileName,
@@ -20,19 +20,21 @@ pub(crate) struct IncompleteImage {
 }
 
 impl IncompleteImage {
-    /// Creates the file. Removes a file of this name that remained after a crash.
+    /// Creates the incomplete file of `target`. Removes a file of the same temporary name that
+    /// remained after a crash. `unit`: alignment of all I/O in bytes.
     pub(crate) fn new(
         files: &Arc<dyn StoreFiles>,
         target: &FileName,
         unit: u32,
     ) -> Result<Self, DiskError> {
         let name = Self::name_for(target)?;
-        remove_left(files.as_ref(), &name)?;
+        remove_incomplete(files.as_ref(), &name)?;
         let file = Some(files.create(&name, unit)?);
         Ok(Self { files: Arc::clone(files), target: target.clone(), name, file })
     }
 
-    /// Opens the draft of an earlier job to continue it; `None` if there is none.
+    /// Opens the incomplete file of `target` that an earlier job has left, to continue it; `None`
+    /// if there is none.
     pub(crate) fn reopen(
         files: &Arc<dyn StoreFiles>,
         target: &FileName,
@@ -49,12 +51,13 @@ impl IncompleteImage {
         }
     }
 
-    /// Closes the draft without removing it, so that a later job can continue it.
+    /// Closes the incomplete file without removing it, so that a later job can continue it.
     pub(crate) fn leave(mut self) {
         self.file = None;
     }
 
-    /// Returns the name of the draft for `target`.
+    /// Returns the temporary name of the incomplete file of `target`: `.NAME.suimon-new` in the
+    /// same directory. Fails with [`DiskFault::Plan`] if that name is too long.
     pub(crate) fn name_for(target: &FileName) -> Result<FileName, DiskError> {
         let last = target.file_name();
         target.with_file_name(&format!(".{last}{DRAFT_ENDING}")).map_err(|bad: FileNameError| {
@@ -64,17 +67,18 @@ impl IncompleteImage {
         })
     }
 
-    /// Returns the open file of the draft.
+    /// Returns the open incomplete file. Fails with [`StoreFault::Missing`] once the file has its
+    /// final name.
     pub(crate) fn file(&self) -> Result<&Arc<dyn DiskFile>, DiskError> {
         self.file.as_ref().ok_or_else(|| DiskError::new(&self.name, StoreFault::Missing))
     }
 
-    /// Writes the whole content of the file.
+    /// Writes `bytes` at the beginning of the file.
     pub(crate) fn write(&self, bytes: &[u8]) -> Result<(), DiskError> {
         self.write_at(0, bytes)
     }
 
-    /// Writes a part of the content.
+    /// Writes `bytes` at an offset of the file.
     pub(crate) fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), DiskError> {
         let written = self.file()?.write_at(offset, bytes);
         written.map_err(|error| {
@@ -82,17 +86,18 @@ impl IncompleteImage {
         })
     }
 
-    /// Returns the current name of the draft.
+    /// Returns the temporary name of the file.
     pub(crate) const fn name(&self) -> &FileName {
         &self.name
     }
 
-    /// Gives the complete file its final name, which must be free.
+    /// Makes the complete file durable and gives it its final name. Fails if a file of that name
+    /// exists.
     pub(crate) fn publish(self) -> Result<(), DiskError> {
         self.finish(|files, from, to| files.rename(from, to))
     }
 
-    /// Replaces the file that has the final name by the complete file.
+    /// Makes the complete file durable and lets it replace the file that has the final name.
     pub(crate) fn replace(self) -> Result<(), DiskError> {
         self.finish(|files, from, to| files.replace(from, to))
     }
@@ -124,12 +129,11 @@ impl Drop for IncompleteImage {
     }
 }
 
-/// Removes a file that an interrupted operation has left, unless it is in use. Returns whether it was
-/// removed.
+/// Removes a file of this name that an interrupted operation has left. Returns false if there is none.
 ///
 /// # Errors
-/// The store failed.
-pub fn remove_left(files: &dyn StoreFiles, name: &FileName) -> Result<bool, DiskError> {
+/// The file is in use, or the store failed.
+pub fn remove_incomplete(files: &dyn StoreFiles, name: &FileName) -> Result<bool, DiskError> {
     match files.open(name, FileLockMode::Write, 1) {
         Ok(draft) => {
             files.remove(name)?;
@@ -141,7 +145,7 @@ pub fn remove_left(files: &dyn StoreFiles, name: &FileName) -> Result<bool, Disk
     }
 }
 
-/// Returns the name under which the image `target` is created until it is complete.
+/// Returns the name under which the image `target` is written until it is complete.
 ///
 /// # Errors
 /// The name of `target` is too long.
@@ -149,7 +153,7 @@ pub fn draft_name(target: &FileName) -> Result<FileName, DiskError> {
     IncompleteImage::name_for(target)
 }
 
-/// Removes incomplete images that remained after crashes, and returns their names. Files in use
+/// Removes incomplete files that remained after crashes, and returns their names. Files in use
 /// remain, as do the files in `kept_files`, which jobs will continue.
 ///
 /// # Errors
@@ -160,7 +164,7 @@ pub fn sweep(files: &dyn StoreFiles, kept_files: &[FileName]) -> Result<Vec<File
     let is_incomplete =
         |name: &FileName| name.file_name().starts_with('.') && !kept_files.contains(name);
     for name in drafts.into_iter().filter(is_incomplete) {
-        match remove_left(files, &name) {
+        match remove_incomplete(files, &name) {
             Ok(true) => removed.push(name),
             Ok(false) => {}
             Err(error) => match *error.fault {

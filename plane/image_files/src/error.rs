@@ -7,50 +7,51 @@ use thiserror::Error;
 /// Reason why the files of a disk cannot be used.
 #[derive(Debug, Error)]
 pub enum DiskFault {
-    /// The plan has an invalid value.
+    /// A key of the disk's configuration has an invalid value.
     #[error("{field} is {value}, expected {allowed}")]
     Plan {
-        /// Key of the plan with the value.
+        /// Configuration key with the invalid value.
         field: &'static str,
-        /// Value of the key in the plan.
+        /// Invalid value, as text.
         value: String,
         /// Values that would be accepted.
         allowed: &'static str,
     },
-    /// The plan contradicts the image.
+    /// The disk's configuration contradicts the image.
     #[error(
         "{field} is {configured} in the configuration and {found} in the image; remove {field} from \
          the configuration, correct it, or convert the image"
     )]
     Differs {
-        /// Key of the plan with the value.
+        /// Configuration key with the contradicting value.
         field: &'static str,
-        /// Value of the key in the plan.
+        /// Value in the configuration.
         configured: String,
-        /// Value that the image has.
+        /// Value in the image.
         found: String,
     },
     /// The parent was not found under any recorded or configured name.
     #[error("parent not found: {}", search(recorded, tried))]
     ParentMissing {
-        /// Paths of the parent that the image records; empty if the configuration names it.
+        /// Paths of the parent that the image records; empty if the configuration names the parent.
         recorded: Vec<String>,
-        /// Names that were searched; empty if no recorded path leads to a file of the store.
+        /// File names that were searched; empty if no recorded path leads to a file of the store.
         tried: Vec<FileName>,
     },
-    /// The parent is another disk than that of the child's creation.
+    /// The file under the parent's name is another disk than the one that the child was created
+    /// for.
     #[error(
         "{field} identifies the parent as {expected}, but {parent} is {found}, which is \
          another disk; restore the file that existed when this disk was created"
     )]
     ParentIsAnother {
-        /// Field of the child that identifies the parent.
+        /// Field of the child's image that identifies the parent.
         field: &'static str,
         /// File that was found under the parent's name.
         parent: FileName,
-        /// Value that the child records.
+        /// Identifier of the parent that the child records.
         expected: String,
-        /// Value that the parent has.
+        /// Identifier that the found file has.
         found: String,
     },
     /// The parent was changed after the creation of the child.
@@ -59,13 +60,13 @@ pub enum DiskFault {
          {hint}"
     )]
     ParentChanged {
-        /// Field of the child that identifies the parent.
+        /// Field of the child's image that records the parent's state.
         field: &'static str,
         /// File name of the parent.
         parent: FileName,
-        /// Value that the child records.
+        /// State that the child records.
         expected: String,
-        /// Value that the parent has.
+        /// State that the parent has.
         found: String,
         /// Advice how to resolve the error.
         hint: String,
@@ -91,7 +92,7 @@ pub enum DiskFault {
          it into its parent first (`suimon disk merge`), or convert it"
     )]
     NoLayerMore {
-        /// Largest number of layers of a disk.
+        /// Maximum number of layers of a disk.
         max: usize,
     },
     /// The chain of layers exceeds the limit for opening.
@@ -100,7 +101,7 @@ pub enum DiskFault {
          parent (`suimon disk merge`) until it has fewer"
     )]
     TooManyLayers {
-        /// Largest number of layers that are opened.
+        /// Maximum number of layers that are opened.
         max: usize,
     },
     /// Metadata changes that a killed daemon had recorded are not in the image and cannot be
@@ -139,14 +140,14 @@ pub enum DiskFault {
         /// Free bytes of the store.
         free: u64,
     },
-    /// A job copied all data but could not close the image.
+    /// A job has copied all data but could not close the image.
     #[error("all data was copied, but the image could not be closed: {error}; start the job again")]
     NotEnded {
         /// Error on closing the image.
         #[source]
         error: Box<DiskError>,
     },
-    /// A backup of metadata does not belong to the current image.
+    /// A backup of metadata does not match the current image.
     #[error("the backup {backup} cannot be restored: {why}")]
     BackupRefused {
         /// Name of the file with the backup.
@@ -154,26 +155,26 @@ pub enum DiskFault {
         /// Difference between backup and image, with advice for the operator.
         why: String,
     },
-    /// A change of metadata failed and could not be reverted.
+    /// A repair or relink of the image failed and could not be reverted.
     #[error(
         "a change of the image's metadata failed and is incomplete: {error}; `suimon image \
          repair` reverts the change and makes it again, `suimon image repair --undo {backup}` only \
          reverts it"
     )]
     ChangeFailed {
-        /// File with the former metadata.
+        /// File with the metadata before the change.
         backup: String,
-        /// Error because of which the change failed.
+        /// Error that made the change fail.
         #[source]
         error: Box<DiskError>,
     },
-    /// A change of metadata is incomplete.
+    /// An earlier repair or relink of the image is incomplete.
     #[error(
         "a change of the image's metadata is incomplete; `suimon image repair` reverts the \
          change and makes it again, `suimon image repair --undo {backup}` only reverts it"
     )]
     ChangeUnfinished {
-        /// File with the former metadata.
+        /// File with the metadata before the change.
         backup: String,
     },
     /// A flush has failed, so the image was not written to any more.
@@ -193,7 +194,7 @@ pub enum DiskFault {
     Store(#[from] StoreFault),
 }
 
-/// Describes the recorded names of a parent and the names searched.
+/// Describes the recorded paths of a parent and the file names searched, for the error message.
 fn search(recorded: &[String], searched: &[FileName]) -> String {
     let searched: Vec<&str> = searched.iter().map(FileName::as_str).collect();
     let searched = if searched.is_empty() {
@@ -229,7 +230,8 @@ impl DiskError {
         Self { file: file.into(), fault: Box::new(fault.into()) }
     }
 
-    /// Returns true if the disk's own file does not exist, so that it may be created.
+    /// Returns true if a file does not exist: for an error of opening a disk, its own file, which
+    /// may then be created.
     #[must_use]
     pub fn is_missing(&self) -> bool {
         matches!(*self.fault, DiskFault::Store(StoreFault::Missing))
@@ -248,8 +250,8 @@ impl DiskError {
         }
     }
 
-    /// Converts an error of closing the image at the end of a job. Even if the store was full, a
-    /// repetition cannot succeed.
+    /// Converts an error of closing the image at the end of a job. An error that states a full
+    /// store becomes [`DiskFault::NotEnded`], because a repetition of the step cannot succeed.
     pub(crate) fn not_ended(self) -> Self {
         if !self.is_full() {
             return self;
@@ -257,13 +259,13 @@ impl DiskError {
         Self::new(self.file.clone(), DiskFault::NotEnded { error: Box::new(self) })
     }
 
-    /// Converts any error caused by a full store to [`StoreFault::Full`].
+    /// Converts any error that states a full store to [`StoreFault::Full`].
     pub(crate) fn or_full(self) -> Self {
         if self.is_full() { Self::new(self.file, StoreFault::Full) } else { self }
     }
 }
 
-/// Returns true if the error states that the file system has no space.
+/// Returns true if the error states that the file system has no space or the quota is exceeded.
 fn is_full(error: &suimon_image::FileError) -> bool {
     use std::io::ErrorKind::{QuotaExceeded, StorageFull};
     match error {

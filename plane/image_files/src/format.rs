@@ -14,7 +14,7 @@ pub enum DiskFormat {
 }
 
 impl DiskFormat {
-    /// Returns the word for the format in configurations and messages.
+    /// Returns the name of the format in configurations and messages, such as `vhdx`.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -25,7 +25,7 @@ impl DiskFormat {
         }
     }
 
-    /// Returns true if images of the format have metadata.
+    /// Returns true if images of the format have metadata, that is, for VHD and VHDX.
     #[must_use]
     pub const fn has_metadata(self) -> bool {
         matches!(self, Self::Vhd | Self::Vhdx)
@@ -37,14 +37,14 @@ impl DiskFormat {
 pub enum DiskKind {
     /// Space is allocated on creation.
     Fixed,
-    /// Space is allocated when written. A raw file of this kind is sparse.
+    /// Space is allocated when it is first written. A raw file of this kind is sparse.
     Dynamic,
-    /// Space is allocated when written; other content is in a parent.
+    /// Space is allocated when it is first written; other content is in a parent.
     Differencing,
 }
 
 impl DiskKind {
-    /// Returns the word for the kind in configurations and messages.
+    /// Returns the name of the kind in configurations and messages, such as `dynamic`.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {

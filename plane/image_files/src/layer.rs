@@ -1,4 +1,4 @@
-//! One image with its file.
+//! One image of a disk's chain of layers, with its open file.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::disk_spec::DiskLayer;
 use crate::format::{DiskFormat, DiskKind};
 use crate::layer_options::LayerOptions;
 
-/// Opened image, by its format.
+/// Opened image, by format.
 pub(crate) enum Opened {
     Raw(Linear),
     Vhd(Box<Vhd>),
@@ -29,7 +29,7 @@ pub(crate) struct OpenLayer {
     pub(crate) image: Opened,
 }
 
-/// Identifiers of a disk and of its current content.
+/// Identifiers of a disk and of its current content; children reference them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Identity {
     None,
@@ -38,7 +38,8 @@ pub(crate) enum Identity {
 }
 
 impl OpenLayer {
-    /// Opens a file as an image.
+    /// Opens the file `name` as an image. Fails if it is missing, in use, damaged, or not of the
+    /// format in `options`.
     pub(crate) fn open(
         files: &dyn StoreFiles,
         name: &FileName,
@@ -54,8 +55,8 @@ impl OpenLayer {
         Self::from_file(file, name, options, None, seeds)
     }
 
-    /// Applies the metadata changes that a killed process recorded to an image that will be read.
-    /// Children still accept the image as their parent.
+    /// Applies the metadata changes that a killed process recorded to an image that will be opened
+    /// for reading. Children still accept the image as their parent.
     pub(crate) fn redo_left(
         files: &dyn StoreFiles,
         name: &FileName,
@@ -79,9 +80,9 @@ impl OpenLayer {
         Self::from_file(file, name, writing, content, seeds)?.close()
     }
 
-    /// Uses an opened file as an image. With `content`, a VHDX image that is opened for writing
-    /// keeps this content identifier, because the content that children read does not change. If
-    /// the image is opened for writing, the metadata changes that a killed process recorded are
+    /// Uses an open file as an image. With `content`, a VHDX image that is opened for writing keeps
+    /// this content identifier, because the content that children read does not change. If the
+    /// image is opened for writing, the metadata changes that a killed process recorded are
     /// applied.
     pub(crate) fn from_file(
         file: Arc<dyn DiskFile>,
@@ -125,7 +126,7 @@ impl OpenLayer {
         }
     }
 
-    /// Returns the allocation kind of the disk; `None` for a raw file, which does not record it.
+    /// Returns the allocation kind of the image; `None` for a raw file, which does not record it.
     pub(crate) fn kind(&self) -> Option<DiskKind> {
         match &self.image {
             Opened::Raw(_) => None,
@@ -156,7 +157,7 @@ impl OpenLayer {
         }
     }
 
-    /// Returns the block size in bytes, if the image has blocks.
+    /// Returns the block size in bytes; `None` if the image has no blocks.
     pub(crate) fn block_bytes(&self) -> Option<u64> {
         match &self.image {
             Opened::Vhdx(image) => Some(image.block_bytes()),
@@ -164,7 +165,7 @@ impl OpenLayer {
         }
     }
 
-    /// Converts to a layer of the engine.
+    /// Converts the layer to the form that the storage engine uses.
     pub(crate) fn into_layer(self) -> DiskLayer {
         let image: Box<dyn Image> = match self.image {
             Opened::Raw(image) => Box::new(image),
@@ -174,14 +175,14 @@ impl OpenLayer {
         DiskLayer { image, file: self.file }
     }
 
-    /// Closes an image that was opened for writing.
+    /// Closes an image that was opened for writing, so that it needs no repair.
     pub(crate) fn close(self) -> Result<(), DiskError> {
         let name = self.name.clone();
         let DiskLayer { image, file } = self.into_layer();
         image.close(file.as_image_file()).map_err(|error| DiskError::new(&name, error).or_full())
     }
 
-    /// Returns the time of the file's last change, as VHD represents it.
+    /// Returns the modification time of the file in VHD time (seconds since 2000-01-01 UTC).
     pub(crate) fn modified(&self, files: &dyn StoreFiles) -> Result<u32, DiskError> {
         Ok(vhd_time(files.status(&self.name)?.modified_unix_s))
     }

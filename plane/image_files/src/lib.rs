@@ -44,7 +44,7 @@ mod verify_metadata;
 pub use content_mark::ContentMark;
 pub use create::{UnnamedImage, create, create_unnamed, exists};
 pub use disk_spec::{DiskLayer, DiskSpec, Freeing};
-pub use draft::{DRAFT_ENDING, draft_name, remove_left, sweep};
+pub use draft::{DRAFT_ENDING, draft_name, remove_incomplete, sweep};
 pub use error::{DiskError, DiskFault};
 pub use format::{DiskFormat, DiskKind};
 pub use mark::{MarkFault, StoreMark};
@@ -66,20 +66,20 @@ pub(crate) use unfinished::{unfinished_backup, unfinished_name};
 
 use suimon_ports::RedoRecords;
 
-/// Random numbers, time and redo records from the host, for creating and opening images.
+/// Random numbers, time and redo records that the caller provides for creating and opening images.
 pub struct HostInputs<'a> {
     /// Generator of unique random values of 128 bits.
     pub random: &'a mut dyn FnMut() -> [u8; 16],
     /// Current time in seconds since 1970-01-01 UTC.
     pub now_unix_s: u64,
-    /// Records of metadata changes. Without them, each write to newly allocated space waits for a
+    /// Redo records of the host's images. `None`: each write to newly allocated space waits for a
     /// commit.
     pub records: Option<&'a dyn RedoRecords>,
     /// Handling of redo records that a killed process left.
     pub left: RemainingRecords,
 }
 
-/// Handling of the redo record that a killed process left of an image.
+/// Handling of the redo record of an image that a killed process left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RemainingRecords {
     /// The changes of the record are applied.
@@ -87,8 +87,8 @@ pub enum RemainingRecords {
     Redo,
     /// The record is discarded, because another host has used the image since.
     Discard,
-    /// The record is kept, and images are read without its changes. Only for images that are opened
-    /// for reading.
+    /// The record is kept, and the image is read without its changes. Only for images that are
+    /// opened for reading.
     Keep,
 }
 

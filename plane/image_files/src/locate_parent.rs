@@ -7,7 +7,7 @@ use super::error::{DiskError, DiskFault};
 use super::layer::{OpenLayer, Opened};
 use super::unix_time;
 
-/// Name to search a parent under.
+/// File name under which a parent is searched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Candidate {
     pub(crate) name: FileName,
@@ -16,9 +16,10 @@ pub(crate) struct Candidate {
     pub(crate) is_guess: bool,
 }
 
-/// Returns the names to search the parent of a layer under, in this order: recorded paths relative
-/// to the child, then the last component of every recorded path in the child's directory. The
-/// latter finds a parent that was moved together with the child, or was created on another system.
+/// Returns the names under which the parent of a layer is searched, in this order: recorded paths
+/// relative to the child, then the last component of every recorded path in the child's directory.
+/// The latter finds a parent that was moved together with the child, or was created on another
+/// system.
 pub(crate) fn candidates(child: &OpenLayer) -> Vec<Candidate> {
     let mut candidates: Vec<Candidate> = Vec::new();
     let mut add = |name: Option<FileName>, is_guess| {
@@ -37,7 +38,7 @@ pub(crate) fn candidates(child: &OpenLayer) -> Vec<Candidate> {
     candidates
 }
 
-/// Returns the paths of the parent that the image records.
+/// Returns the paths of the parent that the child's image records.
 pub(crate) fn recorded_paths(child: &OpenLayer) -> Vec<String> {
     let (relative, absolute) = paths(&child.image);
     let mut paths: Vec<String> = Vec::new();
@@ -49,7 +50,7 @@ pub(crate) fn recorded_paths(child: &OpenLayer) -> Vec<String> {
     paths
 }
 
-/// Returns two lists: the recorded paths that are relative to the child, and all others.
+/// Returns two lists of recorded parent paths: those relative to the child, and all others.
 fn paths(image: &Opened) -> (Vec<&str>, Vec<&str>) {
     match image {
         Opened::Raw(_) => (Vec::new(), Vec::new()),
@@ -72,8 +73,8 @@ fn paths(image: &Opened) -> (Vec<&str>, Vec<&str>) {
     }
 }
 
-/// Converts a relative Windows path to a name in the store; `None` if it leads out of the store, or
-/// is not relative.
+/// Converts a relative Windows path, which starts at the child's directory, to a name in the store;
+/// `None` if it leads out of the store, or is not relative.
 fn relative_to(child: &FileName, path: &str) -> Option<FileName> {
     let mut parts: Vec<&str> = child.folder().map_or_else(Vec::new, |f| f.split('/').collect());
     if path.starts_with(['\\', '/']) || path.contains(':') {
@@ -89,7 +90,7 @@ fn relative_to(child: &FileName, path: &str) -> Option<FileName> {
     FileName::new(&parts.join("/")).ok()
 }
 
-/// Returns the path of a file relative to another file's directory, in Windows syntax.
+/// Returns the path of `parent` relative to the directory of `child`, in Windows syntax.
 pub(crate) fn relative_path(child: &FileName, parent: &FileName) -> String {
     let split = |name: &FileName| -> Vec<String> {
         name.folder().map_or_else(Vec::new, |f| f.split('/').map(str::to_owned).collect())
@@ -105,7 +106,8 @@ pub(crate) fn relative_path(child: &FileName, parent: &FileName) -> String {
     parts.join("\\")
 }
 
-/// Checks that `parent` is the disk for which `child` was created, unchanged since.
+/// Checks that `parent` is the disk for which `child` was created, unchanged since. Fails with
+/// [`DiskFault::ParentIsAnother`] or [`DiskFault::ParentChanged`] otherwise.
 pub(crate) fn verify(
     files: &dyn StoreFiles,
     child: &OpenLayer,

@@ -42,7 +42,8 @@ impl StoreMark {
         Ok(Self { _draft: IncompleteImage::new(files, &target(token)?, 1)? })
     }
 
-    /// Checks for the marker file of another node, to verify that both nodes access the same store.
+    /// Checks by the marker file of another node, with that node's `token`, that both nodes access
+    /// the same store and that file locks hold between them.
     ///
     /// # Errors
     /// The stores are not verified to be the same one.
@@ -85,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_store_is_known_by_a_file_that_is_held() {
+    fn the_same_store_is_detected_by_a_locked_file() {
         let (mark_store, files) = store();
         let (other, _) = store();
         let mark = StoreMark::make(&files, TOKEN).unwrap();
@@ -98,9 +99,9 @@ mod tests {
         assert!(mark_store.files().is_empty());
     }
 
-    /// Locks are local to each node: the file exists and appears to be unlocked.
+    /// File locks are local to each node: the file exists and appears to be unlocked.
     #[test]
-    fn a_store_without_locks_between_nodes_is_told() {
+    fn a_store_without_locks_between_nodes_is_reported() {
         let (_, files) = store();
         let mark = StoreMark::make(&files, TOKEN).unwrap();
         let copied_store = MemoryStore::with_files(
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_crash_has_left_is_swept_and_made_again() {
+    fn files_left_by_a_crash_are_swept_and_created_again() {
         let (store, files) = store();
         let name = IncompleteImage::name_for(&target(TOKEN).unwrap()).unwrap();
         let crashed_store = MemoryStore::with_files([(name, Vec::new())]);

@@ -21,11 +21,11 @@ pub const LAYERS_MAX: usize = 64;
 /// Largest number of layers of a disk that is opened for reading, in order to merge layers.
 pub(crate) const LAYERS_READ_MAX: usize = 1024;
 
-/// Open disk with its properties.
+/// Open disk: its images, with their properties.
 pub struct OpenedDisk {
     /// Images for the engine, which returns them for [`close`].
     pub spec: DiskSpec,
-    /// Kind of the disk's own image. For a raw file or block device, the planned kind.
+    /// Kind of the disk's own image. For a raw file or block device, the kind in the plan.
     pub kind: DiskKind,
     /// Size and sector sizes that a guest sees.
     pub shape: DiskGeometry,
@@ -33,8 +33,8 @@ pub struct OpenedDisk {
     pub allocated_bytes: u64,
     /// Files of the disk: its own, its parent's, and so on. Empty for a block device.
     pub layers: Vec<FileName>,
-    /// Error that prevents recording of metadata changes. With it, each write to newly allocated
-    /// space waits for a commit.
+    /// Error because of which metadata changes are not recorded, so that each write to newly
+    /// allocated space waits for a commit; `None` if they are recorded or need no record.
     pub unrecorded: Option<io::Error>,
 }
 
@@ -128,7 +128,8 @@ fn open_device(files: &dyn StoreFiles, plan: &DiskPlan) -> Result<OpenedDisk, Di
     Ok(OpenedDisk { spec, kind, shape, allocated_bytes: len, layers: Vec::new(), unrecorded: None })
 }
 
-/// Opens the disk's own image according to the plan, and its parents for reading.
+/// Opens the disk's own image according to the plan, and its parents for reading. Returns the
+/// layers, own image first. `layers_max`: maximum number of layers.
 pub(crate) fn open_layers(
     files: &dyn StoreFiles,
     plan: &DiskPlan,
@@ -154,7 +155,7 @@ pub(crate) fn open_layers(
     }
 }
 
-/// Checks that the image agrees with the plan.
+/// Checks that the image has the kind, sector size and parent that the plan states, if any.
 fn agree(plan: &DiskPlan, layers: &[OpenLayer]) -> Result<(), DiskError> {
     let Some(top_layer) = layers.first() else { return Ok(()) };
     let differs = |field, planned: String, difference: String| {
@@ -243,9 +244,9 @@ fn add_parents(
     Ok(())
 }
 
-/// Opens the first candidate that is the child's parent. If there is none, returns the error of the
-/// first candidate with an existing file: an unrelated image under one name does not hide the
-/// parent under another name.
+/// Opens the first of the `candidates` that is the child's parent. If there is none, returns the
+/// error of the first candidate with an existing file: an unrelated image under one name does not
+/// hide the parent under another name.
 pub(crate) fn find_parent(
     files: &dyn StoreFiles,
     child: &OpenLayer,

@@ -18,7 +18,7 @@ pub(crate) fn name(name: &str) -> FileName {
     FileName::new(name).unwrap()
 }
 
-/// Returns a plan that is possible.
+/// Returns a disk plan without contradictions, of this format and kind.
 pub(crate) fn plan(format: DiskFormat, kind: DiskKind, file: &str) -> DiskPlan {
     DiskPlan {
         format,
@@ -37,12 +37,12 @@ pub(crate) fn child(format: DiskFormat, file: &str, parent: &str) -> DiskPlan {
     DiskPlan { parent: Some(name(parent)), ..plan(format, DiskKind::Differencing, file) }
 }
 
-/// Runs with consecutive numbers as seeds.
+/// Calls `run` with consecutive numbers from `first` as random values.
 pub(crate) fn seeded<T>(first: u128, run: impl FnOnce(&mut HostInputs<'_>) -> T) -> T {
     recorded(first, None, run)
 }
 
-/// Runs with seeds and records of metadata changes.
+/// Calls `run` with consecutive numbers from `first` as random values, and with redo records.
 pub(crate) fn recorded<T>(
     first: u128,
     records: Option<&MemoryRecords>,
@@ -84,7 +84,7 @@ fn formats() -> Vec<DiskPlan> {
         .into()
 }
 
-/// Returns the name of an error's fault.
+/// Returns the name of the fault variant of an error.
 fn fault<T>(result: Result<T, DiskError>) -> String {
     let text = format!("{:?}", result.err().expect("an error").fault);
     let fault_name = text.trim_start_matches("Store(");
@@ -92,7 +92,7 @@ fn fault<T>(result: Result<T, DiskError>) -> String {
 }
 
 #[test]
-fn what_is_made_opens_with_its_size() {
+fn a_created_image_opens_with_its_size() {
     for plan in formats() {
         let (store, files) = store();
         assert!(open_disk(files.as_ref(), &plan).err().unwrap().is_missing());
@@ -113,7 +113,7 @@ fn what_is_made_opens_with_its_size() {
 }
 
 #[test]
-fn a_crash_while_a_disk_is_made_leaves_none_or_a_whole_one() {
+fn a_crash_during_creation_leaves_no_disk_or_a_complete_one() {
     for plan in formats() {
         let (store, files) = store();
         create_disk(&files, &plan, 1).unwrap();
@@ -146,7 +146,7 @@ fn a_crash_while_a_disk_is_made_leaves_none_or_a_whole_one() {
 }
 
 #[test]
-fn a_full_store_is_told_and_nothing_stays() {
+fn a_full_store_is_reported_and_no_file_remains() {
     for plan in formats() {
         for change_limit in 0.. {
             let (store, files) = store();
@@ -167,7 +167,7 @@ fn a_full_store_is_told_and_nothing_stays() {
 }
 
 #[test]
-fn a_leftover_is_taken_for_no_disk_and_one_in_use_is_kept() {
+fn an_incomplete_file_is_no_disk_and_one_in_use_is_kept() {
     let (store, files) = store();
     let plan = plan(DiskFormat::Vhdx, DiskKind::Dynamic, "sub/disk");
     let draft = IncompleteImage::name_for(&name("sub/disk")).unwrap();
@@ -184,7 +184,7 @@ fn a_leftover_is_taken_for_no_disk_and_one_in_use_is_kept() {
 }
 
 #[test]
-fn plans_that_are_not_possible_say_what_would_be() {
+fn errors_of_impossible_plans_state_the_permitted_values() {
     use DiskFormat::{PassThrough, Raw, Vhd, Vhdx};
     use DiskKind::{Differencing, Dynamic, Fixed};
     let (_, files) = store();
@@ -270,7 +270,7 @@ fn chain(format: DiskFormat) -> (MemoryStore, Arc<dyn StoreFiles>) {
 }
 
 #[test]
-fn a_chain_is_found_by_what_its_images_say() {
+fn a_chain_is_found_by_the_paths_that_its_images_record() {
     for format in [DiskFormat::Vhd, DiskFormat::Vhdx] {
         let (store, files) = chain(format);
         let top = child(format, "top", "sub/mid");
@@ -390,7 +390,7 @@ fn a_parent_that_is_missing_changed_or_another_is_named() {
 }
 
 #[test]
-fn a_chain_that_comes_round_or_does_not_end_is_an_error() {
+fn a_cyclic_or_too_long_chain_is_an_error() {
     for format in [DiskFormat::Vhd, DiskFormat::Vhdx] {
         let (_, files) = chain(format);
         files.remove(&name("base")).unwrap();
@@ -417,7 +417,7 @@ fn a_chain_that_comes_round_or_does_not_end_is_an_error() {
 }
 
 #[test]
-fn paths_of_an_image_lead_nowhere_but_to_the_store() {
+fn recorded_paths_cannot_leave_the_store() {
     use suimon_vhd::{CreateParameters, NewVhd, Parent, ParentLocator, SizeEncoding};
     let (_, files) = store();
     let hostile = [r"..\..\etc\passwd", r"\etc\passwd", r"C:\p", "/etc/passwd", "a:b", r".."];

@@ -75,12 +75,12 @@ impl DiskPlan {
         self.error(DiskFault::Plan { field, value: value.to_string(), allowed })
     }
 
-    /// Returns the file of the image.
+    /// Returns the file name of the image. Fails if the plan has none.
     pub(crate) fn named(&self) -> Result<&FileName, DiskError> {
         self.file.as_ref().ok_or_else(|| self.refuse("file", &"missing", "a file name"))
     }
 
-    /// Returns the alignment of all I/O on the files, in bytes.
+    /// Returns the alignment of all I/O on the disk's files, in bytes.
     pub(crate) const fn unit(&self) -> u32 {
         match self.format {
             DiskFormat::Vhd => 512,
@@ -88,7 +88,7 @@ impl DiskPlan {
         }
     }
 
-    /// Returns the options for opening the file.
+    /// Returns the options for opening a file of the disk in this lock mode.
     pub(crate) const fn layer_options(&self, used: FileLockMode) -> LayerOptions {
         let sectors = (self.logical_sector, self.physical_sector);
         LayerOptions { format: self.format, used, unit: self.unit(), sectors }

@@ -9,17 +9,17 @@ use suimon_image::{
 };
 use suimon_ports::RedoRecord;
 
-/// Bytes of metadata that one recorded change counts as. A commit is due at the latest when the
-/// record is full.
+/// Number of metadata bytes that one recorded change counts as in [`Image::uncommitted_bytes`], so
+/// that a commit is due at the latest when the record is full.
 const BYTES_PER_CHANGE: u64 = 2048;
 
-/// Largest number of metadata changes per block of a discard: only the block's entry changes.
+/// Maximum number of metadata changes per block of a discard: only the block's entry changes.
 const CHANGES_PER_DISCARD: u64 = 1;
 
 /// Largest number of blocks discarded at a time, which bounds the memory for their changes.
 const DISCARDED_BLOCKS_MAX: u64 = 1 << 16;
 
-/// File that records whether a flush has failed.
+/// File that notes whether a flush through it has failed.
 struct WatchedFile<'a> {
     file: &'a dyn ImageFile,
     has_failed_flush: Cell<bool>,
@@ -51,40 +51,41 @@ impl ImageFile for WatchedFile<'_> {
     }
 }
 
-/// Image with its redo record. A write completes when its metadata changes are recorded. A commit
-/// makes them durable and empties the record.
+/// Image with a redo record of its metadata changes. A write completes when its metadata changes
+/// are recorded. A commit makes them durable and empties the record.
 ///
-/// A change is made only if it can be recorded: room is reserved before a write is placed. The file
-/// therefore never contains a change that the record lacks, and applying the record does not revert
-/// changes that a commit has written.
+/// A change is made only if it can be recorded: room is reserved before a write is translated. The
+/// file therefore never contains a change that the record lacks, and applying the record does not
+/// revert changes that a commit has written.
 ///
 /// After a write to the record has failed, the record is not used any more. Each write to newly
 /// allocated space then waits for a commit, as do later writes to the same blocks until that commit
 /// has ended. The record is abandoned when the first of these commits begins.
 pub struct RecordedImage {
     image: Box<dyn Image>,
-    /// `None` if no record could be created.
+    /// Redo record; `None` if no record could be created.
     record: Option<Box<dyn RedoRecord>>,
     /// True if a write to the record has failed, or there is none.
     has_failed: bool,
-    /// Number of the first recorded change.
+    /// Number of the oldest change in the record.
     first: u64,
-    /// Changes that are not recorded, because one request made more changes than the record has
+    /// Changes that were not recorded, because one request made more changes than the record has
     /// room for. They follow all recorded changes.
     unkept: Vec<MetadataChange>,
     /// Ranges of the disk with changes that are neither recorded nor part of a commit.
     unrecorded: Unrecorded,
     /// Ranges of the disk with changes that are not recorded and part of the commit in flight.
     committing_unrecorded: Unrecorded,
-    /// Changes that the commit in flight includes: the number up to which recorded changes are
-    /// included, and the number of unrecorded changes.
+    /// Changes that the commit in flight includes: the number before which recorded changes are
+    /// included, and the number of changes in `unkept` that are included.
     committing: (u64, usize),
-    /// Reservations of record space for changes by writes in flight, by range; and their sum.
+    /// Reservations of record space for changes by writes in flight, by range (offset, length); and
+    /// the sum of their changes.
     in_flight: BTreeMap<(u64, u64), Reservation>,
     reserved: u64,
 }
 
-/// Ranges of a disk, in whole blocks, with metadata changes that are in no record.
+/// Ranges of a disk, in whole blocks, with metadata changes that are in no redo record.
 #[derive(Debug, Default)]
 struct Unrecorded {
     ranges: RangeSet,
@@ -160,7 +161,8 @@ impl RecordedImage {
         self.record.as_deref().filter(|_| !self.has_failed)
     }
 
-    /// Returns the number of further changes that the record has unreserved room for.
+    /// Returns the number of further changes for which the record has room that is neither used nor
+    /// reserved; [`u64::MAX`] without a usable record.
     fn free(&self) -> u64 {
         self.usable().map_or(u64::MAX, |record| {
             let record_position = record.next_position().saturating_sub(self.first);
@@ -171,12 +173,12 @@ impl RecordedImage {
         })
     }
 
-    /// Returns true if a commit, or the end of writes in flight, will free room in the record.
+    /// Returns true if a commit, or the end of writes in flight, can free room in the record.
     fn can_have_more_room(&self) -> bool {
         self.usable().is_some_and(|record| self.free() < record.remaining_capacity())
     }
 
-    /// Releases the reservation of a placed write that has ended.
+    /// Releases the reservation of a write of `range` that has ended.
     fn release(&mut self, range: ByteRange) {
         let key = (range.offset(), range.len());
         let Some(reservation) = self.in_flight.get_mut(&key) else { return };
@@ -187,7 +189,7 @@ impl RecordedImage {
         }
     }
 
-    /// Removes the changes from the record that the ended commit has written to the file.
+    /// Removes the changes from the record that the commit which has ended has written to the file.
     fn end_commit(&mut self) {
         let (before, others) = core::mem::take(&mut self.committing);
         self.committing_unrecorded = Unrecorded::default();
@@ -201,9 +203,9 @@ impl RecordedImage {
         self.keep(None);
     }
 
-    /// Records pending changes before all changes are written to the file. Recorded and unrecorded
-    /// changes may concern the same metadata. If not all changes could be recorded, none may be
-    /// applied later, and the record is abandoned.
+    /// Records pending changes before a commit writes all changes to the file. Recorded and
+    /// unrecorded changes may concern the same metadata. If not all changes could be recorded, none
+    /// may be applied later, and the record is abandoned.
     fn keep_or_abandon(&mut self) {
         self.keep(None);
         let has_kept = self.usable().is_some_and(|record| record.next_position() > self.first);
@@ -219,8 +221,8 @@ impl RecordedImage {
         }
     }
 
-    /// Writes pending changes to the record. `range` is the range of the disk that has changed
-    /// since the previous call.
+    /// Writes pending changes to the record. `range`: range of the disk that has changed since the
+    /// previous call; `None` if unknown.
     fn keep(&mut self, range: Option<ByteRange>) {
         let before = self.unkept.len();
         self.image.take_logged_changes(&mut self.unkept);
@@ -249,7 +251,7 @@ impl RecordedImage {
     }
 
     /// Stops recording. The content of the record is irrelevant from now on, because the next
-    /// commit abandons it.
+    /// commit abandons the record.
     fn give_up_record(&mut self) {
         self.has_failed = true;
         self.unrecorded.is_all = true;
@@ -285,7 +287,7 @@ impl Image for RecordedImage {
         }
         let located = self.image.translate_write(range, extents)?;
         if self.has_failed {
-            // Placing may allocate a sector bitmap.
+            // Translating a write may allocate a sector bitmap.
             self.keep(Some(range));
         }
         let key = (range.offset(), range.len());

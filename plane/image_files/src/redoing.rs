@@ -39,8 +39,8 @@ impl<'a> RemainingRedo<'a> {
         Ok(redo.map(|redo| Self { records, key, redo }))
     }
 
-    /// Discards the record after all its changes are in the file. If the record remained, it would
-    /// be applied over later writes.
+    /// Discards the record after all its changes are in the file. If the record remained, its
+    /// changes would be applied over later writes.
     pub(super) fn finish(self, name: &FileName) -> Result<(), DiskError> {
         self.records.discard(&self.key).map_err(|error| {
             let record = self.records.location(&self.key);
@@ -48,8 +48,8 @@ impl<'a> RemainingRedo<'a> {
         })
     }
 
-    /// Converts an error of opening the image. The record remains, and the next attempt may
-    /// succeed, unless the record does not match the image.
+    /// Converts an error of opening the image with the recorded changes. The record remains, so
+    /// that the next attempt may succeed, unless the record does not match the image.
     ///
     /// If a flush has failed, the record is discarded: payload of the changes may be lost.
     pub(super) fn failed(
@@ -71,7 +71,7 @@ impl<'a> RemainingRedo<'a> {
 }
 
 /// Starts to record changes of an image that was opened for writing. If that is not possible,
-/// returns the reason and the image, each change of which then waits for a commit.
+/// returns the reason; each write to newly allocated space then waits for a commit.
 pub(super) fn recorded(
     layer: DiskLayer,
     seeds: &HostInputs<'_>,
@@ -125,7 +125,8 @@ pub(crate) fn has_left(
     Ok(RemainingRedo::load(file, name, seeds)?.is_some())
 }
 
-/// Returns the redo records of the host, and the key of a file's record.
+/// Returns the redo records of the host and the key of a file's record; `None` if the host has no
+/// records or the file no identity.
 fn location<'a>(
     file: &dyn DiskFile,
     seeds: &HostInputs<'a>,

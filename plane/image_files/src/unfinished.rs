@@ -1,4 +1,4 @@
-//! Images with an incomplete metadata change ([`inspect`](crate::inspect)).
+//! Images with an incomplete repair or relink ([`inspect`](crate::inspect)).
 
 use suimon_ports::{FileName, StoreFiles};
 
@@ -13,7 +13,7 @@ pub(crate) fn unfinished_name(image: &FileName) -> Option<FileName> {
     image.with_file_name(&format!("{}{ENDING}", image.file_name())).ok()
 }
 
-/// Returns the backup of an incomplete change of an image, if there is one.
+/// Returns the name of the backup of an incomplete change of an image; `None` if there is none.
 pub(crate) fn unfinished_backup(
     files: &dyn StoreFiles,
     image: &FileName,

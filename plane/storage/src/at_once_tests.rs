@@ -1,4 +1,4 @@
-//! Requests with I/O that completes in the iteration of their submission.
+//! Requests whose I/O completes during its submission, in the same iteration of the engine.
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc::{Sender, channel};
@@ -19,10 +19,10 @@ use crate::resident::StorageWorker;
 use crate::{DiskCounterCells, DiskLayer, DiskLocation, DiskSpec, QueueKey};
 
 const STORE: StoreId = StoreId(1);
-/// Duration of an iteration up to the completion of its I/O.
+/// Time from the beginning of an iteration to the completion of its I/O.
 const TAKES: Duration = Duration::from_nanos(700);
 
-/// Worker with a disk on a store with a queue depth of 1.
+/// Worker with one disk on a store with a queue depth of 1.
 pub(crate) struct Worker {
     resident: StorageWorker,
     pub(crate) commands: Sender<Command>,
@@ -82,12 +82,12 @@ impl Worker {
         assert!(added.1.recv().unwrap().is_ok());
     }
 
-    /// Returns the number of stores that the worker has.
+    /// Returns the number of stores on the worker.
     pub(crate) fn stores(&self) -> usize {
         self.resident.stores.len()
     }
 
-    /// Runs an iteration. Returns the completions published by its end.
+    /// Runs one iteration. Returns the completions (tag, outcome) that were published by its end.
     pub(crate) fn poll(&mut self) -> Vec<(u32, DiskOutcome)> {
         let now = self.wait.now + Duration::from_micros(20);
         self.wait.now = now + TAKES;
@@ -104,7 +104,7 @@ impl Worker {
 }
 
 #[test]
-fn what_needs_no_waiting_is_answered_in_the_turn_in_which_it_came() {
+fn immediate_completions_are_published_in_the_same_iteration() {
     let mut worker = Worker::new();
     worker.trouble.lock().unwrap().is_at_once = true;
     submit(&worker.client, 0, DiskOp::Read, 0);
@@ -116,7 +116,7 @@ fn what_needs_no_waiting_is_answered_in_the_turn_in_which_it_came() {
 }
 
 #[test]
-fn what_others_wait_for_goes_in_the_turns_after_it() {
+fn requests_queued_behind_others_are_dispatched_in_later_iterations() {
     let mut worker = Worker::new();
     worker.trouble.lock().unwrap().is_at_once = true;
     (0..3).for_each(|tag| submit(&worker.client, tag, DiskOp::Read, u64::from(tag) * 512));
@@ -129,7 +129,7 @@ fn what_others_wait_for_goes_in_the_turns_after_it() {
 }
 
 #[test]
-fn what_takes_time_is_answered_when_it_has_ended() {
+fn other_requests_are_completed_when_their_operation_has_ended() {
     let mut worker = Worker::new();
     worker.trouble.lock().unwrap().is_stalled = true;
     submit(&worker.client, 0, DiskOp::Read, 0);

@@ -1,4 +1,4 @@
-//! Data that a worker keeps between its exchanges with a budget.
+//! Report and other data that a worker keeps between its exchanges with the budget of a store.
 
 use std::sync::Arc;
 
@@ -6,15 +6,15 @@ use suimon_ports::Waker;
 use suimon_quantity::Time;
 use suimon_storage_qos::{Borrower, LoanReport};
 
-/// Data that a worker keeps between its exchanges.
+/// Report and other data that a worker keeps between its exchanges with a budget.
 pub(crate) struct Pending {
-    /// Report that was not handed over yet.
+    /// Report of the worker's borrower that was not passed to the budget yet.
     pub(crate) report: LoanReport,
-    /// Empty report for reuse of its memory.
+    /// Empty report, kept for reuse of its memory.
     spent: LoanReport,
-    /// Time of the budget's next action as of the last exchange.
+    /// Time of the budget's next grant or observation, as of the last exchange.
     pub(crate) due: Time,
-    /// Workers with news, to be woken after the lock is released.
+    /// Wakers of workers with grants or changes to fetch, to be called after the lock is released.
     pub(crate) to_wake: Vec<Arc<dyn Waker>>,
 }
 
@@ -26,7 +26,7 @@ impl Default for Pending {
 }
 
 impl Pending {
-    /// Adds the borrower's report to the one that was not handed over yet.
+    /// Adds the borrower's new report to `report`.
     pub(crate) fn collect(&mut self, now: Time, borrower: &mut Borrower) {
         match borrower.poll_report(now, core::mem::take(&mut self.spent)) {
             Ok(mut report) if self.report.is_empty() => {
@@ -43,7 +43,7 @@ impl Pending {
 
     /// Takes the last report of a worker that ends, and the list of workers to be woken. The report
     /// returns the borrower's loans. It contains no requests, because the worker will not dispatch
-    /// them.
+    /// them. Without `borrower`, only the report that was collected before is taken.
     pub(crate) fn take_last(
         &mut self,
         now: Time,

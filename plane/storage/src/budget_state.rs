@@ -1,5 +1,5 @@
 //! Budget of a store with its members: the workers that have disks of the store. All functions are
-//! called under the lock of [`SharedBudget`](crate::SharedBudget). None of them blocks.
+//! called under the lock of [`SharedBudget`](crate::SharedBudget) and do not block.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,31 +20,33 @@ use crate::pending_changes;
 /// Time without an exchange after which a worker with grants counts as absent. A worker that is not
 /// blocked reports every 100 ms while it has requests.
 pub const ABSENT_AFTER: Duration = Duration::from_millis(250);
-/// Interval of the checks for absent workers.
+/// Interval at which exchanges check for absent workers.
 const CHECK_EVERY: Duration = Duration::from_millis(50);
 
-/// State of a worker that it reads without the lock.
+/// Flags of a worker that it reads without the lock.
 #[derive(Default)]
 pub(crate) struct MemberFlags<F> {
-    /// True if there are grants or changes that the worker has not fetched.
+    /// True if the worker has grants or changes to fetch by an exchange.
     pub(crate) has_news: F,
-    /// True for the worker with the last exchange. It arms the budget's next deadline.
+    /// True for the worker that made the last exchange. It must wake up for the budget's next
+    /// deadline.
     pub(crate) is_keeper: F,
 }
 
-/// Worker that uses the budget.
+/// Worker that has disks of the store.
 struct Member<F> {
     flags: Arc<MemberFlags<F>>,
     waker: Option<Arc<dyn Waker>>,
-    /// Grants that the worker has not fetched, oldest first, each with its time. Bounded by the
-    /// worker's queued requests and requested loans.
+    /// Grants that the worker has not fetched, oldest first, each with the time of the grant.
+    /// Bounded by the worker's queued requests and requested loans.
     grants: Vec<(Time, WorkerGrant)>,
-    /// Time of the last exchange.
+    /// Time of the worker's last exchange.
     last_seen: Time,
 }
 
 impl<F: Flag> Member<F> {
-    /// Adds a grant; appends the waker to `to_wake` if the worker has no other news.
+    /// Adds a grant for the worker to fetch. Appends its waker to `to_wake` if it had nothing to
+    /// fetch before.
     fn post(&mut self, now: Time, grant: WorkerGrant, to_wake: &mut Vec<Arc<dyn Waker>>) {
         self.grants.push((now, grant));
         self.notify(to_wake);
@@ -58,24 +60,25 @@ impl<F: Flag> Member<F> {
     }
 }
 
-/// Sampling of delivered operations.
+/// State of the periodic sampling of delivered operations.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Observation {
     /// Time of the last sample.
     pub(crate) time: Time,
-    /// True if a request arrived since then.
+    /// True if a request was submitted to the store since the last sample.
     pub(crate) is_used: bool,
 }
 
-/// Budget with its members.
+/// Budget of a store with its members.
 pub(crate) struct BudgetState<F> {
-    /// Budget; `None` after its last user has become the only user of the store.
+    /// Budget; `None` after a worker has become the only user of the store and has taken it.
     budget: Option<Box<Recorded<StoreBudget>>>,
     members: BTreeMap<WorkerId, Member<F>>,
-    /// Changes that the next exchange applies.
+    /// Changes of the store that the next exchange applies to the budget.
     changes: Vec<Change>,
     keeper: Option<WorkerId>,
-    /// Latest time of an exchange. The members' rounds begin at different times.
+    /// Latest time of an exchange. The times of exchanges are not monotonic, because the members'
+    /// rounds begin at different times.
     now: Time,
     observation: Observation,
     /// Time of the last check for absent workers.
@@ -97,7 +100,7 @@ impl<F: Flag> BudgetState<F> {
         }
     }
 
-    /// Adds a worker. Ends its former membership, if any.
+    /// Adds a worker, after removing its former membership, if any. Returns the worker's flags.
     pub(crate) fn join(
         &mut self,
         worker: WorkerId,
@@ -114,7 +117,7 @@ impl<F: Flag> BudgetState<F> {
         flags
     }
 
-    /// Removes a worker without grants. Returns false if it has grants to fetch.
+    /// Removes a worker. Returns false, with nothing changed, if it has grants to fetch.
     pub(crate) fn leave(&mut self, worker: WorkerId, to_wake: &mut Vec<Arc<dyn Waker>>) -> bool {
         if self.members.get(&worker).is_some_and(|member| !member.grants.is_empty()) {
             return false;
@@ -123,13 +126,13 @@ impl<F: Flag> BudgetState<F> {
         true
     }
 
-    /// Removes a worker. Grants that it has not fetched are returned.
+    /// Removes a worker. Grants that it has not fetched are returned to the budget.
     pub(crate) fn remove(&mut self, worker: WorkerId, to_wake: &mut Vec<Arc<dyn Waker>>) {
         self.remove_with(worker, &LoanReport::default(), to_wake);
     }
 
-    /// Removes a worker after its last report. If another worker is to arm the deadline of the
-    /// budget, or can use what the removed one has returned, all others are notified.
+    /// Removes a worker after applying its last report. All others are notified if one of them must
+    /// take over the budget's deadline, or can use what the removed worker has returned.
     fn remove_with(
         &mut self,
         worker: WorkerId,
@@ -156,7 +159,8 @@ impl<F: Flag> BudgetState<F> {
         }
     }
 
-    /// Removes a worker that ends, unless it has joined again meanwhile, after its last report.
+    /// Removes a worker that ends, after applying its last report. No-op if it has joined again
+    /// meanwhile, so that `flags` are those of a former membership.
     pub(crate) fn end(
         &mut self,
         worker: WorkerId,
@@ -171,8 +175,8 @@ impl<F: Flag> BudgetState<F> {
     }
 
     /// Adds changes for the next exchange. Returns false if there is no budget any more. Notifies
-    /// all members: one that leaves the store receives no command, and could not leave with news
-    /// that it has not fetched.
+    /// all members: a worker that is leaving the store receives no command about the change, and
+    /// cannot leave before it has fetched what it was notified of.
     pub(crate) fn apply(&mut self, changes: &[Change], to_wake: &mut Vec<Arc<dyn Waker>>) -> bool {
         if self.budget.is_none() {
             return false;
@@ -182,8 +186,9 @@ impl<F: Flag> BudgetState<F> {
         true
     }
 
-    /// Hands over the report of a worker, and fetches its grants. `now` is the time of the worker's
-    /// round. Returns events of the scheduler.
+    /// Applies pending changes, passes the grants of a worker to its borrower and the borrower's
+    /// report to the budget, and distributes new grants. `now` is the time of the worker's round.
+    /// Returns events of the store's scheduler.
     pub(crate) fn exchange(
         &mut self,
         now: Time,
@@ -220,8 +225,9 @@ impl<F: Flag> BudgetState<F> {
         }
     }
 
-    /// Passes a worker's grants to its borrower. Each grant has its own age: the first one is as old
-    /// as the time between two exchanges of the worker, however short the ages of the others are.
+    /// Passes a worker's unfetched grants to its borrower. Grants older than [`GRANT_AGE_MAX`] are
+    /// passed as late. Each grant has its own age: the first one is as old as the time between two
+    /// exchanges of the worker, even if the others are younger.
     fn fetch(&mut self, now: Time, worker: WorkerId, borrower: &mut Borrower) {
         let Some(member) = self.members.get_mut(&worker) else { return };
         member.last_seen = self.now;
@@ -235,7 +241,8 @@ impl<F: Flag> BudgetState<F> {
         }
     }
 
-    /// Reports workers to the budget that have grants and do not proceed.
+    /// Reports to the budget the workers that have grants and have made no exchange for
+    /// [`ABSENT_AFTER`]. `caller` is not absent.
     fn find_absent(&mut self, caller: WorkerId) {
         let latest = self.now;
         let Some(budget) = self.budget.as_mut().filter(|_| latest >= self.checked + CHECK_EVERY)
@@ -250,8 +257,8 @@ impl<F: Flag> BudgetState<F> {
         }
     }
 
-    /// Distributes all grants that are possible now. Returns true if the worker's own borrower
-    /// received one that may change its report.
+    /// Distributes all grants that are possible now. Returns true if the caller's own borrower
+    /// received a grant that may change its report.
     fn grant(
         &mut self,
         now: Time,
@@ -263,7 +270,7 @@ impl<F: Flag> BudgetState<F> {
         let Some(budget) = &mut self.budget else { return false };
         while let Some(grant) = budget.poll_grant(self.now) {
             if grant.worker == worker {
-                // A refused request is reported again in the next round.
+                // A refused loan request is reported again in the next round.
                 has_own |= !matches!(grant.of, GrantKind::Refused(_));
                 borrower.handle_grant(now, grant);
             } else if let Some(member) = self.members.get_mut(&grant.worker) {
@@ -280,7 +287,7 @@ impl<F: Flag> BudgetState<F> {
             || self.budget.as_ref().is_some_and(|budget| budget.in_flight() > 0)
     }
 
-    /// Samples the delivered operations if due.
+    /// Samples the delivered operations if a sample is due. Returns the resulting events.
     fn observe(&mut self) -> Vec<StoreEvent> {
         let latest = self.now;
         if latest < self.observation.time + SAMPLE || !self.is_busy() {
@@ -290,14 +297,15 @@ impl<F: Flag> BudgetState<F> {
         self.budget.as_mut().map_or_else(Vec::new, |budget| budget.observe(latest))
     }
 
-    /// Returns the time of the next grant or observation that is due by time alone.
+    /// Returns the time of the next grant or sample that is due without another event;
+    /// [`Time::NEVER`] if there is none.
     fn due(&self) -> Time {
         let grants = self.budget.as_ref().and_then(|budget| budget.next_deadline());
         let observation = self.is_busy().then_some(self.observation.time + SAMPLE);
         grants.into_iter().chain(observation).min().unwrap_or(Time::NEVER)
     }
 
-    /// Makes the worker with this exchange the one that arms the deadline.
+    /// Makes the worker the one that wakes up for the budget's deadline.
     fn keep(&mut self, worker: WorkerId) {
         let former = self.keeper.replace(worker);
         if former == Some(worker) {
@@ -311,8 +319,9 @@ impl<F: Flag> BudgetState<F> {
         }
     }
 
-    /// Returns the budget if the worker is its only user, see [`StoreBudget::is_settled`], and the
-    /// state of its observation.
+    /// Takes the budget, with the state of its observation, if the worker is its only user and all
+    /// grants are returned ([`StoreBudget::is_settled`]). `in_flight`: dispatched requests of the
+    /// worker that have not completed.
     pub(crate) fn take_settled(
         &mut self,
         worker: WorkerId,
@@ -327,13 +336,13 @@ impl<F: Flag> BudgetState<F> {
         budget.map(|budget| (budget, self.observation))
     }
 
-    /// Returns the budget, for its state.
+    /// Returns the budget, for reading its state; `None` if it has ended.
     pub(crate) fn budget(&self) -> Option<&Recorded<StoreBudget>> {
         self.budget.as_deref()
     }
 
-    /// Adds the state of the disks in these slots at `now`, or at the last exchange if that is
-    /// later. Returns false if the budget has ended.
+    /// Appends the state of the disks in these slots to `flows`, as of `now`, or of the last
+    /// exchange if that is later. Returns false if the budget has ended.
     pub(crate) fn add_flows(
         &self,
         now: Time,
@@ -346,7 +355,8 @@ impl<F: Flag> BudgetState<F> {
         true
     }
 
-    /// Returns the number of grants that a worker has not fetched.
+    /// Returns the number of grants that a worker has not fetched. A grant for several queued
+    /// requests counts once per request.
     #[cfg(test)]
     pub(crate) fn unfetched(&self, worker: WorkerId) -> u32 {
         let grants = self.members.get(&worker).into_iter().flat_map(|member| &member.grants);
@@ -365,7 +375,7 @@ impl<F: Flag> BudgetState<F> {
     }
 }
 
-/// Returns the report with which a worker that has left the store returns a grant.
+/// Returns the report by which a grant to a worker that has left the store is returned.
 fn returned(grant: WorkerGrant) -> LoanReport {
     let requests = match grant.of {
         GrantKind::Waiting(requests) => requests,

@@ -1,4 +1,4 @@
-//! Membership of workers in a budget, and the worker that arms the budget's deadline.
+//! Membership of workers in a budget, and the worker that wakes up for the budget's deadline.
 
 use std::cell::Cell;
 use std::sync::Mutex;
@@ -45,7 +45,7 @@ impl Waker for CountingWaker {
     }
 }
 
-/// Worker with one disk, whose slot is its number.
+/// Worker with one disk, whose slot has the number of the worker.
 struct Worker {
     client: BudgetClient<CountingPrimitives>,
     own: Borrower,
@@ -70,7 +70,7 @@ impl Worker {
         }
     }
 
-    /// Exchanges, and returns the number of requests that may be dispatched.
+    /// Makes an exchange, and returns the number of requests that the worker may dispatch.
     fn exchange(&mut self, now: Time) -> u32 {
         self.client.exchange(now, &mut self.own);
         let mut dispatched = 0;
@@ -88,7 +88,7 @@ impl Worker {
     }
 }
 
-/// Creates the budget of a device of this depth, with three disks that have this maximum.
+/// Creates the budget of a device with this queue depth, with three disks that have this maximum.
 fn budget(max_iops: u64, depth: u32) -> State {
     let spec = StoreSpec { depth_min: depth, depth_max: depth, ..StoreSpec::default() };
     let mut borrower = Borrower::new(spec.normalization, 64);
@@ -116,16 +116,16 @@ fn the_worker_with_the_last_exchange_arms_the_deadline() {
     for worker in &mut workers {
         assert!(worker.exchange(NOW) > 0);
     }
-    // Grants of the first worker's reports were posted in its own exchange.
+    // Grants of the first worker's reports were added in its own exchange.
     assert_eq!(workers[0].client.next_deadline(false), None);
     let due = workers[1].client.next_deadline(false).unwrap();
     assert!(NOW < due && due <= NOW + 10 * MS, "{due:?}: one request per 10 ms");
-    // The next exchange of the other worker takes the deadline over, with the same time.
+    // The next exchange of the other worker takes over the deadline, with the same time.
     workers[0].complete(NOW + MS, 1);
     workers[0].exchange(NOW + MS);
     assert_eq!(workers[0].client.next_deadline(false), Some(due));
     assert_eq!(workers[1].client.next_deadline(false), None);
-    // The keeper ends. Others are woken, and the next one of them arms the deadline.
+    // The worker with the deadline ends. Others are woken, and the next exchange takes it over.
     let [first, mut second] = workers;
     let wakes = second.waker.0.load(Ordering::Relaxed);
     drop(first);
@@ -135,7 +135,7 @@ fn the_worker_with_the_last_exchange_arms_the_deadline() {
     assert_eq!(second.client.next_deadline(false), Some(due));
 }
 
-/// A worker joins again while its former membership exists.
+/// A worker joins again while its former membership still exists.
 #[test]
 fn a_worker_that_joins_again_does_not_keep_its_former_deadline() {
     let state = budget(100, 64);
@@ -252,7 +252,7 @@ fn a_worker_that_ends_frees_the_depth_of_the_device_and_notifies_others() {
     assert_eq!(workers[0].exchange(NOW), 4);
     workers[1].submit(NOW, 8);
     assert_eq!(workers[1].exchange(NOW), 0, "the device is full");
-    // The ended worker is not the one that arms the deadline, and has no unfetched grants.
+    // The ended worker does not have the deadline, and has no unfetched grants.
     let [first, mut second] = workers;
     let wakes = second.waker.0.load(Ordering::Relaxed);
     let disk = first.disk;
@@ -263,7 +263,7 @@ fn a_worker_that_ends_frees_the_depth_of_the_device_and_notifies_others() {
     assert_eq!((in_flight(&state), view(&state, disk).in_flight), (4, 0));
 }
 
-/// Another worker holds the lock at each attempt to hand over the report.
+/// Another worker holds the lock whenever the last report is to be passed to the budget.
 #[test]
 fn the_last_report_of_a_worker_that_ends_is_not_lost() {
     let state = budget(0, 4);

@@ -7,10 +7,10 @@ use crate::engine::StorageEngine;
 use suimon_image_files::DiskSpec;
 
 impl StorageEngine {
-    /// Closes a queue: no further requests are taken. [`StorageEngine::poll_closed_queue`] returns
-    /// the queue when its requests have ended. These requests, and earlier ones of the disk, do not
-    /// wait for the disk's maximum. Requests queued because the store is full are left to the
-    /// client's next queue if possible, and fail otherwise.
+    /// Closes a queue: no further requests are taken from it. [`StorageEngine::poll_closed_queue`]
+    /// returns the queue when its requests have ended. These requests, and earlier ones of the
+    /// disk, start regardless of the disk's maximum. Requests that are queued because the store is
+    /// full are left to the client's next queue if the queue supports that, and fail otherwise.
     pub fn close_queue(&mut self, queue: usize) {
         if let Some(queue_state) = self.queues.get_mut(queue) {
             queue_state.is_closing = true;
@@ -23,13 +23,13 @@ impl StorageEngine {
         self.end_queue(queue);
     }
 
-    /// Returns a closed queue with its number.
+    /// Returns a closed queue with its number; `None` if no queue has been closed since.
     pub fn poll_closed_queue(&mut self) -> Option<(usize, Box<dyn DiskQueue>)> {
         self.closed_queues.pop()
     }
 
-    /// Closes a disk's queues and commits the disk. [`StorageEngine::poll_closed_disk`] returns the
-    /// disk when this has ended.
+    /// Closes a disk's queues and commits its metadata. [`StorageEngine::poll_closed_disk`] returns
+    /// the disk when both have ended.
     pub fn close_disk(&mut self, disk: usize) {
         let Some(disk_state) = self.disks.get_mut(disk) else { return };
         disk_state.is_closing = true;
@@ -39,7 +39,8 @@ impl StorageEngine {
         };
         let queues: Vec<usize> = self.queues.numbers().filter(is_queue_of_disk).collect();
         for queue in queues {
-            // A budget that another worker requested before is not passed on to that worker.
+            // A budget that was requested for another worker before is not passed on to that
+            // worker.
             if let Some(queue_state) =
                 self.queues.get_mut(queue).filter(|queue_state| !queue_state.is_closing)
             {
@@ -50,14 +51,15 @@ impl StorageEngine {
         self.end_disk(disk);
     }
 
-    /// Returns a closed disk with its number, which may be reused from now on. The caller must
-    /// close its own image, the first one ([`Image::close`](suimon_image::Image::close)).
+    /// Returns a closed disk with its number, which may be reused from now on; `None` if no disk
+    /// has been closed since. The caller must close the disk's own image, the first one
+    /// ([`Image::close`](suimon_image::Image::close)).
     pub fn poll_closed_disk(&mut self) -> Option<(usize, DiskSpec)> {
         self.closed_disks.pop()
     }
 
-    /// Returns a closing queue to the caller when none of its requests is in flight and all
-    /// completions are published.
+    /// Makes a closing queue available to [`StorageEngine::poll_closed_queue`] if none of its
+    /// requests is in flight and all its completions are published.
     pub(crate) fn end_queue(&mut self, number: usize) {
         let is_ended = self.queues.get(number).is_some_and(|queue_state| {
             queue_state.is_closing && queue_state.in_flight == 0 && !queue_state.has_answers

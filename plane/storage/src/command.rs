@@ -22,7 +22,7 @@ use crate::shared_budget::SharedBudget;
 use crate::worker_view::WorkerSnapshot;
 use suimon_image_files::DiskSpec;
 
-/// Disk without a worker, with its queues, while it moves between workers.
+/// Disk that was removed from a worker with its queues, while it moves to another worker.
 pub(crate) struct DetachedDisk {
     pub(crate) spec: DiskSpec,
     pub(crate) full: FullPolicy,
@@ -35,7 +35,8 @@ pub(crate) struct DetachedDisk {
 pub(crate) struct DetachedQueueState {
     pub(crate) key: QueueKey,
     pub(crate) queue: Box<dyn DiskQueue>,
-    /// Requests that the queue has taken back because the store had no space for them.
+    /// Requests that the queue has taken back because the store had no space for them, to be
+    /// delivered again.
     pub(crate) found_full: FoundFull,
 }
 
@@ -57,17 +58,18 @@ pub(crate) enum Suspension {
     Reopening,
 }
 
-/// Disk that a worker could not add.
+/// Reason why a worker could not add a disk, and the disk.
 pub(crate) struct NotAttached {
     pub(crate) error: io::Error,
-    /// Disk with those of its parts that can be returned.
+    /// Disk that was not added; `None` if the worker cannot return it.
     pub(crate) detached: Option<Box<DetachedDisk>>,
 }
 
-/// Command of the control plane to a worker. A value that the control plane takes back if the worker
-/// does not respond is an [`Offer`]; the worker ignores a command whose value was taken back.
+/// Command of the control plane to a worker. A value that the control plane takes back if the
+/// worker does not respond is an [`Offer`]; the worker ignores a command whose value was taken
+/// back.
 pub(crate) enum Command {
-    /// Sets the worker's I/O. Must precede the worker's first disk.
+    /// Sets the worker's file I/O. Must precede the worker's first disk.
     SetIo(Offer<Box<dyn FileIo>>, Sender<io::Result<()>>),
     AddDisk {
         disk: DiskId,
@@ -79,41 +81,44 @@ pub(crate) enum Command {
     Mirror(DiskId, Mirrored, Sender<()>),
     /// Sets how long a disk's requests are queued while its store is full.
     Full(DiskId, Arc<PendingPolicy>),
-    /// Returns the number of a disk's requests that have not completed, except those of a copy.
+    /// Sends the number of a disk's requests that have not completed, except those of a copy.
     InFlight(DiskId, Sender<usize>),
-    /// Closes and drops queues of a disk.
+    /// Closes and drops queues of a disk. The sender is dropped when all of them are dropped.
     Detach(DiskId, Which, Sender<()>),
-    /// Returns a disk with its queues. Has no effect if the sender was taken back.
+    /// Removes a disk with its queues from the worker, and sends it when it is closed. Has no
+    /// effect if the sender was taken back.
     DetachDisk(DiskId, Offer<Sender<Result<DetachedDisk, PlaneError>>>),
-    /// Releases a disk's images and files; its queues remain. Has no effect if the sender was taken
-    /// back.
+    /// Releases a disk's images and files, and sends them; the disk's queues remain. Has no effect
+    /// if the sender was taken back.
     Suspend(DiskId, Suspension, Offer<Sender<Result<DiskSpec, PlaneError>>>),
-    /// Resumes a suspended disk with these images. Returns images that cannot be used.
+    /// Resumes a suspended disk with these images. Sends back images that cannot be used.
     Resume(DiskId, Offer<DiskSpec>, Sender<Result<(), NotAdded>>),
-    /// Adds a store to the worker. Without a budget, the worker is the only user.
+    /// Adds a store to the worker, and applies these changes to it. Without a shared budget, the
+    /// worker is the only user of the store.
     Join {
         store: StoreId,
         spec: StoreSpec,
         shared: Option<SharedBudget>,
         changes: Vec<Change>,
     },
-    /// Returns the budget of a store, for other workers.
+    /// Sends the budget of a store, which other workers then share.
     Share(StoreId, Sender<SharedBudget>),
     /// Makes the worker the only user of a store when all others have left it.
     EndSharing(StoreId),
     /// Removes a store from the worker when the worker has no more disks or requests of it.
     Leave(StoreId),
-    /// Applies steps of a change of a store. `is_in_budget`: they were applied to the budget that
-    /// the worker shares.
+    /// Applies changes of a store. `is_in_budget`: the control plane has applied them already to
+    /// the budget that the worker shares.
     Change {
         store: StoreId,
         changes: Vec<Change>,
         is_in_budget: bool,
     },
-    /// Applies maximums of a store that only this worker uses.
+    /// Applies pending maximums of a store that only this worker uses.
     Maximums(StoreId, Arc<PendingMaximums>),
-    /// Replies when all earlier commands have been executed.
+    /// Drops the sender, so that the receiver is disconnected, when all earlier commands have been
+    /// executed.
     Sync(Sender<()>),
-    /// Returns the state of the worker's disks and stores, and of these slots.
+    /// Sends the state of the worker's disks and stores, and of the disks in these slots.
     View(Arc<BTreeMap<StoreId, Arc<Vec<DiskSlot>>>>, Sender<WorkerSnapshot>),
 }

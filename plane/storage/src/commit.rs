@@ -1,4 +1,4 @@
-//! Commits of a disk, one at a time.
+//! Commits of a disk's image metadata, one at a time per disk.
 
 use std::io;
 
@@ -15,7 +15,7 @@ use crate::transfer::outcome_of;
 const UNCOMMITTED_BYTES_MAX: u64 = 1 << 20;
 
 impl StorageEngine {
-    /// Begins a commit for the requests that wait for one, unless one is in flight.
+    /// Begins a commit of a disk for the requests that wait for one, unless a commit is in flight.
     pub(crate) fn begin_commit(&mut self, disk_number: usize) {
         self.begin_commit_for(disk_number, false);
     }
@@ -38,7 +38,7 @@ impl StorageEngine {
         self.run_commit(disk_number);
     }
 
-    /// Begins a commit if more than [`UNCOMMITTED_BYTES_MAX`] has changed since the last one.
+    /// Begins a commit if more than [`UNCOMMITTED_BYTES_MAX`] bytes of metadata are uncommitted.
     /// Smaller changes are committed by the next flush, or when the disk is idle.
     pub(crate) fn commit_if_due(&mut self, disk_number: usize) {
         let bytes = self.uncommitted_bytes(disk_number);
@@ -86,7 +86,7 @@ impl StorageEngine {
         }
     }
 
-    /// Continues commits that waited for a free submission-queue entry.
+    /// Continues the commits that wait for a free submission-queue entry.
     pub(crate) fn run_waiting_commits(&mut self) {
         for disk_number in std::mem::take(&mut self.commits_to_run) {
             let disk = self.disks.get_mut(disk_number);
@@ -127,8 +127,8 @@ impl StorageEngine {
                 self.give_up_first(disk_number, failed);
             }
             let is_full = failed == DiskOutcome::NoSpace;
-            // The commit may have been for a write that has failed now. The requests that wait for
-            // the commit do not have to fail with that write.
+            // The commit may have been requested for a write that has failed now. The requests that
+            // wait for the commit do not have to fail with that write.
             if is_full && !is_repeated && !waiters.is_empty() {
                 self.note_full(disk_number);
                 return self.repeat_commit(disk_number, waiters);
@@ -161,7 +161,8 @@ impl StorageEngine {
 }
 
 impl StorageEngine {
-    /// Repeats a commit for which the store had no space, for the requests that wait for it.
+    /// Repeats a commit for which the store had no space, so that `waiters`, the requests that wait
+    /// for it, need not fail.
     fn repeat_commit(&mut self, disk_number: usize, waiters: Vec<usize>) {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
         disk.has_failed_commit = true;

@@ -91,6 +91,6 @@ fn writes_of_a_commit_are_in_flight_together() {
         }
         let submitted = bench.trouble.lock().unwrap().submitted - before;
         assert_eq!(submitted as u64, PAGES + 2);
-        assert!(turns <= turns_max, "{turns} turns with room for {capacity} operations");
+        assert!(turns <= turns_max, "{turns} iterations with a capacity of {capacity} operations");
     }
 }

@@ -21,13 +21,13 @@ use crate::queue_key::Which;
 use crate::stall::ASK_EVERY;
 use crate::worker_channel::WorkerChannel;
 
-/// Progress of detaching the queues of a disk.
+/// Detachment of queues of a disk that was requested from the disk's worker.
 struct DetachState {
     plane: StoragePlane,
     disk: DiskId,
     record: Arc<Record>,
     worker: Arc<WorkerChannel>,
-    /// Channel that disconnects when the last queue is dropped.
+    /// Channel that disconnects when the worker has dropped all of the queues.
     answer: Receiver<()>,
 }
 
@@ -45,7 +45,7 @@ impl DetachingQueue for DetachState {
 }
 
 impl StoragePlane {
-    /// Detaches queues of a disk. For the rings of a VM, blocks until their requests have
+    /// Detaches queues of a disk. For virtqueues of a VM, blocks until their requests have
     /// completed, unless the disk is being taken out of service. Does not wait for clients of a
     /// stalled disk or of a worker that does not respond: their buffers belong to the daemon.
     pub(crate) fn detach_queues(&self, disk: DiskId, which: Which) {
@@ -58,14 +58,15 @@ impl StoragePlane {
             if !is_late || !is_a_vms || is_ending {
                 return;
             }
-            // A worker that counts as blocked is not waited for above.
+            // For a worker that counts as blocked, the call above returns without waiting.
             if detaching.answer.recv_timeout(ASK_EVERY) != Err(RecvTimeoutError::Timeout) {
                 return;
             }
         }
     }
 
-    /// Starts to detach queues of a disk. The returned handle waits for the end.
+    /// Requests the detachment of queues of a disk without blocking. The returned handle waits for
+    /// the end.
     pub(crate) fn begin_detach_queues(
         &self,
         disk: DiskId,

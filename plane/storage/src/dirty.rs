@@ -11,8 +11,8 @@ const REGIONS_MAX: u64 = 1 << 26;
 
 const WORD_BITS: u64 = u64::BITS as u64;
 
-/// Regions of a disk that have changed. One thread sets marks, others clear them; no operation
-/// blocks.
+/// Set of regions of a disk that have changed. One thread sets marks, others clear them; no
+/// operation blocks.
 #[derive(Debug)]
 pub struct DirtyMap {
     size: u64,
@@ -81,7 +81,7 @@ impl DirtyMap {
         }
     }
 
-    /// Clears a region's mark. Returns true if it was set.
+    /// Clears the mark of the region with this number. Returns true if it was set.
     pub fn clear(&self, region: u64) -> bool {
         let Some(bits) = self.words.get((region / WORD_BITS) as usize) else { return false };
         let bit = 1 << (region % WORD_BITS);
@@ -92,14 +92,15 @@ impl DirtyMap {
         was_marked
     }
 
-    /// Returns true if a region is marked.
+    /// Returns true if the region with this number is marked.
     #[must_use]
     pub fn is_marked(&self, region: u64) -> bool {
         let bits = self.words.get((region / WORD_BITS) as usize);
         bits.is_some_and(|bits| bits.load(Ordering::Acquire) >> (region % WORD_BITS) & 1 != 0)
     }
 
-    /// Returns the first marked region from `region` on.
+    /// Returns the number of the first marked region from number `region` on; `None` if there is
+    /// none.
     #[must_use]
     pub fn next(&self, region: u64) -> Option<u64> {
         let mut mask = u64::MAX << (region % WORD_BITS);
@@ -113,7 +114,7 @@ impl DirtyMap {
         None
     }
 
-    /// Returns the number of marked regions.
+    /// Returns the number of marked regions. May be off by marks that change at the same time.
     #[must_use]
     pub fn marks(&self) -> u64 {
         u64::try_from(self.marks.load(Ordering::Relaxed)).unwrap_or(0)

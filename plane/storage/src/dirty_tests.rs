@@ -1,4 +1,4 @@
-//! Tests of the map of changes.
+//! Tests of the map of changed regions.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ fn a_map_of_the_largest_disk_is_small() {
 proptest! {
     /// Compares a map with a set of regions.
     #[test]
-    fn what_changes_is_marked_and_nothing_else(
+    fn only_changed_regions_are_marked(
         size in 1..(300 * 64 * KIB),
         steps in prop::collection::vec((any::<bool>(), 0..(310 * 64 * KIB), 0..(200 * 64 * KIB)), 1..60),
     ) {

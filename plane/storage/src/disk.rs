@@ -24,13 +24,14 @@ use crate::tally::DiskCounts;
 pub(crate) struct MirrorUse {
     /// Slot of the copy's requests in Storage QoS.
     pub(crate) index: Option<DiskIndex>,
-    /// Requests of the copy that are queued in their store's scheduler, in order of submission.
+    /// Requests of the copy that are queued in the scheduler of the disk's store, in order of
+    /// submission.
     pub(crate) queued: QueuedList,
     /// Map that records changes, if this disk is the source of the copy.
     pub(crate) dirty: Option<Arc<DirtyMap>>,
 }
 
-/// Service state of a disk.
+/// Service state of a disk, which determines whether requests are taken from its queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Service {
     On,
@@ -54,22 +55,25 @@ pub(crate) enum BlockedBy {
 /// Disk with its images, requests and state.
 pub(crate) struct DiskState {
     pub(crate) layers: Vec<Layer>,
-    /// Mapping to the file, if the disk is one contiguous range of it.
+    /// File range of the disk, if the disk is stored contiguously.
     pub(crate) one_piece: Option<OnePiece>,
     pub(crate) index: Option<DiskIndex>,
-    /// Requests of clients that are queued in their store's scheduler, in order of submission.
+    /// Requests of clients that are queued in the scheduler of the disk's store, in order of
+    /// submission.
     pub(crate) queued: QueuedList,
     pub(crate) mirror: MirrorUse,
     pub(crate) service: Service,
     /// Number of the disk's queues.
     pub(crate) queues: usize,
-    /// Number of requests with parts in flight.
+    /// Number of requests with I/O in flight.
     pub(crate) moving: usize,
-    /// Requests that wait for translation, in order of submission.
+    /// Requests of the disk that are queued for translation, in order of submission
+    /// ([`crate::parked`]).
     pub(crate) parked: VecDeque<usize>,
     /// Discard or write of zeros that starts when no overlapping request is in flight.
     pub(crate) freeing: Option<PendingFree>,
-    /// Ranges that requests in flight zero by writing, by number of the request.
+    /// Ranges that discards and writes of zeros in flight overwrite with zeros, by number of the
+    /// request.
     pub(crate) pieces: BTreeMap<usize, Vec<ByteRange>>,
     /// Operation that must end before further requests of the disk are translated.
     pub(crate) obstacle: Option<BlockedBy>,
@@ -91,11 +95,12 @@ pub(crate) struct DiskState {
     /// Submission time of the metadata read in flight.
     pub(crate) metadata_submitted_at: Option<Time>,
     /// Submission time of the commit steps in flight, or completion time of the last step that was
-    /// in flight with them.
+    /// in flight together with them; `None` if no step is in flight.
     pub(crate) step_submitted_at: Option<Time>,
     /// Submission time of the zeroing of freed space that is in flight.
     pub(crate) zeroing_submitted_at: Option<Time>,
-    /// Time for which the store has completed no operation of the disk; `None` up to the limit.
+    /// Time for which the store has completed no operation of the disk, as of the last check;
+    /// `None` up to [`STALLED_AFTER`](crate::STALLED_AFTER).
     pub(crate) stalled: Option<Duration>,
     pub(crate) calm: WriteIdle,
     /// Requests for which the store has no space.
@@ -134,20 +139,21 @@ impl DiskState {
         }
     }
 
-    /// Sets other images and files.
+    /// Replaces the images and files of the disk.
     pub(crate) fn set_layers(&mut self, layers: Vec<Layer>) {
         self.one_piece = OnePiece::from_layers(&layers);
         self.has_failed_flush = has_failed_flush(&layers);
         self.layers = layers;
     }
 
-    /// Returns the slot in Storage QoS of a client's request, or of a request of a copy.
+    /// Returns the slot in Storage QoS of the disk's copy, or of its clients; `None` without
+    /// limits.
     #[inline]
     pub(crate) fn qos_slot(&self, is_mirror: bool) -> Option<DiskIndex> {
         if is_mirror { self.mirror.index } else { self.index }
     }
 
-    /// Returns the queued requests of clients, or those of the copy.
+    /// Returns the queued requests of the disk's copy, or of its clients.
     pub(crate) fn queued_list(&mut self, is_mirror: bool) -> &mut QueuedList {
         if is_mirror { &mut self.mirror.queued } else { &mut self.queued }
     }
@@ -157,15 +163,15 @@ impl DiskState {
         &mut self.layers[0]
     }
 
-    /// Returns true if the mapping of the disk never changes.
+    /// Returns true if the disk is stored contiguously, so that its mapping never changes.
     #[inline]
     pub(crate) fn is_linear(&self) -> bool {
         self.one_piece.is_some()
     }
 
-    /// Returns true if a durable write needs no commit: the write itself is durable. Through the
-    /// page cache, such a write would report the failed writeback of other writes, which no later
-    /// flush reports.
+    /// Returns true if a durable write needs no commit because the write itself is durable: the
+    /// disk is contiguous and its I/O bypasses the page cache. Through the page cache, such a write
+    /// would report the failed writeback of other writes, which no later flush reports.
     #[inline]
     pub(crate) fn writes_durably(&self) -> bool {
         self.is_linear() && self.layers.first().is_some_and(|top_layer| top_layer.is_direct)
@@ -176,14 +182,15 @@ impl DiskState {
         self.service != Service::On
     }
 
-    /// Returns true if a new request for this range can be translated at once.
+    /// Returns true if a new request for this range can be translated at once: no request is
+    /// parked, and no pending discard or write of zeros prevents it.
     #[inline]
     pub(crate) fn is_next(&self, range: ByteRange) -> bool {
         self.parked.is_empty()
             && self.freeing.as_ref().is_none_or(|disk_state| disk_state.lets_pass(range))
     }
 
-    /// Returns true if a later operation of the disk waits for one that is in flight.
+    /// Returns true if an operation of the disk is pending until one that is in flight has ended.
     #[inline]
     pub(crate) fn is_awaited(&self) -> bool {
         !self.parked.is_empty()
@@ -192,7 +199,7 @@ impl DiskState {
             || self.service != Service::On
     }
 
-    /// Returns true if changes of the mapping are not in the file yet.
+    /// Returns true if changes of the image's metadata are not in the file yet.
     pub(crate) fn has_uncommitted(&self) -> bool {
         self.layers[0].image.uncommitted_bytes() > 0
             || self.commit.as_ref().is_some_and(|commit| commit.is_of_image)

@@ -3,7 +3,7 @@
 use suimon_quantity::StoreId;
 use suimon_storage_qos::DiskSlot;
 
-/// Slot of a disk in Storage QoS.
+/// Slot of a disk in the Storage QoS of its store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskLocation {
     /// Store that contains the disk.

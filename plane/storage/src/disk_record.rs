@@ -1,4 +1,4 @@
-//! Disk in the control plane.
+//! Record of a disk in the control plane.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
@@ -8,22 +8,24 @@ use suimon_quantity::{StoreId, WorkerId};
 
 use crate::pending_changes::PendingPolicy;
 
-/// Interval of the attempts to lock a disk's worker.
+/// Interval of the attempts to lock [`Record::owner`].
 const ATTACH_EVERY: Duration = Duration::from_millis(5);
 
-/// Disk with its worker. `owner` is `None` once the disk was taken out of service.
+/// Control-plane record of a disk. `owner` is the disk's worker; `None` once the disk was taken out
+/// of service.
 pub(crate) struct Record {
     pub(crate) owner: Mutex<Option<WorkerId>>,
-    /// Store on which the disk has limits.
+    /// Store on which the disk has limits; `None` without limits.
     pub(crate) store: Option<StoreId>,
     /// True while the disk is suspended: its worker has none of its files. Changed only while
     /// `owner` is locked.
     pub(crate) is_suspended: AtomicBool,
-    /// Policy for a full store that the worker has not applied yet.
+    /// Policy for a full store, in case the worker has not applied it yet.
     pub(crate) full: Arc<PendingPolicy>,
     /// State of a copy of the disk. Changed only while `owner` is locked.
     pub(crate) mirror: Mutex<MirrorRecord>,
-    /// True if detaching queues no longer waits for a stalled disk.
+    /// True once the disk is being taken out of service, so that detaching its queues does not wait
+    /// for a stalled disk.
     pub(crate) is_ending: AtomicBool,
 }
 

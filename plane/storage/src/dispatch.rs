@@ -1,17 +1,17 @@
-//! Dispatch of requests by their stores.
+//! Dispatch of requests by the schedulers of their stores.
 //!
 //! Cost of a request
 //! - A read or write costs its bytes.
 //! - A write of zeros costs as many bytes, because the device may have to write them, unless the
 //!   space may be deallocated and the file can have holes.
-//! - A flush, a discard, and a write of zeros that becomes a hole cost one operation: they move
+//! - A flush, a discard, and a write of zeros that becomes a hole cost one operation: they transfer
 //!   no payload, but each has a cost on the device, and their number must be limited.
 //!
-//! Requests of a queue that closes start at once, regardless of the disk's maximum. Placeholders
-//! for them remain in the store's queue. Until the placeholders have been charged, no further
-//! requests are taken from the disk's queues. A disk thereby exceeds its maximum by at most the
-//! bound of queued requests, however often its queues are added and closed. The total over time is
-//! unchanged.
+//! Requests of a queue that closes start at once, regardless of the disk's maximum. *Placeholders*
+//! for them remain in the scheduler's queue, which charges them later. Until the placeholders have
+//! been charged, no further requests are taken from the disk's queues. A disk thereby exceeds its
+//! maximum by at most the bound of queued requests, however often its queues are added and closed.
+//! The total over time is unchanged.
 
 use suimon_ports::{DiskOp, DiskOutcome};
 use suimon_quantity::Time;
@@ -23,7 +23,7 @@ use crate::engine::{REQUESTS_MAX, StorageEngine};
 use crate::request::EngineRequest;
 use crate::store::WorkerStore;
 
-/// Bit in the scheduler's tag that marks requests of a disk copy.
+/// Bit in the scheduler's tag of a request that marks requests of a disk copy.
 const MIRROR_TAG: u32 = 1 << 31;
 
 /// Returns the tag of a request in its store's scheduler: the number of its disk, and
@@ -35,8 +35,8 @@ fn tag_of(disk: usize, is_mirror: bool) -> u32 {
 }
 
 impl StorageEngine {
-    /// Submits the requests received from one queue in this iteration to their store. Each starts
-    /// or is queued.
+    /// Submits the requests received from one queue in this iteration to the scheduler of their
+    /// store. Each starts or is queued.
     #[inline]
     pub(crate) fn admit_arrived(&mut self) {
         if self.arrived.is_empty() {
@@ -46,7 +46,8 @@ impl StorageEngine {
         match self.admit_together(&numbers) {
             Some(batch) => {
                 let dispatched = numbers.iter().take(batch.dispatched);
-                // No requests exceed the room: a queue is read only as far as its store has room.
+                // There is room in the scheduler for all of them: a queue is read only as far as
+                // its store has room.
                 let others = numbers.iter().skip(batch.dispatched + batch.waiting);
                 dispatched.chain(others).for_each(|&number| self.begin(number));
             }
@@ -56,8 +57,8 @@ impl StorageEngine {
         self.arrived = numbers;
     }
 
-    /// Submits all requests to the store at once. Returns `None` if each must be submitted
-    /// separately.
+    /// Submits all requests to the scheduler in one call. Returns the numbers of dispatched and
+    /// queued ones, or `None`, with nothing submitted, if each must be submitted separately.
     fn admit_together(&mut self, numbers: &[usize]) -> Option<BatchSubmitted> {
         let first = self.requests.get(*numbers.first()?)?;
         let (disk_number, queue, is_mirror) = (first.disk, first.queue, first.is_mirror);
@@ -112,14 +113,14 @@ impl StorageEngine {
                 self.queued += 1;
                 return disk.queued_list(is_mirror).push(&mut self.requests, number);
             }
-            // The disk was removed from its store, so the store does not limit it. The store's
+            // The disk was removed from its store, so the store does not limit it. The scheduler's
             // queue is not full: a disk queue is read only as far as there is room.
             Err(_) => {}
         }
         self.begin(number);
     }
 
-    /// Starts the requests that their stores dispatch now. Returns true if there were any.
+    /// Starts the requests that the schedulers dispatch now. Returns true if there were any.
     pub(crate) fn dispatch_ready(&mut self) -> bool {
         let mut has_dispatched = false;
         for store in self.stores.numbers() {
@@ -129,6 +130,7 @@ impl StorageEngine {
     }
 
     /// Exchanges reports and grants with the budget of a store that other workers use, too.
+    /// `store`: number of the store on this worker.
     fn exchange(&mut self, store: usize) {
         let Some(worker_store) = self.stores.get_mut(store) else { return };
         let (id, events) = (worker_store.id, worker_store.exchange(self.now));
@@ -167,7 +169,8 @@ impl StorageEngine {
         has_dispatched
     }
 
-    /// Starts the first queued request of a disk. The tag is that of the scheduler.
+    /// Starts the first queued request of the disk, or disk copy, that a scheduler's tag
+    /// identifies.
     fn begin_first(&mut self, tag: u32) {
         let (disk, is_mirror) = ((tag & !MIRROR_TAG) as usize, tag & MIRROR_TAG != 0);
         let Some(disk) = self.disks.get_mut(disk) else { return };
@@ -185,7 +188,7 @@ impl StorageEngine {
     }
 
     /// Starts the queued requests of a disk, those of its clients or of a copy, regardless of the
-    /// store's limits. With `is_owed`, placeholders remain in the store's queue until they are
+    /// store's limits. With `is_owed`, placeholders remain in the scheduler's queue until they are
     /// charged.
     pub(crate) fn bypass_scheduler(&mut self, disk_number: usize, is_mirror: bool, is_owed: bool) {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
@@ -221,8 +224,8 @@ impl StorageEngine {
         }
     }
 
-    /// Returns the number of requests that were taken from queues and are not queued for their
-    /// store.
+    /// Returns the number of requests that were taken from queues and are neither queued in a
+    /// scheduler nor queued because their store is full.
     pub(crate) fn handle_begun(&self) -> usize {
         self.requests.len() - self.queued - self.full_queued
     }
@@ -235,8 +238,9 @@ impl StorageEngine {
             && stores.all(|worker_store| worker_store.has_room(requests))
     }
 
-    /// Returns the number of requests that may be taken from a queue. Called for each queue in each
-    /// iteration. It therefore accesses no disk, and no store if [there is room](Self::has_room).
+    /// Returns the number of requests that may be taken from a queue now. Called for each queue in
+    /// each iteration. It therefore accesses no disk, and no store if [there is
+    /// room](Self::has_room) for the requests of all queues.
     #[inline]
     pub(crate) fn remaining(&self, number: usize) -> usize {
         let Some(queue) = self.queues.get(number).filter(|queue_state| !queue_state.is_stopped)
@@ -296,7 +300,7 @@ impl StorageEngine {
         }
     }
 
-    /// Resumes the paused queues of one slot of a store.
+    /// Resumes the paused queues whose requests use this slot of a store.
     pub(crate) fn resume_queues_of_slot(&mut self, index: DiskIndex) {
         for number in self.queues.numbers() {
             if self.queues.get(number).is_some_and(|queue_state| queue_state.index == Some(index)) {
@@ -305,8 +309,8 @@ impl StorageEngine {
         }
     }
 
-    /// Adjusts the number of a store's queues, which determines the limit of queued requests per
-    /// queue.
+    /// Adds `count` to a store's number of queues, which determines the limit of queued requests
+    /// per queue.
     pub(crate) fn add_queues(&mut self, store: usize, count: i32) {
         let Some(worker_store) = self.stores.get_mut(store) else { return };
         let before = worker_store.each;
@@ -332,8 +336,8 @@ impl StorageEngine {
         stores.filter_map(|deadline_store| deadline_store.next_deadline()).chain(deadlines).min()
     }
 
-    /// Passes the remaining completions of this iteration to the schedulers. For a store with
-    /// queued requests, the next iteration passes them and dispatches requests at once.
+    /// Passes the completions of this iteration that were collected to the schedulers. For a store
+    /// with queued requests, the next iteration passes them and dispatches requests at once.
     pub(crate) fn report_completions(&mut self) {
         for number in self.stores.numbers() {
             if let Some(worker_store) =
@@ -344,7 +348,7 @@ impl StorageEngine {
         }
     }
 
-    /// Samples the delivered operations of all stores, if due.
+    /// Samples the delivered operations of all stores whose sample is due.
     pub(crate) fn observe(&mut self) {
         for number in self.stores.numbers() {
             let Some(worker_store) = self.stores.get_mut(number) else { continue };
@@ -354,9 +358,9 @@ impl StorageEngine {
     }
 }
 
-/// Reports the completion of a dispatched request to its store. `is_alone`: see
-/// [`WorkerStore::handle_answered`]. A request for which there was no space is reported without
-/// service.
+/// Reports the end of a dispatched request to its store. `is_alone`: see
+/// [`WorkerStore::handle_answered`]. A request for which there was no space is reported as not
+/// executed.
 #[inline]
 pub(crate) fn report_to_store(
     worker_store: &mut WorkerStore,
@@ -375,7 +379,7 @@ pub(crate) fn report_to_store(
     worker_store.handle_answered(now, index.slot, completed, is_alone);
 }
 
-/// Returns the bytes that a request is charged for; 0 if it is charged as one operation.
+/// Returns the number of bytes that a request is charged for; 0 if it is charged as one operation.
 #[inline]
 fn counted_bytes(disk: &DiskState, request: &EngineRequest) -> u32 {
     let counts = match request.op {

@@ -1,15 +1,15 @@
-//! Completions that were not passed to the store's scheduler yet. Completions of the same disk,
+//! Completions that were not passed to the store's scheduler yet. Completions with the same disk,
 //! operation and size are passed together, at the cost of one.
 
 use suimon_quantity::Time;
 use suimon_recording::Recorded;
 use suimon_storage_qos::{Completed, DiskSlot, IoKind, StoreScheduler};
 
-/// Completions of the same disk, operation and size.
+/// Collected completions with the same disk, operation and size.
 #[derive(Debug)]
 pub(crate) struct CompletionBatch {
     slot: DiskSlot,
-    /// Sum of the completions; empty if `requests` is 0.
+    /// Number of completions, and sum of their latencies; empty if `requests` is 0.
     of: Completed,
 }
 
@@ -27,7 +27,7 @@ impl CompletionBatch {
     }
 
     /// Adds a completion. If its disk, operation or size differs from the collected ones, those are
-    /// passed to the scheduler first.
+    /// passed to `scheduler` first.
     #[inline(always)]
     pub(crate) fn add(
         &mut self,
@@ -51,7 +51,7 @@ impl CompletionBatch {
         }
     }
 
-    /// Passes the collected completions to the scheduler.
+    /// Passes the collected completions to `scheduler`.
     #[inline]
     pub(crate) fn report(&mut self, scheduler: &mut Recorded<StoreScheduler>, now: Time) {
         if !self.is_empty() {
@@ -96,7 +96,7 @@ mod tests {
     /// A completion at the end of an iteration lets the next one dispatch queued requests. That
     /// iteration follows at once.
     #[test]
-    fn who_waits_does_not_wait_for_being_told() {
+    fn queued_requests_are_dispatched_in_the_iteration_after_a_completion() {
         let now = Time::from_ns(1 << 40);
         let (mut worker_store, [first, second]) = store(now);
         assert_eq!(worker_store.submit(now, first, 4096, 0), Ok(Submitted::Dispatch));
@@ -110,9 +110,9 @@ mod tests {
         assert_eq!(worker_store.poll(now), Next::Dispatch { disk: second, tag: 1 });
     }
 
-    /// A completion that differs from earlier ones is not reported with their properties.
+    /// A completion that differs from earlier ones is reported with its own properties.
     #[test]
-    fn each_is_told_as_what_it_was() {
+    fn completions_are_reported_with_their_own_properties() {
         let now = Time::from_ns(1 << 40);
         let (worker_store, [first, second]) = store(now);
         let spec = StoreSpec { depth_min: 64, depth_max: 64, ..worker_store.spec };
@@ -141,7 +141,7 @@ mod tests {
                 batch.add(&mut scheduler, now, slot, completed);
             }
         }
-        assert_eq!(scheduler.in_flight(), 4, "the last are not told yet");
+        assert_eq!(scheduler.in_flight(), 4, "the last completions are not reported yet");
         batch.report(&mut scheduler, now);
         assert!(batch.is_empty());
         assert_eq!(scheduler.in_flight(), 0);

@@ -45,9 +45,9 @@ pub struct StorageEngine {
     pub(crate) serving: Option<Arc<Serving>>,
     /// Queues in a pause between polls ([`PollPause`]).
     pub(crate) paused: Vec<usize>,
-    /// Queues with completions to publish.
+    /// Queues with completions that are not published to their clients yet.
     pub(crate) to_publish: Vec<usize>,
-    /// Request parts that wait for a free submission-queue entry.
+    /// Parts of requests that wait for a free submission-queue entry.
     pub(crate) outgoing: VecDeque<Part>,
     /// Metadata reads that wait for a free submission-queue entry: disk, layer, range.
     pub(crate) metadata_to_read: Vec<(usize, usize, ByteRange)>,
@@ -55,7 +55,7 @@ pub struct StorageEngine {
     pub(crate) commits_to_run: Vec<usize>,
     /// Disks with freed space that could not be zeroed yet for lack of a submission-queue entry.
     pub(crate) zeroing_to_begin: Vec<usize>,
-    /// Disks with parked requests that must be checked, because an operation of the disk has ended.
+    /// Disks on which an operation has ended, so that their parked requests must be checked.
     pub(crate) restless: Vec<usize>,
     pub(crate) scratch: Scratch,
     pub(crate) notices: Notices,
@@ -72,14 +72,14 @@ pub struct StorageEngine {
     pub(crate) full_queued: usize,
     /// Disks that count as full.
     pub(crate) full_disks: Vec<usize>,
-    /// Time of the next check of the full disks; `None` until the state of one changes.
+    /// Time of the next check of the full disks; `None` if no check is due without another event.
     pub(crate) full_due: Option<Time>,
-    /// True if the requests of all queues can be accepted in this iteration.
+    /// True if each queue may deliver as many requests in this iteration as one poll returns.
     pub(crate) has_room: bool,
     /// Queues that must be watched again by their descriptors.
     pub(crate) to_watch: Vec<usize>,
     pub(crate) now: Time,
-    /// True if the last iteration did some work.
+    /// True if the worker's last iteration did some work, network frames included.
     pub(crate) is_busy: bool,
     /// Time of the last check for stalled disks.
     pub(crate) stalls_looked: Time,
@@ -87,12 +87,14 @@ pub struct StorageEngine {
     pub(crate) spare_look: BufferReclaim,
     pub(crate) lost_time: LostTime,
     pub(crate) taken: Vec<DiskRequest>,
-    /// Requests received from one queue in one iteration, and their sizes in bytes.
+    /// Numbers of the requests received from one queue in one iteration, before their submission to
+    /// a scheduler.
     pub(crate) arrived: Vec<usize>,
     pub(crate) sizes: Vec<u32>,
     pub(crate) done: Vec<FileCompletion>,
     pub(crate) closed_queues: Vec<(usize, Box<dyn DiskQueue>)>,
-    /// Requests of closed queues for which the store had no space, by number of the queue.
+    /// Requests that closed queues have taken back because the store had no space, by number of the
+    /// queue.
     pub(crate) found_full: BTreeMap<usize, FoundFull>,
     pub(crate) closed_disks: Vec<(usize, DiskSpec)>,
     pub(crate) suspended_disks: VecDeque<(usize, Option<DiskSpec>)>,
@@ -186,8 +188,8 @@ impl StorageEngine {
         Ok(number)
     }
 
-    /// Adds a VM's ring to a disk. Returns the queue's number; `None` if there is no such disk, or
-    /// if the disk is being closed.
+    /// Adds a virtqueue of a VM to a disk. Returns the queue's number; `None` if there is no such
+    /// disk, or if the disk is being closed.
     pub fn add_queue(&mut self, disk: usize, queue: Box<dyn DiskQueue>) -> Option<usize> {
         self.insert_queue(disk, queue, QueueKind::Ring)
     }
@@ -241,18 +243,18 @@ impl StorageEngine {
         }
     }
 
-    /// Returns the oldest notice that was not returned yet.
+    /// Returns the oldest notice that was not returned yet; `None` if there is none.
     pub fn poll_notice(&mut self) -> Option<StorageNotice> {
         self.notices.pop()
     }
 
-    /// Returns the counters of a disk.
+    /// Returns the counters of a disk; `None` if there is no such disk.
     #[must_use]
     pub fn tally(&self, disk: usize) -> Option<DiskCounterCells> {
         self.disks.get(disk).map(|disk| disk.tally.tally())
     }
 
-    /// Returns the descriptor that signals requests of a queue.
+    /// Returns the descriptor that signals requests of a queue; `None` if there is no such queue.
     #[must_use]
     pub fn queue_fd(&self, queue: usize) -> Option<BorrowedFd<'_>> {
         self.queues.get(queue).map(|queue_state| queue_state.queue.wake_fd())

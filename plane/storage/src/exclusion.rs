@@ -1,14 +1,15 @@
-//! Mutual exclusion between workers. Traits, so that the model checker can use its own primitives.
+//! Mutual exclusion between workers. Defined by traits, so that the model checker can use its own
+//! primitives.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
-/// Pause of a thread of the control plane before it acquires a lock of workers again: longer than
-/// the rounds of workers that try to acquire it.
+/// Time for which a control-plane thread pauses before it acquires a lock of workers again: longer
+/// than the rounds of workers that try to acquire it.
 const PAUSE: Duration = Duration::from_micros(20);
 
-/// Synchronisation primitives.
+/// Set of synchronisation primitives: a lock, a flag and a yield.
 pub(crate) trait Primitives {
     type Lock<T: Send>: Lock<T>;
     type Flag: Flag;
@@ -17,16 +18,16 @@ pub(crate) trait Primitives {
     fn yield_now();
 }
 
-/// Mutual exclusion for a value.
+/// Lock that protects a value.
 pub(crate) trait Lock<T> {
     fn new(value: T) -> Self;
-    /// Calls `f` while no other thread uses the value. Blocks until then.
+    /// Calls `f` with exclusive access to the value. Blocks while another thread uses the value.
     fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R;
     /// As [`Lock::with`]; returns `None` instead of blocking.
     fn try_with<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R>;
 }
 
-/// Locks a mutex, also after a panic of another thread.
+/// Locks a mutex, even if another thread has panicked while holding it.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -50,7 +51,7 @@ impl Primitives for StdPrimitives {
 }
 
 impl StdPrimitives {
-    /// Lets other threads use a lock that the caller will acquire again.
+    /// Pauses, so that other threads can use a lock that the caller will acquire again.
     pub(crate) fn pause() {
         std::thread::sleep(PAUSE);
     }

@@ -129,25 +129,26 @@ pub(crate) type Payloads = Arc<Mutex<Vec<Vec<u8>>>>;
 pub(crate) struct Client {
     pub(crate) asks: VecDeque<DiskRequest>,
     pub(crate) answers: Vec<(u32, DiskOutcome)>,
-    /// Completions that are not published yet.
+    /// Completions (tag, outcome) that are not published yet.
     unseen: Vec<(u32, DiskOutcome)>,
     pub(crate) fault: Option<PortFault>,
-    /// True if the queue cannot take requests back.
+    /// True if the queue rejects [`DiskQueue::reclaim`].
     pub(crate) takes_nothing_back: bool,
-    /// Number of further checks that find unused buffers.
+    /// Number of further calls of [`DiskQueue::release_unused`] that report remaining unused
+    /// buffers.
     pub(crate) spares: usize,
-    /// Number of checks for unused buffers so far.
+    /// Number of calls of [`DiskQueue::release_unused`] so far.
     pub(crate) spare_looks: usize,
 }
 
-/// Queue that brings the requests of a [`Client`].
+/// Queue that delivers the requests of a [`Client`].
 pub(crate) struct FakeQueue {
     pub(crate) client: Arc<Mutex<Client>>,
     pub(crate) payloads: Payloads,
     fd: File,
     pub(crate) is_polled_by_fd: bool,
     pub(crate) has_untaken_answers: bool,
-    /// True if the client's next queue brings the requests that this queue leaves uncompleted.
+    /// True if the client's next queue delivers the requests that this queue leaves uncompleted.
     pub(crate) outlives: bool,
 }
 
@@ -241,7 +242,7 @@ struct Pending {
 /// Faults that the fake I/O injects.
 #[derive(Default)]
 pub(crate) struct Trouble {
-    /// One in this number of operations fails; 0 for no failures.
+    /// One operation in this number fails at random; 0 for no failures.
     pub(crate) one_in: u64,
     pub(crate) kind: Option<io::ErrorKind>,
     /// True while no operation completes.
@@ -259,11 +260,11 @@ pub(crate) struct Trouble {
     /// Number of operations submitted so far.
     pub(crate) submitted: usize,
     /// Number of submitted operations that zero more than a page, and the largest number of bytes
-    /// of one of them.
+    /// that one of them zeroes.
     pub(crate) zeroed: (usize, u64),
     /// True if operations complete in the iteration of their submission.
     pub(crate) is_at_once: bool,
-    /// True if flushes are excluded from `one_in`.
+    /// True if flushes do not fail by `one_in`.
     pub(crate) spares_flushes: bool,
     /// Error with which flushes fail; `None` if they succeed.
     pub(crate) failing_flush: Option<io::ErrorKind>,
@@ -273,9 +274,9 @@ pub(crate) struct Trouble {
     pub(crate) cannot_zero: bool,
     /// Number of flushes submitted so far.
     pub(crate) flushes: usize,
-    /// True while the worker blocks in the registration of a file.
+    /// True while the registration of a file blocks the worker.
     pub(crate) blocks_files: bool,
-    /// True if files are refused.
+    /// True if the registration of files fails.
     pub(crate) refuses_files: bool,
     /// Number of registrations of files that have begun.
     pub(crate) files_begun: usize,
@@ -297,8 +298,8 @@ impl Trouble {
     }
 }
 
-/// I/O that executes and completes operations in any order. A flush makes exactly those operations
-/// durable that completed before it began.
+/// I/O that executes and completes operations in any order. A flush makes durable exactly those
+/// operations that completed before the flush began.
 pub(crate) struct FakeIo {
     files: Vec<Option<Arc<dyn DiskFile>>>,
     pending: Vec<Pending>,

@@ -14,7 +14,7 @@ use crate::notices::StorageNotice;
 use crate::request::EngineRequest;
 
 impl DiskState {
-    /// Returns true if the operation fails because a flush has failed.
+    /// Returns true if the operation must fail because a flush of the disk has failed.
     #[inline]
     pub(crate) fn refuses(&self, op: DiskOp) -> bool {
         self.has_failed_flush && !matches!(op, DiskOp::Read | DiskOp::Status { .. })
@@ -23,7 +23,7 @@ impl DiskState {
 
 impl StorageEngine {
     /// Handles a failed flush of a disk's own file. Returns true if the disk's writes fail from now
-    /// on, and false if the system has not executed the flush.
+    /// on, and false if the error is transient, so that the system has not executed the flush.
     pub(crate) fn handle_failed_flush(&mut self, number: usize, error: &io::Error) -> bool {
         let now = self.now;
         let Some(disk) = self.disks.get_mut(number) else { return false };
@@ -45,7 +45,7 @@ impl StorageEngine {
         true
     }
 
-    /// Handles the failed part of a request. If the part had to be durable by itself, its flush may
+    /// Handles an error of a request's part. If the part had to be durable by itself, its flush may
     /// have failed: the system does not distinguish that from a failed write. A full store is not a
     /// failed flush: such parts bypass the page cache, and space is allocated before the write.
     pub(crate) fn handle_failed_durable_part(&mut self, number: usize, error: &io::Error) {
@@ -74,7 +74,8 @@ impl StorageEngine {
         self.end_disk(number);
     }
 
-    /// Returns the error of the failed flush that makes the disk's writes fail.
+    /// Returns the error of the failed flush because of which the disk's writes fail; `None` if no
+    /// flush has failed.
     pub(crate) fn failed_flush(&self, number: usize) -> Option<String> {
         let top_layer = self.disks.get(number)?.layers.first()?;
         top_layer.source.failed_flush().map(str::to_owned)

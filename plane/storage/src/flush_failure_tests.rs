@@ -43,7 +43,7 @@ fn flushes(bench: &Bench) -> usize {
     bench.trouble.lock().unwrap().flushes
 }
 
-/// Returns the errors of failed flushes that were reported.
+/// Takes all notices, and returns the errors of the failed flushes among them.
 fn failures(bench: &mut Bench) -> Vec<String> {
     let failure = |notice| match notice {
         StorageNotice::FlushFailed { detail, .. } => detail,
@@ -130,8 +130,8 @@ fn an_interrupted_flush_may_be_repeated() {
     assert!(bench.work.failed_flush(bench.disk).is_none());
 }
 
-/// Space for delayed allocation is missing at the flush: the data is lost, so that it does not help
-/// to wait for space.
+/// The flush finds no space for delayed allocation and the data is lost, so that waiting for space
+/// does not help.
 #[test]
 fn requests_that_wait_for_space_fail_when_a_flush_fails() {
     for kind in kinds() {

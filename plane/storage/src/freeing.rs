@@ -51,7 +51,7 @@ impl StorageEngine {
         self.send(number);
     }
 
-    /// Makes a request wait for the overlapping requests in flight. It frees space when they have
+    /// Makes a discard or write of zeros pending until the overlapping requests in flight have
     /// ended.
     pub(crate) fn await_overlapping(&mut self, number: usize) {
         let Some(&EngineRequest { disk: disk_number, op, range, .. }) = self.requests.get(number)
@@ -76,8 +76,8 @@ impl StorageEngine {
         });
     }
 
-    /// Frees space for a request without overlapping requests in flight. Returns false if the
-    /// request must wait for metadata or a commit first.
+    /// Executes a pending discard or write of zeros; no overlapping request is in flight. Returns
+    /// false if it must wait for metadata or a commit first.
     pub(crate) fn free_space(&mut self, number: usize) -> bool {
         let Some(request) = self.requests.get(number) else { return true };
         let (op, range, disk_number) = (request.op, request.range, request.disk);
@@ -94,7 +94,8 @@ impl StorageEngine {
                 self.answer_refused(number, &error);
             }
             Ok(Resolved::Not(blocked)) => {
-                // The whole request will be translated again.
+                // The whole request will be translated again, so the ranges translated so far are
+                // given up.
                 give_up(disk, pieces);
                 freeing.awaits_obstacle = true;
                 disk.freeing = Some(freeing);
@@ -113,7 +114,7 @@ impl StorageEngine {
     }
 }
 
-/// Ends placed ranges in the image that will not be written.
+/// Reports to the image that ranges which it has translated for writing will not be written.
 fn give_up(disk: &mut DiskState, pieces: Vec<ByteRange>) {
     for piece in pieces {
         disk.own_image().image.handle_failed(piece);
@@ -126,8 +127,9 @@ pub(crate) fn is_only_if_fast(op: DiskOp) -> bool {
     matches!(op, DiskOp::WriteZeroes { only_if_fast: true, .. })
 }
 
-/// Returns the parts of a range that must be written with zeros, as few as possible. An image may
-/// have room for the metadata of one change of any size, but not of many changes at once.
+/// Returns the subranges of `range` that must be overwritten with zeros, as few as possible.
+/// `existing`: extents of the range; unallocated ones are skipped if `may_unmap`. An image may have
+/// room for the metadata of one change of any size, but not of many changes at once.
 fn to_write(range: ByteRange, existing: &[ImageExtent], may_unmap: bool) -> Vec<ByteRange> {
     let mut parts: Vec<ByteRange> = Vec::new();
     let mut remaining = range;
@@ -149,8 +151,8 @@ fn to_write(range: ByteRange, existing: &[ImageExtent], may_unmap: bool) -> Vec<
     parts
 }
 
-/// Frees those parts of a range that can be freed. Other parts that must read as zeros are added to
-/// `scratch.parts` and `pieces`.
+/// Frees those parts of a range that can be freed. I/O for other parts that must read as zeros is
+/// added to `scratch.parts`, and the ranges that the image has translated for it to `pieces`.
 fn free(
     disk: &mut DiskState,
     request: usize,

@@ -21,13 +21,13 @@ use crate::full_store::{FULL_FOR, FullPolicy, FullView};
 use crate::notices::{FullChange, StorageNotice};
 use crate::request::{EngineRequest, Full};
 
-/// Largest number of queued requests of one disk that are repeated at a time.
+/// Maximum number of queued requests of one disk that are repeated at a time.
 const REPEATED_MAX: usize = 256;
 
 /// Interval at which a disk on a full store repeats one of its queued requests.
 pub const FULL_RETRY_EVERY: Duration = Duration::from_secs(1);
 
-/// Interval of further attempts while the store's scheduler has no room for the repeated request.
+/// Interval of further attempts to repeat a request while the store's scheduler has no room for it.
 const ROOM_RETRY_EVERY: Duration = Duration::from_millis(10);
 
 fn expiry(first: Time, wait: Option<Duration>) -> Option<Time> {
@@ -46,14 +46,14 @@ impl StorageEngine {
         self.look_at_full();
     }
 
-    /// Returns the state of a disk on a full store; `None` otherwise.
+    /// Returns the state of a disk on a full store; `None` if its store is not known to be full.
     pub(crate) fn full(&self, disk: usize) -> Option<FullView> {
         let full = &self.disks.get(disk)?.full;
         let duration = self.now.since(full.since?);
         Some(FullView { queued: full.queued.len() + full.repeated, lasts: duration })
     }
 
-    /// Records that a commit or a request found no space.
+    /// Records that a commit or a request of a disk found no space.
     pub(crate) fn note_full(&mut self, disk_number: usize) {
         let now = self.now;
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
@@ -73,9 +73,9 @@ impl StorageEngine {
         self.look_at_full();
     }
 
-    /// Handles the end of a request that found no space, now or in an earlier attempt. Returns true
-    /// if the request was queued, or left to its client's next queue, so that the caller must not
-    /// complete it.
+    /// Handles the end of a request with `outcome`. If it found no space, the request is queued to
+    /// be repeated if the policy permits. Returns true if the request was queued, or left to its
+    /// client's next queue, so that the caller must not complete it.
     #[cold]
     pub(crate) fn handle_space(&mut self, number: usize, outcome: DiskOutcome) -> bool {
         let first = self.end_repetition(number, outcome == DiskOutcome::Done);
@@ -101,8 +101,8 @@ impl StorageEngine {
         if is_closing {
             let is_to_leave = self.leave(number, DiskRequest { tag, op, range }, first_found);
             if is_to_leave {
-                // The queue is empty after its last request, even if that request was not
-                // completed.
+                // The queue must be checked for its end after its last request, even if that
+                // request was not completed.
                 self.mark_answered(queue);
             }
             return is_to_leave;
@@ -128,8 +128,8 @@ impl StorageEngine {
         true
     }
 
-    /// Ends the repetition of a request, if it is one. Returns the time at which the request first
-    /// found no space.
+    /// Ends the repetition of a request that is being repeated. Returns the time at which the
+    /// request first found no space; `None` if it is not being repeated.
     pub(crate) fn end_repetition(&mut self, number: usize, is_completed: bool) -> Option<Time> {
         let request = self.requests.get_mut(number)?;
         let Full::Repeated(first) = core::mem::take(&mut request.full) else { return None };
@@ -145,7 +145,8 @@ impl StorageEngine {
         Some(first)
     }
 
-    /// Removes a request from the accounting of its store.
+    /// Removes a request from the accounting of its store's scheduler, as one that was not
+    /// executed.
     fn discharge(&mut self, number: usize) {
         let Some(request) = self.requests.get_mut(number) else { return };
         let Some(index) = request.charged.take() else { return };
@@ -154,8 +155,8 @@ impl StorageEngine {
         }
     }
 
-    /// Leaves a request of a closing queue to the next owner of the queue, or to its client's next
-    /// queue. Returns false if the request must be completed.
+    /// Lets a closing queue take back a request, for the queue's next worker or the client's next
+    /// queue. Returns false if the queue does not support that and the request must be completed.
     fn leave(&mut self, number: usize, request: DiskRequest, first_found: Time) -> bool {
         let Some(&EngineRequest { disk: disk_number, queue: queue_number, .. }) =
             self.requests.get(number)
@@ -183,7 +184,7 @@ impl StorageEngine {
         true
     }
 
-    /// Releases the queued requests of a closing queue.
+    /// Ends the queued requests of a closing queue: they are taken back by the queue, or fail.
     pub(crate) fn release_full(&mut self, queue: usize) {
         let now = self.now;
         let Some(disk_number) = self.queues.get(queue).map(|request_queue| request_queue.disk)
@@ -216,7 +217,7 @@ impl StorageEngine {
         self.look_at_full();
     }
 
-    /// Fails the queued requests of a disk after their waiting time.
+    /// Fails the queued requests of a disk whose waiting time has passed.
     fn expire_full(&mut self, disk_number: usize) {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
         if disk.full.expires.is_none_or(|expires| self.now < expires) {
@@ -252,8 +253,8 @@ impl StorageEngine {
         }
     }
 
-    /// Repeats queued requests of disks on stores that may have space again. Fails requests after
-    /// their waiting time. Costs one comparison while no action is due.
+    /// Repeats queued requests of disks on stores that may have space again, and fails requests
+    /// whose waiting time has passed. Costs one comparison while no action is due.
     pub(crate) fn repeat_full(&mut self) {
         if self.full_due.is_none_or(|due| self.now < due) {
             return;
@@ -271,7 +272,7 @@ impl StorageEngine {
         self.calm();
     }
 
-    /// Schedules a check of all full disks in this or the next iteration, because the state of one
+    /// Makes a check of all full disks due in this or the next iteration, because the state of one
     /// has changed.
     pub(crate) fn look_at_full(&mut self) {
         if !self.full_disks.is_empty() {
@@ -279,7 +280,8 @@ impl StorageEngine {
         }
     }
 
-    /// Removes a request from the count of its queue's requests that are queued for space.
+    /// Subtracts one from the number of a queue's requests that are queued because the store is
+    /// full.
     fn leave_full(&mut self, queue: usize) {
         if let Some(queue_state) = self.queues.get_mut(queue) {
             queue_state.full_queued = queue_state.full_queued.saturating_sub(1);
@@ -314,7 +316,8 @@ impl StorageEngine {
         }
     }
 
-    /// Ends the full state of a disk if its store has space. Returns true if it has ended.
+    /// Ends the full state of a disk if a request has found space, or none has found the store full
+    /// for [`FULL_FOR`]. Returns true if it has ended.
     fn end_full(&mut self, disk_number: usize) -> bool {
         let Some(disk) = self.disks.get_mut(disk_number) else { return true };
         let full = &mut disk.full;

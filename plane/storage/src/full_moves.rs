@@ -9,21 +9,22 @@ use crate::engine::StorageEngine;
 use crate::request::{FoundFull, Full};
 
 impl StorageEngine {
-    /// Returns the requests that a closed queue has taken back, for the next worker. Called once
-    /// for each queue of [`StorageEngine::poll_closed_queue`].
+    /// Removes and returns the requests that a closed queue has taken back, for the disk's next
+    /// worker. Called once for each queue of [`StorageEngine::poll_closed_queue`].
     pub(crate) fn take_found_full(&mut self, queue: usize) -> FoundFull {
         self.found_full.remove(&queue).unwrap_or_default()
     }
 
-    /// Sets the requests that the queue's previous worker returned by `take_found_full`.
+    /// Sets the requests that the queue has taken back on its previous worker, as returned by
+    /// [`StorageEngine::take_found_full`] there.
     pub(crate) fn set_found_full(&mut self, queue: usize, found_full: FoundFull) {
         if let Some(queue_state) = self.queues.get_mut(queue) {
             queue_state.found_full = found_full;
         }
     }
 
-    /// Handles the receipt of a request from a queue that came from another worker. If the store
-    /// was full for the request there, its waiting time continues.
+    /// Handles the receipt of a request from a queue that came from another worker. If the request
+    /// had found the store full there, its waiting time continues.
     #[cold]
     pub(crate) fn note_found_before(&mut self, number: usize) {
         let now = self.now;

@@ -21,7 +21,7 @@ use crate::{DiskLayer, DiskSpec};
 
 const BLOCK: u64 = 64 << 10;
 
-/// Disk with Storage QoS on a store that is full. Its first block is allocated.
+/// Disk with Storage QoS limits on a store that is full. Its first block is allocated.
 struct OnFullStore {
     bench: Bench,
     store: Store,

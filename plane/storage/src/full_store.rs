@@ -8,7 +8,8 @@ use suimon_quantity::Time;
 use crate::notices::{FullChange, StorageNotice};
 use crate::queue_state::QueueKind;
 
-/// Time for which a disk without queued requests counts as full after a request found no space.
+/// Time after which a disk without queued requests no longer counts as full, counted from the last
+/// request or commit that found no space.
 pub(crate) const FULL_FOR: Duration = Duration::from_secs(10);
 
 /// Times for which requests are queued while their store has no space. With zero, such requests
@@ -42,12 +43,12 @@ impl FullPolicy {
     }
 }
 
-/// State of a disk on a full store.
+/// State of a disk whose store is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FullView {
     /// Number of requests that are queued for space or being repeated.
     pub queued: usize,
-    /// Time since the first request for which there was no space.
+    /// Time since a request or commit of the disk first found no space.
     pub lasts: Duration,
 }
 
@@ -55,21 +56,22 @@ pub struct FullView {
 #[derive(Debug, Default)]
 pub(crate) struct FullStore {
     pub(crate) policy: FullPolicy,
-    /// Queued requests in the order of their repetition.
+    /// Queued requests, in the order in which they will be repeated.
     pub(crate) queued: VecDeque<usize>,
-    /// Number of requests being repeated.
+    /// Number of requests that are being repeated.
     pub(crate) repeated: usize,
-    /// Largest number of requests repeated at a time: 1 until a repetition succeeds.
+    /// Maximum number of requests repeated at a time: 1 until a repetition succeeds, then doubled
+    /// by each success.
     pub(crate) window: usize,
-    /// Time at which the store became full.
+    /// Time at which the store was first found full; `None` if it is not known to be full.
     pub(crate) since: Option<Time>,
-    /// Time when a request or a commit last found no space.
+    /// Time at which a request or a commit last found no space.
     pub(crate) found_at: Time,
-    /// True if a repeated request has succeeded since `found`.
+    /// True if a repeated request has succeeded since `found_at`.
     pub(crate) has_space: bool,
     /// Time of the next repetition.
     pub(crate) repeat_at: Time,
-    /// Time at which the first queued request expires, or an earlier time.
+    /// Time at which the first queued request expires, or an earlier time; `None` if none expires.
     pub(crate) expires: Option<Time>,
     /// Time before which no commit begins unless a request waits for it.
     pub(crate) commit_at: Time,
@@ -78,8 +80,8 @@ pub(crate) struct FullStore {
 }
 
 impl FullStore {
-    /// Returns true if a commit that no request waits for is delayed, because it would probably
-    /// find no space again.
+    /// Returns true if a commit that no request waits for is to be delayed, because it would
+    /// probably find no space again.
     pub(crate) fn defers_commit(&self, now: Time) -> bool {
         self.since.is_some() && now < self.commit_at
     }
@@ -93,8 +95,9 @@ impl FullStore {
         (self.found_at, self.has_space) = (now, false);
     }
 
-    /// Records that a request for which another worker found the store full is executed here.
-    /// Returns true if it is the first such request of the disk on this worker.
+    /// Records that a request that another worker has found the store full for is being executed
+    /// here. `first`: time at which it first found no space. Returns true if the disk was not known
+    /// to be full on this worker.
     pub(crate) fn note_found_before(&mut self, first: Time, now: Time) -> bool {
         self.repeated += 1;
         let is_first = self.since.is_none();
@@ -105,16 +108,16 @@ impl FullStore {
         is_first
     }
 
-    /// Returns the notice that ends the full state of a disk that leaves the worker. `None` if its
-    /// queued requests move to the disk's next worker.
+    /// Returns the notice that ends the full state of a disk that leaves the worker; `None` if it
+    /// is not full, or if its queued requests move to the disk's next worker.
     pub(crate) fn end(&self, disk: usize, now: Time) -> Option<StorageNotice> {
         let since = self.since.filter(|_| !self.is_moving)?;
         let change = FullChange::NotNeeded;
         Some(StorageNotice::DiskFull { disk, change, lasted: now.since(since) })
     }
 
-    /// Returns the time of the next action. `is_served`: the disk is in service, so that requests
-    /// can be repeated.
+    /// Returns the time of the next action for the full disk; `None` if it is not full.
+    /// `is_served`: the disk is in service, so that requests can be repeated.
     pub(crate) fn deadline(&self, is_served: bool) -> Option<Time> {
         self.since?;
         let has_work = is_served && self.repeated == 0 && !self.queued.is_empty();

@@ -48,7 +48,7 @@ fn write(bench: &Bench, tag: u32, op: DiskOp, offset: u64, byte: u8) {
     bench.submit(tag, op, range(offset, BLOCK), vec![byte; BLOCK as usize]);
 }
 
-/// Polls for the given time. Returns the completions of the first queue.
+/// Polls the engine for the given time. Returns the completions of the first queue.
 fn pass(bench: &mut Bench, time: Duration) -> Vec<(u32, DiskOutcome)> {
     let (end, mut answers) = (bench.now + time, Vec::new());
     // A queue that was empty for a long time is not polled.
@@ -64,7 +64,7 @@ fn pass(bench: &mut Bench, time: Duration) -> Vec<(u32, DiskOutcome)> {
     answers
 }
 
-/// Creates a disk with one allocated block on a store that is full from now on.
+/// Creates a disk with one allocated block, on a store that is full from now on.
 fn full(kind: Kind, policy: FullPolicy) -> Bench {
     full_with(kind, policy, FakeQueue::new(512))
 }
@@ -181,7 +181,7 @@ fn attempts_are_few_while_a_store_is_full() {
 }
 
 #[test]
-fn clients_wait_as_long_as_they_are_to_and_the_qemu_of_a_vm_does_not() {
+fn requests_of_clients_are_queued_as_configured_and_those_of_qemu_fail_at_once() {
     let wait = Duration::from_secs(5);
     let mut bench = full(KINDS[1], FullPolicy { ring_wait: None, client_wait: wait });
     let (work, disk) = (&mut bench.work, bench.disk);
@@ -240,7 +240,7 @@ fn a_queue_that_closes_leaves_its_requests_to_the_next_or_fails_them() {
 }
 
 #[test]
-fn a_disk_that_moves_or_closes_gives_its_requests_back() {
+fn queues_of_a_disk_that_moves_or_closes_take_requests_back() {
     let mut bench = full(KINDS[1], FOR_EVER);
     write(&bench, 7, WRITE, SIZE - BLOCK, 4);
     assert_eq!(pass(&mut bench, Duration::from_secs(3)), []);
@@ -351,7 +351,7 @@ fn a_disk_without_queued_requests_is_not_full_any_more_when_it_moves() {
     assert_eq!(fullness(&mut bench), [FullChange::NotNeeded]);
 }
 
-/// A queue that was requested back is dropped, so its requests are answered before.
+/// A queue whose detachment was requested is dropped, so its requests must be completed before.
 #[test]
 fn a_queue_that_was_requested_back_before_its_disk_moves_loses_no_request() {
     for (turns, seed) in (0..8).flat_map(|turns| (0..8).map(move |seed| (turns, seed))) {

@@ -12,14 +12,14 @@ use crate::idle_look::{IdleCheck, WriteIdle};
 /// Time without writes after which a disk is idle.
 pub const IDLE_AFTER: Duration = Duration::from_secs(2);
 
-/// Time after a failed commit until the next one that no request waits for.
+/// Time without writes after a failed commit until the next commit that no request waits for.
 const AFTER_FAILURE: Duration = Duration::from_secs(60);
 
-/// Interval of the check for idle disks, while any disk has uncommitted metadata.
+/// Interval of the check for idle disks while any disk has uncommitted metadata.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 impl DiskState {
-    /// Returns true if the disk's metadata must be committed without a request.
+    /// Returns true if the disk is idle, so that its metadata must be committed without a request.
     fn is_idle(&mut self, now: Time) -> bool {
         let changes = self.tally.changes();
         if changes != self.calm.changes {
@@ -37,7 +37,7 @@ impl DiskState {
 }
 
 impl StorageEngine {
-    /// Begins commits of idle disks.
+    /// Begins commits of idle disks with uncommitted metadata. No-op unless a check is due.
     pub(crate) fn commit_idle(&mut self) {
         if !self.idle_look.is_pending || self.now < self.idle_look.looked + CHECK_INTERVAL {
             return;
@@ -56,7 +56,8 @@ impl StorageEngine {
         }
     }
 
-    /// Returns the time of the next check for idle disks.
+    /// Returns the time of the next check for idle disks; `None` if no disk has uncommitted
+    /// metadata.
     pub(crate) fn idle_deadline(&self) -> Option<Time> {
         self.idle_look.is_pending.then(|| self.idle_look.looked + CHECK_INTERVAL)
     }

@@ -11,7 +11,8 @@ use crate::kinds::KINDS;
 use crate::work_tests::{Bench, SECTOR, SIZE, WRITE, range};
 use crate::{IDLE_AFTER, StorageNotice};
 
-/// Runs the worker's own work until the given time. Returns the number of wake-ups.
+/// Runs the worker until the given time without requests of clients. Returns the number of
+/// wake-ups.
 fn sleep(bench: &mut Bench, until: Time) -> usize {
     let mut wake_count = 0;
     loop {
@@ -39,7 +40,7 @@ fn commits(bench: &Bench) -> u64 {
 }
 
 #[test]
-fn what_a_client_wrote_that_never_flushes_is_there_after_a_crash_when_it_was_idle() {
+fn data_of_a_client_that_never_flushes_survives_a_crash_once_the_disk_was_idle() {
     let mut dynamic = 0;
     for kind in KINDS {
         let mut bench = Bench::new(kind, 5, 16);

@@ -1,4 +1,4 @@
-//! Kinds of images that the tests use.
+//! Kinds of images with which tests run.
 
 use suimon_image::testing::MemoryFile;
 use suimon_image::{DiskGeometry, Image, Linear, RedoChanges};
@@ -9,7 +9,7 @@ use suimon_vhdx::{Guid, NewImage, ParentLocator, Vhdx, WriteGuids};
 
 use crate::work_tests::SIZE;
 
-/// Kind of image for tests that run with every format.
+/// Format and parent of a disk's image, for tests that run with each of them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kind {
     pub(crate) name: &'static str,

@@ -6,34 +6,38 @@ use std::time::Instant;
 use crate::shared_budget::SharedBudget;
 use crate::worker_view::WorkerSnapshot;
 
-/// Last known state of a worker.
+/// Last state that a worker has reported, and its outstanding replies.
 #[derive(Default)]
 pub(crate) struct LastView {
     pub(crate) known: WorkerSnapshot,
-    /// Reply that a query did not wait for any longer. Until it arrives, no further query is sent to
-    /// the worker, so that the number of its commands is bounded.
+    /// Channel for the reply to a status query that ended without it. Until the reply arrives, no
+    /// further query is sent to the worker, so that the number of its commands is bounded.
     pub(crate) outstanding: Option<Receiver<WorkerSnapshot>>,
-    /// Reply to a command that a change did not wait for any longer.
+    /// Channel for the reply to a [`Command::Sync`](crate::command::Command::Sync) that the control
+    /// plane no longer waits for.
     pub(crate) outstanding_sync: Option<Receiver<()>>,
-    /// Reply to a request for the scheduler of a store that the worker uses alone. A reply that
-    /// arrives later is dropped; the worker has then remained the only user.
+    /// Channel for the reply to a request for the scheduler of a store that the worker uses alone.
+    /// A reply that arrives later is dropped; the worker has then remained the only user.
     pub(crate) outstanding_share: Option<Receiver<SharedBudget>>,
-    /// Time of the oldest request without a reply, as of the last [`LastView::is_late`].
+    /// Time at which the oldest request without a reply was sent, as of the last
+    /// [`LastView::is_late`].
     late_since: Option<Instant>,
 }
 
 impl LastView {
-    /// Records that a request sent at this time has no reply yet.
+    /// Records that a request sent at this time has had no reply in time.
     pub(crate) fn note_late(&mut self, sent: Instant) {
         self.late_since.get_or_insert(sent);
     }
 
-    /// Returns the time since which the worker has not replied; `None` if it has.
+    /// Returns the time at which the oldest request without a reply was sent; `None` if the worker
+    /// has replied to all.
     pub(crate) fn late_since(&mut self) -> Option<Instant> {
         if self.is_late() { self.late_since } else { None }
     }
 
-    /// Returns true if the worker has not replied to an earlier query, command or request.
+    /// Processes replies that have arrived. Returns true if the worker has not replied to an
+    /// earlier query, command or request.
     pub(crate) fn is_late(&mut self) -> bool {
         match self.outstanding_sync.as_ref().map(Receiver::try_recv) {
             Some(Err(TryRecvError::Empty)) => return true,
@@ -52,7 +56,7 @@ impl LastView {
         false
     }
 
-    /// Returns the last known state, marked as such.
+    /// Returns the last known state, marked as not current.
     pub(crate) fn last_known(&self) -> WorkerSnapshot {
         let mut snapshot = self.known.clone();
         snapshot.disks.iter_mut().for_each(|view| view.is_current = false);

@@ -1,5 +1,6 @@
-//! Disks whose worker replies late, and closing of images. Each has a thread of its own, which holds
-//! no lock while it waits: the worker or the store of the disk may be blocked.
+//! Handling of late replies to disks passed to workers, and closing of images. Each runs on a
+//! thread of its own, which holds no lock while it waits: the worker or the store of the disk may
+//! be blocked.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
@@ -16,10 +17,11 @@ use crate::plane_error::PlaneError;
 use crate::plane_images::close_images;
 use crate::plane_notices::PlaneNotice;
 
-/// Reply of a worker to a disk that was passed to it.
+/// Late reply of a worker to a disk that was passed to it.
 pub(crate) type LateDisk = LateReply<Box<DetachedDisk>, Result<(), NotAttached>>;
 
-/// Executes `run` in a thread for a disk. Returns false if the system has no thread left.
+/// Executes `run` on a new thread for a disk. Returns false, with `run` dropped, if no thread can
+/// be created.
 fn in_thread(disk: DiskId, run: impl FnOnce() + Send + 'static) -> bool {
     let started = Builder::new().name(format!("late-disk-{}", disk.0)).spawn(run);
     if let Err(error) = &started {
@@ -35,7 +37,7 @@ fn close(disk: DiskId, detached: DetachedDisk) {
     close_images(disk, spec);
 }
 
-/// Closes a disk that is out of service in a thread. The returned channel disconnects when the disk
+/// Closes a disk that is out of service on a thread. The returned channel disconnects when the disk
 /// is closed.
 pub(crate) fn close_in_thread(disk: DiskId, detached: DetachedDisk) -> Receiver<()> {
     let (closing, closed) = channel::<()>();
@@ -46,7 +48,7 @@ pub(crate) fn close_in_thread(disk: DiskId, detached: DetachedDisk) -> Receiver<
     closed
 }
 
-/// Returns the parts of a disk that a worker has not added.
+/// Returns the error and the disk if a worker has not added a disk; `None` if it was added.
 fn refused(reply: Result<Result<(), NotAttached>, Option<Box<DetachedDisk>>>) -> Refusal {
     match reply {
         Ok(Ok(())) => None,
@@ -55,12 +57,13 @@ fn refused(reply: Result<Result<(), NotAttached>, Option<Box<DetachedDisk>>>) ->
     }
 }
 
-/// Reason why a worker has not added a disk, and the disk; `None` if it was added.
+/// Reason why a worker has not added a disk, with the disk if it was returned; `None` if the disk
+/// was added.
 type Refusal = Option<(PlaneError, Option<Box<DetachedDisk>>)>;
 
 impl StoragePlane {
-    /// Follows a disk that belongs to a worker which has not replied yet. If the worker does not add
-    /// it, the disk is taken out of service, closed and reported as lost.
+    /// Waits on a thread for the reply of a worker that has taken a disk, or will take it. If the
+    /// worker does not add the disk, the disk is taken out of service, closed and reported as lost.
     pub(crate) fn follow_late(
         &self,
         disk: DiskId,
@@ -90,8 +93,8 @@ impl StoragePlane {
         });
     }
 
-    /// Closes a disk that was to be added to a worker which has not replied yet, when the worker
-    /// replies.
+    /// Removes and closes a disk that was passed to a worker which has not replied yet, when the
+    /// worker replies. Waits on a thread.
     pub(crate) fn close_added(
         &self,
         disk: DiskId,
@@ -116,7 +119,8 @@ impl StoragePlane {
         });
     }
 
-    /// Closes a disk when the worker that has been requested to remove it does so.
+    /// Closes a disk when the worker that was requested to remove it has sent it. Waits on a
+    /// thread.
     pub(crate) fn close_later(
         &self,
         disk: DiskId,

@@ -50,7 +50,8 @@ impl LatencyCounts {
         Latencies { p50_ns, p99_ns, max_ns: self.max_ns }
     }
 
-    /// Returns the latency that `percent` of `total` requests did not exceed.
+    /// Returns the latency in nanoseconds that `percent` of `total` requests did not exceed, at
+    /// most 1/16 too high.
     fn quantile(&self, total: u64, percent: u64) -> u64 {
         let rank = (u128::from(total) * u128::from(percent)).div_ceil(100);
         let mut cumulative = 0u128;
@@ -64,7 +65,8 @@ impl LatencyCounts {
     }
 }
 
-/// Returns the range of a latency. The last range includes all longer latencies.
+/// Returns the index of the range that contains a latency. The last range includes all longer
+/// latencies.
 #[inline]
 fn range_of(ns: u64) -> usize {
     let units = ns >> UNIT_SHIFT;
@@ -74,7 +76,7 @@ fn range_of(ns: u64) -> usize {
     usize::try_from(range).unwrap_or(usize::MAX).min(RANGES - 1)
 }
 
-/// Returns the longest latency of a range.
+/// Returns the longest latency of the range with this index, in nanoseconds.
 fn end_of(range: usize) -> u64 {
     let range = range as u64;
     let doublings = (range / PER_DOUBLING).saturating_sub(1);

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use suimon_image::{ByteRange, Image};
 use suimon_ports::{DiskFile, FileSlot};
 
-/// One image with its file in the worker's I/O.
+/// One image of a disk, with its file as registered with the worker's I/O.
 pub(crate) struct Layer {
     pub(crate) image: Box<dyn Image>,
-    /// File that the image was opened on; returned with the image.
+    /// File in which the image is stored, which is returned with the image.
     pub(crate) source: Arc<dyn DiskFile>,
     pub(crate) file: FileSlot,
     pub(crate) can_punch: bool,
@@ -16,13 +16,14 @@ pub(crate) struct Layer {
     pub(crate) is_direct: bool,
 }
 
-/// Disk that is contiguous in its file. Requests are translated without its image.
+/// File range of a disk that is contiguous in its file. Requests are translated by it instead of
+/// the image.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OnePiece {
     pub(crate) file: FileSlot,
     pub(crate) start: u64,
     pub(crate) size: u64,
-    /// Mask of the bits that are zero in the offsets and lengths of whole sectors.
+    /// Mask of the bits that are zero in offsets and lengths of whole sectors.
     within_sector: u64,
 }
 
@@ -36,8 +37,8 @@ impl OnePiece {
         Some(Self { file: top_layer.file, start, size: shape.size, within_sector })
     }
 
-    /// Returns the file offset of a range; `None` if the range is invalid, in which case the image
-    /// returns the error.
+    /// Returns the file offset of a range; `None` if the range is invalid. The image then returns
+    /// the error.
     #[inline]
     pub(crate) fn locate(&self, range: ByteRange) -> Option<u64> {
         let is_whole = (range.offset() | range.len()) & self.within_sector == 0;

@@ -1,5 +1,5 @@
-//! Limiting factors of disks on one worker. Each factor is caused deliberately, and must be
-//! reported first.
+//! Limiting factors of disks on one worker. Each test causes a factor deliberately, which must then
+//! be reported first.
 
 use std::time::Duration;
 
@@ -74,7 +74,7 @@ const DISK: u32 = 0;
 const LONG: u64 = 7 * SECOND;
 /// Service time of a request on the devices of these tests.
 const SERVICE_NS: u64 = 1_000_000;
-/// Least share of time of a factor that was caused, in parts per million.
+/// Minimum share of time of the factor that a test has caused, in parts per million.
 const LEAST_PPM: u32 = 400_000;
 
 /// Creates one worker on a device with `servers` servers.
@@ -82,7 +82,7 @@ fn bench(spec: &StoreSpec, servers: usize) -> Bench {
     Bench::new(1, spec, servers, SERVICE_NS)
 }
 
-/// Adds the disk and its client.
+/// Adds the disk and its client to [`bench`].
 fn with_client(spec: &StoreSpec, servers: usize, limits: Limits, depth: u32) -> Bench {
     let mut bench = bench(spec, servers);
     bench.add_disk(0, DISK, limits);
@@ -131,7 +131,8 @@ fn saturated_device() -> Bench {
     bench
 }
 
-/// All requests of the client are in the device, which serves four of them at a time.
+/// Creates a bench in which all requests of the client are in the device, which serves four of them
+/// at a time.
 fn saturated_device_without_a_queue() -> Bench {
     let mut bench = with_client(&deep(), 4, limits(0, 0), 2);
     bench.run(SECOND);
@@ -155,7 +156,8 @@ fn starved_worker() -> Bench {
     bench
 }
 
-/// The client's next request is in its queue while the worker does not run.
+/// Creates a bench in which the client's next request is in its queue while the worker does not
+/// run.
 fn starved_worker_of_a_client_that_pauses() -> Bench {
     let mut bench = with_client(&deep(), 32, limits(0, 0), 1);
     let load = bench.clients[0].load;
@@ -206,7 +208,7 @@ fn zeros() -> Bench {
     bench
 }
 
-/// Each read of the image needs its metadata twice.
+/// Creates a bench with an image that reads its metadata twice before each request.
 fn metadata() -> Bench {
     let mut bench = bench(&deep(), 32);
     bench.set_limits(DISK, limits(0, 0));
@@ -247,8 +249,8 @@ fn each_cause_is_the_first_limiting_factor() {
     }
 }
 
-/// If another worker holds the store's budget, the time in which this worker was not running is
-/// reported there.
+/// If another worker has taken over the scheduling of the store, the time in which this worker was
+/// not running is reported to the budget.
 #[test]
 fn a_starved_worker_is_known_where_the_budget_is() {
     let mut bench = Bench::new(2, &deep(), 32, SERVICE_NS);
@@ -274,7 +276,7 @@ fn the_mean_queue_depth_is_the_clients() {
     }
 }
 
-/// Returns the shares of the short window.
+/// Returns the shares of time of the factors in the short window.
 fn shares_of(bench: &Bench) -> Vec<TimeShare> {
     let view = bench.engines[0].disk_view(bench.time(), STORE, bench.slot(DISK)).unwrap();
     view.short.time_shares()

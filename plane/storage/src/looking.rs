@@ -16,12 +16,13 @@ const BUSY_POLL: Duration = Duration::from_micros(50);
 /// Binary logarithm of the maximum number of waits between two attempts to poll.
 const PASSES_LOG_MAX: u32 = 10;
 
-/// State that decides whether an empty queue is polled before waiting.
+/// State of one queue that decides whether it is polled for a short time before the worker waits
+/// for its descriptor.
 #[derive(Debug, Default)]
 pub(crate) struct BusyPoll {
     /// End of the current polling period; `None` if the queue is not in one.
     until: Option<Time>,
-    /// Consecutive polling periods without requests.
+    /// Number of consecutive polling periods without requests.
     misses: u32,
     /// Number of waits until polling is attempted again.
     passes: u32,
@@ -35,8 +36,8 @@ impl BusyPoll {
         }
     }
 
-    /// Called when the queue is empty and all its requests have completed. Returns true if the
-    /// queue is polled further.
+    /// Returns true if the queue is to be polled further, and false if the worker is to wait for
+    /// its descriptor. Called when the queue is empty and all its requests have completed.
     pub(crate) fn should_poll(&mut self, now: Time) -> bool {
         match self.until {
             Some(until) if now < until => return true,

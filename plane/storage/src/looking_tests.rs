@@ -16,13 +16,13 @@ fn waits_until_a_look(busy_poll: &mut BusyPoll, now: Time) -> u32 {
     let mut wait_count = 0;
     while !busy_poll.should_poll(now) {
         wait_count += 1;
-        assert!(wait_count < 10_000, "it is never looked at again");
+        assert!(wait_count < 10_000, "the queue is never polled again");
     }
     wait_count
 }
 
 #[test]
-fn looks_that_bring_something_go_on_and_those_in_vain_become_seldom() {
+fn successful_polling_continues_and_unsuccessful_polling_becomes_rare() {
     let mut busy_poll = BusyPoll::default();
     let mut now = Time::ZERO;
     for _ in 0..100 {
@@ -45,7 +45,7 @@ fn looks_that_bring_something_go_on_and_those_in_vain_become_seldom() {
 }
 
 #[test]
-fn what_comes_while_nobody_looks_says_nothing_of_looks() {
+fn requests_received_without_polling_do_not_affect_polling() {
     let mut busy_poll = BusyPoll::default();
     assert!(busy_poll.should_poll(Time::ZERO));
     busy_poll.handle_end();
@@ -62,7 +62,7 @@ fn bench() -> Bench {
     Bench::with_queue(kind, (kind.create)(), 1, 8, queue)
 }
 
-/// Submits a request that completes without file I/O.
+/// Submits a request that completes without file I/O, and polls until it has completed.
 fn ask_and_wait(bench: &mut Bench) {
     let range = ByteRange::new(0, 512).unwrap();
     bench.submit(0, DiskOp::Status { is_first_only: true }, range, Vec::new());
@@ -77,16 +77,16 @@ fn polled_for(bench: &mut Bench) -> Duration {
         assert!(bench.poll().is_empty());
         assert!(
             bench.now.since(start) < BUSY_POLL * 10,
-            "a client that asks nothing is polled for ever"
+            "polling of a client without requests does not end"
         );
     }
     bench.now.since(start)
 }
 
 #[test]
-fn a_queue_is_polled_on_behind_its_answers_and_not_while_it_waits_for_them() {
+fn a_queue_is_polled_after_its_completions_and_not_before() {
     let mut bench = bench();
-    assert!(polled_for(&mut bench) >= BUSY_POLL, "it may ask something as soon as it is there");
+    assert!(polled_for(&mut bench) >= BUSY_POLL, "a new client may submit a request at once");
     // That poll found no request, so the next completion is not followed by polling.
     ask_and_wait(&mut bench);
     assert!(polled_for(&mut bench) < BUSY_POLL / 2);

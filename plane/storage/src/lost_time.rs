@@ -2,7 +2,8 @@
 
 use crate::disk_location::DiskIndex;
 
-/// Time span that ended directly before this iteration, and the disks that had requests during it.
+/// Time span directly before this iteration in which the worker was runnable but not running, and
+/// the disks that had requests during it.
 #[derive(Debug, Default)]
 pub(crate) struct LostTime {
     pub(crate) ns: u64,

@@ -9,10 +9,10 @@ use crate::plane_mirror::{WEIGHT, copied};
 use crate::qos_bench::{Bench, Load, SECOND, STORE, deep, limits};
 use crate::{DiskLocation, copied_disk};
 
-/// Load of a copy.
+/// Load of a disk copy's reads.
 const COPYING: Load = Load { op: DiskOp::Read, bytes: 256 << 10, depth: 8 };
 
-/// Starts the load of a copy. Returns the number of its client.
+/// Adds a client with the load of a disk copy. Returns the number of the client.
 fn copy(bench: &mut Bench, disk: u32, load: Load) -> usize {
     let copied_disk = copied(DiskId(disk));
     let limits = Limits { weight: Weight::new(WEIGHT).unwrap(), ..Limits::default() };
@@ -25,7 +25,7 @@ fn copy(bench: &mut Bench, disk: u32, load: Load) -> usize {
 }
 
 #[test]
-fn a_disk_is_known_by_another_number_for_its_being_copied() {
+fn a_copy_of_a_disk_has_its_own_identifier() {
     let disk = DiskId(7);
     assert_eq!((copied_disk(disk), copied_disk(copied(disk))), (None, Some(disk)));
 }
@@ -51,7 +51,7 @@ fn a_guest_keeps_its_maximum_while_its_disk_is_copied() {
 
 /// The target disk may have any maximum, because no client uses it yet.
 #[test]
-fn what_is_written_to_a_copy_is_not_held_by_its_maximum() {
+fn writes_of_a_copy_are_not_limited_by_the_maximum_of_the_target() {
     let mut bench = Bench::new(1, &deep(), 32, 200_000);
     bench.add_disk(0, 0, limits(0, 10));
     let load = Load { op: DiskOp::Write { is_durable: false }, ..COPYING };

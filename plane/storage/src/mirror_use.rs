@@ -7,9 +7,9 @@ use crate::disk_location::{DiskIndex, DiskLocation};
 use crate::engine::StorageEngine;
 
 impl StorageEngine {
-    /// Sets or ends the copy of a disk. `index` is the slot of the copy's requests in the disk's
-    /// store, `None` without limits. Changes are marked in `dirty`. The queue of a copy must be
-    /// closed before the copy ends.
+    /// Sets or ends the copy of a disk. `location` is the slot of the copy's requests in the disk's
+    /// store, `None` without limits. Changes are marked in `dirty`; `None` if the disk is the
+    /// target, or the copy ends. The queue of a copy must be closed before the copy ends.
     pub(crate) fn set_mirror(
         &mut self,
         disk: usize,

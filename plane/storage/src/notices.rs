@@ -18,10 +18,10 @@ pub enum FullChange {
     NotNeeded,
 }
 
-/// Shortest interval between fault notices of one disk, or of the worker's I/O.
+/// Minimum interval between fault notices of one disk, or of the worker's I/O.
 pub const FAULT_EVERY: Duration = Duration::from_secs(10);
 
-/// Largest number of notices that the caller has not fetched. Further notices are dropped: the
+/// Maximum number of notices that the caller has not fetched. Further notices are dropped: the
 /// oldest ones state the origin of a problem.
 pub const NOTICES_MAX: usize = 1024;
 
@@ -44,7 +44,7 @@ pub enum StorageNotice {
         offset: Option<u64>,
         /// Description of the fault, with the field where it is known.
         detail: String,
-        /// Number of faults of the disk since the previous notice that were not reported.
+        /// Number of faults of the disk that were suppressed since the previous notice.
         untold: u64,
     },
     /// A disk's store has not completed an operation for too long, or completes operations again.
@@ -87,7 +87,7 @@ pub enum StorageNotice {
     },
 }
 
-/// Rate limit of fault notices.
+/// Rate limiter for fault notices of one disk, or of the worker's I/O.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FaultPace {
     last: Option<Time>,
@@ -95,8 +95,8 @@ pub(crate) struct FaultPace {
 }
 
 impl FaultPace {
-    /// Returns `None` if a notice is not due yet. Otherwise returns the number of faults since the
-    /// previous notice that were not reported.
+    /// Returns the number of faults that were suppressed since the previous notice if a notice is
+    /// due now. Otherwise counts the fault as suppressed and returns `None`.
     pub(crate) fn take_unreported(&mut self, now: Time) -> Option<u64> {
         if self.last.is_some_and(|last| now < last + FAULT_EVERY) {
             self.untold = self.untold.saturating_add(1);

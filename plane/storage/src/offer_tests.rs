@@ -8,7 +8,7 @@ use shuttle::sync::mpsc::{TryRecvError, channel};
 use super::*;
 use crate::shared_budget::tests::ModelPrimitives;
 
-/// Value that must be dropped once.
+/// Value that must be dropped exactly once.
 struct Disk(Arc<AtomicUsize>);
 
 impl Drop for Disk {
@@ -17,8 +17,8 @@ impl Drop for Disk {
     }
 }
 
-/// The worker proceeds, or ends with the command in its mailbox. The caller does not wait for it, as
-/// after the end of its time.
+/// Runs a worker that takes the value, or with `ends` ends with the command in its mailbox. The
+/// caller takes the value back without waiting, as after its time limit.
 fn withdraw(ends: bool) {
     let drops = Arc::new(AtomicUsize::new(0));
     let offer = Offer::<Disk, ModelPrimitives>::new(Disk(Arc::clone(&drops)));

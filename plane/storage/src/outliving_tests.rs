@@ -19,8 +19,8 @@ fn all_kinds() -> impl Iterator<Item = Kind> {
     KINDS.into_iter().chain(CHILDREN)
 }
 
-/// Creates a disk that records its changes in a redo record with this much room; without a record
-/// if there is no room.
+/// Creates a disk with a redo record that has room for `record_capacity` changes; without a record
+/// if that is 0.
 fn bench(kind: Kind, seed: u64, capacity: usize, record_capacity: usize) -> (Bench, MemoryRecords) {
     let records = MemoryRecords::with_capacity(record_capacity);
     let memory = (kind.create)();
@@ -37,7 +37,7 @@ fn bench(kind: Kind, seed: u64, capacity: usize, record_capacity: usize) -> (Ben
     )
 }
 
-/// Number of commits of a disk, and of requests that had to be durable.
+/// Number of commits of a disk, and number of requests that had to be durable.
 #[derive(Clone, Copy)]
 struct Counts {
     commits: u64,
@@ -101,7 +101,7 @@ fn is_durable(op: DiskOp) -> bool {
 }
 
 #[test]
-fn what_was_answered_is_there_for_the_next_process() {
+fn completed_writes_are_visible_to_the_next_process() {
     for kind in all_kinds() {
         run(kind, 0, 3, 0);
     }
@@ -113,7 +113,7 @@ fn run_with_room(kind: Kind, seed: u64) -> [Counts; 3] {
 }
 
 #[test]
-fn what_was_answered_is_there_for_the_next_process_with_a_record_of_any_room() {
+fn completed_writes_are_visible_to_the_next_process_with_a_record_of_any_capacity() {
     for kind in all_kinds().filter(|kind| kind.name != "raw") {
         let without_record = run(kind, 1, 64, 0);
         let [.., with_record] = run_with_room(kind, 1);
@@ -138,7 +138,7 @@ fn what_was_answered_is_there_for_the_next_process_with_a_record_of_any_room() {
 }
 
 #[test]
-fn a_record_that_cannot_be_written_is_used_no_more() {
+fn a_record_that_cannot_be_written_is_not_used_further() {
     let kinds = all_kinds().filter(|kind| kind.name != "raw");
     for (kind, (seed, writes)) in kinds.zip([(1, 0), (3, 7), (2, 1), (3, 7)]) {
         let (bench, records) = bench(kind, seed, 64, 40);
@@ -235,7 +235,7 @@ mod full {
     use super::*;
 
     #[test]
-    fn what_was_answered_is_there_for_the_next_process_with_a_record_of_any_room() {
+    fn completed_writes_are_visible_to_the_next_process_with_a_record_of_any_capacity() {
         for (kind, seed) in all_kinds().flat_map(|kind| (2..8).map(move |seed| (kind, seed))) {
             run(kind, seed, [3, 64][seed as usize % 2], 0);
             run_with_room(kind, seed);
@@ -243,7 +243,7 @@ mod full {
     }
 
     #[test]
-    fn a_record_that_cannot_be_written_is_used_no_more() {
+    fn a_record_that_cannot_be_written_is_not_used_further() {
         for (kind, writes) in
             all_kinds().skip(1).flat_map(|kind| [0, 1, 2, 5, 9].map(|position| (kind, position)))
         {

@@ -1,4 +1,5 @@
-//! Parked requests: requests that wait for an operation of their disk, and their continuation.
+//! Parked requests: requests that are queued for translation until an operation of their disk has
+//! ended, and their continuation.
 
 use std::io;
 
@@ -11,15 +12,17 @@ use crate::request::EngineRequest;
 use crate::token::Purpose;
 
 impl StorageEngine {
-    /// Continues parked requests of disks on which an operation has ended. The continuation is
-    /// deferred: each request may end another one, and direct calls would recurse once per request.
+    /// Continues parked requests of the disks in `restless`, on which an operation has ended. The
+    /// continuation is deferred to this call: each request may end another one, and direct calls
+    /// would recurse once per request.
     pub(crate) fn calm(&mut self) {
         while let Some(disk_number) = self.restless.pop() {
             self.resume(disk_number);
         }
     }
 
-    /// Continues the parked requests of a disk.
+    /// Continues the parked requests of a disk as far as possible, and releases a closing or
+    /// suspending disk.
     pub(crate) fn resume(&mut self, disk_number: usize) {
         loop {
             let Some(disk) = self.disks.get_mut(disk_number) else { return };
@@ -55,8 +58,8 @@ impl StorageEngine {
         self.end_disk(disk_number);
     }
 
-    /// Starts the operation that a request waits for, unless a discard waits for a commit already.
-    /// In that case the request is translated again after the commit.
+    /// Starts the operation that blocks a translation: a metadata read or a commit. No-op if the
+    /// disk is blocked already; the request is then translated again after that operation.
     pub(crate) fn meet(&mut self, disk_number: usize, blocked: BlockedBy) {
         let disk = self.disks.get_mut(disk_number).filter(|disk| disk.obstacle.is_none());
         let Some(disk) = disk else { return };
@@ -71,7 +74,7 @@ impl StorageEngine {
         }
     }
 
-    /// Submits queued metadata reads while submission-queue entries are free.
+    /// Submits the queued metadata reads while submission-queue entries are free.
     pub(crate) fn read_waiting_metadata(&mut self) {
         while let Some(&(disk_number, layer, range)) = self.metadata_to_read.last() {
             let now = self.now;
@@ -89,7 +92,8 @@ impl StorageEngine {
         }
     }
 
-    /// Handles the completion of a metadata read.
+    /// Handles the completion of a metadata read: passes the metadata to the image, or fails the
+    /// request that needs it.
     pub(crate) fn handle_metadata(&mut self, disk_number: usize, bytes: io::Result<Vec<u8>>) {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
         disk.metadata_submitted_at = None;
@@ -111,7 +115,8 @@ impl StorageEngine {
         self.restless.push(disk_number);
     }
 
-    /// Completes the first parked request of a disk after its metadata read or commit has failed.
+    /// Completes the first parked request of a disk with `outcome`, after its metadata read or
+    /// commit has failed.
     pub(crate) fn give_up_first(&mut self, disk_number: usize, outcome: DiskOutcome) {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
         let first = match disk.freeing.take_if(|freeing| freeing.awaits_obstacle) {

@@ -1,4 +1,4 @@
-//! Commands with a reply that the control plane waits for. Every wait is bounded.
+//! Commands to workers with a reply that the control plane waits for. Every wait is bounded.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -10,33 +10,33 @@ use crate::plane::StoragePlane;
 use crate::plane_error::PlaneError;
 use crate::worker_channel::WorkerChannel;
 
-/// Result of passing a value to a worker.
+/// Result of passing a value to a worker with a command.
 pub(crate) enum Passed<T: Send, R> {
-    /// The worker has taken the value, and has replied.
+    /// The worker has taken the value, and has sent this reply.
     Replied(R),
-    /// The worker has not taken the value, and will not take it.
+    /// The worker has not taken the value, which is returned with the error, and will not take it.
     Returned(PlaneError, T),
-    /// The worker has taken the value, or will take it, and has not replied yet.
+    /// The worker has taken the value, or will take it, and has not replied in time.
     Late(PlaneError, LateReply<T, R>),
 }
 
-/// Reply that arrives when a worker proceeds.
+/// Pending reply of a worker that has not replied in time.
 pub(crate) struct LateReply<T: Send, R> {
     offer: Offer<T>,
     answer: Receiver<R>,
 }
 
 impl<T: Send, R> LateReply<T, R> {
-    /// Blocks until the worker replies or ends. Returns the value, if any, that a worker has not
-    /// taken before it ended. Callers hold no lock.
+    /// Blocks until the worker replies or ends. If the worker has ended, returns the value as an
+    /// error, or `None` if the worker had taken it. Callers must hold no lock.
     pub(crate) fn wait(self) -> Result<R, Option<T>> {
         self.answer.recv().map_err(|_| self.offer.take())
     }
 }
 
 impl StoragePlane {
-    /// Sends a command to a worker and waits for the reply. Sends nothing to a worker that counts as
-    /// blocked.
+    /// Sends a command to a worker and waits for the reply. Sends nothing to a worker that counts
+    /// as blocked.
     ///
     /// # Errors
     /// The worker does not respond in time, or has ended.
@@ -54,17 +54,20 @@ impl StoragePlane {
         self.wait_for_worker(worker, &answer, limit)
     }
 
-    /// Returns an error if a worker does not respond in time.
+    /// Waits until a worker has executed all earlier commands. Returns an error if it does not
+    /// respond in time.
     pub(crate) fn check_responding(&self, worker: &Arc<WorkerChannel>) -> Result<(), PlaneError> {
-        // The worker drops the sender. If it has ended, the next command detects that.
+        // The worker drops the sender, which disconnects the channel. If the worker has ended, the
+        // next command detects that.
         match self.request(worker, Command::Sync) {
             Err(PlaneError::NoResponse(worker)) => Err(PlaneError::NoResponse(worker)),
             _ => Ok(()),
         }
     }
 
-    /// Passes a value to a worker with a command and waits for the reply. The value is taken back
-    /// from a worker that does not take it in time. Sends nothing to a worker that counts as blocked.
+    /// Passes a value to a worker with a command and waits for the reply. If the worker does not
+    /// take the value in time, the value is taken back. Sends nothing to a worker that counts as
+    /// blocked.
     pub(crate) fn pass<T: Send, R>(
         &self,
         worker: &Arc<WorkerChannel>,
@@ -80,7 +83,8 @@ impl StoragePlane {
         };
         match late_reply.offer.take() {
             Some(value) => Passed::Returned(error, value),
-            // A worker that has just taken the value replies at once, unless it is blocked there.
+            // A worker that has just taken the value replies at once, unless it blocks while using
+            // the value.
             None => match self.0.waits.receive(&late_reply.answer, self.0.waits.taken) {
                 Ok(reply) => Passed::Replied(reply),
                 Err(_) => Passed::Late(error, late_reply),
@@ -121,8 +125,8 @@ impl StoragePlane {
             .map_err(|error| (error, LateReply { offer, answer }))
     }
 
-    /// Blocks until a worker replies, for up to `limit`; less if the worker has not replied to an
-    /// earlier request either.
+    /// Blocks until a worker replies, for up to `limit`, minus the time for which the worker has
+    /// not replied to an earlier request.
     fn wait_for_worker<R>(
         &self,
         worker: &Arc<WorkerChannel>,

@@ -1,4 +1,4 @@
-//! Changes of a store that are not applied yet.
+//! Changes of a store or disk that a worker or a budget has not applied yet.
 
 use std::sync::Mutex;
 
@@ -7,14 +7,14 @@ use suimon_storage_qos::Change;
 use crate::exclusion::lock;
 use crate::full_store::FullPolicy;
 
-/// Adds a change. A value that it replaces is removed, so that values which change again and again
-/// while all workers are blocked do not accumulate.
+/// Appends a change to `pending`. A pending change that it replaces is removed, so that values
+/// which change again and again while all workers are blocked do not accumulate.
 pub(crate) fn add(pending: &mut Vec<Change>, change: Change) {
     pending.retain(|earlier| !replaces(&change, earlier));
     pending.push(change);
 }
 
-/// Returns true if `earlier` has no effect when `later` is applied at any time after it.
+/// Returns true if `earlier` has no effect once `later` is applied at any time after it.
 fn replaces(later: &Change, earlier: &Change) -> bool {
     match (later, earlier) {
         (Change::Cap(_), Change::Cap(_))
@@ -25,13 +25,13 @@ fn replaces(later: &Change, earlier: &Change) -> bool {
     }
 }
 
-/// Maximums of a store that one worker uses, which the worker has not applied yet. The control
-/// plane holds the lock for an insertion only.
+/// Changes of the maximums of a store that only one worker uses, which the worker has not applied
+/// yet. The control plane holds the lock for an insertion only.
 #[derive(Default)]
 pub(crate) struct PendingMaximums(Mutex<Vec<Change>>);
 
 impl PendingMaximums {
-    /// Adds a change. Returns true if the worker must be notified.
+    /// Adds a change. Returns true if the worker must be notified, because there was none before.
     pub(crate) fn add(&self, change: Change) -> bool {
         let mut pending = lock(&self.0);
         let is_first = pending.is_empty();
@@ -45,18 +45,19 @@ impl PendingMaximums {
     }
 }
 
-/// Policy of a disk for a full store that the disk's worker has not applied yet. The control plane
-/// holds the lock for an assignment only.
+/// Policy for a full store that the worker of a disk has not applied yet. The control plane holds
+/// the lock for an assignment only.
 #[derive(Default)]
 pub(crate) struct PendingPolicy(Mutex<Option<FullPolicy>>);
 
 impl PendingPolicy {
-    /// Replaces the policy. Returns true if the worker must be notified.
+    /// Replaces the policy. Returns true if the worker must be notified, because it had applied the
+    /// previous one.
     pub(crate) fn set(&self, policy: FullPolicy) -> bool {
         lock(&self.0).replace(policy).is_none()
     }
 
-    /// Removes and returns the policy.
+    /// Removes and returns the policy; `None` if it was applied.
     pub(crate) fn take(&self) -> Option<FullPolicy> {
         lock(&self.0).take()
     }

@@ -1,9 +1,9 @@
-//! Request that frees space after the overlapping requests in flight.
+//! Discard or write of zeros that is pending until overlapping requests in flight have ended.
 
 use suimon_image::ByteRange;
 
-/// Request that frees space when no overlapping request is in flight. Freed space may be reused at
-/// once, so an overlapping request must end first.
+/// Discard or write of zeros that starts when no overlapping request is in flight. Freed space may
+/// be reused at once, so an overlapping request must end first.
 #[derive(Debug)]
 pub(crate) struct PendingFree {
     /// Number of the request on this worker.
@@ -12,26 +12,27 @@ pub(crate) struct PendingFree {
     pub(crate) is_discard: bool,
     /// Number of requests in flight that overlap the range. No further ones start meanwhile.
     pub(crate) overlapping: usize,
-    /// True if the request waits for metadata or a commit.
+    /// True if the request waits for a metadata read or a commit.
     pub(crate) awaits_obstacle: bool,
 }
 
 impl PendingFree {
-    /// Returns true if another request for this range may start. A discard makes progress with each
-    /// commit that it waits for. A write of zeros needs room for all its changes at once, which
-    /// other requests would use.
+    /// Returns true if another request for this range may start while this one is pending. A
+    /// discard makes progress with each commit that it waits for, so requests for other ranges may.
+    /// A write of zeros needs room for all its changes at once, which other requests would use.
     pub(crate) fn lets_pass(&self, range: ByteRange) -> bool {
         !self.range.overlaps(range) && (self.is_discard || !self.awaits_obstacle)
     }
 
-    /// Records that a request for this range has ended.
+    /// Records that a request for `range` has ended.
     pub(crate) fn handle_ended(&mut self, range: ByteRange) {
         if self.range.overlaps(range) {
             self.overlapping = self.overlapping.saturating_sub(1);
         }
     }
 
-    /// Returns the number of the request if it can be executed now.
+    /// Returns the number of the discard or write of zeros if it can be executed now, otherwise
+    /// `None`.
     pub(crate) fn poll(&self) -> Option<usize> {
         (self.overlapping == 0).then_some(self.number)
     }

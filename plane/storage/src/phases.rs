@@ -1,4 +1,4 @@
-//! Phases of requests, for the accounting of the requests' store.
+//! Phases of requests, for the accounting in the scheduler of the requests' store.
 
 use suimon_storage_qos::RequestPhase;
 
@@ -6,7 +6,7 @@ use crate::disk::DiskState;
 use crate::engine::StorageEngine;
 
 impl StorageEngine {
-    /// Moves a request to another phase, and reports the change to its store.
+    /// Moves a request to a phase, and reports the change to its store's scheduler.
     #[inline]
     pub(crate) fn enter_phase(&mut self, number: usize, phase: RequestPhase) {
         let is_other = self.requests.get(number).is_some_and(|request| request.phase != phase);
@@ -26,7 +26,7 @@ impl StorageEngine {
     }
 }
 
-/// Returns the phase of a request that is queued behind other requests of its disk.
+/// Returns the phase of a request that is parked on this disk.
 pub(crate) fn parked_phase(disk: &DiskState) -> RequestPhase {
     let waits_for_metadata = disk.freeing.is_none() && disk.obstacle.is_some();
     if waits_for_metadata { RequestPhase::Metadata } else { RequestPhase::Unmeasured }

@@ -1,4 +1,5 @@
-//! Control handle of all disks: the worker of each disk, and the channels to the workers.
+//! Handle with which the control plane controls all disks: the worker of each disk, and the
+//! channels to the workers.
 
 pub(crate) mod moving;
 mod workers;
@@ -25,8 +26,8 @@ use crate::waits::{COMMAND_WAIT_MAX, SHARE_WAIT_MAX, Waits};
 use crate::worker_channel::WorkerChannel;
 use suimon_image_files::DiskSpec;
 
-/// Longest time for which the attachment of a client blocks while its disk is moved, suspended or
-/// closed.
+/// Maximum time for which the attachment of a client blocks while its disk is being moved,
+/// suspended or closed.
 pub(crate) const ATTACH_MAX: Duration = Duration::from_secs(10);
 
 /// Handle of all disks of a host that are in service. Clones are handles of the same disks.
@@ -37,9 +38,10 @@ pub(crate) const ATTACH_MAX: Duration = Duration::from_secs(10);
 pub struct StoragePlane(pub(crate) Arc<Inner>);
 
 /// Shared state of the handles. Lock order: a disk's lock, the lock of a store, then all others.
-/// Workers take no lock, except those of store budgets and of lists of maximums, which are held only
-/// for calculations. A thread that waits for a worker may hold the lock of a disk or of one store. The
-/// time is bounded: a worker that does not respond is waited for as long as `waits` states.
+/// Workers take no lock, except those of store budgets and of lists of maximums, which are held
+/// only for calculations. A thread that waits for a worker may hold the lock of a disk or of one
+/// store. The time is bounded: `waits` states how long a thread waits for a worker that does not
+/// respond.
 pub(crate) struct Inner {
     io: Arc<dyn FileIoSource>,
     /// Sink for the recording of scheduler decisions; `None` if they are not recorded.
@@ -53,13 +55,14 @@ pub(crate) struct Inner {
 }
 
 impl StoragePlane {
-    /// Creates a plane without disks and workers.
+    /// Creates a plane without disks and workers. `io` creates the file I/O of the workers.
     #[must_use]
     pub fn new(io: Arc<dyn FileIoSource>) -> Self {
         Self::recorded(io, None)
     }
 
-    /// Creates a plane that records inputs and decisions of the stores' schedulers.
+    /// Creates a plane without disks and workers that records inputs and decisions of the stores'
+    /// schedulers to `recording`.
     #[must_use]
     pub fn recorded(io: Arc<dyn FileIoSource>, recording: Option<Arc<dyn Sink>>) -> Self {
         Self::with_waits(io, recording, Waits::new(SHARE_WAIT_MAX, COMMAND_WAIT_MAX))
@@ -83,8 +86,8 @@ impl StoragePlane {
         }))
     }
 
-    /// Takes a disk into service on the worker with the fewest disks that responds. The disk has the
-    /// limits proposed for it on its store, or none without a store. A disk without images is
+    /// Takes a disk into service on the worker with the fewest disks that responds. The disk has
+    /// the limits proposed for it on its store, or none without a store. A disk without images is
     /// suspended: its requests wait until [`StoragePlane::resume_disk`] provides images. Waits for
     /// workers that do not respond for up to [`COMMAND_WAIT_MAX`] together.
     ///
@@ -136,13 +139,13 @@ impl StoragePlane {
     }
 
     /// Takes a disk out of service: its queues are closed when the requests taken from them have
-    /// completed, and its changes are committed. The caller must close its own image, the first one
-    /// ([`Image::close`](suimon_image::Image::close)). A suspended disk has no images.
+    /// completed, and its changes are committed. The caller must close the disk's own image, the
+    /// first one ([`Image::close`](suimon_image::Image::close)). A suspended disk has no images.
     ///
     /// # Errors
     /// The disk is not in service, its store does not complete requests, or its worker does not
-    /// respond. In the latter cases, the disk is closed when the store completes them and the worker
-    /// proceeds.
+    /// respond. In the latter cases, the disk is closed when the store completes them and the
+    /// worker proceeds.
     pub fn take_disk(&self, disk: DiskId) -> Result<DiskSpec, PlaneError> {
         let record = self.record(disk)?;
         let mut owner = lock(&record.owner);
@@ -179,7 +182,7 @@ impl StoragePlane {
     /// full, requests of the connection fail at once, and QEMU pauses the VM.
     ///
     /// # Errors
-    /// The disk does not exist.
+    /// As [`StoragePlane::attach_client`].
     pub fn attach_vm_client(
         &self,
         disk: DiskId,
@@ -215,7 +218,7 @@ impl StoragePlane {
         self.detach_queues(disk, Which::Clients);
     }
 
-    /// Returns the oldest notice that was not returned yet.
+    /// Returns the oldest notice that was not returned yet; `None` if there is none.
     #[must_use]
     pub fn poll_notice(&self) -> Option<PlaneNotice> {
         self.0.notices.poll()
@@ -229,8 +232,8 @@ impl StoragePlane {
         lock(&self.0.disks).get(&disk).map(Arc::clone).ok_or(PlaneError::NoSuchDisk)
     }
 
-    /// Returns the worker with the fewest disks, excluding the workers in `excluded`. Workers that
-    /// have replied to the last command are preferred.
+    /// Returns the worker with the fewest disks, except those in `excluded`; `None` if no other
+    /// worker runs. Workers that have replied to all commands in time are preferred.
     fn least_loaded_worker(&self, excluded: &[WorkerId]) -> Option<WorkerId> {
         let mut disks: BTreeMap<WorkerId, usize> =
             lock(&self.0.channels).keys().map(|id| (*id, 0)).collect();

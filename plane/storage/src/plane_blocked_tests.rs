@@ -1,5 +1,5 @@
-//! Stores whose only user, or one of whose users, does not proceed: changes, further workers, and
-//! the state of disks.
+//! Stores that are used by a worker that does not proceed, alone or with others: changes of their
+//! limits, further workers, and the state of disks.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, channel};
@@ -48,7 +48,7 @@ fn one_disk_on(plane: StoragePlane) -> (StoragePlane, Ends) {
     (plane, workers)
 }
 
-/// Executes `f` on another thread.
+/// Executes `f` on another thread. Returns the channel for its result.
 fn begin<T: Send + 'static>(
     plane: &StoragePlane,
     f: impl FnOnce(&StoragePlane) -> T + Send + 'static,
@@ -116,7 +116,7 @@ fn a_further_worker_waits_once_for_a_blocked_only_user() {
         plane.set_cap(STORE, Some(STOPPED));
         plane.set_cap(STORE, None);
     }));
-    // Further attempts request nothing of the worker.
+    // Further attempts send no request to the worker.
     let wakes = workers.0[0].wakes();
     for _ in 0..20 {
         let result = end(&begin(&plane, |plane| add(plane, 1, STORE)));
@@ -142,7 +142,7 @@ fn a_further_worker_waits_once_for_a_blocked_only_user() {
     (0..2).for_each(|id| close(plane.take_disk(DiskId(id)).unwrap()));
 }
 
-/// The changes wait for the lock of the store, and not for the worker once more.
+/// The changes wait for the lock of the store, and not once more for the worker.
 #[test]
 fn changes_of_a_store_wait_for_its_blocked_worker_together() {
     let (plane, workers) = one_disk();
@@ -302,7 +302,8 @@ fn a_maximum_does_not_wait_for_a_blocked_only_user_and_applies_when_it_proceeds(
     }
 }
 
-/// Returns the delivered operations of each disk, as reported once by a view that is current.
+/// Returns the delivered operations of each disk if each disk is reported exactly once and the
+/// report is current; otherwise `None`.
 fn delivered(plane: &StoragePlane) -> Option<BTreeMap<DiskId, u64>> {
     let views = plane.stores();
     let reporters: Vec<_> = views.iter().filter(|view| !view.flows.is_empty()).collect();
@@ -329,7 +330,7 @@ fn the_state_of_disks_is_current_while_a_member_of_the_store_is_blocked() {
                     .is_some_and(|delivered_counts| delivered_counts.get(&other) == Some(&count))
             });
         }
-        // The state is current, too, when the other worker is the only one left.
+        // The state is current even when the other worker is the only one left.
         workers.0[stalled].set_stalled(false);
         close(plane.take_disk(DiskId(stalled as u32)).unwrap());
         let is_sole = || {

@@ -1,4 +1,5 @@
-//! Commands to workers that do not respond: withdrawn ones, and those that a worker has taken.
+//! Commands to workers that do not respond: commands whose value is taken back, and commands that a
+//! worker has begun to execute.
 
 use std::io;
 use std::sync::mpsc::{Receiver, channel};
@@ -25,8 +26,8 @@ use crate::{
 
 const DISK: DiskId = DiskId(0);
 
-/// Maximum time that the next command waits after a wait has expired. It begins later than the first
-/// wait by the time in which a prompt reply is expected, and by delays of a loaded machine.
+/// Maximum time that the next command waits after a wait has expired. It begins later than the
+/// first wait by the time in which a prompt reply is expected, and by delays of a loaded machine.
 const REST_MAX: Duration = Duration::from_millis(500);
 
 /// I/O of the workers in the order of their first disks, with faults that the test controls.
@@ -41,7 +42,7 @@ impl FileIoSource for Source {
     }
 }
 
-/// Plane with workers, and disks of a store.
+/// Plane with workers, and a store's disks.
 struct Bench {
     source: Arc<Source>,
     plane: StoragePlane,
@@ -91,7 +92,7 @@ impl Bench {
         Arc::clone(self.source.0.lock().unwrap().last().unwrap())
     }
 
-    /// Executes `f` on another thread.
+    /// Executes `f` on another thread. Returns the channel for its result.
     fn begin<T: Send + 'static>(
         &self,
         f: impl FnOnce(&StoragePlane) -> T + Send + 'static,
@@ -101,8 +102,8 @@ impl Bench {
         reports
     }
 
-    /// Executes `f`, which must not wait until a blocked worker proceeds. Returns its result, and the
-    /// time for which it waited for workers.
+    /// Executes `f`, which must not wait until a blocked worker proceeds. Returns its result, and
+    /// the time for which it waited for workers.
     fn run<T: Send + 'static>(
         &self,
         f: impl FnOnce(&StoragePlane) -> T + Send + 'static,
@@ -120,7 +121,7 @@ impl Bench {
         client
     }
 
-    /// Waits until the disks are on these workers, each once.
+    /// Waits until each of these disks is on its worker, exactly once.
     fn wait_served(&self, expected: &[(DiskId, u16)]) {
         wait_until(|| {
             let views = self.plane.disks();
@@ -129,7 +130,7 @@ impl Bench {
         });
     }
 
-    /// Waits until one worker is the only user of the store.
+    /// Waits until this worker is the only user of the store.
     fn wait_sole(&self, worker: u16) {
         wait_until(|| {
             let views = self.plane.stores();
@@ -138,7 +139,7 @@ impl Bench {
         });
     }
 
-    /// Takes all disks out of service. Nothing must be left of them in the store.
+    /// Takes all disks out of service, and asserts that the store has no state of them.
     fn end(&self, disks: &[DiskId]) {
         for disk in disks {
             close(self.plane.take_disk(*disk).unwrap());
@@ -148,7 +149,7 @@ impl Bench {
     }
 }
 
-/// Returns true if no header of a VHDX file has a log to be replayed.
+/// Returns true if no header of a VHDX file refers to a log that must be replayed.
 fn is_clean(file: &FakeFile) -> bool {
     let bytes = file.memory().bytes().to_vec();
     [64 << 10, 128 << 10].iter().all(|header| bytes[header + 48..header + 64] == [0; 16])
@@ -239,7 +240,7 @@ fn a_disk_remains_on_its_worker_if_either_worker_of_a_move_is_blocked() {
     }
 }
 
-/// The worker is blocked after it has replied last.
+/// The worker becomes blocked after its last reply.
 #[test]
 fn a_disk_that_was_passed_to_a_blocked_worker_is_taken_back() {
     let bench = Bench::new(2);

@@ -12,8 +12,8 @@ use suimon_image_files::DiskSpec;
 pub struct NotServed {
     /// Error that prevented the operation.
     pub error: PlaneError,
-    /// Images of the disk, which the caller must close. `None` if a worker that does not respond has
-    /// them: they are closed when it proceeds.
+    /// Images of the disk, which the caller must close. `None` if a worker that does not respond
+    /// has them: the plane closes them when the worker proceeds.
     pub spec: Option<DiskSpec>,
 }
 

@@ -20,15 +20,15 @@ use crate::worker_channel::WorkerChannel;
 /// demand, a copy gets the whole capacity.
 pub(crate) const WEIGHT: u16 = 25;
 
-/// Bit that distinguishes the identifier of a copy from that of the disk in Storage QoS.
+/// Bit in a disk's identifier in Storage QoS that is set for the copy of a disk.
 const COPIED: u32 = 1 << 31;
 
-/// Returns the identifier of a disk's copy in Storage QoS.
+/// Returns the identifier in Storage QoS of the copy of a disk.
 pub(crate) const fn copied(disk: DiskId) -> DiskId {
     DiskId(disk.0 | COPIED)
 }
 
-/// Returns the disk that a copy's identifier in Storage QoS belongs to; `None` for the identifier
+/// Returns the disk whose copy has this identifier in Storage QoS; `None` if it is the identifier
 /// of a disk itself.
 #[must_use]
 pub const fn copied_disk(number: DiskId) -> Option<DiskId> {
@@ -66,7 +66,8 @@ impl StoragePlane {
         let mirrored = Mirrored { slot, dirty };
         self.request(&worker_channel, |reply| Command::Mirror(disk, mirrored, reply)).inspect_err(
             |_| {
-                // A worker that does not respond has received the first command at most once.
+                // A worker that does not respond executes the command above before this one, or not
+                // at all.
                 send_end(&worker_channel, disk);
                 self.remove_flow(&record, disk);
             },
@@ -76,10 +77,11 @@ impl StoragePlane {
     }
 
     /// Attaches the connection of a copy. Its requests are not subject to the disk's limits, and
-    /// have a weight of their own in its store.
+    /// have a weight of their own in its store. A copy has at most one connection at a time; the
+    /// caller must not attach a second one.
     ///
     /// # Errors
-    /// The disk is not copied, has such a connection, or is not in service.
+    /// The disk is not copied or not in service.
     pub fn attach_mirror(&self, disk: DiskId, queue: Box<dyn DiskQueue>) -> Result<(), PlaneError> {
         let record = self.record(disk)?;
         if !lock(&record.mirror).is_on {
@@ -88,7 +90,8 @@ impl StoragePlane {
         self.attach_queue(disk, QueueKey::Mirror, queue)
     }
 
-    /// Returns the number of requests of a disk's clients that have not completed.
+    /// Returns the number of requests of a disk's clients that have not completed. Blocks until the
+    /// worker replies, for a bounded time.
     ///
     /// # Errors
     /// The disk is not in service, or its worker does not respond.
@@ -126,7 +129,7 @@ impl StoragePlane {
         disk: DiskId,
         is_on: bool,
     ) -> Result<(), PlaneError> {
-        // A blocked worker has received the commands of an earlier call.
+        // A blocked worker has received the commands of the earlier call already.
         if !is_on && worker_channel.is_blocked(self.0.waits.command) {
             return Err(PlaneError::NoResponse(worker_channel.id));
         }
@@ -140,7 +143,8 @@ impl StoragePlane {
         }
     }
 
-    /// Adds a slot for a disk's copy to the disk's store.
+    /// Adds a slot for a disk's copy to the disk's store. Returns the slot. Fails if the store has
+    /// no free slot.
     fn add_flow(&self, store: StoreId, disk: DiskId) -> Result<Option<DiskSlot>, PlaneError> {
         let limits =
             Limits { weight: Weight::new(WEIGHT).unwrap_or_default(), ..Limits::default() };
@@ -149,7 +153,7 @@ impl StoragePlane {
         Ok(self.slot(store, copied(disk)))
     }
 
-    /// Removes the slot of a disk's copy from the disk's store. Does not use other stores: the
+    /// Removes the slot of a disk's copy from the disk's store. Does not access other stores: the
     /// caller holds the lock of the disk, and a store may wait for its worker.
     fn remove_flow(&self, record: &Record, disk: DiskId) {
         if let Some(store) = record.store {
@@ -166,13 +170,14 @@ impl StoragePlane {
 
     fn remove_flow_from(&self, store: StoreId, disk: DiskId) {
         if self.slot(store, copied(disk)).is_some() {
-            // The store has the slot already.
+            // The removal of an existing slot is always permitted.
             let _ = self.propose(store, &[Proposal::RemoveDisk(copied(disk))], false);
         }
     }
 }
 
-/// Ends the copy of a disk on its worker. Has no effect if the disk is not copied.
+/// Ends the copy of a disk on its worker, without waiting for it. Has no effect if the disk is not
+/// copied.
 fn send_end(worker: &WorkerChannel, disk: DiskId) {
     worker.send(Command::Mirror(disk, Mirrored::default(), channel().0));
 }

@@ -11,7 +11,7 @@ use suimon_storage_qos::StoreEvent;
 use crate::notices::FullChange;
 use crate::queue_key::QueueKey;
 
-/// Largest number of pending notices for the control plane; further ones are dropped.
+/// Maximum number of pending notices for the control plane; further ones are dropped.
 const NOTICES_MAX: usize = 1024;
 
 /// Notice for the control plane.
@@ -34,7 +34,7 @@ pub enum PlaneNotice {
         offset: Option<u64>,
         /// Description of the fault, with the field where it is known.
         detail: String,
-        /// Number of faults of the disk since the previous notice that were not reported.
+        /// Number of faults of the disk that were suppressed since the previous notice.
         untold: u64,
     },
     /// A disk's store has not completed an operation for too long

@@ -13,7 +13,7 @@ use crate::plane_stalled_tests::wait_until;
 use crate::plane_suspend_tests::{DISK, Workers, close};
 use crate::{DiskLayer, DiskSpec, PlaneError, PlaneNotice, StoragePlane};
 
-/// System that can create the I/O of a limited number of workers.
+/// I/O source that can create the I/O of a limited number of workers.
 struct Scarce(AtomicUsize);
 
 impl FileIoSource for Scarce {
@@ -33,7 +33,7 @@ pub(crate) fn disk() -> (DiskSpec, Arc<FakeFile>) {
 }
 
 #[test]
-fn a_disk_that_cannot_be_moved_is_let_go_and_told_of() {
+fn a_disk_that_cannot_be_moved_is_closed_and_reported() {
     let source = Arc::new(Scarce(AtomicUsize::new(1)));
     let plane = StoragePlane::new(source.clone());
     let workers = Workers::start(&plane, 2);
@@ -41,10 +41,10 @@ fn a_disk_that_cannot_be_moved_is_let_go_and_told_of() {
     plane.add_disk(DISK, spec, None).unwrap();
     assert_eq!(plane.retire(&[WorkerId(0)]), []);
     let Some(PlaneNotice::DiskLost { disk: lost, reason }) = plane.poll_notice() else {
-        panic!("nobody is told")
+        panic!("no notice is emitted")
     };
     assert!(lost == DISK && reason.contains("cannot create an io_uring"), "{reason}");
-    assert_eq!(Arc::strong_count(&file), 1, "nobody has its file open");
+    assert_eq!(Arc::strong_count(&file), 1, "the disk's file is closed");
     assert!(matches!(plane.take_disk(DISK), Err(PlaneError::NoSuchDisk)));
     // The disk can be opened again on a worker that has I/O.
     source.0.store(1, Ordering::Relaxed);
@@ -55,7 +55,7 @@ fn a_disk_that_cannot_be_moved_is_let_go_and_told_of() {
 }
 
 #[test]
-fn a_disk_that_can_be_moved_is_and_nothing_is_told() {
+fn a_disk_that_can_be_moved_is_moved_without_a_notice() {
     let plane = StoragePlane::new(Arc::new(Scarce(AtomicUsize::new(2))));
     let workers = Workers::start(&plane, 2);
     plane.add_disk(DISK, disk().0, None).unwrap();

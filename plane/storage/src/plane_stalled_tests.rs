@@ -20,12 +20,12 @@ use crate::{StoragePlane, StoreRole, StoreView, VIEW_WAIT_MAX};
 pub(crate) const STORE: StoreId = StoreId(7);
 pub(crate) const LIMIT: Duration = Duration::from_secs(90);
 
-/// Returns a plane in which the wait for a store's only user does not expire.
+/// Returns a plane whose wait for a store's only user does not expire.
 pub(crate) fn patient_plane() -> StoragePlane {
     StoragePlane::with_waits(Arc::new(Source), None, Waits::new(10 * LIMIT, 10 * LIMIT))
 }
 
-/// Waker that counts its calls: each command to the worker is one.
+/// Waker that counts its calls: each command to the worker causes one.
 #[derive(Default)]
 pub(crate) struct CountingWaker(AtomicUsize);
 
@@ -81,7 +81,7 @@ impl Worker {
         self.ended.store(true, Ordering::Relaxed);
     }
 
-    /// Returns the number of commands to the worker, and of other reasons to wake it.
+    /// Returns the number of wake-ups of the worker: one per command, and those for other reasons.
     pub(crate) fn wakes(&self) -> usize {
         self.waker.0.load(Ordering::Relaxed)
     }
@@ -133,7 +133,7 @@ fn changes_and_the_removal_of_a_disk_do_not_wait_for_a_stalled_worker() {
         // The worker proceeds, and becomes the only user of the store.
         let remaining_disk = DiskId(stalled as u32);
         wait_until(|| plane.disks().iter().map(|view| view.disk).eq([remaining_disk]));
-        // The state may be the last known one, and the worker not have replied yet.
+        // The state may be the last known one, if the worker has not replied yet.
         wait_until(|| plane.add_disk(other, disk().0, Some(STORE)).is_ok());
         for id in [remaining_disk, other] {
             close(plane.take_disk(id).unwrap());
@@ -179,7 +179,7 @@ fn a_status_query_returns_the_last_known_state_of_a_stalled_worker() {
         let (report, reports) = channel();
         std::thread::spawn(move || report.send(of_thread.disks()).unwrap());
         reports.recv_timeout(LIMIT).expect("a query waits for the worker");
-        // Further queries request nothing of the worker, and do not wait for it.
+        // Further queries send no request to the worker, and do not wait for it.
         let wakes = worker.wakes();
         (0..200).for_each(|_| drop((plane.disks(), plane.stores())));
         assert_eq!(worker.wakes(), wakes);
@@ -211,8 +211,8 @@ fn a_status_query_waits_for_all_blocked_workers_together() {
     [DiskId(0), DiskId(1)].into_iter().for_each(|id| close(plane.take_disk(id).unwrap()));
 }
 
-/// Placeholders of the retiring worker's disk may be charged for longer than the worker may take to
-/// return its grants.
+/// The placeholders of the retiring worker's disk may take longer to be charged than the worker may
+/// take to return its grants.
 #[test]
 fn a_worker_that_retires_with_placeholders_leaves_the_store() {
     let (plane, workers) = two_disks();

@@ -1,4 +1,4 @@
-//! Store in the control plane.
+//! Record of a store in the control plane.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -12,22 +12,24 @@ use crate::exclusion::lock;
 use crate::pending_changes::PendingMaximums;
 use crate::shared_budget::SharedBudget;
 
-/// Store with the workers that use it.
+/// Record of a store with the workers that use it.
 pub(crate) struct PlaneStore {
     pub(crate) spec: StoreSpec,
     pub(crate) limits: Store,
     /// Maximum rate of all disks of the store on this node together.
     pub(crate) cap: Option<TimedRateLimit>,
     pub(crate) latency: Option<MeasuredLatency>,
-    /// This node's parts of policies that span nodes.
+    /// This node's shares of policies that span nodes.
     pub(crate) parts: BTreeMap<PolicyId, PolicyShare>,
-    /// Budget that the workers share; `None` if no more than one worker has used the store so far.
+    /// Budget that the workers share; `None` if no more than one worker has used the store since it
+    /// was last without users.
     pub(crate) shared: Option<SharedBudget>,
     /// Number of disks in service by worker.
     pub(crate) disks: BTreeMap<WorkerId, usize>,
-    /// Workers without a disk in service that may still have requests to account for.
+    /// Workers without a disk in service that may still have the store, until their requests have
+    /// ended and their grants are returned.
     pub(crate) leaving: BTreeSet<WorkerId>,
-    /// Maximums that a worker has not applied yet, if it uses the store alone.
+    /// Pending maximums for each worker that uses the store alone.
     pub(crate) maximums: BTreeMap<WorkerId, Arc<PendingMaximums>>,
     /// True if the store was removed.
     pub(crate) is_removed: bool,
@@ -57,18 +59,18 @@ impl PlaneStore {
     }
 }
 
-/// State of a store that status queries need. It is stored separately, because a change of the
-/// store may wait for a worker.
+/// Part of a store's state that status queries need. It is stored separately, because a change of
+/// the store may hold the store's lock while it waits for a worker.
 #[derive(Clone, Default)]
 pub(crate) struct ReadableStore {
     /// Slots of all disks with limits on the store.
     pub(crate) slots: Arc<Vec<DiskSlot>>,
     pub(crate) shared: Option<SharedBudget>,
-    /// Workers that may have state of the store.
+    /// Workers that may have state of the store: those with disks, and leaving ones.
     pub(crate) users: BTreeSet<WorkerId>,
 }
 
-/// Store with its lock. A change of one store waits for workers of that store only.
+/// Record of a store with its lock. A change of one store waits for workers of that store only.
 pub(crate) struct StoreEntry {
     store: Mutex<PlaneStore>,
     readable: Mutex<ReadableStore>,
@@ -80,7 +82,7 @@ impl StoreEntry {
         Self { store: Mutex::new(store), readable }
     }
 
-    /// Calls `f` with the store while no other thread changes it.
+    /// Calls `f` with exclusive access to the store. Blocks while another thread changes it.
     pub(crate) fn with<R>(&self, f: impl FnOnce(&mut PlaneStore) -> R) -> R {
         let mut store = lock(&self.store);
         let result = f(&mut store);
@@ -88,12 +90,12 @@ impl StoreEntry {
         result
     }
 
-    /// Calls `f` with the store, which it does not change.
+    /// Calls `f` with the store for reading. Blocks while another thread changes it.
     pub(crate) fn read<R>(&self, f: impl FnOnce(&PlaneStore) -> R) -> R {
         f(&lock(&self.store))
     }
 
-    /// Returns the state for status queries. Does not wait for workers.
+    /// Returns the state for status queries. Does not wait for workers or for changes of the store.
     pub(crate) fn readable(&self) -> ReadableStore {
         lock(&self.readable).clone()
     }

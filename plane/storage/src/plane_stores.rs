@@ -1,4 +1,4 @@
-//! Stores in the control plane: their limits, and the workers that use them.
+//! Stores in the control plane: limits of their disks, and the workers that use them.
 
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -74,7 +74,8 @@ impl StoragePlane {
         lock(&self.0.stores).get(&store).map(Arc::clone)
     }
 
-    /// Sets the capacity of a store.
+    /// Sets the capacity of a store, which bounds the sum of minimums. No-op if the store does not
+    /// exist.
     pub fn set_capacity(&self, store: StoreId, capability: Capacity) {
         let Some(entry) = self.store(store) else { return };
         entry.with(|plane_store| {
@@ -84,6 +85,7 @@ impl StoragePlane {
     }
 
     /// Sets the latency of a store's device from a measurement; `None` if it was not measured.
+    /// No-op if the store does not exist.
     pub fn set_latency(&self, store: StoreId, latency: Option<MeasuredLatency>) {
         let Some(entry) = self.store(store) else { return };
         entry.with(|plane_store| {
@@ -109,9 +111,10 @@ impl StoragePlane {
         self.wait_for(&workers);
     }
 
-    /// Sets this node's part of a policy that spans nodes. `None`: the policy's limits apply to
-    /// this node alone. The part also applies to disks that are assigned to the policy later. It is
-    /// in effect when this function returns, with the exception of [`StoragePlane::set_cap`].
+    /// Sets this node's share of a policy that spans nodes. `None`: the policy's limits apply to
+    /// this node alone. The share also applies to disks that are assigned to the policy later. It
+    /// is in effect when this function returns, with the exception stated for
+    /// [`StoragePlane::set_cap`].
     pub fn set_policy_share(&self, store: StoreId, policy: PolicyId, part: Option<PolicyShare>) {
         let Some(entry) = self.store(store) else { return };
         let workers = entry.with(|plane_store| {
@@ -127,8 +130,8 @@ impl StoragePlane {
         self.wait_for(&workers);
     }
 
-    /// Blocks dispatch of all requests of a policy's disks until the policy's part is
-    /// [set](StoragePlane::set_part). No effect if it is set already.
+    /// Blocks dispatch of all requests of a policy's disks until the policy's share is
+    /// [set](StoragePlane::set_policy_share). No effect if it is set already.
     pub fn hold_policy(&self, store: StoreId, policy: PolicyId) {
         let has_policy = |plane_store: &PlaneStore| plane_store.parts.contains_key(&policy);
         let is_known = self.store(store).is_none_or(|entry| entry.read(has_policy));
@@ -138,8 +141,9 @@ impl StoragePlane {
         }
     }
 
-    /// Changes limits of a store's disks. Either all changes are applied or none. They take effect
-    /// at once. `force` permits a sum of minimums above the permitted share of the capacity.
+    /// Changes limits of a store's disks. Either all changes are applied or none. Workers that
+    /// respond apply them at once. `force` permits a sum of minimums above the permitted share of
+    /// the capacity.
     ///
     /// # Errors
     /// The reason why a change is invalid, or that the sum of minimums is too high. Nothing was
@@ -158,7 +162,7 @@ impl StoragePlane {
         })
     }
 
-    /// Returns the sum of a store's minimums and its capacity.
+    /// Returns the sum of a store's minimums and its capacity; `None` if the store does not exist.
     #[must_use]
     pub fn admitted(&self, store: StoreId) -> Option<AdmittedMinimums> {
         self.store(store).map(|entry| entry.read(|plane_store| plane_store.limits.admitted()))
@@ -170,11 +174,11 @@ impl StoragePlane {
         self.store(store)?.read(|plane_store| plane_store.limits.slot(disk))
     }
 
-    /// Applies changes to a store. The budget that several workers share needs none of them for
-    /// that.
+    /// Sends changes to all workers of a store. If they share a budget, the changes are applied to
+    /// it directly, and the commands only inform the workers.
     fn send_to_all(&self, store: StoreId, plane_store: &PlaneStore, changes: &[Change]) {
         let is_in_budget = plane_store.shared.as_ref().is_some_and(|budget| budget.apply(changes));
-        // A worker that leaves withdraws the requests of a disk that is removed.
+        // A worker that is leaving the store withdraws the requests of a disk that is removed.
         let is_removal = |change: &Change| matches!(change, Change::RemoveDisk(_));
         let leaving = plane_store.leaving.iter().filter(|_| changes.iter().any(is_removal));
         let workers = plane_store.disks.keys().chain(leaving);
@@ -184,9 +188,9 @@ impl StoragePlane {
         }
     }
 
-    /// Applies the maximum of a store or of a policy. Returns the workers that apply it in their
-    /// next round; none if it is in effect. Maximums that a blocked worker has not applied are
-    /// replaced, so that they do not accumulate.
+    /// Applies a changed maximum of a store or of a policy. Returns the workers that will apply it
+    /// in their next round; none if it is in effect. Maximums that a blocked worker has not applied
+    /// are replaced, so that they do not accumulate.
     fn send_maximum(
         &self,
         store: StoreId,
@@ -208,9 +212,9 @@ impl StoragePlane {
         workers
     }
 
-    /// Prepares a worker for its first or a further disk of a store. Waits for the only worker that
-    /// uses the store, for up to [`SHARE_WAIT_MAX`](crate::waits::SHARE_WAIT_MAX); not for the
-    /// prepared worker.
+    /// Registers a further disk of a store on a worker, and sends the store to the worker with its
+    /// first disk. If another worker uses the store alone, waits for that worker to share it, for
+    /// up to [`SHARE_WAIT_MAX`](crate::waits::SHARE_WAIT_MAX). Does not wait for `worker`.
     ///
     /// # Errors
     /// The store or the worker does not exist, or the only worker with disks of the store does not
@@ -235,7 +239,7 @@ impl StoragePlane {
         let worker_channel = self.channel(worker).ok_or(PlaneError::NoWorker)?;
         let users: Vec<WorkerId> = plane_store.disks.keys().copied().collect();
         if let [only] = users[..] {
-            // The scheduler is shared before another worker borrows from it. A worker that has ended
+            // The scheduler is shared before another worker uses it. A worker that has ended
             // dispatches no requests.
             match self.share(store, only) {
                 Ok(shared) => plane_store.shared = Some(shared),
@@ -248,7 +252,8 @@ impl StoragePlane {
             }
         }
         plane_store.leaving.remove(&worker);
-        // Maximums of an earlier use precede those of this command.
+        // Maximums of the worker's earlier use of the store are not valid any more; the command
+        // contains the current ones.
         plane_store.maximums.remove(&worker);
         let (spec, shared, mut changes) =
             (plane_store.spec.clone(), plane_store.shared.clone(), plane_store.limits.changes());
@@ -262,7 +267,8 @@ impl StoragePlane {
         Ok(())
     }
 
-    /// Records that a worker has one disk of a store less. Does not wait for workers.
+    /// Registers that a worker has one disk of a store less, and removes the store from a worker
+    /// without disks. Does not wait for workers.
     pub(crate) fn leave(&self, store: StoreId, worker: WorkerId) {
         if let Some(entry) = self.store(store) {
             entry.with(|plane_store| self.leave_store((store, plane_store), worker));
@@ -293,9 +299,9 @@ impl StoragePlane {
         }
     }
 
-    /// Returns the budget of a store that one worker uses, for further workers. Does not wait for a
-    /// worker that has not replied to an earlier command, so that waits for one worker do not add
-    /// up over its stores.
+    /// Requests the budget of a store from the only worker that uses it, for further workers. Does
+    /// not wait for a worker that has not replied to an earlier command, so that waits for one
+    /// worker do not add up over its stores.
     fn share(&self, store: StoreId, worker: WorkerId) -> Result<SharedBudget, PlaneError> {
         let worker_channel = self.channel(worker).ok_or(PlaneError::NoWorker)?;
         if worker_channel.is_late() {
@@ -325,8 +331,9 @@ impl StoragePlane {
         }
     }
 
-    /// Blocks until workers have applied earlier commands, for up to [`VIEW_WAIT_MAX`] in total. Does
-    /// not wait for a worker that has not replied to an earlier command of this kind or status query.
+    /// Blocks until these workers have applied earlier commands, for up to [`VIEW_WAIT_MAX`] in
+    /// total. Does not wait for a worker that has not replied to an earlier command of this kind or
+    /// status query.
     fn wait_for(&self, workers: &[Arc<WorkerChannel>]) {
         let sent_at = Instant::now();
         let deadline = sent_at + VIEW_WAIT_MAX;
@@ -338,7 +345,8 @@ impl StoragePlane {
             let received = self.0.waits.receive_or(&reply, remaining, || {
                 probe.get_or_insert_with(|| self.probe());
             });
-            // The worker drops the sender. A worker that has ended dispatches no requests.
+            // The worker drops the sender, which disconnects the channel. A worker that has ended
+            // dispatches no requests.
             if received == Err(RecvTimeoutError::Timeout) {
                 worker.note_unanswered_sync(reply, sent_at);
             }

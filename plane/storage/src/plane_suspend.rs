@@ -22,7 +22,7 @@ use suimon_image_files::DiskSpec;
 pub struct NotResumed {
     /// Error that prevented the resumption.
     pub error: PlaneError,
-    /// Images that the disk was to use, if they can be returned.
+    /// Images that the disk was to use; `None` if its worker has them.
     pub spec: Option<DiskSpec>,
 }
 
@@ -40,14 +40,15 @@ impl fmt::Display for NotResumed {
 
 impl StoragePlane {
     /// Suspends a disk: releases its images and files when the requests taken from its queues have
-    /// completed and all changes are durable. Its queues remain, including new ones; clients see a
-    /// pause. The caller must close its own image, the first one
+    /// completed and all changes are durable. Its queues remain, and new ones can be added; clients
+    /// see a pause. The caller must close the disk's own image, the first one
     /// ([`Image::close`](suimon_image::Image::close)), before opening its file again.
     ///
     /// # Errors
-    /// The disk is not in service, or is suspended already. Its changes could not be committed: it
-    /// remains in service. Its store does not complete requests: it is resumed when the store does.
-    /// Its worker does not respond: it remains in service, or is resumed when the worker proceeds.
+    /// The disk is not in service, suspended already, or being copied. Its changes could not be
+    /// committed: it remains in service. Its store does not complete requests: it is resumed when
+    /// the store does. Its worker does not respond: it remains in service, or is resumed when the
+    /// worker proceeds.
     pub fn suspend_disk(&self, disk: DiskId) -> Result<DiskSpec, PlaneError> {
         self.suspend(disk, Suspension::Durable)
     }
@@ -82,7 +83,7 @@ impl StoragePlane {
         let spec = match self.wait_for_disk(disk, &worker_channel, &answer) {
             Ok(spec) => spec?,
             Err(error) => {
-                // A worker that has not begun to suspend the disk does not do so later.
+                // If the worker has not begun to suspend the disk, it will not do so later.
                 if offer.take().is_none() {
                     resume_later(disk, worker_channel, answer);
                 }
@@ -98,9 +99,9 @@ impl StoragePlane {
     /// clients afterwards.
     ///
     /// # Errors
-    /// The disk is not suspended, the files cannot be used, or the worker does not respond. The disk
-    /// then remains suspended; the caller may retry, or take it out of service. If the worker has
-    /// received the images, it resumes the disk when it proceeds.
+    /// The disk is not suspended, the files cannot be used, or the worker does not respond. The
+    /// disk then remains suspended; the caller may retry, or take it out of service. If the worker
+    /// has received the images, it resumes the disk when it proceeds.
     pub fn resume_disk(&self, disk: DiskId, spec: DiskSpec) -> Result<(), NotResumed> {
         let Ok(record) = self.record(disk) else {
             return Err(NotResumed { error: PlaneError::NoSuchDisk, spec: Some(spec) });
@@ -126,7 +127,8 @@ impl StoragePlane {
     }
 }
 
-/// Resumes a disk after its suspension has timed out, when its store completes requests again.
+/// Waits on a thread until a worker has suspended a disk after the caller's time limit, and then
+/// resumes the disk.
 fn resume_later(
     disk: DiskId,
     worker_channel: Arc<WorkerChannel>,
@@ -151,8 +153,8 @@ fn resume_later(
     }
 }
 
-/// Follows a disk whose worker has received its images and has not replied yet. Images that the worker
-/// does not use are closed.
+/// Waits on a thread for the reply of a worker that has received a disk's images and has not
+/// replied in time. Images that the worker does not use are closed.
 fn follow_resumption(
     disk: DiskId,
     (record, worker): (Arc<Record>, WorkerId),

@@ -156,7 +156,7 @@ fn a_disk_pauses_becomes_larger_and_goes_on_with_its_queues() {
     let spec = plane.suspend_disk(DISK).unwrap();
     assert!(matches!(plane.suspend_disk(DISK), Err(PlaneError::Suspended)));
     for other in [WorkerId(0), WorkerId(1)] {
-        // One of the workers already serves the disk. Moving the disk there has no effect.
+        // One of the workers already serves the disk. Moving the disk to that worker has no effect.
         assert!(!matches!(plane.move_disk(DISK, other), Err(PlaneError::Lost(_))));
     }
     let late_queue = FakeQueue::new(4);
@@ -182,7 +182,7 @@ fn a_disk_pauses_becomes_larger_and_goes_on_with_its_queues() {
     drop(workers);
 }
 
-/// Returns when each worker has polled its queues since the call.
+/// Blocks until each worker has polled its queues since the call.
 fn take_turns(plane: &StoragePlane) {
     // A worker replies between two iterations, so there is a complete iteration between the first
     // and the last reply.
@@ -192,7 +192,7 @@ fn take_turns(plane: &StoragePlane) {
 }
 
 #[test]
-fn what_cannot_go_on_stays_suspended_until_it_is_taken_out_of_service() {
+fn a_disk_that_cannot_be_resumed_remains_suspended() {
     let plane = StoragePlane::new(Arc::new(Source));
     let workers = Workers::start(&plane, 1);
     assert!(matches!(plane.suspend_disk(DISK), Err(PlaneError::NoSuchDisk)));
@@ -213,7 +213,7 @@ fn what_cannot_go_on_stays_suspended_until_it_is_taken_out_of_service() {
 
 /// Simulates that another node still has the disk's files open.
 #[test]
-fn a_disk_that_comes_without_images_waits_for_them_and_asks_nothing_of_its_store() {
+fn a_disk_added_without_images_waits_and_does_not_use_its_store() {
     let plane = StoragePlane::new(Arc::new(Source));
     let workers = Workers::start(&plane, 2);
     plane.add_disk(DISK, DiskSpec { layers: Vec::new() }, None).unwrap();
@@ -237,7 +237,7 @@ fn a_disk_that_comes_without_images_waits_for_them_and_asks_nothing_of_its_store
     assert_eq!(file.memory().bytes()[..512], [9; 512]);
     close(plane.take_disk(DISK).unwrap());
 
-    // A disk that never gets images is taken out of service like any other.
+    // A disk that never receives images is taken out of service like any other.
     plane.add_disk(DISK, DiskSpec { layers: Vec::new() }, None).unwrap();
     assert!(plane.take_disk(DISK).unwrap().layers.is_empty());
     assert!(plane.disks().is_empty());

@@ -15,14 +15,15 @@ use crate::plane_store::ReadableStore;
 use crate::worker_channel::WorkerChannel;
 use crate::worker_view::{DiskView, StoreView, WorkerSnapshot};
 
-/// Longest time for which a status query waits for the workers. A worker that is not blocked
+/// Maximum time for which a status query waits for the workers. A worker that is not blocked
 /// replies within a round. Until a blocked worker replies, further queries do not wait for it.
 pub const VIEW_WAIT_MAX: Duration = Duration::from_millis(500);
 
-/// Slots of disks by store whose state is requested.
+/// Slots of the disks whose state is requested, by store.
 type Slots = Arc<BTreeMap<StoreId, Arc<Vec<DiskSlot>>>>;
 
-/// Number of attempts to read the disks of a store whose workers change meanwhile.
+/// Number of attempts to read the state of a store's disks, which fail if its users change
+/// meanwhile.
 const VIEW_ATTEMPTS: usize = 3;
 
 impl StoragePlane {
@@ -32,14 +33,15 @@ impl StoragePlane {
         self.record(disk).is_ok()
     }
 
-    /// Returns the state of all disks, in ascending order. Blocks for up to [`VIEW_WAIT_MAX`] if a
-    /// worker does not respond. The state of its disks is then the last known one.
+    /// Returns the state of all disks, in ascending order of their identifiers. Blocks for up to
+    /// [`VIEW_WAIT_MAX`] if a worker does not respond. The state of its disks is then the last
+    /// known one.
     #[must_use]
     pub fn disks(&self) -> Vec<DiskView> {
         let snapshots = self.query(Instant::now() + VIEW_WAIT_MAX).into_iter();
         let mut views: Vec<DiskView> = snapshots.flat_map(|snapshot| snapshot.disks).collect();
         views.retain(|view| view.is_current || self.record(view.disk).is_ok());
-        // A disk may be on another worker meanwhile.
+        // A disk that was moved meanwhile may be reported by two workers.
         views.sort_by_key(|view| (view.disk, !view.is_current));
         views.dedup_by_key(|view| view.disk);
         views
@@ -47,8 +49,8 @@ impl StoragePlane {
 
     /// Returns the state of stores on all workers, in ascending order of store and worker. Blocks
     /// for up to [`VIEW_WAIT_MAX`] if a worker does not respond. The state of its stores is then
-    /// the last known one. The state of the disks of a store is part of one of the store's views. It
-    /// is current if any worker with the store responds.
+    /// the last known one. The state of the disks of a store is part of one of the store's views.
+    /// It is current if any worker with the store responds.
     #[must_use]
     pub fn stores(&self) -> Vec<StoreView> {
         let deadline = Instant::now() + VIEW_WAIT_MAX;
@@ -60,8 +62,8 @@ impl StoragePlane {
         self.try_stores(deadline).0
     }
 
-    /// Returns the state of stores; false if the budget of a store has ended since a worker's reply,
-    /// and the worker may report the store's disks now.
+    /// Returns the state of stores, and true if it is complete. False: the budget of a store has
+    /// ended since a worker's reply, and the worker would report the store's disks now.
     fn try_stores(&self, deadline: Instant) -> (Vec<StoreView>, bool) {
         let snapshots = self.query(deadline).into_iter();
         let mut views: Vec<StoreView> = snapshots.flat_map(|snapshot| snapshot.stores).collect();
@@ -83,7 +85,8 @@ impl StoragePlane {
         lock(&self.0.stores).iter().map(|(id, entry)| (*id, entry.readable())).collect()
     }
 
-    /// Requests the state of all workers, and waits for it until this time.
+    /// Requests the state of all workers, and waits for it until `deadline`. Returns the last known
+    /// state of workers that do not reply.
     fn query(&self, deadline: Instant) -> Vec<WorkerSnapshot> {
         let slots = self.readable().into_iter().map(|(id, store)| (id, store.slots)).collect();
         let slots: Slots = Arc::new(slots);
@@ -130,7 +133,8 @@ impl StoragePlane {
         without_stores
     }
 
-    /// Waits for the state of a worker. Returns the last known state if it does not reply in time.
+    /// Waits for the state of a worker until `deadline`, unless `reply` is `None`. Returns the last
+    /// known state if the worker does not reply in time.
     fn end(
         &self,
         view: &Mutex<LastView>,
@@ -157,9 +161,9 @@ impl StoragePlane {
     }
 }
 
-/// Moves the state of a store's disks to one of its views: as read from the budget that the workers
-/// share, or as reported by the only user. Returns false if there is none that is current although
-/// a worker has replied.
+/// Moves the state of a store's disks to one of the store's views: as read from the budget that the
+/// workers share, or as reported by the only user. Returns false if neither is current although a
+/// worker has replied.
 fn move_flows(store: &ReadableStore, views: &mut [StoreView]) -> bool {
     let age = |view: &StoreView| (view.is_current, view.at);
     let Some((is_any_current, observed_at)) = views.iter().map(age).max() else { return true };

@@ -8,18 +8,18 @@ use crate::exclusion::lock;
 use crate::plane::StoragePlane;
 use crate::worker_channel::WorkerChannel;
 
-/// Shortest time after which a worker without a reply counts as late.
+/// Minimum time after which a worker without a reply counts as late.
 const LATE_AFTER: Duration = Duration::from_millis(400);
 
-/// Requests for a reply of all workers that have replied to earlier ones. They are sent while the
-/// caller waits for one of the workers, so that a later wait for another one ends earlier.
+/// Requests to all workers for a reply, sent while the caller waits for one of them. Workers that
+/// do not reply to these count as late, so that a later wait for one of them ends earlier.
 pub(crate) struct Probe {
     sent: Instant,
     replies: Vec<(Arc<WorkerChannel>, Receiver<()>)>,
 }
 
 impl StoragePlane {
-    /// Requests a reply of all workers.
+    /// Sends a request for a reply to all workers that have replied to earlier ones.
     pub(crate) fn probe(&self) -> Probe {
         let channels: Vec<Arc<WorkerChannel>> =
             lock(&self.0.channels).values().map(Arc::clone).collect();
@@ -32,13 +32,14 @@ impl StoragePlane {
 }
 
 impl Probe {
-    /// Counts workers as late that have not replied, unless the requests are too recent. `waited`: a
-    /// worker for which the caller has waited for long enough.
+    /// Counts workers as late that have not replied, unless the requests are younger than
+    /// [`LATE_AFTER`]. `waited`: worker that counts as late in any case, because the caller has
+    /// waited for it.
     pub(crate) fn end(self, waited: Option<&Arc<WorkerChannel>>) {
         let is_over = self.sent.elapsed() >= LATE_AFTER;
         for (worker, reply) in self.replies {
             let is_waited = waited.is_some_and(|waited_worker| Arc::ptr_eq(waited_worker, &worker));
-            // The worker drops the sender.
+            // A worker that has executed the command drops the sender.
             if (is_over || is_waited) && reply.try_recv() == Err(TryRecvError::Empty) {
                 worker.note_unanswered_sync(reply, self.sent);
             }

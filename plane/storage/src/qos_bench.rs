@@ -1,5 +1,5 @@
-//! Workers with disks on one modelled device, in virtual time. Events occur only at times requested
-//! by a client, the device, a deadline, or the duration of a worker's round.
+//! Workers with disks on one modelled device, in virtual time. Time advances directly to the next
+//! event: an action of a client, the device or a worker.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -25,7 +25,7 @@ use crate::{DiskLayer, DiskLocation, DiskSpec, SharedBudget, StorageEngine};
 
 pub(crate) const STORE: StoreId = StoreId(7);
 pub(crate) const SECOND: u64 = 1_000_000_000;
-/// Largest duration of a worker's round, if there are several workers.
+/// Maximum duration of a worker's round in nanoseconds, if there are several workers.
 pub(crate) const DELAY_MAX_NS: u64 = 50_000;
 const DISK_BYTES: u64 = 1 << 30;
 
@@ -33,18 +33,18 @@ const DISK_BYTES: u64 = 1 << 30;
 pub(crate) struct Device {
     pub(crate) now: u64,
     pub(crate) service_ns: u64,
-    /// Service time of a write, if it differs from that of other requests.
+    /// Service time in ns of a write; `None` if it is that of other requests.
     pub(crate) write_ns: Option<u64>,
-    /// Time at which each server becomes free.
+    /// Times in ns at which the servers become free, earliest first.
     servers: BinaryHeap<Reverse<u64>>,
-    /// Start times and operations of the requests, by disk.
+    /// Start time in ns and charged operations of each started request, by disk.
     pub(crate) started: BTreeMap<u32, Vec<(u64, u64)>>,
-    /// Started requests in order: address of the queue's payloads, and tag.
+    /// Started requests in order: address of the payloads of the request's queue, and tag.
     order: Vec<(usize, u32)>,
 }
 
 impl Device {
-    /// Returns the number of operations of a disk that started in a time window.
+    /// Returns the number of operations of a disk that started from `start` to `until`, in ns.
     pub(crate) fn count(&self, disk: u32, start: u64, until: u64) -> u64 {
         let is_within = |(time, _): &&(u64, u64)| (start..until).contains(time);
         self.started.get(&disk).map_or(0, |starts| {
@@ -52,8 +52,8 @@ impl Device {
         })
     }
 
-    /// Returns the largest excess, over any time window, of the operations started by these disks
-    /// together over the rate.
+    /// Returns the maximum, over all time windows from `since` on, of the operations started by
+    /// these disks together minus the operations that `rate` permits in the window.
     pub(crate) fn excess(&self, disks: &[u32], rate: u64, since: u64) -> f64 {
         let mut starts: Vec<(u64, u64)> =
             disks.iter().filter_map(|disk| self.started.get(disk)).flatten().copied().collect();
@@ -132,7 +132,7 @@ impl FileIo for DeviceIo {
     }
 }
 
-/// Load of a disk's client: the number of outstanding requests of one kind.
+/// Load of a disk's client: operation and size of its requests, and number of requests in flight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
     pub(crate) op: DiskOp,
@@ -155,7 +155,7 @@ pub(crate) struct TestClient {
     free: Vec<u32>,
     /// Tags of requests that were submitted and have not completed.
     submitted_tags: Vec<u32>,
-    /// Address of the queue's payloads.
+    /// Address of the queue's payloads, which identifies the queue in [`Device`].
     payloads: usize,
     /// Reads and writes that were submitted and have not started, in order.
     to_begin: VecDeque<u32>,
@@ -169,9 +169,9 @@ pub(crate) struct Bench {
     pub(crate) store: Store,
     pub(crate) clients: Vec<TestClient>,
     pub(crate) disks: BTreeMap<u32, (usize, usize)>,
-    /// Budget that the workers share.
+    /// Budget of the store; `None` with one worker.
     pub(crate) shared: Option<SharedBudget>,
-    /// End of each worker's round, and true for workers that do not proceed.
+    /// Time at which each worker's round ends, in ns, and true for workers that do not proceed.
     rounds: Vec<u64>,
     stalled: Vec<bool>,
     pub(crate) dice: Dice,
@@ -183,7 +183,8 @@ pub(crate) fn limits(min: u64, max: u64) -> Limits {
 }
 
 impl Bench {
-    /// Creates `workers` workers, which share the store's budget if there are several.
+    /// Creates `workers` workers on a device with `servers` servers and this service time. If there
+    /// are several workers, they share the store's budget.
     pub(crate) fn new(workers: usize, spec: &StoreSpec, servers: usize, service_ns: u64) -> Self {
         let device = Arc::new(Mutex::new(Device {
             now: SECOND,
@@ -258,12 +259,12 @@ impl Bench {
         self.propose(&[Proposal::Disk(DiskId(disk), LimitsSource::Own(limits))]);
     }
 
-    /// Adds a disk that has a slot in the store.
+    /// Adds a disk whose slot exists in the store already.
     pub(crate) fn add_known(&mut self, worker: usize, disk: u32) {
         self.add_of_spec(worker, disk, spec(disk));
     }
 
-    /// Adds a disk that has a slot in the store, with these images.
+    /// Adds a disk with these images whose slot exists in the store already.
     pub(crate) fn add_of_spec(&mut self, worker: usize, disk: u32, spec: DiskSpec) {
         let location = DiskLocation { store: STORE, slot: self.slot(disk) };
         let number = self.engines[worker].add_disk(spec, Some(location)).unwrap();
@@ -275,12 +276,13 @@ impl Bench {
         self.add_known(worker, disk);
     }
 
-    /// Adds a queue with a client to a disk.
+    /// Adds a queue with a client of this load to a disk. Returns the number of the client.
     pub(crate) fn add_seat(&mut self, disk: u32, load: Load) -> usize {
         self.add_queue(disk, load, FakeQueue::new(load.depth as usize), false)
     }
 
-    /// Adds this queue, which may be the queue of a copy, to a disk.
+    /// Adds `queue`, which may be the queue of a copy, to a disk, with a client of this load.
+    /// Returns the number of the client.
     pub(crate) fn add_queue(
         &mut self,
         disk: u32,
@@ -340,7 +342,7 @@ impl Bench {
         }
     }
 
-    /// Stops a worker, or lets it proceed.
+    /// Stalls a worker, or lets it proceed.
     pub(crate) fn set_stalled(&mut self, worker: usize, is_stalled: bool) {
         self.stalled[worker] = is_stalled;
     }
@@ -388,7 +390,7 @@ impl Bench {
     fn clients(&mut self) {
         let started_requests = std::mem::take(&mut self.device().order);
         for (payloads, tag) in started_requests {
-            // The order of completions is not known for a queue that was removed.
+            // The device does not know the queue of a request any more if the queue was removed.
             let client = self.clients.iter_mut().find(|client| client.payloads == payloads);
             if let Some(client) = client {
                 assert_eq!(client.to_begin.pop_front(), Some(tag), "out of order");
@@ -400,7 +402,7 @@ impl Bench {
                 assert_eq!(outcome, suimon_ports::DiskOutcome::Done);
                 let position =
                     test_client.submitted_tags.iter().position(|tag_asked| *tag_asked == tag);
-                test_client.submitted_tags.remove(position.expect("it is answered once"));
+                test_client.submitted_tags.remove(position.expect("each request completes once"));
                 test_client.free.push(tag);
                 test_client.answer_count += 1;
             }
@@ -422,12 +424,13 @@ impl Bench {
         }
     }
 
-    /// Returns the number of submitted requests of all clients that have not completed.
+    /// Returns the number of submitted requests that have not completed, of all clients.
     pub(crate) fn open(&self) -> usize {
         self.clients.iter().map(|client| client.submitted_tags.len()).sum()
     }
 
-    /// Returns the tolerance at this rate: the burst amount and one request.
+    /// Returns the number of operations by which a disk may exceed `rate` in a window: the burst
+    /// amount and one request of `largest` operations.
     pub(crate) fn tolerance(rate: u64, largest: u64) -> f64 {
         (rate as f64 * CATCH_UP.as_secs_f64()) + largest as f64 + 1.0
     }
@@ -441,7 +444,7 @@ pub(crate) fn spec(disk: u32) -> DiskSpec {
     DiskSpec { layers: vec![DiskLayer { image, file }] }
 }
 
-/// Returns the specification of a store that is never the bottleneck.
+/// Returns the specification of a store that never limits its disks.
 pub(crate) fn deep() -> StoreSpec {
     StoreSpec { depth_min: 256, depth_max: 256, ..StoreSpec::default() }
 }

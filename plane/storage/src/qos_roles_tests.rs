@@ -11,12 +11,13 @@ use suimon_storage_qos::{
 use crate::StoreRole;
 use crate::qos_bench::{Bench, DELAY_MAX_NS, Load, MILLISECOND, SECOND, STORE, deep, limits};
 
-/// Creates workers with two disks each that share one maximum.
+/// Creates workers with two disks each. All disks share the maximum `max` and have requests of
+/// `bytes` bytes.
 pub(crate) fn shared(workers: usize, max: u64, bytes: u64) -> (Bench, Vec<u32>) {
     shared_by(workers, 2, max, Load::reads(bytes, 16))
 }
 
-/// Creates workers with this number of disks each that share one maximum and have this load.
+/// Creates workers with this number of disks each. All disks share one maximum and have this load.
 pub(crate) fn shared_by(
     workers: usize,
     disks_each: usize,
@@ -36,8 +37,8 @@ pub(crate) fn shared_by(
     (bench, disks)
 }
 
-/// Returns the amount by which several workers may exceed a maximum: the tolerance of one
-/// scheduler, and the maximum's operations while loans are held and during rounds of workers.
+/// Returns the number of operations by which several workers may exceed a maximum: the tolerance of
+/// one scheduler, and the maximum's operations while loans are held and during rounds of workers.
 pub(crate) fn late(rate: u64, largest: u64) -> f64 {
     let ns = CATCH_UP.as_nanos() as u64 + LOAN_IDLE_MAX.as_nanos() as u64 + 3 * DELAY_MAX_NS;
     (rate * ns) as f64 / SECOND as f64 + largest as f64 + 1.0
@@ -86,7 +87,7 @@ proptest! {
     /// Under load, a worker that is the only user of a store shares the store and becomes the only
     /// user again.
     #[test]
-    fn sharing_and_no_longer_sharing_forgets_nothing(
+    fn sharing_a_store_and_ending_that_preserves_charges(
         max in prop::sample::select(vec![300u64, 3000, 15_000]),
         times in 1usize..8,
         pause in MILLISECOND..60 * MILLISECOND,
@@ -127,7 +128,7 @@ proptest! {
 }
 
 #[test]
-fn a_worker_whose_disks_have_gone_lets_go_of_the_store() {
+fn a_worker_without_disks_removes_the_store() {
     let (mut bench, disks) = shared(2, 2000, 4096);
     bench.run(100 * MILLISECOND);
     // The first worker's disks are removed. The other worker is then the only user.
@@ -151,7 +152,7 @@ fn a_worker_whose_disks_have_gone_lets_go_of_the_store() {
     assert!((1960..=2041).contains(&delivered), "{delivered}");
 }
 
-/// Closes a disk, and waits until it is returned.
+/// Closes a disk, and runs the bench until the disk is returned.
 fn close_disk(bench: &mut Bench, disk: u32) {
     bench.clients[disk as usize].load = None;
     let (worker, number) = bench.disks[&disk];
@@ -161,7 +162,8 @@ fn close_disk(bench: &mut Bench, disk: u32) {
     }
 }
 
-/// Returns workers on one device with a disk each, after the disk on one worker was closed again.
+/// Returns workers on one device, with a disk on each except worker `closed`, whose disk was
+/// closed.
 fn closed_at(workers: u32, closed: u32, seed: u64) -> Bench {
     // Requests complete sooner than rounds of workers.
     let mut bench = Bench::new(workers as usize, &deep(), 32, DELAY_MAX_NS / 5);
@@ -188,7 +190,7 @@ fn one_worker_leaves(seeds: Range<u64>) {
         bench.run(100 * MILLISECOND);
         assert!(
             bench.clients[remaining].answer_count > before + 200,
-            "seed {seed}: the client waits for ever"
+            "seed {seed}: a request of the client does not complete"
         );
         // All loans were returned, so the worker can become the only user of the store.
         let now = bench.time();
@@ -244,7 +246,7 @@ fn use_after_all_workers_left(seeds: Range<u64>) {
         bench.run(100 * MILLISECOND);
         assert!(
             bench.clients[client_index].answer_count > 200,
-            "seed {seed}: the client waits for ever"
+            "seed {seed}: a request of the client does not complete"
         );
         let status = bench.engines[1].store_status(STORE).unwrap();
         assert_eq!(status.role, StoreRole::Sole, "seed {seed}");
@@ -329,7 +331,7 @@ fn a_worker_that_ends_does_not_keep_the_store_shared() {
 }
 
 #[test]
-fn a_disk_of_another_worker_that_is_closed_pays_too() {
+fn a_closed_disk_of_another_worker_is_charged_too() {
     let (mut bench, _) = shared(2, 20, 4096);
     bench.run(500 * MILLISECOND);
     let start = bench.device().now;
@@ -343,7 +345,10 @@ fn a_disk_of_another_worker_that_is_closed_pays_too() {
     bench.run(10 * SECOND);
     let after: u64 = bench.clients.iter().map(|client| client.answer_count).sum();
     assert!((200..=218).contains(&(after - before)), "{} in 10 s of 20", after - before);
-    assert!(bench.device().count(1, start, u64::MAX) <= 18, "it went ahead of the others once");
+    assert!(
+        bench.device().count(1, start, u64::MAX) <= 18,
+        "requests of the closed queue bypass the maximum once"
+    );
     // The store is removed from that worker only when its requests are charged.
     bench.clients.iter_mut().for_each(|client| client.load = None);
     bench.run(10 * SECOND);

@@ -42,7 +42,7 @@ proptest! {
 
     /// With little room for queued requests, no request is lost and no queue starves.
     #[test]
-    fn queues_for_which_there_is_no_room_are_read_later(
+    fn queues_without_room_in_the_scheduler_are_read_later(
         waiting_max in 1u32..12,
         queues in 2usize..12,
         max in 1000u64..4000,
@@ -72,7 +72,7 @@ proptest! {
 /// The limit of queued requests per queue is the store's limit divided by the number of queues,
 /// regardless of how often queues are added and closed.
 #[test]
-fn each_queue_has_its_part_of_the_room() {
+fn each_queue_has_its_share_of_the_scheduler_queue() {
     let store = StoreSpec { waiting_max: 6400, ..deep() };
     let mut bench = Bench::new(1, &store, 32, 200_000);
     bench.add_disk(0, 0, limits(0, 1));
@@ -102,7 +102,7 @@ fn each_queue_has_its_part_of_the_room() {
 
 /// The limit also applies to requests for which there was room at the begin of the iteration.
 #[test]
-fn nothing_is_taken_from_a_disk_that_owes_from_the_moment_on() {
+fn no_requests_are_taken_from_a_disk_with_uncharged_requests() {
     let mut bench = Bench::new(1, &deep(), 32, 200_000);
     bench.add_disk(0, 0, limits(0, 10));
     let [first, second] = [32, 4].map(|depth| {
@@ -136,7 +136,7 @@ fn a_minimum_is_met_beside_disks_that_take_all_they_can_get() {
     let rate = view.short.per_second(view.short.delivered);
     assert!(rate.abs_diff(10_000) < 1500, "{rate}");
     let total: u64 = (0..9).map(|disk| bench.device().count(disk, start, start + 3 * SECOND)).sum();
-    assert!(total > 3 * 38_000, "{total}: nobody else has what is left");
+    assert!(total > 3 * 38_000, "{total}: unused capacity is delivered to no other disk");
     let status = bench.engines[0].store_status(STORE).unwrap();
     assert_eq!(status.role, StoreRole::Sole);
     assert!(status.depth >= 8 && status.latency_ns >= 200_000, "{status:?}");
@@ -146,7 +146,7 @@ fn a_minimum_is_met_beside_disks_that_take_all_they_can_get() {
 fn nothing_bypasses_a_maximum_by_moving_no_payload() {
     let zeros =
         |may_unmap| DiskOp::WriteZeroes { may_unmap, is_durable: false, only_if_fast: false };
-    // List of operations and their cost.
+    // Each operation with its cost.
     let operations =
         [(DiskOp::Flush, 1), (DiskOp::Discard, 1), (zeros(true), 1), (zeros(false), 16)];
     for (op, cost) in operations {
@@ -183,7 +183,7 @@ fn a_change_is_in_effect_at_once() {
 }
 
 #[test]
-fn who_waits_for_a_maximum_costs_nothing_meanwhile() {
+fn a_request_queued_for_a_maximum_costs_no_iterations() {
     let mut bench = Bench::new(1, &deep(), 32, 200_000);
     bench.add_disk(0, 0, limits(0, 10));
     bench.add_seat(0, Load::reads(4096, 128));
@@ -192,16 +192,16 @@ fn who_waits_for_a_maximum_costs_nothing_meanwhile() {
     bench.run(SECOND);
     // Ten requests are dispatched, ten complete, and there are two observations.
     assert!(bench.polls < 100, "{}", bench.polls);
-    assert!(bench.engines[0].arm(), "it may sleep");
+    assert!(bench.engines[0].arm(), "the worker may sleep");
     let queue = bench.clients[0].queue;
-    assert!(!bench.engines[0].wake_queue(queue), "it is not to be watched");
+    assert!(!bench.engines[0].wake_queue(queue), "the descriptor must not be watched");
     assert_eq!(bench.engines[0].poll_watch(), None);
     bench.run(SECOND);
     assert_eq!(bench.engines[0].poll_watch(), Some(queue));
 }
 
 #[test]
-fn what_is_closed_does_not_wait_for_its_maximum_but_pays_for_it() {
+fn requests_of_a_closed_queue_start_at_once_and_are_charged() {
     let mut bench = Bench::new(1, &deep(), 32, 200_000);
     bench.add_disk(0, 0, limits(0, 10));
     let first = bench.add_seat(0, Load::reads(4096, 128));
@@ -220,7 +220,7 @@ fn what_is_closed_does_not_wait_for_its_maximum_but_pays_for_it() {
         bench.run(10 * MILLISECOND);
     }
     let bypassed = bench.device().count(0, start, u64::MAX);
-    assert!((128..=130).contains(&bypassed), "{bypassed}: what waited once, and no more");
+    assert!((128..=130).contains(&bypassed), "{bypassed}: only the requests that were queued once");
     // The excess is charged, so the total does not exceed the maximum.
     bench.run(30 * SECOND);
     let delivered = bench.device().count(0, start, u64::MAX);
@@ -235,7 +235,7 @@ fn what_is_closed_does_not_wait_for_its_maximum_but_pays_for_it() {
 }
 
 #[test]
-fn a_disk_that_its_store_gives_up_waits_for_nothing() {
+fn a_disk_removed_from_its_store_is_not_limited() {
     let mut bench = Bench::new(1, &deep(), 32, 200_000);
     bench.add_disk(0, 0, limits(0, 10));
     bench.add_seat(0, Load::reads(4096, 64));
@@ -255,7 +255,7 @@ fn a_disk_that_its_store_gives_up_waits_for_nothing() {
 }
 
 #[test]
-fn an_unmet_minimum_is_told() {
+fn an_unmet_minimum_is_reported() {
     // The minimums are twice the capacity of 1000 per second.
     let mut bench = Bench::new(1, &StoreSpec::default(), 1, 1_000_000);
     for disk in 0..2 {
@@ -285,7 +285,7 @@ fn an_unmet_minimum_is_told() {
 }
 
 #[test]
-fn a_disk_has_a_place_that_its_store_knows_or_none() {
+fn a_disk_has_a_slot_of_its_store_or_none() {
     let mut bench = Bench::new(1, &deep(), 1, 200_000);
     bench.add_disk(0, 0, limits(0, 0));
     let slot = bench.slot(0);

@@ -1,6 +1,6 @@
 //! Queues of a disk, as the control plane identifies them.
 
-/// Identifier of a queue of a disk.
+/// Identifier of a queue among the queues of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum QueueKey {
     /// Virtqueue of a VM, by its index.
@@ -9,11 +9,11 @@ pub enum QueueKey {
     Client(u64),
     /// Connection of a VM's QEMU that emulates the disk's controller, by its number.
     EmulatedDisk(u64),
-    /// Connection of a disk copy, for its source or target.
+    /// Connection of a mirror job that copies the disk, or copies to it.
     Mirror,
 }
 
-/// Set of queues of a disk.
+/// Selection of a disk's queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Which {
     One(QueueKey),

@@ -31,7 +31,7 @@ pub(crate) struct QueueState {
     pub(crate) id: Option<DiskId>,
     /// Number of requests of the queue that have not completed.
     pub(crate) in_flight: usize,
-    /// True if there are completions that are not yet published.
+    /// True if completions of the queue are not yet published to the client.
     pub(crate) has_answers: bool,
     /// True if the queue is not polled and the worker waits for its descriptor.
     pub(crate) is_waiting: bool,
@@ -43,17 +43,17 @@ pub(crate) struct QueueState {
     pub(crate) poll_pause: PollPause,
     /// Kind of client that the queue serves.
     pub(crate) kind: QueueKind,
-    /// End of the current pause between polls.
+    /// End of the current pause between polls; `None` if the queue is not in a pause.
     pub(crate) paused: Option<Time>,
     /// Number of requests of the queue that are queued in their store's scheduler.
     pub(crate) queued: u32,
     /// Number of requests of the queue that are queued because their store is full.
     pub(crate) full_queued: u32,
-    /// Limit of `queued`.
+    /// Maximum value of `queued`.
     pub(crate) held_max: u32,
-    /// Slot of the queue's requests in Storage QoS.
+    /// Slot of the queue's requests in Storage QoS; `None` without limits.
     pub(crate) index: Option<DiskIndex>,
-    /// True if the disk is not in service.
+    /// True if the disk is suspended or being suspended, so that the queue is not read.
     pub(crate) is_stopped: bool,
     /// True if the queue is neither read nor waited for, because its requests cannot be accepted.
     pub(crate) is_paused: bool,
@@ -64,8 +64,8 @@ pub(crate) struct QueueState {
     /// True if the queue moves to another worker with its disk. That worker receives the requests
     /// again that the queue takes back.
     pub(crate) is_moving: bool,
-    /// Requests for which the store had no space. The queue's previous worker returned them and
-    /// they were not yet received here, or the queue has taken them back.
+    /// Requests that had found the store full on the queue's previous worker and were not yet
+    /// received here, or that the queue has taken back for this reason.
     pub(crate) found_full: FoundFull,
 }
 
@@ -82,10 +82,10 @@ impl QueueState {
         self.kind == QueueKind::Mirror
     }
 
-    /// Resumes polling of a queue that waits for its descriptor, after a request has completed. Its
-    /// client will probably submit further requests, and would otherwise have to wake the worker. A
-    /// queue that is polled by a system call is polled again only when all its requests have
-    /// completed. Returns true if polling was resumed.
+    /// Resumes polling of a queue for whose descriptor the worker waits, after a request of the
+    /// queue has completed. Its client will probably submit further requests, and would otherwise
+    /// have to wake the worker. A queue that is polled by a system call is polled again only when
+    /// all its requests have completed. Returns true if polling was resumed.
     #[inline]
     pub(crate) fn is_polled_behind_answer(&mut self) -> bool {
         let is_polled = self.is_waiting

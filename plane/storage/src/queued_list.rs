@@ -6,7 +6,7 @@
 use crate::request::EngineRequest;
 use crate::slab::Slab;
 
-/// List terminator: no request has this number.
+/// Value of `behind` of the last request: no request has this number.
 const NOBODY: u32 = u32::MAX;
 
 /// Queued requests of a disk: numbers of the first and the last one.
@@ -42,7 +42,7 @@ impl QueuedList {
         self.last = index;
     }
 
-    /// Removes and returns the first request.
+    /// Removes and returns the number of the first request; `None` if the list is empty.
     #[inline]
     pub(crate) fn pop(&mut self, requests: &Slab<EngineRequest>) -> Option<usize> {
         let number = self.first as usize;
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn those_of_two_disks_keep_their_order() {
+    fn requests_of_two_disks_keep_their_order() {
         let mut requests = Slab::default();
         let numbers: Vec<usize> = (0..6).map(|_| requests.insert(request())).collect();
         let (mut even, mut odd) = (QueuedList::default(), QueuedList::default());

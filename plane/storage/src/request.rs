@@ -21,8 +21,8 @@ pub(crate) struct EngineRequest {
     pub(crate) range: ByteRange,
     /// Time of receipt from the queue.
     pub(crate) taken: Time,
-    /// Times at which the parts were submitted to the I/O and at which all had completed. Equal for
-    /// requests without payload I/O.
+    /// Times at which the parts were submitted to the I/O, and at which all of them had completed.
+    /// Equal for requests without payload I/O.
     pub(crate) sent: Time,
     pub(crate) moved: Time,
     /// Slot of the store's scheduler that dispatched the request and must receive its completion. A
@@ -31,15 +31,16 @@ pub(crate) struct EngineRequest {
     pub(crate) charged: Option<DiskIndex>,
     /// Phase of the request since its dispatch.
     pub(crate) phase: RequestPhase,
-    /// Bytes that the request is charged for.
+    /// Number of bytes that the request is charged for; 0 if it is charged as one operation.
     pub(crate) bytes: u32,
-    /// Number of the next request in the store's queue, while this request is queued.
+    /// Number of the next request in the disk's [`QueuedList`](crate::queued_list::QueuedList),
+    /// while this request is queued.
     pub(crate) behind: u32,
-    /// Parts that have not completed.
+    /// Number of parts that have not completed.
     pub(crate) parts: u32,
-    /// Combined outcome of the parts that have ended.
+    /// Outcome of the parts that have ended: the last error, or success.
     pub(crate) outcome: DiskOutcome,
-    /// State of a request for which the store had no space.
+    /// State of the request with regard to a full store.
     pub(crate) full: Full,
 }
 
@@ -55,12 +56,13 @@ pub(crate) enum Full {
     Repeated(Time),
 }
 
-/// Requests of one queue for which the store had no space: their tags, and the time at which this
-/// first happened to each.
+/// Requests of one queue for which the store had no space: tag, and time at which the request first
+/// found no space.
 pub(crate) type FoundFull = Vec<(u32, Time)>;
 
 impl Full {
-    /// Returns the time at which the store first had no space for the request.
+    /// Returns the time at which the store first had no space for the request; `None` if it always
+    /// had.
     pub(crate) fn first(self) -> Option<Time> {
         match self {
             Self::No => None,
@@ -87,7 +89,7 @@ impl EngineRequest {
         }
     }
 
-    /// Returns true if the completion guarantees durability.
+    /// Returns true if the request's changes must be durable before it completes.
     pub(crate) fn is_durable(&self) -> bool {
         matches!(
             self.op,
@@ -96,7 +98,7 @@ impl EngineRequest {
     }
 }
 
-/// I/O on a range of a file for a request.
+/// Part of a request: I/O on one range of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Part {
     /// Number of the request on this worker.

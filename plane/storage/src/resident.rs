@@ -1,5 +1,5 @@
-//! Engine of one worker on the worker's thread: its control state, and the iterations of the
-//! engine.
+//! Task of one worker for disks: executes commands of the control plane and the iterations of the
+//! worker's storage engine.
 
 mod commands;
 
@@ -29,7 +29,7 @@ use suimon_image_files::DiskSpec;
 /// Token for the descriptor of the I/O; queues have their numbers as tokens.
 const IO_TOKEN: u32 = u32::MAX;
 
-/// Largest number of pending detach commands for one queue. A further command ends the wait of the
+/// Maximum number of pending detach commands for one queue. A further command ends the wait of the
 /// oldest one. Only repeated detach commands for clients of a stalled disk reach this number; their
 /// callers do not wait.
 pub(crate) const WAITERS_MAX: usize = 8;
@@ -41,7 +41,7 @@ struct PendingTake {
     queues: Vec<DetachedQueueState>,
 }
 
-/// Disk of this worker with its control state.
+/// Disk of this worker with the state needed for commands.
 struct WorkerDisk {
     id: DiskId,
     index: Option<DiskLocation>,
@@ -50,11 +50,12 @@ struct WorkerDisk {
     /// Numbers of the disk's queues.
     queues: BTreeMap<QueueKey, usize>,
     taker: Option<PendingTake>,
-    /// Channel for the disk's files when it is suspended.
+    /// Channel to which the disk's images are sent when it is suspended; `None` if no suspension is
+    /// in progress.
     suspender: Option<Sender<Result<DiskSpec, PlaneError>>>,
 }
 
-/// Queue of this worker with its control state.
+/// Queue of this worker with the state needed for commands.
 struct WorkerQueue {
     /// Number of the queue's disk.
     disk: usize,
@@ -64,7 +65,7 @@ struct WorkerQueue {
     waiters: VecDeque<Sender<()>>,
 }
 
-/// Engine of one worker with its control state.
+/// Task of one worker for disks: its storage engine, with the state needed for commands.
 pub(crate) struct StorageWorker {
     worker: WorkerId,
     commands: Receiver<Command>,
@@ -72,11 +73,12 @@ pub(crate) struct StorageWorker {
     work: Option<StorageEngine>,
     disks: BTreeMap<usize, WorkerDisk>,
     queues: BTreeMap<usize, WorkerQueue>,
-    /// Stores on this worker, and stores that left it since the last store joined.
+    /// Stores on this worker, and stores that were removed from it since the last one was added.
     pub(crate) stores: BTreeSet<StoreId>,
     waker: Arc<dyn Waker>,
     recording: Option<Arc<dyn Sink>>,
-    /// Readable queues from which no requests can be accepted now.
+    /// Queues with requests that cannot be accepted now, whose descriptors must not be watched
+    /// meanwhile.
     to_unwatch: Vec<usize>,
     /// Identity of the disk currently being served, for diagnosis of a blocked worker.
     serving: Option<Arc<Serving>>,
@@ -111,7 +113,7 @@ impl StorageWorker {
         self.disks.iter().find(|(_, worker_disk)| worker_disk.id == disk).map(|(number, _)| *number)
     }
 
-    /// Watches the descriptor of a queue; closes the queue if that fails.
+    /// Watches the descriptor of a queue. If that fails, closes the queue and emits a notice.
     fn watch(&mut self, number: usize, watches: &mut TaskDescriptors<'_>) {
         let Some(work) = &mut self.work else { return };
         let token = u32::try_from(number).unwrap_or(IO_TOKEN);
@@ -126,7 +128,8 @@ impl StorageWorker {
         work.close_queue(number);
     }
 
-    /// Passes closed queues and suspended disks of the engine to the waiting callers.
+    /// Sends closed disks and the images of suspended disks of the engine to the callers that wait
+    /// for them, and removes closed queues.
     fn return_disk(&mut self, watches: &mut TaskDescriptors<'_>) {
         let Some(work) = &mut self.work else { return };
         while let Some((number, queue)) = work.poll_closed_queue() {
@@ -229,8 +232,8 @@ fn unwatched(disk: DiskId, queue: QueueKey, error: &io::Error) -> PlaneNotice {
 impl WorkerTask for StorageWorker {
     fn poll(&mut self, now: Time, is_busy: bool, watches: &mut TaskDescriptors<'_>) -> bool {
         self.now = now;
-        // Must precede the point at which the engine may return one of these queues to be watched
-        // again.
+        // This must precede the engine's iteration, which may return one of these queues to be
+        // watched again.
         for queue in self.to_unwatch.drain(..) {
             if let Some(fd) = self.work.as_ref().and_then(|work| work.queue_fd(queue)) {
                 watches.unwatch(fd);

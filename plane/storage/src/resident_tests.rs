@@ -22,7 +22,7 @@ use crate::{DiskLayer, DiskSpec};
 /// confused with the closed one. Otherwise it could not be detached, and the worker would continue
 /// to use a ring that its VM has stopped.
 #[test]
-fn a_queue_that_is_added_when_another_one_goes_can_be_taken_back() {
+fn a_queue_added_when_another_one_is_closed_can_be_detached() {
     let mut worker = Worker::new();
     let queue = FakeQueue::new(4);
     let client = Arc::clone(&queue.client);
@@ -41,12 +41,12 @@ fn a_queue_that_is_added_when_another_one_goes_can_be_taken_back() {
     worker.commands.send(Command::Detach(DISK, which, detached)).unwrap();
     worker.poll();
     assert!(answer.try_recv().is_err());
-    assert_eq!(Arc::strong_count(&client), 1, "it was given back");
+    assert_eq!(Arc::strong_count(&client), 1, "the queue was returned");
 }
 
 /// The engine reuses the number of a closed disk.
 #[test]
-fn a_disk_that_is_added_when_another_one_goes_is_there() {
+fn a_disk_added_when_another_one_is_closed_is_served() {
     const OTHER: DiskId = DiskId(77);
     let mut worker = Worker::new();
     let memory = (KINDS[0].create)();
@@ -64,7 +64,7 @@ fn a_disk_that_is_added_when_another_one_goes_is_there() {
         worker.poll();
         answer.try_recv().ok()
     });
-    let detached = result.expect("it was given back").ok().unwrap();
+    let detached = result.expect("the queue was returned").ok().unwrap();
     assert_eq!(detached.queues.len(), 1);
     assert!(added.recv().unwrap().is_ok());
     let (reply, views) = channel();
@@ -75,9 +75,9 @@ fn a_disk_that_is_added_when_another_one_goes_is_there() {
 }
 
 /// A front end may repeat the detach request for a ring any number of times while a stalled store
-/// holds one of the ring's requests.
+/// holds one of the ring's requests. Of these requests, only the newest ones are kept.
 #[test]
-fn of_requests_to_give_a_stalled_queue_back_the_newest_are_kept() {
+fn the_newest_detach_requests_for_a_stalled_queue_are_kept() {
     let mut worker = Worker::new();
     worker.trouble.lock().unwrap().is_stalled = true;
     submit(&worker.client, 0, DiskOp::Read, 0);
@@ -96,7 +96,7 @@ fn of_requests_to_give_a_stalled_queue_back_the_newest_are_kept() {
     assert!(newer_answers.iter().all(is_waiting));
     worker.trouble.lock().unwrap().is_stalled = false;
     (0..100).for_each(|_| drop(worker.poll()));
-    assert!(!newer_answers.iter().any(is_waiting), "the queue was given back");
+    assert!(!newer_answers.iter().any(is_waiting), "the queue was returned");
 }
 
 /// Stores that are deleted and created again get other identifiers.

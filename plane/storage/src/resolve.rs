@@ -9,18 +9,18 @@ use crate::request::{Part, PartAction};
 pub(crate) enum Resolved {
     /// The whole range is translated.
     Ready,
-    /// The translation must wait for this operation.
+    /// The translation must be repeated after this operation.
     Not(BlockedBy),
 }
 
-/// Lists and a stack that all translations reuse, to avoid allocations.
+/// Lists and a stack that all translations of a worker reuse, to avoid allocations.
 #[derive(Default)]
 pub(crate) struct Scratch {
     pub(crate) extents: Vec<ImageExtent>,
     pub(crate) parts: Vec<Part>,
-    /// Ranges of the payload that are zeros: offset and length in bytes.
+    /// Ranges of the payload that read as zeros: offset and length in bytes.
     pub(crate) zeros: Vec<(u64, u64)>,
-    /// Ranges to be translated: layer, range, and offset in the payload.
+    /// Stack of ranges to be translated: number of the layer, range, and offset in the payload.
     open: Vec<(usize, ByteRange, u64)>,
 }
 
@@ -33,7 +33,8 @@ impl Scratch {
     }
 }
 
-/// Returns the operation that must end before an image can translate a range.
+/// Returns the operation that must end before the image of a layer can translate a range; `None` if
+/// the translation is complete.
 pub(crate) fn obstacle(layer: usize, located: Translation) -> Option<BlockedBy> {
     match located {
         Translation::Ready => None,
@@ -42,7 +43,8 @@ pub(crate) fn obstacle(layer: usize, located: Translation) -> Option<BlockedBy> 
     }
 }
 
-/// Translates a read to parts of files and to zeros.
+/// Translates a read of the request to parts and zeros in `scratch`, through all layers of the
+/// disk.
 #[inline]
 pub(crate) fn resolve_read(
     disk: &mut DiskState,
@@ -104,7 +106,7 @@ pub(crate) fn resolve_read(
     Ok(Resolved::Ready)
 }
 
-/// Translates a write to parts of the disk's own file.
+/// Translates a write of the request to parts in `scratch`, in the disk's own file.
 pub(crate) fn resolve_write(
     disk: &mut DiskState,
     request: usize,

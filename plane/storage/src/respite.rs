@@ -10,16 +10,16 @@ use std::time::Duration;
 
 use suimon_quantity::Time;
 
-/// Shortest pause: a small multiple of the cost of sleeping and of a wake-up by timer.
+/// Minimum pause: a small multiple of the cost of sleeping and of a wake-up by timer.
 const SHORTEST: Duration = Duration::from_micros(32);
 
-/// Longest pause. When a client changes its behaviour, one request may be delayed by this time.
+/// Maximum pause. When a client changes its behaviour, one request may be delayed by this time.
 const LONGEST: Duration = Duration::from_micros(128);
 
 /// Increase of the pause length after a pause that did not delay the client.
 const STEP: Duration = Duration::from_micros(8);
 
-/// Smallest number of requests per poll after which a pause is considered. A client with fewer
+/// Minimum number of requests per poll after which a pause is considered. A client with fewer
 /// requests in flight has soon processed all completions, so its state is not queried.
 const REQUESTS_MIN: usize = 2;
 
@@ -33,7 +33,7 @@ pub(crate) struct PollPause {
     length: Duration,
     /// True if a pause has ended and the queue was not polled since.
     is_over: bool,
-    /// Consecutive pauses of the shortest length that delayed the client.
+    /// Number of consecutive pauses of the shortest length that delayed the client.
     misses: u32,
     /// Number of polls until a pause is attempted again.
     passes: u32,
@@ -48,7 +48,7 @@ impl Default for PollPause {
 impl PollPause {
     /// Accounts for a poll that returned `requests` requests. `has_read_all`: the queue is empty
     /// now. `has_answers` returns true if the client has unprocessed completions. Returns the end
-    /// of the pause; `None` if the queue is polled without a pause.
+    /// of the pause that begins now; `None` if the queue is polled without a pause.
     pub(crate) fn handle_found(
         &mut self,
         now: Time,
@@ -81,7 +81,8 @@ impl PollPause {
         self.is_over = false;
     }
 
-    /// Adjusts the length of the next pause after a pause has ended.
+    /// Adjusts the length of the next pause after a pause has ended: longer if the client still has
+    /// unprocessed completions (`has_answers`), otherwise shorter.
     fn adjust(&mut self, has_answers: bool) {
         if has_answers {
             self.misses = 0;

@@ -14,7 +14,7 @@ struct Client {
     now: Time,
     /// Number of requests in flight.
     depth: u32,
-    /// Time that the client needs for a completion and a new request.
+    /// Time that the client needs to process a completion and submit a new request.
     pace: Duration,
 }
 
@@ -23,7 +23,8 @@ impl Client {
         Self { respite: PollPause::default(), now: Time::ZERO, depth, pace }
     }
 
-    /// Returns the length of the pause after a poll, and how long the client is idle in it.
+    /// Runs one poll and the pause after it. Returns the length of the pause, and how long the
+    /// client is idle in it.
     fn run_iteration(&mut self, request_count: u32) -> [Duration; 2] {
         let has_answers = request_count < self.depth;
         let until =
@@ -33,8 +34,8 @@ impl Client {
         [left_alone, left_alone.saturating_sub(self.pace * self.depth)]
     }
 
-    /// Sums up the given number of iterations, each with the requests submitted since the previous
-    /// one.
+    /// Runs this number of iterations, each with the requests submitted since the previous one.
+    /// Returns the sums of the results of [`Client::run_iteration`].
     fn run_iterations(&mut self, turns: u32) -> [Duration; 2] {
         let mut sums = [Duration::ZERO; 2];
         let mut request_count = self.depth.min(REQUESTS_MIN as u32);
@@ -49,14 +50,14 @@ impl Client {
 }
 
 #[test]
-fn a_client_with_enough_answers_at_hand_is_left_alone_as_long_as_is_allowed() {
+fn a_client_with_many_completions_gets_the_longest_pause() {
     let mut client = Client::new(64, Duration::from_micros(5));
     client.run_iterations(100);
     assert_eq!(client.run_iterations(100), [LONGEST * 100, Duration::ZERO]);
 }
 
 #[test]
-fn one_with_few_is_left_alone_for_about_as_long_as_they_last() {
+fn a_client_with_few_completions_gets_a_pause_of_their_duration() {
     let mut client = Client::new(16, Duration::from_micros(5));
     client.run_iterations(100);
     let [left_alone, idle] = client.run_iterations(1000);
@@ -65,7 +66,7 @@ fn one_with_few_is_left_alone_for_about_as_long_as_they_last() {
 }
 
 #[test]
-fn one_that_waits_for_all_its_answers_is_hardly_ever_left_alone() {
+fn a_client_that_waits_for_all_completions_rarely_gets_a_pause() {
     // Each poll finds all requests: the client had no completions left to process.
     for depth in [1, 2, 32] {
         let mut client = Client::new(depth, Duration::from_micros(1));
@@ -81,22 +82,28 @@ fn one_that_waits_for_all_its_answers_is_hardly_ever_left_alone() {
 }
 
 #[test]
-fn where_one_request_comes_at_a_time_nobody_is_asked() {
+fn single_requests_cause_no_query_of_the_client() {
     let mut respite = PollPause::default();
     for round in 0..10 {
         let now = Time::ZERO + LONGEST * round;
-        assert_eq!(respite.handle_found(now, 1, true, || panic!("it was asked")), None);
+        assert_eq!(
+            respite.handle_found(now, 1, true, || panic!("the client's state was queried")),
+            None
+        );
     }
     // After a pause, a single request is evaluated, too.
     let until = respite.handle_found(Time::ZERO, 2, true, || true).unwrap();
     assert!(respite.handle_found(until, 1, true, || true).is_some());
     // An iteration without requests is not evaluated.
     respite.handle_nothing();
-    assert_eq!(respite.handle_found(until, 1, true, || panic!("it was asked")), None);
+    assert_eq!(
+        respite.handle_found(until, 1, true, || panic!("the client's state was queried")),
+        None
+    );
 }
 
 #[test]
-fn a_queue_that_may_have_more_is_looked_at_on() {
+fn a_queue_that_may_have_more_requests_is_polled_without_a_pause() {
     let mut respite = PollPause::default();
     assert_eq!(respite.handle_found(Time::ZERO, 32, false, || true), None);
     assert!(respite.handle_found(Time::ZERO, 8, true, || true).is_some());
@@ -121,13 +128,13 @@ fn ask_two(bench: &mut Bench) {
 }
 
 #[test]
-fn what_is_left_alone_may_sleep_and_is_served_when_its_time_has_come() {
+fn the_worker_may_sleep_during_a_pause_and_serves_the_queue_after_it() {
     let mut bench = bench();
     ask_two(&mut bench);
     assert_eq!(bench.wait(1), DiskOutcome::Done);
     assert!(bench.work.expects() == ExpectedInput::None && !bench.work.has_waiting());
     ask_two(&mut bench);
-    assert!(bench.work.arm(), "its processor may sleep although something is there");
+    assert!(bench.work.arm(), "the worker may sleep although a queue has requests");
     let until = bench.work.next_deadline().unwrap();
     assert!(until > bench.now && until.since(bench.now) <= LONGEST);
     assert!(bench.poll().is_empty());
@@ -136,7 +143,7 @@ fn what_is_left_alone_may_sleep_and_is_served_when_its_time_has_come() {
 }
 
 #[test]
-fn what_is_left_alone_is_closed_at_once() {
+fn a_queue_in_a_pause_is_closed_at_once() {
     let mut bench = bench();
     ask_two(&mut bench);
     assert_eq!(bench.wait(1), DiskOutcome::Done);

@@ -1,6 +1,6 @@
 //! Round-robin order in which queues are polled.
 
-/// Largest number of queues polled per iteration. Polling a thousand queues in one iteration would
+/// Maximum number of queues polled per iteration. Polling a thousand queues in one iteration would
 /// cost more than the requests found. With `n` polled queues, each is polled at least once in `2 *
 /// (n / QUEUES_PER_TURN + 1)` iterations.
 pub(crate) const QUEUES_PER_TURN: usize = 64;
@@ -12,9 +12,9 @@ pub(crate) const QUEUES_PER_TURN: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Rotation {
     queues: Vec<usize>,
-    /// Position of the last poll. The queues before it are polled next.
+    /// Position in `queues` of the last poll. The queues before it are polled next.
     position: usize,
-    /// Number of consecutive polls without requests.
+    /// Number of consecutive polls that returned no requests.
     fruitless: usize,
 }
 
@@ -43,7 +43,7 @@ impl Rotation {
         self.queues.retain(|queue| is_polled(*queue));
     }
 
-    /// Returns the next queue to poll.
+    /// Returns the number of the next queue to poll; `None` if there is none.
     pub(crate) fn next(&mut self) -> Option<usize> {
         let len = self.queues.len();
         let end = if self.position == 0 { len } else { self.position.min(len) };
@@ -51,12 +51,12 @@ impl Rotation {
         self.queues.get(self.position).copied()
     }
 
-    /// Records whether the poll of the last queue returned requests.
+    /// Records whether the last poll returned requests.
     pub(crate) fn note(&mut self, has_brought: bool) {
         self.fruitless = if has_brought { 0 } else { self.fruitless.saturating_add(1) };
     }
 
-    /// Removes a queue that was polled last, because the worker waits for its descriptor now.
+    /// Removes the queue that was polled last, because the worker waits for its descriptor now.
     pub(crate) fn remove_waiting(&mut self, queue: usize) {
         // The queue may have been closed meanwhile.
         if self.queues.get(self.position) == Some(&queue) {
@@ -64,7 +64,8 @@ impl Rotation {
         }
     }
 
-    /// Returns true if a queue may have requests: false if every queue was polled and was empty.
+    /// Returns true if a queue may have requests; false if the last poll of every queue returned
+    /// none.
     pub(crate) fn may_have_more(&self) -> bool {
         self.fruitless < self.queues.len()
     }
@@ -80,7 +81,7 @@ mod tests {
     /// For any sequence of additions and removals, the interval between two polls of a queue is
     /// bounded.
     #[test]
-    fn each_has_its_turn_in_time() {
+    fn each_queue_is_polled_within_the_bound() {
         for seed in 1..200 {
             let mut random = Dice(seed);
             let mut rotation = Rotation::default();
@@ -110,13 +111,13 @@ mod tests {
                 assert_eq!(rotation.len(), polled.len());
                 let oldest = polled.values().min().copied().unwrap_or(round);
                 let bound = 2 * (count / QUEUES_PER_TURN + 1);
-                assert!(round - oldest <= bound, "seed {seed}: {} turns", round - oldest);
+                assert!(round - oldest <= bound, "seed {seed}: {} iterations", round - oldest);
             }
         }
     }
 
     #[test]
-    fn it_is_over_when_each_has_brought_nothing() {
+    fn there_is_no_more_when_each_queue_was_empty() {
         let mut rotation = Rotation::default();
         assert_eq!((rotation.next(), rotation.may_have_more()), (None, false));
         (0..100).for_each(|queue| rotation.add(queue));

@@ -1,4 +1,4 @@
-//! Commit in flight: its steps, and the requests that wait for it.
+//! Commit of a disk in flight: its steps, and the requests that wait for it.
 
 use std::collections::VecDeque;
 use std::io;
@@ -6,7 +6,7 @@ use std::io;
 use suimon_image::{CommitOutcome, Step};
 use suimon_ports::FileRequest;
 
-/// Largest number of steps of a commit in flight. The remaining capacity of the I/O is left to
+/// Maximum number of steps of a commit in flight. The remaining capacity of the I/O is left to
 /// requests.
 const STEPS_IN_FLIGHT_MAX: usize = 32;
 
@@ -20,13 +20,13 @@ pub(crate) struct RunningCommit {
     /// True if the next step may be in flight concurrently with those that were started.
     may_overlap: bool,
     failed: Option<FailedStep>,
-    /// True if the image requested the commit.
+    /// True if the image has changes to commit; false if the commit only flushes the file.
     pub(crate) is_of_image: bool,
     /// Requests that complete when the commit is durable.
     pub(crate) waiters: Vec<usize>,
     /// True if the commit repeats one that found no space.
     pub(crate) is_repeated: bool,
-    /// True if the commit is in the list of those that wait for a free submission-queue entry.
+    /// True if the commit waits for a free submission-queue entry.
     pub(crate) is_queued: bool,
 }
 
@@ -35,15 +35,15 @@ pub(crate) struct RunningCommit {
 struct StepInFlight {
     /// Number of the step in its commit.
     number: usize,
-    /// File offset of the step.
+    /// File offset of the step in bytes; `None` for a flush.
     offset: Option<u64>,
     is_flush: bool,
 }
 
-/// First step of a commit that failed.
+/// First step of the commit, in order of the steps, that failed.
 pub(crate) struct FailedStep {
     number: usize,
-    /// File offset of the step.
+    /// File offset of the step in bytes; `None` for a flush.
     pub(crate) offset: Option<u64>,
     /// True if the step is a flush.
     pub(crate) is_flush: bool,
@@ -53,7 +53,7 @@ pub(crate) struct FailedStep {
 /// Next action of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NextStep {
-    /// Wait for the end of a step in flight.
+    /// Wait until a step in flight has ended.
     Wait,
     /// Complete the waiting requests: the commit is durable.
     Durable,
@@ -64,8 +64,8 @@ pub(crate) enum NextStep {
 }
 
 impl RunningCommit {
-    /// Creates a commit. If `steps` is `None`, the image has nothing to commit and a flush
-    /// suffices.
+    /// Creates a commit with the image's steps. If `steps` is `None`, the image has nothing to
+    /// commit and a flush suffices. `waiters`: requests that complete when the commit is durable.
     pub(crate) fn new(steps: Option<Vec<Step>>, waiters: Vec<usize>, is_repeated: bool) -> Self {
         Self {
             is_of_image: steps.is_some(),
@@ -100,7 +100,7 @@ impl RunningCommit {
         }
     }
 
-    /// Starts the next step. Returns its operation and number.
+    /// Starts the next step. Returns its number and its operation; `None` if there is none.
     pub(crate) fn begin_step(&mut self) -> Option<(usize, FileRequest<'static>)> {
         let step = self.steps.pop_front()?;
         self.may_overlap = self.steps.front().is_some_and(|next| step.may_overlap(next));
@@ -123,7 +123,7 @@ impl RunningCommit {
         Some((number, op))
     }
 
-    /// Handles the end of a step. Returns true if other steps are in flight.
+    /// Handles the end of the step with this number. Returns true if other steps are in flight.
     pub(crate) fn handle_step(&mut self, number: usize, outcome: io::Result<()>) -> bool {
         let Some(position) = self.in_flight.iter().position(|step| step.number == number) else {
             return !self.in_flight.is_empty();
@@ -137,8 +137,8 @@ impl RunningCommit {
         !self.in_flight.is_empty()
     }
 
-    /// Returns the outcome for the image, the failed step if any, and the waiting requests that
-    /// were not completed.
+    /// Ends the commit. Returns the outcome for the image, the failed step if any, and the waiting
+    /// requests that were not completed.
     pub(crate) fn end(self) -> (CommitOutcome, Option<FailedStep>, Vec<usize>) {
         let outcome = match &self.failed {
             None => CommitOutcome::Done,
@@ -158,7 +158,7 @@ mod tests {
         Step::Write { offset, bytes: vec![0; 512] }
     }
 
-    /// Starts as many steps as possible; returns their numbers.
+    /// Starts as many steps as permitted; returns their numbers.
     fn begin_all(commit: &mut RunningCommit) -> Vec<usize> {
         let mut started = Vec::new();
         while commit.next_step() == NextStep::Begin {

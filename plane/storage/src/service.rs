@@ -1,4 +1,4 @@
-//! Suspension and resumption of disks whose queues remain.
+//! Suspension and resumption of disks; their queues remain attached meanwhile.
 
 use std::io;
 use std::sync::Arc;
@@ -38,8 +38,9 @@ impl StorageEngine {
         self.end_disk(disk);
     }
 
-    /// Returns the number of a suspended disk with its images. `None` instead of the images: a
-    /// commit or flush has failed, the disk is in service again, and a notice states the reason.
+    /// Returns the number of a disk whose suspension has ended, with its images; `None` if there is
+    /// none. `None` instead of the images: a commit or flush has failed, the disk is in service
+    /// again, and a notice states the reason.
     pub fn poll_suspended_disk(&mut self) -> Option<(usize, Option<DiskSpec>)> {
         self.suspended_disks.pop_front()
     }
@@ -71,7 +72,7 @@ impl StorageEngine {
         self.update_queues(disk);
     }
 
-    /// Starts or stops reading the disk's queues according to its state.
+    /// Starts or stops reading the disk's queues according to its service state.
     pub(crate) fn update_queues(&mut self, disk: usize) {
         let is_stopped = self.disks.get(disk).is_none_or(DiskState::is_stopped);
         for queue in self.queues.numbers() {
@@ -87,7 +88,7 @@ impl StorageEngine {
         self.look_at_full();
     }
 
-    /// Registers files with the I/O, all or none.
+    /// Registers the files of a disk's images with the I/O, all or none.
     pub(crate) fn take_files(&mut self, spec: DiskSpec) -> Result<Vec<Layer>, NotAdded> {
         if spec.layers.is_empty() {
             return Err(NotAdded { error: io::ErrorKind::InvalidInput.into(), spec });
@@ -121,8 +122,8 @@ impl StorageEngine {
     }
 
     /// Releases a closing or suspending disk if no request is in flight and all changes are
-    /// durable. If a commit fails, a closing disk is released nevertheless, and a suspending disk
-    /// remains in service.
+    /// durable. No-op for other disks. If a commit fails, a closing disk is released nevertheless,
+    /// and a suspending disk remains in service.
     pub(crate) fn end_disk(&mut self, disk_number: usize) {
         let Some(disk) = self.disks.get(disk_number) else { return };
         let is_suspending = disk.service == Service::Suspending && !disk.is_closing;

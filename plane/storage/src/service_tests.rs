@@ -12,7 +12,8 @@ use crate::qos_bench::{Bench as QosBench, Load, MILLISECOND, SECOND as NS, deep,
 use crate::work_tests::{Bench, Model, SECTOR, SIZE, WRITE, close, range};
 use crate::{DiskLayer, DiskSpec, FAULT_EVERY, NOTICES_MAX, StorageNotice};
 
-/// Polls until the disk is suspended, while requests are submitted to its queue.
+/// Suspends the disk and polls until it is suspended, while requests are submitted to its queue.
+/// Returns its images.
 fn suspend(bench: &mut Bench, model: &mut Model) -> DiskSpec {
     bench.work.suspend_disk(bench.disk);
     for round in 0..10_000 {
@@ -28,7 +29,7 @@ fn suspend(bench: &mut Bench, model: &mut Model) -> DiskSpec {
             return spec.unwrap();
         }
     }
-    panic!("the disk is not given back");
+    panic!("the disk is not returned");
 }
 
 fn run(kind: Kind, seed: u64, capacity: usize) {
@@ -46,7 +47,8 @@ fn run(kind: Kind, seed: u64, capacity: usize) {
             continue;
         }
         let spec = suspend(&mut bench, &mut model);
-        // Requests taken from the queue have completed. Requests that remain open were never taken.
+        // The requests taken from the queue have completed. Requests that have not completed were
+        // never taken.
         let open = model.under_way.len() + usize::from(model.flush.is_some());
         assert_eq!(bench.client.lock().unwrap().asks.len(), open);
         for DiskLayer { image, file } in spec.layers {
@@ -55,7 +57,7 @@ fn run(kind: Kind, seed: u64, capacity: usize) {
         for _ in 0..20 {
             assert!(bench.poll().is_empty(), "it is not in service");
         }
-        assert!(bench.work.arm(), "nothing is under way");
+        assert!(bench.work.arm(), "no request is in flight");
         // All completed writes are in the file, which another process may open.
         let image = (kind.open)(&bench.file.memory());
         let file = Arc::clone(&bench.file) as _;
@@ -94,7 +96,7 @@ fn raw(size: u64) -> Box<dyn Image> {
 }
 
 #[test]
-fn a_disk_may_come_back_larger() {
+fn a_disk_may_be_resumed_with_a_larger_size() {
     let mut bench = Bench::new(KINDS[0], 1, 8);
     assert_eq!(bench.run(WRITE, range(0, 512), vec![3; 512]), DiskOutcome::Done);
     bench.work.suspend_disk(bench.disk);
@@ -144,7 +146,7 @@ fn a_disk_that_cannot_be_made_durable_stays_in_service() {
 }
 
 #[test]
-fn a_disk_that_is_suspended_does_not_wait_for_its_maximum_but_pays_for_it() {
+fn requests_of_a_suspended_disk_start_at_once_and_are_charged() {
     let mut bench = QosBench::new(1, &deep(), 32, 200_000);
     bench.add_disk(0, 0, limits(0, 20));
     bench.add_seat(0, Load::reads(4096, 128));
@@ -162,14 +164,14 @@ fn a_disk_that_is_suspended_does_not_wait_for_its_maximum_but_pays_for_it() {
         bench.run(2 * MILLISECOND);
     }
     let bypassed = bench.device().count(0, start, u64::MAX);
-    assert!((64..=66).contains(&bypassed), "{bypassed}: what waited once, and no more");
+    assert!((64..=66).contains(&bypassed), "{bypassed}: only the requests that were queued once");
     bench.run(20 * NS);
     let delivered = bench.device().count(0, start, u64::MAX);
     assert!(delivered.abs_diff((bench.device().now - start) * 20 / NS) <= 3, "{delivered}");
 }
 
 #[test]
-fn faults_are_told_now_and_then_and_say_where() {
+fn fault_notices_are_rate_limited_and_contain_the_offset() {
     let mut bench = Bench::new(KINDS[0], 1, 8);
     bench.trouble.lock().unwrap().one_in = 1;
     bench.trouble.lock().unwrap().kind = Some(io::ErrorKind::Other);
@@ -236,7 +238,7 @@ fn space_of_writes_that_failed_is_used_again() {
 }
 
 #[test]
-fn latencies_are_told_by_kind() {
+fn latencies_are_reported_by_kind_of_request() {
     let mut bench = QosBench::new(1, &deep(), 1, 1_000_000);
     bench.add_disk(0, 0, limits(0, 0));
     bench.add_seat(0, Load::reads(4096, 1));

@@ -1,17 +1,17 @@
 //! Budget of a store that several workers use, in memory that these workers share.
 //!
-//! - A worker exchanges its report for grants while it holds the budget's lock. No function under
-//!   the lock accesses memory of guests, descriptors or files, so a worker that these block does
-//!   not hold it.
+//! - A worker passes its report to the budget and fetches its grants (an *exchange*) while it holds
+//!   the budget's lock. No function under the lock accesses memory of guests, descriptors or files,
+//!   so a worker that these block does not hold it.
 //! - A worker does not wait for the lock. If another worker holds it, the exchange is repeated in
-//!   the next round, and the worker does not sleep before that. From the
-//!   [`YIELD_AFTER`]th failed attempt on, the worker yields its CPU after each: the holder of the
-//!   lock is then probably not running. Commands of the control plane, and a worker that leaves the
-//!   store, do wait for the lock.
-//! - No worker is required for the grants of others. The worker with the last exchange arms the
-//!   time of the next grant. If it is blocked, another worker with queued requests takes its place
-//!   10 ms later, or the next report of any worker: a worker with requests reports at least every
-//!   100 ms.
+//!   the next round, and the worker does not sleep before that. From the [`YIELD_AFTER`]th failed
+//!   attempt on, the worker yields its CPU after each: the holder of the lock is then probably not
+//!   running. Commands of the control plane, and a worker that leaves the store, do wait for the
+//!   lock.
+//! - No worker is required for the grants of others. The worker with the last exchange wakes up at
+//!   the time of the next grant. If it is blocked, another worker with queued requests takes its
+//!   place 10 ms later, or the next worker that reports: a worker with requests reports at least
+//!   every 100 ms.
 //! - Grants to a worker remain in the shared memory until the worker fetches them. The requests of
 //!   a worker without an exchange for [`ABSENT_AFTER`](crate::ABSENT_AFTER) do not occupy the
 //!   device depth.
@@ -34,11 +34,11 @@ type State<P> = BudgetState<<P as Primitives>::Flag>;
 /// lock is held for microseconds, as long as a few rounds last.
 const YIELD_AFTER: u32 = 8;
 
-/// Time after which another worker with queued requests takes the place of the worker that is to
-/// arm the next grant.
+/// Time after which another worker with queued requests takes over from the worker that should have
+/// distributed the next grant.
 const TAKEN_OVER_AFTER: Duration = Duration::from_millis(10);
 
-/// Number of disks whose state is read while the lock of a budget is held.
+/// Number of disks whose state is read while the lock of a budget is held once.
 const FLOWS_PER_LOCK: usize = 32;
 
 type Locked<P> = Arc<<P as Primitives>::Lock<State<P>>>;
@@ -52,7 +52,7 @@ impl SharedBudget {
         Self(Arc::new(Lock::new(State::<StdPrimitives>::new(now, budget, observation))))
     }
 
-    /// Applies steps of a change before the next grant. Returns false if the budget has ended,
+    /// Applies changes of the store before the next grant. Returns false if the budget has ended,
     /// because one worker became the only user of the store. Each worker with the store must follow
     /// the change ([`StorageEngine::follow`](crate::StorageEngine::follow)).
     #[must_use]
@@ -67,19 +67,19 @@ impl SharedBudget {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Calls `f` with the budget; `None` without a budget.
+    /// Calls `f` with the budget under its lock. Returns `None` if the budget has ended.
     pub(crate) fn with_budget<R>(&self, f: impl FnOnce(&Recorded<StoreBudget>) -> R) -> Option<R> {
         self.0.with(|state| state.budget().map(f))
     }
 
-    /// Returns the state of the disks in these slots at `now`, or at the last exchange if that is
-    /// later; `None` if the budget has ended. For threads of the control plane: workers can use the
-    /// budget meanwhile.
+    /// Returns the state of the disks in these slots as of `now`, or of the last exchange if that
+    /// is later; `None` if the budget has ended. For threads of the control plane: the lock is
+    /// released in between, so that workers can use the budget.
     pub(crate) fn flows(&self, now: Time, slots: &[DiskSlot]) -> Option<Vec<DiskFlow>> {
         read_flows::<StdPrimitives>(&self.0, now, slots, StdPrimitives::pause)
     }
 
-    /// As [`SharedBudget::flows`], for a worker.
+    /// Returns the same as [`SharedBudget::flows`], for a worker: without pauses between the locks.
     pub(crate) fn flows_for_worker(&self, now: Time, slots: &[DiskSlot]) -> Option<Vec<DiskFlow>> {
         read_flows::<StdPrimitives>(&self.0, now, slots, || {})
     }
@@ -93,7 +93,7 @@ impl SharedBudget {
         self.0.with(|state| state.unfetched(worker))
     }
 
-    /// Adds a worker to the users of the budget.
+    /// Adds a worker to the users of the budget. Grants are reported by `waker`.
     pub(crate) fn join(
         &self,
         worker: WorkerId,
@@ -103,8 +103,8 @@ impl SharedBudget {
     }
 }
 
-/// Reads the state of disks. The lock is held for [`FLOWS_PER_LOCK`] disks at a time; `pause` is called
-/// in between.
+/// Reads the state of disks. The lock is held for [`FLOWS_PER_LOCK`] disks at a time; `pause` is
+/// called in between.
 pub(crate) fn read_flows<P: Primitives>(
     state: &Locked<P>,
     now: Time,
@@ -123,7 +123,8 @@ pub(crate) fn read_flows<P: Primitives>(
     Some(flows)
 }
 
-/// Ends the membership regardless of grants, for a worker that ends or uses another budget.
+/// Ends the membership without a report of the borrower, for a client that is dropped before
+/// [`BudgetClient::end`] or [`BudgetClient::leave`].
 impl<P: Primitives> Drop for BudgetClient<P> {
     fn drop(&mut self) {
         self.end_with(None);
@@ -136,13 +137,13 @@ impl fmt::Debug for SharedBudget {
     }
 }
 
-/// Membership of one worker.
+/// Membership of one worker in a budget.
 pub(crate) struct BudgetClient<P: Primitives> {
     state: Locked<P>,
     flags: Arc<MemberFlags<P::Flag>>,
     me: WorkerId,
     pending: Pending,
-    /// Number of failed attempts to lock the budget since the last exchange.
+    /// Number of consecutive failed attempts to lock the budget.
     misses: u32,
     /// True if the membership has ended.
     has_left: bool,
@@ -158,8 +159,9 @@ impl<P: Primitives> BudgetClient<P> {
         client
     }
 
-    /// Hands over the borrower's report and fetches its grants, if there is anything to exchange
-    /// and no other worker uses the budget. Returns events of the scheduler.
+    /// Passes the borrower's report to the budget and fetches the worker's grants, if there is
+    /// anything to exchange and no other worker holds the lock. Returns events of the store's
+    /// scheduler.
     #[inline]
     pub(crate) fn exchange(&mut self, now: Time, borrower: &mut Borrower) -> Vec<StoreEvent> {
         self.pending.collect(now, borrower);
@@ -181,7 +183,7 @@ impl<P: Primitives> BudgetClient<P> {
         }
     }
 
-    /// Ends the membership regardless of grants, after a last report of the borrower.
+    /// Ends the membership, even with outstanding grants, after a last report of the borrower.
     pub(crate) fn end(&mut self, borrower: &mut Borrower) {
         self.end_with(Some(borrower));
     }
@@ -196,7 +198,7 @@ impl<P: Primitives> BudgetClient<P> {
         self.wake_others();
     }
 
-    /// Yields the CPU after several failed attempts to lock the budget.
+    /// Counts a failed attempt to lock the budget, and yields the CPU after several.
     #[cold]
     fn handle_miss(&mut self) {
         self.misses = self.misses.saturating_add(1);
@@ -205,14 +207,15 @@ impl<P: Primitives> BudgetClient<P> {
         }
     }
 
-    /// Returns true if the worker must exchange before it sleeps.
+    /// Returns true if the worker has a report to pass or grants to fetch, and must do so before it
+    /// sleeps.
     pub(crate) fn is_pending(&self) -> bool {
         !self.pending.report.is_empty() || self.flags.has_news.get()
     }
 
-    /// Returns the time of the next exchange that is due without a report of this worker.
-    /// `has_queued`: the worker has queued requests, and takes the place of a worker that does not
-    /// use the budget at the time of the next grant.
+    /// Returns the time of the next exchange that is due without a report of this worker; `None` if
+    /// there is none. `has_queued`: the worker has queued requests, so that it takes over from a
+    /// worker that does not use the budget at the time of the next grant.
     pub(crate) fn next_deadline(&self, has_queued: bool) -> Option<Time> {
         if self.is_pending() {
             return Some(Time::ZERO);
@@ -224,8 +227,9 @@ impl<P: Primitives> BudgetClient<P> {
         has_queued.then(|| due + TAKEN_OVER_AFTER)
     }
 
-    /// Returns the budget and the state of its observation if this worker is its only user, and the
-    /// borrower has returned all grants.
+    /// Takes the budget, with the state of its observation, if this worker is its only user and the
+    /// borrower has returned all grants; otherwise returns `None`. `in_flight`: dispatched requests
+    /// of the worker that have not completed.
     pub(crate) fn take_settled(
         &mut self,
         borrower: &Borrower,
@@ -237,7 +241,7 @@ impl<P: Primitives> BudgetClient<P> {
         self.state.try_with(|state| state.take_settled(self.me, borrower, in_flight)).flatten()
     }
 
-    /// Ends the membership if the worker has nothing to exchange. Returns true if it has ended.
+    /// Ends the membership if the worker has no grants to fetch. Returns true if it has ended.
     /// Blocks until the lock is free: no other event would repeat the call.
     pub(crate) fn leave(&mut self) -> bool {
         let (worker, to_wake) = (self.me, &mut self.pending.to_wake);

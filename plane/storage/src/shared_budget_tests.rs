@@ -88,8 +88,8 @@ fn budget(workers: u32) -> Locked<ModelPrimitives> {
     Arc::new(Mutex::new(State::<ModelPrimitives>::new(NOW, budget, UNUSED)))
 }
 
-/// Runs a worker with a number of requests. It sleeps when it has nothing to do and `may_sleep`
-/// permits that. No deadline wakes it, so a lost wake-up is a deadlock.
+/// Runs a worker with a number of requests. When it has nothing to do and `may_sleep` permits, it
+/// sleeps. No deadline wakes it, so a lost wake-up is a deadlock.
 fn run_worker(
     state: &Locked<ModelPrimitives>,
     number: u16,
@@ -168,9 +168,9 @@ fn interleavings_of_three_workers_lose_no_grant() {
     shuttle::check_random(|| run(3, 2, has_nothing_pending), 10_000);
 }
 
-/// Checks workers with a fault that the real ones avoid: they sleep although another worker held
-/// the lock when they were to report. The checker must detect it, otherwise the other tests prove
-/// nothing.
+/// Checks workers with a fault that the real ones do not have: they sleep although another worker
+/// held the lock when they were to report. The checker must detect it, otherwise the other tests
+/// prove nothing.
 #[test]
 #[should_panic(expected = "deadlock")]
 fn the_check_finds_a_worker_that_sleeps_before_its_report() {

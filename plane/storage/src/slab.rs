@@ -57,7 +57,7 @@ impl<T> Slab<T> {
         self.slots.len() - self.free.len()
     }
 
-    /// Returns the numbers of all entries, used and unused.
+    /// Returns the numbers of all entries, those without a value included.
     pub(crate) fn numbers(&self) -> core::ops::Range<usize> {
         0..self.slots.len()
     }
@@ -68,7 +68,7 @@ mod tests {
     use super::Slab;
 
     #[test]
-    fn a_number_is_given_again_when_its_value_is_gone() {
+    fn the_number_of_a_removed_value_is_reused() {
         let mut slab = Slab::default();
         let (a, b) = (slab.insert('a'), slab.insert('b'));
         assert_eq!((slab.remove(a), slab.remove(a), slab.get(a)), (Some('a'), None, None));

@@ -15,7 +15,8 @@ use crate::spare_look::BufferReclaim;
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 impl StorageEngine {
-    /// Returns unused buffers of queues to the system.
+    /// Lets queues return buffers to the system that were not used since the last check. No-op
+    /// unless a check is due.
     pub(crate) fn release_spares(&mut self) {
         if !self.spare_look.is_pending || self.now < self.spare_look.since + CHECK_INTERVAL {
             return;
@@ -33,7 +34,7 @@ impl StorageEngine {
         self.spare_look = BufferReclaim { is_pending: has_unreleased, since: self.now };
     }
 
-    /// Returns the time of the next check for unused buffers.
+    /// Returns the time of the next check for unused buffers; `None` if no queue may have some.
     pub(crate) fn spares_deadline(&self) -> Option<Time> {
         self.spare_look.is_pending.then(|| self.spare_look.since + CHECK_INTERVAL)
     }

@@ -1,10 +1,10 @@
-//! State of the check for unused buffers.
+//! State of the periodic check for unused buffers of NBD connections.
 
 use suimon_quantity::Time;
 
 use crate::queue_state::QueueKind;
 
-/// State of the check for unused buffers.
+/// State of the periodic check for unused buffers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct BufferReclaim {
     /// True if a queue may have unused buffers.
@@ -14,7 +14,7 @@ pub(crate) struct BufferReclaim {
 }
 
 impl BufferReclaim {
-    /// Records that a queue was served.
+    /// Records that a queue of this kind was served, after which it may have unused buffers.
     #[inline]
     pub(crate) fn handle_served(&mut self, kind: QueueKind, now: Time) {
         if kind != QueueKind::Ring && !self.is_pending {

@@ -24,14 +24,14 @@ pub const STALLED_AFTER: Duration = Duration::from_secs(5);
 /// Interval of the check for stalled disks while operations are in flight.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Interval at which a caller that waits for a disk checks whether the disk is stalled.
+/// Interval at which a caller that waits for a worker's reply checks whether the disk is stalled.
 pub(crate) const ASK_EVERY: Duration = Duration::from_millis(500);
 
-/// Longest time to wait for operations in flight when a worker ends.
+/// Maximum time to wait for operations in flight when the engine of a worker is dropped.
 const LAST_PATIENCE: Duration = Duration::from_secs(1);
 
 impl StorageEngine {
-    /// Returns the start of the oldest operation in flight of each disk.
+    /// Returns, by disk, the submission time of its oldest operation in flight.
     fn oldest(&self) -> BTreeMap<usize, Time> {
         let moving = self.requests.numbers().filter_map(|number| self.requests.get(number));
         let moving = moving.filter(|request| request.parts > 0);
@@ -52,7 +52,8 @@ impl StorageEngine {
         oldest
     }
 
-    /// Emits notices about the begin and end of stalls.
+    /// Checks all disks for stalls if a check is due, and emits notices about the beginning and end
+    /// of stalls.
     pub(crate) fn look_for_stalls(&mut self) {
         if self.now < self.stalls_looked + CHECK_INTERVAL {
             return;
@@ -71,7 +72,8 @@ impl StorageEngine {
         }
     }
 
-    /// Returns the time of the next check for stalled disks.
+    /// Returns the time of the next check for stalled disks; `None` if no operation is in flight
+    /// and no disk is stalled.
     pub(crate) fn stalls_deadline(&self) -> Option<Time> {
         let is_due = self.io.in_flight() > 0
             || self
@@ -81,7 +83,7 @@ impl StorageEngine {
         is_due.then(|| self.stalls_looked + CHECK_INTERVAL)
     }
 
-    /// Returns how long a disk has stalled according to the last check.
+    /// Returns how long a disk has been stalled as of the last check; `None` if it is not stalled.
     pub(crate) fn stalled(&self, disk: usize) -> Option<Duration> {
         self.disks.get(disk)?.stalled
     }
@@ -97,8 +99,8 @@ impl Drop for StorageEngine {
 }
 
 impl StoragePlane {
-    /// Blocks until a worker replies to a command for a disk, unless the disk stalls or the worker
-    /// does not respond.
+    /// Blocks until a worker replies to a command for a disk. Fails if the disk is stalled, or if
+    /// the worker does not respond in time or has ended.
     pub(crate) fn wait_for_disk<T>(
         &self,
         disk: DiskId,
@@ -137,7 +139,7 @@ impl StoragePlane {
         }
     }
 
-    /// Returns true if a disk is stalled.
+    /// Returns true if the last known state of a disk is stalled.
     pub(crate) fn is_stalled(&self, disk: DiskId) -> bool {
         self.disks().iter().any(|view| view.disk == disk && view.stalled.is_some())
     }

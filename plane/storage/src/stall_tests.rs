@@ -30,7 +30,7 @@ impl FileIoSource for Source {
 }
 
 impl Source {
-    /// Stalls or resumes the file that was opened first.
+    /// Stalls or resumes the operations of the file that was opened first.
     fn stall(&self, stalls: bool) {
         self.0.lock().unwrap().stalled_file = stalls.then_some(FileSlot(0));
     }
@@ -49,11 +49,12 @@ fn add(plane: &StoragePlane, disk: DiskId) -> (Arc<FakeFile>, Arc<Mutex<Client>>
     (file, client)
 }
 
-/// Returns the next stall notice.
+/// Waits for the next stall notice. Returns its disk, whether the disk stalls, and the time without
+/// completions.
 fn stall(plane: &StoragePlane) -> (DiskId, bool, Duration) {
     let deadline = Instant::now() + Duration::from_secs(90);
     loop {
-        assert!(Instant::now() < deadline, "nobody is told");
+        assert!(Instant::now() < deadline, "no notice is emitted");
         if let Some(PlaneNotice::DiskStall { disk, stalls, waited: stalled_for }) =
             plane.poll_notice()
         {
@@ -64,7 +65,7 @@ fn stall(plane: &StoragePlane) -> (DiskId, bool, Duration) {
 }
 
 #[test]
-fn a_stall_is_told_and_its_end_while_others_go_on() {
+fn the_beginning_and_end_of_a_stall_are_reported() {
     let source = Arc::new(Source::default());
     let plane = StoragePlane::new(source.clone());
     let workers = Workers::start(&plane, 1);
@@ -91,7 +92,7 @@ fn a_stall_is_told_and_its_end_while_others_go_on() {
 }
 
 #[test]
-fn a_disk_that_stalls_is_not_waited_for_and_is_closed_when_its_store_answers() {
+fn removing_a_stalled_disk_does_not_block_and_closes_it_later() {
     let source = Arc::new(Source::default());
     let plane = StoragePlane::new(source.clone());
     let workers = Workers::start(&plane, 1);
@@ -110,14 +111,14 @@ fn a_disk_that_stalls_is_not_waited_for_and_is_closed_when_its_store_answers() {
     source.stall(false);
     let deadline = Instant::now() + Duration::from_secs(90);
     while Arc::strong_count(&file) > 1 {
-        assert!(Instant::now() < deadline, "its file is not let go");
+        assert!(Instant::now() < deadline, "the file of the disk is not closed");
         std::thread::yield_now();
     }
     close(plane.take_disk(OTHER).unwrap());
     drop(workers);
 }
 
-/// Creates a virtqueue of a stalled disk that is being detached.
+/// Attaches a virtqueue with a request to a stalled disk, and requests its detachment.
 fn with_ring_requested_back(
     plane: &StoragePlane,
     client: &Mutex<Client>,
@@ -125,11 +126,11 @@ fn with_ring_requested_back(
     submit(client, 0, WRITE, 0);
     assert!(stall(plane).1);
     let mut detaching = plane.begin_detach(DISK, 0);
-    assert!(!detaching.wait(Duration::from_millis(10)), "its request is not answered");
+    assert!(!detaching.wait(Duration::from_millis(10)), "the request of the disk is not completed");
     detaching
 }
 
-/// Creates a client's connection, and the client's side of it.
+/// Creates a client's connection, and the client's end of it.
 fn connection() -> (FakeQueue, Arc<Mutex<Client>>) {
     let queue = FakeQueue::new(4);
     queue.payloads.lock().unwrap().iter_mut().for_each(|payload| *payload = vec![9; 512]);
@@ -138,7 +139,7 @@ fn connection() -> (FakeQueue, Arc<Mutex<Client>>) {
 }
 
 #[test]
-fn a_ring_that_a_stalled_disk_has_not_given_back_keeps_nobody_from_the_disk() {
+fn a_ring_being_detached_from_a_stalled_disk_does_not_block_the_disk() {
     let source = Arc::new(Source::default());
     let plane = StoragePlane::new(source.clone());
     let workers = Workers::start(&plane, 1);
@@ -165,7 +166,7 @@ fn a_ring_that_a_stalled_disk_has_not_given_back_keeps_nobody_from_the_disk() {
 }
 
 #[test]
-fn a_ring_of_a_disk_that_ends_while_it_stalls_is_not_waited_for() {
+fn detaching_a_ring_of_a_stalled_disk_that_ends_does_not_block() {
     let source = Arc::new(Source::default());
     let plane = StoragePlane::new(source.clone());
     let workers = Workers::start(&plane, 1);

@@ -8,11 +8,11 @@ use crate::ABSENT_AFTER;
 use crate::qos_bench::{Bench, DELAY_MAX_NS, Load, MILLISECOND, SECOND, STORE, deep, limits};
 use crate::qos_roles_tests::{late, shared, shared_by};
 
-/// Longest pause of other workers' disks: a stalled worker that uses the whole device depth counts
-/// as absent, and another worker reports.
+/// Maximum pause in ns of other workers' disks: a stalled worker that uses the whole device depth
+/// counts as absent after this time, and another worker reports.
 const PAUSE_MAX: u64 = ABSENT_AFTER.as_nanos() as u64 + 200 * MILLISECOND;
 
-/// Creates workers with one disk each on a device with 2000 IOPS.
+/// Creates workers with one disk each, with this maximum and load, on a device with 2000 IOPS.
 fn one_disk_each(workers: usize, spec: &StoreSpec, max: u64, depth: u32) -> Bench {
     let mut bench = Bench::new(workers, spec, 8, 4 * MILLISECOND);
     for disk in 0..workers as u32 {
@@ -62,12 +62,13 @@ fn check_end(bench: &mut Bench) {
     assert_eq!(role, crate::StoreRole::Sole, "a grant was not returned");
 }
 
-/// Returns a store in which the requests of one disk use the whole depth.
+/// Returns the specification of a store in which the requests of one disk use the whole queue
+/// depth.
 fn shallow() -> StoreSpec {
     StoreSpec { depth_min: 4, depth_max: 4, ..StoreSpec::default() }
 }
 
-/// The stall begins at different steps of the workers.
+/// The stall begins at different points in the workers' rounds.
 #[test]
 fn disks_on_other_workers_continue_whichever_worker_is_stalled() {
     for (spec, max) in [(deep(), 0), (shallow(), 0), (deep(), 300), (shallow(), 300)] {
@@ -104,7 +105,7 @@ fn disks_on_other_workers_continue_whichever_worker_is_stalled() {
     }
 }
 
-/// Without a shortage of depth, the pause is shorter than the time after which a worker is absent.
+/// Without a shortage of queue depth, the pause is shorter than [`ABSENT_AFTER`].
 #[test]
 fn the_next_report_replaces_the_deadline_of_a_stalled_worker() {
     for stalled in 0..3 {
@@ -188,7 +189,7 @@ fn a_change_takes_effect_while_a_worker_is_stalled() {
         bench.set_stalled(stalled, true);
         let assigned = LimitsSource::Own(limits(0, 200));
         let changes = (0..3).map(|disk| Proposal::Disk(DiskId(disk), assigned));
-        // Only the budget: the commands to the workers are not necessary for it.
+        // Only the budget is changed: the commands to the workers are not necessary for it.
         let changes = bench.store.propose(&changes.collect::<Vec<_>>(), true).unwrap();
         assert!(bench.shared.as_ref().unwrap().apply(&changes));
         bench.run(PAUSE_MAX);
@@ -272,8 +273,8 @@ fn a_worker_with_long_rounds_gets_its_share_of_a_common_maximum() {
             after.iter().zip(before).map(|(after, before)| after - before).collect();
         let sum: u64 = delivered.iter().sum();
         let case = format!("{max}, {stall_ms} ms: {delivered:?} of {max_count}");
-        // While the stalled worker is to arm the next grant, the other one may be idle for longer
-        // than the catch-up time.
+        // While it is the stalled worker's turn to distribute the next grant, the other one may be
+        // idle for longer than the catch-up time.
         assert!(sum * 100 >= max_count * 90, "{case}");
         let excess = bench.device().excess(&disks, max, 0);
         assert!(excess <= excess_max(max, 2, disks.len()), "{case}: {excess}");
@@ -284,8 +285,8 @@ fn a_worker_with_long_rounds_gets_its_share_of_a_common_maximum() {
     }
 }
 
-/// Another worker with queued requests takes the place of the stalled one soon after the time of the
-/// next grant, which the stalled one is to arm after each return.
+/// Another worker with queued requests takes over soon after the time of the next grant, which the
+/// stalled worker should have distributed after each return.
 #[test]
 fn a_worker_that_is_stalled_again_and_again_does_not_delay_a_common_maximum() {
     let (mut bench, disks) = shared(2, 300, 4096);

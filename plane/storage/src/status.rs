@@ -9,13 +9,13 @@ use crate::engine::StorageEngine;
 use crate::request::EngineRequest;
 use crate::resolve::obstacle;
 
-/// Largest number of extents in a reply. Clients query the remainder separately.
+/// Maximum number of extents in a reply. Clients query the remainder separately.
 pub(crate) const EXTENTS_MAX: usize = 256;
 
 /// Bytes per query to an image. The image returns every extent of that range.
 const STEP_BYTES: u64 = 16 << 20;
 
-/// Largest number of queries to images for one request.
+/// Maximum number of queries to images for one request.
 const STEPS_MAX: usize = 1024;
 
 impl StorageEngine {
@@ -66,7 +66,8 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// Appends bytes. Returns false if the limit is reached and the bytes were not appended.
+    /// Appends `len` bytes with this allocation status. Returns false if the limit of extents is
+    /// reached and the bytes were not appended.
     fn push(&mut self, allocation: Allocation, len: u64) -> bool {
         let count = self.extents.len();
         match self.extents.last_mut() {
@@ -79,7 +80,8 @@ impl Found {
     }
 }
 
-/// Queries the file of a linear disk.
+/// Appends the extents of a range of a disk that is contiguous in its file, as the file system
+/// reports them.
 pub(crate) fn query_file(
     disk: &mut DiskState,
     range: ByteRange,
@@ -111,8 +113,9 @@ pub(crate) fn query_file(
     Ok(())
 }
 
-/// Queries the images, starting with the disk's own. Bytes that are allocated in any of them are
-/// data.
+/// Appends the extents of a range, by translations of the images, starting with the disk's own.
+/// Bytes that are allocated in any of them are data. Returns the operation that must end before the
+/// query can be repeated; `None` if it is complete.
 pub(crate) fn query_images(
     disk: &mut DiskState,
     range: ByteRange,
@@ -141,14 +144,16 @@ pub(crate) fn query_images(
     Ok(None)
 }
 
-/// Range that remains to be reported.
+/// Element of the stack of ranges that remain to be reported.
 enum Open {
     Known(Allocation, u64),
     /// Range to query from the layer with this number.
     Query(usize, ByteRange),
 }
 
-/// Pushes the extents of a range in a layer onto the stack, the first extent on top.
+/// Translates a range by the layer with this number and pushes its extents onto the stack, the
+/// first extent on top. Returns the operation that must end before the translation can be repeated,
+/// if any.
 fn query_image(
     disk: &mut DiskState,
     number: usize,

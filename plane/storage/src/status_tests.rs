@@ -16,7 +16,7 @@ use crate::status::{EXTENTS_MAX, Found, query_file, query_images};
 
 const SECTOR: u64 = 512;
 
-/// Image with a state per sector. Only a part of its metadata is in memory.
+/// Image with an allocation state per sector. Only a part of its metadata is in memory.
 struct Sectors {
     places: Vec<Location>,
     /// First sector for which metadata must be read from the file.
@@ -86,7 +86,7 @@ fn new_found(max: usize) -> Found {
     Found { extents: Vec::new(), max }
 }
 
-/// Returns the reported state of each sector.
+/// Returns the reported allocation of each sector.
 fn sector_states(found_extents: &Found) -> Vec<Allocation> {
     let sectors_of = |extent: &suimon_ports::AllocationExtent| {
         vec![extent.allocation; usize::try_from(extent.len / SECTOR).unwrap()]
@@ -95,7 +95,7 @@ fn sector_states(found_extents: &Found) -> Vec<Allocation> {
 }
 
 #[test]
-fn what_any_layer_has_is_data_and_what_is_behind_a_parent_is_none() {
+fn bytes_of_any_layer_are_data_and_bytes_beyond_a_parent_are_a_hole() {
     for seed in 0..200 {
         let mut random = Dice(seed);
         let layers: Vec<Vec<Location>> = (0..1 + random.below(3))
@@ -145,7 +145,7 @@ fn what_any_layer_has_is_data_and_what_is_behind_a_parent_is_none() {
 }
 
 #[test]
-fn what_was_found_before_metadata_is_missing_is_told_and_only_then_it_is_read() {
+fn extents_found_before_missing_metadata_are_reported_before_it_is_read() {
     let step = (16 << 20) / SECTOR as usize;
     let image = |known_sectors| {
         Box::new(Sectors { places: vec![Location::Zero; 2 * step], known: known_sectors })
@@ -161,7 +161,7 @@ fn what_was_found_before_metadata_is_missing_is_told_and_only_then_it_is_read() 
 }
 
 #[test]
-fn a_file_that_tells_nothing_is_data_and_a_range_beyond_the_disk_is_refused() {
+fn a_file_of_unknown_allocation_is_data_and_a_range_beyond_the_disk_is_refused() {
     let shape = DiskGeometry { size: 4096, logical_sector: 512, physical_sector: 512, block: 0 };
     let mut disk = disk(vec![Box::new(Linear::new(shape, 0, false))]);
     let mut partial = new_found(EXTENTS_MAX);

@@ -1,5 +1,5 @@
-//! Store on a worker: the worker's role in the store's scheduling, and the store's queued requests
-//! on the worker.
+//! Store on a worker: its scheduler, or the worker's access to the shared budget, and the number of
+//! its queued requests on the worker.
 
 mod observation;
 
@@ -19,19 +19,20 @@ use crate::ended::CompletionBatch;
 use crate::exclusion::StdPrimitives;
 use crate::shared_budget::{BudgetClient, SharedBudget};
 
-/// Largest number of queued requests per disk queue, if the store's limit permits this number for
+/// Maximum number of queued requests per disk queue, if the store's limit permits this number for
 /// each queue. Further requests remain in the disk queue.
 const WAITING_PER_QUEUE_MAX: u32 = 64;
 
-/// Form in which this worker takes part in the scheduling of a store.
+/// Way in which this worker takes part in the scheduling of a store: alone, or with a budget that
+/// several workers share.
 pub(crate) enum Mode {
     Sole(Box<Recorded<StoreScheduler>>),
     Shared(Box<Sharing>),
-    /// Placeholder while the mode is replaced.
+    /// Temporary value while the mode is replaced.
     Between,
 }
 
-/// Use of a budget that other workers use, too.
+/// Access of this worker to a budget that other workers use, too.
 pub(crate) struct Sharing {
     pub(crate) budget: SharedBudget,
     pub(crate) client: BudgetClient<StdPrimitives>,
@@ -39,7 +40,7 @@ pub(crate) struct Sharing {
 }
 
 impl Mode {
-    /// Returns the borrower of this worker; `None` if no other worker uses the store.
+    /// Returns the borrower of this worker; `None` if it uses the store alone.
     #[inline(never)]
     fn borrower(&mut self) -> Option<&mut Borrower> {
         match self {
@@ -54,15 +55,15 @@ pub(crate) struct WorkerStore {
     pub(crate) id: StoreId,
     pub(crate) spec: StoreSpec,
     pub(crate) mode: Mode,
-    /// True if this worker becomes the only user of the store when all grants are returned.
+    /// True if this worker becomes the only user of the store as soon as all grants are returned.
     pub(crate) is_to_be_sole: bool,
-    /// True if the store will be removed from this worker when its disks, requests and grants there
-    /// have ended.
+    /// True if the store will be removed from this worker when its disks and requests there have
+    /// ended and its grants are returned.
     pub(crate) is_leaving: bool,
-    /// Number of disks and queues of the store on this worker.
+    /// Number of disks of the store on this worker.
     pub(crate) disks: u32,
     queues: u32,
-    /// Largest number of queued requests per disk queue.
+    /// Maximum number of queued requests per disk queue.
     pub(crate) each: u32,
     /// Number of queued requests of this worker, including those in [`WorkerStore::uncharged`].
     pub(crate) waiting: u32,
@@ -75,7 +76,8 @@ pub(crate) struct WorkerStore {
     /// charged when the scheduler dispatches its placeholder. Placeholders precede the slot's other
     /// requests in the scheduler's queue.
     pub(crate) uncharged: BTreeMap<DiskSlot, VecDeque<u32>>,
-    /// Disk queues that are not read, because the store has no room for further queued requests.
+    /// Disk queues that are not read because the store has no room for further queued requests, in
+    /// the order in which they are resumed.
     pub(crate) starved: VecDeque<usize>,
     /// Sampling of delivered operations, in [`Mode::Sole`]. Those of a budget are sampled by the
     /// exchange with it.
@@ -123,8 +125,9 @@ impl WorkerStore {
         scheduler(now, self.id, &self.spec, sink)
     }
 
-    /// Submits a disk's request; `tag` identifies the disk. Inlined, as is the completion: each has
-    /// a single call that all requests pass.
+    /// Submits a disk's request to the scheduler or borrower; `tag` identifies the disk when the
+    /// request is dispatched later. Inlined, as is the completion: each has a single call that all
+    /// requests pass.
     #[inline(always)]
     pub(crate) fn submit(
         &mut self,
@@ -149,7 +152,8 @@ impl WorkerStore {
         submitted
     }
 
-    /// Submits several requests of a disk. Returns `None` if each must be submitted separately.
+    /// Submits several requests of a disk in one call. Returns `None`, with nothing submitted, if
+    /// each must be submitted separately.
     #[inline]
     pub(crate) fn submit_together(
         &mut self,
@@ -166,7 +170,7 @@ impl WorkerStore {
         Some(batch)
     }
 
-    /// Returns the next action of the scheduler or borrower.
+    /// Returns the next action of the scheduler or borrower: a request to dispatch, or idle.
     #[inline]
     pub(crate) fn poll(&mut self, now: Time) -> Next {
         match &mut self.mode {
@@ -195,7 +199,8 @@ impl WorkerStore {
         }
     }
 
-    /// Accounts for a dispatched request of `bytes` bytes that ended without being executed.
+    /// Accounts for a dispatched request, charged with `bytes` bytes, that ended without being
+    /// executed.
     pub(crate) fn handle_undone(&mut self, now: Time, slot: DiskSlot, bytes: u32) {
         self.in_flight = self.in_flight.saturating_sub(1);
         match &mut self.mode {
@@ -216,7 +221,7 @@ impl WorkerStore {
         }
     }
 
-    /// Adds time in which this worker was runnable but not running while a disk had requests.
+    /// Reports time in which this worker was runnable but not running while a disk had requests.
     pub(crate) fn handle_unscheduled(&mut self, now: Time, unscheduled: Unscheduled) {
         match &mut self.mode {
             Mode::Sole(scheduler) => scheduler.handle_unscheduled(unscheduled),
@@ -286,24 +291,26 @@ impl WorkerStore {
         self.each = per_queue.clamp(1, WAITING_PER_QUEUE_MAX);
     }
 
-    /// Returns true if the slot's disk has requests that started without being charged.
+    /// Returns true if the slot's disk has requests that started without being charged yet.
     #[inline]
     pub(crate) fn has_uncharged(&self, slot: DiskSlot) -> bool {
         !self.uncharged.is_empty() && self.uncharged.contains_key(&slot)
     }
 
-    /// Returns the number of further requests that can be queued, for all disk queues together.
+    /// Returns the number of further requests that can be queued, for all disk queues of the worker
+    /// together.
     #[inline]
     pub(crate) fn remaining(&self) -> usize {
         self.spec.waiting_max.saturating_sub(self.waiting) as usize
     }
 
-    /// Returns true if this number of requests can be queued, regardless of their disks.
+    /// Returns true if this number of requests can be queued, whatever their disks are.
     pub(crate) fn has_room(&self, requests: usize) -> bool {
         self.uncharged.is_empty() && requests <= self.remaining()
     }
 
-    /// Returns the time of the next dispatch or report that is due by time alone.
+    /// Returns the time of the next dispatch, report or sample that is due without another event;
+    /// `None` if there is none.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
         let lets_go = match &self.mode {
             // Queued requests may be dispatched after the collected completions.
@@ -319,7 +326,7 @@ impl WorkerStore {
         lets_go.into_iter().chain(observes).min()
     }
 
-    /// Applies a step of a change. `is_in_budget`: it was applied to the budget already.
+    /// Applies a change of the store. `is_in_budget`: the shared budget has it already.
     pub(crate) fn apply(&mut self, now: Time, change: Change, is_in_budget: bool) {
         self.report_completions(now);
         match &mut self.mode {
@@ -339,7 +346,7 @@ impl WorkerStore {
         self.waiting = self.waiting.saturating_sub(u32::try_from(uncharged).unwrap_or(u32::MAX));
     }
 
-    /// Removes the placeholders of requests that started without being charged.
+    /// Removes the placeholders and the collected completions.
     pub(crate) fn clear_placeholders(&mut self) {
         let uncharged: usize =
             core::mem::take(&mut self.uncharged).values().map(VecDeque::len).sum();
@@ -347,16 +354,16 @@ impl WorkerStore {
         self.ended = CompletionBatch::default();
     }
 
-    /// Returns true if the slot has a disk.
+    /// Returns true if the slot has a disk. Always true with a shared budget.
     pub(crate) fn has(&self, slot: DiskSlot) -> bool {
         match &self.mode {
             Mode::Sole(scheduler) => scheduler.disk(slot).is_some(),
-            // The changes may not have been applied to the budget yet.
+            // With a shared budget, the changes may not have been applied to it yet.
             Mode::Shared(_) | Mode::Between => true,
         }
     }
 
-    /// Prepares for requests of a disk on this worker.
+    /// Prepares for requests of the disk in this slot on this worker.
     pub(crate) fn expect(&mut self, slot: DiskSlot) {
         if let Some(borrower) = self.mode.borrower() {
             borrower.add(slot);
@@ -391,7 +398,8 @@ fn scheduler(
     Recorded::scheduler(sink, (now, &*id.0.to_string()), spec.clone())
 }
 
-/// Applies a change to the borrower.
+/// Prepares the borrower for a change that was applied to the budget: adds the disk, or withdraws
+/// the requests of a removed disk.
 fn follow(borrower: &mut Borrower, change: Change) {
     match change {
         Change::Disk { slot, .. } => borrower.add(slot),

@@ -1,4 +1,4 @@
-//! Sharing of a store's scheduling with other workers: begin, exchange and end.
+//! Sharing of a store's scheduling with other workers: beginning, exchanges and end.
 
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use suimon_storage_qos::{Borrower, StoreEvent};
 use crate::shared_budget::SharedBudget;
 use crate::store::{Mode, Sharing, WorkerStore};
 
-/// Worker that uses a store: its identifier, and the waker that reports grants to it.
+/// Worker that uses a store: its identifier, and the waker that is called when it has grants to
+/// fetch.
 pub(crate) type User<'a> = (WorkerId, Option<&'a Arc<dyn Waker>>);
 
 impl WorkerStore {
@@ -25,7 +26,8 @@ impl WorkerStore {
         events
     }
 
-    /// Ends the sharing of the store if no other worker has requests or grants.
+    /// Makes this worker the only user of the store if all grants are returned: replaces the budget
+    /// by the worker's own scheduler.
     fn settle(&mut self, now: Time) {
         let Mode::Shared(sharing) = &mut self.mode else { return };
         let Some((budget, observation)) = sharing.client.take_settled(&sharing.own, self.in_flight)
@@ -39,7 +41,8 @@ impl WorkerStore {
         self.is_to_be_sole = false;
     }
 
-    /// Ends the sharing as soon as all grants are returned.
+    /// Ends the sharing of the store as soon as all grants are returned. Returns events of the
+    /// scheduler.
     pub(crate) fn end_sharing(&mut self, now: Time) -> Vec<StoreEvent> {
         if let Mode::Shared(sharing) = &mut self.mode {
             self.is_to_be_sole = true;
@@ -48,8 +51,8 @@ impl WorkerStore {
         self.exchange(now)
     }
 
-    /// Returns the budget that other workers can use. Converts the worker's own scheduler to a
-    /// budget if there is none.
+    /// Returns the budget of the store, for other workers. Converts the worker's own scheduler to a
+    /// budget if there is none. `None` while the mode is replaced.
     pub(crate) fn share(&mut self, now: Time, user: User<'_>) -> Option<SharedBudget> {
         self.is_to_be_sole = false;
         self.report_completions(now);
@@ -69,7 +72,7 @@ impl WorkerStore {
         if let Mode::Shared(sharing) = &self.mode { Some(sharing.budget.clone()) } else { None }
     }
 
-    /// Uses a budget of other workers.
+    /// Uses this budget, which other workers use, instead of the former scheduler or budget.
     pub(crate) fn join(&mut self, user: User<'_>, budget: &SharedBudget) {
         self.is_to_be_sole = false;
         if let Mode::Shared(sharing) = &mut self.mode {
@@ -82,7 +85,7 @@ impl WorkerStore {
         self.mode = Mode::Shared(Box::new(sharing(budget.clone(), user, self.borrower())));
     }
 
-    /// Uses a new scheduler after the last other worker has left the store, while this worker was
+    /// Uses a new scheduler, after the last other worker has left the store while this worker was
     /// leaving it.
     pub(crate) fn begin_again(&mut self, now: Time, sink: Option<&Arc<dyn Sink>>) {
         if let Mode::Shared(_) = &self.mode {
@@ -100,7 +103,7 @@ impl WorkerStore {
         self.clear_placeholders();
     }
 
-    /// Prepares the removal of the store from this worker.
+    /// Prepares the removal of the store from this worker: its grants are returned.
     pub(crate) fn leave(&mut self) {
         self.is_leaving = true;
         if let Mode::Shared(sharing) = &mut self.mode {
@@ -108,8 +111,8 @@ impl WorkerStore {
         }
     }
 
-    /// Returns true if this worker has no disks, requests or grants of the store left. It then does
-    /// not use the budget any more.
+    /// Ends the use of the budget if this worker has no disks, requests or grants of the store
+    /// left. Returns true if the store can be removed.
     pub(crate) fn try_end(&mut self) -> bool {
         if self.disks > 0 || self.waiting > 0 || self.in_flight > 0 {
             return false;
@@ -123,7 +126,7 @@ impl WorkerStore {
     }
 }
 
-/// Hands over the last report of a worker that ends or uses another budget.
+/// Passes the last report of a worker that ends or uses another budget.
 impl Drop for Sharing {
     fn drop(&mut self) {
         self.client.end(&mut self.own);

@@ -1,4 +1,4 @@
-//! Role of a worker in a store, and status of the store on the worker.
+//! Status of a store on a worker.
 
 use suimon_storage_qos::CapacityEstimate;
 
@@ -14,19 +14,20 @@ pub enum StoreRole {
 /// Status of a store on a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkerStoreStatus {
-    /// Role of the worker. A worker that is to become the only one remains [`StoreRole::Shared`]
+    /// Role of the worker. A worker that is to become the only user remains [`StoreRole::Shared`]
     /// while grants of other workers are outstanding.
     pub role: StoreRole,
-    /// Requests of this worker that are queued for the store.
+    /// Number of requests of this worker that are queued for the store.
     pub waiting: u32,
-    /// Requests of this worker that were dispatched and have not completed.
+    /// Number of requests of this worker that were dispatched and have not completed.
     pub in_flight_of_worker: u32,
-    /// Requests of all workers in the device, as reported by the workers.
+    /// Number of requests of all workers in the device, as reported by the workers.
     pub in_flight: u32,
-    /// Largest number of requests in the device.
+    /// Maximum number of requests in the device, as adapted by the scheduler.
     pub depth: u32,
     /// Mean device latency of a request in nanoseconds.
     pub latency_ns: u64,
-    /// Capacity estimate of the last time at which requests were queued for the store.
+    /// Capacity estimate from the last time at which requests were queued for the store; `None`
+    /// before.
     pub estimate: Option<CapacityEstimate>,
 }

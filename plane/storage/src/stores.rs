@@ -1,4 +1,4 @@
-//! Stores of a worker: operations of the control plane.
+//! Stores of a worker's engine: operations that the control plane requests.
 
 use std::sync::Arc;
 
@@ -16,7 +16,8 @@ use crate::store::{Mode, WorkerStore};
 use crate::store_status::WorkerStoreStatus;
 
 impl StorageEngine {
-    /// Sets the worker's identifier; 0 by default. Must be called before stores are added.
+    /// Sets the identifier of the engine's worker; 0 by default. Must be called before stores are
+    /// added.
     pub fn set_worker(&mut self, processor: WorkerId) {
         self.worker = processor;
     }
@@ -32,9 +33,9 @@ impl StorageEngine {
         self.recording = sink;
     }
 
-    /// Adds a store, or keeps one that is being removed. The worker uses the given budget of other
-    /// workers, or a new scheduler; no other worker may have the store then. Returns false if the
-    /// store is on this worker already.
+    /// Adds a store, or keeps one that is being removed. The engine uses `shared`, the budget of
+    /// other workers, or a new scheduler; no other worker may have the store then. Returns false if
+    /// the store is on this worker already.
     pub fn add_store(
         &mut self,
         now: Time,
@@ -102,14 +103,14 @@ impl StorageEngine {
         true
     }
 
-    /// Applies a step of a change of a store that only this worker uses. A disk that is removed
-    /// while it has requests is not limited any more.
+    /// Applies a change of a store that only this worker uses. A disk that is removed while it has
+    /// requests is not limited any more.
     pub fn apply(&mut self, now: Time, store: StoreId, change: Change) {
         self.change(now, store, change, false);
     }
 
-    /// Follows a step of a change that was applied to the store's budget. Must be called on each
-    /// worker that has the store.
+    /// Follows a change that was applied to the store's budget. Must be called on each worker that
+    /// has the store.
     pub fn follow(&mut self, now: Time, store: StoreId, change: Change) {
         self.change(now, store, change, true);
     }
@@ -133,14 +134,14 @@ impl StorageEngine {
         self.resume_queues_of_slot(index);
     }
 
-    /// Returns the status of a store on this worker.
+    /// Returns the status of a store on this worker; `None` if the store is not on it.
     #[must_use]
     pub fn store_status(&self, store: StoreId) -> Option<WorkerStoreStatus> {
         self.store_view(self.now, store, &[]).map(|(status, _)| status)
     }
 
     /// Returns the status of a store on this worker, and the state of the store's disks in these
-    /// slots, on any worker.
+    /// slots, on any worker; `None` if the store is not on this worker.
     #[must_use]
     pub fn store_view(
         &self,
@@ -152,8 +153,8 @@ impl StorageEngine {
         self.stores.get(number).map(|worker_store| worker_store.status(now, slots))
     }
 
-    /// Returns true if this worker is or becomes the only user of the store, and reports the state
-    /// of its disks.
+    /// Returns true if this worker is or becomes the only user of the store, and therefore reports
+    /// the state of the store's disks.
     pub(crate) fn reports_disks(&self, store: StoreId) -> bool {
         let worker_store = self.store_number(store).and_then(|number| self.stores.get(number));
         worker_store.is_some_and(|worker_store| {
@@ -161,7 +162,8 @@ impl StorageEngine {
         })
     }
 
-    /// Returns the state of a store's disk, on any worker.
+    /// Returns the state of a store's disk, on any worker; `None` if the store is not on this
+    /// worker, or the slot has no disk.
     #[cfg(test)]
     pub(crate) fn disk_view(&self, now: Time, store: StoreId, slot: DiskSlot) -> Option<DiskFlow> {
         self.store_view(now, store, &[slot])?.1.pop()
@@ -174,7 +176,8 @@ impl StorageEngine {
         self.stores.numbers().find(is_store)
     }
 
-    /// Removes leaving stores that have no disks, requests or grants on this worker any more.
+    /// Removes stores that are leaving this worker and have no disks, requests or grants on it any
+    /// more.
     pub(crate) fn end_stores(&mut self) {
         for number in self.stores.numbers() {
             if self

@@ -1,10 +1,10 @@
-//! Tokens of I/O operations.
+//! Tokens by which completions of I/O operations are identified.
 
-/// Purpose of an I/O operation.
+/// Operation to which a completion belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// Part of the request with this number, at this page of the file. The last page number
-    /// represents all pages from it on.
+    /// I/O of a part of the request with this number, at this page of the file. The last page
+    /// number represents all later pages.
     Part(usize, u64),
     /// Metadata read of the disk with this number.
     Metadata(usize),
@@ -14,13 +14,13 @@ pub(crate) enum Purpose {
     Zeroing(usize),
 }
 
-/// Binary logarithm of the bytes of a page.
+/// Binary logarithm of the size of a page in bytes.
 pub(crate) const PAGE_SHIFT: u32 = 12;
 
 impl Purpose {
     const KIND_SHIFT: u32 = 62;
     const PAGE: u32 = 24;
-    /// Largest page number: files of a petabyte.
+    /// Maximum page number: pages of files up to a petabyte.
     pub(crate) const PAGE_MAX: u64 = (1 << (Self::KIND_SHIFT - Self::PAGE)) - 1;
 
     /// Returns the purpose for a part of a request at this file offset.
@@ -41,7 +41,7 @@ impl Purpose {
     }
 
     pub(crate) fn from_token(token: u64) -> Self {
-        // The number has 24 bits.
+        // The request, disk or step number has 24 bits.
         let number = (token & ((1 << Self::PAGE) - 1)) as usize;
         let page = token >> Self::PAGE & Self::PAGE_MAX;
         match token >> Self::KIND_SHIFT {
@@ -58,7 +58,7 @@ mod tests {
     use super::Purpose;
 
     #[test]
-    fn a_token_says_what_it_was_made_of() {
+    fn a_token_contains_the_purpose_it_was_created_from() {
         let parts = [Purpose::part(0, 0), Purpose::part(9, 4095), Purpose::part(3, u64::MAX)];
         let max_number = (1 << 24) - 1;
         let others =

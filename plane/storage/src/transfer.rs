@@ -100,7 +100,7 @@ impl StorageEngine {
         true
     }
 
-    /// Submits the parts in `scratch` for a request that is counted in `moving`.
+    /// Submits the parts in `scratch` for a request that is counted in `DiskState::moving`.
     pub(crate) fn send(&mut self, number: usize) {
         let Some(request) = self.requests.get_mut(number) else { return };
         let parts = &mut self.scratch.parts;
@@ -112,7 +112,7 @@ impl StorageEngine {
             return self.handle_moved(number);
         }
         let mut begun_parts = 0;
-        // Parts that were queued before are submitted first.
+        // Parts that are waiting already are submitted before these.
         if self.outgoing.is_empty() {
             let submits = |part: &&Part| submit(&mut *self.io, &self.queues, request, part);
             begun_parts = parts.iter().take_while(submits).count();
@@ -135,7 +135,7 @@ impl StorageEngine {
         }
     }
 
-    /// Handles the completion of a part.
+    /// Handles the completion of one part of a request, at this page of the file.
     #[inline]
     pub(crate) fn handle_part(&mut self, number: usize, page: u64, outcome: io::Result<()>) {
         if let Err(error) = outcome {
@@ -166,11 +166,11 @@ impl StorageEngine {
         self.emit(disk, offset, error.to_string());
     }
 
-    /// Handles the completion of the last part of a request.
+    /// Continues a request when all its parts have completed.
     pub(crate) fn handle_moved(&mut self, number: usize) {
         let Some(request) = self.requests.get_mut(number) else { return };
         let EngineRequest { disk: disk_number, op, range, outcome, .. } = *request;
-        // The time of other operations depends on other requests too, so it is not a device
+        // The duration of other operations depends on other requests too, so it is not a device
         // latency.
         if matches!(op, DiskOp::Read | DiskOp::Write { .. }) {
             request.moved = self.now;
@@ -270,8 +270,8 @@ impl StorageEngine {
         self.requests.free(number);
     }
 
-    /// Completes a request that the image refused to translate. The outcome is not checked for a
-    /// full store.
+    /// Completes a request that the image has refused to translate. The outcome is not checked for
+    /// a full store.
     pub(crate) fn answer_refused(&mut self, number: usize, error: &ImageError) {
         let Some(disk) = self.requests.get(number).map(|request| request.disk) else { return };
         let outcome = self.refuse(disk, error);
@@ -280,7 +280,7 @@ impl StorageEngine {
         self.answer_now(number, outcome);
     }
 
-    /// Emits a notice that an image refused a request. Returns the outcome for the client.
+    /// Emits a notice that an image has refused a request. Returns the outcome for the client.
     fn refuse(&mut self, disk: usize, error: &ImageError) -> DiskOutcome {
         use suimon_image::ImageFault;
         let outcome = match error.fault {

@@ -20,7 +20,8 @@ impl StorageEngine {
         self.lost_time.ns = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
     }
 
-    /// Accounts for the time before requests change their state in this iteration.
+    /// Reports the time to the stores of requests in flight, before requests change their state in
+    /// this iteration.
     pub(crate) fn begin_lost_time(&mut self) {
         if self.lost_time.ns == 0 {
             return;
@@ -46,8 +47,8 @@ impl StorageEngine {
         busy.dedup();
     }
 
-    /// Accounts for requests that were in queues during the time, after the queues were read in
-    /// this iteration.
+    /// Reports the time to the stores of requests that were in queues during it, after the queues
+    /// were read in this iteration.
     pub(crate) fn end_lost_time(&mut self) {
         let unserviced_ns = core::mem::take(&mut self.lost_time.ns);
         if unserviced_ns == 0 {

@@ -20,7 +20,7 @@ fn client(plane: &StoragePlane) -> (u64, Arc<Mutex<Client>>) {
 }
 
 #[test]
-fn a_queue_that_cannot_be_watched_is_given_up_and_others_go_on() {
+fn a_queue_that_cannot_be_watched_is_closed_and_others_continue() {
     let plane = StoragePlane::new(Arc::new(Source));
     // Two descriptors: that of the I/O and that of one queue.
     let remaining_watches = Arc::new(AtomicUsize::new(2));
@@ -44,7 +44,7 @@ fn a_queue_that_cannot_be_watched_is_given_up_and_others_go_on() {
     submit(&watched_client, 0, WRITE, 0);
     assert_eq!(answer(&watched_client), (0, DiskOutcome::Done));
 
-    // A queue that is added when the system permits further watches is served.
+    // A queue that is added after the system permits further watches is served.
     remaining_watches.store(1, Ordering::Relaxed);
     let (_, late_client) = client(&plane);
     submit(&late_client, 1, WRITE, 512);

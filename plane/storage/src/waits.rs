@@ -1,33 +1,34 @@
-//! Waits of the control plane for replies of workers.
+//! Limits of the time for which the control plane waits for replies of workers.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// Longest time for which the first disk of a store on a further worker waits for the only worker
-/// that uses the store. Other changes of the store wait for that, too; leases of the cluster must not
-/// expire meanwhile. Until the worker replies, no further operation waits for it, also not for its
+/// Maximum time for which a worker's first disk of a store waits for the only other worker that
+/// uses the store. Other changes of the store wait for that, too; leases of the cluster must not
+/// expire meanwhile. Until the worker replies, no further operation waits for it, not even for its
 /// other stores.
 pub(crate) const SHARE_WAIT_MAX: Duration = Duration::from_secs(1);
 
-/// Longest time for which a command waits for a worker that does not respond. The caller may hold
+/// Maximum time for which a command waits for a worker that does not respond. The caller may hold
 /// the lock of a disk and locks of other crates meanwhile.
 pub(crate) const COMMAND_WAIT_MAX: Duration = Duration::from_secs(1);
 
-/// Part of a command's wait that is kept for the reply of a worker that has just taken the command.
+/// Fraction (one in this number) of a command's wait that is reserved for the reply of a worker
+/// that has just taken the command.
 const TAKEN_SHARE: u32 = 10;
 
 /// Time within which workers reply that are neither blocked nor overloaded.
 const PROMPT: Duration = Duration::from_millis(20);
 
-/// Waits for replies of workers.
+/// Limits of the time to wait for replies of workers.
 pub(crate) struct Waits {
-    /// Longest wait for the scheduler of the only worker that uses a store.
+    /// Maximum wait for the scheduler of the only worker that uses a store.
     pub(crate) share: Duration,
-    /// Longest wait for the execution of a command.
+    /// Maximum wait for the execution of a command.
     pub(crate) command: Duration,
-    /// Longest wait for the reply of a worker that has taken a command; part of `command`.
+    /// Maximum wait for the reply of a worker that has taken a command; part of `command`.
     pub(crate) taken: Duration,
-    /// Waits that ended without a reply, oldest first.
+    /// Limits of the waits that ended without a reply, oldest first.
     #[cfg(test)]
     expired: std::sync::Mutex<Vec<Duration>>,
 }
@@ -43,7 +44,7 @@ impl Waits {
         }
     }
 
-    /// Waits for a reply for up to this time.
+    /// Blocks until a reply arrives, for up to `at_most`.
     pub(crate) fn receive<T>(
         &self,
         reply: &Receiver<T>,
@@ -56,7 +57,8 @@ impl Waits {
         })
     }
 
-    /// Waits as [`Waits::receive`] does, and calls `on_delay` if there is no prompt reply.
+    /// Blocks as [`Waits::receive`] does, and calls `on_delay` if there is no reply within
+    /// [`PROMPT`].
     pub(crate) fn receive_or<T>(
         &self,
         reply: &Receiver<T>,
@@ -84,7 +86,7 @@ impl Waits {
     #[cfg(not(test))]
     fn note_expired(&self, _at_most: Duration) {}
 
-    /// Returns the waits that ended without a reply since the last call.
+    /// Removes and returns the limits of the waits that ended without a reply.
     #[cfg(test)]
     pub(crate) fn take_expired(&self) -> Vec<Duration> {
         core::mem::take(&mut crate::exclusion::lock(&self.expired))

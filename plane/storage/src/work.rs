@@ -23,7 +23,7 @@ const EMPTY_POLLS_MAX: u32 = 1024;
 /// polled instead of waited for.
 const LOOKED_AT_MAX: usize = 4;
 
-/// Records that a queue of this disk is served.
+/// Publishes that the worker serves a queue of this disk, if both are known.
 fn note_serving(serving: Option<&Arc<Serving>>, disk: Option<DiskId>) {
     if let (Some(serving), Some(disk)) = (serving, disk) {
         serving.set(ServedDevice::Disk(disk));
@@ -50,8 +50,8 @@ impl StorageEngine {
         self.queues.len() > self.active.len() + self.paused.len()
     }
 
-    /// Handles a readable descriptor of a queue. Returns false if the queue's requests cannot be
-    /// accepted now. The caller must then not watch the descriptor until
+    /// Handles a readable descriptor of a queue: polls the queue again. Returns false if the
+    /// queue's requests cannot be accepted now. The caller must then not watch the descriptor until
     /// [`StorageEngine::poll_watch`] returns the queue.
     pub fn wake_queue(&mut self, queue: usize) -> bool {
         let Some(queue_state) = self.queues.get_mut(queue) else { return true };
@@ -66,7 +66,8 @@ impl StorageEngine {
         true
     }
 
-    /// Returns a queue for which the caller must watch the descriptor again.
+    /// Returns a queue for which the caller must watch the descriptor again; `None` if there is
+    /// none.
     pub fn poll_watch(&mut self) -> Option<usize> {
         self.to_watch.pop()
     }
@@ -145,8 +146,8 @@ impl StorageEngine {
         has_work || self.active.may_have_more()
     }
 
-    /// Requests wake-ups. Returns true if the worker may sleep until a queue's descriptor or
-    /// [`StorageEngine::io_fd`] is readable, the worker is woken, or
+    /// Requests wake-ups by all polled queues and the I/O. Returns true if the worker may sleep
+    /// until a queue's descriptor or [`StorageEngine::io_fd`] is readable, the worker is woken, or
     /// [`StorageEngine::next_deadline`] has passed.
     pub fn arm(&mut self) -> bool {
         let queues = &mut self.queues;
@@ -161,7 +162,7 @@ impl StorageEngine {
         is_quiet && self.io.arm() == ArmResult::Armed
     }
 
-    /// Processes completions of the I/O. Returns true if there were any.
+    /// Processes the completions of the I/O. Returns true if there were any.
     pub(crate) fn take_in(&mut self) -> bool {
         let mut completions = std::mem::take(&mut self.done);
         self.io.poll_done(&mut completions);
@@ -246,7 +247,7 @@ impl StorageEngine {
         count > 0
     }
 
-    /// Returns true if a queue with requests pauses before its next poll.
+    /// Returns true if a queue that had requests is not polled again before the end of a pause.
     fn has_respite(&mut self, number: usize) -> bool {
         let queue_state = self.queues.get(number);
         let is_paused = queue_state
@@ -277,8 +278,8 @@ impl StorageEngine {
         self.paused.iter().filter_map(|&number| self.queues.get(number)?.paused).min()
     }
 
-    /// Returns true if an empty queue is not polled any more. Its descriptor then signals the next
-    /// request.
+    /// Returns true if an empty queue is no longer to be polled. Its descriptor then signals the
+    /// next request.
     fn may_rest(&mut self, number: usize) -> bool {
         let begun_requests = self.handle_begun();
         let Some(queue_state) = self.queues.get_mut(number) else { return true };

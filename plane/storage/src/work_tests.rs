@@ -73,7 +73,7 @@ fn run(kind: Kind, seed: u64, capacity: usize) {
 }
 
 #[test]
-fn what_was_answered_is_read_and_what_was_flushed_survives_every_crash() {
+fn completed_writes_are_read_and_flushed_writes_survive_every_crash() {
     for kind in KINDS.into_iter().chain(CHILDREN) {
         for seed in 0..4 {
             run(kind, seed, [3, 64][seed as usize % 2]);
@@ -82,7 +82,7 @@ fn what_was_answered_is_read_and_what_was_flushed_survives_every_crash() {
 }
 
 #[test]
-fn each_request_is_answered_once_whatever_fails() {
+fn each_request_completes_once_whatever_fails() {
     for kind in KINDS {
         for seed in 0..8 {
             let spares_flushes = seed % 2 == 0;
@@ -130,7 +130,7 @@ fn each_request_is_answered_once_whatever_fails() {
 }
 
 #[test]
-fn a_full_file_system_is_told_as_that() {
+fn a_full_file_system_is_reported_as_no_space() {
     for kind in KINDS {
         let mut bench = Bench::new(kind, 1, 8);
         bench.trouble.lock().unwrap().one_in = 1;

@@ -15,7 +15,7 @@ pub struct DiskView {
     pub disk: DiskId,
     /// Worker that serves the disk.
     pub worker: WorkerId,
-    /// Number of clients that are not virtqueues of a VM.
+    /// Number of clients other than virtqueues of a VM: connections of NBD clients and of QEMU.
     pub clients: usize,
     /// Counters of the disk since it was added to the worker.
     pub tally: DiskCounterCells,
@@ -41,10 +41,10 @@ pub struct StoreView {
     pub worker: WorkerId,
     /// Role and counters of the worker.
     pub status: WorkerStoreStatus,
-    /// Time at which the state was read, by the worker's clock.
+    /// Time at which the worker read the state, by the workers' clock.
     pub at: Time,
-    /// State of the store's disks on all workers, in one of the store's views. It is as current as
-    /// that view, or read from the budget that the workers share.
+    /// State of the store's disks on all workers; empty in all but one of the store's views. It is
+    /// as current as that view, or read from the budget that the workers share.
     pub flows: Vec<suimon_storage_qos::DiskFlow>,
     /// False if the worker did not respond, and the state is the last known one.
     pub is_current: bool,

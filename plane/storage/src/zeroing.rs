@@ -31,14 +31,14 @@ impl StorageEngine {
         }
     }
 
-    /// Starts zeroing that waited for a free submission-queue entry.
+    /// Starts the zeroing of disks that waited for a free submission-queue entry.
     pub(crate) fn begin_waiting_zeroing(&mut self) {
         for disk_number in std::mem::take(&mut self.zeroing_to_begin) {
             self.begin_zeroing(disk_number);
         }
     }
 
-    /// Handles the end of zeroing of a range.
+    /// Handles the end of zeroing a range, and continues with the next one.
     pub(crate) fn handle_zeroing(&mut self, disk_number: usize, outcome: io::Result<()>) {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
         disk.zeroing_submitted_at = None;

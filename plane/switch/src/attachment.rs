@@ -1,4 +1,5 @@
-//! Attachment of a queue, from its host's view to the worker that drops it.
+//! Attachment of a queue: state by which the control plane requests the queue back and waits until
+//! its worker has dropped it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -6,15 +7,16 @@ use std::time::Duration;
 
 use crate::latch::Latch;
 
-/// Attachment of one queue, shared by the control plane and the worker that has the queue.
+/// State of one queue from attaching to dropping, shared by the control plane and the worker that
+/// owns the queue.
 #[derive(Debug)]
 pub(crate) struct Attachment {
     is_revoked: AtomicBool,
     dropped: Latch,
 }
 
-/// Part of an owned queue that reports when the queue was dropped. Must be its last field, so that
-/// it is dropped after the queue.
+/// Field of an owned queue that reports the drop of the queue. Must be the last field, so that it
+/// is dropped after the queue.
 #[derive(Debug)]
 pub(crate) struct Attached(Arc<Attachment>);
 
@@ -23,12 +25,13 @@ impl Attachment {
         Arc::new(Self { is_revoked: AtomicBool::new(false), dropped: Latch::new(1) })
     }
 
-    /// Requests the queue back: a worker that receives it afterwards drops it.
+    /// Requests the queue back. A worker that takes ownership of the queue afterwards drops it.
     pub(crate) fn revoke(&self) {
         self.is_revoked.store(true, Relaxed);
     }
 
-    /// Blocks until the queue was dropped, at most `at_most`. Returns false on timeout.
+    /// Blocks until the owning worker has dropped the queue, at most `at_most`. Returns false on
+    /// timeout.
     pub(crate) fn wait_dropped(&self, at_most: Duration) -> bool {
         self.dropped.wait(at_most)
     }
@@ -43,7 +46,7 @@ impl Attached {
         &self.0
     }
 
-    /// Returns true if the queue was requested back.
+    /// Returns true if the control plane has requested the queue back.
     pub(crate) fn is_revoked(&self) -> bool {
         self.0.is_revoked.load(Relaxed)
     }

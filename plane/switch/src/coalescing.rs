@@ -10,8 +10,8 @@ use suimon_frame::{CoalesceTarget, Coalesced, Frame, Offloads, coalesce};
 
 use crate::published::{PortRuntime, Published};
 
-/// Coalesces the segments that go to the same port, and counts them there. Absorbed frames must not
-/// be delivered.
+/// Coalesces the TCP segments of a batch that go to the same port, and adds to the counters of that
+/// port. Frames that the result marks as merged into another one must not be delivered.
 #[inline]
 pub(crate) fn coalesce_decided(
     published: &Published,
@@ -44,8 +44,9 @@ fn lane(published: &Published, verdict: &Verdict) -> CoalesceTarget {
     }
 }
 
-/// Returns the offloads that a port accepts. For a team, these are the offloads that all members
-/// with queues accept: the member by which a frame leaves is chosen after coalescing.
+/// Returns the large-frame forms that a port accepts. For a team, these are the offloads that all
+/// members with egress queues accept: the member by which a frame leaves is chosen after
+/// coalescing.
 #[inline]
 fn forms(published: &Published, port: &PortRuntime) -> Offloads {
     let Some(team) = port.team.and_then(|team| published.teams.get(team)) else {
@@ -57,8 +58,8 @@ fn forms(published: &Published, port: &PortRuntime) -> Offloads {
     bits.reduce(|common, bits| common & bits).map_or(Offloads::NONE, Offloads::from_bits)
 }
 
-/// Adds to the ports' counters once for each run of frames to one port, because the counters are
-/// shared by all workers.
+/// Adds to the ports' counters once for each run of consecutive frames to one port, because the
+/// counters are shared by all workers.
 fn count(published: &Published, verdicts: &[Verdict], coalesced: Coalesced) {
     let mut run: Option<(PortSlot, u64, u64)> = None;
     let add = |run: Option<(PortSlot, u64, u64)>| {

@@ -20,7 +20,7 @@ use crate::published::{PortRuntime, PortShared};
 use crate::queue_record::QueueRecord;
 use crate::stages::Probe;
 
-/// Port that sends.
+/// Port from which the frames are received.
 const SENDER: u8 = 0;
 /// Port that accepts large frames.
 const TAKER: u8 = 1;
@@ -143,13 +143,13 @@ impl World {
                     self.other.handle_frame_message(frame_message, &mut Probe::none());
                 }
                 LinkMessage::Learned(learned) => self.other.handle_learned(Time::ZERO, learned),
-                _ => panic!("mail of a hand-over"),
+                _ => panic!("message of a move"),
             }
         }
         self.other.flush();
     }
 
-    /// Returns the frames that left each port since the last call.
+    /// Returns the frames that left each port since the last call, by port number.
     fn take(&mut self) -> Vec<Vec<Frame>> {
         self.sunk.iter().map(|sunk| std::mem::take(&mut *sunk.lock().unwrap())).collect()
     }
@@ -254,7 +254,8 @@ impl Order {
     }
 }
 
-/// Returns the segments that a wire would carry for these frames, by the stream's port.
+/// Returns the segments that a wire would carry for these frames, by the TCP source port of the
+/// stream.
 fn streams(frames: Vec<Frame>) -> BTreeMap<u8, Vec<Vec<u8>>> {
     let mut streams: BTreeMap<u8, Vec<Vec<u8>>> = BTreeMap::new();
     for mut frame in frames {
@@ -331,7 +332,11 @@ fn a_stream_becomes_one_frame_if_coalescing_is_enabled() {
     assert_eq!(send_to_each(&mut world), [32; 4], "the switch is off");
     world.set_receive_coalescing(true);
     world.offloads[usize::from(TAKER)].set(Offloads::TCP.without_segmentation());
-    assert_eq!(send_to_each(&mut world), [32, 32, 1, 32], "cut again by who knows better");
+    assert_eq!(
+        send_to_each(&mut world),
+        [32, 32, 1, 32],
+        "segmented again by the owner of the egress queue"
+    );
     assert_eq!(world.shared[usize::from(TAKER)].counters.software_segmented.value(), 1);
     assert_eq!(send_to_each(&mut world), [32, 32, 1, 32]);
     assert_eq!(
@@ -359,9 +364,10 @@ fn ports_count_their_own() {
     assert_eq!(lengths, [15_054, 10_054, 10_054, 10_054]);
 }
 
-/// Coalesced frames need both switches: of the uplink that received them and of the receiving port.
+/// Coalesced frames are forwarded only if receive coalescing is enabled on the uplink that received
+/// them and on the receiving port.
 #[test]
-fn an_uplink_may_hand_over_segments_only() {
+fn an_uplink_may_forward_segments_only() {
     let mut received = World::new(true);
     let large = Order { is_large: true, ..Order::new(TAKER, 1, 3000) };
     let mut orders = vec![Order::new(TAKER, 0, 1000); 8];

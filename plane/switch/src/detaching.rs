@@ -1,8 +1,9 @@
-//! Queues that are requested back from their workers.
+//! Detaching of queues from their workers.
 //!
-//! The registry is locked only while a queue is requested back, so that a worker that the host does
-//! not schedule holds up its own queues and not the changes and counters of others. A queue counts as
-//! detached when it has been dropped, wherever it is: a move between workers may be in progress.
+//! The registry is locked only while the detachment is requested, so that a worker that the host
+//! does not schedule holds up its own queues and not the changes and counters of others. A queue
+//! counts as detached when it has been dropped, wherever it is: a move between workers may be in
+//! progress.
 
 use std::time::{Duration, Instant};
 
@@ -14,12 +15,12 @@ use crate::link::Command;
 use crate::plane::DataPlane;
 use crate::queue_record::QueueRecord;
 
-/// Queue that was requested back. Its counters remain those of its port.
+/// Queue whose detachment was requested. Its counters remain part of its port's counters.
 struct DetachingPort {
     plane: DataPlane,
     id: QueueId,
     record: QueueRecord,
-    /// Time of the request, or of the last report that the queue is not returned.
+    /// Time of the request, or of the last report that the worker has not dropped the queue.
     requested: Instant,
 }
 
@@ -46,15 +47,16 @@ impl DetachingQueue for DetachingPort {
 }
 
 impl DataPlane {
-    /// Blocks until the queue was dropped. A worker may still access its memory before that.
+    /// Detaches a queue and blocks until its worker has dropped it. A worker may still access its
+    /// memory before that.
     pub(crate) fn detach_queue(&self, id: QueueId) {
         if let Some(mut detaching) = self.request_back(id) {
             while !detaching.wait(RESPONSE_TIMEOUT) {}
         }
     }
 
-    /// Starts to detach a queue. Returns a handle with which the caller waits for the worker to
-    /// release the queue.
+    /// Requests the detachment of a queue without blocking. The returned handle waits until the
+    /// worker has dropped the queue.
     pub(crate) fn begin_detach_queue(&self, id: QueueId) -> Box<dyn DetachingQueue> {
         match self.request_back(id) {
             Some(detaching) => Box::new(detaching),

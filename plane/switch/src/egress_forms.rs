@@ -1,10 +1,10 @@
-//! Offloads of a port's egress queues, as other workers know them.
+//! Offloads of a port's egress queues, published by their owners for other workers.
 
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 use suimon_frame::Offloads;
 
-/// Offloads that a port's egress queues accept, as they last reported.
+/// Offloads that a port's egress queues accept, as last reported by an owner of one of them.
 #[derive(Debug, Default)]
 pub(crate) struct AcceptedOffloads(AtomicU8);
 

@@ -2,8 +2,9 @@
 //!
 //! All frames of a batch are decided at once, and segments of a stream are coalesced for ports that
 //! accept large frames. The frames are then handed to the egress queues ([`egress`]): directly if
-//! this worker owns the queue, in a parcel if another worker owns it. Ownership of egress queues:
-//! [`queues`]. Ports that are teams: [`teams`], and [`arrivals`] for frames received by members.
+//! this worker owns the queue, in a [`FrameMessage`] if another worker owns it. Ownership of egress
+//! queues: [`queues`]. Ports that are teams: [`teams`], and [`arrivals`] for frames received by
+//! members.
 
 mod arrivals;
 mod batch;
@@ -37,7 +38,8 @@ use self::batch::Batch;
 use self::egress::Egress;
 use self::teams::Teams;
 
-/// Maximum number of addresses one worker learns over all switches, 32 bytes each.
+/// Maximum number of addresses that one worker learns over all switches; an address occupies 32
+/// bytes.
 const ADDRESSES_MAX: usize = 131_072;
 
 /// Frame-processing part of a worker: everything except ingress queues and sleeping.
@@ -92,12 +94,12 @@ impl Engine {
         &mut self.egress.outbox
     }
 
-    /// Returns the accounting of the queues' costs on this worker.
+    /// Returns the accounting of worker time per queue on this worker.
     pub(crate) fn accounting(&mut self) -> &mut QueueAccounting {
         &mut self.egress.accounting
     }
 
-    /// Returns true if frames were handed to a sink since the last [`Engine::flush`].
+    /// Returns true if frames were passed to a sink since the last [`Engine::flush`].
     pub(crate) fn has_to_flush(&self) -> bool {
         self.egress.has_to_flush()
     }
@@ -106,7 +108,7 @@ impl Engine {
         self.egress.sink_by_queue.len()
     }
 
-    /// Forwards a batch received from a port.
+    /// Forwards a batch received from a port, and marks the ends of stages with `probe`.
     pub(crate) fn handle_batch(
         &mut self,
         now: Time,
@@ -197,12 +199,13 @@ impl Engine {
         self.forwarder.handle_learned(&self.published.tables, now, learned);
     }
 
-    /// Makes all frames handed to sinks since the last flush visible.
+    /// Makes all frames passed to sinks since the last flush visible to their receivers.
     pub(crate) fn flush(&mut self) {
         self.egress.flush(&self.published);
     }
 
-    /// Delivers frames that another worker decided to a queue of this worker.
+    /// Delivers frames for which another worker has made the forwarding decision to a queue of this
+    /// worker.
     pub(crate) fn handle_frame_message(&mut self, message: FrameMessage, probe: &mut Probe<'_>) {
         self.egress.handle_frame_message(&self.published, message, probe);
     }

@@ -9,13 +9,14 @@
 //!    a *fence* into A's mailbox behind the last frame that it sent there. B itself does the same.
 //! 2. A keeps the queue, and delivers the frames in its mailbox, until it has received the fences
 //!    of all other workers. Then it sends the queue to B.
-//! 3. B *holds* frames for the queue until the queue arrives, then delivers them first. B may have
-//!    to hold frames before it has adopted the tables, from senders that adopted them earlier.
+//! 3. B *buffers* frames for the queue until the queue arrives, then delivers them first. B may
+//!    have to buffer frames before it has adopted the tables, from senders that adopted them
+//!    earlier.
 //!
 //! ```text
-//! A:  Here ──adopt──► Leaving ──all fences──► At(B)
-//! B:  At(A) (holds) ──adopt──► Arriving (holds) ──queue arrives──► Here
-//! C:  At(A) ──adopt──► At(B)                (a fence to A)
+//! A:  Here ──adopt──► MovingOut ──all fences──► OtherWorker(B)
+//! B:  OtherWorker(A) (buffers) ──adopt──► MovingIn (buffers) ──queue arrives──► Here
+//! C:  OtherWorker(A) ──adopt──► OtherWorker(B)                (a fence to A)
 //! ```
 //!
 //! Ingress queues need no fences. The owner stops polling and puts the queue into the new owner's
@@ -29,20 +30,20 @@ use std::collections::BTreeMap;
 
 use suimon_quantity::{QueueId, WorkerId};
 
-/// Destination of a frame for a queue.
+/// Destination of a frame for an egress queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum QueueLocation {
     /// This worker owns the queue.
     Here,
     /// Put the frame into the mailbox of this worker.
     OtherWorker(WorkerId),
-    /// Hold the frame: the queue is being moved here.
+    /// Buffer the frame: the queue is being moved to this worker.
     MovingHere,
     /// Drop the frame: the queue does not exist.
     Nowhere,
 }
 
-/// Fence to put into a worker's mailbox.
+/// Fence to put into the mailbox of worker `to`, the former owner of `queue`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PendingFence {
     pub to: WorkerId,
@@ -57,14 +58,14 @@ enum State<Held> {
     MovingOut { to: WorkerId, fences_due: usize },
 }
 
-/// State of all egress queues in one worker.
+/// State of all egress queues in one worker. `Held`: type of a buffered frame or frame message.
 #[derive(Debug)]
 pub(crate) struct QueueLocations<Held> {
     worker_id: WorkerId,
     states: BTreeMap<QueueId, State<Held>>,
     /// Number of fences received before this worker adopted the tables that they belong to.
     early_fences: BTreeMap<QueueId, usize>,
-    /// Frames held for queues that, in this worker's tables, another worker owns.
+    /// Frames buffered for queues that, in this worker's tables, another worker owns.
     early_frames: BTreeMap<QueueId, Vec<Held>>,
 }
 
@@ -72,9 +73,9 @@ pub(crate) struct QueueLocations<Held> {
 #[derive(Debug)]
 pub(crate) struct Adopted<Held> {
     pub fences: Vec<PendingFence>,
-    /// Queues to send to their new owners at once.
+    /// Queues to send to their new owners at once, each with its new owner.
     pub departing: Vec<(QueueId, WorkerId)>,
-    /// Frames that were held for queues that no longer exist.
+    /// Buffered frames for queues that no longer exist.
     pub orphans: Vec<Held>,
 }
 
@@ -88,8 +89,8 @@ impl<Held> QueueLocations<Held> {
         }
     }
 
-    /// Adopts the owners of new tables. `other_workers` is the number of other workers that do the
-    /// same. `is_here` returns true if this worker holds a queue.
+    /// Adopts the owners of new tables. `other_workers` is the number of other workers that adopt
+    /// the same tables. `is_here` returns true if this worker has the queue.
     pub(crate) fn adopt(
         &mut self,
         owners: &[(QueueId, WorkerId)],
@@ -170,7 +171,8 @@ impl<Held> QueueLocations<Held> {
         }
     }
 
-    /// Records the arrival of a queue. Returns the frames held for it, in order.
+    /// Records that a queue has been moved to this worker. Returns the frames buffered for it, in
+    /// order.
     pub(crate) fn handle_arrival(&mut self, queue: QueueId) -> Vec<Held> {
         match self.states.insert(queue, State::Here) {
             Some(State::MovingIn { queued }) => queued,
@@ -178,11 +180,11 @@ impl<Held> QueueLocations<Held> {
         }
     }
 
-    /// Holds a frame or parcel until the queue arrives.
+    /// Buffers a frame or frame message until the queue has been moved to this worker.
     ///
     /// # Errors
-    /// Returns the frame if there is no such queue, this worker has it, or `held_max` frames are
-    /// held already.
+    /// Returns `message` if there is no such queue, this worker has it, or `held_max` messages are
+    /// buffered for it already.
     pub(crate) fn buffer(
         &mut self,
         queue: QueueId,
@@ -213,9 +215,9 @@ impl<Held> QueueLocations<Held> {
         }
     }
 
-    /// Returns the destination of a frame from the mailbox. A queue that is leaving still accepts
-    /// it. If another worker has the queue, the sender knows of a move to this worker that this
-    /// worker has not adopted yet.
+    /// Returns the destination of a frame that another worker has sent. A queue that is being moved
+    /// away still accepts it. If another worker owns the queue in this worker's tables, the sender
+    /// has adopted tables with a move to this worker that this worker has not adopted yet.
     pub(crate) fn location_for_received(&self, queue: QueueId) -> QueueLocation {
         match self.states.get(&queue) {
             Some(State::MovingOut { .. }) => QueueLocation::Here,

@@ -1,4 +1,4 @@
-//! Test of the hand-over protocol with arbitrary orders of events: workers are actors whose
+//! Test of the protocol for moving queues with arbitrary orders of events: workers are actors whose
 //! mailboxes preserve the order of each sender, and a random scheduler selects the actor that runs
 //! next.
 
@@ -22,7 +22,7 @@ struct Actor {
     routes: QueueLocations<(u16, u32)>,
     mailbox: VecDeque<Mail>,
     has_queue: bool,
-    /// Owners in tables that were published but not adopted yet.
+    /// Owner of the queue in each table that was published and not adopted yet, oldest first.
     tables: VecDeque<WorkerId>,
     sent: u32,
 }
@@ -103,7 +103,7 @@ impl World {
                             .buffer(QUEUE, (from, number), usize::MAX)
                             .unwrap();
                     }
-                    route => panic!("mail for a queue that is {route:?}"),
+                    route => panic!("message for a queue that is {route:?}"),
                 }
             }
             Mail::Fence => {

@@ -1,4 +1,4 @@
-//! Waiting of the control plane for workers.
+//! Latches with which the control plane waits for workers.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};

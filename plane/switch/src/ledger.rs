@@ -23,7 +23,7 @@ use crate::tally::QueueCounters;
 /// Cost of a frame in units of one copied byte.
 const FRAME_UNITS: u64 = 1024;
 
-/// Cost of taking part in a round in units of one copied byte.
+/// Fixed cost of taking part in a round in units of one copied byte.
 const ROUND_UNITS: u64 = 4096;
 
 /// Initial duration of a unit in ns; only proportions matter.
@@ -32,22 +32,22 @@ const NS_PER_UNIT: f64 = 0.1;
 /// Smallest estimate of a unit's duration in ns, for durations below the clock's resolution.
 const NS_PER_UNIT_MIN: f64 = NS_PER_UNIT / 1000.0;
 
-/// Weight of a new observation in the moving average.
+/// Weight of a new observation in the moving average of a unit's duration.
 const MEMORY: f64 = 1.0 / 16.0;
 
 /// Limit on an observation: it counts as at most this multiple of the estimate, and at least its
 /// inverse.
 const SURPRISE_MAX: f64 = 4.0;
 
-/// Cost estimate that a queue carries from one worker's ledger to the next.
+/// Cost estimate of a queue, which moves with the queue from one worker's accounting to the next.
 #[derive(Debug, Default)]
 pub(crate) struct QueueCost {
-    /// Index of the queue's entry, if it is in a ledger.
+    /// Index of the queue's entry in [`QueueAccounting`]; `None` while no worker owns the queue.
     slot: Option<usize>,
     rate: Rate,
 }
 
-/// Duration of a unit of a queue in ns, if it was ever observed.
+/// Estimated duration in ns of a unit (one copied byte) of a queue; `None` if none was observed.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rate(Option<f64>);
 
@@ -71,27 +71,27 @@ impl Rate {
 struct Entry {
     counters: Arc<QueueCounters>,
     rate: Rate,
-    /// Weight for frames moved since the time was last divided.
+    /// Weight of the frames moved since worker time was last divided, in estimated ns.
     uncharged: f64,
 }
 
-/// Queues of one worker; used by the worker's thread only.
+/// Accounting of worker time for the queues of one worker; used by the worker's thread only.
 #[derive(Default)]
 pub(crate) struct QueueAccounting {
     entries: Vec<Option<Entry>>,
-    /// Indices of entries with a weight to settle.
+    /// Indices of entries with `uncharged` above 0.
     unsettled: Vec<usize>,
-    /// Egress queues of this round, and their weights in it.
+    /// Egress queues of this round: index of the entry, and weight in the round.
     egress: Vec<(usize, f64)>,
-    /// Part of the time measured as egress in this round that belongs to ingress queues, in ns.
+    /// Time in ns that was measured as egress in this round but belongs to ingress queues.
     posted_ns: u64,
     has_unsettled_round: bool,
-    /// Duration of rounds that is not yet divided, in ns.
+    /// Duration in ns of rounds that is not yet divided among the queues.
     unsplit_ns: u64,
 }
 
 impl QueueAccounting {
-    /// Adds an entry for a queue attached to this worker.
+    /// Adds an entry for a queue attached to this worker. The attributed time is added to `tally`.
     pub(crate) fn open(&mut self, cost: &mut QueueCost, tally: &Arc<QueueCounters>) {
         let slot = self.entries.iter().position(Option::is_none).unwrap_or(self.entries.len());
         if slot == self.entries.len() {
@@ -105,7 +105,7 @@ impl QueueAccounting {
         cost.slot = Some(slot);
     }
 
-    /// Removes a queue after settling its weight. Its estimate stays in `cost`.
+    /// Divides the pending time, and removes the entry of a queue. Its estimate remains in `cost`.
     pub(crate) fn close(&mut self, cost: &mut QueueCost) {
         self.settle();
         let Some(slot) = cost.slot.take() else { return };
@@ -139,8 +139,8 @@ impl QueueAccounting {
         Some((slot, weight))
     }
 
-    /// Learns from a timed batch: `ns` until it was decided, and `posted_ns` for its delivery if
-    /// all of it went to other workers.
+    /// Updates the estimate of an ingress queue from a timed batch: `ns` from receipt to decision,
+    /// and `posted_ns` for its delivery if all of it went to other workers, otherwise 0.
     pub(crate) fn learn_ingress(
         &mut self,
         cost: &QueueCost,
@@ -155,7 +155,8 @@ impl QueueAccounting {
         }
     }
 
-    /// Learns from a round in which all egress work was timed.
+    /// Updates the estimates of this round's egress queues. `ns`: measured duration of all egress
+    /// work of the round.
     pub(crate) fn learn_egress(&mut self, ns: u64) {
         let expected: f64 = self.egress.iter().map(|(_, weight)| weight).sum();
         if expected <= 0.0 {
@@ -170,7 +171,8 @@ impl QueueAccounting {
         }
     }
 
-    /// Ends a round that moved frames and took `ns`.
+    /// Ends a round that moved frames and took `ns`, which [`QueueAccounting::settle`] divides
+    /// later.
     pub(crate) fn end_round(&mut self, ns: u64) {
         if std::mem::take(&mut self.has_unsettled_round) {
             self.unsplit_ns += ns;
@@ -179,7 +181,8 @@ impl QueueAccounting {
         self.posted_ns = 0;
     }
 
-    /// Divides the duration of rounds in proportion to the queues' weights.
+    /// Divides the duration of rounds in proportion to the queues' weights, and adds it to their
+    /// counters.
     pub(crate) fn settle(&mut self) {
         if self.unsplit_ns == 0 || self.unsettled.is_empty() {
             return;

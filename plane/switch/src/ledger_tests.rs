@@ -1,6 +1,6 @@
 use super::*;
 
-/// Queues of one ledger.
+/// Queues in the accounting of one worker.
 struct Bench {
     accounting: QueueAccounting,
     costs: Vec<QueueCost>,
@@ -23,8 +23,8 @@ impl Bench {
         bench
     }
 
-    /// Runs a round of `ns` with one batch of 32 frames of 64 bytes from each of these ingress
-    /// queues.
+    /// Runs a round that takes `ns`, with one batch of 32 frames of 64 bytes from each of the
+    /// ingress queues with these numbers.
     fn round(&mut self, ingress: &[usize], ns: u64) {
         for queue in ingress {
             self.accounting.charge_ingress(&self.costs[*queue], 32, 2048);
@@ -32,7 +32,7 @@ impl Bench {
         self.accounting.end_round(ns);
     }
 
-    /// Runs a timed round in which these egress queues together took `ns`.
+    /// Runs a timed round in which the egress queues with these numbers together took `ns`.
     fn timed_egress(&mut self, egress: &[usize], ns: u64) {
         for queue in egress {
             self.accounting.charge_egress(&self.costs[*queue], 32, 2048);
@@ -45,14 +45,14 @@ impl Bench {
         self.accounting.learn_ingress(&self.costs[queue], (32, 2048), ns, 0);
     }
 
-    /// Returns the total cost of each queue in ns.
+    /// Returns the total time attributed to each queue, in ns.
     fn total(&mut self) -> Vec<u64> {
         self.accounting.settle();
         self.counters.iter().map(|tally| tally.busy_ns.value()).collect()
     }
 }
 
-/// Returns true if the proportions are as expected, within 1 %.
+/// Returns true if `parts` have the proportions of `expected`, within 1 %.
 fn are_as(parts: &[u64], expected: &[u64]) -> bool {
     let total = |values: &[u64]| values.iter().sum::<u64>() as f64;
     let pairs = parts.iter().zip(expected);
@@ -66,7 +66,7 @@ fn a_round_is_charged_to_its_queues_only() {
     let mut bench = Bench::new(3);
     bench.round(&[1], 1000);
     bench.round(&[0, 1], 2000);
-    // A round that read mail without frames.
+    // A round that read messages without frames.
     bench.round(&[], 70_000);
     let actual = bench.total();
     assert_eq!(actual[2], 0);

@@ -1,10 +1,10 @@
-//! Switching plane: workers (`Processor`), the queues that they own, and the engine that moves
-//! frames from ingress to egress queues.
+//! Switching plane: workers, the queues that they own, and the engine that moves frames from
+//! ingress to egress queues.
 //!
 //! ```text
 //! ingress queue ─batch─► forwarding::decide ─► egress step ─► egress queue
-//!   (owner: P0)                                 │ (owner: P0)
-//!                                               └─parcel─► P1's mailbox ─► egress queue
+//!   (owner: worker 0)                           │ (owner: worker 0)
+//!                                               └─message─► mailbox of worker 1 ─► egress queue
 //! ```
 //!
 //! Outside of the scope: devices and configuration. Queues are attached through
@@ -15,8 +15,8 @@
 //!
 //! Invariants
 //! - A queue is used by one thread only: its owner.
-//! - Workers receive their tables as one immutable value and send each other mail. Nothing locks or
-//!   allocates per frame.
+//! - Workers receive their tables as one immutable value and send each other messages. Workers take
+//!   no lock and allocate no memory per frame.
 //! - Moving a queue neither loses nor reorders frames; see `handover.rs`.
 //! - A fault ends one queue. The others continue.
 //! - Each nanosecond of a worker's time is attributed to exactly one stage. Time spent on queues is

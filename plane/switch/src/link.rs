@@ -1,4 +1,4 @@
-//! Mailboxes: mail between workers, and commands of the control plane.
+//! Mailboxes of workers: messages from other workers, and commands of the control plane.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -16,36 +16,38 @@ use crate::published::Published;
 use crate::pulse::Pulse;
 use crate::tally::WorkerCounters;
 
-/// Capacity of a mailbox; further mail stays with its sender.
+/// Maximum number of messages in a mailbox; further messages stay with their sender.
 const MESSAGES_MAX: usize = 4096;
 
-/// Maximum number of unread sightings of addresses in a mailbox. The rest of its capacity is for
-/// frames and queues.
+/// Maximum number of unread learned addresses in a mailbox. The rest of its capacity is for frames
+/// and queues.
 const LEARNED_MAX: usize = 256;
 
-/// Maximum number of parcels that a worker may have in flight. It equals the number of frames,
-/// because under light load a parcel holds one frame: the shared frames, and the own frames for
-/// each of 32 workers.
+/// Maximum number of frame messages that a worker may have in flight. It equals the number of
+/// frames, because under light load a message contains one frame: the shared frames, and the own
+/// frames for each of 32 workers.
 pub(crate) const FRAME_MESSAGES_MAX: usize = 2048;
 
-/// Mail from one worker to another. Mail of each sender arrives in the order in which it was sent.
+/// Message from one worker to another. Messages of each sender arrive in the order in which they
+/// were sent.
 pub(crate) enum LinkMessage {
     FrameMessage(FrameMessage),
     /// Fence behind the last frames for a queue that moves to another worker; see
     /// [`crate::handover`].
     Fence(QueueId),
-    /// Ingress queue, and the latch to count down on its arrival.
+    /// Ingress queue that moves to the receiver, and the latch that the receiver counts down.
     Source(Box<OwnedSource>, Latch),
-    /// Egress queue; `None` if it had a fault before it was sent.
+    /// Egress queue that moves to the receiver; `None` if it had a fault before it was sent.
     Sink(QueueId, Option<Box<OwnedSink>>),
     Learned(Learned),
 }
 
-/// Frames for one egress queue of another worker.
+/// Frames for one egress queue of another worker. The receiver returns the message with its buffers
+/// to the sender.
 pub(crate) struct FrameMessage {
-    /// Link of the worker that allocated the parcel, which gets it back.
+    /// Link of the worker that created the message and to which it is returned.
     pub owner: Arc<Link>,
-    /// Worker that owns the queue.
+    /// Worker that owns the egress queue.
     pub to: WorkerId,
     pub queue: QueueId,
     pub frames: Vec<Frame>,
@@ -75,18 +77,19 @@ impl FromIterator<Option<Arc<Link>>> for Links {
 /// Command of the control plane to a worker.
 pub(crate) enum Command {
     Adopt(Arc<Published>, Arc<Links>, Latch),
-    /// Sets the distribution of the team with this port. Nothing else changes, so that no tables
-    /// are built while a link is down.
+    /// Sets the distribution of the team with this port. Changes nothing else, so that no tables
+    /// have to be built when a link goes down.
     Distribute(PortId, Arc<Distribution>, Latch),
     AttachSource(Box<OwnedSource>),
     AttachSink(Box<OwnedSink>),
-    /// Counts the latch down when this queue has arrived from its former owner.
+    /// Counts the latch down when this queue has arrived from its former owner, or at once if it is
+    /// here.
     ExpectSink(QueueId, Latch),
     MoveSource(QueueId, WorkerId, Latch),
-    /// Drops a queue, if the worker has it.
+    /// Drops a queue if the worker has it and its detachment was requested.
     Detach(QueueId),
     Addresses(std::sync::mpsc::Sender<Vec<LearnedAddress>>),
-    /// Addresses observed outside of the data plane.
+    /// Addresses observed outside of the data plane, to refresh their ages.
     RefreshAddresses(Arc<[Learned]>),
     Stop,
 }
@@ -98,10 +101,10 @@ pub(crate) struct Link {
     pub counters: WorkerCounters,
     pub pulse: Pulse,
     messages: ArrayQueue<LinkMessage>,
-    /// Number of sightings of addresses in `mail`.
+    /// Number of learned addresses in `messages`.
     learned: AtomicUsize,
     commands: SegQueue<Command>,
-    /// Empty parcels returned to this worker.
+    /// Empty frame messages that their receivers have returned to this worker.
     pub returns: ArrayQueue<FrameMessage>,
     waker: OnceLock<Arc<dyn Waker>>,
 }
@@ -142,19 +145,19 @@ impl Link {
         self.commands.pop()
     }
 
-    /// Puts mail into the mailbox and wakes the worker.
+    /// Puts a message into the mailbox and wakes the worker.
     ///
     /// # Errors
-    /// Returns the mail if the mailbox is full.
+    /// Returns the message if the mailbox is full.
     pub(crate) fn send(&self, message: LinkMessage) -> Result<(), LinkMessage> {
         self.messages.push(message)?;
         self.wake();
         Ok(())
     }
 
-    /// Sends a sighting of an address, unless many are unread or the mailbox is full. Such a
-    /// sighting is lost: the worker floods frames to the address, or sends them to its former port,
-    /// until the address is announced again.
+    /// Sends a learned address, unless many are unread or the mailbox is full. The address is then
+    /// lost: the worker floods frames to it, or sends them to its former port, until the address is
+    /// announced again.
     pub(crate) fn send_learned(&self, learned: Learned) {
         if self.learned.fetch_add(1, Relaxed) >= LEARNED_MAX
             || self.send(LinkMessage::Learned(learned)).is_err()
@@ -178,10 +181,10 @@ impl Waker for Link {
     }
 }
 
-/// Returns a parcel with its buffers to the worker that created it.
+/// Returns a frame message with its buffers to the worker that created it.
 pub(crate) fn return_to_owner(message: FrameMessage) {
     let owner = Arc::clone(&message.owner);
-    // The queue has room for every parcel that exists.
+    // The queue has room for every frame message that exists.
     let _ = owner.returns.push(message);
 }
 
@@ -193,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sightings_of_addresses_leave_room_for_other_mail() {
+    fn learned_addresses_leave_room_for_other_messages() {
         let link = Link::new(WorkerId(0), CpuAffinity::Floating);
         let learned = Learned {
             switch: SwitchId(1),

@@ -14,16 +14,16 @@ use crate::attachment::{Attached, Attachment};
 /// Notice to the control plane.
 #[derive(Clone, Debug)]
 pub enum SwitchNotice {
-    /// A queue had a fault and was dropped. Not reported if the queue was detached or attached anew
-    /// since: the fault is then not one of the port's current device.
+    /// A queue had a fault and was dropped. Not reported if the queue was detached or attached
+    /// again since, because the fault does not concern the port's current device.
     QueueFault {
         /// Id of the queue that was dropped.
         queue: QueueId,
         /// Reason why the queue is not serviced any more.
         fault: PortFault,
     },
-    /// A worker has not finished a round for [`STALLED_AFTER`](crate::STALLED_AFTER): its queues are
-    /// not served.
+    /// A worker has not finished a round for [`STALLED_AFTER`](crate::STALLED_AFTER): its queues
+    /// are not served.
     WorkerStalled {
         /// Number of the worker.
         worker: WorkerId,
@@ -52,7 +52,7 @@ pub enum SwitchNotice {
         mac: MacAddr,
     },
     /// An address that was learned on one port was observed on another. Reported at most once in
-    /// [`NOTICE_EVERY`] per port on which addresses arrive.
+    /// [`NOTICE_EVERY`] for each port `to`.
     AddressMoved {
         /// Source MAC address that was learned.
         mac: MacAddr,
@@ -64,7 +64,7 @@ pub enum SwitchNotice {
         moves: u64,
     },
     /// A port with `binds_source` sent from an address that was not learned on any port. Reported
-    /// at most once in [`NOTICE_EVERY`] per port, and at once after tables without `binds_source`.
+    /// at most once in [`NOTICE_EVERY`] per port, and at once if `binds_source` was set anew.
     SourceSeen {
         /// Id of the port that sent the frame.
         port: PortId,
@@ -88,7 +88,7 @@ pub(crate) struct Notices {
 #[derive(Debug)]
 struct Queued {
     notice: SwitchNotice,
-    /// Attachment of the queue that a fault concerns.
+    /// Attachment of the queue that a fault concerns; `None` for other notices.
     attachment: Option<(QueueId, Arc<Attachment>)>,
 }
 
@@ -101,19 +101,19 @@ impl Notices {
         self.push(Queued { notice, attachment: None });
     }
 
-    /// Queues the notice of a queue's fault.
+    /// Queues the notice of a queue's fault, with the attachment of the queue that had it.
     pub(crate) fn report_fault(&self, queue: QueueId, attached: &Attached, fault: PortFault) {
         let attachment = Some((queue, Arc::clone(attached.attachment())));
         self.push(Queued { notice: SwitchNotice::QueueFault { queue, fault }, attachment });
     }
 
-    /// Returns the oldest notice. `is_current` decides whether a queue still has an attachment;
-    /// faults of earlier attachments are dropped.
+    /// Returns the oldest notice; `None` if there is none. `is_current` returns true if a queue
+    /// still has an attachment; faults of earlier attachments are dropped.
     pub(crate) fn poll(
         &self,
         is_current: impl Fn(QueueId, &Arc<Attachment>) -> bool,
     ) -> Option<SwitchNotice> {
-        // Bounded, although workers may queue further notices meanwhile.
+        // Bounded, because workers may queue further notices meanwhile.
         for _ in 0..NOTICES_MAX {
             let Queued { notice, attachment } = self.waiting.pop()?;
             if attachment.is_none_or(|(queue, attachment)| is_current(queue, &attachment)) {
@@ -130,7 +130,7 @@ impl Notices {
     }
 }
 
-/// Time from which a recurring condition may be reported again.
+/// Rate limiter of one recurring report, in ns: the time from which the report is due again.
 #[derive(Debug, Default)]
 pub(crate) struct ReportLimiter(AtomicU64);
 

@@ -1,4 +1,4 @@
-//! Mail that must not be lost, queued by receiver while mailboxes are full.
+//! Messages that must not be lost, queued by receiver while mailboxes are full.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::link::{Link, LinkMessage};
 #[derive(Default)]
 pub(crate) struct LinkOutbox(BTreeMap<WorkerId, Queued>);
 
-/// Mail for one worker, oldest first.
+/// Messages for one worker, oldest first.
 struct Queued {
     to: Arc<Link>,
     messages: VecDeque<LinkMessage>,
@@ -24,7 +24,7 @@ impl LinkOutbox {
         self.0.is_empty()
     }
 
-    /// Sends mail now, or queues it behind earlier mail to the same worker.
+    /// Sends a message now, or queues it behind earlier messages to the same worker.
     pub(crate) fn send(&mut self, link: &Arc<Link>, message: LinkMessage) {
         if let Some(queued) = self.0.get_mut(&link.id) {
             queued.messages.push_back(message);
@@ -34,15 +34,15 @@ impl LinkOutbox {
         }
     }
 
-    /// Sends queued mail as far as the mailboxes have room. Mail of a receiver that still has none
-    /// is not examined.
+    /// Sends queued messages as far as the mailboxes have room. The messages of a receiver whose
+    /// mailbox is still full are not examined.
     pub(crate) fn retry(&mut self) {
         self.0.retain(|_, queued| !queued.send_all());
     }
 }
 
 impl Queued {
-    /// Returns true if all mail was sent.
+    /// Sends messages in order until the mailbox is full. Returns true if all were sent.
     fn send_all(&mut self) -> bool {
         while let Some(message) = self.messages.pop_front() {
             if let Err(message) = self.to.send(message) {
@@ -69,13 +69,13 @@ mod tests {
         fences
             .map(|message| match message {
                 LinkMessage::Fence(queue) => queue.port.0,
-                _ => panic!("mail of another kind"),
+                _ => panic!("message of another kind"),
             })
             .collect()
     }
 
     #[test]
-    fn mail_of_a_full_receiver_stays_in_order_and_does_not_delay_others() {
+    fn messages_of_a_full_receiver_stay_in_order_and_do_not_delay_others() {
         let [full, quick] = [1, 2].map(|id| Arc::new(Link::new(WorkerId(id), id.into())));
         let mut outbox = LinkOutbox::default();
         let mut sent = 0;
@@ -89,7 +89,7 @@ mod tests {
             outbox.send(&quick, fence(port));
         }
         assert_eq!(ports(&quick), (0..10).collect::<Vec<_>>());
-        // There is no room yet, and then room for three.
+        // The mailbox has no room yet, and then room for three messages.
         outbox.retry();
         let mut read: Vec<u32> = Vec::new();
         for _ in 0..3 {

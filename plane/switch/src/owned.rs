@@ -1,4 +1,4 @@
-//! Queues in the hands of their owning worker.
+//! Ingress and egress queues with the state of the worker that owns them.
 
 use std::sync::Arc;
 
@@ -23,18 +23,20 @@ pub(crate) enum Readiness {
     Polling,
     /// The queue is not polled; its descriptor becomes readable when frames arrive.
     Waiting,
-    /// The port's bandwidth is used up until this time; the queue is neither polled nor watched.
+    /// The port's bandwidth limit is exceeded until this time; the queue is neither polled nor
+    /// watched.
     Throttled(Time),
 }
 
-/// Ingress queue with its owner's state.
+/// Ingress queue with the state of its owner.
 pub(crate) struct OwnedSource {
     pub id: QueueId,
     pub source: Box<dyn FrameSource>,
     pub shared: Arc<PortShared>,
     pub counters: Arc<QueueCounters>,
     pub readiness: Readiness,
-    /// Slot and member that its frames are attributed to under the current tables.
+    /// Port slot and team member that its frames are attributed to under the current tables; `None`
+    /// if the tables do not contain the port.
     pub ingress: Option<Ingress>,
     pub cost: QueueCost,
     malformed: u64,
@@ -61,14 +63,15 @@ impl OwnedSource {
         }
     }
 
-    /// Counts received frames, and frames that the source dropped meanwhile.
+    /// Counts `frames` received frames with `bytes` bytes, and frames that the source has dropped
+    /// as malformed since the last call.
     pub(crate) fn count(&mut self, frames: u64, bytes: u64) {
         self.counters.frames.add(frames);
         self.counters.bytes.add(bytes);
         self.count_malformed();
     }
 
-    /// Counts frames that the source has dropped since the last call.
+    /// Counts frames that the source has dropped as malformed since the last call.
     pub(crate) fn count_malformed(&mut self) {
         let malformed = self.source.malformed();
         self.shared
@@ -78,7 +81,7 @@ impl OwnedSource {
     }
 }
 
-/// Egress queue with its owner's state.
+/// Egress queue with the state of its owner.
 pub(crate) struct OwnedSink {
     pub id: QueueId,
     pub sink: Box<dyn FrameSink>,
@@ -89,12 +92,12 @@ pub(crate) struct OwnedSink {
     pub cost: QueueCost,
     unflushed: Unflushed,
     discarded: u64,
-    /// Offloads last reported to other workers.
+    /// Offloads that this worker has last reported to other workers.
     reported: Offloads,
     pub attached: Attached,
 }
 
-/// Frames handed to a sink since its last flush.
+/// Frames passed to a sink since its last flush.
 #[derive(Default)]
 struct Unflushed {
     touched: bool,
@@ -193,7 +196,7 @@ impl OwnedSink {
         Ok(())
     }
 
-    /// Transmits an unmodified frame, which may therefore have a tail.
+    /// Transmits a frame without modification; only such a frame may still have a tail.
     #[inline]
     fn hand_over_as_it_is(&mut self, frame: &mut Frame) -> Result<(), PortFault> {
         if frame.has_tail() && !self.sink.reads_tails() {
@@ -214,7 +217,8 @@ impl OwnedSink {
         Ok(())
     }
 
-    /// Makes all transmitted frames visible, and counts them.
+    /// Makes all transmitted frames visible to the receiver, and counts them. Fails if the queue
+    /// has failed permanently.
     pub(crate) fn flush(&mut self) -> Result<(), PortFault> {
         let flushed = self.sink.flush();
         let offloads = self.sink.offloads();

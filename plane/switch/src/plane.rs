@@ -1,4 +1,4 @@
-//! Handle of the control plane on the data plane.
+//! Handle with which the control plane controls the data plane.
 //!
 //! Every change is made under one lock that no worker takes. Changes wait for each other and for
 //! the workers; frames never wait for a change.
@@ -50,7 +50,8 @@ impl DataPlane {
         Self::start_with(placements, runtime, Arc::new(NoTasks))
     }
 
-    /// Starts workers that have other work besides frames.
+    /// Starts workers that have a [`WorkerTask`](suimon_ports::WorkerTask) besides frames, created
+    /// by `works`.
     ///
     /// # Errors
     /// As [`DataPlane::start`].
@@ -85,9 +86,9 @@ impl DataPlane {
         self.registry().set_topology(topology)
     }
 
-    /// Sets the distribution of a team, and blocks until all workers use it. Frames that a device
-    /// receives afterwards follow it, and no frame leaves by a member that it does not contain. The
-    /// cost is one message per worker; tables and queues are not rebuilt. A later
+    /// Sets the distribution of a team, and blocks until all workers use it. Frames received
+    /// afterwards are processed by it, and no frame leaves by a member that it does not contain.
+    /// The cost is one message per worker; tables and queues are not rebuilt. A later
     /// [`DataPlane::publish`] must contain the distribution too.
     ///
     /// # Errors
@@ -129,8 +130,9 @@ impl DataPlane {
         self.registry().move_queue(id, to)
     }
 
-    /// Sets the home workers of these ports, on which their new queues start. Queues of other
-    /// ports, or with a home that does not run, start on the worker with the fewest queues.
+    /// Sets the workers on which new queues of these ports start. New queues of other ports, or of
+    /// ports whose worker does not run, start on the worker with the fewest queues. Existing queues
+    /// do not move.
     pub fn set_initial_workers(&self, initial_workers: BTreeMap<PortId, WorkerId>) {
         self.registry().initial_workers = initial_workers;
     }
@@ -165,7 +167,7 @@ impl DataPlane {
     }
 
     /// Returns the counters of a port; all are zero if it was never published. Frames and bytes of
-    /// a team are those that its members carried during their membership. Frames that concern only
+    /// a team are those that its members carried while they belonged to it. Drops that concern only
     /// one member are counted at that member.
     pub fn port_counters(&self, port: PortId) -> PortCountersView {
         self.registry().port_counters(port)
@@ -204,8 +206,9 @@ impl DataPlane {
         addresses
     }
 
-    /// Refreshes addresses that were observed outside of the data plane, so that addresses with
-    /// offloaded traffic do not age. Observations that contradict the tables have no effect.
+    /// Refreshes the ages of addresses that were observed outside of the data plane, so that
+    /// addresses with offloaded traffic are not removed. Observations that contradict the tables
+    /// have no effect.
     pub fn refresh_addresses(&self, addresses: Vec<Learned>) {
         let addresses: Arc<[Learned]> = addresses.into();
         for link in self.registry().links() {
@@ -213,7 +216,8 @@ impl DataPlane {
         }
     }
 
-    /// Starts a capture of a port. A previous capture of the port ends.
+    /// Starts a capture of a port. A previous capture of the port ends. The capture ends when the
+    /// returned reader is dropped.
     pub fn capture(&self, port: PortId, options: CaptureBufferLimits) -> CaptureReader {
         let (mut reader, tap) = CaptureReader::new(options);
         self.registry().set_capture(port, tap);
@@ -235,7 +239,7 @@ impl DataPlane {
         self.0.parts.watched.check(self.now(), &self.0.parts.notices)
     }
 
-    /// Returns the oldest queued notice, if there is one.
+    /// Returns the oldest queued notice; `None` if there is none.
     pub fn poll_notice(&self) -> Option<SwitchNotice> {
         self.0.parts.notices.poll(|queue, attachment| {
             self.registry().queues.get(&queue).is_some_and(|record| record.belongs_to(attachment))

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use suimon_quantity::Time;
 
-/// Default time to poll; about the cost of a wake-up for both sides.
+/// Default time to poll after the last work: about the cost of a wake-up for both sides.
 const POLL_BUDGET_DEFAULT: Duration = Duration::from_micros(50);
 
 /// Time that a worker polls its rings after the last work before it arms notifications. All workers
@@ -32,38 +32,40 @@ impl PollingTime {
     }
 }
 
-/// Longest polling for completions that are certain to arrive, as a multiple of the time for rings.
+/// Longest time to poll for completions that are certain to arrive, as a multiple of the time to
+/// poll rings.
 const COMPLETION_POLL_FACTOR: u32 = 4;
 
 /// Interval at which a worker that polls for completions yields its CPU. Kernel threads on the same
 /// CPU may be the ones that produce the completions.
 const YIELD_INTERVAL: Duration = Duration::from_micros(4);
 
-/// Longest absence after a yield that does not count as competition for the CPU. Kernel threads
-/// that produce completions take about ten microseconds.
+/// Longest time from a yield until the worker runs again that does not count as competition for the
+/// CPU. Kernel threads that produce completions take about ten microseconds.
 const YIELD_COMPETITION_MIN: Duration = Duration::from_micros(500);
 
-/// Length of the pause in polling, as a multiple of the absence: the other thread then costs at
-/// most 2 % of the worker's time. While other threads use the CPU, it does not enter idle states
-/// and wake-ups are cheap.
+/// Length of the pause in polling, as a multiple of the time that the yield took: the other thread
+/// then costs at most 2 % of the worker's time. While other threads use the CPU, it does not enter
+/// idle states and wake-ups are cheap.
 const BACKOFF_FACTOR: u32 = 50;
 const BACKOFF_MAX: Duration = Duration::from_secs(1);
 
 /// Adaptive polling of one worker for completions of files and devices. The time to poll is twice
-/// the idle time before the last completion for which the worker slept. The worker does not sleep
-/// for a device that completes soon. A device slower than the longest polling is polled no longer
-/// than rings are. While other threads compete for the CPU, completions are not polled.
+/// the idle time before the last completion for which the worker slept, so that the worker does not
+/// sleep for a device that completes soon. For a device slower than the longest time to poll, it
+/// decreases to the time for rings. While other threads compete for the CPU, completions are not
+/// polled.
 #[derive(Debug, Default)]
 pub(crate) struct Polling {
     completion_poll_budget: Duration,
-    /// Time at which the worker last continued after a yield.
+    /// Time at which the worker last ran again after a yield.
     resumed_at: Time,
     backoff_until: Time,
 }
 
 impl Polling {
-    /// Returns how long after the last work completions are polled, if rings are polled for
-    /// `polling_time`.
+    /// Returns how long after the last work completions are polled; zero during a pause in polling.
+    /// `polling_time`: time to poll rings.
     pub(crate) fn completion_poll_budget(&self, now: Time, polling_time: Duration) -> Duration {
         if now < self.backoff_until { Duration::ZERO } else { self.learned(polling_time) }
     }
@@ -72,8 +74,8 @@ impl Polling {
         self.completion_poll_budget.clamp(polling_time, longest(polling_time))
     }
 
-    /// Adapts to a sleep while requests were in flight, with the first completion `idle` after the
-    /// last work.
+    /// Adapts the time to poll after a sleep with requests in flight. `idle`: time from the last
+    /// work to the first completion.
     pub(crate) fn handle_slept(&mut self, idle: Duration, polling_time: Duration) {
         self.completion_poll_budget = if idle <= longest(polling_time) {
             idle.saturating_mul(2).min(longest(polling_time))
@@ -87,8 +89,8 @@ impl Polling {
         now >= self.backoff_until && now.since(self.resumed_at) >= YIELD_INTERVAL
     }
 
-    /// Records a yield from `yielded_at` to `now`. Returns the end of the pause in polling if other
-    /// threads compete for the CPU.
+    /// Records a yield from `yielded_at` to `now`. If it took so long that other threads compete
+    /// for the CPU, starts a pause in polling and returns its end.
     pub(crate) fn handle_back(&mut self, yielded_at: Time, now: Time) -> Option<Time> {
         self.resumed_at = now;
         let absence = now.since(yielded_at);
@@ -117,7 +119,7 @@ mod tests {
     const NOW: Time = Time::from_ns(1 << 40);
 
     #[test]
-    fn answers_that_come_soon_are_polled_for_and_those_that_do_not_are_not() {
+    fn fast_completions_are_polled_for_and_slow_ones_are_not() {
         let mut polling = Polling::default();
         let polls_for = |polling: &Polling| polling.completion_poll_budget(NOW, POLL_BUDGET);
         assert_eq!(polls_for(&polling), POLL_BUDGET, "nothing is known");

@@ -9,10 +9,10 @@ use crate::published::PortShared;
 use crate::tally::QueueCounters;
 use crate::view::PortCountersView;
 
-/// Port that is published or has queues.
+/// Control-plane state of a port that is published or has queues.
 pub(crate) struct PortRecord {
     pub shared: Arc<PortShared>,
-    /// Frames and bytes of queues that were detached.
+    /// Frames and bytes of queues that were detached since the port was created.
     pub departed: TrafficCounters,
 }
 
@@ -24,7 +24,8 @@ pub(crate) struct TrafficCounters {
 }
 
 impl TrafficCounters {
-    /// Returns the frames and bytes of one queue.
+    /// Returns the frames and bytes of one queue, as received or transmitted according to
+    /// `direction`.
     pub(crate) fn from_queue(direction: Direction, queue: &QueueCounters) -> Self {
         let counts = [queue.frames.value(), queue.bytes.value()];
         match direction {
@@ -51,7 +52,8 @@ impl Add for TrafficCounters {
 impl Sub for TrafficCounters {
     type Output = Self;
 
-    /// Subtracts; zero where the counters have restarted meanwhile.
+    /// Subtracts each counter; zero where the counter of `other` is larger, because counters have
+    /// restarted meanwhile.
     fn sub(self, other: Self) -> Self {
         self.with(other, u64::saturating_sub)
     }
@@ -62,12 +64,12 @@ impl PortRecord {
         Self { shared: Arc::new(PortShared::new(port)), departed: TrafficCounters::default() }
     }
 
-    /// Adds the counters of a queue that was detached.
+    /// Adds the frames and bytes of a queue that was detached.
     pub(crate) fn retire(&mut self, direction: Direction, queue: &QueueCounters) {
         self.departed = self.departed + TrafficCounters::from_queue(direction, queue);
     }
 
-    /// Returns the port's counters with these frames and bytes.
+    /// Returns the port's counters, with `counters` as its frames and bytes.
     pub(crate) fn counters(&self, counters: TrafficCounters) -> PortCountersView {
         let tally = &self.shared.counters;
         PortCountersView {

@@ -1,12 +1,12 @@
-//! Frames for queues of other workers, collected in parcels.
+//! Frames for queues of other workers, collected in one [`FrameMessage`] per queue.
 //!
 //! A worker has a bounded number of frames in flight to others. Buffers are exchanged, not copied:
-//! a frame leaves its batch in its own buffer, an empty buffer replaces it, and the parcel returns
-//! the buffer. Buffers are allocated on first use and kept.
+//! a frame leaves its batch in its own buffer, an empty buffer replaces it, and the receiver
+//! returns the buffer with the message. Buffers are allocated on first use and kept.
 //!
-//! A receiver that reads no mail does not block frames to the others. Each receiver may always have
-//! one batch in flight. Of the shared buffers beyond that, it may use at most [`SHARE`] times the
-//! number that is still free, so a single blocked receiver ends up with three quarters of them.
+//! A receiver that reads no messages does not block frames to the others. Each receiver may always
+//! have one batch in flight. Of the shared buffers beyond that, it may use at most [`SHARE`] times
+//! the number that is still free, so a single blocked receiver ends up with three quarters of them.
 
 use std::sync::Arc;
 
@@ -22,21 +22,21 @@ use crate::outbox::LinkOutbox;
 const FRAMES_MAX: usize = 1024;
 /// Frames that may always be in flight to a receiver.
 const OWN_FRAMES: usize = BATCH_FRAMES_MAX;
-/// Limit of a receiver's shared frames, as a multiple of the free ones.
+/// Limit of a receiver's shared frames, as a multiple of the free shared frames.
 const SHARE: usize = 3;
 
-/// Outgoing frames of one worker.
+/// Outgoing frames of one worker to other workers.
 pub(crate) struct FrameSender {
     owner: Arc<Link>,
-    /// Parcels being filled, in order of creation.
+    /// Messages being filled, in order of creation.
     open: Vec<FrameMessage>,
     spare_messages: Vec<FrameMessage>,
     messages_made: usize,
     frames: Vec<Frame>,
     frames_made: usize,
-    /// Frames in parcels that were not returned yet, by receiver.
+    /// Number of frames in messages that were not returned yet, by worker id of the receiver.
     in_flight: Vec<usize>,
-    /// Frames in flight beyond [`OWN_FRAMES`] of each receiver.
+    /// Number of frames in flight beyond the first [`OWN_FRAMES`] of each receiver.
     shared: usize,
 }
 
@@ -54,7 +54,7 @@ impl FrameSender {
         }
     }
 
-    /// Creates a parcel with this frame for a queue of another worker. Returns `None` if too many
+    /// Creates a message with this frame for a queue of another worker. Returns `None` if too many
     /// frames are in flight to it. With `is_only`, the frame has no other destination, so its
     /// buffer may be taken.
     pub(crate) fn message_for(
@@ -72,8 +72,8 @@ impl FrameSender {
         None
     }
 
-    /// Adds a frame to the parcel for its queue. Returns false if too many frames are in flight,
-    /// because the owner lags behind.
+    /// Adds a frame to the message for its queue. Returns false, with nothing added, if too many
+    /// frames are in flight to the owner. `is_only`: see [`FrameSender::message_for`].
     pub(crate) fn add(
         &mut self,
         owner: WorkerId,
@@ -98,8 +98,8 @@ impl FrameSender {
         is_in
     }
 
-    /// Sends all parcels. There is one per queue, or only the last one of a queue has room, so
-    /// their order is irrelevant.
+    /// Sends all messages being filled. Of the messages for one queue, only the last one has room,
+    /// so their order is irrelevant.
     pub(crate) fn send_all(&mut self, links: &Links, outbox: &mut LinkOutbox) {
         for message in self.open.drain(..) {
             match links.link_of(message.to) {

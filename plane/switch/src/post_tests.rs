@@ -3,9 +3,9 @@ use suimon_quantity::{Direction, PortId};
 use super::*;
 
 const HOME: WorkerId = WorkerId(0);
-/// Worker that reads no mail.
+/// Worker that reads no messages.
 const STARVED: WorkerId = WorkerId(1);
-/// Worker that returns all parcels at once.
+/// Worker that returns all frame messages at once.
 const QUICK: WorkerId = WorkerId(2);
 
 fn new_sender() -> FrameSender {
@@ -16,13 +16,13 @@ fn queue(port: u32) -> QueueId {
     QueueId { port: PortId(port), direction: Direction::Egress, index: 0 }
 }
 
-/// Adds frames; returns the number that was accepted.
+/// Adds `frames` frames; returns the number that was accepted.
 fn add(frame_sender: &mut FrameSender, owner: WorkerId, queue: QueueId, frames: usize) -> usize {
     let mut frame = Frame::new(0);
     (0..frames).filter(|_| frame_sender.add(owner, queue, &mut frame, false)).count()
 }
 
-/// Returns the parcels to send.
+/// Returns the messages to send, and clears the list.
 fn take_messages(frame_sender: &mut FrameSender) -> Vec<FrameMessage> {
     std::mem::take(&mut frame_sender.open)
 }
@@ -31,27 +31,27 @@ fn take_messages(frame_sender: &mut FrameSender) -> Vec<FrameMessage> {
 fn a_starved_worker_leaves_buffers_for_the_others() {
     let mut frame_sender = new_sender();
     let count = add(&mut frame_sender, STARVED, queue(1), FRAMES_MAX * 2);
-    let parcels = take_messages(&mut frame_sender);
+    let messages = take_messages(&mut frame_sender);
     assert!(count >= FRAMES_MAX / 2, "{count}");
     for _ in 0..100 {
         assert_eq!(add(&mut frame_sender, QUICK, queue(2), BATCH_FRAMES_MAX), BATCH_FRAMES_MAX);
         take_messages(&mut frame_sender).into_iter().for_each(return_to_owner);
         assert_eq!(add(&mut frame_sender, STARVED, queue(1), BATCH_FRAMES_MAX), 0);
     }
-    // The worker finally reads its mail.
-    parcels.into_iter().for_each(return_to_owner);
+    // The worker finally reads its messages.
+    messages.into_iter().for_each(return_to_owner);
     assert_eq!(add(&mut frame_sender, STARVED, queue(1), FRAMES_MAX * 2), count);
 }
 
 #[test]
 fn seven_starved_workers_leave_a_batch_for_another() {
     let mut frame_sender = new_sender();
-    let mut parcels = Vec::new();
+    let mut messages = Vec::new();
     for starved in 3..10 {
         for round in 0..FRAMES_MAX as u32 {
-            // Parcels with one frame each, for many queues.
+            // Messages with one frame each, for many queues.
             add(&mut frame_sender, WorkerId(starved), queue(round), 1);
-            parcels.append(&mut frame_sender.open);
+            messages.append(&mut frame_sender.open);
         }
     }
     for _ in 0..100 {

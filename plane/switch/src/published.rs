@@ -14,13 +14,13 @@ use crate::notice::ReportLimiter;
 use crate::tally::PortCounters;
 use crate::team_shared::TeamShared;
 
-/// One immutable generation of the tables that all workers use.
+/// One immutable generation of the tables that all workers use, created by the registry.
 pub(crate) struct Published {
     pub tables: Arc<Tables>,
-    /// Ports by slot of `tables`, followed by the members of teams. An index into this list is
-    /// called a *place*.
+    /// Ports by slot of `tables`, followed by the devices of team members. Other tables refer to a
+    /// port by its index in this list.
     pub ports: Vec<PortRuntime>,
-    /// Members of teams by the port of their device, in ascending order.
+    /// Devices of team members: port of the device, and location of the member, in ascending order.
     pub members: Vec<(PortId, MemberTableSlot)>,
     pub teams: Vec<TeamRuntime>,
     /// Egress queues of all `ports`, each with the worker that owns it.
@@ -28,7 +28,8 @@ pub(crate) struct Published {
 }
 
 impl Published {
-    /// Returns the port of a switch or member of a team with this id.
+    /// Returns the properties of a switch port or of a team member's device; `None` if neither has
+    /// this id.
     pub(crate) fn port(&self, port: PortId) -> Option<&PortRuntime> {
         let index = match self.tables.slot(port) {
             Some(slot) => slot.index(),
@@ -42,7 +43,8 @@ impl Published {
         self.members.get(index).map(|(_, member)| *member)
     }
 
-    /// Returns slot and member that frames from this port are attributed to.
+    /// Returns slot and member that frames from the device with this port are attributed to; `None`
+    /// if the tables do not contain it.
     pub(crate) fn ingress(&self, port: PortId) -> Option<Ingress> {
         if let Some(slot) = self.tables.slot(port) {
             return Some(Ingress { slot, member: None });
@@ -52,7 +54,7 @@ impl Published {
     }
 }
 
-/// Port to which received frames are attributed.
+/// Switch port to which received frames are attributed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ingress {
     pub slot: PortSlot,
@@ -60,7 +62,7 @@ pub(crate) struct Ingress {
     pub member: Option<MemberTableSlot>,
 }
 
-/// Location of a team's member in one generation.
+/// Location of a team's member in one generation of the tables.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MemberTableSlot {
     /// Index in [`Published::teams`].
@@ -71,18 +73,19 @@ pub(crate) struct MemberTableSlot {
     pub slot: usize,
 }
 
-/// Team, as workers use it.
+/// Properties of a team that workers need.
 pub(crate) struct TeamRuntime {
     pub slot: PortSlot,
     pub members: Vec<(MemberId, usize)>,
-    /// Distribution at the time of publication; see [`Command::Distribute`].
+    /// Distribution at the time of publication; workers may have a later one from
+    /// [`Command::Distribute`].
     ///
     /// [`Command::Distribute`]: crate::link::Command::Distribute
     pub distribution: Arc<Distribution>,
     pub shared: Arc<TeamShared>,
 }
 
-/// Port properties that workers need in addition to the tables.
+/// Port properties that workers need in addition to the forwarding tables.
 pub(crate) struct PortRuntime {
     pub shared: Arc<PortShared>,
     pub bandwidth: Option<PortLimit>,
@@ -92,16 +95,17 @@ pub(crate) struct PortRuntime {
     /// True if frames received from the port may be forwarded coalesced.
     pub forwards_coalesced: bool,
     pub is_uplink: bool,
-    /// True if first sightings of addresses on the port are reported.
+    /// True if the control plane receives a notice of each address that is first observed on the
+    /// port.
     pub binds_source: bool,
     pub capture: Option<Arc<CaptureTap>>,
     /// Indices of its egress queues in [`Published::owners`].
     pub egress: Range<usize>,
-    /// Index in [`Published::teams`], if the port is a team.
+    /// Index in [`Published::teams`]; `None` if the port is not a team.
     pub team: Option<usize>,
 }
 
-/// State of one port that all workers share, kept over all generations.
+/// State of one port that all workers share. It continues when new tables are published.
 #[derive(Debug)]
 pub(crate) struct PortShared {
     pub id: PortId,
@@ -111,7 +115,7 @@ pub(crate) struct PortShared {
     pub storm: CurrentLimit,
     pub storm_reports: ReportLimiter,
     pub spoofing_reports: ReportLimiter,
-    /// Addresses that moved to this port since the last report.
+    /// Number of addresses that moved to this port since the last report.
     pub moves: AtomicU64,
     pub move_reports: ReportLimiter,
     pub source_reports: ReportLimiter,
@@ -134,8 +138,8 @@ impl PortShared {
     }
 }
 
-/// Limit of a port with its state, shared by all workers. The limit is not divided among workers,
-/// because the share that one does not use would be lost to the others.
+/// Rate limit of a port with its state, shared by all workers. The limit is not divided among
+/// workers, because the share that one does not use would be lost to the others.
 #[derive(Clone, Debug)]
 pub(crate) struct PortLimit {
     limit: Limit,
@@ -170,14 +174,14 @@ impl PortLimit {
     }
 }
 
-/// Current limit of a port, kept over publications. Its state is in units of the limit, so a
-/// different limit starts with a new state.
+/// Rate limit of a port, which continues when new tables are published. Its state is in units of
+/// the limit, so a different limit starts with a new state.
 #[derive(Debug, Default)]
 pub(crate) struct CurrentLimit(Mutex<Option<PortLimit>>);
 
 impl CurrentLimit {
-    /// Returns `limit` with the existing state if it is the current one, and with a full burst
-    /// otherwise.
+    /// Returns `limit` with the state of the current limit if both are equal, and otherwise with a
+    /// full burst.
     pub(crate) fn follow(&self, limit: Option<Limit>) -> Option<PortLimit> {
         let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if current.as_ref().map(|current| current.limit) != limit {

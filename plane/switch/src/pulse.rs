@@ -17,7 +17,7 @@ pub const STALLED_AFTER: Duration = Duration::from_secs(5);
 pub(crate) struct Pulse {
     /// Start of the round in ns; 0 while the worker sleeps or before its first round.
     started: AtomicU64,
-    /// Device that the worker serves.
+    /// Device that the worker serves at this moment, for reports of a stall.
     pub serving: Arc<Serving>,
     /// True if the worker was reported as stalled.
     pub is_reported: AtomicBool,

@@ -8,7 +8,7 @@ use suimon_quantity::{Direction, PortId, QueueId, WorkerId};
 use crate::attachment::Attachment;
 use crate::tally::QueueCounters;
 
-/// Queue that is attached to the plane, and its owner.
+/// Control-plane state of an attached queue: its owner, counters and attachment.
 #[derive(Clone)]
 pub(crate) struct QueueRecord {
     pub owner: WorkerId,
@@ -21,7 +21,8 @@ impl QueueRecord {
         Self { owner, counters: Arc::default(), attachment: Attachment::new() }
     }
 
-    /// Returns true if this is the record of that attachment of the queue.
+    /// Returns true if the queue still has this attachment, and false if it was attached again
+    /// since.
     pub(crate) fn belongs_to(&self, attachment: &Arc<Attachment>) -> bool {
         Arc::ptr_eq(&self.attachment, attachment)
     }

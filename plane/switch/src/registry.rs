@@ -1,4 +1,4 @@
-//! State of the data plane in the control plane, behind one lock.
+//! State of all workers, queues and ports in the control plane, behind one lock.
 
 mod carried;
 mod publication;
@@ -29,7 +29,7 @@ use crate::worker::WorkerLoop;
 
 use self::teams::Teams;
 
-/// Components that workers are created with.
+/// Services shared by all workers, with which a worker is created.
 #[derive(Clone)]
 pub(crate) struct WorkerParts {
     pub runtime: Arc<dyn WorkerRuntime>,
@@ -44,25 +44,26 @@ struct RunningWorker {
     join: Box<dyn FnOnce() + Send>,
 }
 
-/// Running workers, topology, queues and ports.
+/// Running workers, topology, queues and ports, as the control plane knows them.
 pub(crate) struct Registry {
     /// Running workers by [`WorkerId`]; a stopped worker leaves its index free.
     running: Vec<Option<RunningWorker>>,
     pub topology: Topology,
     pub queues: BTreeMap<QueueId, QueueRecord>,
-    /// Queues that were requested back and are not dropped yet.
+    /// Queues whose detachment was requested and that are not dropped yet.
     pub detaching: BTreeMap<QueueId, QueueRecord>,
     /// Forwarding tables of `topology`; `None` before they are built.
     tables: Option<Arc<Tables>>,
     ports: BTreeMap<PortId, PortRecord>,
     captures: BTreeMap<PortId, Arc<CaptureTap>>,
-    /// Home workers of ports, on which their new queues start.
+    /// Workers on which new queues start, by port.
     pub initial_workers: BTreeMap<PortId, WorkerId>,
     teams: Teams,
 }
 
 impl Registry {
-    /// Creates the registry and starts a worker for each placement.
+    /// Creates the registry and starts a worker for each placement. Fails, with no worker running,
+    /// if a thread cannot be started.
     pub(crate) fn start(placements: &[CpuAffinity], parts: &WorkerParts) -> io::Result<Self> {
         let mut registry = Self::without_workers();
         registry.set_workers(placements, parts)?;
@@ -98,8 +99,8 @@ impl Registry {
         Some(Arc::clone(&running.link))
     }
 
-    /// Returns the worker on which a new queue of a port starts: the port's home, or the worker
-    /// with the fewest queues.
+    /// Returns the worker on which a new queue of a port starts: the configured one if it runs,
+    /// otherwise the worker with the fewest queues; `None` if no worker runs.
     pub(crate) fn initial_worker(&self, port: PortId) -> Option<Arc<Link>> {
         let chosen = self.initial_workers.get(&port).and_then(|id| self.link(*id));
         chosen.or_else(|| self.least_loaded(|_| true))
@@ -122,7 +123,8 @@ impl Registry {
         ids.filter(|id| id.port == port).copied().collect()
     }
 
-    /// Forgets a queue that was dropped, unless that was done already.
+    /// Removes the record of a detached queue that was dropped, and adds its counters to its port.
+    /// No-op if that was done already.
     pub(crate) fn finish_detach(&mut self, id: QueueId, record: &QueueRecord) {
         let is_it = |queue: &QueueRecord| queue.belongs_to(&record.attachment);
         if self.detaching.get(&id).is_some_and(is_it) {
@@ -131,7 +133,7 @@ impl Registry {
         }
     }
 
-    /// Adds the counters of a detached queue to its port.
+    /// Adds the counters of a detached queue to the counters of its port.
     pub(crate) fn retire(&mut self, id: QueueId, record: &QueueRecord) {
         if let Some(port) = self.ports.get_mut(&id.port) {
             port.retire(id.direction, &record.counters);
@@ -178,7 +180,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Publishes a change of queues for a topology that was accepted before. Logs errors.
+    /// Publishes a change of queues for a topology that was accepted before. Logs errors instead of
+    /// returning them.
     pub(crate) fn republish_or_log(&mut self) {
         if let Err(error) = self.republish() {
             tracing::error!(%error, "cannot publish the forwarding tables");
@@ -233,7 +236,7 @@ impl Registry {
         let retiring: Vec<WorkerId> =
             surplus.iter().copied().filter(|id| !kept.contains(id)).collect();
         for id in &retiring {
-            // Queues are not moved to blocked workers that were to end, either.
+            // Queues are not moved to workers that were to end and are blocked, either.
             self.empty_worker(*id, &surplus);
         }
         let mut stopped = Vec::new();
@@ -248,8 +251,8 @@ impl Registry {
         if kept.is_empty() { Ok(()) } else { Err(not_stopped(&kept)) }
     }
 
-    /// Returns the workers without a matching placement. Of several at one placement, those started
-    /// last are returned.
+    /// Returns the running workers that have no matching placement and must end. Of several at one
+    /// placement, those started last are returned.
     fn surplus(&self, placements: &[CpuAffinity]) -> Vec<WorkerId> {
         let mut requested = placements.to_vec();
         let surplus = self.links().filter(|link| {
@@ -259,7 +262,8 @@ impl Registry {
         surplus.map(|link| link.id).collect()
     }
 
-    /// Starts workers for the placements that have none, all or nothing. Returns their number.
+    /// Starts workers for the placements that have none, all or nothing. Returns the number of
+    /// workers started.
     fn start_missing(
         &mut self,
         placements: &[CpuAffinity],
@@ -287,7 +291,7 @@ impl Registry {
                     stop_all(
                         started.iter().filter_map(|slot| self.running[*slot].take()).collect(),
                     );
-                    // Their tasks have ended; no disk may be placed on them.
+                    // Their tasks have ended; no disk may be moved to them.
                     let _ = parts.works.retire(&ids);
                     return Err(error);
                 }
@@ -320,7 +324,7 @@ impl Registry {
         Ok(RunningWorker { link, join })
     }
 
-    /// Moves all queues of a worker to workers that do not retire.
+    /// Moves all queues of worker `id` to workers that are not in `retiring`.
     fn empty_worker(&mut self, id: WorkerId, retiring: &[WorkerId]) {
         let owned: Vec<QueueId> = self
             .queues
@@ -346,7 +350,8 @@ impl Registry {
         }
     }
 
-    /// Returns all workers in ascending order. `now` is on their clock.
+    /// Returns the status of all workers in ascending order. `now`: current time of the workers'
+    /// clock.
     pub(crate) fn workers(&self, now: Time) -> Vec<WorkerStatus> {
         let views = self.links().map(|link| {
             let (stages, asleep) = link.counters.stages.read(now);

@@ -1,4 +1,4 @@
-//! Routes of the egress queues, computed once per generation.
+//! Routes of the egress queues, computed once per generation of the tables and after each move.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use crate::handover::{QueueLocation, QueueLocations};
 use crate::link::FrameMessage;
 use crate::published::Published;
 
-/// Route of frames for an egress queue.
+/// Action for frames to one egress queue.
 #[derive(Clone, Copy)]
 pub(crate) enum Route {
-    /// Deliver to this worker's sink with this index.
+    /// Deliver to the sink of this worker with this index.
     Sink(usize),
     /// Send to the mailbox of the worker that owns the queue.
     OtherWorker(WorkerId),
-    /// Frames are held: the queue is being moved here.
+    /// Buffer the frames: the queue is being moved to this worker.
     MovingHere,
     Nowhere,
 }
@@ -34,14 +34,15 @@ pub(crate) enum EgressTarget {
 
 #[derive(Default)]
 pub(crate) struct Routes {
-    /// Parallel to [`Published::owners`].
+    /// Routes by index in [`Published::owners`].
     by_queue: Vec<Route>,
-    /// Parallel to [`Published::ports`].
+    /// Actions by index in [`Published::ports`].
     exits: Vec<EgressTarget>,
 }
 
 impl Routes {
-    /// Computes the routes of all egress queues for this worker.
+    /// Computes the routes of all egress queues for this worker. `routes`: locations of the queues;
+    /// `sink_of`: indices of this worker's sinks.
     pub(crate) fn find(
         &mut self,
         published: &Published,

@@ -11,7 +11,7 @@ use crate::owned::{OwnedSource, Readiness};
 /// Queue with its polling state.
 pub(crate) struct PolledSource {
     pub owned: Box<OwnedSource>,
-    /// Number of consecutive polls that returned no frame.
+    /// Number of polls since the queue last returned a frame.
     pub empty_polls: u32,
     /// True if its token is in [`Sources::active`].
     is_active: bool,
@@ -36,7 +36,7 @@ impl Sources {
         self.len
     }
 
-    /// Returns true if a queue waits for its notification.
+    /// Returns true if a queue is not polled but waits for its notification.
     pub(crate) fn has_waiting(&self) -> bool {
         self.active.len() < self.len
     }
@@ -91,11 +91,11 @@ impl Sources {
         Some(source.owned)
     }
 
-    /// Arms the notification of a queue, unless frames have just arrived.
+    /// Enables the notification of a queue and stops polling it, unless frames have just arrived.
     pub(crate) fn arm(&mut self, token: usize) -> ArmResult {
         let Some(source) = self.get_mut(token) else { return ArmResult::Armed };
         let owned = &mut source.owned;
-        // The source may have dropped everything that arrived since the last frame.
+        // The source may have dropped all frames that arrived since the last poll.
         owned.count_malformed();
         let wakeup = owned.source.arm();
         match wakeup {
@@ -108,7 +108,7 @@ impl Sources {
         wakeup
     }
 
-    /// Arms all queues. Returns false if frames arrived meanwhile.
+    /// Enables the notifications of all polled queues. Returns false if frames arrived meanwhile.
     pub(crate) fn arm_all(&mut self) -> bool {
         let mut all_quiet = true;
         for index in 0..self.active.len() {
@@ -137,7 +137,7 @@ impl Sources {
         }
     }
 
-    /// Removes queues that have begun to wait from the active ones.
+    /// Removes the tokens of waiting queues from `active`.
     pub(crate) fn forget_waiting(&mut self) {
         if !std::mem::take(&mut self.is_stale) {
             return;

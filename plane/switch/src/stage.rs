@@ -1,6 +1,6 @@
 //! Stages that a worker's time is attributed to.
 
-/// Stage of a worker's processing.
+/// Stage of a worker's processing, to which its time is attributed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// Receiving frames from an ingress queue: copying from a ring or reading from a device,
@@ -16,12 +16,12 @@ pub enum Stage {
     Checksum,
     /// Transmission of frames to egress queues, or to the workers that own these.
     CopyOut,
-    /// Making transmitted frames visible, and notification of the other sides.
+    /// Making transmitted frames visible, and notification of receivers.
     Notify,
     /// Requests of disks: receipt, translation, submission to the device and completion.
     Storage,
-    /// Search for work: empty polls, descriptors, mail, commands of the control plane, arming of
-    /// notifications.
+    /// Search for work: empty polls, descriptors, messages, commands of the control plane, arming
+    /// of notifications.
     Poll,
     /// Sleep until a notification or a deadline.
     Idle,

@@ -1,4 +1,4 @@
-//! A worker's time by stage, as other threads read it.
+//! A worker's time by stage, published for other threads.
 //!
 //! The worker's thread writes a consistent snapshot, and readers get one, so that the stages add
 //! up. Writing takes no lock (sequence lock): readers repeat while the version is odd or has
@@ -16,7 +16,7 @@ use crate::view::StageTimes;
 /// few stores.
 const TRIES: u32 = 100;
 
-/// Snapshot of a worker's times.
+/// Published snapshot of a worker's times by stage, behind a sequence lock.
 #[derive(Debug, Default)]
 pub(crate) struct PublishedStageTimes {
     version: AtomicU64,
@@ -24,7 +24,7 @@ pub(crate) struct PublishedStageTimes {
     /// Time up to which `ns` is complete.
     complete_until_ns: AtomicU64,
     is_asleep: AtomicBool,
-    /// Last snapshot that a reader has read as a whole.
+    /// Last snapshot that a reader has read consistently.
     last_read: Mutex<Snapshot>,
     /// Longest idle time that was returned to a reader.
     reported_idle_ns: AtomicU64,
@@ -51,9 +51,9 @@ impl PublishedStageTimes {
         self.version.store(version.wrapping_add(2), Ordering::Release);
     }
 
-    /// Returns the times, and whether the worker sleeps. In that case the times are complete up to
+    /// Returns the times, and true if the worker sleeps. In that case the times are complete up to
     /// `now`, which must be read from the workers' clock just before. While a worker is preempted
-    /// during [`publish`](Self::publish), the last times that were read as a whole are returned.
+    /// during [`publish`](Self::publish), the last times that were read consistently are returned.
     pub(crate) fn read(&self, now: Time) -> (StageTimes, bool) {
         let mut read = self.try_read(now);
         for _ in 1..TRIES {
@@ -71,7 +71,8 @@ impl PublishedStageTimes {
         (StageTimes::new(times), is_asleep)
     }
 
-    /// Stores a snapshot and returns it, unless another reader has read a newer one.
+    /// Stores a snapshot and returns it. If another reader has read a newer one, or `read` is
+    /// `None`, returns the stored one.
     fn replace_if_newer(&self, read: Option<Snapshot>) -> Snapshot {
         let mut last = self.last_read.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(read) = read.filter(|read| read.version >= last.version) {
@@ -120,11 +121,15 @@ mod tests {
         assert_eq!(sum(&times), 1000 + hour);
         tally.publish(&totals, Time::from_ns(1000), false);
         let (times, is_asleep) = tally.read(Time::ZERO);
-        assert_eq!((times.ns(Stage::Idle), is_asleep), (400 + hour, false), "told already");
+        assert_eq!(
+            (times.ns(Stage::Idle), is_asleep),
+            (400 + hour, false),
+            "idle time that was returned before does not decrease"
+        );
     }
 
     #[test]
-    fn a_worker_preempted_while_it_publishes_leaves_the_last_whole_times() {
+    fn a_worker_preempted_while_it_publishes_leaves_the_last_consistent_times() {
         let tally = PublishedStageTimes::default();
         tally.publish(&[7; Stage::COUNT], Time::from_ns(7), false);
         tally.read(Time::ZERO);
@@ -136,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn an_account_is_read_as_a_whole() {
+    fn snapshots_of_stage_times_are_consistent() {
         let tally = PublishedStageTimes::default();
         const ROUNDS: u64 = 200_000;
         std::thread::scope(|scope| {

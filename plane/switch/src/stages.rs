@@ -22,7 +22,7 @@ use suimon_quantity::Time;
 use crate::stage::{Nanoseconds, Stage};
 use crate::stage_tally::PublishedStageTimes;
 
-/// Time of a timed round for its ingress and its egress queues.
+/// Time of a timed round that was spent on its ingress and on its egress queues, in ns.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sides {
     pub ingress_ns: u64,
@@ -48,7 +48,7 @@ const GAP_MAX: u64 = 127;
 /// Accumulated times of rounds of similar duration.
 #[derive(Clone, Copy, Default)]
 struct Class {
-    /// Duration of its rounds that is not divided yet, in ns.
+    /// Duration of rounds in this class that is not yet attributed to stages, in ns.
     unsplit_ns: u64,
     /// Weighted durations of its timed rounds by stage, used as proportions.
     proportions: Nanoseconds,
@@ -61,7 +61,8 @@ impl Class {
         self.proportions.iter().any(|ns| *ns > 0)
     }
 
-    /// Returns true if the proportions are too old, so that a round must be timed out of turn.
+    /// Returns true if the proportions are outdated, so that a round of this class must be timed
+    /// out of turn.
     fn is_forgotten(&self, now: Time) -> bool {
         now.as_ns().saturating_sub(self.timed_until_ns) > MEMORY_NS
     }
@@ -81,15 +82,16 @@ impl Class {
 
 /// Time accounting of one worker, used by its own thread.
 pub(crate) struct StageClock {
-    /// Time since the worker started, without the undivided part.
+    /// Time in ns by stage since the worker started, without the `unsplit_ns` of the classes.
     totals: Nanoseconds,
     classes: [Class; CLASSES],
-    /// Class of the last timed round, the best estimate for classes without proportions.
+    /// Index of the class of the last timed round, whose proportions are the best estimate for
+    /// classes without proportions.
     latest: usize,
     round_began: Time,
     /// True if this round is timed; stays true until a round moves frames.
     is_timed: bool,
-    /// In a timed round: time up to which it is attributed, and the attribution so far.
+    /// In a timed round: time of the last mark.
     marked: Time,
     spent: Nanoseconds,
     rounds_to_timed: u64,
@@ -116,7 +118,7 @@ impl StageClock {
         }
     }
 
-    /// Returns a probe for this round; its marks have an effect if the round is timed.
+    /// Returns a probe for this round. Its marks have an effect only if the round is timed.
     #[inline]
     pub(crate) fn probe<'a>(&'a mut self, clock: &'a dyn Wait) -> Probe<'a> {
         Probe(if self.is_timed { Some((self, clock)) } else { None })
@@ -155,8 +157,8 @@ impl StageClock {
         ns
     }
 
-    /// Returns the time of this round for either side up to the last mark; `None` if it is not
-    /// timed.
+    /// Returns the time of this round spent on ingress and egress queues up to the last mark;
+    /// `None` if the round is not timed.
     #[inline]
     pub(crate) fn sides(&self) -> Option<Sides> {
         if !self.is_timed {
@@ -179,14 +181,14 @@ impl StageClock {
         self.is_timed = false;
     }
 
-    /// Attributes the time since the end of the last round to sleep.
+    /// Attributes the time since the end of the last round to [`Stage::Idle`].
     pub(crate) fn end_sleep(&mut self, now: Time) {
         self.totals[Stage::Idle.index()] += ns_between(self.round_began, now);
         self.round_began = now;
         self.marked = now;
     }
 
-    /// Publishes the times up to the end of the last round.
+    /// Publishes the times up to the end of the last round for other threads.
     pub(crate) fn publish(&mut self, tally: &PublishedStageTimes, is_asleep: bool) {
         self.split();
         tally.publish(&self.totals, self.round_began, is_asleep);
@@ -205,7 +207,7 @@ impl StageClock {
     }
 }
 
-/// Adds `ns` to `totals` in the proportions of `seen`. The sum is exact.
+/// Adds `ns` to `totals` in these `proportions`. The sum is exact.
 fn split_like(ns: u64, proportions: &Nanoseconds, totals: &mut Nanoseconds) {
     let sum: f64 = proportions.iter().map(|ns| *ns as f64).sum();
     let mut remaining = ns;
@@ -217,11 +219,11 @@ fn split_like(ns: u64, proportions: &Nanoseconds, totals: &mut Nanoseconds) {
             remaining -= part;
         }
     }
-    // The rounding error, and everything as long as no proportions are known.
+    // The rounding error, or all of `ns` while no proportions are known.
     totals[Stage::Poll.index()] += remaining;
 }
 
-/// Marks the ends of stages in a round; without effect in a round that is not timed.
+/// Marks the ends of stages in a round. Without effect in a round that is not timed.
 pub(crate) struct Probe<'a>(Option<(&'a mut StageClock, &'a dyn Wait)>);
 
 impl Probe<'_> {
@@ -240,7 +242,7 @@ impl Probe<'_> {
     }
 }
 
-/// Generator of gaps of 1 to [`GAP_MAX`] rounds, uniformly distributed.
+/// Pseudo-random generator of gaps of 1 to [`GAP_MAX`] rounds, uniformly distributed.
 #[derive(Clone, Default)]
 struct Gaps(u64);
 
@@ -253,7 +255,7 @@ impl Gaps {
     }
 }
 
-/// Returns the shortest measured duration of a clock read in ns.
+/// Returns the shortest duration of several clock reads in ns.
 fn clock_read_ns(clock: &dyn Wait) -> u64 {
     let durations = (0..16).map(|_| ns_between(clock.now(), clock.now()));
     durations.min().unwrap_or(0)

@@ -49,7 +49,7 @@ struct Script {
     stages: StageClock,
     counters: PublishedStageTimes,
     started_at: Time,
-    /// True times by stage, without clock reads.
+    /// True times by stage in ns, without clock reads.
     done: Nanoseconds,
 }
 
@@ -67,7 +67,8 @@ impl Script {
         }
     }
 
-    /// Runs one round; it moves frames if it contains anything but polls.
+    /// Runs one round with these stages and durations in ns. It moves frames if it contains
+    /// anything but polls.
     fn round(&mut self, work: &[(Stage, u64)]) {
         for (stage, ns) in work {
             self.clock.pass(*ns);
@@ -94,7 +95,8 @@ impl Script {
         ns_between(self.started_at, self.stages.round_began)
     }
 
-    /// Returns the reported and the true share of a stage in the time awake.
+    /// Returns the reported and the true share of a stage in the time in which the worker was
+    /// awake.
     fn shares(&mut self, stage: Stage) -> [f64; 2] {
         let published = self.published();
         let awake = published.awake_ns() as f64;
@@ -157,7 +159,7 @@ fn rounds_that_find_nothing_are_polls_and_sleep_is_idle() {
 }
 
 #[test]
-fn looking_at_the_clock_is_no_stages_work() {
+fn clock_reads_are_attributed_to_no_stage() {
     let mut script = Script::new(25);
     for _ in 0..10_000 {
         script.round(&SMALL);
@@ -281,7 +283,7 @@ fn absurd_times_are_survived() {
         script.round(&[(Stage::CopyIn, ns), (Stage::CopyOut, ns / 3)]);
         script.sleep(ns);
     }
-    // Clock that goes back.
+    // A clock that goes back.
     script.stages.end_round(Time::ZERO, true);
     script.stages.end_round(Time::ZERO, false);
     script.stages.end_sleep(Time::ZERO);

@@ -7,7 +7,7 @@ use suimon_quantity::Time;
 
 use crate::stage_tally::PublishedStageTimes;
 
-/// Monotonic counter that any thread may increment.
+/// Monotonic counter that any thread may increment at any time.
 #[derive(Debug, Default)]
 pub(crate) struct SharedCounter(AtomicU64);
 
@@ -23,9 +23,9 @@ impl SharedCounter {
     }
 }
 
-/// Monotonic counter that one thread at a time increments: that of a queue or a worker. Moving a
-/// queue synchronises its old and new owner. No locked instruction is needed, each of which costs
-/// as much as a frame's lookup.
+/// Monotonic counter that one thread at a time increments: the owner of a queue, or a worker. The
+/// message that moves a queue synchronises its old and new owner. No locked instruction is needed,
+/// each of which costs as much as a frame's lookup.
 #[derive(Debug, Default)]
 pub(crate) struct OwnedCounter(AtomicU64);
 
@@ -78,22 +78,22 @@ impl Default for PortCounters {
 }
 
 impl PortCounters {
-    /// Counts frames received from the port that were dropped.
+    /// Counts `frames` frames received from the port as dropped.
     pub(crate) fn drop_rx(&self, reason: DropReason, frames: u64) {
         self.rx_dropped[reason.index()].add(frames);
     }
 
-    /// Counts frames for the port that were dropped.
+    /// Counts `frames` frames for transmission to the port as dropped.
     pub(crate) fn drop_tx(&self, reason: DropReason, frames: u64) {
         self.tx_dropped[reason.index()].add(frames);
     }
 
-    /// Returns the reasons that occurred for received frames, with their counts.
+    /// Returns the drop reasons that occurred for received frames, with the number of frames.
     pub(crate) fn dropped_rx(&self) -> Vec<(&'static str, u64)> {
         occurred(&self.rx_dropped)
     }
 
-    /// Returns the reasons that occurred for frames to transmit, with their counts.
+    /// Returns the drop reasons that occurred for frames to transmit, with the number of frames.
     pub(crate) fn dropped_tx(&self) -> Vec<(&'static str, u64)> {
         occurred(&self.tx_dropped)
     }
@@ -115,9 +115,9 @@ pub(crate) struct WorkerCounters {
     pub sleeps: OwnedCounter,
     /// Number of pauses in polling because other threads compete for the CPU.
     pub backoffs: OwnedCounter,
-    /// End of the last such pause on the workers' clock, in ns.
+    /// End of the last pause in polling by the workers' clock, in ns.
     backoff_until_ns: AtomicU64,
-    /// Duration of rounds that moved frames or requests, in ns.
+    /// Duration in ns of rounds that moved frames or requests.
     pub working_ns: OwnedCounter,
     /// CPU time of the thread in ns, as last published by the thread itself.
     pub cpu_time_ns: AtomicU64,
@@ -126,7 +126,7 @@ pub(crate) struct WorkerCounters {
 }
 
 impl WorkerCounters {
-    /// Records a pause in polling until this time.
+    /// Records a pause in polling that ends at `deadline`.
     pub(crate) fn set_backoff_end(&self, deadline: Time) {
         self.backoffs.add(1);
         self.backoff_until_ns.store(deadline.as_ns(), Relaxed);

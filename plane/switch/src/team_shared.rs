@@ -1,4 +1,4 @@
-//! State of one team that all workers share, kept over all generations.
+//! State of one team that all workers share. It continues when new tables are published.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -10,7 +10,7 @@ use suimon_teaming::{BUCKETS, Bucket, BucketLoad, FlowletState};
 use crate::tally::OwnedCounter;
 use crate::topology::WORKERS_MAX;
 
-/// Bytes that one worker carried, by bucket.
+/// Bytes that one worker has transmitted through a team, by bucket of flows.
 pub(crate) type BucketCounters = Arc<[OwnedCounter]>;
 
 /// Flowlets, loads and recent source addresses of a team.
@@ -18,8 +18,8 @@ pub(crate) type BucketCounters = Arc<[OwnedCounter]>;
 pub(crate) struct TeamShared {
     /// Flowlet state of each bucket.
     flowlets: Box<[AtomicU64]>,
-    /// By worker; created when the worker first has the team. Each worker increments its own
-    /// counters, so that no locked instruction is needed.
+    /// Byte counters by worker; created when the worker first has the team. Each worker increments
+    /// its own counters, so that no locked instruction is needed.
     carried: Box<[OnceLock<BucketCounters>]>,
     pub sent: SentLately,
 }
@@ -39,7 +39,7 @@ impl TeamShared {
         self.flowlets.get(bucket.index())
     }
 
-    /// Returns the counters of this worker.
+    /// Returns the byte counters of the worker numbered `processor`.
     pub(crate) fn bucket_counters(&self, processor: WorkerId) -> BucketCounters {
         let new = || (0..BUCKETS).map(|_| OwnedCounter::default()).collect();
         // Worker ids are below WORKERS_MAX.
@@ -48,8 +48,8 @@ impl TeamShared {
             .map_or_else(new, |tallies| Arc::clone(tallies.get_or_init(new)))
     }
 
-    /// Returns for each bucket the bytes since the team was created, and the member of its last
-    /// frame.
+    /// Returns for each bucket the bytes since the team was created, and the member that
+    /// transmitted its last frame.
     pub(crate) fn loads(&self) -> Box<[BucketLoad; BUCKETS]> {
         let mut loads = Box::new([BucketLoad::default(); BUCKETS]);
         for tallies in self.carried.iter().filter_map(OnceLock::get) {
@@ -64,7 +64,7 @@ impl TeamShared {
     }
 }
 
-/// Longest time for a reflected frame to return, in ticks: one second.
+/// Maximum time in ticks from sending a frame until its reflection is received: one second.
 const LATELY_TICKS: u64 = 1_000_000_000 >> TICK_SHIFT;
 /// Binary logarithm of the tick in ns: 2^26 ns, about 67 ms.
 const TICK_SHIFT: u32 = 26;
@@ -74,9 +74,10 @@ const TICK_MASK: u64 = (1 << TICK_BITS) - 1;
 
 const MAC_BITS: u32 = 48;
 const INDEX_BITS: u32 = 12;
-/// Bits of a mixed address that are not part of its index.
+/// Number of bits of a mixed address that are stored in an entry because they are not part of its
+/// index.
 const TAG_BITS: u32 = MAC_BITS - INDEX_BITS;
-/// Odd multiplier: distinct addresses stay distinct and are spread well.
+/// Odd multiplier, by which distinct addresses remain distinct and are distributed evenly.
 const SPREAD: u64 = 0x9e37_79b9_7f4b;
 
 /// Source addresses of frames that a team sent within the last second, to recognise frames that the
@@ -84,8 +85,8 @@ const SPREAD: u64 = 0x9e37_79b9_7f4b;
 /// in a quarter of its ageing time.
 ///
 /// Direct-mapped: of two addresses with the same index, only the later one is stored. A reflected
-/// frame of the other is then accepted as a foreign one, until its station sends again. Addresses
-/// that are configured for stations are recognised without this table.
+/// frame with the other address is then accepted, until its station sends again. Addresses that are
+/// configured for stations are recognised without this table.
 #[derive(Debug)]
 pub(crate) struct SentLately(Box<[AtomicU64]>);
 
@@ -96,7 +97,7 @@ impl Default for SentLately {
 }
 
 impl SentLately {
-    /// Records that a frame with this source is sent.
+    /// Records that the team sends a frame with this source address.
     #[inline]
     pub(crate) fn record(&self, source: MacAddr, now: Time) {
         let (index, tag) = index_and_tag(source);
@@ -109,7 +110,7 @@ impl SentLately {
         }
     }
 
-    /// Returns true if a frame with this source was sent within the last second.
+    /// Returns true if the team sent a frame with this source address within the last second.
     #[inline]
     pub(crate) fn was_sent_recently(&self, source: MacAddr, now: Time) -> bool {
         let (index, tag) = index_and_tag(source);
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_addresses_with_one_place_neither_is_taken_for_the_other() {
+    fn addresses_with_the_same_index_are_not_confused() {
         let sent = SentLately::default();
         let macs = (0..=u16::MAX).map(|n| MacAddr::new([2, 0, 0, 0, (n >> 8) as u8, n as u8]));
         let first = MacAddr::new([2, 0, 0, 0, 0, 0]);

@@ -25,9 +25,10 @@ pub struct Topology {
 /// Port with several devices instead of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TeamTopology {
-    /// Uplink port of the team. Its own queues transmit nothing.
+    /// Uplink port of the team. Frames are transmitted by the members' queues, not by its own.
     pub port: PortId,
-    /// Devices of the members. A member of the distribution that is missing here has no queues.
+    /// Devices of the members. A member of the distribution without an entry here transmits
+    /// nothing.
     pub members: Vec<TeamMember>,
     /// Selection of members for frames to send, and acceptance of received frames. Can be changed
     /// live with [`DataPlane::set_distribution`](crate::DataPlane::set_distribution).
@@ -103,8 +104,8 @@ pub enum TopologyError {
     /// Two teams have the same port.
     #[error("port {} is listed as a team twice; give each team its own port", .0.0)]
     TeamTwice(PortId),
-    /// A device is a member twice or a port of a switch too, or two devices have the same member
-    /// id.
+    /// A device is a member twice or is also a port of a switch, or two devices have the same
+    /// member id.
     #[error(
         "port {} is a team's member and used elsewhere too; a member belongs to one team and to \
          no switch", .0.0
@@ -113,7 +114,7 @@ pub enum TopologyError {
     /// Distribution for a port that is not a team.
     #[error("port {} is not a team any more", .0.0)]
     NoSuchTeam(PortId),
-    /// A worker did not adopt the change in time.
+    /// A worker did not adopt the change within this number of seconds.
     #[error(
         "a worker did not adopt the new forwarding tables within {0} s; check the load of the \
          host and the log of the daemon"

@@ -15,13 +15,13 @@ pub struct QueueView {
     pub id: QueueId,
     /// Worker that owns the queue.
     pub worker: WorkerId,
-    /// Frames carried since it was attached.
+    /// Frames moved since the queue was attached.
     pub frames: u64,
-    /// Bytes carried since it was attached.
+    /// Bytes moved since the queue was attached.
     pub bytes: u64,
-    /// Frames dropped because the other side had no room.
+    /// Frames dropped because the peer's queue was full.
     pub full: u64,
-    /// Number of moves to another worker.
+    /// Number of moves to another worker since the queue was attached.
     pub moves: u64,
     /// Time in ns that its owners spent on it since it was attached, up to about one millisecond of
     /// work ago. Ingress queues are charged for receiving batches, deciding them and sending frames
@@ -34,7 +34,7 @@ pub struct QueueView {
 /// Status of one worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerStatus {
-    /// Id of the worker.
+    /// Identifier of the worker.
     pub id: WorkerId,
     /// CPU and placement of the worker.
     pub placement: CpuAffinity,

@@ -11,8 +11,8 @@ use crate::link::Link;
 use crate::notice::{Notices, SwitchNotice};
 use crate::pulse::STALLED_AFTER;
 
-/// Workers to check. Its lock is held for the check only, unlike that of the registry, which is
-/// held while a change waits for a worker.
+/// Workers to check for stalls. The lock is held for the check only, unlike that of the registry,
+/// which is held while a change waits for a worker.
 #[derive(Default)]
 pub(crate) struct Watched(Mutex<Vec<Weak<Link>>>);
 
@@ -24,7 +24,8 @@ impl Watched {
         links.push(Arc::downgrade(link));
     }
 
-    /// Reports workers that became stalled or proceed again. Returns the longest current round.
+    /// Queues notices of workers that became stalled or proceed again. Returns the duration of the
+    /// longest current round, and the device that its worker serves.
     pub(crate) fn check(&self, now: Time, notices: &Notices) -> (Duration, Option<ServedDevice>) {
         let links = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut longest = (Duration::ZERO, None);

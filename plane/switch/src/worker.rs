@@ -57,13 +57,13 @@ const RUN_DELAY_MIN: Duration = Duration::from_micros(50);
 /// time and then arms all queues.
 const EMPTY_POLLS_MAX: u32 = 1024;
 
-/// Maximum amount of mail read in one round, so that no queue starves.
+/// Maximum number of messages read in one round, so that no queue starves.
 const MESSAGES_PER_ROUND: usize = 64;
 
 /// Maximum duration of a sleep. Workers without a deadline wake up after this time.
 const SLEEP_MAX: Duration = Duration::from_secs(3600);
 
-/// Continuation of the worker after a command.
+/// Action of the worker after a command.
 enum Next {
     GoOn,
     Stop,
@@ -86,7 +86,7 @@ pub(crate) struct WorkerLoop {
     has_moved: bool,
     /// Time at which the CPU time was last read.
     cpu_time_taken: Time,
-    /// Time at which the run delay was last read, and its value.
+    /// Time at which `run_delay` was last read.
     run_delay_taken: Time,
     run_delay: Duration,
     stages: StageClock,
@@ -132,7 +132,7 @@ impl WorkerLoop {
         }
     }
 
-    /// Runs until the command to stop.
+    /// Runs the worker until it receives [`Command::Stop`](crate::link::Command::Stop).
     pub(crate) fn run(mut self) {
         loop {
             self.now = self.wait.now();
@@ -189,8 +189,8 @@ impl WorkerLoop {
         }
     }
 
-    /// Reports time in which the worker was runnable but did not run to the other work. Called at
-    /// the start of a round, when requests are still in the state of that time.
+    /// Reports to the worker's task the time in which the worker was runnable but did not run.
+    /// Called at the start of a round, when requests are still in the state of that time.
     fn report_run_delay(&mut self) {
         if self.now.since(self.run_delay_taken) < RUN_DELAY_PERIOD {
             return;
@@ -204,7 +204,7 @@ impl WorkerLoop {
         }
     }
 
-    /// Polls the worker's task besides frames. Returns true if the task did something.
+    /// Polls the worker's task. Returns true if the task did something.
     fn poll_work(&mut self) -> bool {
         let watches = &mut TaskDescriptors::new(&mut *self.wait);
         let had_work = self.work.poll(self.now, self.has_moved, watches);
@@ -252,7 +252,8 @@ impl WorkerLoop {
         may_for_work || (idle < polling_time && self.has_polled_ring())
     }
 
-    /// Pauses after a round without work that is followed by another one.
+    /// Pauses between two rounds without work: yields the CPU if completions are expected and a
+    /// yield is due, and otherwise executes a spin-loop hint.
     fn relax(&mut self) {
         if self.work.expects() == ExpectedInput::Completions && self.polling.should_yield(self.now)
         {
@@ -298,7 +299,7 @@ impl WorkerLoop {
         true
     }
 
-    /// Publishes times and ages addresses, if that was not done recently.
+    /// Publishes times and ages addresses, unless this was done within [`ACCOUNT_PERIOD`].
     fn account(&mut self) {
         if self.now.since(self.cpu_time_taken) < ACCOUNT_PERIOD {
             return;
@@ -326,7 +327,7 @@ impl WorkerLoop {
         Some(source)
     }
 
-    /// Takes ownership of a queue, and drops it if it was requested back meanwhile.
+    /// Takes ownership of a queue, and drops it if its detachment was requested meanwhile.
     fn attach_source(&mut self, mut owned: Box<OwnedSource>) {
         if owned.attached.is_revoked() {
             return;

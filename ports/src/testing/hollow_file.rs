@@ -9,7 +9,7 @@ use crate::{DiskFile, FileProperties};
 /// A file that stores no data: every operation succeeds; reads leave the buffer unchanged.
 #[derive(Clone, Copy, Debug)]
 pub struct NullFile {
-    /// Identifier chosen by the test.
+    /// Number by which the test identifies the file.
     pub number: u32,
     /// Reported length in bytes.
     pub len: u64,

@@ -42,7 +42,7 @@ impl MemoryRecords {
         Self { capacity, by_key: Arc::default(), until_failure: Arc::default() }
     }
 
-    /// Makes one write fail after `writes` successful ones.
+    /// Makes the write after `writes` successful ones fail.
     pub fn fail_after_writes(&self, writes: u64) {
         *self.until_failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(writes);
     }
@@ -99,7 +99,8 @@ struct MemoryRecord {
 }
 
 impl MemoryRecord {
-    /// Fails if this write is the one selected by [`MemoryRecords::fail_after_writes`].
+    /// Counts a write. Returns an error if it is the one selected by
+    /// [`MemoryRecords::fail_after_writes`].
     fn fail(&self) -> io::Result<()> {
         let mut remaining =
             self.records.until_failure.lock().unwrap_or_else(PoisonError::into_inner);
@@ -125,7 +126,7 @@ impl RedoRecord for MemoryRecord {
         let capacity = self.records.capacity;
         self.fail()?;
         self.with(|record| {
-            assert!(!record.is_abandoned, "nothing is kept in an abandoned record");
+            assert!(!record.is_abandoned, "an abandoned record accepts no changes");
             if record.changes.len() + changes.len() > capacity {
                 return false;
             }

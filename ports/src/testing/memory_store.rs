@@ -19,9 +19,9 @@ use crate::{
 pub enum StoreOp {
     /// A file was created.
     Create(FileName, usize),
-    /// A file's contents changed, at this Unix time in seconds.
+    /// The contents of the file with this number changed, at this Unix time in seconds.
     File(usize, LoggedChange, u64),
-    /// A file's modification time was set, in seconds since 1970-01-01 UTC.
+    /// The modification time of the file with this number was set, in seconds since 1970-01-01 UTC.
     SetModified(usize, u64),
     /// A file was renamed, replacing the file that had the new name.
     Rename(FileName, FileName),
@@ -117,7 +117,8 @@ impl MemoryStore {
     fn state(&self) -> MutexGuard<'_, State> {
         let (is_stalled, changed) = &*self.set_stalled;
         let guard = is_stalled.lock().unwrap_or_else(PoisonError::into_inner);
-        // Held until the state is locked, so that no access begins after `stall(true)` returns.
+        // Held until the state is locked, so that no access begins after `set_stalled(true)`
+        // returns.
         let _not_stalled = changed.wait_while(guard, |stalls| *stalls);
         self.state_now()
     }

@@ -85,7 +85,7 @@ proptest! {
     }
 
     #[test]
-    fn minus_undoes_plus(start in 1u16.., word in any::<u16>()) {
+    fn sub_word_reverses_add_word(start in 1u16.., word in any::<u16>()) {
         let sum = Sum::from_word(start).add_word(word).sub_word(word);
         prop_assert_eq!(sum.word(), start);
     }

@@ -6,12 +6,12 @@ use crate::batch::BATCH_FRAMES_MAX;
 /// Destination of a frame, as far as relevant for coalescing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CoalesceTarget {
-    /// An egress that receives no coalesced frames, or none.
+    /// No egress, or one that accepts no coalesced frames: the frame is not merged.
     Excluded,
-    /// Several egresses: no frame may be moved past it.
+    /// Several egresses: the frame is not merged, and no later frame may be moved past it.
     Multiple,
-    /// This egress, which accepts large frames of these forms. Only frames with the same number are
-    /// merged.
+    /// This egress, by a number chosen by the caller, and the offloads that it accepts. Only frames
+    /// with the same number are merged.
     Egress(u16, Offloads),
 }
 

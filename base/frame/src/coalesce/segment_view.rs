@@ -1,4 +1,4 @@
-//! View of one frame for coalescing.
+//! Classification of frames and header fields of TCP segments, for coalescing.
 
 use crate::Frame;
 use crate::checksum::{Sum, field};
@@ -20,7 +20,7 @@ pub(super) enum Kind {
     NotTcp,
     /// Fragment, or frame with inconsistent headers: may belong to any flow.
     Unclassifiable,
-    /// TCP segment that must not be merged.
+    /// TCP segment that must not be merged, but ends the merge group of its flow.
     NotMergeable(SegmentView),
     /// One or more segments with payload, mergeable if the checksum is correct.
     Data(SegmentView),
@@ -34,7 +34,7 @@ pub(super) struct SegmentView {
     pub(super) transport_at: usize,
     pub(super) payload_at: usize,
     pub(super) payload_bytes: usize,
-    /// Payload of one segment in bytes; of all but the last if there are several.
+    /// Payload of one segment in bytes. For a large frame, the last of its segments may be shorter.
     pub(super) segment_bytes: u16,
     pub(super) gso: Option<Gso>,
     pub(super) sequence: u32,
@@ -42,13 +42,14 @@ pub(super) struct SegmentView {
     /// IPv4 identification; 0 for IPv6.
     pub(super) identification: u16,
     pub(super) forbids_fragments: bool,
-    /// True if several segments have the same identification; `None` for one segment.
+    /// True if several segments have the same IPv4 identification, false if they are consecutive;
+    /// `None` if the frame is a single segment.
     pub(super) has_fixed_identification: Option<bool>,
-    /// Sum of the pseudo-header without the length.
+    /// Sum of the pseudo-header without the length field.
     pub(super) pseudo: Sum,
 }
 
-/// Parses and classifies a frame.
+/// Parses the headers of a frame and classifies it for coalescing.
 pub(super) fn classify(frame: &Frame) -> Kind {
     let Ok(headers) = Headers::parse(frame.head()) else { return Kind::Unclassifiable };
     if headers.fragment.is_some() {
@@ -76,7 +77,7 @@ impl SegmentView {
             transport_at,
             payload_at,
             payload_bytes,
-            // Longer payloads are not merged.
+            // Segments with longer payload are not merged.
             segment_bytes: u16::try_from(segment_bytes).unwrap_or(0),
             gso,
             sequence: u32_at(bytes, transport_at + TCP_SEQUENCE_AT).unwrap_or_default(),
@@ -88,8 +89,8 @@ impl SegmentView {
         }
     }
 
-    /// Returns true if segmentation of a large frame could produce this segment, given a correct
-    /// checksum.
+    /// Returns true if segmentation of a large frame could produce this segment, provided that its
+    /// checksum is correct.
     fn is_joinable(&self, frame: &Frame) -> bool {
         // Merged frames leave as large frames with a partial checksum.
         frame.meta.egress_form == EgressForm::Any
@@ -137,7 +138,8 @@ impl SegmentView {
         }
     }
 
-    /// Returns the offset from which IP's length field counts.
+    /// Returns the offset from which the length field of the IP header counts: the start of an IPv4
+    /// header, or the end of an IPv6 header.
     pub(super) fn counted_from(&self) -> usize {
         if self.is_ipv6 { self.network_at + IPV6_HEADER_BYTES } else { self.network_at }
     }
@@ -168,8 +170,8 @@ impl SegmentView {
             }
     }
 
-    /// Returns true if the headers equal those of `first` in `head`, except for fields that differ
-    /// between segments. Addresses and ports must already be known to be equal.
+    /// Returns true if the headers equal those of `first` in the frame `head`, except for fields
+    /// that differ between segments. The caller has compared addresses and ports already.
     pub(super) fn has_same_headers(&self, frame: &Frame, first: &Self, head: &Frame) -> bool {
         let (bytes, other_bytes) = (frame.head(), head.head());
         let are_equal = |from: usize, to: usize| bytes.get(from..to) == other_bytes.get(from..to);

@@ -6,7 +6,8 @@ use crate::{GSO_SEGMENTS_MAX, Sum, VnetHeader, complete_checksum, segment};
 
 const EGRESS: CoalesceTarget = CoalesceTarget::Egress(0, Offloads::TCP);
 
-/// Returns the segment of a TCP/IPv4 stream at offset `sent`, with a partial checksum.
+/// Returns a frame of a TCP/IPv4 stream, with a partial checksum: `payload_bytes` bytes from stream
+/// offset `sent`. It is large if this exceeds `segment_bytes`.
 fn part(sent: usize, payload_bytes: usize, segment_bytes: u16) -> Frame {
     let identification = sent / usize::from(segment_bytes);
     let bytes = tcp4_segment(sent, identification, &vec![7; payload_bytes]);
@@ -69,7 +70,7 @@ fn batches_without_mergeable_frames_are_unchanged() {
     assert!(coalesce(&mut last, |_| panic!("nothing follows")).is_empty());
 }
 
-/// The first segment of a unit, initially unverified, is verified before a merge.
+/// The first segment of a merge group is verified before a merge if it was not verified before.
 #[test]
 fn segments_with_wrong_checksum_are_not_merged() {
     for damaged in 0..3 {
@@ -86,8 +87,8 @@ fn segments_with_wrong_checksum_are_not_merged() {
     }
 }
 
-/// Units are large and have a partial checksum. A segment that must not leave in this form is not
-/// merged; it ends the unit of its flow, so that no frame moves past it.
+/// Merged frames are large and have a partial checksum. A segment that must not leave in this form
+/// is not merged; it ends the merge group of its flow, so that no frame moves past it.
 #[test]
 fn segments_restricted_by_egress_form_are_not_merged() {
     use EgressForm::{Any, Complete, Segmented};

@@ -26,7 +26,7 @@ impl TailMemory for Memory {
     }
 }
 
-/// Stores the bytes in pieces of odd lengths at separate addresses, in reverse order.
+/// Stores the bytes in spans of odd lengths at separate addresses, in reverse order.
 fn scatter(bytes: &[u8]) -> (Arc<Memory>, Vec<Span>) {
     let mut memory = Vec::new();
     let mut spans = Vec::new();
@@ -41,7 +41,8 @@ fn scatter(bytes: &[u8]) -> (Arc<Memory>, Vec<Span>) {
     (Arc::new(Memory(Mutex::new(memory))), spans)
 }
 
-/// Returns a frame of these bytes, not admitted, with the first `head` of them in its buffer.
+/// Returns a frame of these bytes, not admitted, with the first `front` of them in its buffer and
+/// the others in a tail.
 fn tailed(bytes: &[u8], front: usize) -> Frame {
     let mut frame = Frame::new(3);
     frame.fill(&bytes[..front]);
@@ -50,7 +51,7 @@ fn tailed(bytes: &[u8], front: usize) -> Frame {
     frame
 }
 
-/// Returns the segments of a TCP/IPv4 stream from offset `sent`.
+/// Returns a frame of a TCP/IPv4 stream: `payload_bytes` bytes from stream offset `sent`.
 fn window_bytes(sent: usize, payload_bytes: usize) -> Vec<u8> {
     let payload = (sent..sent + payload_bytes).map(|index| (index * 31 + index / 251) as u8);
     tcp4_segment(sent, sent / 1000, &payload.collect::<Vec<_>>())
@@ -67,7 +68,7 @@ fn header(segment_bytes: u16) -> VnetHeader {
     }
 }
 
-/// Returns the same frame without and with a tail.
+/// Returns the same admitted frame without and with a tail.
 fn both(sent: usize, payload_bytes: usize, segment_bytes: u16) -> [Frame; 2] {
     let bytes = window_bytes(sent, payload_bytes);
     let mut contiguous = Frame::new(0);
@@ -145,7 +146,7 @@ fn checksums_with_and_without_tail_are_equal() {
     assert_eq!(
         frame.plain_vnet_header_words(),
         None,
-        "its words would be followed by its front only"
+        "the header words would be followed by the buffer only"
     );
     complete_checksum(&mut contiguous);
     complete_checksum(&mut frame);
@@ -168,7 +169,7 @@ fn large_frames_are_joined_as_without_tails() {
     assert!(frames[0].bytes() == contiguous[0].bytes());
 }
 
-/// The headers may extend beyond the buffer.
+/// The headers of frames without GSO may extend beyond the buffer.
 #[test]
 fn frames_without_gso_are_gathered_on_admission() {
     let bytes = window_bytes(0, 9000);
@@ -233,7 +234,7 @@ fn reset_releases_the_tail_memory() {
     assert!(!batch.has_tails());
 }
 
-/// The source can modify the payload until it is gathered.
+/// The source can modify the payload until the tail is copied into the buffer.
 #[test]
 fn checksum_covers_the_gathered_bytes() {
     let [_, mut frame] = both(0, 9000, 9000);
@@ -242,7 +243,7 @@ fn checksum_covers_the_gathered_bytes() {
     let [before, after] = [sum, sum.concat(Sum::from_bytes(&frame.bytes()[34..]))];
     assert_ne!(before.word(), after.word());
     assert_eq!(after.word(), 0xffff);
-    assert!(!frame.has_tail(), "a verified checksum is one of bytes that nobody else writes");
+    assert!(!frame.has_tail(), "a verified checksum covers bytes that the source cannot modify");
 }
 
 #[cfg(debug_assertions)]

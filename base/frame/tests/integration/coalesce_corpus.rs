@@ -13,7 +13,8 @@ const WRITE_SEEDS: &str = "SUIMON_WRITE_SEEDS";
 
 type Order = [u8; ORDER_BYTES];
 
-/// Flow 0 sends a complete segment with its own checksum.
+/// Order (input of the fuzz target) for one frame: flow 0, a complete segment with its own
+/// checksum.
 const PLAIN: Order = [0, 0, 0, 1, 0, 0, 0, 0];
 
 fn corpus() -> PathBuf {
@@ -26,7 +27,8 @@ fn order(change: impl FnOnce(&mut Order)) -> Order {
     order
 }
 
-/// Mergeable and unmergeable sequences, with the expected number of absorbed frames.
+/// Mergeable and unmergeable sequences: name of the seed, orders, and expected number of frames
+/// merged into others.
 fn seeds() -> Vec<(&'static str, Vec<Order>, usize)> {
     let of_flow = |flow| order(|order| order[0] = flow);
     let flags = |flags| order(|order| order[2] = flags);
@@ -106,7 +108,7 @@ fn corpus_passes_unmodified_and_corrupted() {
     replay::any_bytes_pass(check);
 }
 
-/// Mostly zero, so that streams are long enough to be merged.
+/// Generator of bytes that are mostly zero, so that streams are long enough to be merged.
 fn choice() -> impl Strategy<Value = u8> {
     prop_oneof![12 => Just(0_u8), 1 => any::<u8>()]
 }

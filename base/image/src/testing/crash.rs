@@ -33,16 +33,16 @@ pub struct Crash<'a> {
 }
 
 impl Crash<'_> {
-    /// Returns the number of changes begun without a subsequent flush, which is the number of fates
-    /// required.
+    /// Returns the number of changes begun without a subsequent flush: the number of outcomes that
+    /// [`Crash::file`] uses.
     #[must_use]
     pub fn unsynced(&self) -> usize {
         self.started().len() - self.durable()
     }
 
-    /// Returns the file after the crash. `order` lists the unsynced changes, by index, in the order
-    /// in which they take effect. Missing entries of `order` and `fates` mean original order and
-    /// [`WriteOutcome::Persisted`].
+    /// Returns the file after the crash. `order` lists the changes without a subsequent flush, by
+    /// index, in the order in which they take effect; `fates` is the outcome of each. Missing
+    /// entries of `order` and `fates` mean original order and [`WriteOutcome::Persisted`].
     #[must_use]
     pub fn file(&self, order: &[usize], fates: &[WriteOutcome]) -> FileContent {
         let mut content = self.before.clone();

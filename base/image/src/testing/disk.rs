@@ -87,7 +87,7 @@ impl<I: Image> TestDisk<'_, I> {
     /// Commits and makes all writes durable. Then zeroes one range of freed space, if there is any.
     ///
     /// # Errors
-    /// Returns the error of the file.
+    /// Returns the error of the image or file.
     pub fn flush(&mut self) -> Result<(), ImageError> {
         let failed = |error| ImageError::new("commit", 0, error);
         let Some(commit) = self.image.begin_commit() else {
@@ -119,8 +119,8 @@ impl<I: Image> TestDisk<'_, I> {
         &mut self,
         mut question: impl FnMut(&mut I) -> Result<Translation, ImageError>,
     ) -> Result<(), ImageError> {
-        // Each iteration supplies one requirement of the request; a range has a bounded number of
-        // blocks.
+        // Each iteration supplies what one [`Translation`] has requested; a range has a bounded
+        // number of blocks.
         for _ in 0..1 << 20 {
             let range = match question(&mut self.image)? {
                 Translation::Ready => return Ok(()),
@@ -136,7 +136,7 @@ impl<I: Image> TestDisk<'_, I> {
                 .map_err(|error| ImageError::new("metadata", range.offset(), error))?;
             self.image.handle_metadata(range, &bytes)?;
         }
-        panic!("the image asks for metadata without end")
+        panic!("the image requests metadata without end")
     }
 }
 

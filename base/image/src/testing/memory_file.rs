@@ -34,7 +34,7 @@ struct State {
     ops: Vec<LoggedChange>,
 }
 
-/// In-memory file. The log contains the changes since creation or since [`MemoryFile::clear_log`].
+/// File in memory. The log contains the changes since creation or since [`MemoryFile::clear_log`].
 #[derive(Clone, Debug, Default)]
 pub struct MemoryFile {
     state: RefCell<State>,
@@ -83,7 +83,7 @@ impl MemoryFile {
     }
 }
 
-/// Applies one change to the contents of a file.
+/// Applies one logged change to the contents of a file.
 pub(super) fn apply(content: &mut FileContent, op: &LoggedChange) {
     match op {
         LoggedChange::Write { offset, bytes } => content.write(to_usize(*offset), bytes),

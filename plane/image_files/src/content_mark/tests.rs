@@ -1,4 +1,5 @@
-//! An image has its content until something is written to its disk, also after it was opened.
+//! The mark of an image matches until something is written to its disk, even after the image was
+//! opened.
 
 use std::any::Any;
 use std::io;
@@ -18,7 +19,7 @@ const MB: u64 = 1 << 20;
 const SIZE: u64 = 3 * MB + 1024;
 const HEADERS: [u64; 2] = [64 << 10, 128 << 10];
 
-/// Kinds of images whose creation writes an image without data.
+/// Plans of disks whose creation writes an image without data.
 fn plans() -> [DiskPlan; 6] {
     use DiskFormat::{Raw, Vhd, Vhdx};
     use DiskKind::{Dynamic, Fixed};
@@ -50,7 +51,7 @@ impl Created {
         self.mark.is_of(found(&self.files).as_ref())
     }
 
-    /// Replaces the store by what remains when the process is killed.
+    /// Replaces the store by the state that a killed process leaves.
     fn kill(&mut self) {
         self.store = self.store.after_kill();
         self.files = Arc::new(self.store.clone());

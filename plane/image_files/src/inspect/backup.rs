@@ -26,16 +26,16 @@ use crate::{DiskError, DiskFault, IncompleteImage, unfinished_name};
 
 const TITLE: &str = "Suimon image backup 2";
 
-/// Largest size of a head in bytes. Suffices for one range per sector that may be written.
+/// Maximum size of a head in bytes. Suffices for one range per sector that may be written.
 const HEAD_MAX: u64 = 16 << 20;
 
 /// Number of bytes of a backup's head that are read at a time.
 const HEAD_PIECE: u64 = 64 << 10;
 
-/// Largest number of backups of one image within a second.
+/// Maximum number of backups of one image whose names have the same second.
 const NAMES_MAX: u32 = 100;
 
-/// Backup of a change. Its contents remain in the file.
+/// Backup of a change. The contents of the ranges remain in the file.
 pub(super) struct Backup {
     pub(super) name: FileName,
     pub(super) head: Head,
@@ -43,10 +43,10 @@ pub(super) struct Backup {
     content_at: u64,
 }
 
-/// Receiver of a piece of a range: offset in the image, content before and after the change.
+/// Receiver of a part of a range: offset in the image, content before and after the change.
 type Take<'a> = dyn FnMut(u64, &[u8], &[u8]) -> Result<(), DiskError> + 'a;
 
-/// Description of a change in its backup.
+/// Head of a backup: description of the change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) lengths: Lengths,
@@ -109,7 +109,7 @@ fn numbers<T: core::str::FromStr, const N: usize>(keyword: &str, line: &str) -> 
 
 impl Backup {
     /// Writes the backup of a planned change under the name for an incomplete change, and makes it
-    /// durable.
+    /// durable. Fails if the store is full.
     pub(super) fn write(
         target: ImageTarget<'_>,
         head: Head,
@@ -143,7 +143,8 @@ impl Backup {
         Ok(Self { name, head, file, content_at })
     }
 
-    /// Opens a backup and decodes its head.
+    /// Opens a backup and decodes its head. Fails with [`DiskFault::BackupRefused`] if the file is
+    /// not a backup.
     pub(super) fn open(target: ImageTarget<'_>, name: &FileName) -> Result<Self, DiskError> {
         let file = target.files.open(name, FileLockMode::Read, UNIT)?;
         let failed = |error| DiskError::new(target.show(name), in_file(error));
@@ -162,7 +163,7 @@ impl Backup {
         Ok(Self { name: name.clone(), head, file, content_at })
     }
 
-    /// Returns the backup of an incomplete change, if there is one.
+    /// Returns the backup of an incomplete change; `None` if there is none.
     pub(super) fn unfinished(target: ImageTarget<'_>) -> Result<Option<Self>, DiskError> {
         let Some(name) = unfinished_name(target.name) else { return Ok(None) };
         match Self::open(target, &name) {
@@ -172,8 +173,8 @@ impl Backup {
         }
     }
 
-    /// Calls `handle_piece` for each piece of each range with its content before and after the
-    /// change.
+    /// Calls `handle_piece` for each part of each range, in order, with its content before and
+    /// after the change. A part has at most 1 MiB.
     pub(super) fn for_each_piece(
         &self,
         target: ImageTarget<'_>,
@@ -212,7 +213,8 @@ impl Backup {
         draft.publish()
     }
 
-    /// Gives the backup of a completed change its final name, and returns that name.
+    /// Gives the backup of a completed change its final name, which contains the time, and returns
+    /// that name.
     pub(super) fn finish(
         &self,
         target: ImageTarget<'_>,
@@ -231,8 +233,8 @@ impl Backup {
     }
 }
 
-/// Reads up to the empty line that ends a head. Returns the head and the file's length; `None`
-/// without a head.
+/// Reads up to the empty line that ends a head. Returns the head and the file's length; `None` if
+/// the file does not begin with a head.
 fn read_head(file: &dyn ImageFile) -> Result<Option<(Vec<u8>, u64)>, FileError> {
     let len = file.len()?;
     let mut head: Vec<u8> = Vec::new();
@@ -255,7 +257,7 @@ fn read_head(file: &dyn ImageFile) -> Result<Option<(Vec<u8>, u64)>, FileError> 
     Ok(None)
 }
 
-/// Returns the name of the backup of an incomplete change.
+/// Returns the name of the backup of an incomplete change of the target. Fails if it is too long.
 fn unfinished_of(target: ImageTarget<'_>) -> Result<FileName, DiskError> {
     unfinished_name(target.name).ok_or_else(|| no_room(target))
 }
@@ -266,7 +268,7 @@ fn no_room(target: ImageTarget<'_>) -> DiskError {
     DiskError::new(target.show(target.name), DiskFault::Plan { field: "file", value, allowed })
 }
 
-/// Returns an unused name beside the image.
+/// Returns an unused name for a completed backup in the image's directory.
 fn free_name(target: ImageTarget<'_>, now_unix_s: u64) -> Result<FileName, DiskError> {
     let mut nth = 1;
     loop {
@@ -284,7 +286,7 @@ fn free_name(target: ImageTarget<'_>, now_unix_s: u64) -> Result<FileName, DiskE
     }
 }
 
-/// Creates the error for a backup that does not fit the image.
+/// Creates the error for a backup that does not match the image.
 pub(super) fn backup_error(
     target: ImageTarget<'_>,
     backup: &FileName,

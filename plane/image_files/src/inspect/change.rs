@@ -17,7 +17,7 @@ use crate::{
     relative_path, verify,
 };
 
-/// Function that performs a change on a file and returns the actions in words.
+/// Function that performs a change on a file and returns a description of each action.
 type Run<'a> = dyn FnMut(&dyn ImageFile) -> Result<Vec<String>, ImageError> + 'a;
 
 /// Repairs metadata that has a copy, replays the log of an image that was not closed, and releases
@@ -77,8 +77,8 @@ fn vhdx_action(repair: suimon_vhdx::Repair) -> String {
     }
 }
 
-/// Applies the metadata changes of acknowledged writes that a killed process recorded. Called
-/// before another change of the image.
+/// Applies the metadata changes that a killed process recorded for completed writes. Called before
+/// another change of the image.
 ///
 /// # Errors
 /// The image is in use, or cannot be opened for writing. With `dry_run`: such changes exist;
@@ -106,8 +106,8 @@ pub fn redo_left(
 /// for which the image was created, unchanged. With `dry_run`, nothing is written.
 ///
 /// # Errors
-/// The image is not differencing, or must be repaired first; `parent` is missing, or another image;
-/// or an error of [`repair`].
+/// The image is not differencing, or must be repaired first; `parent` is missing, or is not the
+/// recorded parent; or an error of [`repair`].
 pub fn relink(
     target: ImageTarget<'_>,
     parent: &FileName,
@@ -195,7 +195,7 @@ fn change(
     }
     keep_time(target, file.as_ref(), modified)?;
     let backup = Backup::write(target, Head { lengths, modified, ranges }, &planned)?;
-    // The memory of the plan is released.
+    // The plan is not needed any more, and may use much memory.
     drop(planned);
     let min_len = lengths.before.min(lengths.after);
     let ranges = &backup.head.ranges;
@@ -212,7 +212,8 @@ fn change(
     Ok(changes)
 }
 
-/// Reverts a failed change. If the reversal fails too, the error states the required action.
+/// Reverts a failed change. Returns `error` if that succeeds; otherwise an error that names the
+/// backup and states the required action.
 fn after_failure(
     target: ImageTarget<'_>,
     file: &dyn DiskFile,
@@ -225,7 +226,7 @@ fn after_failure(
     }
 }
 
-/// Returns the sectors with different content, merged to ranges.
+/// Returns the sectors of `ranges` whose content the plan changes, merged to ranges.
 fn changed(planned: &PlannedFile<'_>, ranges: &[ByteRange]) -> Result<Vec<ImageChange>, FileError> {
     let mut changed_ranges = Ranges::default();
     let (mut before, mut after) = (Vec::new(), Vec::new());

@@ -8,7 +8,7 @@ use crate::inspect::ImageTarget;
 use crate::inspect::backup::error_of;
 use crate::{DiskError, DiskFault, DiskFormat};
 
-/// Returns the format of an image that has metadata.
+/// Returns the format of the target. Fails unless it is a format with metadata.
 pub(super) fn changeable(target: ImageTarget<'_>) -> Result<DiskFormat, DiskError> {
     let format = target.write_format()?;
     if format.has_metadata() {
@@ -19,8 +19,8 @@ pub(super) fn changeable(target: ImageTarget<'_>) -> Result<DiskFormat, DiskErro
     Err(DiskError::new(target.show(target.name), fault))
 }
 
-/// Sets the modification time of a file through the open file. Called before a change to verify
-/// that this is possible.
+/// Sets the modification time of a file through the open file. Called with the original time before
+/// a change, to verify that this is possible, and after the change, to preserve the time.
 pub(super) fn keep_time(
     target: ImageTarget<'_>,
     file: &dyn DiskFile,

@@ -8,7 +8,7 @@ use suimon_vhd::{FindingSeverity, SizeSource};
 use super::{ImageTarget, UNIT, contract_format};
 use crate::{DiskError, DiskFault, DiskFormat, unfinished_backup};
 
-/// Largest number of findings in a report; further ones are counted.
+/// Maximum number of findings in a report; further ones are counted.
 const FINDINGS_MAX: usize = 1000;
 
 /// Checks the consistency of all metadata of an image. Nothing is written. Payload is not read,
@@ -28,7 +28,7 @@ pub fn check(target: ImageTarget<'_>) -> Result<ImageCheck, DiskError> {
     Ok(check)
 }
 
-/// Checks the metadata of an opened file.
+/// Checks the metadata of an opened file. `label`: name of the image in the report.
 pub(super) fn check_file(file: &dyn ImageFile, format: DiskFormat, label: String) -> ImageCheck {
     let mut check = ImageCheck {
         file: label,
@@ -81,7 +81,7 @@ fn check_vhd(file: &dyn ImageFile, check: &mut ImageCheck) {
         };
         add(check, severity, finding.error.to_string());
     }
-    // Omitted findings are not classified and count as errors.
+    // Omitted findings are not classified by severity and count as errors.
     check.errors += report.findings_omitted;
     check.findings_left_off += report.findings_omitted;
     check.leaked_bytes = report.tail_bytes;

@@ -9,8 +9,8 @@ use crate::{
     RemainingRecords, candidates, find_parent, recorded_paths,
 };
 
-/// Reads the properties of an image, and searches its parent. Nothing is written: redo records that
-/// a killed daemon left of the parent remain.
+/// Reads the properties of an image, and searches its parent. Nothing is written: redo records of
+/// the parent that a killed daemon left remain.
 ///
 /// # Errors
 /// The file is missing, locked, not of the format, or damaged so that it cannot be opened.
@@ -62,8 +62,8 @@ pub fn info(target: ImageTarget<'_>, seeds: &mut HostInputs<'_>) -> Result<Image
     })
 }
 
-/// Returns the kind of an image; `None` for a raw file. Redo records are neither applied nor needed:
-/// they do not change the kind.
+/// Returns the kind of an image; `None` for a raw file. Redo records are neither applied nor
+/// needed, because they do not change the kind.
 ///
 /// # Errors
 /// The file is missing, locked, not of the format, or damaged so that it cannot be opened.

@@ -45,7 +45,7 @@ pub use undo::undo;
 
 use crate::{DiskError, DiskFault, DiskFormat, LayerOptions};
 
-/// Alignment of I/O in bytes; all I/O uses the page cache.
+/// Alignment of I/O in bytes: none, because all I/O uses the page cache.
 const UNIT: u32 = 1;
 
 /// Logical and physical sector sizes of a raw file, which records none.
@@ -122,7 +122,7 @@ impl ImageTarget<'_> {
     }
 }
 
-/// Returns the format that a name's suffix indicates.
+/// Returns the format that a name's suffix indicates; raw for unknown suffixes.
 fn by_ending(name: &FileName) -> DiskFormat {
     let ending = name.file_name().rsplit_once('.').map_or("", |(_, ending)| ending);
     match ending.to_ascii_lowercase().as_str() {
@@ -132,7 +132,7 @@ fn by_ending(name: &FileName) -> DiskFormat {
     }
 }
 
-/// Converts a format to that of the contract.
+/// Converts a format to the type of the API.
 const fn contract_format(format: DiskFormat) -> suimon_contract::DiskFormat {
     match format {
         DiskFormat::Raw => suimon_contract::DiskFormat::Raw,

@@ -1,4 +1,4 @@
-//! Payload of an image, which no change of its metadata may write.
+//! Payload ranges of an image, which no change of its metadata may write.
 
 use suimon_image::{ByteRange, ImageError, ImageFault, ImageFile};
 use suimon_vhd::SizeSource;
@@ -11,8 +11,9 @@ use crate::inspect::planned_file::SECTOR;
 const VHDX_HEADER_SECTION: u64 = 1 << 20;
 
 /// Fails if a planned change would write payload of the image in one of its `states`: before,
-/// between or after the change. If payload is not known because the image is damaged in all states,
-/// only headers and footers may be written. `len` is the length before the change, in bytes.
+/// during or after the change. If the payload ranges are unknown because the image is damaged in
+/// all states, only headers and footers may be written. `len` is the length before the change, in
+/// bytes.
 pub(super) fn refuse_payload(
     states: &[&dyn ImageFile],
     format: DiskFormat,
@@ -39,8 +40,8 @@ pub(super) fn refuse_payload(
     }
 }
 
-/// Calls `handle_range` for each range of payload. Returns false if payload is not known because
-/// the image is damaged.
+/// Calls `handle_range` for each range of the file with payload. Returns false if the ranges are
+/// unknown because the image is damaged.
 pub(super) fn each_payload(
     file: &dyn ImageFile,
     format: DiskFormat,

@@ -9,7 +9,7 @@ use suimon_image::{ByteRange, FileError, ImageFile};
 /// Unit of recording and backup of changes, in bytes.
 pub(super) const SECTOR: u64 = 512;
 
-/// Largest number of sectors that a plan may write: 128 MiB, twice the longest log that is
+/// Maximum number of sectors that a plan may write: 128 MiB, twice the longest log that is
 /// replayed.
 pub(super) const SECTORS_MAX: u64 = 1 << 18;
 
@@ -27,7 +27,8 @@ pub(super) struct PlannedFile<'a> {
 
 struct State {
     len: u64,
-    /// Offset at which the content of the base file ends after truncations.
+    /// Offset in bytes from which content of the base file is not visible any more, because the
+    /// plan has truncated the file.
     base_end: u64,
     /// Written sectors within the length, by their offsets.
     sectors: BTreeMap<u64, Box<Sector>>,
@@ -42,7 +43,7 @@ struct State {
 pub(super) struct Lengths {
     pub(super) before: u64,
     pub(super) after: u64,
-    /// Largest length during the change.
+    /// Maximum length during the change.
     pub(super) largest: u64,
 }
 
@@ -60,7 +61,7 @@ impl<'a> PlannedFile<'a> {
         Ok(Self { base, base_len: len, state: RefCell::new(state) })
     }
 
-    /// Returns the lengths of the file during the plan.
+    /// Returns the lengths of the file before, during and after the plan.
     ///
     /// # Errors
     /// The plan truncates the file and extends it again: the truncated content would not be backed
@@ -74,9 +75,9 @@ impl<'a> PlannedFile<'a> {
         Ok(Lengths { before: self.base_len, after: state.len, largest: state.largest })
     }
 
-    /// Returns the sectors that the plan writes, whether their content differs or not, in order and
-    /// merged to ranges. The last sector of a file that becomes shorter is included, because it may
-    /// be a footer. Other truncated content is unreferenced.
+    /// Returns the sectors that the plan writes, even with unchanged content, in order and merged
+    /// to ranges. The last sector of a file that becomes shorter is included, because it may be a
+    /// footer. Other truncated content is unreferenced.
     pub(super) fn ranges(&self) -> Vec<ByteRange> {
         let state = self.state.borrow();
         let is_cut = state.len < self.base_len;
@@ -94,12 +95,12 @@ impl<'a> PlannedFile<'a> {
         ranges.joined
     }
 
-    /// Reads the content before the plan; zeros beyond the end.
+    /// Reads the content before the plan; zeros beyond the end of the file.
     pub(super) fn read_before(&self, offset: u64, bytes: &mut [u8]) -> Result<(), FileError> {
         read_padded(self.base, self.base_len, offset, bytes)
     }
 
-    /// Reads the content after the plan; zeros beyond the end.
+    /// Reads the content after the plan; zeros beyond the end of the file.
     pub(super) fn read_after(&self, offset: u64, bytes: &mut [u8]) -> Result<(), FileError> {
         read_padded(self, self.state.borrow().len, offset, bytes)
     }
@@ -207,14 +208,14 @@ impl ImageFile for PlannedFile<'_> {
     }
 }
 
-/// Builder that merges sectors to ranges.
+/// Builder that merges sectors that are added one by one to ranges.
 #[derive(Default)]
 pub(super) struct Ranges {
     pub(super) joined: Vec<ByteRange>,
 }
 
 impl Ranges {
-    /// Adds a sector. Sectors must be added in ascending order.
+    /// Adds the sector at an offset. Sectors must be added in ascending order.
     pub(super) fn add(&mut self, offset: u64) {
         let last = self.joined.last().copied().filter(|last| last.end() >= offset);
         let range = match last {
@@ -229,7 +230,7 @@ impl Ranges {
     }
 }
 
-/// Returns the parts of a range of whole sectors, each of at most 1 MiB.
+/// Splits a range of whole sectors into parts of at most 1 MiB.
 pub(super) fn pieces(range: ByteRange) -> impl Iterator<Item = ByteRange> {
     let parts = 0..range.len().div_ceil(PIECE);
     parts.filter_map(move |nth| {
@@ -238,7 +239,7 @@ pub(super) fn pieces(range: ByteRange) -> impl Iterator<Item = ByteRange> {
     })
 }
 
-/// File that permits writes only to the sectors that a plan writes.
+/// File that passes on only writes within the ranges of a plan, and fails for others.
 pub(super) struct GuardedFile<'a> {
     file: &'a dyn ImageFile,
     /// Permitted ranges, in ascending order and not touching.
@@ -299,7 +300,7 @@ impl ImageFile for GuardedFile<'_> {
     }
 }
 
-/// Reads the content of a file before `end`, and zeros beyond it.
+/// Fills `bytes` with the content of a file before `end`, and with zeros beyond it.
 pub(super) fn read_padded(
     file: &dyn ImageFile,
     end: u64,
@@ -322,7 +323,8 @@ mod tests {
 
     use super::*;
 
-    /// Writes beyond the end, truncates part of it, and zeroes beyond the end.
+    /// Performs a plan that writes beyond the end, truncates part of that, and zeroes beyond the
+    /// end.
     fn plan(file: &dyn ImageFile) {
         file.write_at(3 * SECTOR + 10, &[1; 20]).unwrap();
         file.write_at(9 * SECTOR, &[2; SECTOR as usize]).unwrap();
@@ -332,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_plan_does_can_be_done_again_and_nothing_else() {
+    fn a_guarded_file_permits_exactly_the_planned_changes() {
         let file = MemoryFile::new(vec![9; 5 * SECTOR as usize]);
         let planned = PlannedFile::new(&file).unwrap();
         plan(&planned);
@@ -356,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_that_cuts_and_grows_again_is_refused_before_anything_is_written() {
+    fn a_plan_that_truncates_and_extends_again_is_refused_before_any_write() {
         let file = MemoryFile::new(vec![9; 5 * SECTOR as usize]);
         let planned = PlannedFile::new(&file).unwrap();
         planned.set_len(SECTOR).unwrap();

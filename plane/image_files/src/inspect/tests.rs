@@ -119,7 +119,7 @@ fn an_image_is_described_and_sound() {
 }
 
 #[test]
-fn damage_with_a_copy_is_repaired_backed_up_and_can_be_taken_back() {
+fn damage_with_a_copy_is_repaired_backed_up_and_can_be_reverted() {
     let vhd: [Damage; 4] = [(-512, 512), (0, 512), (-300, 8), (64, 4)];
     let vhdx: [Damage; 6] =
         [(0, 8), (64 << 10, 4096), (128 << 10, 8), (192 << 10, 16), (256 << 10, 65536), (65540, 4)];
@@ -175,7 +175,7 @@ fn damage_without_a_copy_is_reported_and_left() {
 }
 
 #[test]
-fn unreferenced_space_at_the_end_is_a_leak_and_given_back() {
+fn unreferenced_space_at_the_end_is_a_leak_and_is_released() {
     for format in formats() {
         let (bench, file) = Bench::new(format);
         let len = bench.bytes(&file).len() as u64;
@@ -223,7 +223,7 @@ fn an_image_that_was_not_closed_is_dirty_until_it_is_repaired() {
 }
 
 #[test]
-fn a_parent_is_recorded_at_its_new_place() {
+fn a_parent_is_recorded_at_its_new_location() {
     for format in formats() {
         let (bench, base) = Bench::new(format);
         let top = name(&format!("top.{}", format.word()));
@@ -297,7 +297,7 @@ fn a_backup_that_names_payload_is_refused() {
 }
 
 #[test]
-fn what_a_guest_wrote_into_a_raw_disk_makes_it_no_image() {
+fn data_of_a_guest_does_not_make_a_raw_disk_an_image() {
     let store = MemoryStore::with_files([(
         name("disk.raw"),
         [b"vhdxfile".to_vec(), vec![0; 4096]].concat(),

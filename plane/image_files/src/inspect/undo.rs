@@ -12,7 +12,7 @@ use crate::inspect::changed_image::{changeable, image_change, keep_time};
 use crate::inspect::payload::{each_payload, refuse_payload};
 use crate::{DiskError, DiskFault, DiskFormat, unfinished_name};
 
-/// Longest duration of a change in seconds. If an image was modified later than this after the
+/// Maximum duration of a change in seconds. If an image was modified later than this after the
 /// backup of an incomplete change, another program has modified it.
 const CARRIED_OUT_S: i64 = 600;
 
@@ -39,8 +39,8 @@ pub fn undo(
     revert(target, format, &backup, is_unfinished, dry_run)
 }
 
-/// Reverts an incomplete change before another change. Returns a description of the action, if
-/// there was one.
+/// Reverts an incomplete change before another change. Returns a description of the action; `None`
+/// if there was no incomplete change.
 ///
 /// # Errors
 /// The image was changed since, or cannot be written. With `dry_run`: an incomplete change exists;
@@ -110,7 +110,8 @@ pub(super) fn unfinished_error(target: ImageTarget<'_>, error: DiskError) -> Dis
     DiskError::new(target.show(target.name), fault)
 }
 
-/// Restores the former content, length and time, and removes the backup of the incomplete change.
+/// Restores content, length and modification time from before the change, and removes the backup of
+/// the incomplete change.
 pub(super) fn write_back(
     target: ImageTarget<'_>,
     file: &dyn DiskFile,
@@ -165,7 +166,7 @@ fn refuse_other_time(
 }
 
 /// Fails if the content of a sector is neither that before nor that after the change, or if the
-/// file never had its current length during the change.
+/// file has a length that it never had during the change.
 fn refuse_other_content(
     target: ImageTarget<'_>,
     backup: &Backup,
@@ -199,7 +200,7 @@ fn refuse_other_content(
     })
 }
 
-/// Returns the image before or after a change, as a file in memory.
+/// Returns the image before (`is_after` false) or after a change, as a file in memory.
 fn planned<'a>(
     target: ImageTarget<'_>,
     backup: &Backup,

@@ -13,7 +13,7 @@ use super::*;
 use crate::open_tests::{child, name, plan, recorded, seeded};
 use crate::{DiskFormat, DiskKind, DiskPlan, HostInputs, RemainingRecords, close, create, open};
 
-/// Damage that a repair fixes.
+/// Images with the damage that a repair fixes.
 fn damages() -> [(DiskFormat, Damage); 4] {
     [
         (DiskFormat::Vhd, (-512, 512)),
@@ -35,7 +35,7 @@ fn undone(bench: &Bench, file: &FileName, backup: &str) -> Result<ImageChanges, 
     undo(bench.target(file), &name(backup), false).map_err(|error| error.to_string())
 }
 
-/// Writes a backup with one range.
+/// Writes a file that looks like a backup with one range.
 fn forge(bench: &Bench, lengths: (u64, u64), range: (u64, &[u8], &[u8]), modified: u64) {
     let (offset, before, after) = range;
     let (from, to) = lengths;
@@ -51,7 +51,7 @@ fn forge(bench: &Bench, lengths: (u64, u64), range: (u64, &[u8], &[u8]), modifie
 }
 
 #[test]
-fn an_image_whose_payload_was_written_since_is_not_taken_back() {
+fn a_change_is_not_reverted_after_later_writes_of_payload() {
     for (format, damage) in damages() {
         let (bench, file) = Bench::new(format);
         bench.damage(&file, damage);
@@ -59,7 +59,7 @@ fn an_image_whose_payload_was_written_since_is_not_taken_back() {
         let changes = bench.repair(&file, false);
         let backup = changes.backup.unwrap();
         let repaired = bench.bytes(&file);
-        // The range contains only payload, and no sector that the repair wrote.
+        // The range contains only payload, and no sector that the repair has written.
         let payload = repaired.windows(512).position(|part| part == [7; 512]).unwrap();
         let writer = bench.files.open(&file, FileLockMode::Write, 1).unwrap();
         writer.write_at(payload as u64, &[8; 512]).unwrap();
@@ -73,7 +73,7 @@ fn an_image_whose_payload_was_written_since_is_not_taken_back() {
 }
 
 #[test]
-fn a_raw_image_has_nothing_to_take_back() {
+fn a_raw_image_has_no_change_to_revert() {
     let bench = bench_with(MemoryStore::with_files([(name("disk.raw"), vec![7; 4096])]));
     let file = name("disk.raw");
     let modified = bench.files.status(&file).unwrap().modified_unix_s;
@@ -84,7 +84,7 @@ fn a_raw_image_has_nothing_to_take_back() {
 }
 
 #[test]
-fn a_backup_that_cuts_what_is_in_use_is_refused() {
+fn a_backup_that_truncates_used_space_is_refused() {
     for format in formats() {
         let (bench, file) = Bench::new(format);
         let bytes = bench.bytes(&file);
@@ -122,7 +122,7 @@ fn a_dry_undo_reports_the_image_as_it_would_be() {
 /// its former state, it is repaired, or the incomplete change is reported, prevents opening for
 /// writing, and is reverted by the next repair.
 #[test]
-fn a_change_that_was_cut_off_is_taken_back_and_made_again() {
+fn an_interrupted_change_is_reverted_and_repeated() {
     for (format, damage) in damages() {
         for is_undo in [false, true] {
             let (bench, file) = Bench::new(format);
@@ -186,7 +186,7 @@ fn a_change_that_was_cut_off_is_taken_back_and_made_again() {
 }
 
 #[test]
-fn an_image_written_to_after_a_change_was_cut_off_is_left() {
+fn an_image_written_to_after_an_interrupted_change_is_not_reverted() {
     let (bench, file) = Bench::new(DiskFormat::Vhd);
     bench.damage(&file, (-512, 512));
     bench.store.set_time(NOW + 500);
@@ -218,7 +218,7 @@ fn an_image_written_to_after_a_change_was_cut_off_is_left() {
 /// If the store becomes full during a change, the image is in its former state, or the error names
 /// the backup.
 #[test]
-fn a_change_that_fails_names_its_backup_and_can_be_taken_back() {
+fn a_failed_change_names_its_backup_and_can_be_reverted() {
     for (format, damage) in damages() {
         let mut failed = 0;
         for change_limit in 0.. {

@@ -8,10 +8,10 @@ use super::still_disk::{Depth, OfflineDisk, RangeLocation};
 use super::{Checkpoint, DiskJob, JobProgress, STEP_BYTES};
 use crate::{DiskError, DiskFault, DiskFormat, DiskPlan, HostInputs, OpenLayer, close, open};
 
-/// Largest number of findings in a report; further ones are counted.
+/// Maximum number of findings in a report; further ones are counted.
 const FINDINGS_MAX: usize = 1000;
 
-/// Maximum number of ranges without payload that one step checks.
+/// Maximum number of ranges without payload that one step of the job checks.
 const STRETCHES_PER_STEP: usize = 64;
 
 /// Fault of a disk found by a check.
@@ -29,7 +29,7 @@ pub struct CheckFinding {
 pub struct CheckReport {
     /// Faults in the order of their detection.
     pub findings: Vec<CheckFinding>,
-    /// Number of findings beyond those listed.
+    /// Number of findings beyond those in `findings`.
     pub findings_left_off: u64,
     /// Unreferenced bytes of the disk's own file, which compaction releases.
     pub unused_bytes: u64,
@@ -38,7 +38,7 @@ pub struct CheckReport {
 }
 
 impl CheckReport {
-    /// Returns true if content may be lost or wrong.
+    /// Returns true if a listed finding states that content may be lost or wrong.
     #[must_use]
     pub fn is_damaged(&self) -> bool {
         self.findings.iter().any(|finding| finding.is_damage)
@@ -53,8 +53,9 @@ impl CheckReport {
     }
 }
 
-/// Checks the structures of a disk's image at the beginning, and then reads all payload in steps,
-/// including the parents'. Nothing is written; [`repair`] does that.
+/// Job that checks the metadata of a disk's image at the beginning, and then reads all payload in
+/// steps, including the parents'. It writes nothing except recorded metadata changes that a killed
+/// process left; [`repair`] repairs.
 pub struct CheckJob {
     disk: Option<OfflineDisk>,
     offset: u64,
@@ -62,7 +63,7 @@ pub struct CheckJob {
 }
 
 impl CheckJob {
-    /// Checks the structures, and opens the disk for reading.
+    /// Checks the metadata, and opens the disk for reading.
     ///
     /// # Errors
     /// The plan is not possible, or the file is missing or in use. Any other failure to open the
@@ -75,7 +76,7 @@ impl CheckJob {
         plan.check()?;
         let mut report = CheckReport::default();
         if let Some(name) = &plan.file {
-            // A failure is reported when the disk is opened.
+            // Applying the record may fail; the failure is then reported when the disk is opened.
             let _ =
                 OpenLayer::redo_left(files, name, plan.layer_options(FileLockMode::Read), seeds);
             check_structures(files, plan, name, &mut report)?;
@@ -100,13 +101,14 @@ impl CheckJob {
         &self.report
     }
 
-    /// Converts to the report when the job is done.
+    /// Returns the report of the job, which is complete when the job is done.
     #[must_use]
     pub fn into_report(self) -> CheckReport {
         self.report
     }
 
-    /// Reads the payload of a range.
+    /// Reads the payload of a range and adds faults to the report. Fails if the range cannot be
+    /// translated.
     fn read(
         disk: &mut OfflineDisk,
         range: ByteRange,

@@ -12,7 +12,8 @@ const SAME_TIME_S: u64 = 2;
 pub struct Checkpoint {
     /// Number of bytes from the beginning of the disk with a durable copy.
     pub at_bytes: u64,
-    /// Source files of the copy. If one was changed since, copying starts from the beginning.
+    /// Source files of the copy with their state. If one of them was changed since, copying starts
+    /// from the beginning.
     pub sources: Vec<SourceFile>,
 }
 
@@ -27,7 +28,7 @@ pub struct SourceFile {
     pub modified_unix_s: u64,
 }
 
-/// Source files of a job.
+/// Names of the source files of a job.
 pub(super) struct Sources {
     names: Vec<FileName>,
 }
@@ -46,8 +47,9 @@ impl Sources {
         self.names.iter().map(source_file).collect()
     }
 
-    /// Returns a checkpoint for `at_bytes` durable bytes. `None` if a change of the sources would
-    /// not be detected, because a source is not a file or was changed a moment ago.
+    /// Returns a checkpoint for `at_bytes` durable bytes. `None` if a later change of the sources
+    /// might not be detected, because a source is not a file or was changed within the last
+    /// [`SAME_TIME_S`] seconds.
     pub(super) fn checkpoint(
         &self,
         files: &dyn StoreFiles,
@@ -62,8 +64,8 @@ impl Sources {
         Ok(can_be_told.then_some(Checkpoint { at_bytes, sources }))
     }
 
-    /// Returns the position from which a job continues after a checkpoint; 0 if a source was
-    /// changed.
+    /// Returns the position in bytes from which a job continues after a checkpoint; 0 if there is
+    /// none or a source was changed since.
     pub(super) fn resumed_at(
         &self,
         files: &dyn StoreFiles,

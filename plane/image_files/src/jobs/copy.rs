@@ -15,11 +15,11 @@ use crate::{
     open_layers, open_up_to, parent_of, refuse_too_large,
 };
 
-/// Maximum number of ranges without payload that one step handles.
+/// Maximum number of ranges that one step of the job copies, if they have little or no payload.
 const STRETCHES_PER_STEP: usize = 64;
 
-/// Smallest length of zeros that are not written to an image that reads as zeros: the allocation
-/// unit of file systems.
+/// Unit in bytes in which zeros are detected, so that they need not be written to an image that
+/// reads as zeros: the allocation unit of file systems.
 const GRAIN: usize = 4096;
 
 /// Copies the content of a disk to another one in steps.
@@ -27,7 +27,8 @@ pub(super) struct Copy {
     pub(super) source: OfflineDisk,
     pub(super) target: OfflineDisk,
     depth: Depth,
-    /// True if the target may read as other data where the source has zeros.
+    /// True if the target may read as other data where the source has zeros, so that zeros must be
+    /// written.
     zeros_matter: bool,
     pieces: VecDeque<(ByteRange, RangeLocation)>,
     offset: u64,
@@ -35,13 +36,14 @@ pub(super) struct Copy {
 }
 
 impl Copy {
-    /// Creates a copy of the whole source to a target that reads as zeros.
+    /// Creates a copy of the whole content of `source`, parents included, to a target that reads as
+    /// zeros.
     pub(super) fn all_content(source: OfflineDisk, target: OfflineDisk) -> Self {
         Self::new(source, target, Depth::All, false)
     }
 
-    /// Creates a copy of the source's own content over the existing content of the target or its
-    /// parents.
+    /// Creates a copy of the content of `source` itself, without parents, over the existing content
+    /// of the target or its parents.
     pub(super) fn own_content(source: OfflineDisk, target: OfflineDisk) -> Self {
         Self::new(source, target, Depth::Own, true)
     }
@@ -51,18 +53,20 @@ impl Copy {
         Self { source, target, depth, zeros_matter, pieces, offset: 0, buffer: Vec::new() }
     }
 
-    /// Sets the position up to which an earlier job has copied the content.
+    /// Sets the position in bytes from which copying continues, because an earlier job has copied
+    /// the content before it.
     pub(super) const fn go_on_at(&mut self, at_bytes: u64) {
         self.offset = at_bytes;
     }
 
-    /// Makes the copied content durable. Returns the position up to which it is durable.
+    /// Makes the copied content durable. Returns the position in bytes up to which it is durable.
     pub(super) fn make_durable(&mut self) -> Result<u64, DiskError> {
         self.target.make_durable()?;
         Ok(self.offset)
     }
 
-    /// Returns the number of copied bytes of the source, and the total.
+    /// Returns the progress: position in the source, and size of the source. `is_completed` becomes
+    /// [`JobProgress::is_done`].
     pub(super) fn progress(&self, is_completed: bool) -> JobProgress {
         JobProgress {
             done_bytes: self.offset,
@@ -71,7 +75,8 @@ impl Copy {
         }
     }
 
-    /// Copies the next part. Returns true if it was the last one.
+    /// Copies until [`STEP_BYTES`] of payload are transferred or [`STRETCHES_PER_STEP`] ranges are
+    /// processed. Returns true if the end of the source is reached.
     pub(super) fn step(&mut self) -> Result<bool, DiskError> {
         let mut moved = 0;
         for _ in 0..STRETCHES_PER_STEP {
@@ -92,7 +97,7 @@ impl Copy {
                 match self.copy_piece(current, location) {
                     Ok(bytes) => moved += bytes,
                     Err(error) => {
-                        // If the step is repeated, it begins with this piece.
+                        // If the step is repeated, it begins with this range.
                         self.pieces.push_front((current, location));
                         return Err(error);
                     }
@@ -105,7 +110,8 @@ impl Copy {
         Ok(false)
     }
 
-    /// Copies a piece. Returns the number of bytes transferred.
+    /// Copies a range with one location. Returns the number of payload bytes transferred; 0 for a
+    /// range without payload.
     fn copy_piece(&mut self, range: ByteRange, location: RangeLocation) -> Result<u64, DiskError> {
         let RangeLocation::File { layer, offset } = location else {
             if self.zeros_matter && location == RangeLocation::Zero {
@@ -129,7 +135,7 @@ impl Copy {
         Ok(range.len())
     }
 
-    /// Writes the parts of `bytes` that are not zeros.
+    /// Writes those parts of `bytes` to the target that are not zeros.
     fn write_without_zeros(&mut self, range: ByteRange, bytes: &[u8]) -> Result<(), DiskError> {
         let grains: Vec<bool> = bytes.chunks(GRAIN).map(is_zeros).collect();
         let mut grain = 0;
@@ -146,7 +152,8 @@ impl Copy {
     }
 }
 
-/// Splits a piece into the part that is copied now, and the remainder.
+/// Splits a range into the part that is copied now, at most [`STEP_BYTES`], and the remainder with
+/// its location; `None` if there is no remainder.
 fn split(
     range: ByteRange,
     location: RangeLocation,
@@ -176,15 +183,16 @@ pub struct CopyJob {
     copy: Option<Copy>,
     draft: Option<IncompleteImage>,
     is_reserved: bool,
-    /// Modification time of the disk's file, if the new image replaces that file.
+    /// Modification time of the disk's file, if the new image replaces that file; seconds of Unix
+    /// time.
     replaced_unix_s: Option<u64>,
     done: JobProgress,
 }
 
 impl CopyJob {
-    /// Converts a disk with all its parents to a new one. Without a size, the new disk has the
-    /// source's size. If the target exists and a checkpoint `checkpoint` is given, the target is
-    /// the result of the earlier job.
+    /// Begins to convert a disk with all its parents to a new one. Without a size in `target`, the
+    /// new disk has the source's size. If the target exists and a `checkpoint` is given, the target
+    /// is the complete result of the earlier job.
     ///
     /// # Errors
     /// A plan is not possible, the target exists, has a parent or is too small, or the source
@@ -203,7 +211,7 @@ impl CopyJob {
             return Err(target.refuse("kind", &kind.word(), allowed));
         }
         let exists = crate::exists(files.as_ref(), target)?;
-        // The result of the earlier job has its final name already, and no draft exists.
+        // The result of the earlier job has its final name already, and no incomplete file exists.
         let is_others = || -> Result<bool, DiskError> {
             let draft = IncompleteImage::reopen(files, target.named()?, target.unit())?;
             Ok(checkpoint.is_none() || draft.is_some())
@@ -235,8 +243,8 @@ impl CopyJob {
         Ok(Self::new(files, sources, copy, draft, kind, None))
     }
 
-    /// Compacts a dynamic or differencing disk: a new image without blocks of zeros replaces the
-    /// old one. Children accept it as the same disk, unchanged.
+    /// Begins to compact a dynamic or differencing disk: a new image without blocks of zeros
+    /// replaces the old one. Children accept it as the same disk, unchanged.
     ///
     /// # Errors
     /// The plan is not possible, the disk is fixed, or it cannot be opened.
@@ -289,7 +297,7 @@ impl CopyJob {
         Ok(Self::new(files, sources, copy, draft, kind, Some(modified)))
     }
 
-    /// Creates a job that an earlier job has completed already.
+    /// Creates a job that is done, because an earlier job has completed its work.
     fn completed(files: &Arc<dyn StoreFiles>, sources: Sources, total_bytes: u64) -> Self {
         Self {
             files: Arc::clone(files),
@@ -322,7 +330,7 @@ impl CopyJob {
         }
     }
 
-    /// Returns the name of the file that is being written.
+    /// Returns the temporary name of the file that is being written; `None` if the job is done.
     #[must_use]
     pub fn draft_name(&self) -> Option<&FileName> {
         self.draft.as_ref().map(IncompleteImage::name)

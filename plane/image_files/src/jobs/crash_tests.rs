@@ -8,8 +8,9 @@ use super::*;
 use crate::open_tests::{name, plan, seeded};
 use crate::{DiskFault, DiskFormat, DiskKind, sweep};
 
-/// Runs a job and simulates a crash after each of its changes. The disk must have its content after
-/// the recovery that precedes the opening of disks, and again after a further run of the job.
+/// Runs a job and simulates a crash after each of its changes to the store. The disk must have its
+/// content after the recovery that precedes the opening of disks, and again after a further run of
+/// the job. `is_good` asserts the content.
 fn crash_everywhere(
     bench: &Bench,
     job: impl Fn(&Bench) -> Result<(), DiskError>,
@@ -154,8 +155,8 @@ fn a_job_that_is_dropped_or_finds_no_room_leaves_the_disk() {
     }
 }
 
-/// Returns true if the store was full, including the case that a job could not be completed for
-/// this reason.
+/// Returns true if the error was caused by a full store, including the case that a job could not be
+/// completed for this reason.
 pub(super) fn is_of_full_store(error: &DiskError) -> bool {
     error.is_full() || matches!(&*error.fault, DiskFault::NotEnded { error } if error.is_full())
 }

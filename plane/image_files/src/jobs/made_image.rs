@@ -1,4 +1,5 @@
-//! Image that a job writes before it gets its final name. It is new or was begun by an earlier job.
+//! Image that a job writes under a temporary name until it is complete. It is new or was begun by
+//! an earlier job.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use crate::{
     write_image,
 };
 
-/// Image that the job writes to.
+/// Incomplete image that a job writes to.
 pub(super) struct DraftImage {
     pub(super) draft: IncompleteImage,
     pub(super) image: OpenLayer,
@@ -19,7 +20,7 @@ pub(super) struct DraftImage {
 }
 
 impl DraftImage {
-    /// Creates an empty image as a draft.
+    /// Creates and opens a new incomplete image.
     pub(super) fn new(
         files: &Arc<dyn StoreFiles>,
         plan: &DiskPlan,
@@ -34,8 +35,9 @@ impl DraftImage {
     }
 }
 
-/// Reopens the image of an earlier job, which contains the first `resume_at` of `size` bytes.
-/// `None` if the job must start from the beginning.
+/// Reopens the incomplete image of an earlier job, which contains the first `resume_at` bytes of a
+/// disk of `size` bytes. Returns `None` if the job must start from the beginning, because there is
+/// none or it is damaged.
 pub(super) fn reopened(
     files: &Arc<dyn StoreFiles>,
     plan: &DiskPlan,
@@ -53,12 +55,12 @@ pub(super) fn reopened(
         Ok(image) if image.shape().size == size && resume_at <= size => {
             Ok(Some(DraftImage { draft, image, at: resume_at }))
         }
-        // Dropping the draft removes it; a new one is created.
+        // Dropping the incomplete image removes it; a new one is created.
         Ok(_) | Err(_) => Ok(None),
     }
 }
 
-/// Opens the image in the draft.
+/// Opens the incomplete file as an image, for writing.
 fn open_draft(
     draft: &IncompleteImage,
     plan: &DiskPlan,

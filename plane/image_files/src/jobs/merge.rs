@@ -2,9 +2,9 @@
 //!
 //! During and after the merge, the disk formed by both reads as before: the parent receives the
 //! content that the child has at the same positions. No reversal is necessary after a crash. A VHDX
-//! parent keeps the content identifier that the child references. A VHD parent is identified by the
-//! time of its last change, which must be restored; until then, a note file beside the parent
-//! contains that time.
+//! parent keeps the content identifier that the child references. A VHD parent is identified by its
+//! modification time, which must be restored; until then, a *note file* beside the parent contains
+//! that time.
 
 use std::sync::Arc;
 
@@ -27,19 +27,20 @@ const NOTE_ENDING: &str = ".suimon-merge";
 /// time.
 const NOTE_BYTES_MAX: u64 = 20;
 
-/// Merges a child into its parent in steps. Afterwards the disk is the parent's image, and the
+/// Job that merges a child into its parent. Afterwards the disk is the parent's image, and the
 /// child, which has the same content, can be removed. Neither may be open elsewhere meanwhile.
 ///
 /// After a crash, [`recover_merges`] makes the disk usable with its content. The merge continues
 /// from a [`Checkpoint`] if the child is unchanged.
 pub struct MergeJob {
     files: Arc<dyn StoreFiles>,
-    /// Source file of the merge: the child's.
+    /// The child's file, the source of the merge.
     sources: Sources,
     merged: DiskPlan,
     /// Copy in progress; `None` once the images are closed.
     copy: Option<Copy>,
-    /// Note file beside a VHD parent, open and locked, with the parent's modification time.
+    /// Note file beside a VHD parent, open and locked, with the parent's modification time; `None`
+    /// for VHDX.
     note: Option<(FileName, Arc<dyn DiskFile>)>,
     done: JobProgress,
 }
@@ -119,7 +120,7 @@ impl MergeJob {
         &self.merged
     }
 
-    /// Closes the parent, and restores the properties by which the child identifies it.
+    /// Closes the parent, and restores its modification time from the note file.
     fn end(&mut self) -> Result<(), DiskError> {
         let closed = match self.copy.take() {
             Some(copy) => copy.target.close(),
@@ -155,13 +156,14 @@ impl DiskJob for MergeJob {
 
 impl Drop for MergeJob {
     fn drop(&mut self) {
-        // `recover_merges` handles a failure here.
+        // If this fails, `recover_merges` restores the time later.
         let _ = self.end();
     }
 }
 
-/// Fails if the parent or the child has another child. The content of the former would change
-/// unexpectedly, and the latter would lose its parent.
+/// Fails if the parent or the child is the parent of another image in the store. The content of an
+/// image whose parent is the merge's parent would change, and one whose parent is the child would
+/// lose its parent.
 fn refuse_siblings(
     files: &dyn StoreFiles,
     child: &OpenLayer,
@@ -178,8 +180,8 @@ fn refuse_siblings(
             if name == child.name || name == parent.name {
                 continue;
             }
-            // An open writable child has locked its parent. A damaged file, or a file of another
-            // format, is not a child.
+            // A writable child that is open has locked its parent. A damaged file, or a file of
+            // another format, is not a child.
             let Ok(file) = files.open(&name, options.used, options.unit) else { continue };
             // The file remains unchanged: redo records of a killed process affect neither it nor
             // its parent's identifiers.
@@ -222,7 +224,8 @@ fn note_name(parent: &FileName) -> Result<FileName, DiskError> {
     })
 }
 
-/// Writes the parent's modification time to a note, durably, before the parent is changed.
+/// Creates the note file of `parent` with its modification time, durably, before the parent is
+/// changed. Returns its name and the open file.
 fn write_note(
     files: &Arc<dyn StoreFiles>,
     parent: &FileName,
@@ -237,7 +240,7 @@ fn write_note(
     Ok((name, file))
 }
 
-/// Restores the parent's modification time from a note file, and removes the file.
+/// Restores the parent's modification time from an open note file, and removes the file.
 fn settle(files: &dyn StoreFiles, note: &FileName, file: &dyn DiskFile) -> Result<(), DiskError> {
     let last = note.file_name();
     let parent_name = last.strip_prefix('.').and_then(|last| last.strip_suffix(NOTE_ENDING));
@@ -256,8 +259,8 @@ fn settle(files: &dyn StoreFiles, note: &FileName, file: &dyn DiskFile) -> Resul
     Ok(files.remove(note)?)
 }
 
-/// Restores the parent's modification time from a note file that a killed process left. Returns
-/// false if there is none.
+/// Restores the parent's modification time from the note file that a killed process left, and
+/// removes the file. Returns false if there is none.
 fn recover(files: &dyn StoreFiles, note: &FileName) -> Result<bool, DiskError> {
     match files.open(note, FileLockMode::Write, 1) {
         Ok(file) => settle(files, note, file.as_ref()).map(|()| true),
@@ -266,8 +269,9 @@ fn recover(files: &dyn StoreFiles, note: &FileName) -> Result<bool, DiskError> {
     }
 }
 
-/// Restores disks after a merge that a crash interrupted; their content is unchanged. Called when a
-/// store is opened, before its disks are. Returns the note files found.
+/// Restores the modification times of parents after merges that a crash interrupted, so that their
+/// disks can be opened; the content is unchanged. Called when a store is opened, before its disks
+/// are. Returns the names of the note files found.
 ///
 /// # Errors
 /// The store cannot be read or written.

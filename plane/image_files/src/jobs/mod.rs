@@ -52,7 +52,7 @@ pub use resize::{resize, snapshot};
 
 use crate::DiskError;
 
-/// Largest number of bytes of payload transferred per step.
+/// Maximum number of bytes of payload transferred per step.
 pub const STEP_BYTES: u64 = 4 << 20;
 
 /// Progress of a job in bytes.
@@ -84,6 +84,6 @@ pub trait DiskJob: Send {
     fn checkpoint(&mut self, now_unix_s: u64) -> Result<Option<Checkpoint>, DiskError>;
 
     /// Prepares for a later continuation from the last checkpoint: dropping the job then keeps its
-    /// work.
+    /// incomplete files.
     fn leave(&mut self) {}
 }

@@ -1,4 +1,5 @@
-//! Writes that a killed process had acknowledged are visible to all later users of the image.
+//! Writes that were completed before a process was killed are visible to all later users of the
+//! image.
 
 use suimon_image::ByteRange;
 use suimon_ports::RedoRecords;
@@ -23,7 +24,7 @@ fn open_disk(
     recorded(7000, Some(records), |seeds| open(bench.files.as_ref(), plan, seeds))
 }
 
-/// Writes to a disk and simulates a killed process.
+/// Writes to a disk and leaves the files in the state in which a killed process leaves them.
 fn write_and_die(bench: &Bench, plan: &DiskPlan, fills: &[Fill], records: &MemoryRecords) {
     let mut disk = OfflineDisk::from(open_disk(bench, plan, records).unwrap());
     for (offset, len, byte) in fills {
@@ -34,7 +35,7 @@ fn write_and_die(bench: &Bench, plan: &DiskPlan, fills: &[Fill], records: &Memor
     drop(disk);
 }
 
-/// Creates a disk and its redo record, as left by a killed process.
+/// Creates a disk and its redo record in the state in which a killed process leaves them.
 fn left(format: DiskFormat) -> (Bench, DiskPlan, MemoryRecords) {
     let bench = Bench::new();
     let block_bytes = Some(if format == DiskFormat::Vhd { MB as u64 / 2 } else { MB as u64 });
@@ -42,12 +43,12 @@ fn left(format: DiskFormat) -> (Bench, DiskPlan, MemoryRecords) {
     bench.make(&base, 1);
     let records = MemoryRecords::default();
     write_and_die(&bench, &base, &BASE, &records);
-    assert_ne!(bench.read(&base), model(&[&BASE], 3 * MB), "it is in the record only");
+    assert_ne!(bench.read(&base), model(&[&BASE], 3 * MB), "the change is in the record only");
     (bench, base, records)
 }
 
 #[test]
-fn the_next_writer_has_it() {
+fn changes_of_a_killed_process_are_visible_to_the_next_writer() {
     for format in FORMATS {
         let (bench, base, records) = left(format);
         let disk = OfflineDisk::from(open_disk(&bench, &base, &records).unwrap());
@@ -65,7 +66,7 @@ fn the_next_writer_has_it() {
 }
 
 #[test]
-fn readers_children_and_jobs_have_it() {
+fn changes_of_a_killed_process_are_visible_to_readers_children_and_jobs() {
     for format in FORMATS {
         let (bench, base, records) = left(format);
         let reading = DiskPlan { is_read_only: true, ..base.clone() };
@@ -103,13 +104,13 @@ fn readers_children_and_jobs_have_it() {
         assert!(first.findings.is_empty(), "{format:?}: {first:?}");
         assert_eq!(
             first.unused_bytes, second.unused_bytes,
-            "{format:?}: it is looked at as redone"
+            "{format:?}: the child is read with the parent's redone changes"
         );
     }
 }
 
 #[test]
-fn what_another_host_may_have_overwritten_is_not_redone() {
+fn changes_that_another_host_may_have_overwritten_are_not_redone() {
     for format in FORMATS {
         let (bench, base, records) = left(format);
         let content = bench.read(&base);
@@ -136,7 +137,7 @@ fn what_another_host_may_have_overwritten_is_not_redone() {
 }
 
 #[test]
-fn who_was_killed_while_redoing_leaves_it_to_the_next() {
+fn a_redo_interrupted_by_a_kill_is_repeated() {
     for format in FORMATS {
         let (bench, base, records) = left(format);
         let before = bench.store.ops().len();

@@ -30,7 +30,7 @@ pub fn resize(
     plan.check()?;
     plan.check_size(size)?;
     let name = plan.named()?;
-    // The image is as planned, intact, and has its parents.
+    // Opening and closing verifies that the image is as planned, intact, and has its parents.
     let disk = open(files, plan, seeds)?;
     let (before, kind) = (disk.shape.size, disk.kind);
     close(disk.spec, &plan.label())?;

@@ -73,7 +73,7 @@ impl Case {
         })
     }
 
-    /// Performs the recovery of a new process before it opens disks.
+    /// Performs the recovery that a new process performs before it opens disks.
     fn clear_up(&self) {
         let kept_drafts = [draft_name(self.target().file.as_ref().unwrap()).unwrap()];
         assert!(sweep(self.bench.files.as_ref(), &kept_drafts).unwrap().is_empty());
@@ -95,7 +95,8 @@ impl Case {
     }
 }
 
-/// Performs a step, a checkpoint, and a further step that is lost.
+/// Performs a step, a checkpoint, and a further step whose work is lost. Returns the job, the
+/// checkpoint, and the number of changes of the store up to the checkpoint.
 fn cut_off(case: &Case) -> (Box<dyn DiskJob>, Checkpoint, usize) {
     let mut job = case.begin(None).unwrap();
     let progress = job.step().unwrap();
@@ -108,7 +109,7 @@ fn cut_off(case: &Case) -> (Box<dyn DiskJob>, Checkpoint, usize) {
 }
 
 #[test]
-fn what_a_crash_cuts_off_goes_on_from_its_checkpoint() {
+fn a_job_interrupted_by_a_crash_continues_from_its_checkpoint() {
     let mut bits = 0x9e37_79b9_7f4a_7c15_u64;
     for format in [DiskFormat::Vhd, DiskFormat::Vhdx] {
         for work in WORKS {
@@ -144,7 +145,7 @@ fn what_a_crash_cuts_off_goes_on_from_its_checkpoint() {
 }
 
 #[test]
-fn what_is_left_in_order_goes_on_and_what_is_dropped_is_taken_back() {
+fn a_job_that_is_left_continues_and_a_dropped_one_is_reverted() {
     for work in WORKS {
         let case = Case::new(DiskFormat::Vhdx, work);
         let before = case.bench.store.files().len();
@@ -162,7 +163,7 @@ fn what_is_left_in_order_goes_on_and_what_is_dropped_is_taken_back() {
 }
 
 #[test]
-fn a_disk_that_was_changed_meanwhile_is_begun_anew() {
+fn a_job_on_a_disk_changed_meanwhile_starts_from_the_beginning() {
     for work in WORKS {
         let case = Case::new(DiskFormat::Vhdx, work);
         let (mut job, checkpoint, _) = cut_off(&case);
@@ -181,7 +182,7 @@ fn a_disk_that_was_changed_meanwhile_is_begun_anew() {
 }
 
 #[test]
-fn a_draft_that_is_broken_or_gone_is_made_anew() {
+fn a_damaged_or_missing_incomplete_image_is_created_again() {
     for is_missing in [true, false] {
         for work in WORKS.into_iter().filter(|work| *work != Work::Merge) {
             let case = Case::new(DiskFormat::Vhd, work);
@@ -206,7 +207,7 @@ fn a_draft_that_is_broken_or_gone_is_made_anew() {
 }
 
 #[test]
-fn what_was_done_before_its_end_was_noted_is_done() {
+fn a_job_completed_before_its_end_was_recorded_is_done() {
     let case = Case::new(DiskFormat::Vhdx, Work::Convert(DiskFormat::Raw, DiskKind::Fixed));
     let (mut job, checkpoint, _) = cut_off(&case);
     run(job.as_mut()).unwrap();
@@ -218,7 +219,7 @@ fn what_was_done_before_its_end_was_noted_is_done() {
     case.assert_content(true);
 }
 
-/// Runs a job on a store that is full after a number of changes, until some steps or checkpoints
+/// Runs a job on a store that is full after `change_limit` changes, until some steps or checkpoints
 /// have failed. Then the store has space again. Returns true if the job is done, and the number of
 /// failures.
 fn run_held_up(case: &Case, change_limit: usize, checkpoint: &mut Checkpoint) -> (bool, usize) {
@@ -250,8 +251,8 @@ fn run_held_up(case: &Case, change_limit: usize, checkpoint: &mut Checkpoint) ->
     panic!("{:?}, room {change_limit}: it does not end", case.work);
 }
 
-/// Runs each job on stores whose free space ends after each number of changes that is a multiple of
-/// `step`, until there is enough.
+/// Runs each job on stores that become full after each number of changes that is a multiple of
+/// `step`, up to the number with which the job does not fail.
 fn check_full_stores(step: usize) {
     for format in [DiskFormat::Vhd, DiskFormat::Vhdx] {
         for work in WORKS {

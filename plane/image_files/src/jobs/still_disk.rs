@@ -11,22 +11,22 @@ use crate::{DiskError, OpenLayer, OpenedDisk};
 /// Bytes of uncommitted metadata above which a commit is performed.
 const UNCOMMITTED_BYTES_MAX: u64 = 1 << 20;
 
-/// Largest number of repeated queries of one range before an image counts as damaged. A range has
-/// fewer blocks.
+/// Maximum number of repeated translations of one range before an image counts as damaged. A range
+/// has fewer blocks.
 const ANSWERS_MAX: usize = 1 << 20;
 
 /// Location of a range of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RangeLocation {
-    /// Range of a layer's file.
+    /// In the file of the layer with this number, at this offset in bytes.
     File { layer: usize, offset: u64 },
     /// Unallocated range that reads as zeros.
     Zero,
-    /// Range with content in a parent, which was not queried.
+    /// In a parent, which was not queried because of [`Depth::Own`].
     Parent,
 }
 
-/// Layers to query for the location of a range.
+/// Layers that are queried for the location of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Depth {
     /// Only the disk's own layer.
@@ -35,7 +35,7 @@ pub(crate) enum Depth {
     All,
 }
 
-/// Disk that is not in service.
+/// Disk that is not in service, opened for blocking access: its layers, own image first.
 pub(crate) struct OfflineDisk {
     layers: Vec<DiskLayer>,
     names: Vec<String>,
@@ -61,7 +61,8 @@ impl OfflineDisk {
         self.layers.first().map_or(0, |layer| layer.image.disk_geometry().size)
     }
 
-    /// Returns the length of ranges that are processed together: a whole number of blocks.
+    /// Returns the length in bytes of the ranges in which jobs process the disk: a whole number of
+    /// blocks, at least [`STEP_BYTES`](super::STEP_BYTES).
     pub(crate) fn stretch(&self) -> u64 {
         let block = self.layers.first().map_or(0, |layer| layer.image.disk_geometry().block);
         block.max(super::STEP_BYTES)
@@ -79,7 +80,7 @@ impl OfflineDisk {
         Ok(&mut self.layers[number])
     }
 
-    /// Returns the locations of a range, in order and without gaps.
+    /// Returns the locations of a range in ascending order and without gaps.
     pub(crate) fn pieces(
         &mut self,
         range: ByteRange,
@@ -120,7 +121,7 @@ impl OfflineDisk {
         Ok(located)
     }
 
-    /// Reads from a layer's file; zeros beyond the file's end.
+    /// Fills `bytes` from the file of a layer; bytes beyond the file's end are zeros.
     pub(crate) fn read(
         &mut self,
         layer: usize,
@@ -164,7 +165,7 @@ impl OfflineDisk {
     }
 
     /// Makes a range of the disk's own image read as zeros. Whole blocks are freed if the format
-    /// permits.
+    /// permits that; others are overwritten.
     pub(crate) fn write_zeros(&mut self, range: ByteRange) -> Result<(), DiskError> {
         let mut zeroed = Vec::new();
         if self.layer(0)?.image.linear_offset().is_some() {
@@ -211,7 +212,8 @@ impl OfflineDisk {
         result.map_err(|error| self.error(number, error))
     }
 
-    /// Repeats a query to a layer's image until the image has loaded the metadata for the result.
+    /// Repeats a translation by a layer's image until the image has loaded the metadata, or
+    /// performed the commit, that the result requires.
     fn wait_for(
         &mut self,
         number: usize,

@@ -1,4 +1,4 @@
-//! A disk keeps its content even if a job is interrupted.
+//! Jobs on disks preserve the disk's content, even if a job is interrupted.
 
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ pub(super) struct Bench {
     pub(super) files: Arc<dyn StoreFiles>,
 }
 
-/// Write to a disk for a test: offset, length and byte.
+/// Write to a disk of a test: offset and length in bytes, and value of each byte.
 pub(super) type Fill = (usize, usize, u8);
 
-/// Blocks of zeros, complete blocks, and a block with both.
+/// Writes that result in blocks of zeros, blocks without zeros, and a block with both.
 pub(super) const BASE: [Fill; 4] =
     [(0, 4096, 1), (MB - 512, 1024, 2), (2 * MB, MB, 0), (2 * MB + 65536, 512, 3)];
 pub(super) const CHILD: [Fill; 4] =
@@ -99,7 +99,7 @@ impl Bench {
     }
 }
 
-/// Runs a job until it is done.
+/// Performs steps of a job until it is done.
 pub(super) fn run(job: &mut dyn DiskJob) -> Result<(), DiskError> {
     let mut before = 0;
     for _ in 0..10_000 {
@@ -111,7 +111,7 @@ pub(super) fn run(job: &mut dyn DiskJob) -> Result<(), DiskError> {
             return Ok(());
         }
     }
-    panic!("it does not end");
+    panic!("the job does not end");
 }
 
 pub(super) fn convert(bench: &Bench, from: &DiskPlan, to: &DiskPlan) -> Result<(), DiskError> {
@@ -143,7 +143,7 @@ pub(super) fn kinds() -> Vec<DiskPlan> {
 }
 
 #[test]
-fn a_disk_is_converted_into_every_other_and_keeps_its_content() {
+fn a_disk_converted_to_any_format_and_kind_keeps_its_content() {
     for from in kinds() {
         let bench = Bench::new();
         // One of three blocks is unallocated.
@@ -186,7 +186,7 @@ fn a_child_is_converted_with_its_parents() {
 }
 
 #[test]
-fn compacting_gives_back_zeros_and_keeps_disk_and_children() {
+fn compaction_releases_zeros_and_preserves_disk_and_children() {
     for format in [DiskFormat::Vhd, DiskFormat::Vhdx] {
         let bench = Bench::new();
         let plan =
@@ -242,7 +242,7 @@ fn a_disk_grows_and_never_shrinks() {
 }
 
 #[test]
-fn a_disk_goes_on_with_a_child_and_is_merged_again() {
+fn a_disk_continues_with_a_child_that_is_merged_later() {
     for format in [DiskFormat::Vhd, DiskFormat::Vhdx] {
         let (bench, top) = Bench::with_child(format);
         let next =
@@ -350,7 +350,7 @@ fn a_check_reads_everything_and_finds_what_is_wrong() {
 }
 
 #[test]
-fn what_has_a_copy_is_repaired_and_nothing_is_lost() {
+fn metadata_with_a_copy_is_repaired_without_loss() {
     for format in [DiskFormat::Vhd, DiskFormat::Vhdx] {
         let bench = Bench::new();
         let plan = plan(format, DiskKind::Dynamic, "disk");

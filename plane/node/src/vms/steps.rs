@@ -284,7 +284,7 @@ impl Controller {
         }
         let desired = self.shared.desired();
         for vm in desired.config.vms.iter().filter(|vm| vm.autostart) {
-            if let Some(entry) = self.shared.vms.get(&vm.name) {
+            if let Some(entry) = self.shared.vms.find(&vm.name) {
                 entry.inbox.put(Message::Work(VmAction::Start, None));
             }
         }

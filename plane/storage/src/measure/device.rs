@@ -6,7 +6,7 @@ use suimon_ports::{DiskFile, FileIo, FileSlot};
 
 use crate::measure::error::MeasureError;
 
-/// File or device under measurement.
+/// File or block device under measurement, with the I/O used for it.
 pub(super) struct MeasuredDevice {
     pub(super) io: Box<dyn FileIo>,
     pub(super) slot: FileSlot,

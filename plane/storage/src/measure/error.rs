@@ -17,7 +17,7 @@ pub enum MeasureError {
     /// The file of an earlier measurement cannot be removed.
     #[error(transparent)]
     WorkerEnded(#[from] DiskError),
-    /// The store has too little free space for a measurement.
+    /// The store has too little free space, or the block device is too small, for a measurement.
     #[error(
         "{free_mib} MiB are free in the store, but a measurement needs twice its test file of at \
          least {} MiB; free space on it",
@@ -30,7 +30,7 @@ pub enum MeasureError {
     /// An operation of the device failed.
     #[error("{what} at offset {offset} failed: {error}; see the kernel's log about the device")]
     Io {
-        /// Operation that failed: reading, writing, filling or flushing.
+        /// Operation that failed: `reading`, `writing`, `filling` or `flushing`.
         what: &'static str,
         /// Offset in the file or device, in bytes.
         offset: u64,

@@ -14,14 +14,15 @@ const DEPTH: usize = 8;
 /// Time limit for filling the file on a slow device. After it, the file is used with the size
 /// written so far.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Distance of unique stamps in bytes, so that no device can deduplicate the data.
+/// Distance of unique stamps in bytes. A stamp in each sector prevents that a device deduplicates
+/// the data.
 const STAMP_EVERY: usize = 512;
 const FLUSH: u64 = u64::MAX;
 
 /// Progress of filling the measurement's file.
 pub(super) struct Fill {
     bytes: u64,
-    /// Position up to which writes were submitted.
+    /// Offset in bytes up to which writes were submitted.
     offset: u64,
     started: Option<Time>,
     is_flushing: bool,
@@ -33,7 +34,8 @@ impl Fill {
         Self { bytes, offset: 0, started: None, is_flushing: false, noise: Vec::new() }
     }
 
-    /// Submits writes. Returns true if the file is filled and durable.
+    /// Processes completions and submits further writes. Returns true if the file is filled and
+    /// durable.
     pub(super) fn step(
         &mut self,
         now: Time,
@@ -71,7 +73,7 @@ impl Fill {
         format!("fill the test file: {} of {} MiB", self.offset / MIB, self.bytes / MIB)
     }
 
-    /// Returns data that can be neither compressed nor deduplicated.
+    /// Returns 1 MiB of data that can be neither compressed nor deduplicated.
     fn bytes_of(&mut self, device: &mut MeasuredDevice) -> Vec<u8> {
         if self.noise.is_empty() {
             let noise = (0..MIB / 8).map(|_| device.draw().to_le_bytes());

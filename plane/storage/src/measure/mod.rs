@@ -42,7 +42,7 @@ use self::fill::Fill;
 use self::pattern_run::PatternRun;
 use crate::measure::device::MeasuredDevice;
 use crate::measure::sizes::{FILE_BYTES_MAX, FILE_BYTES_MIN, MIB};
-use suimon_image_files::{DRAFT_ENDING, remove_left};
+use suimon_image_files::{DRAFT_ENDING, remove_incomplete};
 
 pub use self::error::MeasureError;
 pub use self::pattern::{Pattern, PatternFigure};
@@ -53,14 +53,14 @@ pub use self::plan::MeasurePlan;
 pub struct Measured {
     /// Results of the patterns in the order of their measurement.
     pub figures: Vec<PatternFigure>,
-    /// Size of the file or device in bytes.
+    /// Size of the test file or block device in bytes; 0 before the file is filled.
     pub file_bytes: u64,
     /// True if requests bypassed the page cache.
     pub is_direct: bool,
 }
 
 impl Measured {
-    /// Returns the capacity: the lowest rate of all patterns.
+    /// Returns the capacity: the lowest rate of all patterns, in normalised operations per second.
     #[must_use]
     pub fn iops(&self) -> u64 {
         self.figures.iter().map(|figure| figure.iops).min().unwrap_or(0)
@@ -72,7 +72,7 @@ impl Measured {
 pub struct MeasureProgress {
     /// Number of completed parts of the measurement.
     pub done: usize,
-    /// Number of parts in total.
+    /// Total number of parts: one for filling the file, and one per pattern.
     pub of: usize,
     /// Description of the current part for the operator.
     pub text: String,
@@ -80,7 +80,7 @@ pub struct MeasureProgress {
     pub is_done: bool,
 }
 
-/// Measurement in progress; dropping it ends it.
+/// Measurement in progress; dropping it ends the measurement and deletes its file.
 pub struct Measurement {
     device: MeasuredDevice,
     plan: MeasurePlan,
@@ -129,7 +129,7 @@ impl Measurement {
         let text = format!(".measure{DRAFT_ENDING}");
         let bad = |_| StoreFileError::new(&text, io::Error::from(io::ErrorKind::InvalidInput));
         let name = FileName::new(&text).map_err(bad)?;
-        remove_left(files, &name)?;
+        remove_incomplete(files, &name)?;
         let file = files.create(&name, plan.spec.normalization.bytes())?;
         files.remove(&name)?;
         let is_direct = file.properties().is_direct;

@@ -34,8 +34,8 @@ pub struct PatternFigure {
     pub pattern: Pattern,
     /// Measured rate in normalised operations per second.
     pub iops: u64,
-    /// Queue depth of the device at the end.
+    /// Queue depth of the device, as determined by the scheduler, at the end of the measurement.
     pub depth: u32,
-    /// Device latencies of the requests.
+    /// Percentiles of the device latencies of the requests.
     pub latencies: Latencies,
 }

@@ -17,9 +17,9 @@ use crate::measure::pattern::{Pattern, PatternFigure};
 use crate::measure::plan::MeasurePlan;
 use crate::measure::sizes::MIB;
 
-/// Number of requests that are always queued, so that the device is never idle.
+/// Number of requests that are always queued in the scheduler, so that the device is never idle.
 const WAITING: u32 = 32;
-/// Longest extension of the counting time while no request has completed. Other users of a shared
+/// Maximum extension of the counting time while no request has completed. Other users of a shared
 /// device may delay it for seconds. The measured rate is then low but valid.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 /// The single disk in the scheduler of the measurement.
@@ -33,7 +33,7 @@ struct SentRequest {
     is_write: bool,
 }
 
-/// Measurement of one pattern in progress.
+/// Measurement of one pattern that is in progress.
 pub(super) struct PatternRun {
     pattern: Pattern,
     each: Duration,
@@ -57,7 +57,8 @@ impl PatternRun {
         let capacity = u32::try_from(device.io.capacity()).unwrap_or(u32::MAX);
         let depth_max = plan.spec.depth_max.min(capacity);
         let total = depth_max.saturating_add(WAITING);
-        // The capacity is that of a store with several users.
+        // The measured capacity is that of a store with several users, so the scheduler treats no
+        // disk as the only one.
         let alone_latency = Duration::ZERO;
         let spec = StoreSpec { depth_max, waiting_max: total, alone_latency, ..plan.spec.clone() };
         let request_bytes = spec.normalization.bytes();
@@ -89,8 +90,8 @@ impl PatternRun {
         }
     }
 
-    /// Performs a step. Returns the result when the counting time has ended and no request is in
-    /// flight.
+    /// Processes completions and submits requests. Returns the result when the counting time has
+    /// ended and no request is in flight; `None` before.
     pub(super) fn step(
         &mut self,
         now: Time,
@@ -142,7 +143,7 @@ impl PatternRun {
         Ok(())
     }
 
-    /// Dispatches requests as the scheduler permits, and keeps its queue filled.
+    /// Dispatches requests as the scheduler permits, and keeps the scheduler's queue filled.
     fn submit_requests(&mut self, now: Time, device: &mut MeasuredDevice) {
         while let Next::Dispatch { tag, .. } = self.scheduler.poll(now) {
             self.send(now, tag, device);

@@ -9,7 +9,7 @@ use suimon_storage_qos::StoreSpec;
 pub struct MeasurePlan {
     /// Specification of the store: normalisation of operations and queue depths.
     pub spec: StoreSpec,
-    /// Duration of counting per read/write mix. A warm-up of one third of it precedes.
+    /// Duration of counting for each read/write mix. A warm-up of one third of it precedes.
     pub each: Duration,
     /// Seed of the pseudo-random offsets.
     pub seed: u64,

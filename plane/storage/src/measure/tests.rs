@@ -16,7 +16,8 @@ fn begin(store: &MemoryStore, devices: &RateLimitedIo) -> Result<Measurement, Me
     Measurement::begin(store, devices.open().unwrap(), plan(3))
 }
 
-/// Performs a step each millisecond until the measurement is done.
+/// Performs a step each simulated millisecond until the measurement is done. Returns the progress
+/// after each step.
 fn run(measurement: &mut Measurement) -> Result<Vec<MeasureProgress>, MeasureError> {
     let mut reported = Vec::new();
     for ms in 0..200_000u32 {
@@ -32,7 +33,7 @@ fn run(measurement: &mut Measurement) -> Result<Vec<MeasureProgress>, MeasureErr
 }
 
 #[test]
-fn it_is_the_least_of_what_the_device_does_under_each_pattern() {
+fn the_capacity_is_the_lowest_rate_of_all_patterns() {
     let store = MemoryStore::default();
     // In each millisecond, 12 reads or 4 writes complete.
     let devices = RateLimitedIo::new(RateLimit { per_poll: 12, write_cost: 3, fails: None });
@@ -57,7 +58,7 @@ fn it_is_the_least_of_what_the_device_does_under_each_pattern() {
 }
 
 #[test]
-fn its_file_has_no_name_and_is_closed_whenever_it_is_dropped() {
+fn the_test_file_has_no_name_and_is_closed_on_drop() {
     let store = MemoryStore::default();
     let devices = RateLimitedIo::new(RateLimit { per_poll: 4, ..RateLimit::default() });
     for steps in [0, 1, 100, 5_000] {
@@ -80,7 +81,7 @@ fn its_file_has_no_name_and_is_closed_whenever_it_is_dropped() {
 }
 
 #[test]
-fn a_full_store_and_a_device_with_errors_are_told_and_leave_nothing() {
+fn a_full_store_and_device_errors_are_reported_and_leave_no_file() {
     let store = MemoryStore::default();
     store.set_change_limit(Some(0));
     let devices = RateLimitedIo::new(RateLimit { per_poll: 4, ..RateLimit::default() });
@@ -124,7 +125,7 @@ fn run_with_silence(ms: u32) -> Result<PatternFigure, MeasureError> {
 }
 
 #[test]
-fn a_device_that_answers_late_has_a_low_rate_and_one_that_does_not_answer_none() {
+fn a_slow_device_has_a_low_rate_and_a_device_without_completions_none() {
     // One request completes after 5 s of counting.
     let late_result = run_with_silence(6_000).unwrap();
     assert_eq!(late_result.iops, 1, "{late_result:?}");

@@ -1,13 +1,13 @@
-//! Regions of a disk that the threads of a copy have claimed.
+//! Claims of the threads of a disk copy on the regions that they copy.
 
 use suimon_image::ByteRange;
 
 use crate::dirty::DirtyMap;
 
-/// Number of bytes that a thread claims at a time, unless a region is larger.
+/// Maximum number of bytes that a thread claims at a time, unless a region is larger.
 const RUN_BYTES: u64 = 256 << 10;
 
-/// Regions of the disk that one thread copies.
+/// Consecutive regions of the disk that one thread copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Claim {
     /// Number that identifies the claim when it is released.
@@ -18,20 +18,22 @@ pub(crate) struct Claim {
     pub(crate) range: ByteRange,
 }
 
-/// Claims in progress, and the position of the next one.
+/// Claims in progress, and the position at which the search for the next one starts.
 #[derive(Debug, Default)]
 pub(crate) struct Claims {
     next: u64,
     taken: Vec<Claim>,
-    /// Region at which the search for the next claim starts.
+    /// Number of the region at which the search for the next claim starts.
     cursor: u64,
-    /// Number of the first claim after the first pass; `None` during the first pass.
+    /// Number of the first claim made after the first pass over the disk; `None` during the first
+    /// pass.
     first_pass: Option<u64>,
 }
 
 impl Claims {
-    /// Claims the next marked regions that no thread copies, and clears their marks. `None` if no
-    /// such region follows the cursor. The cursor is then reset to the beginning.
+    /// Claims the next marked regions that no thread copies, and clears their marks. If there are
+    /// none after the cursor, ends the pass over the disk: resets the cursor to the beginning and
+    /// returns `None`.
     pub(crate) fn take(&mut self, dirty: &DirtyMap) -> Option<Claim> {
         let Some(first) = self.first_free(dirty) else {
             self.cursor = 0;
@@ -56,7 +58,7 @@ impl Claims {
         Some(claim)
     }
 
-    /// Releases a claim, whether or not its regions were copied.
+    /// Releases a claim when its thread has copied the regions, or failed to.
     pub(crate) fn release(&mut self, claim: &Claim) {
         self.taken.retain(|taken_claim| taken_claim.number != claim.number);
     }
@@ -66,17 +68,18 @@ impl Claims {
         self.taken.is_empty()
     }
 
-    /// Returns the number of bytes being copied.
+    /// Returns the number of bytes of all claims, which are being copied.
     pub(crate) fn bytes(&self) -> u64 {
         self.taken.iter().map(|claim| claim.range.len()).sum()
     }
 
-    /// Returns true if all regions that were marked at the beginning were copied.
+    /// Returns true if all regions that were marked when copying began were copied.
     pub(crate) fn has_copied_all(&self) -> bool {
         self.first_pass.is_some_and(|until| self.taken.iter().all(|claim| claim.number >= until))
     }
 
-    /// Returns the first marked region at or after the cursor that no thread copies.
+    /// Returns the number of the first marked region at or after the cursor that no thread copies;
+    /// `None` if there is none.
     fn first_free(&self, dirty: &DirtyMap) -> Option<u64> {
         let mut region = self.cursor;
         loop {

@@ -1,4 +1,4 @@
-//! Copy of a disk's range in its current state.
+//! Copying of ranges of a disk, in their current state, to its copy.
 
 use suimon_image::ByteRange;
 use suimon_ports::{Allocation, AllocationExtent, DISK_CLIENT_REQUEST_BYTES_MAX, DiskClient};
@@ -6,29 +6,29 @@ use suimon_ports::{Allocation, AllocationExtent, DISK_CLIENT_REQUEST_BYTES_MAX, 
 use super::progress::MirrorError;
 use crate::dirty::DirtyMap;
 
-/// Bytes of the disk that one allocation query covers.
+/// Maximum number of bytes of the disk that one allocation query covers.
 const LOOK_BYTES: u64 = 1 << 30;
 
-/// Source disk and its copy, of the same size.
+/// Connections to the source disk and to its copy, which has the same size.
 pub(crate) struct Pair {
     pub(crate) disk: Box<dyn DiskClient>,
     pub(crate) copy: Box<dyn DiskClient>,
 }
 
 impl Pair {
-    /// Closes the connections to disk and copy.
+    /// Closes both connections.
     pub(crate) fn end(&self) {
         self.disk.disconnect();
         self.copy.disconnect();
     }
 
-    /// Returns the alignment of reads and writes: the larger of the two sector sizes, in bytes.
+    /// Returns the alignment of reads and writes in bytes: the larger of the two sector sizes.
     fn unit(&self) -> u64 {
         u64::from(self.disk.sector_bytes().max(self.copy.sector_bytes()).max(1))
     }
 
-    /// Marks the allocated regions of the disk. `is_comparing` is called between queries and
-    /// returns false to stop.
+    /// Marks the regions of the disk that are allocated. `is_comparing` is called between queries
+    /// and returns false to stop. Fails if a query fails.
     pub(crate) fn compare(
         &self,
         dirty: &DirtyMap,
@@ -52,8 +52,8 @@ impl Pair {
         Ok(())
     }
 
-    /// Copies a range of the disk to the copy. The range begins at a multiple of the unit. `bytes`
-    /// is a reusable buffer.
+    /// Copies a range of the disk to the copy; ranges without data are zeroed. The range begins at
+    /// a multiple of the alignment. `bytes` is a reusable buffer.
     pub(crate) fn copy(&self, range: ByteRange, bytes: &mut Vec<u8>) -> Result<(), MirrorError> {
         let unit = self.unit();
         let has_data = self.data_units(range, unit)?;
@@ -74,7 +74,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Returns which units of a range contain data.
+    /// Returns one flag per `unit` bytes of a range: true if the unit contains data.
     fn data_units(&self, range: ByteRange, unit: u64) -> Result<Vec<bool>, MirrorError> {
         let mut has_data = vec![false; usize::try_from(range.len().div_ceil(unit)).unwrap_or(0)];
         let mut remaining = range;

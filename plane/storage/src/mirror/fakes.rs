@@ -9,20 +9,21 @@ use suimon_ports::{Allocation, AllocationExtent, DiskClient, DiskClientError};
 /// Bytes that are allocated together.
 pub(crate) const BLOCK: u64 = 4096;
 
-/// Function called for a request with its range.
+/// Function that is called with the range of a request.
 pub(crate) type Hook = Box<dyn FnMut(ByteRange) + Send>;
 
 /// Disk in memory as source or target of a copy.
 #[derive(Default)]
 pub(crate) struct FakeDisk {
-    /// Content of the disk, and the allocation of its blocks.
+    /// Content of the disk, and for each block of [`BLOCK`] bytes whether it is allocated.
     content: Mutex<(Vec<u8>, Vec<bool>)>,
-    /// Hooks: called after a read has taken its bytes, and before a write stores its bytes.
+    /// Hooks: `on_read` is called after a read has taken its bytes, `on_write` before a write
+    /// stores its bytes.
     pub(crate) on_read: Mutex<Option<Hook>>,
     pub(crate) on_write: Mutex<Option<Hook>>,
     /// True if every request fails.
     pub(crate) fails: AtomicBool,
-    /// Two flags: requests hang; the connection has ended.
+    /// First flag: requests hang. Second flag: the connection has ended.
     hangs: Mutex<(bool, bool)>,
     changed: Condvar,
     pub(crate) reads: AtomicU64,

@@ -26,7 +26,8 @@
 //! Invariants
 //! - No two threads copy the same region at a time, so that older content never overwrites newer
 //!   content.
-//! - Clients of the disk never wait for a copy: its cost for them is an atomic bit operation.
+//! - Clients of the disk never wait for the copying of their changes: its cost for them is an
+//!   atomic bit operation.
 //! - Unallocated ranges are neither read nor written: allocation is queried before copying begins,
 //!   with marking already active.
 mod claims;

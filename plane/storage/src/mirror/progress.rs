@@ -6,13 +6,13 @@ use thiserror::Error;
 /// Progress of a disk copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MirrorProgress {
-    /// Bytes copied so far, including repeated ones.
+    /// Bytes copied so far. Bytes that were copied repeatedly count each time.
     pub copied_bytes: u64,
     /// Bytes that remain to be copied: not copied yet, or changed since they were copied.
     pub left_bytes: u64,
     /// True if all content that the disk had at the beginning was copied.
     pub has_copied_all: bool,
-    /// Error that ended the copy.
+    /// Error that ended the copy; `None` while it continues.
     pub failure: Option<MirrorError>,
 }
 
@@ -37,7 +37,8 @@ pub enum MirrorError {
     /// The system refused to create a thread.
     #[error("the host cannot start a thread to copy the disk: {0}")]
     NoThread(String),
-    /// Requests of the disk's clients are in flight.
+    /// This number of requests of the disk's clients had not completed at the end of the time
+    /// limit.
     #[error("{0} requests of the disk were still in flight; stop its clients first")]
     InUse(usize),
     /// This number of changed bytes remained at the end of the time limit.

@@ -1,4 +1,4 @@
-//! Tests of copying: concurrent writes, failures and waiting.
+//! Tests of disk copies: concurrent writes, failures and waiting.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use crate::fakes::Dice;
 
 const REGION: u64 = 64 << 10;
 const SIZE: u64 = 40 * REGION + 512;
-/// Deadline of conditions, generous because the machine may be loaded.
+/// Time limit for conditions to become true, generous because the machine may be loaded.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Disk, its copy and the map of changes.
@@ -70,7 +70,7 @@ fn wait_until(mut condition: impl FnMut() -> bool) {
 }
 
 #[test]
-fn a_disk_is_copied_and_what_is_written_later() {
+fn a_disk_is_copied_with_later_writes() {
     let bench = Bench::new();
     bench.disk.put(ByteRange::new(3 * REGION, 2 * REGION).unwrap(), 7);
     bench.disk.put(ByteRange::new(SIZE - 512, 512).unwrap(), 8);
@@ -91,7 +91,7 @@ fn a_disk_is_copied_and_what_is_written_later() {
 }
 
 #[test]
-fn what_is_not_allocated_is_not_moved_and_what_became_zeros_is_not_sent() {
+fn unallocated_ranges_are_not_copied_and_zeros_are_not_transferred() {
     let bench = Bench::new();
     let mirror = bench.start();
     finish(&mirror).unwrap();
@@ -115,10 +115,10 @@ fn what_is_not_allocated_is_not_moved_and_what_became_zeros_is_not_sent() {
     assert_eq!(moved(&bench.copy)[1], 1);
 }
 
-/// A region changes after its bytes were read, and the change completes. If the mark were cleared
+/// A region changes after a thread has read it, and the change completes. If the mark were cleared
 /// only after that, the change would be lost.
 #[test]
-fn what_changes_while_a_region_is_read_is_copied() {
+fn changes_during_the_read_of_a_region_are_copied() {
     let bench = Bench::new();
     bench.write(5 * REGION, BLOCK, 1);
     let (disk, dirty) = (bench.disk.clone(), bench.dirty.clone());
@@ -136,10 +136,10 @@ fn what_changes_while_a_region_is_read_is_copied() {
     assert_eq!(bench.copy.bytes()[5 * REGION as usize], 2);
 }
 
-/// A region is written while its old bytes are being copied: the old bytes must not overwrite the
+/// A region is written while a thread copies its old bytes: the old bytes must not overwrite the
 /// new ones.
 #[test]
-fn a_region_is_not_copied_by_two_at_a_time() {
+fn a_region_is_copied_by_one_thread_at_a_time() {
     let bench = Bench::new();
     bench.write(5 * REGION, BLOCK, 1);
     let (disk, dirty) = (bench.disk.clone(), bench.dirty.clone());
@@ -156,7 +156,7 @@ fn a_region_is_not_copied_by_two_at_a_time() {
 }
 
 #[test]
-fn a_disk_that_cannot_be_read_or_written_is_not_copied_and_its_clients_go_on() {
+fn an_error_ends_the_copy_and_not_the_clients_of_the_disk() {
     for breaks_disk in [true, false] {
         let bench = Bench::new();
         bench.write(0, REGION, 1);
@@ -173,13 +173,17 @@ fn a_disk_that_cannot_be_read_or_written_is_not_copied_and_its_clients_go_on() {
         }
         assert!(failure.to_string().contains("broken"), "{failure}");
         bench.write(2 * REGION, REGION, 2);
-        assert_eq!(mirror.progress().left_bytes, 2 * REGION, "it is told what was not copied");
+        assert_eq!(
+            mirror.progress().left_bytes,
+            2 * REGION,
+            "the bytes that were not copied are reported"
+        );
         assert_eq!(finish(&mirror), Err(failure));
     }
 }
 
 #[test]
-fn an_end_that_does_not_answer_holds_nobody_up() {
+fn a_connection_that_does_not_reply_does_not_block_the_end_of_a_copy() {
     for at_finish in [false, true] {
         let bench = Bench::new();
         bench.write(0, REGION, 1);
@@ -196,12 +200,15 @@ fn an_end_that_does_not_answer_holds_nobody_up() {
         assert_eq!(mirror.finish(until, || Ok(0)), Err(MirrorError::NotInTime(remaining)));
         let before = Instant::now();
         drop(mirror);
-        assert!(before.elapsed() < PATIENCE, "it waits for an end that never answers");
+        assert!(
+            before.elapsed() < PATIENCE,
+            "the end of the copy waits for a connection that never replies"
+        );
     }
 }
 
 #[test]
-fn requests_under_way_are_waited_for_and_what_they_changed_is_copied() {
+fn finishing_waits_for_requests_in_flight_and_copies_their_changes() {
     let bench = Bench::new();
     let mirror = bench.start();
     let until = Instant::now() + Duration::from_millis(20);
@@ -245,7 +252,7 @@ proptest! {
 
     /// Clients write continuously during the copy. After they stop, disk and copy are equal.
     #[test]
-    fn both_are_the_same_when_clients_stand_still(seed in any::<u64>()) {
+    fn disk_and_copy_are_equal_after_clients_stop(seed in any::<u64>()) {
         let bench = Bench::new();
         let mut dice = Dice(seed);
         for _ in 0..8 {

@@ -14,17 +14,18 @@ use crate::dirty::DirtyMap;
 /// Number of copying threads, each with one request in flight.
 const THREADS: usize = 8;
 
-/// Shortest duration of a pass over the disk, so that regions written repeatedly are not copied
-/// each time. In the finishing stage, passes are not delayed.
+/// Minimum duration of a pass over the disk, so that regions written repeatedly are not copied each
+/// time. In [`Stage::Finishing`], passes are not delayed.
 const PASS_MIN: Duration = Duration::from_millis(100);
 
-/// Interval of the check for requests of the disk's clients.
+/// Interval at which [`Mirror::finish`] checks whether requests of the disk's clients are in
+/// flight.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 /// Stage of a disk copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// The first thread queries the allocation.
+    /// The first thread determines by allocation queries which regions have data.
     Looking,
     /// The threads copy marked regions.
     Copying,
@@ -43,7 +44,7 @@ struct State {
     claims: Claims,
     copied_bytes: u64,
     failure: Option<MirrorError>,
-    /// Earliest start of the next pass.
+    /// Earliest time at which the next pass over the disk starts.
     not_before: Instant,
     pass_began: Instant,
 }
@@ -102,7 +103,7 @@ impl Mirror {
         Ok(mirror)
     }
 
-    /// Returns the progress of the copy.
+    /// Returns the progress of the copy. All bytes remain until the allocation has been queried.
     #[must_use]
     pub fn progress(&self) -> MirrorProgress {
         let (state, dirty) = (self.inside.lock(), &self.inside.dirty);
@@ -163,7 +164,7 @@ impl Mirror {
         }
     }
 
-    /// Copies the regions that are marked now, and makes the copy durable.
+    /// Copies all marked regions, and makes the copy durable. Fails if that is not done by `until`.
     fn copy_rest(&self, until: Instant) -> Result<(), MirrorError> {
         let Inside { dirty, changed, .. } = &*self.inside;
         let mut state = self.inside.lock();
@@ -213,7 +214,8 @@ impl Inside {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs a copying thread until the copy ends.
+    /// Executes the actions of a copying thread until the copy ends. With `looks_first`, the thread
+    /// first determines which regions have data.
     fn run_thread(&self, looks_first: bool) {
         if looks_first {
             let is_comparing = || self.lock().stage == Stage::Looking;
@@ -259,7 +261,7 @@ impl Inside {
         }
     }
 
-    /// Blocks until the thread has an action.
+    /// Blocks until there is an action for the thread, and returns it.
     fn next(&self) -> Task {
         let mut state = self.lock();
         loop {
@@ -286,7 +288,7 @@ impl Inside {
         }
     }
 
-    /// Records a failed action. The first failure ends the copy.
+    /// Records the result of an action. The first failure ends the copy.
     fn note(&self, result: Result<(), MirrorError>) {
         let Err(error) = result else { return };
         let mut state = self.lock();

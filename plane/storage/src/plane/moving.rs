@@ -1,4 +1,4 @@
-//! Passing of disks to workers, and their removal from workers.
+//! Passing of disks to workers, and removal of disks from workers.
 
 use std::io;
 use std::sync::Arc;
@@ -18,18 +18,19 @@ use crate::worker_channel::WorkerChannel;
 
 /// Reason why a worker has not confirmed a disk.
 pub(crate) enum NotPassed {
-    /// The worker does not have the disk. The disk is returned if possible.
+    /// The worker does not have the disk. The disk is returned if the worker has not lost it.
     Refused(PlaneError, Option<Box<DetachedDisk>>),
     /// The worker has the disk, or will take it when it proceeds. It remains a user of the disk's
     /// store.
     Late(PlaneError, LateDisk),
 }
 
-/// Reason why a worker has not returned a disk.
+/// Reason why a worker has not returned a disk that was to be removed from it.
 pub(crate) enum NotReturned {
     /// The disk remains in service on its worker.
     Remains(PlaneError),
-    /// The worker removes the disk later, or does not have it. It is closed then.
+    /// The worker removes the disk later, or does not have it. A disk that is removed later is
+    /// closed then.
     Leaves(PlaneError),
 }
 
@@ -110,8 +111,8 @@ impl StoragePlane {
         Err(PlaneError::Lost(io::Error::other(error.to_string())))
     }
 
-    /// Passes a new disk to the worker with the fewest disks that responds. Returns the disk with the
-    /// error if possible; otherwise it is closed when the worker replies.
+    /// Passes a new disk to the worker with the fewest disks that responds. Returns that worker. On
+    /// error, returns the disk if possible; otherwise it is closed when the worker replies.
     pub(super) fn place_disk(
         &self,
         disk: DiskId,
@@ -143,7 +144,8 @@ impl StoragePlane {
         Err((first.unwrap_or(PlaneError::NoWorker), Some(detached)))
     }
 
-    /// Passes a disk to a worker that has I/O. The worker becomes a user of the disk's store.
+    /// Passes a disk to a worker with [`StoragePlane::pass_disk`], after registering the worker as
+    /// a user of the disk's store. The worker must have I/O.
     fn send_disk(
         &self,
         worker: WorkerId,
@@ -179,8 +181,8 @@ impl StoragePlane {
         }))
     }
 
-    /// Returns a disk to the worker that has removed it. The disk remains there if the worker does
-    /// not respond.
+    /// Returns a disk to the worker that has removed it. If the worker does not respond, the disk
+    /// remains in its mailbox.
     fn return_disk(
         &self,
         worker: WorkerId,
@@ -194,7 +196,8 @@ impl StoragePlane {
         passed(self.leave_with(&worker_channel, detached, command))
     }
 
-    /// Removes a disk from the disks in service, unless another one has its identifier now.
+    /// Removes the record of a disk from the disks in service, unless a new disk has the same
+    /// identifier now.
     pub(crate) fn forget(&self, disk: DiskId, record: &Arc<Record>) {
         let mut disks = lock(&self.0.disks);
         if disks.get(&disk).is_some_and(|current| Arc::ptr_eq(current, record)) {
@@ -208,7 +211,7 @@ impl StoragePlane {
         }
     }
 
-    /// Creates the I/O of a worker if it has none yet, and checks that the worker responds.
+    /// Provides a worker with I/O if it has none yet, and checks that the worker responds.
     fn equip(&self, worker: &Arc<WorkerChannel>) -> Result<(), PlaneError> {
         self.check_responding(worker)?;
         if worker.has_io.load(Ordering::Relaxed) {
@@ -217,7 +220,7 @@ impl StoragePlane {
         let io = self.0.io.open().map_err(PlaneError::Io)?;
         match self.pass(worker, io, Command::SetIo) {
             Passed::Replied(result) => result.map_err(PlaneError::Io)?,
-            // A worker that gets its I/O later drops that of a further attempt.
+            // A worker that receives its I/O late keeps it and drops that of a further attempt.
             Passed::Returned(error, _) | Passed::Late(error, _) => return Err(error),
         }
         worker.has_io.store(true, Ordering::Relaxed);

@@ -17,12 +17,13 @@ use crate::plane_error::PlaneError;
 use crate::resident::StorageWorker;
 use crate::worker_channel::WorkerChannel;
 
-/// Longest time for which a retiring worker may return the grants of its stores, and the interval
-/// of the checks.
+/// Maximum time for which the plane waits until retiring workers have returned the grants of their
+/// stores, and the interval of the checks.
 const SETTLE_MAX: Duration = Duration::from_secs(1);
 const SETTLES_EVERY: Duration = Duration::from_millis(10);
 
-/// Longest time for which a retiring worker waits for the images of disks that cannot be moved.
+/// Maximum time for which the plane waits until the images of disks that cannot be moved off
+/// retiring workers are closed.
 const CLOSE_MAX: Duration = Duration::from_secs(1);
 
 impl WorkerTasks for StoragePlane {
@@ -74,12 +75,12 @@ impl WorkerTasks for StoragePlane {
 }
 
 impl StoragePlane {
-    /// Moves a disk to a worker that does not retire. Workers that refuse the disk or do not respond
-    /// are passed over.
+    /// Moves a disk to a worker that is not in `retiring`. Workers that refuse the disk or do not
+    /// respond are skipped.
     ///
     /// # Errors
-    /// No worker takes the disk, or its worker does not respond; it remains there. An error that a
-    /// repetition may not have ([`is_blocked`]) precedes others.
+    /// No worker takes the disk, or its own worker does not respond; the disk remains there. Of
+    /// several errors, one that a repetition may not have ([`is_blocked`]) is returned.
     fn move_off(&self, disk: DiskId, retiring: &[WorkerId]) -> Result<(), PlaneError> {
         let mut excluded = retiring.to_vec();
         let mut first = None;
@@ -98,8 +99,9 @@ impl StoragePlane {
         Err(first.unwrap_or(PlaneError::NoWorker))
     }
 
-    /// Removes a worker that has ended from the users of all stores. It remained there if it ended
-    /// with a disk of a stalled store. A new worker with its number has no state of these stores.
+    /// Removes a worker that has ended from the users of all stores. It is still registered there
+    /// if it ended with a disk of a stalled store. A new worker with its number has no state of
+    /// these stores.
     fn remove_former_worker(&self, worker: WorkerId) {
         let stores: Vec<_> = lock(&self.0.stores).values().map(Arc::clone).collect();
         for store in stores {
@@ -111,8 +113,8 @@ impl StoragePlane {
         }
     }
 
-    /// Blocks until workers without disks have returned the grants of all stores, and removes them.
-    /// The time is bounded. Returns those that do not respond.
+    /// Blocks until these workers, which have no disks, have returned the grants of all stores, for
+    /// up to [`SETTLE_MAX`], and removes their channels. Returns the workers that do not respond.
     fn settle(&self, mut workers: BTreeSet<WorkerId>) -> BTreeSet<WorkerId> {
         let deadline = Instant::now() + SETTLE_MAX;
         loop {
@@ -137,7 +139,8 @@ impl StoragePlane {
     }
 
     /// Takes a disk out of service that could not be moved off a retiring worker. The returned
-    /// channel disconnects when the disk is closed, and can be opened again.
+    /// channel disconnects when the disk is closed and can be opened again. Returns `None` if the
+    /// disk was taken out of service before, or is closed later.
     fn abandon_disk(&self, disk: DiskId) -> Option<Receiver<()>> {
         let record = self.record(disk).ok()?;
         let mut owner = lock(&record.owner);
@@ -161,7 +164,7 @@ impl StoragePlane {
     }
 }
 
-/// Returns true for errors about a worker that does not respond.
+/// Returns true if the error means that a worker does not respond.
 const fn is_blocked(error: &PlaneError) -> bool {
     matches!(error, PlaneError::NoResponse(_) | PlaneError::WorkerBlocked(_))
 }

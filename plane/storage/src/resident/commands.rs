@@ -1,4 +1,4 @@
-//! Execution of control commands.
+//! Execution of the control plane's commands on a worker.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -69,7 +69,7 @@ impl StorageWorker {
             }
             Command::Share(store, reply) => {
                 let work = self.work.as_mut();
-                // Without a budget, the caller receives an error from the dropped channel.
+                // Without a budget, the dropped channel reports an error to the caller.
                 if let Some(budget) = work.and_then(|work| work.share_store(self.now, store)) {
                     let _ = reply.send(budget);
                 }
@@ -95,7 +95,8 @@ impl StorageWorker {
         }
     }
 
-    /// Applies steps of a change of a store, or follows those that were applied to its budget.
+    /// Applies changes to a store of the engine. With `is_in_budget`, the shared budget has them
+    /// already, and the engine only follows them.
     fn change(&mut self, store: StoreId, changes: Vec<Change>, is_in_budget: bool) {
         let Some(work) = &mut self.work else { return };
         for change in changes {
@@ -107,8 +108,8 @@ impl StorageWorker {
         }
     }
 
-    /// Removes a disk from this worker. The reply is sent when the engine has closed the disk and
-    /// its queues.
+    /// Closes a disk for its removal from this worker. The reply is sent when the engine has closed
+    /// the disk and its queues.
     fn take(&mut self, disk: DiskId, reply: &Offer<Sender<Result<DetachedDisk, PlaneError>>>) {
         let Some(reply) = reply.take() else { return };
         let Some(number) = self.number(disk) else {
@@ -221,7 +222,7 @@ impl StorageWorker {
         }
     }
 
-    /// Records whether a disk is copied, and in which slot of Storage QoS.
+    /// Sets the state of a disk's copy, with its slot in Storage QoS.
     pub(crate) fn set_mirror(&mut self, number: usize, mirror: Mirrored) {
         let worker_disk = self.disks.get_mut(&number);
         if let Some((worker_disk, work)) = worker_disk.zip(self.work.as_mut()) {
@@ -233,8 +234,8 @@ impl StorageWorker {
         }
     }
 
-    /// Adds a queue. Returns its number. If the queue cannot be watched, the number becomes free
-    /// again.
+    /// Adds a queue to a disk of the engine. Returns its number; `None` if the disk is being
+    /// closed. If the queue cannot be watched, it is closed again.
     pub(crate) fn add_queue(
         &mut self,
         disk: usize,
@@ -282,7 +283,8 @@ impl StorageWorker {
             is_current: true,
         });
         let stores = self.stores.iter().filter_map(|store| {
-            // The control plane reads the state of disks from the budgets that workers share.
+            // If workers share the store, the control plane reads the state of disks from the
+            // budget.
             let slots = slots.get(store).filter(|_| work.reports_disks(*store));
             let slots = slots.map_or(&[][..], |slots| slots.as_slice());
             let (status, flows) = work.store_view(self.now, *store, slots)?;

@@ -11,13 +11,14 @@ impl WorkerStore {
     pub(crate) fn is_busy(&self) -> bool {
         let in_flight = match &self.mode {
             Mode::Sole(_) => self.in_flight,
-            // The exchange with the budget includes the observation.
+            // The exchange with the budget samples the operations of a shared store.
             Mode::Shared(_) | Mode::Between => return false,
         };
         self.observation.is_used || in_flight > 0 || self.waiting > 0
     }
 
-    /// Samples the delivered operations if due, and returns events of the scheduler.
+    /// Samples the delivered operations of a store that only this worker uses, if a sample is due.
+    /// Returns events of the scheduler.
     pub(crate) fn observe(&mut self, now: Time) -> Vec<StoreEvent> {
         if now < self.observation.time + SAMPLE || !self.is_busy() {
             return Vec::new();
@@ -29,7 +30,8 @@ impl WorkerStore {
         }
     }
 
-    /// Returns the status of the store, and the state of the disks in these slots on any worker.
+    /// Returns the status of the store on this worker, and the state of the disks in these slots,
+    /// on any worker.
     pub(crate) fn status(
         &self,
         now: Time,

@@ -1,4 +1,5 @@
-//! Disk with a client, on a file with operations that complete in any order, fail, or are interrupted.
+//! Test bench: a disk with a client, on a file with operations that complete in any order, fail, or
+//! are interrupted.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,8 +14,8 @@ use crate::kinds::Kind;
 use crate::{DiskLayer, DiskSpec, StorageEngine, StorageNotice};
 use suimon_image_files::RecordedImage;
 
-/// Bytes of the region of one request, unless it is for eight regions. Requests in flight do not
-/// overlap.
+/// Size in bytes of the region of one request; some requests span eight regions. Requests in flight
+/// do not overlap.
 pub(super) const REGION: u64 = 128 << 10;
 pub(super) const REGIONS: u64 = 32;
 pub(crate) const SIZE: u64 = REGION * REGIONS;
@@ -24,7 +25,7 @@ pub(crate) const TAGS: usize = REGIONS as usize + 1;
 
 pub(crate) const WRITE: DiskOp = DiskOp::Write { is_durable: false };
 
-/// Disk with a client.
+/// Test bench: engine with one disk, its file, and the disk's client.
 pub(crate) struct Bench {
     pub(crate) work: StorageEngine,
     pub(crate) file: Arc<FakeFile>,
@@ -105,7 +106,7 @@ impl Bench {
                 return outcome;
             }
         }
-        panic!("request {tag} is not answered")
+        panic!("request {tag} is not completed")
     }
 
     pub(crate) fn run(&mut self, op: DiskOp, range: ByteRange, payload: Vec<u8>) -> DiskOutcome {
@@ -141,5 +142,5 @@ pub(crate) fn close(bench: &mut Bench) {
             return;
         }
     }
-    panic!("the disk is not given back");
+    panic!("the disk is not returned");
 }

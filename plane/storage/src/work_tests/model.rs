@@ -12,7 +12,7 @@ use crate::kinds::Kind;
 
 const FLUSH_TAG: u32 = REGIONS as u32;
 
-/// Possible content of a sector.
+/// Possible contents of a sector while changes are in flight.
 #[derive(Clone, Debug)]
 pub(crate) struct Sector {
     /// Content that a read returns, unless a write is in flight.
@@ -20,9 +20,9 @@ pub(crate) struct Sector {
     /// Content that a crash may leave: the durable one and all later ones. `None` for any content,
     /// after a discard.
     pub(crate) may_be: Vec<Option<u8>>,
-    /// Number of changes that preceded those in `may_be`.
+    /// Number of changes of the sector that precede those in `may_be`.
     gone: usize,
-    /// Number of completed changes.
+    /// Number of completed changes of the sector.
     pub(crate) answered: usize,
 }
 
@@ -30,10 +30,11 @@ pub(crate) struct Sector {
 pub(crate) struct Model {
     pub(crate) sectors: Vec<Sector>,
     pub(crate) dice: Dice,
-    /// Requests in flight by tag, with the byte of a write.
+    /// Requests in flight by tag: operation, range, and the byte that a write writes.
     pub(crate) under_way: BTreeMap<u32, (DiskOp, ByteRange, u8)>,
     next_byte: u8,
-    /// Flush in flight: the number of completed changes of each sector at its submission.
+    /// Flush in flight: number of completed changes of each sector when it was submitted; `None` if
+    /// there is none.
     pub(crate) flush: Option<Vec<usize>>,
 }
 
@@ -157,8 +158,8 @@ impl Model {
 }
 
 impl Sector {
-    /// Records that the first `changes` changes are durable. All of them except the last one are
-    /// superseded.
+    /// Records that the first `changes` changes are durable. The last of them and later ones are
+    /// possible after a crash.
     pub(crate) fn handle_durable(&mut self, changes: usize) {
         let superseded = changes.saturating_sub(1).saturating_sub(self.gone);
         self.may_be.drain(..superseded);

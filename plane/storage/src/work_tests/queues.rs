@@ -10,7 +10,7 @@ use crate::qos_bench::{self, Load, MILLISECOND, STORE, limits};
 use crate::{StorageEngine, StorageNotice};
 
 #[test]
-fn a_queue_that_breaks_is_given_back_when_its_requests_have_ended() {
+fn a_faulty_queue_is_returned_when_its_requests_have_ended() {
     let mut bench = Bench::new(KINDS[0], 1, 8);
     bench.trouble.lock().unwrap().is_stalled = true;
     bench.submit(0, WRITE, range(0, 4096), vec![1; 4096]);
@@ -28,17 +28,20 @@ fn a_queue_that_breaks_is_given_back_when_its_requests_have_ended() {
     for _ in 0..100 {
         answers.extend(bench.poll());
     }
-    assert_eq!(answers.len(), 2, "what it had asked before is answered");
+    assert_eq!(answers.len(), 2, "requests received before the fault are completed");
     assert_eq!(bench.work.poll_closed_queue().unwrap().0, bench.queue);
     assert_eq!(bench.work.tally(bench.disk).unwrap().writes.requests, 2);
 }
 
 #[test]
-fn a_queue_that_has_nothing_is_waited_for_and_woken() {
+fn the_worker_waits_for_an_empty_queue_and_is_woken() {
     let mut bench = Bench::new(KINDS[0], 1, 8);
-    assert!(bench.work.arm(), "nothing is under way");
+    assert!(bench.work.arm(), "no request is in flight");
     bench.submit(0, WRITE, range(0, 512), vec![1; 512]);
-    assert!(bench.poll().is_empty(), "nobody looks at a queue that is waited for");
+    assert!(
+        bench.poll().is_empty(),
+        "a queue is not polled while the worker waits for its descriptor"
+    );
     bench.work.wake_queue(bench.queue);
     assert_eq!(bench.wait(0), DiskOutcome::Done);
     // A busy worker stops polling an empty queue, and still receives its next request.
@@ -55,23 +58,23 @@ fn a_queue_that_has_nothing_is_waited_for_and_woken() {
 
 /// A client that receives completions can submit further requests without waking the worker.
 #[test]
-fn a_queue_that_is_waited_for_is_polled_when_its_client_has_answers() {
+fn a_waiting_queue_is_polled_when_its_client_has_completions() {
     let mut bench = Bench::new(KINDS[0], 1, 8);
     bench.trouble.lock().unwrap().is_stalled = true;
     bench.submit(0, WRITE, range(0, 512), vec![1; 512]);
     bench.poll();
-    assert!(!bench.work.arm() && bench.work.has_waiting(), "its answer is to come");
+    assert!(!bench.work.arm() && bench.work.has_waiting(), "the completion is pending");
     bench.trouble.lock().unwrap().is_stalled = false;
     assert_eq!(bench.wait(0), DiskOutcome::Done);
     assert!(!bench.work.has_waiting() && bench.work.expects() == ExpectedInput::Requests);
     bench.submit(1, WRITE, range(0, 512), vec![1; 512]);
-    assert_eq!(bench.wait(1), DiskOutcome::Done, "nobody woke it");
+    assert_eq!(bench.wait(1), DiskOutcome::Done, "the request completes without a wake-up");
 }
 
 /// Polling such a queue costs a system call, and a client with requests in flight may be waiting
 /// for their completions.
 #[test]
-fn a_queue_with_a_descriptor_is_looked_at_when_all_that_it_asked_is_answered() {
+fn a_queue_polled_by_descriptor_is_polled_when_all_its_requests_have_completed() {
     let mut queue = FakeQueue::new(TAGS);
     queue.is_polled_by_fd = true;
     let memory = (KINDS[0].create)();
@@ -90,7 +93,7 @@ fn a_queue_with_a_descriptor_is_looked_at_when_all_that_it_asked_is_answered() {
         assert_eq!(bench.work.has_waiting(), completions < 2);
     }
     bench.submit(2, WRITE, range(0, 512), vec![1; 512]);
-    assert_eq!(bench.wait(2), DiskOutcome::Done, "nobody woke it");
+    assert_eq!(bench.wait(2), DiskOutcome::Done, "the request completes without a wake-up");
 }
 
 /// Polling ends after the worker's poll budget (a time), and not after a number of polls.
@@ -110,13 +113,13 @@ fn a_worker_without_work_polls_a_queue_until_it_sleeps() {
     for _ in 0..1100 {
         bench.poll();
     }
-    assert!(bench.work.has_waiting(), "others have the time that a queue without requests costs");
+    assert!(bench.work.has_waiting(), "polling an empty queue takes time from other queues");
 }
 
 /// Otherwise, requests that a queue delivers in the same iteration would be queued although there
 /// is room.
 #[test]
-fn a_store_hears_of_what_ended_before_queues_are_looked_at() {
+fn completions_are_reported_to_the_store_before_queues_are_polled() {
     let store = StoreSpec { depth_min: 8, depth_max: 8, ..StoreSpec::default() };
     let mut bench = qos_bench::Bench::new(1, &store, 8, 200_000);
     bench.add_disk(0, 0, limits(0, 0));

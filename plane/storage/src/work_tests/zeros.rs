@@ -37,7 +37,7 @@ const FAST_ZEROS: DiskOp =
     DiskOp::WriteZeroes { may_unmap: true, is_durable: false, only_if_fast: true };
 
 #[test]
-fn what_is_read_only_says_so() {
+fn changes_of_a_read_only_disk_fail_as_read_only() {
     use DiskOutcome::{Done, ReadOnly};
     let shape = DiskGeometry { size: SIZE, logical_sector: 512, physical_sector: 512, block: 0 };
     for open in [FakeFile::new, FakeFile::solid] {
@@ -50,7 +50,7 @@ fn what_is_read_only_says_so() {
 }
 
 #[test]
-fn zeros_that_would_have_to_be_written_are_refused_who_wants_them_fast() {
+fn fast_zeros_fail_where_zeros_would_have_to_be_written() {
     use DiskOutcome::{Done, Unsupported};
     for kind in KINDS {
         for (open, fast) in [(FakeFile::new as fn(_) -> _, Done), (FakeFile::solid, Unsupported)] {

@@ -1,4 +1,4 @@
-//! Frames that arrive on a team's member: acceptance, and the ports they may reach.
+//! Frames received by a member of a team: acceptance, and the ports to which they may be delivered.
 
 use suimon_forwarding::{DropReason, PortSlot, Verdict};
 use suimon_frame::{Frame, MacAddr};
@@ -8,12 +8,13 @@ use suimon_teaming::{Incoming, IncomingDrop, MemberSlot};
 use super::teams::{TeamState, Teams};
 use crate::published::{MemberTableSlot, PortRuntime, Published};
 
-/// Member that received a batch.
+/// Member of a team that received a batch.
 pub(super) struct ReceivingMember<'a> {
-    /// Port of the member itself.
+    /// Port of the member's device; not the port of the team.
     pub(super) port: &'a PortRuntime,
     team: &'a TeamState,
-    /// `None` if the member is not in the distribution.
+    /// Slot of the member in the team's distribution; `None` if the distribution does not contain
+    /// it.
     slot: Option<MemberSlot>,
 }
 
@@ -28,7 +29,7 @@ impl<'a> ReceivingMember<'a> {
         Some(Self { port, team, slot: team.slot(member.nth) })
     }
 
-    /// Returns true if an accepted frame may be delivered to this port.
+    /// Returns true if an accepted frame may be delivered to the port in slot `egress`.
     #[inline]
     pub(super) fn reaches(&self, published: &Published, egress: PortSlot) -> bool {
         let port = published.ports.get(egress.index());
@@ -36,7 +37,7 @@ impl<'a> ReceivingMember<'a> {
         slot.is_some_and(|(slot, port)| self.team.distribution.reaches(slot, port.shared.id))
     }
 
-    /// Checks whether frames from this member are accepted at all.
+    /// Checks whether the team accepts frames from this member at all.
     ///
     /// # Errors
     /// The reason why they are dropped.
@@ -49,16 +50,16 @@ impl<'a> ReceivingMember<'a> {
         }
     }
 
-    /// Returns true if a frame with this source is a reflection of one that the team sent.
+    /// Returns true if a frame with this source address is a reflection of one that the team sent.
     #[inline]
     fn is_reflected(&self, now: Time, source: MacAddr) -> bool {
         let is_received_here = self.team.shared.sent.was_sent_recently(source, now);
         self.team.distribution.is_reflected(&Incoming { source, is_received_here })
     }
 
-    /// Moves the accepted frames to the front, in their order, and counts the others as dropped.
-    /// Returns the number of accepted frames. The switch does not see the others and learns nothing
-    /// from them.
+    /// Moves the accepted frames to the front of `frames`, in their order, and counts the others as
+    /// dropped. Returns the number of accepted frames. The switch does not process the others and
+    /// learns no addresses from them.
     pub(super) fn accept(&self, now: Time, frames: &mut [Frame]) -> usize {
         let tally = &self.port.shared.counters;
         if let Err(reason) = self.takes() {
@@ -86,7 +87,8 @@ impl<'a> ReceivingMember<'a> {
         accepted
     }
 
-    /// Drops deliveries that are made from another member's copy of the frame.
+    /// Replaces unicast verdicts by drops where another member receives a copy of the frame from
+    /// which it is delivered.
     pub(super) fn leave_to_others(&self, published: &Published, verdicts: &mut [Verdict]) {
         if !self.team.distribution.depends_on_port() {
             return;

@@ -14,9 +14,9 @@ pub(super) struct Batch<'a> {
     /// Slot of the port through which the switch receives the frames.
     pub(super) ingress: PortSlot,
     pub(super) port: &'a PortRuntime,
-    /// Id of `port`.
+    /// Identifier of `port`.
     pub(super) from: PortId,
     pub(super) teams: &'a Teams,
-    /// Member that received the frames, if the port is a team.
+    /// Member that received the frames; `None` if the port is not a team.
     pub(super) receiving_member: Option<ReceivingMember<'a>>,
 }

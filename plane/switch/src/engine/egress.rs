@@ -1,4 +1,5 @@
-//! Egress side of a worker: delivery of decided frames to its own queues and to other workers.
+//! Egress side of a worker: delivery of frames with a forwarding decision to its own queues and to
+//! other workers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,16 +21,16 @@ use crate::published::Published;
 use crate::routes::{EgressTarget, Route, Routes};
 use crate::stages::Probe;
 
-/// Maximum number of parcels held for one queue that is being moved to this worker: the number that
-/// its sender and some others may have in flight.
+/// Maximum number of frame messages buffered for one queue that is being moved to this worker: the
+/// number that its sender and some others may have in flight.
 const BUFFERED_MAX: usize = 4096;
 
-/// Egress queues of a worker, and its mail to other workers.
+/// Egress queues of a worker, and its outgoing messages to other workers.
 pub(super) struct Egress {
     pub(super) link: Arc<Link>,
     pub(super) sinks: Vec<Option<Box<OwnedSink>>>,
     pub(super) sink_by_queue: BTreeMap<QueueId, usize>,
-    /// Indices of sinks to flush.
+    /// Indices in `sinks` of sinks to flush.
     pub(super) touched: Vec<usize>,
     pub(super) locations: QueueLocations<FrameMessage>,
     pub(super) routes: Routes,
@@ -251,7 +252,7 @@ impl Egress {
         }
     }
 
-    /// Makes all frames handed to sinks since the last flush visible.
+    /// Makes all frames passed to sinks since the last flush visible to their receivers.
     pub(super) fn flush(&mut self, published: &Published) {
         let mut touched = std::mem::take(&mut self.touched);
         for index in touched.drain(..) {
@@ -269,17 +270,18 @@ impl Egress {
         }
     }
 
-    /// Returns true if frames were handed to a sink since the last [`Egress::flush`].
+    /// Returns true if frames were passed to a sink since the last [`Egress::flush`].
     pub(super) fn has_to_flush(&self) -> bool {
         !self.touched.is_empty()
     }
 
-    /// Sends the parcels filled by a batch to the workers that own their queues.
+    /// Sends the frame messages filled by a batch to the workers that own their queues.
     pub(super) fn send_frame_messages(&mut self, links: &Links) {
         self.frame_sender.send_all(links, &mut self.outbox);
     }
 
-    /// Delivers frames that another worker decided to a queue of this worker.
+    /// Delivers frames for which another worker has made the forwarding decision to a queue of this
+    /// worker.
     pub(super) fn handle_frame_message(
         &mut self,
         published: &Published,
@@ -314,7 +316,8 @@ impl Egress {
     }
 }
 
-/// Counts frames for a queue that this worker neither has nor expects.
+/// Counts frames as dropped for a queue that this worker does not own and that is not being moved
+/// to it.
 fn count_lost(published: &Published, queue: QueueId, frames: u64) {
     if let Some(port) = published.port(queue.port) {
         port.shared.counters.drop_tx(DropReason::EgressFull, frames);

@@ -1,4 +1,4 @@
-//! Egress queues of a worker: attaching, moving and detaching them, and the effect of new tables.
+//! Egress queues of a worker: attaching, moving and detaching them, and the adoption of new tables.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::published::Published;
 use crate::stages::Probe;
 
 impl Engine {
-    /// Switches to these tables, and starts the moves that they contain.
+    /// Adopts these tables, and starts the moves of queues whose owner they change.
     pub(crate) fn adopt(&mut self, published: Arc<Published>, links: Arc<Links>) {
         self.forwarder.handle_tables(&published.tables);
         let other_workers = links.iter().count().saturating_sub(1);
@@ -37,7 +37,7 @@ impl Engine {
         self.egress.resolve_routes(&self.published);
     }
 
-    /// Sets the distribution of this team.
+    /// Sets the distribution of the team with this port.
     pub(crate) fn set_distribution(&mut self, port: PortId, distribution: &Arc<Distribution>) {
         self.teams.set_distribution(&self.published, port, distribution);
     }
@@ -59,7 +59,7 @@ impl Engine {
         self.send_must(to, LinkMessage::Sink(queue, sink));
     }
 
-    /// Sends mail that must arrive, after all frames sent to that worker before.
+    /// Sends a message that must not be lost, after all frames sent to that worker before.
     pub(crate) fn send_must(&mut self, to: WorkerId, message: LinkMessage) {
         self.egress.send_frame_messages(&self.links);
         if let Some(link) = self.links.link_of(to) {
@@ -67,8 +67,8 @@ impl Engine {
         }
     }
 
-    /// Takes ownership of a queue that was moved to this worker. Frames that were held for the
-    /// queue are delivered first.
+    /// Takes ownership of a queue that was moved to this worker; `sink` is `None` if the queue had
+    /// a fault before. Frames that were buffered for the queue are delivered before others.
     pub(crate) fn handle_arrival(
         &mut self,
         queue: QueueId,
@@ -96,7 +96,7 @@ impl Engine {
         }
     }
 
-    /// Takes ownership of a queue, and drops it if it was requested back meanwhile.
+    /// Takes ownership of a queue, and drops it if its detachment was requested meanwhile.
     pub(crate) fn attach_sink(&mut self, mut sink: Box<OwnedSink>) {
         if sink.attached.is_revoked() {
             return;
@@ -120,7 +120,8 @@ impl Engine {
         }
     }
 
-    /// Takes a queue that was requested back.
+    /// Removes and returns a queue whose detachment was requested; `None` if there is no such
+    /// queue.
     pub(crate) fn take_revoked_sink(&mut self, queue: QueueId) -> Option<Box<OwnedSink>> {
         let index = *self.egress.sink_by_queue.get(&queue)?;
         let sink = self.egress.sinks.get(index)?.as_ref()?;

@@ -36,9 +36,10 @@ pub(super) struct TeamState {
     slots: Vec<Option<MemberSlot>>,
     pub(super) shared: Arc<TeamShared>,
     carried: BucketCounters,
-    /// Cached origin of the last frame's ingress port.
+    /// Ingress port of the last frame, and its cached context for the selection of members.
     origin: Cell<Option<(PortId, IngressContext)>>,
-    /// Source last recorded in [`TeamShared::sent`], and its time.
+    /// Source address that this worker last recorded in [`TeamShared::sent`], and the time of the
+    /// record.
     last_recorded: Cell<Option<(MacAddr, Time)>>,
 }
 
@@ -86,7 +87,7 @@ impl TeamState {
         new
     }
 
-    /// Assigns the members to the slots of the distribution.
+    /// Determines the slots of the team's members in the distribution, and the ports by slot.
     fn assign_slots(&mut self, team: &TeamRuntime) {
         self.origin = Cell::default();
         self.member_ports = [None; MEMBERS_MAX];
@@ -99,14 +100,15 @@ impl TeamState {
         }
     }
 
-    /// Returns the slot of one of [`TeamRuntime::members`].
+    /// Returns the distribution slot of the member at an index of [`TeamRuntime::members`]; `None`
+    /// if the distribution does not contain it.
     pub(super) fn slot(&self, index: usize) -> Option<MemberSlot> {
         self.slots.get(index).copied().flatten()
     }
 
     /// Returns the index in [`Published::ports`] of the member by which a frame leaves, and the
-    /// source address to write if it is replaced. Returns `None` if the frame is dropped, which is
-    /// counted.
+    /// source address to write to the frame if it is replaced. If the frame must be dropped, counts
+    /// it as dropped and returns `None`.
     #[inline]
     pub(super) fn egress_member(
         &self,
@@ -139,7 +141,8 @@ impl TeamState {
         Some(choice)
     }
 
-    /// Returns the origin of an ingress port. Frames of a batch share it, so it is cached.
+    /// Returns the selection context of an ingress port, from the cache if the last frame had the
+    /// same port.
     #[inline]
     fn ingress_context(&self, ingress: PortId) -> IngressContext {
         match self.origin.get() {
@@ -181,7 +184,8 @@ impl TeamState {
         }
     }
 
-    /// Records that a frame with this source leaves. A repetition at the same time is skipped.
+    /// Records that a frame with this source address leaves by the team. A repetition at the same
+    /// time is skipped.
     #[inline]
     fn record(&self, source: MacAddr, now: Time) {
         if self.last_recorded.get() != Some((source, now)) {

@@ -36,7 +36,8 @@ impl Registry {
         }
     }
 
-    /// Returns the bytes that each bucket carried since the last call.
+    /// Returns the bytes that each bucket of a team's flows carried since the last call; `None` if
+    /// the port is not a team.
     pub(crate) fn take_bucket_loads(&mut self, port: PortId) -> Option<Box<[BucketLoad; BUCKETS]>> {
         let record = self.teams.0.get_mut(&port)?;
         let mut loads = record.shared.loads();
@@ -47,7 +48,8 @@ impl Registry {
         Some(loads)
     }
 
-    /// Returns frames and bytes of a port's own queues, including detached ones.
+    /// Returns frames and bytes of the queues that belong to the port itself, including detached
+    /// ones.
     pub(super) fn carried(&self, port: PortId) -> TrafficCounters {
         let departed = self.ports.get(&port).map(|record| record.departed).unwrap_or_default();
         let directions = [Direction::Ingress, Direction::Egress];
@@ -61,8 +63,8 @@ impl Registry {
         })
     }
 
-    /// Returns frames and bytes that members of a team carried during their membership; zero for
-    /// other ports.
+    /// Returns frames and bytes that members of a team carried while they belonged to it; zero for
+    /// ports that are not teams.
     pub(super) fn carried_for_team(&self, port: PortId) -> TrafficCounters {
         let Some(record) = self.teams.0.get(&port) else { return TrafficCounters::default() };
         let members = record.counters_at_join.iter();
@@ -70,7 +72,8 @@ impl Registry {
             .fold(record.departed, |sum, (member, before)| sum + (self.carried(*member) - *before))
     }
 
-    /// Returns the current counters of all members in a topology.
+    /// Returns the current frame and byte counters of all team members in a topology, by member
+    /// port.
     pub(super) fn carried_by_members(
         &self,
         topology: &Topology,
@@ -78,8 +81,8 @@ impl Registry {
         topology.members().map(|member| (member.port, self.carried(member.port))).collect()
     }
 
-    /// Applies a topology that is in effect: new members count for their team from `joining` on,
-    /// former members stop counting.
+    /// Starts and ends the counting of members for their teams, for a topology that is in effect.
+    /// `joining`: counters of all its members just before; new members count from there on.
     pub(super) fn settle_teams(&mut self, joining: &BTreeMap<PortId, TrafficCounters>) {
         let mut teams = std::mem::take(&mut self.teams.0);
         teams.retain(|port, _| self.topology.teams.iter().any(|team| team.port == *port));

@@ -50,7 +50,8 @@ impl Registry {
         Ok(published)
     }
 
-    /// Returns the forwarding tables of the topology, which changes of queues do not affect.
+    /// Returns the forwarding tables of the topology. They do not depend on queues, so they are
+    /// built once per topology.
     fn tables(&mut self) -> Result<Arc<Tables>, TopologyError> {
         if let Some(tables) = &self.tables {
             return Ok(Arc::clone(tables));
@@ -61,7 +62,8 @@ impl Registry {
         Ok(tables)
     }
 
-    /// Appends the egress queues of a port to `owners` and returns their range.
+    /// Appends the egress queues of a port with their owners to `owners`, and returns the range of
+    /// their indices.
     fn add_owners(&self, port: PortId, owners: &mut Owners) -> Range<usize> {
         let first = owners.len();
         let egress = queues_of_port(&self.queues, port, Direction::Egress);
@@ -98,7 +100,7 @@ impl Registry {
     fn member_runtime(&mut self, port: PortId, owners: &mut Owners) -> PortRuntime {
         PortRuntime {
             shared: self.shared(port),
-            // Limits belong to the team's port.
+            // Limits belong to the team's port, not to the members.
             bandwidth: None,
             storm: None,
             receive_coalescing: true,

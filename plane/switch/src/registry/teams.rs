@@ -9,17 +9,17 @@ use suimon_teaming::BUCKETS;
 use crate::port_record::TrafficCounters;
 use crate::team_shared::TeamShared;
 
-/// Teams by the port that represents them on the switch.
+/// State of teams, by the switch port of the team.
 #[derive(Default)]
 pub(super) struct Teams(pub(super) BTreeMap<PortId, TeamRecord>);
 
 pub(super) struct TeamRecord {
     pub(super) shared: Arc<TeamShared>,
-    /// Frames and bytes that former members carried during their membership.
+    /// Frames and bytes that former members carried while they belonged to the team.
     pub(super) departed: TrafficCounters,
-    /// Counters of members when they joined.
+    /// Frame and byte counters of the members when they joined the team.
     pub(super) counters_at_join: BTreeMap<PortId, TrafficCounters>,
-    /// Bytes carried by each bucket when the loads were last queried.
+    /// Bytes that each bucket had carried when the loads were last taken.
     pub(super) loads_taken: Box<[u64; BUCKETS]>,
 }
 

@@ -31,7 +31,7 @@ fn queues_do_not_change_the_forwarding_tables() {
     registry.set_topology(topology(3)).unwrap();
     let after = registry.published().unwrap();
     assert_eq!(after.tables.slots(), 3);
-    // A topology that is refused leaves the tables.
+    // A topology that is refused leaves the tables unchanged.
     let mut invalid = topology(4);
     invalid.switches.clear();
     assert!(registry.set_topology(invalid).is_err());

@@ -38,7 +38,8 @@ impl WorkerLoop {
         Next::GoOn
     }
 
-    /// Drops a queue that was requested back. One of the same id that is attached stays.
+    /// Drops a queue whose detachment was requested. A queue with the same id that was attached
+    /// since remains.
     fn detach(&mut self, queue: QueueId) {
         match queue.direction {
             Direction::Ingress => {
@@ -55,7 +56,8 @@ impl WorkerLoop {
         }
     }
 
-    /// Sends a queue to its new owner. All frames received from it were delivered or sent already.
+    /// Sends a queue to its new owner. The frames received from it were delivered or sent to other
+    /// workers before. `latch` is counted down on arrival.
     fn move_source(&mut self, queue: QueueId, to: WorkerId, latch: Latch) {
         match self.sources.token(queue).and_then(|token| self.take_source(token)) {
             Some(source) if source.attached.is_revoked() => latch.count_down(),

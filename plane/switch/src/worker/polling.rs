@@ -85,7 +85,8 @@ impl WorkerLoop {
         frames > 0
     }
 
-    /// Charges the queue for the batch, and learns from its duration if this round is timed.
+    /// Charges the queue for the batch, and updates its cost estimate if this round is timed.
+    /// `before`: times of this round before the batch.
     fn charge(&mut self, token: usize, (frames, bytes): (u64, u64), before: Option<Sides>) {
         let Some(source) = self.sources.get_mut(token) else { return };
         let cost = &source.owned.cost;
@@ -99,7 +100,7 @@ impl WorkerLoop {
         }
     }
 
-    /// Releases the buffers of a processed batch: no tail is used any more, and the source may
+    /// Releases the buffers of a processed batch: no tail is in use any more, and the source may
     /// return their memory to the guest.
     fn release(&mut self, token: usize) {
         self.batch.clear();
