@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use suimon_ports::{DiskOp, DiskOutcome, DiskQueue, DiskRequest};
-use suimon_ring::{DiskProperties, DiskRing, GuestVisibleDisk, RingAddresses};
+use suimon_ring::{DiskDescription, DiskProperties, DiskRing, RingAddresses};
 
 use crate::guest_image::{GuestImage, MEMORY_BYTES, Records};
 
@@ -102,7 +102,7 @@ impl Ring {
         let addresses = self.addresses();
         let guest = self.memory.open(self.size.into(), self.features, self.base, addresses);
         let records = guest.records(self.records, self.has(RING_PACKED), addresses.used);
-        let disk = GuestVisibleDisk {
+        let disk = DiskDescription {
             bytes: DISK_SECTORS * 512,
             sector_bytes: 512,
             is_read_only: false,

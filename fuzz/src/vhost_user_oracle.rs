@@ -17,7 +17,7 @@ use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use suimon_frame::Offloads;
 use suimon_ports::{DiskQueue, DiskQueueHost, FrameSink, FrameSource, OffloadToggles, QueueHost};
 use suimon_quantity::{Direction, DiskId, PortId, QueueId};
-use suimon_ring::{DiskProperties, GuestVisibleDisk, OffloadMask};
+use suimon_ring::{DiskDescription, DiskProperties, OffloadMask};
 use suimon_vhost_user::{
     DeviceLink, DiskModel, FrontEndMessage, HEADER_BYTES, Header, Model, NicModel, Offer, Request,
     VhostUserDevice,
@@ -84,7 +84,7 @@ pub fn check(input: &[u8]) {
         (Model::Nic(nic), Offer::new(2, true, &OffloadToggles::default(), 0))
     });
     check_device(input, 1, |host| {
-        let disk = GuestVisibleDisk {
+        let disk = DiskDescription {
             bytes: 1 << 20,
             sector_bytes: 512,
             is_read_only: false,

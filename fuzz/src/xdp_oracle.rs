@@ -16,7 +16,7 @@ use std::os::unix::fs::FileExt;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use suimon_frame::{Frame, FrameBatch, VlanTag};
-use suimon_netdev::XdpOnMemory as Layout;
+use suimon_netdev::XdpOnFile as Layout;
 use suimon_ports::TransmitResult;
 
 /// Steps of a script, by the lower three bits of their first byte.
@@ -306,8 +306,8 @@ impl Bench {
         }
         let discarded = self.queue.sink.discarded();
         let sent = self.watched(|queue| queue.sink.transmit(&frame));
-        let is_kept = self.queue.sink.discarded() == discarded;
-        if matches!(sent, Ok(TransmitResult::Accepted)) && is_kept {
+        let changes_desired_state = self.queue.sink.discarded() == discarded;
+        if matches!(sent, Ok(TransmitResult::Accepted)) && changes_desired_state {
             self.outcome.sent += 1;
             self.unsent.push_back(wire(&frame));
         }

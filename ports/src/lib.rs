@@ -92,7 +92,7 @@ pub use kernel_path::{
 };
 pub use link_facts::{LinkProperties, LinkSpeed};
 pub use nbd_server::{
-    NbdAddress, NbdClient, NbdLevel, NbdLimits, NbdNotice, NbdServerSpec, NbdTcpAccess,
+    NbdAddress, NbdClient, NbdLevelUsage, NbdLimits, NbdNotice, NbdServerSpec, NbdTcpAccess,
     NbdTlsFiles, NbdTransport, NbdUnixAccess, NbdUsage,
 };
 pub use power::{PowerError, PowerHost};
@@ -106,7 +106,7 @@ pub use sriov::{
     PfProperties, SriovHost, SriovSupport, VfLinkState, VfProperties, VfSettings, VfSettingsChange,
 };
 pub use steering::{SteeringRule, SteeringState};
-pub use store::{StateStore, StateStoreError, StoreErrorKind};
+pub use store::{StateStore, StateStoreError, StateStoreErrorKind};
 pub use store_files::{
     FileLockMode, FileStatus, STORE_NAMES_MAX, StoreFault, StoreFileError, StoreFiles,
     StoreIdentity, StoreSource, StoreSpace,
@@ -119,7 +119,7 @@ pub use vm_host::{
     VmNicSpec, VmNotice, VmObserver, VmRunState, VmSpec,
 };
 pub use vm_moving::{
-    MigrationSource, MigrationSpec, MigrationStatus, PluggedDevice, SendingPhase, VmHardware,
+    MigrationRequirements, MigrationSpec, MigrationStatus, PluggedDevice, SendingPhase, VmHardware,
 };
 pub use worker::{
     CpuAffinity, CpuTopology, ThreadStart, Wait, Waker, WorkerJoin, WorkerMain, WorkerRuntime,

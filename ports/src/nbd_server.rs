@@ -147,7 +147,7 @@ impl NbdLimits {
 
 /// Connections and buffer memory of an export, a peer or the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NbdLevel {
+pub struct NbdLevelUsage {
     /// Current number of connections.
     pub connections: u32,
     /// Current buffer memory in bytes, reserved memory included.
@@ -160,11 +160,11 @@ pub struct NbdLevel {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NbdUsage {
     /// Connections and buffer memory of the clients of all servers.
-    pub host: NbdLevel,
+    pub host: NbdLevelUsage,
     /// Peers with connections: `user 107`, an IPv4 address or an IPv6 network.
-    pub peers: Vec<(String, NbdLevel)>,
+    pub peers: Vec<(String, NbdLevelUsage)>,
     /// Exports that have connections, with their connections and buffer memory.
-    pub exports: Vec<(String, NbdLevel)>,
+    pub exports: Vec<(String, NbdLevelUsage)>,
     /// Number of requests that were delayed or processed in parts, because a limit on buffer memory
     /// was reached.
     pub shortages: u64,

@@ -4,7 +4,7 @@ use thiserror::Error;
 
 /// Kind of a [`StateStoreError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StoreErrorKind {
+pub enum StateStoreErrorKind {
     /// The store cannot be written at present: the file system is full, over quota or read-only, or
     /// permission is missing. Stored values can be read.
     Unwritable,
@@ -17,15 +17,15 @@ pub enum StoreErrorKind {
 #[error("state directory: {detail}")]
 pub struct StateStoreError {
     /// Kind of the failure.
-    pub kind: StoreErrorKind,
+    pub kind: StateStoreErrorKind,
     /// Failure, naming the path, and what to do next.
     pub detail: String,
 }
 
 impl StateStoreError {
-    /// Creates an error of kind [`StoreErrorKind::Other`].
+    /// Creates an error of kind [`StateStoreErrorKind::Other`].
     pub fn new(detail: impl Into<String>) -> Self {
-        Self { kind: StoreErrorKind::Other, detail: detail.into() }
+        Self { kind: StateStoreErrorKind::Other, detail: detail.into() }
     }
 }
 

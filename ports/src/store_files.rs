@@ -80,7 +80,7 @@ pub enum StoreFault {
     SymbolicLink,
     /// The operation needs a block device and the store is a directory, or the reverse.
     #[error("the path of the store is {found}; {hint}")]
-    WrongStore {
+    WrongStoreType {
         /// Type of the store, such as "a directory".
         found: &'static str,
         /// Remedy for the operator, as text.

@@ -12,7 +12,7 @@ use suimon_frame::MacAddr;
 use suimon_quantity::PciAddress;
 use thiserror::Error;
 
-use crate::{MigrationSource, MigrationSpec, MigrationStatus, VmDevice, VmHardware};
+use crate::{MigrationRequirements, MigrationSpec, MigrationStatus, VmDevice, VmHardware};
 
 /// Accelerator that executes a VM's CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -155,7 +155,7 @@ pub struct VmSpec {
     /// Source of an incoming migration; `None`: the VM boots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "arrival")]
-    pub migration_source: Option<MigrationSource>,
+    pub migration_source: Option<MigrationRequirements>,
 }
 
 /// Information with which another daemon adopts a running VM.
@@ -412,7 +412,7 @@ pub trait Vm: Send + Sync {
     /// Fails if the VM rejects the command, does not respond or is gone.
     fn migrate_out(&self, line: OwnedFd, spec: &MigrationSpec) -> Result<(), VmError>;
 
-    /// Receives the state of a migrated VM in a VM started with a [`MigrationSource`]. When the
+    /// Receives the state of a migrated VM in a VM started with a [`MigrationRequirements`]. When the
     /// state is complete the VM stays paused until it is resumed. If the stream ends early the
     /// process exits. Returns the end of a connection to which the caller writes the stream.
     ///
@@ -469,7 +469,7 @@ pub trait VmHost: Send + Sync {
     fn prepare(&self, folder: &Path, user: u32) -> Result<(), VmError>;
 
     /// Starts a VM that is not running and blocks until its CPUs run or, with a
-    /// [`MigrationSource`], until [`Vm::migrate_in`] can be called. The sockets of its devices must
+    /// [`MigrationRequirements`], until [`Vm::migrate_in`] can be called. The sockets of its devices must
     /// already be listening.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use crate::VmDevice;
 /// Requirements that the source of a migration imposes on the target, so that the guest's machine
 /// is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MigrationSource {
+pub struct MigrationRequirements {
     /// QEMU machine type, such as `pc-q35-7.2`.
     pub machine: String,
     /// QEMU version of the source, such as `7.2.22`. Older versions cannot receive the VM.

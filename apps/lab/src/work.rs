@@ -35,7 +35,7 @@ use crate::plan::{SHIPPED, Scale};
 use crate::results::lock;
 use crate::shared_flags::{ResultsFlags, WORK_FOLDER};
 use job::{Job, RequestedRun};
-use requests::{end, forget_old, next, remove, with_extension, write};
+use requests::{end, next, remove, remove_old_results, with_extension, write};
 pub(crate) use stop::StopFlags;
 
 /// Interval of checks for requests.
@@ -114,7 +114,7 @@ impl RequestLoop<'_> {
             Err(error) => failed_result(&error),
         };
         end(path, &result)?;
-        forget_old(&self.requests)
+        remove_old_results(&self.requests)
     }
 
     /// Executes a requested run until it ends or its request is withdrawn.

@@ -11,7 +11,7 @@ type Planned = (Time, u64, usize);
 /// Events of a run, ordered by time and then by the order in which they were planned. A heap of
 /// small entries is sorted, and the events stay at their index in the storage.
 #[derive(Debug)]
-pub struct Agenda<E> {
+pub struct EventQueue<E> {
     planned: BinaryHeap<Reverse<Planned>>,
     events: Vec<Option<E>>,
     /// Indexes of the event storage that are unused.
@@ -21,7 +21,7 @@ pub struct Agenda<E> {
     happened: u64,
 }
 
-impl<E> Agenda<E> {
+impl<E> EventQueue<E> {
     /// Returns an empty agenda at the time `now`.
     pub fn new(now: Time) -> Self {
         let (planned, events, free) = (BinaryHeap::new(), Vec::new(), Vec::new());
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn events_happen_by_time_and_then_as_they_were_planned() {
-        let mut agenda = Agenda::new(Time::from_ns(100));
+        let mut agenda = EventQueue::new(Time::from_ns(100));
         for (time, event) in [(300, 'd'), (200, 'b'), (50, 'a'), (200, 'c'), (900, 'x')] {
             agenda.plan(Time::from_ns(time), event);
         }

@@ -20,7 +20,7 @@ mod random;
 mod scenario;
 mod trace;
 
-pub use agenda::Agenda;
+pub use agenda::EventQueue;
 pub use figure::{Figure, Use};
 pub use observer::{Checker, Complaint, Complaints, Observer};
 pub use outcome::{Options, ScenarioResult, columns};

@@ -82,7 +82,7 @@ fn shares(statuses: &[SharedStoreStatus]) -> Table {
 
 /// Returns the table of nodes whose heartbeats were read on stores.
 fn heartbeat_table(statuses: &[SharedStoreStatus]) -> Table {
-    let mut table = Table::new(&columns::CLUSTER_SEEN);
+    let mut table = Table::new(&columns::CLUSTER_HEARTBEATS);
     for store in statuses {
         for heartbeat in &store.heartbeats {
             table.row([

@@ -49,7 +49,7 @@ pub(crate) const TABLES: &[&Columns] = &[
     &CLUSTER_MEMBERS,
     &CLUSTER_STORES,
     &CLUSTER_SHARES,
-    &CLUSTER_SEEN,
+    &CLUSTER_HEARTBEATS,
     &CLUSTER_FLOWS,
     &VMS,
     &GUEST_INTERFACES,

@@ -7,7 +7,7 @@ use suimon_contract::{
 
 use crate::columns;
 use crate::lines::{Lines, storage_state, word};
-use crate::qos_tables::{add_flow, delivery_table, limits_in_short};
+use crate::qos_tables::{add_flow, delivery_table, short_limits};
 use crate::resource_tables::Shown;
 use crate::table::{Table, or_dash};
 use crate::units;
@@ -187,7 +187,7 @@ fn kind(disk: &DiskStatus) -> DiskKind {
 
 /// Formats the name of the disk's policy, or the disk's own limits.
 fn qos(disk: &DiskConfig) -> String {
-    disk.qos_policy.as_ref().map_or_else(|| limits_in_short(&disk.qos), ToString::to_string)
+    disk.qos_policy.as_ref().map_or_else(|| short_limits(&disk.qos), ToString::to_string)
 }
 
 /// Formats the number of image files of a disk: `3, 2 of them parents`.

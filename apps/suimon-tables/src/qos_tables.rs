@@ -80,7 +80,7 @@ fn burst(limits: &DiskQos) -> Option<String> {
 }
 
 /// Formats limits: `min 500, max 1000 and 8.00 MiB/s, weight 200`; `–` without limits.
-pub(crate) fn limits_in_short(limits: &DiskQos) -> String {
+pub(crate) fn short_limits(limits: &DiskQos) -> String {
     let iops = limits.max_iops.map(units::count);
     let max: Vec<String> = iops.into_iter().chain(max_bytes(limits)).collect();
     let parts = [
@@ -101,7 +101,7 @@ pub fn flow_table(flows: &[QosFlowStatus]) -> Table {
             flow.disk.to_string(),
             flow.store.to_string(),
             flow.holder.clone(),
-            limits_in_short(&flow.limits),
+            short_limits(&flow.limits),
             units::count(flow.last_5_s.guaranteed_iops),
             units::count(flow.last_5_s.demand_iops),
             units::count(flow.last_5_s.delivered_iops),
@@ -143,7 +143,7 @@ pub fn flow_details(flow: &QosFlowStatus) -> String {
 
 /// Adds the limits of a disk and its current requests.
 pub(crate) fn add_flow(lines: &mut Lines, flow: &QosFlowStatus) {
-    let limits = limits_in_short(&flow.limits);
+    let limits = short_limits(&flow.limits);
     lines.add("limits in effect", format!("{limits} (of {})", flow.holder));
     lines.add("requests queued", flow.queued);
     lines.add("requests in flight", flow.in_flight);

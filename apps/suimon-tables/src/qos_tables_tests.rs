@@ -15,13 +15,13 @@ fn limits() -> DiskQos {
 
 #[test]
 fn limits_are_formatted_in_short() {
-    assert_eq!(limits_in_short(&DiskQos::NONE), "–");
+    assert_eq!(short_limits(&DiskQos::NONE), "–");
     assert_eq!(
-        limits_in_short(&limits()),
+        short_limits(&limits()),
         "min 500, max 12.0 k and 100 MiB/s, burst 20.0 k for 60 s, weight 250"
     );
     let bytes = DiskQos { max_bytes_per_s: limits().max_bytes_per_s, ..DiskQos::NONE };
-    assert_eq!(limits_in_short(&bytes), "max 100 MiB/s");
+    assert_eq!(short_limits(&bytes), "max 100 MiB/s");
 }
 
 #[test]

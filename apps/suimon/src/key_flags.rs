@@ -103,7 +103,7 @@ pub(crate) fn old_options(kind: ResourceKind) -> Vec<(String, String)> {
 
 /// Returns the current id of a key that is given by its old or current name: `vmq.max_workers` for
 /// `vmq.max_processors`.
-pub(crate) fn present_id(kind: ResourceKind, id: &str) -> String {
+pub(crate) fn current_id(kind: ResourceKind, id: &str) -> String {
     let is_flag = |flag: &Flag| {
         let old = old_key(flag.kind, flag.key.name).map(|rename| rename.old);
         match (flag.table, old) {
@@ -124,7 +124,7 @@ pub(crate) fn unset_parser(kind: ResourceKind) -> ValueParser {
         });
         PossibleValue::new(id).aliases(old)
     });
-    PossibleValuesParser::new(names).map(move |id| present_id(kind, &id)).into()
+    PossibleValuesParser::new(names).map(move |id| current_id(kind, &id)).into()
 }
 
 /// Returns the names accepted by `--unset`: all optional keys and tables.

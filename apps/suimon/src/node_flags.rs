@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use suimon_client::{Client, TlsReach};
+use suimon_client::{Client, TlsEndpoint};
 use suimon_contract::{ApiError, ErrorCode, Form, NodeConfig};
 
 use crate::exit::Failure;
@@ -66,7 +66,7 @@ impl NodeFlags {
     /// Returns the client for the flags; `None` if they are absent.
     pub(crate) fn client(&self) -> Option<Result<Client, Failure>> {
         let address = self.node.as_ref()?;
-        let reach = TlsReach {
+        let reach = TlsEndpoint {
             address: address.clone(),
             server_name: self
                 .server_name

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use clap::Command;
 use suimon_contract::{RENAMES, Rename, Renamed, ResourceKind, renamed_key};
 
-use crate::key_flags::{old_options, present_id};
+use crate::key_flags::{current_id, old_options};
 
 /// Adds old names of commands and options to the command line as hidden aliases, and reads old
 /// environment variables in place of absent new ones.
@@ -110,7 +110,7 @@ fn argument_warning(noun: &str, before: &str, argument: &str) -> Option<String> 
             return Some(warning(&old, &new));
         }
         let unset = argument.strip_prefix("--unset=").or((before == "--unset").then_some(argument));
-        if let Some((id, present)) = unset.map(|id| (id, present_id(kind, id))) {
+        if let Some((id, present)) = unset.map(|id| (id, current_id(kind, id))) {
             return (id != present).then(|| warning(id, &present));
         }
     }

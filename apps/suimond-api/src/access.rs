@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use crate::api::Notifications;
 use crate::server::Client;
 
-pub(crate) use table::Guarded;
+pub(crate) use table::AuthenticatedListener;
 use table::{Report, Table, peer_text};
 
 /// Record of requests with wrong credentials at the TCP listeners of the daemon. Clones share it.
@@ -37,7 +37,7 @@ impl AccessFailures {
     /// `Connection: close`. The delay grows with the number of such requests of one peer.
     pub(crate) async fn refuse(
         &self,
-        (listener, credentials): (Guarded, &[u8]),
+        (listener, credentials): (AuthenticatedListener, &[u8]),
         client: Option<&Client>,
         mut response: Response,
     ) -> Response {
@@ -57,7 +57,7 @@ impl AccessFailures {
     /// the listener's section in the host file.
     pub(crate) fn totals(&self) -> [(&'static str, u64); 2] {
         let table = self.table();
-        Guarded::ALL.map(|listener| (listener.name(), table.total(listener)))
+        AuthenticatedListener::ALL.map(|listener| (listener.name(), table.total(listener)))
     }
 
     /// Writes events about wrong credentials until the daemon stops.

@@ -19,7 +19,7 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use crate::access::{AccessFailures, Guarded};
+use crate::access::{AccessFailures, AuthenticatedListener};
 use crate::api::ErrorResponse;
 use crate::remedy;
 use crate::server::{Client, TlsListener};
@@ -162,7 +162,7 @@ async fn check_token(
     let response = ([(header::WWW_AUTHENTICATE, "Bearer")], failure).into_response();
     let Some(header_value) = request.headers().get(header::AUTHORIZATION) else { return response };
     let client = request.extensions().get::<Client>();
-    failures.refuse((Guarded::Api, header_value.as_bytes()), client, response).await
+    failures.refuse((AuthenticatedListener::Api, header_value.as_bytes()), client, response).await
 }
 
 fn required<'c>(value: Option<&'c PathBuf>, field: &str) -> Result<&'c PathBuf, ApiError> {

@@ -7,7 +7,7 @@ use suimon_lab_run::folder::RUN_FILE;
 use suimon_lab_run::{Comparison, ComparisonResult, FORMAT, Run, Statistics, compare};
 
 use super::Lab;
-use super::runs::{WHOLE_BYTES_MAX, bounded_words};
+use super::runs::{RUN_FILE_BYTES_MAX, bounded_words};
 use crate::folder::unread;
 use crate::json_file::read;
 
@@ -33,7 +33,7 @@ impl Lab {
 
     fn complete_run(&self, id: &str) -> Result<Run, ApiError> {
         let folder = self.run_folder(id)?;
-        let Some(mut run) = read::<Run>(&folder, RUN_FILE, WHOLE_BYTES_MAX)? else {
+        let Some(mut run) = read::<Run>(&folder, RUN_FILE, RUN_FILE_BYTES_MAX)? else {
             let text = format!(
                 "the run is incomplete and cannot be compared; complete it with `suimon lab run \
                  --resume {id}`"

@@ -23,7 +23,7 @@ const PAGE_BYTES_MAX: u64 = 32 << 20;
 /// Largest length of a text in a response, in characters.
 const TEXT_CHARS_MAX: usize = 1000;
 /// Largest accepted `run.json` in bytes, which contains every sample.
-pub(super) const WHOLE_BYTES_MAX: u64 = 64 << 20;
+pub(super) const RUN_FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// Stamps of the files that determine a run's entry in the list.
 type Stamps = [Option<Stamp>; 3];
@@ -107,7 +107,9 @@ pub(super) fn is_run(folder: &Folder) -> Result<bool, ApiError> {
 fn entry(run: &Folder, id: &str, [report, whole_report, _]: &Stamps) -> LabRun {
     let (name, max_bytes) = match (report, whole_report) {
         (Some(_), _) => (REPORT_FILE, REPORT_BYTES_MAX),
-        (None, Some(_)) if !matches!(run.has(HEAD_FILE), Ok(true)) => (RUN_FILE, WHOLE_BYTES_MAX),
+        (None, Some(_)) if !matches!(run.has(HEAD_FILE), Ok(true)) => {
+            (RUN_FILE, RUN_FILE_BYTES_MAX)
+        }
         _ => (HEAD_FILE, SMALL_BYTES_MAX),
     };
     let (head, error) = match read::<Head>(run, name, max_bytes) {

@@ -44,7 +44,7 @@ use crate::socket_files::HostSocketFiles;
 use crate::socket_threads::SocketThreads;
 use crate::start_settings::{StartRecord, StartSettings, lock_settings};
 use crate::unix_socket::ApiSocket;
-use crate::vm_factory::{FoundLauncher, launch};
+use crate::vm_factory::{LauncherConnection, launch};
 use crate::watchdog::{self, Heartbeat};
 
 /// Number of threads of the async runtime. Requests are few and mostly wait.
@@ -151,10 +151,10 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
     let is_first_start = stored_host.is_none();
     let host = stored_host.map_or_else(|| from_file.first_host(), Ok)?;
     // Started before confinement prohibits starting programs.
-    let launcher = FoundLauncher::find_or_start(&arguments.socket, host.effective_vm_folder());
+    let launcher = LauncherConnection::find_or_start(&arguments.socket, host.effective_vm_folder());
     let sriov = SriovAdapters::new(&arguments.sysfs);
     let power = PowerFiles::new(&arguments.sysfs);
-    let mut sysfs_files = sriov.count_files();
+    let mut sysfs_files = sriov.vf_count_files();
     sysfs_files.push(power.settings_folder());
     let confinement = confine(arguments, &sysfs_files)?;
 

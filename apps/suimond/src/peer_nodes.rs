@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::net::sockopt;
-use suimon_client::{ArrivalLine, Client, ClientError, TlsError, TlsReach};
+use suimon_client::{Client, ClientError, MigrationStreamKind, TlsEndpoint, TlsError};
 use suimon_contract::{
     ApiError, DrainPlan, DrainRequest, ErrorCode, HostStatus, IncomingMigration,
     IncomingMigrationRequest, NodeConfig, Operation, Plan,
@@ -76,7 +76,7 @@ impl Drop for Lines {
 
 impl PeerNodes for HostPeerNodes {
     fn node(&self, config: &NodeConfig) -> Result<Arc<dyn PeerNode>, ApiError> {
-        let reach = TlsReach {
+        let reach = TlsEndpoint {
             address: config.address.clone(),
             server_name: config.effective_server_name(),
             authority: config.ca_certificate.clone(),
@@ -181,8 +181,8 @@ impl PeerNode for HostPeerNode {
 
     fn line(&self, id: &str, line: &PeerStream) -> Result<OwnedFd, PeerError> {
         let target = match line {
-            PeerStream::Memory => ArrivalLine::Memory,
-            PeerStream::Disk(disk) => ArrivalLine::Disk(disk),
+            PeerStream::Memory => MigrationStreamKind::Memory,
+            PeerStream::Disk(disk) => MigrationStreamKind::Disk(disk),
         };
         let far = self.request(self.client.arrival_line(id, target))?;
         let no_socket = |error: io::Error| {

@@ -40,6 +40,6 @@ fn hooks(confinement: &Confinement, role: Role) -> ThreadHooks {
     let (confine, mark) = (confinement.clone(), confinement.clone());
     ThreadHooks {
         on_worker_start: Arc::new(move || confine.confine_thread(role).map_err(Into::into)),
-        on_blocking_start: Arc::new(move || mark.mark_child(role)),
+        on_blocking_start: Arc::new(move || mark.label_inheriting_thread(role)),
     }
 }

@@ -27,13 +27,13 @@ pub(crate) fn boot_id() -> String {
 }
 
 /// Launcher found or started, or the reason why there is none.
-pub(crate) struct FoundLauncher {
+pub(crate) struct LauncherConnection {
     socket: PathBuf,
     result: Result<()>,
     boot_id: String,
 }
 
-impl FoundLauncher {
+impl LauncherConnection {
     /// Finds the launcher of the daemon with this API socket, or starts one. The folders of its VMs
     /// are in `folder`. Must be called before the process is confined.
     pub(crate) fn find_or_start(api_socket: &Path, folder: &Path) -> Self {
@@ -71,19 +71,19 @@ impl FoundLauncher {
     }
 }
 
-/// Runs this process as launcher: until it is stopped, or with `ends_unneeded` until no VM runs and
+/// Runs this process as launcher: until it is stopped, or with `exits_when_unused` until no VM runs and
 /// no daemon is connected.
-pub(crate) fn launch(socket: &Path, folder: &Path, ends_unneeded: bool) -> Result<()> {
+pub(crate) fn launch(socket: &Path, folder: &Path, exits_when_unused: bool) -> Result<()> {
     suimon_confine::confine_launcher()
         .context("--vm-launcher: cannot drop the unneeded capabilities")?;
     let spec = LauncherSpec {
         socket: socket.to_owned(),
         root: folder.to_owned(),
         qemu: None,
-        ends_unneeded,
+        exits_when_unused,
     };
     let launcher = Launcher::open(&spec).inspect_err(|error| {
-        if ends_unneeded {
+        if exits_when_unused {
             // The daemon that started the launcher reads the reason of the failure from standard
             // output.
             let _ = writeln!(std::io::stdout(), "{error}");

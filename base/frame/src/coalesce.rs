@@ -265,8 +265,8 @@ impl MergeGroup {
         // Checksums and copies use private memory, which the source cannot modify.
         head.linearize();
         frame.linearize();
-        self.is_checked = self.is_checked || first.is_checksum_right(head);
-        if !self.is_checked || !view.is_checksum_right(frame) {
+        self.is_checked = self.is_checked || first.has_correct_checksum(head);
+        if !self.is_checked || !view.has_correct_checksum(frame) {
             return false;
         }
         let old_len = head.len();

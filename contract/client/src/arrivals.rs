@@ -19,7 +19,7 @@ const PATH: &str = "/1.0/arrivals";
 
 /// Purpose of a connection to an incoming migration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ArrivalLine<'n> {
+pub enum MigrationStreamKind<'n> {
     /// Memory and device state of the VM, in QEMU's migration stream.
     Memory,
     /// NBD stream that copies the named disk.
@@ -89,11 +89,13 @@ impl Client {
     pub async fn arrival_line(
         &self,
         id: &str,
-        line: ArrivalLine<'_>,
+        line: MigrationStreamKind<'_>,
     ) -> Result<impl AsyncRead + AsyncWrite + Unpin + Send + use<>, ClientError> {
         let (path, protocol) = match line {
-            ArrivalLine::Memory => (format!("{}/memory", arrival(id)), MEMORY_PROTOCOL),
-            ArrivalLine::Disk(disk) => (format!("{}/disks/{disk}", arrival(id)), NBD_PROTOCOL),
+            MigrationStreamKind::Memory => (format!("{}/memory", arrival(id)), MEMORY_PROTOCOL),
+            MigrationStreamKind::Disk(disk) => {
+                (format!("{}/disks/{disk}", arrival(id)), NBD_PROTOCOL)
+            }
         };
         transport::upgrade(self, &path, protocol).await
     }

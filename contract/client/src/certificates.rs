@@ -20,7 +20,7 @@ use tokio_rustls::rustls::{
 ///
 /// # Errors
 /// A message that names the file: it cannot be read, or contains no valid certificate.
-pub(crate) fn trusting(authority: &Path) -> Result<ClientConfig, String> {
+pub(crate) fn tls_config_trusting(authority: &Path) -> Result<ClientConfig, String> {
     let path = authority.display();
     let certificates = CertificateDer::pem_file_iter(authority)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
@@ -79,7 +79,10 @@ impl ServerCertVerifier for Verifier {
             // `openssl req -x509` creates a CA certificate, which is not valid as a server
             // certificate. The library has checked the validity period before it returned this
             // error, but not the name.
-            Err(error) if may_sign(&error) && self.certificates.contains(end_entity) => {
+            Err(error)
+                if is_ca_as_server_certificate(&error)
+                    && self.certificates.contains(end_entity) =>
+            {
                 verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
                 Ok(ServerCertVerified::assertion())
             }
@@ -111,7 +114,7 @@ impl ServerCertVerifier for Verifier {
 }
 
 /// Returns true if a certificate was rejected because it is a CA certificate.
-pub(crate) fn may_sign(error: &Error) -> bool {
+pub(crate) fn is_ca_as_server_certificate(error: &Error) -> bool {
     let Error::InvalidCertificate(CertificateError::Other(OtherError(other))) = error else {
         return false;
     };

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::transport_stream::{TlsTransport, Transport};
-use crate::{TlsError, TlsReach};
+use crate::{TlsEndpoint, TlsError};
 
 /// Default time limit from sending a request to the head of its response, without the time for
 /// which the request asks the daemon to wait.
@@ -33,7 +33,7 @@ impl Client {
     ///
     /// # Errors
     /// A file cannot be used, or the server name is invalid.
-    pub fn tls(reach: &TlsReach) -> Result<Self, TlsError> {
+    pub fn tls(reach: &TlsEndpoint) -> Result<Self, TlsError> {
         let transport = Transport::Tls(Arc::new(TlsTransport::new(reach)?));
         Ok(Self::over(transport))
     }

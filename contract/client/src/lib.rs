@@ -37,7 +37,7 @@ mod transport;
 mod transport_stream;
 mod vms;
 
-pub use arrivals::{ArrivalLine, MEMORY_PROTOCOL, NBD_PROTOCOL};
+pub use arrivals::{MEMORY_PROTOCOL, MigrationStreamKind, NBD_PROTOCOL};
 pub use captures::{CaptureOptions, Captured};
 pub use client::Client;
 pub use error::ClientError;
@@ -45,4 +45,4 @@ pub use events::EventQuery;
 pub use resources::{ChangeOptions, ChangeOutcome};
 pub use stream::{Capture, Follow};
 pub use token::{TOKEN_CHARS_MIN, TokenError, read_token};
-pub use transport_stream::{CONNECT_TIME, TlsError, TlsReach, enable_keepalive};
+pub use transport_stream::{CONNECT_TIME, TlsEndpoint, TlsError, enable_keepalive};

@@ -18,7 +18,7 @@ use tokio_rustls::rustls;
 use tokio_rustls::rustls::pki_types::ServerName;
 
 use crate::ClientError;
-use crate::certificates::{may_sign, trusting};
+use crate::certificates::{is_ca_as_server_certificate, tls_config_trusting};
 use crate::token::{TokenError, read_token};
 
 /// Time limit for connecting over TCP: name resolution, TCP and TLS.
@@ -31,7 +31,7 @@ const UNACKNOWLEDGED_MS: u32 = 20_000;
 
 /// Parameters of a connection over TCP with TLS.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TlsReach {
+pub struct TlsEndpoint {
     /// Host name or IP address, and port.
     pub address: String,
     /// DNS name or IP address in the daemon's certificate.
@@ -42,7 +42,7 @@ pub struct TlsReach {
     pub token_file: PathBuf,
 }
 
-/// Invalid parameter of [`TlsReach`].
+/// Invalid parameter of [`TlsEndpoint`].
 #[derive(Debug, Error)]
 pub enum TlsError {
     /// `server_name` is invalid.
@@ -83,10 +83,10 @@ impl fmt::Debug for TlsTransport {
 }
 
 impl TlsTransport {
-    pub(crate) fn new(reach: &TlsReach) -> Result<Self, TlsError> {
+    pub(crate) fn new(reach: &TlsEndpoint) -> Result<Self, TlsError> {
         let name = ServerName::try_from(reach.server_name.clone())
             .map_err(|_| TlsError::ServerName(reach.server_name.clone()))?;
-        let config = trusting(&reach.authority).map_err(TlsError::Authority)?;
+        let config = tls_config_trusting(&reach.authority).map_err(TlsError::Authority)?;
         let token = read_token(&reach.token_file)?;
         let weak = || TokenError::Weak { file: reach.token_file.clone() };
         let mut authorization =
@@ -204,7 +204,7 @@ fn no_tls(error: &io::Error, name: &ServerName<'_>) -> String {
         rustls::Error::InvalidCertificate(
             Certificate::UnknownIssuer | Certificate::BadSignature,
         ) => UNKNOWN.to_owned(),
-        error if may_sign(error) => UNKNOWN.to_owned(),
+        error if is_ca_as_server_certificate(error) => UNKNOWN.to_owned(),
         rustls::Error::InvalidCertificate(
             Certificate::NotValidForName | Certificate::NotValidForNameContext { .. },
         ) => format!(

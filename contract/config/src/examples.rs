@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::ResourceKind;
 
 /// Returns a valid table of this kind; `None` if an empty table is valid, or no example exists.
-pub fn example_of(kind: ResourceKind) -> Option<Value> {
+pub fn kind_example(kind: ResourceKind) -> Option<Value> {
     let text = match kind {
         ResourceKind::Switch => r#"{"name":"lan","kind":"private"}"#,
         ResourceKind::Uplink => r#"{"name":"left","device":"eth0"}"#,

@@ -38,7 +38,7 @@ pub struct Key {
 
 impl Key {
     /// Returns true if null is permitted, which is equivalent to an absent key.
-    pub const fn takes_null(&self) -> bool {
+    pub const fn permits_null(&self) -> bool {
         !self.required && !self.has_default
     }
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::examples::example_of;
+use crate::examples::kind_example;
 use crate::kind_type::with_type;
 use crate::{Form, Key, ResourceKind};
 
@@ -30,7 +30,7 @@ fn find_default(kind: ResourceKind, key: &Key) -> Option<Value> {
     if key.required {
         return None;
     }
-    let minimal = example_of(kind)?;
+    let minimal = kind_example(kind)?;
     let full = filled_in_as(kind, &minimal)?;
     if let Some(value) = full.get(key.name) {
         return Some(value.clone());

@@ -62,7 +62,7 @@ fn table(kind: ResourceKind, schema: &RefOr<Schema>) -> RefOr<Schema> {
     };
     object(kind, description, |key| {
         let value = value(key, property(schema, key.name));
-        let value = if key.takes_null() { nullable(value) } else { value };
+        let value = if key.permits_null() { nullable(value) } else { value };
         let default = if key.has_default { default_of(kind, key.name) } else { None };
         Described { value, default, is_required: key.required }
     })

@@ -6,7 +6,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use super::*;
 use crate::form_schema::tests::is_valid;
-use crate::{HostConfig, example_of};
+use crate::{HostConfig, kind_example};
 
 fn types() -> Components {
     let mut schemas = vec![(HostConfig::name().into_owned(), HostConfig::schema())];
@@ -71,9 +71,9 @@ fn null_is_admitted_where_the_type_has_no_default() {
         for key in kind.keys().iter().filter(|key| !key.required) {
             let of_type = serde_json::to_string(&object.properties[key.name]).unwrap();
             let label = format!("{kind:?} {}", key.name);
-            assert_eq!(of_type.contains("\"null\""), key.takes_null(), "{label}: {of_type}");
+            assert_eq!(of_type.contains("\"null\""), key.permits_null(), "{label}: {of_type}");
             let of_key = schemas[kind.schema_name()]["properties"][key.name].to_string();
-            assert_eq!(of_key.contains("\"null\""), key.takes_null(), "{label}: {of_key}");
+            assert_eq!(of_key.contains("\"null\""), key.permits_null(), "{label}: {of_key}");
         }
     }
 }
@@ -82,7 +82,7 @@ fn null_is_admitted_where_the_type_has_no_default() {
 fn examples_are_valid() {
     let schemas = components();
     for (kind, example) in
-        ResourceKind::ALL.into_iter().filter_map(|kind| Some((kind, example_of(kind)?)))
+        ResourceKind::ALL.into_iter().filter_map(|kind| Some((kind, kind_example(kind)?)))
     {
         assert!(is_valid_table(&schemas, kind.schema_name(), &example), "{kind:?} {example}");
     }

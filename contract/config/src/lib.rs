@@ -72,7 +72,7 @@ pub use config::{
 };
 pub use disk_config::{DiskConfig, DiskController, DiskOnFull, DiskVhostUser, StoreConfig};
 pub use disk_format::{DiskFormat, DiskKind};
-pub use examples::example_of;
+pub use examples::kind_example;
 pub use form::Form;
 pub use host_section::HostSection;
 pub use json_tree::parse_json;

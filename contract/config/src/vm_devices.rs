@@ -59,7 +59,7 @@ impl HostConfig {
 
     /// Returns a copy in which each NIC and disk of a VM has the socket that it derives from the VM
     /// as its configured one.
-    pub fn with_sockets_of_vms(&self) -> Self {
+    pub fn with_derived_sockets(&self) -> Self {
         let mut full = self.clone();
         for nic in &mut full.nics {
             nic.socket = self.socket_of_nic(nic).or(nic.socket.take());

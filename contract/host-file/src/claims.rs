@@ -30,7 +30,7 @@ pub(crate) enum Claim {
 }
 
 /// Exclusive claim, the resource that makes it, and the key that names the claimed object.
-pub(crate) struct Claimed {
+pub(crate) struct ExclusiveClaim {
     pub(crate) claim: Claim,
     pub(crate) location: FindingLocation,
     pub(crate) field: &'static str,
@@ -38,18 +38,18 @@ pub(crate) struct Claimed {
 
 /// Returns the claims on the TCP addresses of the API and the console. Texts that are not addresses
 /// are skipped; another check reports them.
-fn listeners(config: &HostConfig) -> impl Iterator<Item = Claimed> {
+fn listeners(config: &HostConfig) -> impl Iterator<Item = ExclusiveClaim> {
     let api = config.api.as_ref().map(|api| (ResourceKind::Api, &api.listen));
     let console = config.console.as_ref().map(|console| (ResourceKind::Console, &console.listen));
     api.into_iter().chain(console).filter_map(|(kind, listen)| {
         let claim = Claim::Listener(listen.parse().ok()?);
-        Some(Claimed { claim, location: FindingLocation::new(kind, 0), field: "listen" })
+        Some(ExclusiveClaim { claim, location: FindingLocation::new(kind, 0), field: "listen" })
     })
 }
 
 /// Returns the exclusive claims of all objects in a host's configuration, in the order of the file:
 /// API, console, uplinks, teams, switches, NICs, stores, disks, VMs, adapters, other nodes.
-pub(crate) fn claims(config: &HostConfig) -> Vec<Claimed> {
+pub(crate) fn claims(config: &HostConfig) -> Vec<ExclusiveClaim> {
     let mut claims = Vec::new();
     let device = |netns: Option<&String>, name: &str| Claim::Device {
         netns: netns.cloned(),
@@ -58,13 +58,17 @@ pub(crate) fn claims(config: &HostConfig) -> Vec<Claimed> {
     claims.extend(listeners(config));
     for (index, uplink) in config.uplinks.iter().enumerate() {
         let location = FindingLocation::new(ResourceKind::Uplink, index);
-        claims.push(Claimed { claim: device(None, &uplink.device), location, field: "device" });
+        claims.push(ExclusiveClaim {
+            claim: device(None, &uplink.device),
+            location,
+            field: "device",
+        });
     }
     for (index, team) in config.teams.iter().enumerate() {
         let location = FindingLocation::new(ResourceKind::Team, index);
         // A member listed twice makes one claim.
         let members: BTreeSet<&Name> = team.members.iter().collect();
-        claims.extend(members.into_iter().map(|member| Claimed {
+        claims.extend(members.into_iter().map(|member| ExclusiveClaim {
             claim: Claim::Uplink(member.clone()),
             location,
             field: "members",
@@ -78,24 +82,28 @@ pub(crate) fn claims(config: &HostConfig) -> Vec<Claimed> {
                 true => Claim::Team(uplink.clone()),
                 false => Claim::Uplink(uplink.clone()),
             };
-            claims.push(Claimed { claim, location, field: "uplink" });
+            claims.push(ExclusiveClaim { claim, location, field: "uplink" });
         }
         if let Some(name) = switch.host_device_name() {
-            claims.push(Claimed { claim: device(None, name), location, field: "host_device" });
+            claims.push(ExclusiveClaim {
+                claim: device(None, name),
+                location,
+                field: "host_device",
+            });
         }
     }
     for (index, nic) in config.nics.iter().enumerate() {
         let location = FindingLocation::new(ResourceKind::Nic, index);
         if let Some(name) = nic.device_name() {
             let claim = device(nic.netns.as_ref(), name);
-            claims.push(Claimed { claim, location, field: "device" });
+            claims.push(ExclusiveClaim { claim, location, field: "device" });
         }
         if let Some(socket) = config.socket_of_nic(nic) {
-            claims.push(Claimed { claim: Claim::Socket(socket), location, field: "socket" });
+            claims.push(ExclusiveClaim { claim: Claim::Socket(socket), location, field: "socket" });
         }
         if let Some(mac) = nic.mac {
             let claim = Claim::Address { switch: nic.switch.clone(), mac };
-            claims.push(Claimed { claim, location, field: "mac" });
+            claims.push(ExclusiveClaim { claim, location, field: "mac" });
         }
     }
     claims.extend(claims_of_storage(config));
@@ -106,17 +114,21 @@ pub(crate) fn claims(config: &HostConfig) -> Vec<Claimed> {
         let disks: BTreeSet<&Name> = vm.disks.iter().collect();
         let nics = nics.into_iter().map(|nic| (Claim::Nic(nic.clone()), "nics"));
         let disks = disks.into_iter().map(|disk| (Claim::Disk(disk.clone()), "disks"));
-        claims.extend(nics.chain(disks).map(|(claim, field)| Claimed { claim, location, field }));
+        claims.extend(nics.chain(disks).map(|(claim, field)| ExclusiveClaim {
+            claim,
+            location,
+            field,
+        }));
     }
     for (index, pf) in config.pfs.iter().enumerate() {
         let (claim, location) =
             (Claim::Adapter(pf.device.clone()), FindingLocation::new(ResourceKind::Pf, index));
-        claims.push(Claimed { claim, location, field: "device" });
+        claims.push(ExclusiveClaim { claim, location, field: "device" });
     }
     for (index, node) in config.nodes.iter().enumerate() {
         // Host names are case-insensitive (RFC 4343).
         let claim = Claim::Node(node.address.to_ascii_lowercase());
-        claims.push(Claimed {
+        claims.push(ExclusiveClaim {
             claim,
             location: FindingLocation::new(ResourceKind::Node, index),
             field: "address",
@@ -125,19 +137,23 @@ pub(crate) fn claims(config: &HostConfig) -> Vec<Claimed> {
     claims
 }
 
-fn claims_of_storage(config: &HostConfig) -> Vec<Claimed> {
+fn claims_of_storage(config: &HostConfig) -> Vec<ExclusiveClaim> {
     let mut claims = Vec::new();
     let mut stores: BTreeMap<&Name, &StoreConfig> = BTreeMap::new();
     for (index, store) in config.stores.iter().enumerate() {
         stores.insert(&store.name, store);
         let location = FindingLocation::new(ResourceKind::Store, index);
-        claims.push(Claimed { claim: Claim::Store(store.path.clone()), location, field: "path" });
+        claims.push(ExclusiveClaim {
+            claim: Claim::Store(store.path.clone()),
+            location,
+            field: "path",
+        });
     }
     // Exports of one NBD server share its socket or address, which is claimed once.
     let mut servers: BTreeSet<Claim> = BTreeSet::new();
     for (index, disk) in config.disks.iter().enumerate() {
         let location = FindingLocation::new(ResourceKind::Disk, index);
-        let mut claim = |claim, field| claims.push(Claimed { claim, location, field });
+        let mut claim = |claim, field| claims.push(ExclusiveClaim { claim, location, field });
         match (disk.effective_file(), stores.get(&disk.store)) {
             (None, _) => claim(Claim::BlockDevice(disk.store.clone()), "store"),
             (Some(_), Some(store)) => claim(Claim::File(disk.path_in(store)), "file"),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::finding::{Finding, FindingLocation};
 use crate::nbd_fits::nbd_fits;
-use crate::qos_fits::limits_fit;
+use crate::qos_fits::check_limits;
 use crate::{
     ByteSize, DiskConfig, DiskFormat, DiskKind, ErrorCode, HostConfig, Name, ResourceKind,
     StoreConfig,
@@ -17,7 +17,7 @@ const GIB: u64 = 1 << 30;
 
 /// Reports invalid combinations of a store's keys. The scheduler counts operations by shifting, so
 /// `normalization_bytes` must be a power of two.
-pub(crate) fn store_fits(
+pub(crate) fn check_store(
     location: FindingLocation,
     store: &StoreConfig,
     findings: &mut Vec<Finding>,
@@ -45,13 +45,13 @@ pub(crate) fn disk_fits(location: FindingLocation, disk: &DiskConfig, findings: 
     sectors_fit(location, disk, findings);
     size_fits(location, disk, findings);
     block_fits(location, disk, findings);
-    limits_of_disk_fit(location, disk, findings);
+    check_disk_limits(location, disk, findings);
     controller_fits(location, disk, findings);
     nbd_fits(location, disk, findings);
 }
 
 /// Reports invalid limits of one disk.
-pub(crate) fn limits_of_disk_fit(
+pub(crate) fn check_disk_limits(
     location: FindingLocation,
     disk: &DiskConfig,
     findings: &mut Vec<Finding>,
@@ -66,7 +66,7 @@ pub(crate) fn limits_of_disk_fit(
             ),
         ));
     }
-    limits_fit(location, "qos.", &disk.qos, findings);
+    check_limits(location, "qos.", &disk.qos, findings);
 }
 
 /// Reports keys that do not apply to a pass-through disk.

@@ -5,20 +5,20 @@ use std::collections::BTreeMap;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::disk_fits::{disk_fits, store_fits};
+use crate::disk_fits::{check_store, disk_fits};
 use crate::finding::{ERRORS_MAX, Finding, FindingLocation};
 use crate::node_fits::node_fits;
 use crate::pf_fits::pf_fits;
-use crate::qos_fits::policy_fits;
+use crate::qos_fits::check_qos_policy;
 use crate::renamed_input::accept_table;
 use crate::team_fits::team_fits;
 use crate::uplink_fits::uplink_fits;
-use crate::validate::{check_relations, nic_fits, switch_fits};
+use crate::validate::{check_relations, check_switch, nic_fits};
 use crate::vm_fits::vm_fits;
 use crate::{ApiError, Form, HostConfig, OldName, ResourceKind, shape};
 
 /// Error, and the path of the table that contains it, such as `nic[2]`.
-pub(crate) struct FoundAt {
+pub(crate) struct LocatedError {
     pub(crate) path: String,
     pub(crate) error: ApiError,
 }
@@ -28,7 +28,7 @@ pub(crate) struct FoundAt {
 /// # Errors
 /// Every fault within tables and, if all tables could be deserialized, between tables. At least
 /// one, at most 256.
-pub(crate) fn read_document(mut root: Map<String, Value>) -> Result<HostConfig, Vec<FoundAt>> {
+pub(crate) fn read_document(mut root: Map<String, Value>) -> Result<HostConfig, Vec<LocatedError>> {
     let names = Names::of(&root);
     let mut reader = Reader { findings: shape::check(FindingLocation::FILE, &root), unread: false };
     let config = HostConfig {
@@ -38,15 +38,15 @@ pub(crate) fn read_document(mut root: Map<String, Value>) -> Result<HostConfig, 
         lab: reader.section(ResourceKind::Lab, root.remove("lab")),
         power: reader.section(ResourceKind::Power, root.remove("power")),
         cluster: reader.section(ResourceKind::Cluster, root.remove("cluster")),
-        switches: reader.tables(ResourceKind::Switch, root.remove("switch"), switch_fits),
+        switches: reader.tables(ResourceKind::Switch, root.remove("switch"), check_switch),
         uplinks: reader.tables(ResourceKind::Uplink, root.remove("uplink"), uplink_fits),
         teams: reader.tables(ResourceKind::Team, root.remove("team"), team_fits),
         nics: reader.tables(ResourceKind::Nic, root.remove("nic"), nic_fits),
-        stores: reader.tables(ResourceKind::Store, root.remove("store"), store_fits),
+        stores: reader.tables(ResourceKind::Store, root.remove("store"), check_store),
         qos_policies: reader.tables(
             ResourceKind::QosPolicy,
             root.remove("qos_policy"),
-            policy_fits,
+            check_qos_policy,
         ),
         disks: reader.tables(ResourceKind::Disk, root.remove("disk"), disk_fits),
         vms: reader.tables(ResourceKind::Vm, root.remove("vm"), vm_fits),
@@ -64,7 +64,7 @@ pub(crate) fn read_document(mut root: Map<String, Value>) -> Result<HostConfig, 
     findings.truncate(ERRORS_MAX);
     Err(findings
         .into_iter()
-        .map(|finding| FoundAt {
+        .map(|finding| LocatedError {
             path: finding.location.path(),
             error: {
                 let name = names.name(finding.location);

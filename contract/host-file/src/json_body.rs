@@ -150,14 +150,14 @@ fn read_patch(kind: ResourceKind, patch: &[u8]) -> Result<Map<String, Value>, Ve
 /// `malformed` or `unknown_key` if the body is not JSON or violates the type's schema,
 /// `invalid_value` if a text violates the syntax of its type.
 pub fn parse_request<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
-    parse_request_noting(body).map(|(request, _)| request)
+    parse_request_with_old_names(body).map(|(request, _)| request)
 }
 
 /// As [`parse_request`]; also returns the old names in the body.
 ///
 /// # Errors
 /// Those of [`parse_request`].
-pub fn parse_request_noting<T: DeserializeOwned>(
+pub fn parse_request_with_old_names<T: DeserializeOwned>(
     body: &[u8],
 ) -> Result<(T, Vec<OldName>), ApiError> {
     let (request, renames) = from_value_noting(tree(body)?).map_err(wrong_request)?;
@@ -256,12 +256,12 @@ fn wrong_in_apply(key: &str, value: &Value) -> Option<ApiError> {
 
 /// Returns true if the body of `POST /1.0/apply` contains the host file as text (`toml`). Errors in
 /// this text do not violate the API's schema.
-pub fn applies_a_file(body: &[u8]) -> bool {
-    file_of_apply(body).is_some()
+pub fn contains_host_file(body: &[u8]) -> bool {
+    host_file_in_apply(body).is_some()
 }
 
 /// Returns the host file in the body of `POST /1.0/apply`, if the body contains it as text.
-pub fn file_of_apply(body: &[u8]) -> Option<String> {
+pub fn host_file_in_apply(body: &[u8]) -> Option<String> {
     match serde_json::from_slice(body) {
         Ok(ApplyRequest { toml, config: None, .. }) => toml,
         _ => None,

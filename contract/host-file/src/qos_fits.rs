@@ -4,12 +4,12 @@ use crate::finding::{Finding, FindingLocation};
 use crate::{DiskQos, ErrorCode, QosPolicyConfig};
 
 /// Reports invalid combinations of one policy's keys.
-pub(crate) fn policy_fits(
+pub(crate) fn check_qos_policy(
     location: FindingLocation,
     policy: &QosPolicyConfig,
     findings: &mut Vec<Finding>,
 ) {
-    limits_fit(location, "", &policy.limits(), findings);
+    check_limits(location, "", &policy.limits(), findings);
     let keys = [
         ("max_bytes_per_s", policy.max_bytes_per_s.is_some()),
         ("burst_iops", policy.burst_iops.is_some()),
@@ -22,7 +22,7 @@ pub(crate) fn policy_fits(
 }
 
 /// Reports invalid combinations of limits. `prefix` precedes their keys.
-pub(crate) fn limits_fit(
+pub(crate) fn check_limits(
     location: FindingLocation,
     prefix: &str,
     limits: &DiskQos,

@@ -7,7 +7,7 @@ use crate::{ErrorCode, HostConfig, Name, ResourceKind};
 
 /// Reports duplicate names within a kind. Uplinks and teams share one namespace, since a switch
 /// refers to either by name.
-pub(crate) fn names_are_unique(config: &HostConfig, findings: &mut Vec<Finding>) {
+pub(crate) fn check_names_unique(config: &HostConfig, findings: &mut Vec<Finding>) {
     let location = |kind: ResourceKind| move |index: usize| FindingLocation::new(kind, index);
     let switches = config.switches.iter().map(|s| &s.name);
     unique((0..).map(location(ResourceKind::Switch)).zip(switches), findings);
@@ -65,7 +65,7 @@ fn ordinal(index: usize) -> String {
 }
 
 /// Reports references to resources that do not exist.
-pub(crate) fn references_exist(config: &HostConfig, findings: &mut Vec<Finding>) {
+pub(crate) fn check_references(config: &HostConfig, findings: &mut Vec<Finding>) {
     let switches = NamesOf::new(&[ResourceKind::Switch], config.switches.iter().map(|s| &s.name));
     let uplinks = || config.uplinks.iter().map(|u| &u.name);
     let teams = || config.teams.iter().map(|t| &t.name);

@@ -139,7 +139,7 @@ fn check_value(
         }
         return;
     }
-    if value.is_null() && (key.takes_null() || (mode == CheckMode::Patch && !key.required)) {
+    if value.is_null() && (key.permits_null() || (mode == CheckMode::Patch && !key.required)) {
         return;
     }
     let code =

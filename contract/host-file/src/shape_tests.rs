@@ -5,7 +5,7 @@ use super::*;
 use crate::{
     ApiConfig, ClusterConfig, ClusterTls, ConsoleConfig, DiskConfig, DiskNbd, DiskQos,
     DiskVhostUser, HostSection, LabConfig, NicConfig, PowerConfig, QosPolicyConfig, StoreConfig,
-    SwitchConfig, TeamConfig, UplinkConfig, VmqConfig, example_of, parse_apply, parse_resource,
+    SwitchConfig, TeamConfig, UplinkConfig, VmqConfig, kind_example, parse_apply, parse_resource,
     patch_resource,
 };
 
@@ -172,12 +172,12 @@ proptest! {
 #[test]
 fn null_is_refused_where_the_openapi_document_does_not_admit_it() {
     for kind in ResourceKind::RESOURCES {
-        let Some(Value::Object(example)) = example_of(kind) else { panic!("{kind:?}") };
+        let Some(Value::Object(example)) = kind_example(kind) else { panic!("{kind:?}") };
         for key in kind.keys() {
             let mut table = example.clone();
             table.insert(key.name.to_owned(), Value::Null);
             let findings = check(FindingLocation::new(kind, 0), &table);
-            assert_eq!(findings.is_empty(), key.takes_null(), "{kind:?} {}", key.name);
+            assert_eq!(findings.is_empty(), key.permits_null(), "{kind:?} {}", key.name);
         }
     }
 }
@@ -185,7 +185,7 @@ fn null_is_refused_where_the_openapi_document_does_not_admit_it() {
 #[test]
 fn examples_are_accepted() {
     for (kind, example) in
-        ResourceKind::ALL.into_iter().filter_map(|kind| Some((kind, example_of(kind)?)))
+        ResourceKind::ALL.into_iter().filter_map(|kind| Some((kind, kind_example(kind)?)))
     {
         let Value::Object(table) = example else { panic!() };
         assert_eq!(check(FindingLocation::new(kind, 0), &table), [], "{kind:?}");

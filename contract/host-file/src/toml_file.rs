@@ -145,7 +145,7 @@ fn note_new_names(path: &str, name: &str, offset: usize, lines: &mut Lines) {
     for rename in RENAMES.iter().filter(|rename| rename.old == name) {
         let is_field = matches!(rename.of, Renamed::Field { .. });
         if let Some(table) = path.strip_suffix(name).filter(|_| is_field) {
-            lines.note_unless_known(format!("{table}{}", rename.new), offset);
+            lines.record_if_absent(format!("{table}{}", rename.new), offset);
         }
     }
 }

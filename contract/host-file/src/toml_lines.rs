@@ -28,7 +28,7 @@ impl Lines {
     }
 
     /// As [`note`](Self::note), unless a key with this path was recorded.
-    pub(crate) fn note_unless_known(&mut self, path: String, offset: usize) {
+    pub(crate) fn record_if_absent(&mut self, path: String, offset: usize) {
         let line = self.line_of(offset);
         self.by_path.entry(path).or_insert(line);
     }

@@ -28,7 +28,7 @@ pub(crate) fn uplink_fits(
 /// Reports an error for each host address on a member of a team that is not switch-independent. The
 /// adjacent switch selects the member that receives a frame, but the host's address is bound to one
 /// device.
-pub(crate) fn host_addresses_fit_teams(config: &HostConfig, findings: &mut Vec<Finding>) {
+pub(crate) fn check_host_addresses_of_teams(config: &HostConfig, findings: &mut Vec<Finding>) {
     let chosen_for: BTreeMap<&Name, &TeamConfig> = config
         .teams
         .iter()

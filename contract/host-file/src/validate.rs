@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::claims::{Claim, Claimed, claims};
+use crate::claims::{Claim, ExclusiveClaim, claims};
 use crate::cluster_fits::cluster_fits;
 use crate::disk_fits::{
-    check_disks_per_store, check_parents_unwritten, check_pass_through_exclusive, disk_fits,
-    limits_of_disk_fit, store_fits,
+    check_disk_limits, check_disks_per_store, check_parents_unwritten,
+    check_pass_through_exclusive, check_store, disk_fits,
 };
 use crate::finding::{ERRORS_MAX, Finding, FindingLocation};
 use crate::iov_fits::iov_fits;
@@ -18,12 +18,12 @@ use crate::nbd_fits::check_shared_servers;
 use crate::node_fits::node_fits;
 use crate::pf_fits::pf_fits;
 use crate::power_fits::power_fits;
-use crate::qos_fits::policy_fits;
-use crate::references::{names_are_unique, references_exist};
+use crate::qos_fits::check_qos_policy;
+use crate::references::{check_names_unique, check_references};
 use crate::team_fits::{check_lacp_members, check_member_mtus, team_fits};
-use crate::uplink_fits::{host_addresses_fit_teams, uplink_fits};
-use crate::vm_fits::{devices_of_vms_fit, vm_fits};
-use crate::vmq_fits::vmq_fits_host;
+use crate::uplink_fits::{check_host_addresses_of_teams, uplink_fits};
+use crate::vm_fits::{check_vm_devices, vm_fits};
+use crate::vmq_fits::check_vmq_against_host;
 use crate::{
     ApiError, ErrorCode, Form, HostConfig, HostSection, Name, NicBackend, NicConfig, ResourceKind,
     SwitchConfig, SwitchKind, VlanRange, shape,
@@ -39,7 +39,7 @@ const OVERLAPS_MAX: usize = 8;
 pub fn validate(config: &HostConfig) -> Result<(), Vec<ApiError>> {
     let mut findings = check_values(config);
     for (index, switch) in config.switches.iter().enumerate() {
-        switch_fits(FindingLocation::new(ResourceKind::Switch, index), switch, &mut findings);
+        check_switch(FindingLocation::new(ResourceKind::Switch, index), switch, &mut findings);
     }
     for (index, uplink) in config.uplinks.iter().enumerate() {
         uplink_fits(FindingLocation::new(ResourceKind::Uplink, index), uplink, &mut findings);
@@ -51,10 +51,14 @@ pub fn validate(config: &HostConfig) -> Result<(), Vec<ApiError>> {
         nic_fits(FindingLocation::new(ResourceKind::Nic, index), nic, &mut findings);
     }
     for (index, policy) in config.qos_policies.iter().enumerate() {
-        policy_fits(FindingLocation::new(ResourceKind::QosPolicy, index), policy, &mut findings);
+        check_qos_policy(
+            FindingLocation::new(ResourceKind::QosPolicy, index),
+            policy,
+            &mut findings,
+        );
     }
     for (index, store) in config.stores.iter().enumerate() {
-        store_fits(FindingLocation::new(ResourceKind::Store, index), store, &mut findings);
+        check_store(FindingLocation::new(ResourceKind::Store, index), store, &mut findings);
     }
     for (index, disk) in config.disks.iter().enumerate() {
         disk_fits(FindingLocation::new(ResourceKind::Disk, index), disk, &mut findings);
@@ -85,13 +89,17 @@ pub fn validate_qos(config: &HostConfig) -> Result<(), Vec<ApiError>> {
     };
     let mut findings = check_values(&storage);
     for (index, policy) in config.qos_policies.iter().enumerate() {
-        policy_fits(FindingLocation::new(ResourceKind::QosPolicy, index), policy, &mut findings);
+        check_qos_policy(
+            FindingLocation::new(ResourceKind::QosPolicy, index),
+            policy,
+            &mut findings,
+        );
     }
     for (index, disk) in config.disks.iter().enumerate() {
-        limits_of_disk_fit(FindingLocation::new(ResourceKind::Disk, index), disk, &mut findings);
+        check_disk_limits(FindingLocation::new(ResourceKind::Disk, index), disk, &mut findings);
     }
-    names_are_unique(&storage, &mut findings);
-    references_exist(&storage, &mut findings);
+    check_names_unique(&storage, &mut findings);
+    check_references(&storage, &mut findings);
     into_result(config, findings)
 }
 
@@ -169,18 +177,18 @@ pub(crate) fn check_relations(config: &HostConfig) -> Vec<Finding> {
     host_fits(&config.host, &mut findings);
     power_fits(config, &mut findings);
     cluster_fits(config, &mut findings);
-    names_are_unique(config, &mut findings);
-    references_exist(config, &mut findings);
+    check_names_unique(config, &mut findings);
+    check_references(config, &mut findings);
     check_claims(config, &mut findings);
     check_member_mtus(config, &mut findings);
     check_lacp_members(config, &mut findings);
-    host_addresses_fit_teams(config, &mut findings);
-    vmq_fits_host(config, &mut findings);
+    check_host_addresses_of_teams(config, &mut findings);
+    check_vmq_against_host(config, &mut findings);
     check_pass_through_exclusive(config, &mut findings);
     check_parents_unwritten(config, &mut findings);
     check_disks_per_store(config, &mut findings);
     check_shared_servers(config, &mut findings);
-    devices_of_vms_fit(config, &mut findings);
+    check_vm_devices(config, &mut findings);
     iov_fits(config, &mut findings);
     findings
 }
@@ -197,7 +205,7 @@ fn host_fits(host: &HostSection, findings: &mut Vec<Finding>) {
 }
 
 /// Reports invalid combinations of one switch's keys.
-pub(crate) fn switch_fits(
+pub(crate) fn check_switch(
     location: FindingLocation,
     switch: &SwitchConfig,
     findings: &mut Vec<Finding>,
@@ -367,7 +375,7 @@ fn text(range: VlanRange) -> String {
 
 fn check_claims(config: &HostConfig, findings: &mut Vec<Finding>) {
     let mut holders: BTreeMap<Claim, (FindingLocation, &'static str)> = BTreeMap::new();
-    for Claimed { claim, location, field } in claims(config) {
+    for ExclusiveClaim { claim, location, field } in claims(config) {
         let Some((holder, holder_field)) = holders.get(&claim) else {
             holders.insert(claim, (location, field));
             continue;

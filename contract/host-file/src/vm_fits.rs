@@ -44,7 +44,7 @@ pub(crate) fn vm_fits(location: FindingLocation, vm: &VmConfig, findings: &mut V
 }
 
 /// Reports NICs and disks with settings that a VM's devices cannot have.
-pub(crate) fn devices_of_vms_fit(config: &HostConfig, findings: &mut Vec<Finding>) {
+pub(crate) fn check_vm_devices(config: &HostConfig, findings: &mut Vec<Finding>) {
     for (index, nic) in config.nics.iter().enumerate() {
         let location = FindingLocation::new(ResourceKind::Nic, index);
         if let Some(socket) = config.socket_of_nic(nic).filter(|_| nic.socket.is_none()) {

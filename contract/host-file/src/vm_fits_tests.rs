@@ -46,18 +46,18 @@ fn errors_of(vm: &str) -> Vec<String> {
 #[test]
 fn nics_and_disks_of_a_vm_need_no_socket() {
     let config = read(&vm("disks = [\"web\"]")).unwrap();
-    let full = config.with_sockets_of_vms();
+    let full = config.with_derived_sockets();
     let (nic, disk) = (&full.nics[0], &full.disks[0]);
     assert_eq!(nic.socket.as_deref().unwrap().to_str(), Some("/run/suimon/vms/web/n-web"));
     let socket = &disk.vhost_user.as_ref().unwrap().socket;
     assert_eq!(socket.to_str(), Some("/run/suimon/vms/web/d-web"));
     assert_eq!(full.nics[1], config.nics[1], "a TAP is what it was");
     let alone = read("").unwrap();
-    assert_eq!(alone.with_sockets_of_vms(), alone, "a NIC that nobody has waits for a VM");
-    assert_eq!(full.with_sockets_of_vms(), full);
+    assert_eq!(alone.with_derived_sockets(), alone, "a NIC that nobody has waits for a VM");
+    assert_eq!(full.with_derived_sockets(), full);
 
     let in_vm_folder = read(&format!("[host]\nvm_folder = \"/v\"\n{}", vm("")));
-    let full = in_vm_folder.unwrap().with_sockets_of_vms();
+    let full = in_vm_folder.unwrap().with_derived_sockets();
     assert_eq!(full.nics[0].socket.as_deref().unwrap().to_str(), Some("/v/web/n-web"));
     assert_eq!(full.disks[0].vhost_user, None);
 }
@@ -82,7 +82,7 @@ fn emulated_devices_have_sockets_in_the_folder_of_their_vm() {
     let legacy = "[[nic]]\nname = \"old\"\nswitch = \"lan\"\nbackend = \"legacy\"\n";
     let text = vm("disks = [\"d0\"]").replace("[\"web\"]", "[\"old\"]");
     let config = read(&format!("{legacy}{}{text}", emulated("ide", 1, ""))).unwrap();
-    let full = config.with_sockets_of_vms();
+    let full = config.with_derived_sockets();
     let nic = full.nics.iter().find(|nic| nic.name.as_str() == "old").unwrap();
     assert_eq!(nic.socket.as_deref(), Some(Path::new("/run/suimon/vms/web/n-old")));
     let disk = full.disks.iter().find(|disk| disk.name.as_str() == "d0").unwrap();

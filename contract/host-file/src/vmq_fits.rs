@@ -20,7 +20,7 @@ pub(crate) fn vmq_fits(location: FindingLocation, vmq: &VmqConfig, findings: &mu
 }
 
 /// Reports VMQ settings that do not fit the host's workers and teams.
-pub(crate) fn vmq_fits_host(config: &HostConfig, findings: &mut Vec<Finding>) {
+pub(crate) fn check_vmq_against_host(config: &HostConfig, findings: &mut Vec<Finding>) {
     let teams: BTreeMap<&Name, &Name> = config
         .teams
         .iter()

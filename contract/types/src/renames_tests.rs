@@ -9,8 +9,8 @@ use crate::{
     EventKind, HostConfig, MoveQueueRequest, PowerStatus, QosFlowStatus, QosPolicyStatus,
     QueueStatus, RENAMES, Rename, Renamed, ResourceKind, StoreStatus, TopSnapshot, VmStatus,
     VmqStatus, WhatIfRequest, WhatIfResponse, accept_old_names, check_patch, describe_keys,
-    describe_renames, example_of, from_json, old_names_of, old_names_of_apply, old_names_of_file,
-    parse_request_noting, parse_toml, renamed_fields, renamed_key, renames_page, to_json,
+    describe_renames, from_json, kind_example, old_names_of, old_names_of_apply, old_names_of_file,
+    parse_request_with_old_names, parse_toml, renamed_fields, renamed_key, renames_page, to_json,
     to_stored, to_toml,
 };
 
@@ -72,7 +72,7 @@ fn value_of(kind: ResourceKind, rename: &Rename) -> Value {
 
 /// Returns a host file as JSON with the key in a table of this kind.
 fn document(kind: ResourceKind, entries: &[(&str, Value)]) -> Map<String, Value> {
-    let mut table = example_of(kind).unwrap_or_else(|| json!({}));
+    let mut table = kind_example(kind).unwrap_or_else(|| json!({}));
     if let Value::Object(table) = &mut table {
         // The example may have the key itself.
         table.retain(|name, _| entries.iter().all(|(entry, _)| !is_same(kind, entry, name)));
@@ -211,15 +211,16 @@ fn merge_patches_are_accepted_with_either_name() {
 #[test]
 fn requests_are_accepted_with_either_name() {
     let body = |name: &str| json!({ name: 3 }).to_string();
-    let (new, none) = parse_request_noting::<MoveQueueRequest>(body("worker").as_bytes()).unwrap();
+    let (new, none) =
+        parse_request_with_old_names::<MoveQueueRequest>(body("worker").as_bytes()).unwrap();
     let (old, renames) =
-        parse_request_noting::<MoveQueueRequest>(body("processor").as_bytes()).unwrap();
+        parse_request_with_old_names::<MoveQueueRequest>(body("processor").as_bytes()).unwrap();
     assert_eq!((new, none.len(), renames.len()), (old, 0, 1));
     let both = br#"{"worker": 1, "processor": 2}"#;
-    let error = parse_request_noting::<MoveQueueRequest>(both).unwrap_err().to_string();
+    let error = parse_request_with_old_names::<MoveQueueRequest>(both).unwrap_err().to_string();
     assert!(error.contains("`worker`") && error.contains("`processor`"), "{error}");
     let nested = br#"{"proposals":[{"store":{"name":"a","capability_iops":7}}]}"#;
-    let (request, renames) = parse_request_noting::<WhatIfRequest>(nested).unwrap();
+    let (request, renames) = parse_request_with_old_names::<WhatIfRequest>(nested).unwrap();
     assert_eq!(renames.len(), 1, "{request:?}");
 }
 

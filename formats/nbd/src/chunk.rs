@@ -3,7 +3,7 @@
 use crate::command::ExportRange;
 use crate::extent::{ExtentState, StatusExtent};
 use crate::octets::BufferTooShort;
-use crate::reply::{ReplyTo, kind};
+use crate::reply::{ReplyEncoder, kind};
 
 /// Content type of a read chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub enum ChunkKind {
 /// One chunk of the reply to a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chunk {
-    reply_to: ReplyTo,
+    reply_to: ReplyEncoder,
     kind: ChunkKind,
     offset: u64,
     length: u32,
@@ -82,7 +82,7 @@ impl Chunk {
 /// [`RequestParser::read_chunks`](crate::RequestParser::read_chunks).
 #[derive(Clone, Debug)]
 pub struct ReadChunks<I: Iterator<Item = StatusExtent>> {
-    reply_to: ReplyTo,
+    reply_to: ReplyEncoder,
     /// Part of the range that no chunk covers yet.
     remaining: ExportRange,
     in_one: bool,
@@ -93,7 +93,7 @@ pub struct ReadChunks<I: Iterator<Item = StatusExtent>> {
 
 impl<I: Iterator<Item = StatusExtent>> ReadChunks<I> {
     pub(crate) fn new(
-        reply_to: ReplyTo,
+        reply_to: ReplyEncoder,
         range: ExportRange,
         dont_fragment: bool,
         extents: I,

@@ -1,7 +1,7 @@
 //! Commands of a client, as parsed and validated by the server (NBD specification, section "Request
 //! types").
 
-use crate::reply::ReplyTo;
+use crate::reply::ReplyEncoder;
 
 /// Range of an export: non-empty, within the export and aligned to its minimum block size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +79,7 @@ pub enum NbdCommand {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// Reply encoder for this request.
-    pub reply_to: ReplyTo,
+    pub reply_to: ReplyEncoder,
     /// Validated command to carry out.
     pub command: NbdCommand,
     /// Length in bytes of the payload that follows the header. The next header follows the payload.

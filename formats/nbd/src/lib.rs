@@ -10,8 +10,8 @@
 //!   aborted, or an export was [`Negotiated`].
 //! - A [`RequestParser`] then parses requests. [`RequestParser::handle_header`] returns a
 //!   [`ParsedHeader`]: a [`Request`] to execute, a rejected request, or a disconnect.
-//! - The [`ReplyTo`] of a request encodes the reply into the caller's buffers: [`ReplyTo::done`],
-//!   [`ReplyTo::error`], the chunks of [`RequestParser::read_chunks`], the extents of
+//! - The [`ReplyEncoder`] of a request encodes the reply into the caller's buffers: [`ReplyEncoder::done`],
+//!   [`ReplyEncoder::error`], the chunks of [`RequestParser::read_chunks`], the extents of
 //!   [`RequestParser::block_status`].
 //!
 //! Client side of a connection, for one export
@@ -77,7 +77,7 @@ pub use handshake::{
 pub use header::{PAYLOAD_BYTES_MAX, REQUEST_BYTES, REQUEST_BYTES_EXTENDED};
 pub use octets::BufferTooShort;
 pub use rejected_request::RejectedRequest;
-pub use reply::{REPLY_BYTES_MAX, ReplyTo};
+pub use reply::{REPLY_BYTES_MAX, ReplyEncoder};
 pub use request_error::RequestError;
 pub use status::{ALLOCATION_CONTEXT, EXTENTS_MAX, STATUS_BYTES_MIN, StatusReply};
 pub use text::STRING_BYTES_MAX;

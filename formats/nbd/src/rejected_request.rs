@@ -2,14 +2,14 @@
 
 use crate::message::Message;
 use crate::octets::BufferTooShort;
-use crate::reply::ReplyTo;
+use crate::reply::ReplyEncoder;
 use crate::request_error::RequestError;
 
 /// Rejected request: its error, and the length of the payload to discard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RejectedRequest {
     /// Reply encoder for this request.
-    pub reply_to: ReplyTo,
+    pub reply_to: ReplyEncoder,
     /// Reason for which the request is rejected.
     pub error: RequestError,
     /// Length in bytes of the payload to discard. The next header follows it.

@@ -41,16 +41,16 @@ pub(crate) mod kind {
 }
 
 /// Encoder of the reply to one request: the client's identifier of the request and the message
-/// format. Each request gets one reply: [`ReplyTo::done`], an error, the chunks of a read or a list
+/// format. Each request gets one reply: [`ReplyEncoder::done`], an error, the chunks of a read or a list
 /// of extents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReplyTo {
+pub struct ReplyEncoder {
     pub(crate) framing: Framing,
     pub(crate) cookie: u64,
     pub(crate) offset: u64,
 }
 
-impl ReplyTo {
+impl ReplyEncoder {
     /// Returns the client's identifier of the request.
     pub const fn cookie(&self) -> u64 {
         self.cookie
@@ -86,7 +86,7 @@ impl ReplyTo {
     }
 
     /// Encodes failure at byte `offset` of the export, which is within the range of the request.
-    /// Otherwise as [`ReplyTo::error`], except that chunks of a read sent for earlier offsets
+    /// Otherwise as [`ReplyEncoder::error`], except that chunks of a read sent for earlier offsets
     /// remain valid.
     ///
     /// # Errors

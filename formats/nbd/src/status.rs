@@ -4,7 +4,7 @@
 use crate::command::ExportRange;
 use crate::extent::{ExtentState, StatusExtent};
 use crate::octets::{BufferTooShort, Writer};
-use crate::reply::{ReplyTo, kind};
+use crate::reply::{ReplyEncoder, kind};
 
 /// Context id assigned to `base:allocation`.
 pub const ALLOCATION_CONTEXT: u32 = 1;
@@ -19,7 +19,7 @@ pub const STATUS_BYTES_MIN: usize = 32 + 8 + 16;
 /// truncated at the end of the range.
 #[derive(Debug)]
 pub struct StatusReply<'a> {
-    reply_to: ReplyTo,
+    reply_to: ReplyEncoder,
     out: &'a mut [u8],
     /// Maximum number of extents that the buffer can contain.
     extents_max: usize,
@@ -32,7 +32,7 @@ pub struct StatusReply<'a> {
 
 impl<'a> StatusReply<'a> {
     pub(crate) fn new(
-        reply_to: ReplyTo,
+        reply_to: ReplyEncoder,
         range: ExportRange,
         first_only: bool,
         payload_max: u32,
@@ -119,10 +119,10 @@ impl<'a> StatusReply<'a> {
 }
 
 /// Returns the length of the fields before the extents: context id and, if extended, count.
-const fn id_bytes(reply_to: ReplyTo) -> usize {
+const fn id_bytes(reply_to: ReplyEncoder) -> usize {
     if reply_to.framing.is_extended() { 8 } else { 4 }
 }
 
-const fn extent_bytes(reply_to: ReplyTo) -> usize {
+const fn extent_bytes(reply_to: ReplyEncoder) -> usize {
     if reply_to.framing.is_extended() { 16 } else { 8 }
 }

@@ -14,7 +14,7 @@ use crate::header::{
 };
 use crate::octets::{BufferTooShort, Reader};
 use crate::rejected_request::RejectedRequest;
-use crate::reply::ReplyTo;
+use crate::reply::ReplyEncoder;
 use crate::request_error::RequestError;
 use crate::status::{ALLOCATION_CONTEXT, StatusReply};
 
@@ -124,7 +124,7 @@ impl RequestParser {
             }
         };
         let reply_to =
-            ReplyTo { framing: self.framing, cookie: header.cookie, offset: header.offset };
+            ReplyEncoder { framing: self.framing, cookie: header.cookie, offset: header.offset };
         Ok(match self.validate(&header) {
             Ok(command) => ParsedHeader::Request(Request { reply_to, command, payload_bytes }),
             Err(error) => {
@@ -167,7 +167,7 @@ impl RequestParser {
     /// extent count as data.
     pub fn read_chunks<I: IntoIterator<Item = StatusExtent>>(
         &self,
-        reply_to: ReplyTo,
+        reply_to: ReplyEncoder,
         range: ExportRange,
         dont_fragment: bool,
         extents: I,
@@ -183,7 +183,7 @@ impl RequestParser {
     /// `out` has fewer than [`STATUS_BYTES_MIN`](crate::STATUS_BYTES_MIN) bytes.
     pub fn block_status<'a>(
         &self,
-        reply_to: ReplyTo,
+        reply_to: ReplyEncoder,
         range: ExportRange,
         first_only: bool,
         out: &'a mut [u8],

@@ -326,7 +326,7 @@ fn parse(
     }
     let end = u32::try_from(last).unwrap_or(u32::MAX);
     let result = match slot {
-        Slot::Payload(_) => occupancy.take_payload(mb, end),
+        Slot::Payload(_) => occupancy.occupy_payload(mb, end),
         Slot::Bitmap(_) => occupancy.take(mb, end),
     };
     result.map_err(|other| invalid(ImageFault::Overlap { other }))?;

@@ -57,6 +57,6 @@ pub use guid::{Guid, GuidError};
 pub use locator::ParentLocator;
 pub use metadata::{BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, DISK_BYTES_MAX};
 pub use open::{WriteGuids, opening_ranges};
-pub use repair::{Repair, Repaired, repair, set_parent_path};
+pub use repair::{Repair, RepairResult, repair, set_parent_path};
 pub use resize::resize;
 pub use vhdx::{ImageType, Vhdx};

@@ -38,7 +38,7 @@ pub enum Repair {
 
 /// Result of [`repair`]: performed repairs and remaining damage.
 #[derive(Debug, Default)]
-pub struct Repaired {
+pub struct RepairResult {
     /// Repairs in the order in which they were carried out.
     pub done: Vec<Repair>,
     /// Damage that has no redundant copy; `None` if there is none. It prevented the replay of the
@@ -54,8 +54,8 @@ pub struct Repaired {
 /// # Errors
 ///
 /// No header or no region table is valid, or the file cannot be written.
-pub fn repair(file: &dyn ImageFile, guids: &WriteGuids) -> Result<Repaired, ImageError> {
-    let mut repaired = Repaired::default();
+pub fn repair(file: &dyn ImageFile, guids: &WriteGuids) -> Result<RepairResult, ImageError> {
+    let mut repaired = RepairResult::default();
     let len = file.len().map_err(failed)?;
     if restore_identifier(file, len)? {
         repaired.done.push(Repair::Identifier);

@@ -25,7 +25,7 @@ pub(crate) struct Occupancy {
 
 impl Occupancy {
     /// Sets the ranges of the file, in megabytes and ascending order, in which
-    /// [`Occupancy::take_payload`] fails.
+    /// [`Occupancy::occupy_payload`] fails.
     pub(crate) fn set_logged(&mut self, logged: Vec<(u32, u32)>) {
         self.logged = logged;
     }
@@ -57,7 +57,7 @@ impl Occupancy {
     /// # Errors
     ///
     /// As [`Occupancy::take`]; also if the log changes them.
-    pub(crate) fn take_payload(&mut self, from: u32, to: u32) -> Result<(), &'static str> {
+    pub(crate) fn occupy_payload(&mut self, from: u32, to: u32) -> Result<(), &'static str> {
         let after = self.logged.partition_point(|&(_, end)| end <= from);
         if self.logged.get(after).is_some_and(|&(begin, _)| begin < to) {
             return Err("a change in the log; open the image for writing once");
@@ -347,8 +347,8 @@ mod tests {
         assert_eq!(occupancy.used(), 4 + 2 + 3 + 1);
         occupancy.set_logged(vec![(8, 9), (20, 21)]);
         assert!(occupancy.clone().take(18, 22).is_ok());
-        assert!(occupancy.clone().take_payload(18, 22).is_err());
-        assert!(occupancy.take_payload(9, 20).is_ok());
+        assert!(occupancy.clone().occupy_payload(18, 22).is_err());
+        assert!(occupancy.occupy_payload(9, 20).is_ok());
         assert_eq!(Occupancy::default().gaps(), []);
     }
 

@@ -22,15 +22,15 @@ const VHDX_BLOCK_DEFAULT: u64 = 32 << 20;
 
 /// Reference to the parent that is recorded in a new image.
 #[derive(Clone, Debug)]
-pub(crate) enum ParentClaim {
+pub(crate) enum ParentReference {
     Vhd(Parent),
     Vhdx(suimon_vhdx::ParentLocator),
 }
 
 /// Reference to a parent, and the parent's properties that determine those of a child.
 #[derive(Clone, Debug)]
-pub(crate) struct MakingParent {
-    pub(crate) claim: ParentClaim,
+pub(crate) struct ParentProperties {
+    pub(crate) claim: ParentReference,
     size: u64,
     block_bytes: Option<u64>,
     logical_sector: u32,
@@ -44,7 +44,7 @@ pub(crate) struct NewImageSpec {
     pub(crate) block_bytes: u64,
     pub(crate) logical_sector: u32,
     pub(crate) physical_sector: u32,
-    pub(crate) claim: Option<ParentClaim>,
+    pub(crate) claim: Option<ParentReference>,
     /// Identifiers of the new image: those of another image with the same content, or `None` to
     /// generate new ones.
     pub(crate) identity: Identity,
@@ -204,15 +204,15 @@ pub(crate) fn parent_of(
     files: &dyn StoreFiles,
     parent: &OpenLayer,
     child: &FileName,
-) -> Result<MakingParent, DiskError> {
+) -> Result<ParentProperties, DiskError> {
     let path = relative_path(child, &parent.name);
     let claim = match &parent.image {
         Opened::Vhdx(image) => {
             let linkage = image.data_write_guid();
             let locator = suimon_vhdx::ParentLocator::new(linkage).with_relative_path(&path);
-            ParentClaim::Vhdx(locator)
+            ParentReference::Vhdx(locator)
         }
-        Opened::Vhd(image) => ParentClaim::Vhd(Parent {
+        Opened::Vhd(image) => ParentReference::Vhd(Parent {
             unique_id: image.footer().unique_id,
             modified: parent.modified(files)?,
             name: parent.name.file_name().to_owned(),
@@ -226,7 +226,7 @@ pub(crate) fn parent_of(
         }
     };
     let shape = parent.shape();
-    Ok(MakingParent {
+    Ok(ParentProperties {
         claim,
         size: shape.size,
         block_bytes: parent.block_bytes(),
@@ -238,7 +238,7 @@ pub(crate) fn parent_of(
 /// contradicts the parent.
 pub(crate) fn decide(
     plan: &DiskPlan,
-    parent: Option<MakingParent>,
+    parent: Option<ParentProperties>,
 ) -> Result<NewImageSpec, DiskError> {
     let refuse =
         |field, value: String, allowed| Err(plan.error(DiskFault::Plan { field, value, allowed }));
@@ -291,7 +291,7 @@ pub(crate) fn write_image(
         (DiskFormat::Vhd, claim) => {
             let block_size = u32::try_from(making.block_bytes).unwrap_or(u32::MAX);
             let disk = match (making.kind, claim) {
-                (_, Some(ParentClaim::Vhd(parent))) => {
+                (_, Some(ParentReference::Vhd(parent))) => {
                     CreateParameters::Differencing { block_size, parent: parent.clone() }
                 }
                 (DiskKind::Fixed, _) => CreateParameters::Fixed,
@@ -311,7 +311,7 @@ pub(crate) fn write_image(
         }
         (DiskFormat::Vhdx, claim) => {
             let parent = match claim {
-                Some(ParentClaim::Vhdx(locator)) => Some(locator.clone()),
+                Some(ParentReference::Vhdx(locator)) => Some(locator.clone()),
                 _ => None,
             };
             let (disk_id, data_write) = match making.identity {

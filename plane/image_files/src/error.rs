@@ -44,7 +44,7 @@ pub enum DiskFault {
         "{field} identifies the parent as {expected}, but {parent} is {found}, which is \
          another disk; restore the file that existed when this disk was created"
     )]
-    ParentIsAnother {
+    WrongParent {
         /// Field of the child's image that identifies the parent.
         field: &'static str,
         /// File that was found under the parent's name.
@@ -91,7 +91,7 @@ pub enum DiskFault {
         "the disk has {max} layers (its own file and its parents'), the most it can have; merge \
          it into its parent first (`suimon disk merge`), or convert it"
     )]
-    NoLayerMore {
+    LayerLimitReached {
         /// Maximum number of layers of a disk.
         max: usize,
     },
@@ -142,7 +142,7 @@ pub enum DiskFault {
     },
     /// A job has copied all data but could not close the image.
     #[error("all data was copied, but the image could not be closed: {error}; start the job again")]
-    NotEnded {
+    CloseFailed {
         /// Error on closing the image.
         #[source]
         error: Box<DiskError>,
@@ -251,12 +251,12 @@ impl DiskError {
     }
 
     /// Converts an error of closing the image at the end of a job. An error that states a full
-    /// store becomes [`DiskFault::NotEnded`], because a repetition of the step cannot succeed.
+    /// store becomes [`DiskFault::CloseFailed`], because a repetition of the step cannot succeed.
     pub(crate) fn not_ended(self) -> Self {
         if !self.is_full() {
             return self;
         }
-        Self::new(self.file.clone(), DiskFault::NotEnded { error: Box::new(self) })
+        Self::new(self.file.clone(), DiskFault::CloseFailed { error: Box::new(self) })
     }
 
     /// Converts any error that states a full store to [`StoreFault::Full`].

@@ -47,7 +47,7 @@ pub use disk_spec::{DiskLayer, DiskSpec, Freeing};
 pub use draft::{DRAFT_ENDING, draft_name, remove_incomplete, sweep};
 pub use error::{DiskError, DiskFault};
 pub use format::{DiskFormat, DiskKind};
-pub use mark::{MarkFault, StoreMark};
+pub use mark::{MarkFault, StoreMarker};
 pub use open::{LAYERS_MAX, OpenedDisk, close, open, parents};
 pub use plan::DiskPlan;
 pub use recorded::RecordedImage;

@@ -107,7 +107,7 @@ pub(crate) fn relative_path(child: &FileName, parent: &FileName) -> String {
 }
 
 /// Checks that `parent` is the disk for which `child` was created, unchanged since. Fails with
-/// [`DiskFault::ParentIsAnother`] or [`DiskFault::ParentChanged`] otherwise.
+/// [`DiskFault::WrongParent`] or [`DiskFault::ParentChanged`] otherwise.
 pub(crate) fn verify(
     files: &dyn StoreFiles,
     child: &OpenLayer,
@@ -165,7 +165,7 @@ fn check_vhd(
         Ok(()) => Ok(()),
         // Some programs record 0 because they do not determine the time.
         Err(ParentMismatch::Modified { expected: 0, .. }) => Ok(()),
-        Err(ParentMismatch::UniqueId) => Err(DiskFault::ParentIsAnother {
+        Err(ParentMismatch::UniqueId) => Err(DiskFault::WrongParent {
             field: "Parent Unique ID",
             parent: parent.clone(),
             expected: hex(claim.unique_id),

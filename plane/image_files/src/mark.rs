@@ -14,7 +14,7 @@ use super::error::{DiskError, DiskFault};
 
 /// Marker file, held open while this value exists. After a crash, [`sweep`](super::sweep) removes
 /// the file.
-pub struct StoreMark {
+pub struct StoreMarker {
     _draft: IncompleteImage,
 }
 
@@ -32,7 +32,7 @@ pub enum MarkFault {
     Store(#[from] DiskError),
 }
 
-impl StoreMark {
+impl StoreMarker {
     /// Creates a marker file. `token` consists of random letters and digits with 128 bits of
     /// entropy.
     ///
@@ -89,13 +89,13 @@ mod tests {
     fn the_same_store_is_detected_by_a_locked_file() {
         let (mark_store, files) = store();
         let (other, _) = store();
-        let mark = StoreMark::make(&files, TOKEN).unwrap();
-        StoreMark::check(&mark_store, TOKEN).unwrap();
-        assert!(matches!(StoreMark::check(&other, TOKEN), Err(MarkFault::Missing)));
+        let mark = StoreMarker::make(&files, TOKEN).unwrap();
+        StoreMarker::check(&mark_store, TOKEN).unwrap();
+        assert!(matches!(StoreMarker::check(&other, TOKEN), Err(MarkFault::Missing)));
         let other_token = TOKEN.replace('0', "1");
-        assert!(matches!(StoreMark::check(&mark_store, &other_token), Err(MarkFault::Missing)));
+        assert!(matches!(StoreMarker::check(&mark_store, &other_token), Err(MarkFault::Missing)));
         drop(mark);
-        assert!(matches!(StoreMark::check(&mark_store, TOKEN), Err(MarkFault::Missing)));
+        assert!(matches!(StoreMarker::check(&mark_store, TOKEN), Err(MarkFault::Missing)));
         assert!(mark_store.files().is_empty());
     }
 
@@ -103,11 +103,11 @@ mod tests {
     #[test]
     fn a_store_without_locks_between_nodes_is_reported() {
         let (_, files) = store();
-        let mark = StoreMark::make(&files, TOKEN).unwrap();
+        let mark = StoreMarker::make(&files, TOKEN).unwrap();
         let copied_store = MemoryStore::with_files(
             files.names("").unwrap().into_iter().map(|name| (name, Vec::new())),
         );
-        assert!(matches!(StoreMark::check(&copied_store, TOKEN), Err(MarkFault::NotLocked)));
+        assert!(matches!(StoreMarker::check(&copied_store, TOKEN), Err(MarkFault::NotLocked)));
         drop(mark);
     }
 
@@ -119,19 +119,22 @@ mod tests {
         crate::sweep(&crashed_store, &[]).unwrap();
         assert!(crashed_store.files().is_empty());
         // A file in use is not removed.
-        let mark = StoreMark::make(&files, TOKEN).unwrap();
+        let mark = StoreMarker::make(&files, TOKEN).unwrap();
         crate::sweep(&store, &[]).unwrap();
-        StoreMark::check(&store, TOKEN).unwrap();
+        StoreMarker::check(&store, TOKEN).unwrap();
         drop(mark);
-        let _again = StoreMark::make(&files, TOKEN).unwrap();
+        let _again = StoreMarker::make(&files, TOKEN).unwrap();
     }
 
     #[test]
     fn a_token_is_no_path() {
         let (store, files) = store();
         for token in ["", "../x", "a/b", "a.b"] {
-            assert!(StoreMark::make(&files, token).is_err(), "{token}");
-            assert!(matches!(StoreMark::check(&store, token), Err(MarkFault::Store(_))), "{token}");
+            assert!(StoreMarker::make(&files, token).is_err(), "{token}");
+            assert!(
+                matches!(StoreMarker::check(&store, token), Err(MarkFault::Store(_))),
+                "{token}"
+            );
         }
     }
 }

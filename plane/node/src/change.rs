@@ -184,7 +184,7 @@ impl Controller {
         self.delete_vms(&removed_vms, &before.config);
         self.notify_vms();
         // The adapters have the addresses of the new configuration before the operation succeeds.
-        self.look_at_vfs_soon();
+        self.schedule_vf_query();
         self.drive_iov();
     }
 
@@ -225,18 +225,18 @@ impl Participants for HostChange<'_> {
         let to = &self.to.state.config;
         match step {
             Step::Vm(step) => {
-                let (undone, result) = self.controller.take_vm_step(step, to);
+                let (undone, result) = self.controller.execute_vm_step(step, to);
                 undo.push(Undo::Vm(undone));
                 result
             }
             Step::Port(step) => {
                 let mut of_ports = Vec::new();
-                let result = self.controller.take_port_step(step, &mut of_ports);
+                let result = self.controller.execute_port_step(step, &mut of_ports);
                 undo.extend(of_ports.into_iter().map(Undo::Port));
                 result
             }
             Step::Pf(step) => {
-                let (undo_state, result) = self.controller.take_pf_step(step, to);
+                let (undo_state, result) = self.controller.execute_pf_step(step, to);
                 undo.extend(undo_state.map(|undo_state| Undo::Pf(Box::new(undo_state))));
                 result
             }
@@ -284,10 +284,10 @@ impl Participants for HostChange<'_> {
         let mut has_released = false;
         for step in undo.into_iter().rev() {
             match step {
-                Undo::Port(step) => closed.extend(controller.take_back_port(step)),
+                Undo::Port(step) => closed.extend(controller.roll_back_port(step)),
                 Undo::Vm(VmUndo::Delete(names)) => made_vms = names,
                 Undo::Vm(VmUndo::Return) => has_released = true,
-                Undo::Pf(undo_state) => controller.take_back_pf(&undo_state),
+                Undo::Pf(undo_state) => controller.roll_back_pf(&undo_state),
                 Undo::Workers => {
                     if let Err(error) = controller.restore_workers(from) {
                         tracing::error!(%error, "cannot restore the former workers");

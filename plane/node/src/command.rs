@@ -36,13 +36,13 @@ pub(crate) enum Command {
         request: MeasureStoreRequest,
     },
     /// Creates the VM of an incoming migration. `request`: its VM, NICs, disks and policies.
-    CreateArrival {
+    CreateIncomingVm {
         operation: OperationHandle,
         request: Arc<IncomingMigrationRequest>,
     },
     /// Deletes a VM that was migrated to another node, or whose incoming migration failed, with its
     /// NICs and disks.
-    DeleteDeparted {
+    DeleteMigratedVm {
         operation: OperationHandle,
         /// Operation of the migration, which this command ends; `None` if no operation is in
         /// progress.

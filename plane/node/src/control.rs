@@ -81,9 +81,9 @@ impl Controller {
                 Err(RecvTimeoutError::Disconnected) => stop = true,
             }
             for notices in self.shared.late_notices.take() {
-                self.handle_notices_of(&notices);
+                self.handle_device_notices(&notices);
             }
-            self.follow_moves();
+            self.publish_moved_nics();
             self.poll_plane();
             self.reopen_due();
             self.retry_workers();
@@ -124,8 +124,8 @@ impl Controller {
             "The daemon stops. VMs and TAP devices are kept, socket connections of VMs are closed.",
         )]);
         self.detach_vms();
-        self.leave_disk_jobs();
-        self.give_up_measurements();
+        self.stop_disk_jobs();
+        self.stop_measurements();
         self.end_power();
         // LACP partners are informed while frames still pass.
         self.teams.stop();
@@ -152,7 +152,7 @@ impl Controller {
                     self.resume_jobs();
                     self.autostart_vms();
                 }
-                Command::DeviceNotices(notices) => self.handle_notices_of(&notices),
+                Command::DeviceNotices(notices) => self.handle_device_notices(&notices),
                 Command::NbdNotice(notice) => self.drafts.push(nbd_event(notice)),
                 Command::Change { operation, edit, options } => {
                     self.write_drafts();
@@ -164,7 +164,7 @@ impl Controller {
                 }
                 Command::DiskWork { operation, disk, work } => {
                     self.write_drafts();
-                    self.begin_disk_work(operation, &disk, &work);
+                    self.begin_disk_operation(operation, &disk, &work);
                     self.write_drafts();
                 }
                 Command::MeasureStore { operation, store, request } => {
@@ -172,9 +172,11 @@ impl Controller {
                     self.begin_measurement(operation, &store, request);
                     self.write_drafts();
                 }
-                Command::CreateArrival { operation, request } => self.arrive(operation, &request),
+                Command::CreateIncomingVm { operation, request } => {
+                    self.arrive(operation, &request)
+                }
                 Command::ReturnDisk { disk, failure } => self.return_disk(&disk, failure),
-                Command::DeleteDeparted { operation, waiting, vm, with_file } => {
+                Command::DeleteMigratedVm { operation, waiting, vm, with_file } => {
                     self.depart(&operation, vm, with_file);
                     if let Some(waiting) = waiting {
                         waiting.end(&Ok(()));
@@ -245,7 +247,7 @@ impl Controller {
         }
         self.plane_polled_at = Some(now);
         for port in self.shared.ports.all() {
-            self.devices.expedite(&port, now);
+            self.devices.retry_now_if_replaced(&port, now);
         }
         self.shared.refresh_kernel_paths();
         // Bounded, so that a flood of notices does not delay changes.

@@ -64,7 +64,7 @@ pub(crate) use self::full_stores::QueuedWrites;
 use self::full_stores::StoreSpaces;
 pub(crate) use self::handing::OutgoingDisk;
 pub(crate) use self::jobs::RunningJob;
-pub(crate) use self::left_locks::{LEFT_LOCKS_MAX, until_unlocked};
+pub(crate) use self::left_locks::{LOCK_RELEASE_MAX, until_unlocked};
 use self::limits::PublishedStore;
 pub(crate) use self::limits::overcommitted;
 pub(crate) use self::measuring::RunningMeasurement;
@@ -324,7 +324,7 @@ impl Disks {
     }
 
     /// Sets the minimums in effect on a shared store. They apply when limits are published next.
-    pub(crate) fn set_covered(&self, store: &Name, minimums: Minimums) {
+    pub(crate) fn set_minimums_in_effect(&self, store: &Name, minimums: Minimums) {
         let mut covered = self.effective_minimums.write().unwrap_or_else(PoisonError::into_inner);
         covered.insert(store.clone(), minimums);
     }

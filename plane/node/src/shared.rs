@@ -23,7 +23,7 @@ use crate::power::PowerTable;
 use crate::remote_nodes::Queries;
 use crate::state::{DeferringStore, StoredState};
 use crate::teams::Teams;
-use crate::virtual_functions::Iov;
+use crate::virtual_functions::VfAssignments;
 use crate::vmq::{SteeringPlan, VmqTable};
 use crate::vms::{VmDependencies, Vms};
 use crate::{ClusterStores, NodeListener, PeerNodes, PortKey, SwitchPlane, UnixClock};
@@ -50,7 +50,7 @@ pub(crate) struct Shared {
     pub(crate) drain: Drain,
     pub(crate) cluster: Cluster,
     pub(crate) sriov: Sriov,
-    pub(crate) iov: Iov,
+    pub(crate) iov: VfAssignments,
     pub(crate) far_nodes: Arc<dyn PeerNodes>,
     pub(crate) questions: Queries,
     pub(crate) captures: Arc<Captures>,
@@ -126,7 +126,7 @@ impl Shared {
             drain: Drain::default(),
             cluster: Cluster::new(parts.clusters),
             sriov: Sriov::new(parts.sriov),
-            iov: Iov::default(),
+            iov: VfAssignments::default(),
             far_nodes: parts.far_nodes,
             questions: Queries::default(),
             captures: Arc::default(),

@@ -107,7 +107,7 @@ impl Controller {
         // Before uplinks are opened, because their device may be a virtual function.
         self.check_adapters();
         let vms = self.prepare_stored_vms(&state.config)?;
-        self.hold_stored_vfs(&state.config, &vms);
+        self.register_stored_vfs(&state.config, &vms);
         // Includes recorded migrations of VMs: frames may arrive as soon as devices are open, while
         // VMs may respond much later.
         self.publish(&state.config).map_err(|error| NodeError::Tables(error.to_string()))?;
@@ -125,7 +125,7 @@ impl Controller {
         }
         self.devices.created.note_opened(required.values())?;
         self.open_stored(&state.config, disks, &disks_elsewhere(&vms))?;
-        self.remove_doomed(&state.config)?;
+        self.delete_recorded_files(&state.config)?;
         self.drive_stored_vms(vms)?;
         // Second time, with the MTU of uplinks without a configured MTU.
         self.publish(&state.config).map_err(|error| NodeError::Tables(error.to_string()))?;

@@ -58,12 +58,12 @@ struct View {
 /// VF management as seen by other threads: queue of reports of the VMs' drivers, and published
 /// state.
 #[derive(Debug, Default)]
-pub(crate) struct Iov {
+pub(crate) struct VfAssignments {
     reports: Mutex<VecDeque<VfReport>>,
     view: Mutex<View>,
 }
 
-impl Iov {
+impl VfAssignments {
     /// Queues a report for the control thread, which polls several times per second.
     pub(crate) fn report(&self, report: VfReport) {
         self.reports.lock().unwrap_or_else(PoisonError::into_inner).push_back(report);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use suimon_ports::{StateStore, StateStoreError, StoreErrorKind};
+use suimon_ports::{StateStore, StateStoreError, StateStoreErrorKind};
 
 /// Failure at a commit, counted from 0 after arming.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +72,7 @@ impl MemoryStore {
 
 fn full() -> StateStoreError {
     let detail = "the disk is full".to_owned();
-    StateStoreError { kind: StoreErrorKind::Unwritable, detail }
+    StateStoreError { kind: StateStoreErrorKind::Unwritable, detail }
 }
 
 impl StateStore for MemoryStore {

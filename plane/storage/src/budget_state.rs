@@ -30,7 +30,7 @@ pub(crate) struct MemberFlags<F> {
     pub(crate) has_news: F,
     /// True for the worker that made the last exchange. It must wake up for the budget's next
     /// deadline.
-    pub(crate) is_keeper: F,
+    pub(crate) has_deadline: F,
 }
 
 /// Worker that has disks of the store.
@@ -312,10 +312,10 @@ impl<F: Flag> BudgetState<F> {
             return;
         }
         if let Some(former) = former.and_then(|former| self.members.get(&former)) {
-            former.flags.is_keeper.set(false);
+            former.flags.has_deadline.set(false);
         }
         if let Some(member) = self.members.get(&worker) {
-            member.flags.is_keeper.set(true);
+            member.flags.has_deadline.set(true);
         }
     }
 

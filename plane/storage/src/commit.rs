@@ -124,7 +124,7 @@ impl StorageEngine {
             let is_namespace_lost = is_flush && self.handle_failed_flush(disk_number, &error);
             let failed = if is_namespace_lost { DiskOutcome::Failed } else { outcome_of(&error) };
             if is_awaited {
-                self.give_up_first(disk_number, failed);
+                self.fail_first_parked(disk_number, failed);
             }
             let is_full = failed == DiskOutcome::NoSpace;
             // The commit may have been requested for a write that has failed now. The requests that

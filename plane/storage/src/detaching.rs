@@ -18,7 +18,7 @@ use crate::disk_record::Record;
 use crate::plane::{StoragePlane, lock};
 use crate::plane_error::PlaneError;
 use crate::queue_key::Which;
-use crate::stall::ASK_EVERY;
+use crate::stall::STALL_CHECK_INTERVAL;
 use crate::worker_channel::WorkerChannel;
 
 /// Detachment of queues of a disk that was requested from the disk's worker.
@@ -59,7 +59,8 @@ impl StoragePlane {
                 return;
             }
             // For a worker that counts as blocked, the call above returns without waiting.
-            if detaching.answer.recv_timeout(ASK_EVERY) != Err(RecvTimeoutError::Timeout) {
+            if detaching.answer.recv_timeout(STALL_CHECK_INTERVAL) != Err(RecvTimeoutError::Timeout)
+            {
                 return;
             }
         }

@@ -11,8 +11,8 @@ use crate::dirty::DirtyMap;
 use crate::disk_location::DiskIndex;
 use crate::full_store::FullStore;
 use crate::idle_look::WriteIdle;
-use crate::layer::{Layer, OnePiece, has_failed_flush};
-use crate::notices::FaultPace;
+use crate::layer::{ContiguousRange, Layer, has_failed_flush};
+use crate::notices::FaultNoticeLimiter;
 use crate::pending_free::PendingFree;
 use crate::queued_list::QueuedList;
 use crate::running_commit::RunningCommit;
@@ -21,7 +21,7 @@ use crate::tally::DiskCounts;
 /// State of a mirror job that copies the disk. Storage QoS schedules its requests separately from
 /// those of clients.
 #[derive(Default)]
-pub(crate) struct MirrorUse {
+pub(crate) struct MirrorState {
     /// Slot of the copy's requests in Storage QoS.
     pub(crate) index: Option<DiskIndex>,
     /// Requests of the copy that are queued in the scheduler of the disk's store, in order of
@@ -56,12 +56,12 @@ pub(crate) enum BlockedBy {
 pub(crate) struct DiskState {
     pub(crate) layers: Vec<Layer>,
     /// File range of the disk, if the disk is stored contiguously.
-    pub(crate) one_piece: Option<OnePiece>,
+    pub(crate) contiguous_range: Option<ContiguousRange>,
     pub(crate) index: Option<DiskIndex>,
     /// Requests of clients that are queued in the scheduler of the disk's store, in order of
     /// submission.
     pub(crate) queued: QueuedList,
-    pub(crate) mirror: MirrorUse,
+    pub(crate) mirror: MirrorState,
     pub(crate) service: Service,
     /// Number of the disk's queues.
     pub(crate) queues: usize,
@@ -91,7 +91,7 @@ pub(crate) struct DiskState {
     pub(crate) is_closing: bool,
     pub(crate) tally: DiskCounts,
     /// Rate limit of notices about the disk's faults.
-    pub(crate) fault_limit: FaultPace,
+    pub(crate) fault_limit: FaultNoticeLimiter,
     /// Submission time of the metadata read in flight.
     pub(crate) metadata_submitted_at: Option<Time>,
     /// Submission time of the commit steps in flight, or completion time of the last step that was
@@ -110,13 +110,13 @@ pub(crate) struct DiskState {
 impl DiskState {
     pub(crate) fn new(layers: Vec<Layer>, disk_index: Option<DiskIndex>) -> Self {
         Self {
-            one_piece: OnePiece::from_layers(&layers),
+            contiguous_range: ContiguousRange::from_layers(&layers),
             has_failed_flush: has_failed_flush(&layers),
             is_reopening: false,
             layers,
             index: disk_index,
             queued: QueuedList::default(),
-            mirror: MirrorUse::default(),
+            mirror: MirrorState::default(),
             service: Service::On,
             queues: 0,
             moving: 0,
@@ -129,7 +129,7 @@ impl DiskState {
             has_failed_commit: false,
             is_closing: false,
             tally: DiskCounts::default(),
-            fault_limit: FaultPace::default(),
+            fault_limit: FaultNoticeLimiter::default(),
             metadata_submitted_at: None,
             step_submitted_at: None,
             zeroing_submitted_at: None,
@@ -141,7 +141,7 @@ impl DiskState {
 
     /// Replaces the images and files of the disk.
     pub(crate) fn set_layers(&mut self, layers: Vec<Layer>) {
-        self.one_piece = OnePiece::from_layers(&layers);
+        self.contiguous_range = ContiguousRange::from_layers(&layers);
         self.has_failed_flush = has_failed_flush(&layers);
         self.layers = layers;
     }
@@ -166,7 +166,7 @@ impl DiskState {
     /// Returns true if the disk is stored contiguously, so that its mapping never changes.
     #[inline]
     pub(crate) fn is_linear(&self) -> bool {
-        self.one_piece.is_some()
+        self.contiguous_range.is_some()
     }
 
     /// Returns true if a durable write needs no commit because the write itself is durable: the

@@ -331,7 +331,7 @@ impl StorageEngine {
     pub fn next_deadline(&self) -> Option<Time> {
         let stores = self.stores.numbers().filter_map(|number| self.stores.get(number));
         let deadlines = self.stalls_deadline().into_iter().chain(self.idle_deadline());
-        let deadlines = deadlines.chain(self.respites_deadline()).chain(self.full_deadline());
+        let deadlines = deadlines.chain(self.poll_pauses_deadline()).chain(self.full_deadline());
         let deadlines = deadlines.chain(self.spares_deadline());
         stores.filter_map(|deadline_store| deadline_store.next_deadline()).chain(deadlines).min()
     }
@@ -359,7 +359,7 @@ impl StorageEngine {
 }
 
 /// Reports the end of a dispatched request to its store. `is_alone`: see
-/// [`WorkerStore::handle_answered`]. A request for which there was no space is reported as not
+/// [`WorkerStore::handle_request_completed`]. A request for which there was no space is reported as not
 /// executed.
 #[inline]
 pub(crate) fn report_to_store(
@@ -376,7 +376,7 @@ pub(crate) fn report_to_store(
     let latency_ns = Some(latency_ns).filter(|ns| *ns > 0);
     let (operation, bytes) = (request.operation(), request.bytes);
     let completed = Completed { operation, bytes, requests: 1, latency_ns };
-    worker_store.handle_answered(now, index.slot, completed, is_alone);
+    worker_store.handle_request_completed(now, index.slot, completed, is_alone);
 }
 
 /// Returns the number of bytes that a request is charged for; 0 if it is charged as one operation.

@@ -104,7 +104,7 @@ mod tests {
         assert_eq!(worker_store.poll(now), Next::Idle);
         let operation = IoKind::Read;
         let completed = Completed { operation, bytes: 4096, requests: 1, latency_ns: Some(80_000) };
-        worker_store.handle_answered(now, first, completed, false);
+        worker_store.handle_request_completed(now, first, completed, false);
         assert_eq!(worker_store.next_deadline(), Some(Time::ZERO));
         worker_store.report_completions(now);
         assert_eq!(worker_store.poll(now), Next::Dispatch { disk: second, tag: 1 });

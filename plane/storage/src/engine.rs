@@ -13,7 +13,7 @@ use crate::disk::{DiskState, Service};
 use crate::disk_location::{DiskIndex, DiskLocation};
 use crate::idle_look::IdleCheck;
 use crate::looking::BusyPoll;
-use crate::lost_time::LostTime;
+use crate::lost_time::UnscheduledTime;
 use crate::not_added::NotAdded;
 use crate::notices::{Notices, StorageNotice};
 use crate::queue_state::{QueueKind, QueueState};
@@ -82,10 +82,10 @@ pub struct StorageEngine {
     /// True if the worker's last iteration did some work, network frames included.
     pub(crate) is_busy: bool,
     /// Time of the last check for stalled disks.
-    pub(crate) stalls_looked: Time,
+    pub(crate) stalls_checked_at: Time,
     pub(crate) idle_look: IdleCheck,
     pub(crate) spare_look: BufferReclaim,
-    pub(crate) lost_time: LostTime,
+    pub(crate) lost_time: UnscheduledTime,
     pub(crate) taken: Vec<DiskRequest>,
     /// Numbers of the requests received from one queue in one iteration, before their submission to
     /// a scheduler.
@@ -132,10 +132,10 @@ impl StorageEngine {
             to_watch: Vec::new(),
             now: Time::ZERO,
             is_busy: true,
-            stalls_looked: Time::ZERO,
+            stalls_checked_at: Time::ZERO,
             idle_look: IdleCheck::default(),
             spare_look: BufferReclaim::default(),
-            lost_time: LostTime::default(),
+            lost_time: UnscheduledTime::default(),
             taken: Vec::with_capacity(REQUESTS_PER_TURN),
             arrived: Vec::with_capacity(REQUESTS_PER_TURN),
             sizes: Vec::with_capacity(REQUESTS_PER_TURN),

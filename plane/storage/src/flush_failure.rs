@@ -41,7 +41,7 @@ impl StorageEngine {
         disk.full.repeat_at_once(now);
         let detail = error.to_string();
         self.notices.push(StorageNotice::FlushFailed { disk: number, detail });
-        self.look_at_full();
+        self.schedule_full_check();
         true
     }
 
@@ -69,7 +69,7 @@ impl StorageEngine {
         if matches!(disk.obstacle, Some(BlockedBy::Commit | BlockedBy::CommitInFlight)) {
             disk.obstacle = None;
             self.restless.push(number);
-            self.give_up_first(number, DiskOutcome::Failed);
+            self.fail_first_parked(number, DiskOutcome::Failed);
         }
         self.end_disk(number);
     }

@@ -29,7 +29,7 @@ impl StorageEngine {
         let placed = disk.own_image().image.translate_write(range, &mut extents);
         self.scratch.extents = extents;
         if let Err(error) = placed {
-            return self.answer_refused(number, &error);
+            return self.complete_refused(number, &error);
         }
         let action = match op {
             _ if is_only_if_fast(op) && !can_punch => {
@@ -91,7 +91,7 @@ impl StorageEngine {
         match free(disk, number, op, range, &mut self.scratch, &mut pieces) {
             Err(error) => {
                 give_up(disk, pieces);
-                self.answer_refused(number, &error);
+                self.complete_refused(number, &error);
             }
             Ok(Resolved::Not(blocked)) => {
                 // The whole request will be translated again, so the ranges translated so far are

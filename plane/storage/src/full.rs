@@ -43,7 +43,7 @@ impl StorageEngine {
             disk_state.full.expires = Some(self.now);
             self.expire_full(disk);
         }
-        self.look_at_full();
+        self.schedule_full_check();
     }
 
     /// Returns the state of a disk on a full store; `None` if its store is not known to be full.
@@ -70,7 +70,7 @@ impl StorageEngine {
                 lasted: duration,
             });
         }
-        self.look_at_full();
+        self.schedule_full_check();
     }
 
     /// Handles the end of a request with `outcome`. If it found no space, the request is queued to
@@ -103,7 +103,7 @@ impl StorageEngine {
             if is_to_leave {
                 // The queue must be checked for its end after its last request, even if that
                 // request was not completed.
-                self.mark_answered(queue);
+                self.mark_completions_to_publish(queue);
             }
             return is_to_leave;
         }
@@ -124,7 +124,7 @@ impl StorageEngine {
         }
         full.queued.push_back(number);
         full.expires = full.expires.into_iter().chain(expires).min();
-        self.look_at_full();
+        self.schedule_full_check();
         true
     }
 
@@ -141,7 +141,7 @@ impl StorageEngine {
             full.window = full.window.saturating_mul(2).clamp(1, REPEATED_MAX);
             full.repeat_at = self.now;
         }
-        self.look_at_full();
+        self.schedule_full_check();
         Some(first)
     }
 
@@ -211,10 +211,10 @@ impl StorageEngine {
             let full = core::mem::take(&mut request.full);
             let EngineRequest { tag, op, range, .. } = *request;
             if !self.leave(number, DiskRequest { tag, op, range }, full.first().unwrap_or(now)) {
-                self.answer_now(number, DiskOutcome::NoSpace);
+                self.complete_now(number, DiskOutcome::NoSpace);
             }
         }
-        self.look_at_full();
+        self.schedule_full_check();
     }
 
     /// Fails the queued requests of a disk whose waiting time has passed.
@@ -249,7 +249,7 @@ impl StorageEngine {
                 let queue = request.queue;
                 self.leave_full(queue);
             }
-            self.answer_now(number, DiskOutcome::NoSpace);
+            self.complete_now(number, DiskOutcome::NoSpace);
         }
     }
 
@@ -274,7 +274,7 @@ impl StorageEngine {
 
     /// Makes a check of all full disks due in this or the next iteration, because the state of one
     /// has changed.
-    pub(crate) fn look_at_full(&mut self) {
+    pub(crate) fn schedule_full_check(&mut self) {
         if !self.full_disks.is_empty() {
             self.full_due = Some(Time::ZERO);
         }

@@ -43,6 +43,6 @@ impl StorageEngine {
         if disk.full.note_found_before(first, now) {
             self.full_disks.push(disk_number);
         }
-        self.look_at_full();
+        self.schedule_full_check();
     }
 }

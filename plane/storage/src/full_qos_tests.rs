@@ -135,7 +135,7 @@ fn a_refused_discard_takes_no_further_time() {
     let image = Box::new(Linear::new(shape, 0, true));
     let file = std::sync::Arc::new(NullFile { number: 0, len: size });
     bench.add_of_spec(0, 0, DiskSpec { layers: vec![DiskLayer { image, file }] });
-    let client = bench.add_seat(0, Load::reads(4096, 1));
+    let client = bench.add_client(0, Load::reads(4096, 1));
     bench.run(SECOND / 10);
     let requests = [DiskRequest { tag: 0, op: DiskOp::Discard, range: range(0, 4096) }];
     bench.clients[client].client.lock().unwrap().asks.extend(requests);

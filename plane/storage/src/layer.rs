@@ -19,7 +19,7 @@ pub(crate) struct Layer {
 /// File range of a disk that is contiguous in its file. Requests are translated by it instead of
 /// the image.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct OnePiece {
+pub(crate) struct ContiguousRange {
     pub(crate) file: FileSlot,
     pub(crate) start: u64,
     pub(crate) size: u64,
@@ -27,7 +27,7 @@ pub(crate) struct OnePiece {
     within_sector: u64,
 }
 
-impl OnePiece {
+impl ContiguousRange {
     pub(crate) fn from_layers(layers: &[Layer]) -> Option<Self> {
         let top_layer = layers.first()?;
         let start = top_layer.image.linear_offset()?;

@@ -86,7 +86,7 @@ fn bench(spec: &StoreSpec, servers: usize) -> Bench {
 fn with_client(spec: &StoreSpec, servers: usize, limits: Limits, depth: u32) -> Bench {
     let mut bench = bench(spec, servers);
     bench.add_disk(0, DISK, limits);
-    bench.add_seat(DISK, Load::reads(4096, depth));
+    bench.add_client(DISK, Load::reads(4096, depth));
     bench
 }
 
@@ -110,7 +110,7 @@ fn shared_policy() -> Bench {
     for disk in [DISK, 1] {
         bench.propose(&[Proposal::Disk(DiskId(disk), LimitsSource::Policy(PolicyId(1)))]);
         bench.add_known(0, disk);
-        bench.add_seat(disk, Load::reads(4096, 8));
+        bench.add_client(disk, Load::reads(4096, 8));
     }
     bench.run(LONG);
     bench
@@ -120,7 +120,7 @@ fn anothers_minimum() -> Bench {
     let mut bench = with_client(&StoreSpec::default(), 4, limits(0, 0), 64);
     // 4 at a time with 1 ms each are 4000 per second.
     bench.add_disk(0, 1, limits(3500, 0));
-    bench.add_seat(1, Load::reads(4096, 64));
+    bench.add_client(1, Load::reads(4096, 64));
     bench.run(LONG);
     bench
 }
@@ -136,7 +136,7 @@ fn saturated_device() -> Bench {
 fn saturated_device_without_a_queue() -> Bench {
     let mut bench = with_client(&deep(), 4, limits(0, 0), 2);
     bench.run(SECOND);
-    bench.add_seat(DISK, Load::reads(4096, 30));
+    bench.add_client(DISK, Load::reads(4096, 30));
     bench.run(LONG);
     bench
 }
@@ -194,7 +194,7 @@ fn small_queue_depth() -> Bench {
 fn flushes() -> Bench {
     let mut bench = bench(&deep(), 32);
     bench.add_disk(0, DISK, limits(0, 0));
-    bench.add_seat(DISK, Load { op: DiskOp::Flush, bytes: 0, depth: 1 });
+    bench.add_client(DISK, Load { op: DiskOp::Flush, bytes: 0, depth: 1 });
     bench.run(LONG);
     bench
 }
@@ -203,7 +203,7 @@ fn zeros() -> Bench {
     let mut bench = bench(&deep(), 32);
     bench.add_disk(0, DISK, limits(0, 0));
     let op = DiskOp::WriteZeroes { may_unmap: false, only_if_fast: false, is_durable: false };
-    bench.add_seat(DISK, Load { op, bytes: 4096, depth: 2 });
+    bench.add_client(DISK, Load { op, bytes: 4096, depth: 2 });
     bench.run(LONG);
     bench
 }
@@ -215,7 +215,7 @@ fn metadata() -> Bench {
     let mut spec = spec(DISK);
     spec.layers[0].image = Box::new(ForgetfulImage { reads: 0 });
     bench.add_of_spec(0, DISK, spec);
-    bench.add_seat(DISK, Load::reads(4096, 1));
+    bench.add_client(DISK, Load::reads(4096, 1));
     bench.run(LONG);
     bench
 }
@@ -255,7 +255,7 @@ fn each_cause_is_the_first_limiting_factor() {
 fn a_starved_worker_is_known_where_the_budget_is() {
     let mut bench = Bench::new(2, &deep(), 32, SERVICE_NS);
     bench.add_disk(1, DISK, limits(0, 0));
-    bench.add_seat(DISK, Load::reads(4096, 4));
+    bench.add_client(DISK, Load::reads(4096, 4));
     bench.run(SECOND);
     bench.run_starved(LONG, 10 * MILLISECOND);
     let view = bench.engines[0].disk_view(bench.time(), STORE, bench.slot(DISK)).unwrap();
@@ -291,10 +291,10 @@ fn a_device_with_a_write_cache_is_not_slow_when_the_mix_changes() {
     bench.device().service_ns = 5 * MILLISECOND;
     bench.device().write_ns = Some(50_000);
     let writes = Load { op: DiskOp::Write { is_durable: false }, bytes: 4096, depth: 2 };
-    let client = bench.add_seat(DISK, writes);
+    let client = bench.add_client(DISK, writes);
     bench.run(2 * SECOND);
     bench.clients[client].load = None;
-    bench.add_seat(DISK, Load::reads(4096, 2));
+    bench.add_client(DISK, Load::reads(4096, 2));
     bench.run(LONG);
     let shares = shares_of(&bench);
     assert_eq!(shares[0].factor, LimitingFactor::QueueDepth, "{shares:?}");
@@ -311,7 +311,7 @@ fn a_device_that_stalls_within_the_window_is_slow() {
     for workers in [1, 2] {
         let mut bench = Bench::new(workers, &deep(), 32, SERVICE_NS);
         bench.add_disk(workers - 1, DISK, limits(0, 0));
-        bench.add_seat(DISK, Load::reads(4096, 4));
+        bench.add_client(DISK, Load::reads(4096, 4));
         bench.run(LONG);
         bench.device().service_ns = 60 * SECOND;
         bench.run(4 * SECOND);
@@ -326,7 +326,7 @@ fn a_device_that_stalls_within_the_window_is_slow() {
 fn a_client_that_pauses_is_idle_also_where_requests_are_lent_ahead() {
     let mut bench = Bench::new(2, &deep(), 32, SERVICE_NS / 10);
     bench.add_disk(1, DISK, limits(0, 0));
-    bench.add_seat(DISK, Load::reads(4096, 1));
+    bench.add_client(DISK, Load::reads(4096, 1));
     let load = bench.clients[0].load;
     for _ in 0..7000 {
         bench.clients[0].load = load;

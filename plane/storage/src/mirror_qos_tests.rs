@@ -38,7 +38,7 @@ fn a_guest_keeps_its_maximum_while_its_disk_is_copied() {
         let worker = workers - 1;
         bench.add_disk(0, 1, limits(0, 0));
         bench.add_disk(worker, 0, limits(0, 1000));
-        let guest = bench.add_seat(0, Load::reads(4096, 32));
+        let guest = bench.add_client(0, Load::reads(4096, 32));
         let mirror = copy(&mut bench, 0, COPYING);
         bench.run(2 * SECOND);
         let delivered = bench.clients[guest].answer_count;
@@ -65,7 +65,7 @@ fn a_minimum_is_met_beside_disks_that_are_copied() {
     // 8 requests at a time with 200 us each are 40 000 per second.
     let mut bench = Bench::new(1, &StoreSpec::default(), 8, 200_000);
     bench.add_disk(0, 0, limits(10_000, 0));
-    let guest = bench.add_seat(0, Load::reads(4096, 32));
+    let guest = bench.add_client(0, Load::reads(4096, 32));
     let mut mirrors = vec![copy(&mut bench, 0, COPYING)];
     for disk in 1..5 {
         bench.add_disk(0, disk, limits(0, 0));
@@ -87,7 +87,7 @@ fn a_minimum_is_met_beside_disks_that_are_copied() {
 fn a_mirror_that_ends_leaves_nothing_behind() {
     let mut bench = Bench::new(1, &StoreSpec { depth_max: 2, ..StoreSpec::default() }, 2, 200_000);
     bench.add_disk(0, 0, limits(0, 500));
-    let guest = bench.add_seat(0, Load::reads(4096, 8));
+    let guest = bench.add_client(0, Load::reads(4096, 8));
     let mirror = copy(&mut bench, 0, Load { depth: 64, ..COPYING });
     bench.run(SECOND / 10);
     let queue = bench.clients[mirror].queue;

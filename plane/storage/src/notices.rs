@@ -19,7 +19,7 @@ pub enum FullChange {
 }
 
 /// Minimum interval between fault notices of one disk, or of the worker's I/O.
-pub const FAULT_EVERY: Duration = Duration::from_secs(10);
+pub const FAULT_NOTICE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Maximum number of notices that the caller has not fetched. Further notices are dropped: the
 /// oldest ones state the origin of a problem.
@@ -36,7 +36,7 @@ pub enum StorageNotice {
         fault: PortFault,
     },
     /// A disk's image is damaged, or its file cannot be read or written. Emitted once per
-    /// [`FAULT_EVERY`] for a disk.
+    /// [`FAULT_NOTICE_INTERVAL`] for a disk.
     DiskFault {
         /// Number of the disk on this worker.
         disk: usize,
@@ -73,7 +73,7 @@ pub enum StorageNotice {
         detail: String,
     },
     /// The system does not accept I/O operations of this worker at present. Emitted once per
-    /// [`FAULT_EVERY`].
+    /// [`FAULT_NOTICE_INTERVAL`].
     IoFault {
         /// Error that the system returned.
         detail: String,
@@ -89,16 +89,16 @@ pub enum StorageNotice {
 
 /// Rate limiter for fault notices of one disk, or of the worker's I/O.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct FaultPace {
+pub(crate) struct FaultNoticeLimiter {
     last: Option<Time>,
     untold: u64,
 }
 
-impl FaultPace {
+impl FaultNoticeLimiter {
     /// Returns the number of faults that were suppressed since the previous notice if a notice is
     /// due now. Otherwise counts the fault as suppressed and returns `None`.
     pub(crate) fn take_unreported(&mut self, now: Time) -> Option<u64> {
-        if self.last.is_some_and(|last| now < last + FAULT_EVERY) {
+        if self.last.is_some_and(|last| now < last + FAULT_NOTICE_INTERVAL) {
             self.untold = self.untold.saturating_add(1);
             return None;
         }
@@ -111,7 +111,7 @@ impl FaultPace {
 #[derive(Debug, Default)]
 pub(crate) struct Notices {
     notices: VecDeque<StorageNotice>,
-    io: FaultPace,
+    io: FaultNoticeLimiter,
 }
 
 impl Notices {

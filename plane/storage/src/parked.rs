@@ -110,14 +110,14 @@ impl StorageEngine {
         };
         if let Err((offset, detail)) = applied {
             self.emit(disk_number, Some(offset), detail);
-            self.give_up_first(disk_number, DiskOutcome::Failed);
+            self.fail_first_parked(disk_number, DiskOutcome::Failed);
         }
         self.restless.push(disk_number);
     }
 
     /// Completes the first parked request of a disk with `outcome`, after its metadata read or
     /// commit has failed.
-    pub(crate) fn give_up_first(&mut self, disk_number: usize, outcome: DiskOutcome) {
+    pub(crate) fn fail_first_parked(&mut self, disk_number: usize, outcome: DiskOutcome) {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
         let first = match disk.freeing.take_if(|freeing| freeing.awaits_obstacle) {
             Some(freeing) => Some(freeing.number),

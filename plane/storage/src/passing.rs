@@ -95,7 +95,7 @@ impl StoragePlane {
     /// Passes a value to a worker as [`StoragePlane::pass`] does, but leaves it there if the worker
     /// does not respond: the worker takes it when it proceeds. The value is returned only if the
     /// worker has ended.
-    pub(crate) fn leave_with<T: Send, R>(
+    pub(crate) fn pass_or_leave<T: Send, R>(
         &self,
         worker: &Arc<WorkerChannel>,
         value: T,

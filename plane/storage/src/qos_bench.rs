@@ -277,7 +277,7 @@ impl Bench {
     }
 
     /// Adds a queue with a client of this load to a disk. Returns the number of the client.
-    pub(crate) fn add_seat(&mut self, disk: u32, load: Load) -> usize {
+    pub(crate) fn add_client(&mut self, disk: u32, load: Load) -> usize {
         self.add_queue(disk, load, FakeQueue::new(load.depth as usize), false)
     }
 

@@ -32,7 +32,7 @@ pub(crate) fn shared_by(
     for &disk in &disks {
         bench.propose(&[Proposal::Disk(DiskId(disk), LimitsSource::Policy(policy))]);
         bench.add_known(disk as usize % workers, disk);
-        bench.add_seat(disk, load);
+        bench.add_client(disk, load);
     }
     (bench, disks)
 }
@@ -69,7 +69,7 @@ fn a_minimum_is_met_whichever_worker_the_disk_is_on() {
             // The disk with the minimum is not on the first worker, which shared its scheduler.
             let min = if disk == 1 { 8000 } else { 0 };
             bench.add_disk(disk as usize % workers, disk, limits(min, 0));
-            bench.add_seat(disk, Load::reads(4096, 32));
+            bench.add_client(disk, Load::reads(4096, 32));
         }
         bench.run(SECOND);
         let start = bench.device().now;
@@ -97,7 +97,7 @@ proptest! {
         bench.dice.0 = seed;
         for disk in 0..2 {
             bench.add_disk(0, disk, limits(0, max));
-            bench.add_seat(disk, Load::reads(8192, 32));
+            bench.add_client(disk, Load::reads(8192, 32));
         }
         for _ in 0..times {
             for is_shared in [true, false] {
@@ -170,7 +170,7 @@ fn closed_at(workers: u32, closed: u32, seed: u64) -> Bench {
     bench.dice.0 = seed;
     for disk in 0..workers {
         bench.add_disk(disk as usize, disk, limits(0, 0));
-        bench.add_seat(disk, Load::reads(4096, 3));
+        bench.add_client(disk, Load::reads(4096, 3));
     }
     bench.run(10 * MILLISECOND);
     close_disk(&mut bench, closed);
@@ -216,7 +216,7 @@ fn a_worker_that_leaves_a_store_may_return_at_once() {
         let (now, shared) = (bench.time(), bench.shared.clone());
         assert!(bench.engines[0].add_store(now, STORE, deep(), shared.as_ref()), "seed {seed}");
         bench.add_disk(0, 2, limits(0, 1000));
-        let client_index = bench.add_seat(2, Load::reads(4096, 8));
+        let client_index = bench.add_client(2, Load::reads(4096, 8));
         let start = bench.device().now;
         bench.run(SECOND);
         let delivered = bench.device().count(2, start, u64::MAX);
@@ -242,7 +242,7 @@ fn use_after_all_workers_left(seeds: Range<u64>) {
         bench.shared = None;
         assert!(bench.engines[1].add_store(now, STORE, deep(), None), "seed {seed}");
         bench.add_disk(1, 2, limits(0, 0));
-        let client_index = bench.add_seat(2, Load::reads(4096, 1));
+        let client_index = bench.add_client(2, Load::reads(4096, 1));
         bench.run(100 * MILLISECOND);
         assert!(
             bench.clients[client_index].answer_count > 200,
@@ -266,7 +266,7 @@ fn placeholders_of_a_former_budget_are_not_counted_in_another_one() {
     let mut bench = Bench::new(2, &deep(), 32, 200_000);
     for disk in 0..2 {
         bench.add_disk(disk as usize, disk, limits(0, 5));
-        bench.add_seat(disk, Load::reads(4096, 16));
+        bench.add_client(disk, Load::reads(4096, 16));
     }
     bench.run(100 * MILLISECOND);
     close_disk(&mut bench, 0);
@@ -293,7 +293,7 @@ fn placeholders_of_a_former_budget_are_not_counted_in_another_one() {
 fn sharing_a_store_causes_no_sample() {
     let mut bench = Bench::new(1, &deep(), 32, 200_000);
     bench.add_disk(0, 0, limits(0, 0));
-    bench.add_seat(0, Load::reads(4096, 4));
+    bench.add_client(0, Load::reads(4096, 4));
     bench.run(SECOND);
     let sampled = |bench: &Bench| bench.engines[0].stores.get(0).unwrap().observation.time;
     let before = sampled(&bench);

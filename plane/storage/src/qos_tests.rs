@@ -22,11 +22,11 @@ proptest! {
         bench.dice.0 = seed;
         for (disk, &(max, kilobytes, depth)) in (0..).zip(&maximums) {
             bench.add_disk(0, disk, limits(0, max));
-            bench.add_seat(disk, Load::reads(kilobytes << 10, depth));
+            bench.add_client(disk, Load::reads(kilobytes << 10, depth));
         }
         let free = maximums.len() as u32;
         bench.add_disk(0, free, limits(0, 0));
-        let seat = bench.add_seat(free, Load::reads(4096, 4));
+        let seat = bench.add_client(free, Load::reads(4096, 4));
         let began = bench.device().now;
         bench.run(2 * SECOND);
         for (disk, &(max, kilobytes, _)) in (0..).zip(&maximums) {
@@ -53,7 +53,7 @@ proptest! {
             bench.add_disk(0, disk, limits(0, max));
         }
         for seat in 0..queues {
-            bench.add_seat(seat as u32 % 3, Load::reads(4096, 8));
+            bench.add_client(seat as u32 % 3, Load::reads(4096, 8));
         }
         bench.run(SECOND);
         let least = bench.clients.iter().map(|seat| seat.answer_count).min().unwrap();
@@ -88,7 +88,7 @@ fn each_queue_has_its_share_of_the_scheduler_queue() {
         (queues.len(), queues.iter().filter(|queue| queue.queued == per_queue).count())
     };
     for client_index in 0..200 {
-        bench.add_seat(client_index % 2, Load::reads(4096, 100));
+        bench.add_client(client_index % 2, Load::reads(4096, 100));
     }
     bench.run(20 * MILLISECOND);
     let (queue_count, full) = has_queues(&bench, 32);
@@ -106,7 +106,7 @@ fn no_requests_are_taken_from_a_disk_with_uncharged_requests() {
     let mut bench = Bench::new(1, &deep(), 32, 200_000);
     bench.add_disk(0, 0, limits(0, 10));
     let [first, second] = [32, 4].map(|depth| {
-        let client_index = bench.add_seat(0, Load::reads(4096, depth));
+        let client_index = bench.add_client(0, Load::reads(4096, depth));
         bench.clients[client_index].queue
     });
     bench.run(10 * MILLISECOND);
@@ -122,10 +122,10 @@ fn a_minimum_is_met_beside_disks_that_take_all_they_can_get() {
     // 8 requests at a time with 200 us each are 40 000 per second.
     let mut bench = Bench::new(1, &StoreSpec::default(), 8, 200_000);
     bench.add_disk(0, 0, limits(10_000, 0));
-    bench.add_seat(0, Load::reads(4096, 32));
+    bench.add_client(0, Load::reads(4096, 32));
     for disk in 1..9 {
         bench.add_disk(0, disk, limits(0, 0));
-        bench.add_seat(disk, Load::reads(8192, 64));
+        bench.add_client(disk, Load::reads(8192, 64));
     }
     bench.run(SECOND);
     let start = bench.device().now;
@@ -152,7 +152,7 @@ fn nothing_bypasses_a_maximum_by_moving_no_payload() {
     for (op, cost) in operations {
         let mut bench = Bench::new(1, &deep(), 32, 200_000);
         bench.add_disk(0, 0, limits(0, 800));
-        let client_index = bench.add_seat(0, Load { op, bytes: 128 << 10, depth: 32 });
+        let client_index = bench.add_client(0, Load { op, bytes: 128 << 10, depth: 32 });
         bench.run(2 * SECOND);
         let counted = bench.clients[client_index].answer_count * cost;
         assert!((1568..=1632 + cost).contains(&counted), "{op:?}: {counted}");
@@ -163,7 +163,7 @@ fn nothing_bypasses_a_maximum_by_moving_no_payload() {
 fn a_change_is_in_effect_at_once() {
     let mut bench = Bench::new(1, &deep(), 32, 200_000);
     bench.add_disk(0, 0, limits(0, 100));
-    bench.add_seat(0, Load::reads(4096, 32));
+    bench.add_client(0, Load::reads(4096, 32));
     for (max, max_count) in [(100, 100), (5000, 5000), (10, 10), (2000, 2000)] {
         bench.set_limits(0, limits(0, max));
         let start = bench.device().now;
@@ -186,7 +186,7 @@ fn a_change_is_in_effect_at_once() {
 fn a_request_queued_for_a_maximum_costs_no_iterations() {
     let mut bench = Bench::new(1, &deep(), 32, 200_000);
     bench.add_disk(0, 0, limits(0, 10));
-    bench.add_seat(0, Load::reads(4096, 128));
+    bench.add_client(0, Load::reads(4096, 128));
     bench.run(SECOND);
     bench.polls = 0;
     bench.run(SECOND);
@@ -204,8 +204,8 @@ fn a_request_queued_for_a_maximum_costs_no_iterations() {
 fn requests_of_a_closed_queue_start_at_once_and_are_charged() {
     let mut bench = Bench::new(1, &deep(), 32, 200_000);
     bench.add_disk(0, 0, limits(0, 10));
-    let first = bench.add_seat(0, Load::reads(4096, 128));
-    bench.add_seat(0, Load::reads(4096, 128));
+    let first = bench.add_client(0, Load::reads(4096, 128));
+    bench.add_client(0, Load::reads(4096, 128));
     bench.run(SECOND);
     let start = bench.device().now;
     for _ in 0..20 {
@@ -216,7 +216,7 @@ fn requests_of_a_closed_queue_start_at_once_and_are_charged() {
         bench.run(2 * MILLISECOND);
         assert_eq!(bench.engines[worker].poll_closed_queue().unwrap().0, queue);
         bench.clients.remove(first);
-        bench.add_seat(0, Load::reads(4096, 128));
+        bench.add_client(0, Load::reads(4096, 128));
         bench.run(10 * MILLISECOND);
     }
     let bypassed = bench.device().count(0, start, u64::MAX);
@@ -238,7 +238,7 @@ fn requests_of_a_closed_queue_start_at_once_and_are_charged() {
 fn a_disk_removed_from_its_store_is_not_limited() {
     let mut bench = Bench::new(1, &deep(), 32, 200_000);
     bench.add_disk(0, 0, limits(0, 10));
-    bench.add_seat(0, Load::reads(4096, 64));
+    bench.add_client(0, Load::reads(4096, 64));
     bench.run(SECOND);
     bench.propose(&[Proposal::RemoveDisk(DiskId(0))]);
     let before = bench.clients[0].answer_count;
@@ -260,7 +260,7 @@ fn an_unmet_minimum_is_reported() {
     let mut bench = Bench::new(1, &StoreSpec::default(), 1, 1_000_000);
     for disk in 0..2 {
         bench.add_disk(0, disk, limits(1000, 0));
-        bench.add_seat(disk, Load::reads(4096, 8));
+        bench.add_client(disk, Load::reads(4096, 8));
     }
     bench.run(70 * SECOND);
     let notices: Vec<StorageNotice> =

@@ -87,7 +87,7 @@ impl QueueState {
     /// have to wake the worker. A queue that is polled by a system call is polled again only when
     /// all its requests have completed. Returns true if polling was resumed.
     #[inline]
-    pub(crate) fn is_polled_behind_answer(&mut self) -> bool {
+    pub(crate) fn resume_polling_after_completion(&mut self) -> bool {
         let is_polled = self.is_waiting
             && !self.is_closing
             && (self.in_flight == 0 || !self.queue.is_polled_by_fd());

@@ -250,8 +250,8 @@ impl WorkerTask for StorageWorker {
         let Some(work) = &mut self.work else { return has_worked };
         work.note_busy(is_busy);
         has_worked |= work.poll(now);
-        if work.has_ended_at_once() {
-            work.answer_at_once(watches.now());
+        if work.has_completed_io() {
+            work.complete_immediate(watches.now());
             has_worked = true;
         }
         while let Some(queue) = self.work.as_mut().and_then(StorageEngine::poll_watch) {

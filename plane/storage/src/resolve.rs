@@ -53,7 +53,7 @@ pub(crate) fn resolve_read(
     scratch: &mut Scratch,
 ) -> Result<Resolved, ImageError> {
     scratch.clear();
-    if let Some(piece) = &disk.one_piece {
+    if let Some(piece) = &disk.contiguous_range {
         if let Some(offset) = piece.locate(range) {
             let action = PartAction::Read { to: 0 };
             scratch.parts.push(Part {

@@ -150,5 +150,5 @@ fn a_queue_in_a_pause_is_closed_at_once() {
     ask_two(&mut bench);
     bench.work.close_queue(bench.queue);
     assert!(bench.work.poll_closed_queue().is_some_and(|(number, _)| number == bench.queue));
-    assert_eq!(bench.work.respites_deadline(), None);
+    assert_eq!(bench.work.poll_pauses_deadline(), None);
 }

@@ -85,7 +85,7 @@ impl StorageEngine {
         if !is_stopped {
             self.resume_queues(disk);
         }
-        self.look_at_full();
+        self.schedule_full_check();
     }
 
     /// Registers the files of a disk's images with the I/O, all or none.
@@ -160,7 +160,7 @@ impl StorageEngine {
         let Some(disk) = self.disks.get_mut(number) else { return };
         disk.service = Service::Suspended;
         let layers = core::mem::take(&mut disk.layers);
-        disk.one_piece = None;
+        disk.contiguous_range = None;
         let spec = self.give_files(layers);
         self.suspended_disks.push_back((number, Some(spec)));
     }

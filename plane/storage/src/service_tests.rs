@@ -10,7 +10,7 @@ use suimon_quantity::Time;
 use crate::kinds::{KINDS, Kind};
 use crate::qos_bench::{Bench as QosBench, Load, MILLISECOND, SECOND as NS, deep, limits, spec};
 use crate::work_tests::{Bench, Model, SECTOR, SIZE, WRITE, close, range};
-use crate::{DiskLayer, DiskSpec, FAULT_EVERY, NOTICES_MAX, StorageNotice};
+use crate::{DiskLayer, DiskSpec, FAULT_NOTICE_INTERVAL, NOTICES_MAX, StorageNotice};
 
 /// Suspends the disk and polls until it is suspended, while requests are submitted to its queue.
 /// Returns its images.
@@ -149,7 +149,7 @@ fn a_disk_that_cannot_be_made_durable_stays_in_service() {
 fn requests_of_a_suspended_disk_start_at_once_and_are_charged() {
     let mut bench = QosBench::new(1, &deep(), 32, 200_000);
     bench.add_disk(0, 0, limits(0, 20));
-    bench.add_seat(0, Load::reads(4096, 128));
+    bench.add_client(0, Load::reads(4096, 128));
     bench.run(NS);
     let (start, (worker, disk)) = (bench.device().now, bench.disks[&0]);
     for _ in 0..10 {
@@ -184,7 +184,7 @@ fn fault_notices_are_rate_limited_and_contain_the_offset() {
         panic!("{notices:?}");
     };
     assert_eq!(*disk, bench.disk);
-    bench.now = bench.now + FAULT_EVERY;
+    bench.now = bench.now + FAULT_NOTICE_INTERVAL;
     bench.run(DiskOp::Read, range(12_288 + 512, 512), vec![0; 512]);
     let notices = bench.notices();
     let [StorageNotice::DiskFault { offset: Some(12_288), untold: 49, .. }] = &notices[..] else {
@@ -192,7 +192,7 @@ fn fault_notices_are_rate_limited_and_contain_the_offset() {
     };
     // The notices are not fetched for a year.
     for _ in 0..2 * NOTICES_MAX {
-        bench.now = bench.now + FAULT_EVERY;
+        bench.now = bench.now + FAULT_NOTICE_INTERVAL;
         bench.run(DiskOp::Read, range(0, 512), vec![0; 512]);
     }
     assert_eq!(bench.notices().len(), NOTICES_MAX);
@@ -241,7 +241,7 @@ fn space_of_writes_that_failed_is_used_again() {
 fn latencies_are_reported_by_kind_of_request() {
     let mut bench = QosBench::new(1, &deep(), 1, 1_000_000);
     bench.add_disk(0, 0, limits(0, 0));
-    bench.add_seat(0, Load::reads(4096, 1));
+    bench.add_client(0, Load::reads(4096, 1));
     bench.run(NS);
     let counters = bench.engines[0].tally(bench.disks[&0].1).unwrap();
     assert!(counters.reads.requests > 900);

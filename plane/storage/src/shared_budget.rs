@@ -221,7 +221,7 @@ impl<P: Primitives> BudgetClient<P> {
             return Some(Time::ZERO);
         }
         let due = Some(self.pending.due).filter(|due| *due != Time::NEVER)?;
-        if self.flags.is_keeper.get() {
+        if self.flags.has_deadline.get() {
             return Some(due);
         }
         has_queued.then(|| due + TAKEN_OVER_AFTER)

@@ -25,7 +25,7 @@ pub const STALLED_AFTER: Duration = Duration::from_secs(5);
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Interval at which a caller that waits for a worker's reply checks whether the disk is stalled.
-pub(crate) const ASK_EVERY: Duration = Duration::from_millis(500);
+pub(crate) const STALL_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Maximum time to wait for operations in flight when the engine of a worker is dropped.
 const LAST_PATIENCE: Duration = Duration::from_secs(1);
@@ -54,11 +54,11 @@ impl StorageEngine {
 
     /// Checks all disks for stalls if a check is due, and emits notices about the beginning and end
     /// of stalls.
-    pub(crate) fn look_for_stalls(&mut self) {
-        if self.now < self.stalls_looked + CHECK_INTERVAL {
+    pub(crate) fn check_for_stalls(&mut self) {
+        if self.now < self.stalls_checked_at + CHECK_INTERVAL {
             return;
         }
-        self.stalls_looked = self.now;
+        self.stalls_checked_at = self.now;
         let oldest = self.oldest();
         for disk in self.disks.numbers() {
             let Some(disk_state) = self.disks.get_mut(disk) else { continue };
@@ -80,7 +80,7 @@ impl StorageEngine {
                 .disks
                 .numbers()
                 .any(|number| self.disks.get(number).is_some_and(|disk| disk.stalled.is_some()));
-        is_due.then(|| self.stalls_looked + CHECK_INTERVAL)
+        is_due.then(|| self.stalls_checked_at + CHECK_INTERVAL)
     }
 
     /// Returns how long a disk has been stalled as of the last check; `None` if it is not stalled.
@@ -112,8 +112,8 @@ impl StoragePlane {
         loop {
             let late_for = |since: Instant| worker.late_for().max(since.elapsed());
             let limit = match worker.is_late() {
-                true => waits.command.saturating_sub(late_for(responded)).min(ASK_EVERY),
-                false => ASK_EVERY,
+                true => waits.command.saturating_sub(late_for(responded)).min(STALL_CHECK_INTERVAL),
+                false => STALL_CHECK_INTERVAL,
             };
             let mut probe = None;
             match waits.receive_or(answer, limit, || probe = Some(self.probe())) {

@@ -17,7 +17,7 @@ fn one_disk_each(workers: usize, spec: &StoreSpec, max: u64, depth: u32) -> Benc
     let mut bench = Bench::new(workers, spec, 8, 4 * MILLISECOND);
     for disk in 0..workers as u32 {
         bench.add_disk(disk as usize, disk, limits(0, max));
-        bench.add_seat(disk, Load::reads(4096, depth));
+        bench.add_client(disk, Load::reads(4096, depth));
     }
     bench
 }
@@ -164,7 +164,7 @@ fn a_minimum_is_met_while_another_worker_is_stalled() {
         for disk in 0..12u32 {
             let min = if disk == 1 { 8000 } else { 0 };
             bench.add_disk(disk as usize % 3, disk, limits(min, 0));
-            bench.add_seat(disk, Load::reads(4096, 16));
+            bench.add_client(disk, Load::reads(4096, 16));
         }
         bench.run(SECOND);
         bench.set_stalled(0, true);
@@ -204,7 +204,7 @@ fn a_change_takes_effect_while_a_worker_is_stalled() {
 fn grants_of_a_stalled_worker_are_bounded_by_its_requests() {
     const DEPTH: u32 = 64;
     let (mut bench, _) = shared(2, 1000, 4096);
-    bench.add_seat(0, Load::reads(4096, DEPTH));
+    bench.add_client(0, Load::reads(4096, DEPTH));
     bench.run(100 * MILLISECOND);
     bench.set_stalled(0, true);
     for _ in 0..20 {

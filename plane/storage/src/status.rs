@@ -40,7 +40,7 @@ impl StorageEngine {
         // keeps less metadata in memory than the range has.
         match blocked {
             Err(error) if found.extents.is_empty() => {
-                self.answer_refused(number, &error);
+                self.complete_refused(number, &error);
             }
             Ok(Some(blocked)) if found.extents.is_empty() => {
                 disk.parked.push_front(number);

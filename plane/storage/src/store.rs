@@ -182,7 +182,7 @@ impl WorkerStore {
     /// Accounts for the completion of a dispatched request. `is_alone`: no other request of its
     /// queue is in flight, so the completion need not be collected with others of this iteration.
     #[inline(always)]
-    pub(crate) fn handle_answered(
+    pub(crate) fn handle_request_completed(
         &mut self,
         now: Time,
         slot: DiskSlot,

@@ -7,7 +7,7 @@ use crate::latency::{Latencies, LatencyCounts};
 
 /// Counters of completed requests of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct OpTally {
+pub struct OpCounters {
     /// Number of requests that have completed, including failed ones.
     pub requests: u64,
     /// Bytes of the requests' ranges.
@@ -24,15 +24,15 @@ pub struct OpTally {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiskCounterCells {
     /// Counters of the read requests.
-    pub reads: OpTally,
+    pub reads: OpCounters,
     /// Counters of the write requests.
-    pub writes: OpTally,
+    pub writes: OpCounters,
     /// Counters of flush requests; their bytes are 0.
-    pub flushes: OpTally,
+    pub flushes: OpCounters,
     /// Counters of discards and writes of zeros.
-    pub discards: OpTally,
+    pub discards: OpCounters,
     /// Counters of allocation queries; their bytes are the bytes queried.
-    pub statuses: OpTally,
+    pub statuses: OpCounters,
     /// Number of commits of the image's metadata.
     pub commits: u64,
 }
@@ -60,13 +60,13 @@ impl DiskCounterCells {
 /// Counters and latencies of one kind of request.
 #[derive(Debug, Default)]
 struct OpCounts {
-    tally: OpTally,
+    tally: OpCounters,
     latencies: LatencyCounts,
 }
 
 impl OpCounts {
-    fn tally(&self) -> OpTally {
-        OpTally { latencies: self.latencies.latencies(), ..self.tally }
+    fn tally(&self) -> OpCounters {
+        OpCounters { latencies: self.latencies.latencies(), ..self.tally }
     }
 }
 

@@ -76,7 +76,7 @@ impl StorageEngine {
         };
         match resolved {
             Err(error) => {
-                self.answer_refused(number, &error);
+                self.complete_refused(number, &error);
             }
             Ok(Resolved::Not(blocked)) => {
                 disk.parked.push_front(number);
@@ -232,12 +232,12 @@ impl StorageEngine {
         if concerns_space && self.handle_space(number, outcome) {
             return;
         }
-        self.answer_now(number, outcome);
+        self.complete_now(number, outcome);
     }
 
     /// Completes a request. The outcome is not checked for a full store.
     #[inline]
-    pub(crate) fn answer_now(&mut self, number: usize, outcome: DiskOutcome) {
+    pub(crate) fn complete_now(&mut self, number: usize, outcome: DiskOutcome) {
         let Some(request) = self.requests.get(number) else { return };
         let is_alone =
             self.queues.get(request.queue).is_some_and(|queue_state| queue_state.in_flight == 1);
@@ -262,22 +262,22 @@ impl StorageEngine {
         if let Some(queue_state) = self.queues.get_mut(queue) {
             queue_state.queue.complete(request.tag, outcome);
             queue_state.in_flight -= 1;
-            if queue_state.is_polled_behind_answer() {
+            if queue_state.resume_polling_after_completion() {
                 self.active.add(queue);
             }
         }
-        self.mark_answered(queue);
+        self.mark_completions_to_publish(queue);
         self.requests.free(number);
     }
 
     /// Completes a request that the image has refused to translate. The outcome is not checked for
     /// a full store.
-    pub(crate) fn answer_refused(&mut self, number: usize, error: &ImageError) {
+    pub(crate) fn complete_refused(&mut self, number: usize, error: &ImageError) {
         let Some(disk) = self.requests.get(number).map(|request| request.disk) else { return };
         let outcome = self.refuse(disk, error);
         self.enter_phase(number, RequestPhase::Data);
         self.end_repetition(number, false);
-        self.answer_now(number, outcome);
+        self.complete_now(number, outcome);
     }
 
     /// Emits a notice that an image has refused a request. Returns the outcome for the client.

@@ -11,7 +11,7 @@ use suimon_storage_qos::Unscheduled;
 
 use crate::disk_location::DiskIndex;
 use crate::engine::StorageEngine;
-use crate::lost_time::LostTime;
+use crate::lost_time::UnscheduledTime;
 
 impl StorageEngine {
     /// Accounts for `span`, which has just ended, during which the worker's thread was runnable but
@@ -26,7 +26,7 @@ impl StorageEngine {
         if self.lost_time.ns == 0 {
             return;
         }
-        let Self { lost_time: LostTime { ns, busy }, queues, stores, now, .. } = self;
+        let Self { lost_time: UnscheduledTime { ns, busy }, queues, stores, now, .. } = self;
         busy.clear();
         for queue_state in queues.numbers().filter_map(|number| queues.get(number)) {
             let Some(index) = queue_state.index else { continue };
@@ -54,7 +54,7 @@ impl StorageEngine {
         if unserviced_ns == 0 {
             return;
         }
-        let Self { lost_time: LostTime { busy, .. }, queues, stores, now, .. } = self;
+        let Self { lost_time: UnscheduledTime { busy, .. }, queues, stores, now, .. } = self;
         let known_len = busy.len();
         for queue_state in queues.numbers().filter_map(|number| queues.get(number)) {
             let Some(index) = queue_state.index.filter(|_| queue_state.in_progress() > 0) else {

@@ -93,7 +93,7 @@ impl StorageEngine {
         has_worked |= self.dispatch_ready();
         self.calm();
         self.observe();
-        self.look_for_stalls();
+        self.check_for_stalls();
         self.commit_idle();
         self.release_spares();
         self.repeat_full();
@@ -111,15 +111,15 @@ impl StorageEngine {
     }
 
     /// Returns true if I/O of this iteration has completed during its submission. The caller then
-    /// calls [`StorageEngine::answer_at_once`].
+    /// calls [`StorageEngine::complete_immediate`].
     #[must_use]
-    pub fn has_ended_at_once(&self) -> bool {
+    pub fn has_completed_io(&self) -> bool {
         self.io.has_immediate_completions()
     }
 
     /// Completes requests with I/O that completed during its submission, in the same iteration.
     /// `now` is later than the time of the iteration by the duration of that I/O.
-    pub fn answer_at_once(&mut self, now: Time) {
+    pub fn complete_immediate(&mut self, now: Time) {
         self.now = now;
         self.take_in();
         self.calm();
@@ -208,7 +208,7 @@ impl StorageEngine {
             self.is_busy,
         );
         // The queue itself may have completed some requests.
-        self.mark_answered(number);
+        self.mark_completions_to_publish(number);
         let count = requests.len();
         for DiskRequest { tag, op, range } in requests.drain(..) {
             let request = self.requests.insert(EngineRequest {
@@ -274,7 +274,7 @@ impl StorageEngine {
 
     /// Returns the earliest end of a pause between two polls of a queue
     /// ([`PollPause`](crate::respite::PollPause)); `None` if no queue pauses.
-    pub(crate) fn respites_deadline(&self) -> Option<Time> {
+    pub(crate) fn poll_pauses_deadline(&self) -> Option<Time> {
         self.paused.iter().filter_map(|&number| self.queues.get(number)?.paused).min()
     }
 
@@ -299,7 +299,7 @@ impl StorageEngine {
         queue_state.is_waiting
     }
 
-    pub(crate) fn mark_answered(&mut self, number: usize) {
+    pub(crate) fn mark_completions_to_publish(&mut self, number: usize) {
         let Some(queue_state) =
             self.queues.get_mut(number).filter(|queue_state| !queue_state.has_answers)
         else {

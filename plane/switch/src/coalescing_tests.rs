@@ -16,7 +16,7 @@ use crate::engine::Engine;
 use crate::link::{Link, LinkMessage, Links};
 use crate::notice::Notices;
 use crate::owned::OwnedSink;
-use crate::published::{PortRuntime, PortShared};
+use crate::published::{PortRuntime, SharedPortState};
 use crate::queue_record::QueueRecord;
 use crate::stages::Probe;
 
@@ -62,7 +62,7 @@ struct World {
     engine: Engine,
     other: Engine,
     links: [Arc<Link>; 2],
-    shared: Vec<Arc<PortShared>>,
+    shared: Vec<Arc<SharedPortState>>,
     offloads: Vec<Arc<AcceptedOffloads>>,
     sunk: Vec<Sunk>,
 }
@@ -71,7 +71,7 @@ impl World {
     fn new(receive_coalescing: bool) -> Self {
         let links = [0, 1].map(|id| Arc::new(Link::new(WorkerId(id), id.into())));
         let shared: Vec<_> =
-            (0..PORTS).map(|id| Arc::new(PortShared::new(PortId(id.into())))).collect();
+            (0..PORTS).map(|id| Arc::new(SharedPortState::new(PortId(id.into())))).collect();
         // Tables with queues are published after the queues have been attached.
         let without_queues = publish(&[], receive_coalescing);
         let notices = Notices::new();
@@ -168,7 +168,7 @@ fn all_links(links: &[Arc<Link>; 2]) -> Arc<Links> {
     Arc::new(links.iter().cloned().map(Some).collect())
 }
 
-fn publish(shared: &[Arc<PortShared>], receive_coalescing: bool) -> Arc<Published> {
+fn publish(shared: &[Arc<SharedPortState>], receive_coalescing: bool) -> Arc<Published> {
     let ids = 0..shared.len() as u8;
     let spec = |id: u8| ForwardingPortSpec::new(PortId(id.into()), SwitchId(1), PortRole::Nic);
     let specs: Vec<_> = ids.clone().map(spec).collect();

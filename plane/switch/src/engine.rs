@@ -138,7 +138,7 @@ impl Engine {
         }
         forwarder.decide(&published.tables, now, ingress, frames, verdicts);
         if let Some(arrival) = &arrival {
-            arrival.leave_to_others(published, &mut verdicts[..frames.len()]);
+            arrival.drop_for_other_members(published, &mut verdicts[..frames.len()]);
         }
         probe.mark(Stage::Classify);
         let coalesced = if port.forwards_coalesced {
@@ -191,7 +191,7 @@ impl Engine {
         }
         // The port may not claim an address that is in use on another port.
         if port.binds_source && learned.is_first && shared.source_reports.is_due(now) {
-            notices.send(SwitchNotice::SourceSeen { port: shared.id, mac });
+            notices.send(SwitchNotice::NewSource { port: shared.id, mac });
         }
     }
 

@@ -57,7 +57,7 @@ mod watched;
 mod worker;
 
 pub use capture::{CaptureBufferLimits, CaptureReader, CapturedFrame};
-pub use notice::{NOTICE_EVERY, SwitchNotice};
+pub use notice::{NOTICE_INTERVAL, SwitchNotice};
 pub use plane::DataPlane;
 pub use pulse::STALLED_AFTER;
 pub use stage::Stage;

@@ -38,13 +38,13 @@ pub enum SwitchNotice {
         worker: WorkerId,
     },
     /// A port reached its limit for flooded frames. Reported at most once per port in
-    /// [`NOTICE_EVERY`].
+    /// [`NOTICE_INTERVAL`].
     StormLimited {
         /// Id of the port that reached the limit.
         port: PortId,
     },
     /// A port sent from an address that it may not use. Reported at most once per port in
-    /// [`NOTICE_EVERY`].
+    /// [`NOTICE_INTERVAL`].
     SpoofedSource {
         /// Id of the port that sent the frame.
         port: PortId,
@@ -52,7 +52,7 @@ pub enum SwitchNotice {
         mac: MacAddr,
     },
     /// An address that was learned on one port was observed on another. Reported at most once in
-    /// [`NOTICE_EVERY`] for each port `to`.
+    /// [`NOTICE_INTERVAL`] for each port `to`.
     AddressMoved {
         /// Source MAC address that was learned.
         mac: MacAddr,
@@ -64,8 +64,8 @@ pub enum SwitchNotice {
         moves: u64,
     },
     /// A port with `binds_source` sent from an address that was not learned on any port. Reported
-    /// at most once in [`NOTICE_EVERY`] per port, and at once if `binds_source` was set anew.
-    SourceSeen {
+    /// at most once in [`NOTICE_INTERVAL`] per port, and at once if `binds_source` was set anew.
+    NewSource {
         /// Id of the port that sent the frame.
         port: PortId,
         /// Source address of the frame.
@@ -74,7 +74,7 @@ pub enum SwitchNotice {
 }
 
 /// Minimum interval between reports of a recurring condition of one port.
-pub const NOTICE_EVERY: Duration = Duration::from_secs(10);
+pub const NOTICE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Maximum number of queued notices; further ones are logged and dropped.
 const NOTICES_MAX: usize = 1024;
@@ -141,10 +141,10 @@ impl ReportLimiter {
     }
 
     /// Returns true if the condition must be reported now; the next report is then due after
-    /// [`NOTICE_EVERY`].
+    /// [`NOTICE_INTERVAL`].
     pub(crate) fn is_due(&self, now: Time) -> bool {
         let next = self.0.load(Relaxed);
-        let after = (now + NOTICE_EVERY).as_ns();
+        let after = (now + NOTICE_INTERVAL).as_ns();
         now.as_ns() >= next && self.0.compare_exchange(next, after, Relaxed, Relaxed).is_ok()
     }
 }

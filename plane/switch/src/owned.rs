@@ -10,7 +10,7 @@ use suimon_quantity::{QueueId, Time};
 
 use crate::attachment::Attached;
 use crate::ledger::QueueCost;
-use crate::published::{Ingress, PortShared};
+use crate::published::{Ingress, SharedPortState};
 use crate::queue_record::QueueRecord;
 use crate::stage::Stage;
 use crate::stages::Probe;
@@ -32,7 +32,7 @@ pub(crate) enum Readiness {
 pub(crate) struct OwnedSource {
     pub id: QueueId,
     pub source: Box<dyn FrameSource>,
-    pub shared: Arc<PortShared>,
+    pub shared: Arc<SharedPortState>,
     pub counters: Arc<QueueCounters>,
     pub readiness: Readiness,
     /// Port slot and team member that its frames are attributed to under the current tables; `None`
@@ -47,7 +47,7 @@ impl OwnedSource {
     pub(crate) fn new(
         id: QueueId,
         source: Box<dyn FrameSource>,
-        shared: Arc<PortShared>,
+        shared: Arc<SharedPortState>,
         record: &QueueRecord,
     ) -> Self {
         Self {
@@ -85,10 +85,10 @@ impl OwnedSource {
 pub(crate) struct OwnedSink {
     pub id: QueueId,
     pub sink: Box<dyn FrameSink>,
-    pub shared: Arc<PortShared>,
+    pub shared: Arc<SharedPortState>,
     pub counters: Arc<QueueCounters>,
     /// True if the port accepts frames coalesced from segments.
-    pub takes_coalesced: bool,
+    pub accepts_coalesced: bool,
     pub cost: QueueCost,
     unflushed: Unflushed,
     discarded: u64,
@@ -110,7 +110,7 @@ impl OwnedSink {
     pub(crate) fn new(
         id: QueueId,
         sink: Box<dyn FrameSink>,
-        shared: Arc<PortShared>,
+        shared: Arc<SharedPortState>,
         record: &QueueRecord,
     ) -> Self {
         let discarded = sink.discarded();
@@ -121,7 +121,7 @@ impl OwnedSink {
             sink,
             shared,
             counters: Arc::clone(&record.counters),
-            takes_coalesced: true,
+            accepts_coalesced: true,
             cost: QueueCost::default(),
             unflushed: Unflushed::default(),
             discarded,
@@ -153,7 +153,7 @@ impl OwnedSink {
             return self.hand_over_as_it_is(frame);
         }
         let mut offloads = self.sink.offloads();
-        if frame.meta.is_coalesced && !self.takes_coalesced {
+        if frame.meta.is_coalesced && !self.accepts_coalesced {
             offloads = offloads.without_segmentation();
         }
         match plan(&frame.meta, offloads) {

@@ -21,9 +21,9 @@ use crate::latch::RESPONSE_TIMEOUT;
 use crate::link::Command;
 use crate::notice::{Notices, SwitchNotice};
 use crate::owned::{OwnedSink, OwnedSource};
-use crate::published::PortShared;
+use crate::published::SharedPortState;
 use crate::queue_record::QueueRecord;
-use crate::registry::{Registry, WorkerParts};
+use crate::registry::{Registry, WorkerServices};
 use crate::topology::{MoveError, Topology, TopologyError};
 use crate::view::{AddressView, PortCountersView, QueueView, WorkerStatus};
 
@@ -34,7 +34,7 @@ use crate::view::{AddressView, PortCountersView, QueueView, WorkerStatus};
 pub struct DataPlane(Arc<Inner>);
 
 struct Inner {
-    parts: WorkerParts,
+    parts: WorkerServices,
     registry: Mutex<Registry>,
 }
 
@@ -62,7 +62,7 @@ impl DataPlane {
     ) -> io::Result<Self> {
         let placements: Vec<CpuAffinity> =
             placements.iter().map(|placement| (*placement).into()).collect();
-        let parts = WorkerParts {
+        let parts = WorkerServices {
             runtime,
             works,
             notices: Notices::new(),
@@ -252,7 +252,11 @@ impl DataPlane {
         self.0.parts.works.handle_workers_ended();
     }
 
-    fn attach(&self, id: QueueId, command: impl FnOnce(Arc<PortShared>, QueueRecord) -> Command) {
+    fn attach(
+        &self,
+        id: QueueId,
+        command: impl FnOnce(Arc<SharedPortState>, QueueRecord) -> Command,
+    ) {
         self.detach_queue(id);
         let mut registry = self.registry();
         let Some(link) = registry.initial_worker(id.port) else {

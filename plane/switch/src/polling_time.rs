@@ -91,7 +91,7 @@ impl Polling {
 
     /// Records a yield from `yielded_at` to `now`. If it took so long that other threads compete
     /// for the CPU, starts a pause in polling and returns its end.
-    pub(crate) fn handle_back(&mut self, yielded_at: Time, now: Time) -> Option<Time> {
+    pub(crate) fn handle_yield_end(&mut self, yielded_at: Time, now: Time) -> Option<Time> {
         self.resumed_at = now;
         let absence = now.since(yielded_at);
         if absence <= YIELD_COMPETITION_MIN {
@@ -149,7 +149,7 @@ mod tests {
         let mut polling = Polling::default();
         assert!(polling.should_yield(NOW));
         let returned_at = NOW + us(60);
-        assert_eq!(polling.handle_back(NOW, returned_at), None);
+        assert_eq!(polling.handle_yield_end(NOW, returned_at), None);
         assert_eq!(polling.completion_poll_budget(returned_at, POLL_BUDGET), POLL_BUDGET);
         assert!(!polling.should_yield(returned_at + us(3)));
         assert!(polling.should_yield(returned_at + us(4)));
@@ -160,7 +160,7 @@ mod tests {
         let mut polling = Polling::default();
         polling.handle_slept(us(60), POLL_BUDGET);
         let returned_at = NOW + us(3000);
-        assert_eq!(polling.handle_back(NOW, returned_at), Some(returned_at + us(150_000)));
+        assert_eq!(polling.handle_yield_end(NOW, returned_at), Some(returned_at + us(150_000)));
         let before = returned_at + us(149_999);
         assert_eq!(polling.completion_poll_budget(before, POLL_BUDGET), Duration::ZERO);
         assert!(!polling.should_yield(before));
@@ -170,7 +170,10 @@ mod tests {
         // The pause is bounded even after a long absence, for example when the whole machine was
         // suspended.
         let (yielded_at, returned_at) = (after, after + Duration::from_secs(3600));
-        assert_eq!(polling.handle_back(yielded_at, returned_at), Some(returned_at + BACKOFF_MAX));
+        assert_eq!(
+            polling.handle_yield_end(yielded_at, returned_at),
+            Some(returned_at + BACKOFF_MAX)
+        );
         assert!(polling.should_yield(returned_at + BACKOFF_MAX));
     }
 }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use suimon_quantity::{Direction, PortId};
 
-use crate::published::PortShared;
+use crate::published::SharedPortState;
 use crate::tally::QueueCounters;
 use crate::view::PortCountersView;
 
 /// Control-plane state of a port that is published or has queues.
 pub(crate) struct PortRecord {
-    pub shared: Arc<PortShared>,
+    pub shared: Arc<SharedPortState>,
     /// Frames and bytes of queues that were detached since the port was created.
     pub departed: TrafficCounters,
 }
@@ -61,7 +61,7 @@ impl Sub for TrafficCounters {
 
 impl PortRecord {
     pub(crate) fn new(port: PortId) -> Self {
-        Self { shared: Arc::new(PortShared::new(port)), departed: TrafficCounters::default() }
+        Self { shared: Arc::new(SharedPortState::new(port)), departed: TrafficCounters::default() }
     }
 
     /// Adds the frames and bytes of a queue that was detached.

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use suimon_forwarding::{Limit, LimitState, PortSlot, Tables};
+use suimon_forwarding::{Limit, PortSlot, RateLimitState, Tables};
 use suimon_quantity::{PortId, QueueId, Time, WorkerId};
 use suimon_teaming::{Distribution, MemberId};
 
@@ -12,7 +12,7 @@ use crate::capture::CaptureTap;
 use crate::egress_forms::AcceptedOffloads;
 use crate::notice::ReportLimiter;
 use crate::tally::PortCounters;
-use crate::team_shared::TeamShared;
+use crate::team_shared::SharedTeamState;
 
 /// One immutable generation of the tables that all workers use, created by the registry.
 pub(crate) struct Published {
@@ -82,12 +82,12 @@ pub(crate) struct TeamRuntime {
     ///
     /// [`Command::Distribute`]: crate::link::Command::Distribute
     pub distribution: Arc<Distribution>,
-    pub shared: Arc<TeamShared>,
+    pub shared: Arc<SharedTeamState>,
 }
 
 /// Port properties that workers need in addition to the forwarding tables.
 pub(crate) struct PortRuntime {
-    pub shared: Arc<PortShared>,
+    pub shared: Arc<SharedPortState>,
     pub bandwidth: Option<PortLimit>,
     pub storm: Option<PortLimit>,
     /// True if the port accepts coalesced frames.
@@ -107,7 +107,7 @@ pub(crate) struct PortRuntime {
 
 /// State of one port that all workers share. It continues when new tables are published.
 #[derive(Debug)]
-pub(crate) struct PortShared {
+pub(crate) struct SharedPortState {
     pub id: PortId,
     pub counters: PortCounters,
     pub egress_forms: AcceptedOffloads,
@@ -121,7 +121,7 @@ pub(crate) struct PortShared {
     pub source_reports: ReportLimiter,
 }
 
-impl PortShared {
+impl SharedPortState {
     pub(crate) fn new(id: PortId) -> Self {
         Self {
             id,
@@ -152,14 +152,14 @@ impl PortLimit {
     /// # Errors
     /// The time until which the limit is exceeded.
     pub(crate) fn check(&self, now: Time) -> Result<(), Time> {
-        self.limit.admit(LimitState::from_u64(self.state.load(Relaxed)), now, 0).map(|_| ())
+        self.limit.admit(RateLimitState::from_u64(self.state.load(Relaxed)), now, 0).map(|_| ())
     }
 
     /// Charges `cost`, even beyond the limit; later checks fail until it is paid off.
     pub(crate) fn charge(&self, now: Time, cost: u32) {
         // The closure always returns a value, so this never fails.
         let _ = self.state.fetch_update(Relaxed, Relaxed, |state| {
-            Some(self.limit.charge(LimitState::from_u64(state), now, cost).to_u64())
+            Some(self.limit.charge(RateLimitState::from_u64(state), now, cost).to_u64())
         });
     }
 
@@ -167,8 +167,8 @@ impl PortLimit {
     pub(crate) fn admit(&self, now: Time, cost: u32) -> bool {
         self.state
             .fetch_update(Relaxed, Relaxed, |state| {
-                let state = self.limit.admit(LimitState::from_u64(state), now, cost);
-                state.ok().map(LimitState::to_u64)
+                let state = self.limit.admit(RateLimitState::from_u64(state), now, cost);
+                state.ok().map(RateLimitState::to_u64)
             })
             .is_ok()
     }

@@ -20,7 +20,7 @@ use crate::link::{Command, Link, Links};
 use crate::notice::Notices;
 use crate::polling_time::PollingTime;
 use crate::port_record::PortRecord;
-use crate::published::PortShared;
+use crate::published::SharedPortState;
 use crate::queue_record::QueueRecord;
 use crate::topology::{MoveError, Topology, TopologyError, WORKERS_MAX};
 use crate::view::{PortCountersView, WorkerStatus};
@@ -31,7 +31,7 @@ use self::teams::Teams;
 
 /// Services shared by all workers, with which a worker is created.
 #[derive(Clone)]
-pub(crate) struct WorkerParts {
+pub(crate) struct WorkerServices {
     pub runtime: Arc<dyn WorkerRuntime>,
     pub works: Arc<dyn WorkerTasks>,
     pub notices: Arc<Notices>,
@@ -64,7 +64,7 @@ pub(crate) struct Registry {
 impl Registry {
     /// Creates the registry and starts a worker for each placement. Fails, with no worker running,
     /// if a thread cannot be started.
-    pub(crate) fn start(placements: &[CpuAffinity], parts: &WorkerParts) -> io::Result<Self> {
+    pub(crate) fn start(placements: &[CpuAffinity], parts: &WorkerServices) -> io::Result<Self> {
         let mut registry = Self::without_workers();
         registry.set_workers(placements, parts)?;
         Ok(registry)
@@ -113,7 +113,7 @@ impl Registry {
     }
 
     /// Returns the shared state of a port; creates it on first use.
-    pub(crate) fn shared(&mut self, port: PortId) -> Arc<PortShared> {
+    pub(crate) fn shared(&mut self, port: PortId) -> Arc<SharedPortState> {
         Arc::clone(&self.ports.entry(port).or_insert_with(|| PortRecord::new(port)).shared)
     }
 
@@ -142,7 +142,7 @@ impl Registry {
 
     pub(crate) fn set_topology(&mut self, topology: Topology) -> Result<(), TopologyError> {
         topology.check_teams()?;
-        let joining = self.carried_by_members(&topology);
+        let joining = self.member_traffic_counters(&topology);
         let before = std::mem::replace(&mut self.topology, topology);
         let tables_before = self.tables.take();
         if let Err(error) = self.republish() {
@@ -150,7 +150,7 @@ impl Registry {
             self.tables = tables_before;
             return Err(error);
         }
-        self.settle_teams(&joining);
+        self.update_member_counting(&joining);
         // Counters of a port are kept as long as the port or one of its queues exists.
         let topology = &self.topology;
         let (queues, detaching) = (&self.queues, &self.detaching);
@@ -224,7 +224,7 @@ impl Registry {
     pub(crate) fn set_workers(
         &mut self,
         placements: &[CpuAffinity],
-        parts: &WorkerParts,
+        parts: &WorkerServices,
     ) -> io::Result<()> {
         check_placements(placements)?;
         let started = self.start_missing(placements, parts)?;
@@ -267,7 +267,7 @@ impl Registry {
     fn start_missing(
         &mut self,
         placements: &[CpuAffinity],
-        parts: &WorkerParts,
+        parts: &WorkerServices,
     ) -> io::Result<usize> {
         let mut started = Vec::new();
         let mut running: Vec<CpuAffinity> = self.links().map(|link| link.placement).collect();
@@ -304,7 +304,7 @@ impl Registry {
         &mut self,
         id: WorkerId,
         placement: CpuAffinity,
-        parts: &WorkerParts,
+        parts: &WorkerServices,
     ) -> io::Result<RunningWorker> {
         let link = Arc::new(Link::new(id, placement));
         let published = Arc::new(self.published().map_err(io::Error::other)?);
@@ -375,7 +375,7 @@ impl Registry {
 
     pub(crate) fn port_counters(&self, port: PortId) -> PortCountersView {
         let Some(record) = self.ports.get(&port) else { return PortCountersView::default() };
-        record.counters(self.carried(port) + self.carried_for_team(port))
+        record.counters(self.carried(port) + self.team_traffic_counters(port))
     }
 }
 

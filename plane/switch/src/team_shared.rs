@@ -15,21 +15,21 @@ pub(crate) type BucketCounters = Arc<[OwnedCounter]>;
 
 /// Flowlets, loads and recent source addresses of a team.
 #[derive(Debug)]
-pub(crate) struct TeamShared {
+pub(crate) struct SharedTeamState {
     /// Flowlet state of each bucket.
     flowlets: Box<[AtomicU64]>,
     /// Byte counters by worker; created when the worker first has the team. Each worker increments
     /// its own counters, so that no locked instruction is needed.
     carried: Box<[OnceLock<BucketCounters>]>,
-    pub sent: SentLately,
+    pub sent: RecentSources,
 }
 
-impl TeamShared {
+impl SharedTeamState {
     pub(crate) fn new() -> Self {
         Self {
             flowlets: (0..BUCKETS).map(|_| AtomicU64::default()).collect(),
             carried: (0..WORKERS_MAX).map(|_| OnceLock::new()).collect(),
-            sent: SentLately::default(),
+            sent: RecentSources::default(),
         }
     }
 
@@ -88,15 +88,15 @@ const SPREAD: u64 = 0x9e37_79b9_7f4b;
 /// frame with the other address is then accepted, until its station sends again. Addresses that are
 /// configured for stations are recognised without this table.
 #[derive(Debug)]
-pub(crate) struct SentLately(Box<[AtomicU64]>);
+pub(crate) struct RecentSources(Box<[AtomicU64]>);
 
-impl Default for SentLately {
+impl Default for RecentSources {
     fn default() -> Self {
         Self((0..1 << INDEX_BITS).map(|_| AtomicU64::default()).collect())
     }
 }
 
-impl SentLately {
+impl RecentSources {
     /// Records that the team sends a frame with this source address.
     #[inline]
     pub(crate) fn record(&self, source: MacAddr, now: Time) {
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_source_is_known_for_a_second_and_no_other_is() {
-        let recent = SentLately::default();
+        let recent = RecentSources::default();
         let mac = |last| MacAddr::new([2, 0, 0, 0, 0, last]);
         let time = |ns| Time::from_ns(ns);
         for start in [0, 40 * SECOND, (TICK_MASK << TICK_SHIFT) + 5] {
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn addresses_with_the_same_index_are_not_confused() {
-        let sent = SentLately::default();
+        let sent = RecentSources::default();
         let macs = (0..=u16::MAX).map(|n| MacAddr::new([2, 0, 0, 0, (n >> 8) as u8, n as u8]));
         let first = MacAddr::new([2, 0, 0, 0, 0, 0]);
         let other =
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn loads_of_workers_are_summed() {
-        let shared = TeamShared::new();
+        let shared = SharedTeamState::new();
         for worker in [0, 1, 1] {
             shared.bucket_counters(WorkerId(worker))[7].add(100);
         }

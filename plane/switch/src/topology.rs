@@ -59,10 +59,10 @@ impl Topology {
             let is_team = |candidate: &&PortTopology| candidate.spec.id == team.port;
             let port = self.ports.iter().find(is_team);
             if port.is_none_or(|port| port.spec.role != PortRole::Uplink) {
-                return Err(TopologyError::TeamIsNoUplink(team.port));
+                return Err(TopologyError::TeamNotUplink(team.port));
             }
             if !teams.insert(team.port) {
-                return Err(TopologyError::TeamTwice(team.port));
+                return Err(TopologyError::DuplicateTeam(team.port));
             }
             let mut ids = BTreeSet::new();
             for member in &team.members {
@@ -100,10 +100,10 @@ pub enum TopologyError {
     Tables(#[from] TablesError),
     /// A team is not a port of a switch, or not an uplink.
     #[error("port {} is a team and not an uplink of a switch; set the team as the uplink", .0.0)]
-    TeamIsNoUplink(PortId),
+    TeamNotUplink(PortId),
     /// Two teams have the same port.
     #[error("port {} is listed as a team twice; give each team its own port", .0.0)]
-    TeamTwice(PortId),
+    DuplicateTeam(PortId),
     /// A device is a member twice or is also a port of a switch, or two devices have the same
     /// member id.
     #[error(

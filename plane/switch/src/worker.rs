@@ -259,7 +259,7 @@ impl WorkerLoop {
         {
             let yielded_at = self.wait.now();
             self.wait.yield_now();
-            if let Some(backoff_end) = self.polling.handle_back(yielded_at, self.wait.now()) {
+            if let Some(backoff_end) = self.polling.handle_yield_end(yielded_at, self.wait.now()) {
                 self.link.counters.set_backoff_end(backoff_end);
             }
         } else {
@@ -308,7 +308,7 @@ impl WorkerLoop {
         self.link.counters.cpu_time_ns.store(duration_ns(self.wait.cpu_time()), Relaxed);
         self.stages.publish(&self.link.counters.stages, false);
         self.engine.accounting().settle();
-        self.engine.forwarder().handle_age(self.now);
+        self.engine.forwarder().sweep_expired(self.now);
     }
 
     fn abandon(&mut self, token: usize, fault: suimon_ports::PortFault) {

@@ -141,7 +141,7 @@ pub(crate) struct NodeState {
     pub(crate) acknowledged_at: Option<Time>,
     /// Admitted reservation of the node, in normalised operations per second.
     pub(crate) admitted: u64,
-    pub(crate) admitted_late: u64,
+    pub(crate) admitted_fallback: u64,
     /// Reservation that was requested and rejected, in normalised operations per second, with the
     /// admission calculation; `None` if nothing is rejected.
     pub(crate) refused: Option<(u64, AdmissionCheck)>,
@@ -271,8 +271,9 @@ impl Allocator {
                 let account = Account::inherited(grant, max, expires);
                 shared.entry(share.policy).or_default().accounts.insert(*node, account);
             }
-            let (admitted, admitted_late) = (grant.store.reserved_iops, grant.store.fallback_iops);
-            nodes.insert(*node, NodeState { admitted, admitted_late, ..NodeState::default() });
+            let (admitted, admitted_fallback) =
+                (grant.store.reserved_iops, grant.store.fallback_iops);
+            nodes.insert(*node, NodeState { admitted, admitted_fallback, ..NodeState::default() });
         }
         let proved = records.iter().map(|(_, grant)| grant.limit_iops).max().unwrap_or_default();
         self.leader_state = Some(LeaderState {

@@ -119,5 +119,5 @@ pub use member::{
 };
 pub use notice::{AGGRESSORS_MAX, Cause, ExternalUser, Notice, OverGuaranteeDisk, UnmetDisk};
 pub use suimon_quantity::TimedRateLimit;
-pub use terms::{Parameters, TermsError};
+pub use terms::{Parameters, ParametersError};
 pub use watch::REPORT_AFTER;

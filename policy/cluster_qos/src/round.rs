@@ -186,15 +186,15 @@ impl LeaderState {
                 demands.push((*node, demand));
             }
             let fallback_iops = report.load.fallback_iops.unwrap_or_default();
-            state.admitted_late = fallback_iops.min(state.admitted_late);
+            state.admitted_fallback = fallback_iops.min(state.admitted_fallback);
         }
         let mut promised: u64 = self
             .nodes
             .values()
-            .fold(0, |sum, state| sum.saturating_add(state.admitted.max(state.admitted_late)));
+            .fold(0, |sum, state| sum.saturating_add(state.admitted.max(state.admitted_fallback)));
         for (node, demand) in demands {
             let Some(state) = self.nodes.get_mut(&node) else { continue };
-            let requested_iops = demand - state.admitted.max(state.admitted_late).min(demand);
+            let requested_iops = demand - state.admitted.max(state.admitted_fallback).min(demand);
             let promises =
                 AdmissionCheck { guaranteed_iops: promised, requested_iops, capacity: capability };
             if promises.fit() {
@@ -213,13 +213,13 @@ impl LeaderState {
         for state in self.nodes.values_mut() {
             let Some((report, _)) = &state.report else { continue };
             let fallback_iops = report.load.fallback_iops.unwrap_or_default();
-            let admitted = state.admitted.max(state.admitted_late);
+            let admitted = state.admitted.max(state.admitted_fallback);
             let requested_iops = fallback_iops.saturating_sub(admitted);
             let promises =
                 AdmissionCheck { guaranteed_iops: promised, requested_iops, capacity: capability };
-            if fallback_iops > state.admitted_late && promises.fit() {
+            if fallback_iops > state.admitted_fallback && promises.fit() {
                 promised = promised.saturating_add(requested_iops);
-                state.admitted_late = fallback_iops;
+                state.admitted_fallback = fallback_iops;
             }
         }
     }
@@ -238,7 +238,7 @@ impl LeaderState {
             let target = NodeShare {
                 leased_iops: state.admitted,
                 reserved_iops: state.admitted,
-                fallback_iops: state.admitted_late,
+                fallback_iops: state.admitted_fallback,
                 ..NodeShare::default()
             };
             targets.insert(*node, target);

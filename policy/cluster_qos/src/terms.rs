@@ -53,7 +53,7 @@ impl Default for Parameters {
 /// Reason for which [`Parameters::check`] rejects parameters. The previous ones stay in effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum TermsError {
+pub enum ParametersError {
     /// A duration is not shorter than another that must be longer.
     #[error("{longer} must be longer than {shorter}; raise {longer} or lower {shorter}")]
     Order {
@@ -72,10 +72,10 @@ impl Parameters {
     ///
     /// # Errors
     ///
-    /// [`TermsError::Order`] with two contradicting durations, or [`TermsError::Drift`].
-    pub fn check(&self) -> Result<(), TermsError> {
+    /// [`ParametersError::Order`] with two contradicting durations, or [`ParametersError::Drift`].
+    pub fn check(&self) -> Result<(), ParametersError> {
         if self.drift_ppm == 0 || self.drift_ppm > 100_000 {
-            return Err(TermsError::Drift(self.drift_ppm));
+            return Err(ParametersError::Drift(self.drift_ppm));
         }
         let order = [
             ("zero", Duration::ZERO, "report_pause", self.report_pause),
@@ -94,7 +94,7 @@ impl Parameters {
         ];
         for (shorter, short, longer, long) in order {
             if short >= long {
-                return Err(TermsError::Order { shorter, longer });
+                return Err(ParametersError::Order { shorter, longer });
             }
         }
         Ok(())

@@ -26,7 +26,7 @@ impl Failover {
             let free = self.nics.get(&id).and_then(|nic| self.choose(nic, &assigned));
             let Some(nic) = self.nics.get_mut(&id) else { continue };
             if let Some(vf) = free {
-                nic.stage = Stage::Offered { vf, until: now + self.spec.ready_limit };
+                nic.stage = Stage::Offered { vf, until: now + self.spec.ready_timeout };
                 nic.is_reported = false;
                 *assigned.entry(vf.adapter).or_default() += 1;
                 if let Some(state) = self.vfs.get_mut(&vf) {

@@ -16,14 +16,14 @@ pub struct FailoverSpec {
     /// Time after a failure during which the NIC gets no VF and the VF is not assigned.
     pub hold_down: Duration,
     /// Time after hot-plugging within which the guest must use the VF; later it is unplugged.
-    pub ready_limit: Duration,
+    pub ready_timeout: Duration,
 }
 
 impl Default for FailoverSpec {
     /// Returns defaults above the usual durations: a guest's driver takes a few seconds to use a
     /// new VF, the reset of an adapter takes less.
     fn default() -> Self {
-        Self { hold_down: Duration::from_secs(10), ready_limit: Duration::from_secs(60) }
+        Self { hold_down: Duration::from_secs(10), ready_timeout: Duration::from_secs(60) }
     }
 }
 

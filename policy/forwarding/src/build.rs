@@ -11,7 +11,7 @@ use crate::addresses::ticks;
 use crate::hash;
 use crate::key::Key;
 use crate::spec::{AGEING_MAX, AGEING_MIN, MTU_MAX, MTU_MIN};
-use crate::statics::Statics;
+use crate::statics::ConfiguredAddresses;
 use crate::tables::{ACCESS, Ageing, NO_VLAN, Port, Switch};
 use crate::vlan_set::number;
 use crate::{ForwardingPortSpec, PortRole, PortSlot, SwitchSpec, Tables, VlanMode, VlanSet};
@@ -84,7 +84,7 @@ pub enum TablesError {
     #[error(
         "port {} is reached by port {}, which is not an uplink of its switch; name an uplink of \
          the switch", .port.0, .by.0)]
-    NotReachedBy {
+    ReachedByNoUplink {
         /// Port with the invalid reference.
         port: PortId,
         /// Port named in `reached_by_uplink`.
@@ -122,8 +122,8 @@ impl Tables {
             switches: switch_specs.iter().map(|spec| empty_switch(spec)).collect(),
             trunks: Box::default(),
             by_id: Box::default(),
-            statics: Statics::default(),
-            bound: Statics::default(),
+            statics: ConfiguredAddresses::default(),
+            bound: ConfiguredAddresses::default(),
             fingerprint: 0,
         };
         add_ports(&mut tables, &port_specs);
@@ -221,7 +221,7 @@ fn check_port(spec: &ForwardingPortSpec) -> Result<(), TablesError> {
 ///
 /// # Errors
 ///
-/// [`TablesError::NotReachedBy`]: the named port is not an uplink of the same switch.
+/// [`TablesError::ReachedByNoUplink`]: the named port is not an uplink of the same switch.
 fn reached_by(specs: &[ForwardingPortSpec]) -> Result<BTreeMap<PortId, PortId>, TablesError> {
     let mut reached = BTreeMap::new();
     for spec in specs {
@@ -230,7 +230,7 @@ fn reached_by(specs: &[ForwardingPortSpec]) -> Result<BTreeMap<PortId, PortId>, 
             other.id == uplink && other.switch == spec.switch && other.role == PortRole::Uplink
         };
         if !specs.iter().any(|other| is_way(&other)) {
-            return Err(TablesError::NotReachedBy { port: spec.id, by: uplink });
+            return Err(TablesError::ReachedByNoUplink { port: spec.id, by: uplink });
         }
         reached.insert(spec.id, uplink);
     }
@@ -376,8 +376,8 @@ fn address_table(
     tables: &Tables,
     owners: &[Owner],
     reached_by: &BTreeMap<PortId, PortId>,
-) -> Statics {
-    let mut addresses = Statics::with_capacity_for(owners.len());
+) -> ConfiguredAddresses {
+    let mut addresses = ConfiguredAddresses::with_capacity_for(owners.len());
     for (slot, mac) in owners {
         let Some(port) = tables.port(*slot) else { continue };
         let Some(switch) = tables.switch(port.switch) else { continue };

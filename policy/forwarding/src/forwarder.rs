@@ -18,7 +18,7 @@ use crate::{DropReason, PortSlot, Tables};
 /// Maximum number of pending announcements. Further ones are not lost: the address is announced
 /// with one of its next frames.
 const ANNOUNCEMENTS_MAX: usize = 1024;
-/// Number of buckets (64 KB) that one call of [`Forwarder::handle_age`] checks for expired
+/// Number of buckets (64 KB) that one call of [`Forwarder::sweep_expired`] checks for expired
 /// addresses.
 const SWEEP_BUCKETS: usize = 1024;
 /// Learned addresses of one worker (its replica), and its forwarding decisions.
@@ -176,7 +176,7 @@ impl Forwarder {
     /// [`Forwarder::next_deadline`]. Expired addresses are not used for forwarding in any case;
     /// removal frees their entries. The calls must not be delayed by months, because entry ages
     /// wrap.
-    pub fn handle_age(&mut self, now: Time) {
+    pub fn sweep_expired(&mut self, now: Time) {
         if now < self.sweep_due {
             return;
         }
@@ -198,7 +198,7 @@ impl Forwarder {
         self.sweep_due = now + self.adopted.sweep_interval;
     }
 
-    /// Returns when to call [`Forwarder::handle_age`]; `None` while no address is learned.
+    /// Returns when to call [`Forwarder::sweep_expired`]; `None` while no address is learned.
     pub fn next_deadline(&self) -> Option<Time> {
         if self.addresses.len() == 0 { None } else { Some(self.sweep_due) }
     }

@@ -262,7 +262,7 @@ fn ageing_frees_entries_and_then_needs_no_deadline() {
     while let Some(deadline) = forwarder.next_deadline() {
         assert!(deadline > last, "the deadline is in the past");
         last = deadline;
-        forwarder.handle_age(deadline);
+        forwarder.sweep_expired(deadline);
         calls += 1;
     }
     // The time consists of the ageing, the permitted delay of renewals (a quarter of it), and one
@@ -530,7 +530,7 @@ fn an_address_in_use_is_announced_again_before_other_replicas_remove_it() {
         send_broadcast(&mut replicas[0], &tables, time_at(second), 5, mac(5));
         announced += usize::from(!replicas[0].announcements.is_empty());
         spread(&mut replicas, &tables, time_at(second));
-        replicas[1].handle_age(time_at(second));
+        replicas[1].sweep_expired(time_at(second));
         assert_eq!(sorted(&replicas[1], time_at(second)), [(mac(5), PortId(5))]);
     }
     assert!((39..=41).contains(&announced), "{announced}");

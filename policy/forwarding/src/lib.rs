@@ -45,7 +45,7 @@ pub use build::TablesError;
 pub use egress::{Flood, FloodMember, TagRule};
 pub use forwarder::Forwarder;
 pub use learned::{Learned, LearnedAddress};
-pub use limit::{Limit, LimitState};
+pub use limit::{Limit, RateLimitState};
 pub use slot::PortSlot;
 pub use spec::{
     AGEING_DEFAULT, AGEING_MAX, AGEING_MIN, ForwardingPortSpec, LEARNED_MAX_DEFAULT, MTU_MAX,

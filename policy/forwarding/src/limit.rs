@@ -19,10 +19,10 @@ const LAG_MAX: Duration = Duration::from_secs(8);
 /// State of a [`Limit`]. The default is the state with an unused burst. The number can be kept in
 /// an `AtomicU64`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LimitState(u64);
+pub struct RateLimitState(u64);
 
-impl LimitState {
-    /// Decodes the state from a number returned by [`LimitState::to_u64`].
+impl RateLimitState {
+    /// Decodes the state from a number returned by [`RateLimitState::to_u64`].
     #[inline]
     pub const fn from_u64(number: u64) -> Self {
         Self(number)
@@ -105,7 +105,12 @@ impl Limit {
     /// If the limit does not permit the work now: the earliest time at which it does if the state
     /// does not change meanwhile. The caller must keep the old state.
     #[inline]
-    pub fn admit(&self, state: LimitState, now: Time, cost: u32) -> Result<LimitState, Time> {
+    pub fn admit(
+        &self,
+        state: RateLimitState,
+        now: Time,
+        cost: u32,
+    ) -> Result<RateLimitState, Time> {
         let clock = self.clock(now);
         let cost = u64::from(cost) << self.fraction_bits;
         let ahead = state.0.wrapping_sub(clock);
@@ -115,7 +120,7 @@ impl Limit {
         if ahead > allowed {
             return Err(self.wait(now, ahead - allowed));
         }
-        Ok(LimitState(clock.wrapping_add(ahead).wrapping_add(cost)))
+        Ok(RateLimitState(clock.wrapping_add(ahead).wrapping_add(cost)))
     }
 
     /// Charges `cost` bytes or frames whether or not it is within the limit, and returns the new
@@ -123,12 +128,12 @@ impl Limit {
     /// on completion: call `admit` with a cost of 0 before, `charge` afterwards.
     #[inline]
     #[must_use]
-    pub fn charge(&self, state: LimitState, now: Time, cost: u32) -> LimitState {
+    pub fn charge(&self, state: RateLimitState, now: Time, cost: u32) -> RateLimitState {
         let clock = self.clock(now);
         let ahead = state.0.wrapping_sub(clock);
         let ahead = if ahead > self.ahead_max { 0 } else { ahead };
         let cost = u64::from(cost) << self.fraction_bits;
-        LimitState(clock.wrapping_add(ahead).wrapping_add(cost))
+        RateLimitState(clock.wrapping_add(ahead).wrapping_add(cost))
     }
 
     /// Returns the time as the number of units that the rate permits since the clock's origin;

@@ -11,7 +11,7 @@ fn bits(rate: u64, burst: u32) -> Limit {
 /// Simulates a caller that always has work and retries exactly at the returned times. Returns the
 /// cost admitted from `from` to `deadline`.
 fn backlogged(limit: Limit, from: Time, deadline: Time, cost: u32) -> u64 {
-    let mut state = LimitState::default();
+    let mut state = RateLimitState::default();
     let (mut now, mut admitted) = (from, 0);
     while now < deadline {
         match limit.admit(state, now, cost) {
@@ -49,7 +49,7 @@ fn a_burst_of_one_frame_keeps_the_rate() {
 #[test]
 fn a_frame_above_the_burst_is_paid_for_afterwards() {
     let limit = bits(8_000_000, 1500);
-    let state = limit.admit(LimitState::default(), Time::ZERO, 64_000).unwrap();
+    let state = limit.admit(RateLimitState::default(), Time::ZERO, 64_000).unwrap();
     let retry_at = limit.admit(state, Time::ZERO, 1500).unwrap_err();
     assert!(retry_at.since(Time::from_ns(64_000_000)) <= Duration::from_nanos(1), "{retry_at}");
     assert!(retry_at >= Time::from_ns(64_000_000), "{retry_at}");
@@ -60,7 +60,7 @@ fn a_frame_above_the_burst_is_paid_for_afterwards() {
 fn a_late_clock_reading_gives_no_second_burst() {
     let limit = bits(200_000_000_000, 100_000);
     let later = Time::from_ns(50 * SECOND);
-    let mut state = LimitState::default();
+    let mut state = RateLimitState::default();
     while let Ok(next) = limit.admit(state, later, 1000) {
         state = next;
     }
@@ -73,7 +73,7 @@ fn idling_past_the_wrap_of_the_units_leaves_one_burst() {
     // At 2^37 bytes per second the units wrap every 2^27 s, about 4 years.
     let limit = bits(1 << 40, 100_000);
     let first = Time::from_ns(SECOND);
-    let state = limit.admit(LimitState::default(), first, 100_000).unwrap();
+    let state = limit.admit(RateLimitState::default(), first, 100_000).unwrap();
     for seconds in [1u64 << 26, (1 << 27) - 100, (1 << 27) + 100, (1 << 33) + 100] {
         let now = first + Duration::from_secs(seconds);
         let state = limit.admit(state, now, 100_000).unwrap();
@@ -84,14 +84,14 @@ fn idling_past_the_wrap_of_the_units_leaves_one_burst() {
 #[test]
 fn the_slowest_and_the_fastest_rate_do_not_overflow() {
     let slow = bits(1, 1);
-    let state = slow.admit(LimitState::default(), Time::ZERO, 1).unwrap();
+    let state = slow.admit(RateLimitState::default(), Time::ZERO, 1).unwrap();
     let retry_at = slow.admit(state, Time::ZERO, 1).unwrap_err();
     assert!((8 * SECOND..=8 * SECOND + 1).contains(&retry_at.as_ns()), "{retry_at}");
-    let debt = slow.admit(LimitState::default(), Time::ZERO, u32::MAX).unwrap();
+    let debt = slow.admit(RateLimitState::default(), Time::ZERO, u32::MAX).unwrap();
     assert_eq!(slow.admit(debt, Time::ZERO, 1), Err(Time::NEVER));
     let fast = bits(u64::MAX, u32::MAX);
     for now in [0, 1, SECOND, u64::MAX / 2, u64::MAX] {
-        assert!(fast.admit(LimitState::default(), Time::from_ns(now), 1500).is_ok());
+        assert!(fast.admit(RateLimitState::default(), Time::from_ns(now), 1500).is_ok());
     }
     assert!(Limit::from_frame_rate(u64::MAX, u32::MAX).is_some());
 }
@@ -115,7 +115,7 @@ proptest! {
         patience in any::<bool>(),
     ) {
         let limit = bits(rate, burst);
-        let mut state = LimitState::default();
+        let mut state = RateLimitState::default();
         let mut now = Time::from_ns(start);
         let mut admitted = Vec::new();
         for (gap_ns, cost) in asks {

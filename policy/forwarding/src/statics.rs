@@ -22,12 +22,12 @@ struct StaticPosition {
 /// The address of an access port is stored under its VLAN, that of a trunk once under [`ANY_VLAN`]:
 /// a trunk that carries every VLAN must not use 4094 entries.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Statics {
+pub(crate) struct ConfiguredAddresses {
     /// Entries of the hash table; their number is 0 or a power of two.
     positions: Box<[StaticPosition]>,
 }
 
-impl Statics {
+impl ConfiguredAddresses {
     /// Creates a table for `count` addresses.
     pub(crate) fn with_capacity_for(count: usize) -> Self {
         if count == 0 {

@@ -5,7 +5,7 @@ use suimon_quantity::{PortId, SwitchId};
 
 use crate::key::Key;
 use crate::slot::PortSlot;
-use crate::statics::Statics;
+use crate::statics::ConfiguredAddresses;
 use crate::verdict::DropReason;
 
 /// Value of `Port::trunk` for an access port.
@@ -71,9 +71,9 @@ pub struct Tables {
     pub(crate) trunks: Box<[[u64; 64]]>,
     /// Slot of each port, in ascending order of port identifiers.
     pub(crate) by_id: Box<[(PortId, PortSlot)]>,
-    pub(crate) statics: Statics,
+    pub(crate) statics: ConfiguredAddresses,
     /// Bound addresses, each with the one NIC that may send from it.
-    pub(crate) bound: Statics,
+    pub(crate) bound: ConfiguredAddresses,
     /// Hash of the properties on which learned addresses depend: tables with equal fingerprints
     /// need no check of learned addresses.
     pub(crate) fingerprint: u64,
@@ -202,7 +202,7 @@ impl Tables {
     #[inline]
     fn trunk_slot(
         &self,
-        addresses: &Statics,
+        addresses: &ConfiguredAddresses,
         key: &Key,
         has_any: impl Fn(&Switch) -> bool,
     ) -> Option<PortSlot> {

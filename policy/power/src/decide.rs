@@ -256,11 +256,12 @@ fn idle(spec: &PowerSpec, cpu: &Cpu, targets: &mut Vec<Target>) {
         value: "1".to_owned(),
     });
     let settings = settings.collect();
-    let why_not = (shallowest.latency_us > latency_max).then(|| Unavailable::AllTooSlow {
-        limit_us: latency_max,
-        name: shallowest.name.clone(),
-        latency_us: shallowest.latency_us,
-    });
+    let why_not =
+        (shallowest.latency_us > latency_max).then(|| Unavailable::ExitLatencyAboveLimit {
+            limit_us: latency_max,
+            name: shallowest.name.clone(),
+            latency_us: shallowest.latency_us,
+        });
     targets.push(Target { scope, kind, required, settings, why_not });
 }
 

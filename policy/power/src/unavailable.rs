@@ -88,7 +88,7 @@ pub enum Unavailable {
         "no idle state has a latency of at most {limit_us} us; the shallowest, {name}, with \
          {latency_us} us, stays enabled"
     )]
-    AllTooSlow {
+    ExitLatencyAboveLimit {
         /// Configured maximum exit latency in microseconds.
         limit_us: u32,
         /// Name of the shallowest state.

@@ -91,7 +91,7 @@ impl StoreBudget {
             borrower.add(slot);
             borrower.adopt(now, slot, disk.in_flight, disk.take_phases());
             scheduler.records.retag(&disk.fifo, |record| {
-                borrower.take_on(slot, record.tag, record.units);
+                borrower.push_counted(slot, record.tag, record.units);
                 Some(worker.0.into())
             });
         }

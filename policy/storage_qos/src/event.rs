@@ -24,7 +24,7 @@ pub struct Displacer {
 /// Reason for an unmet minimum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Shortfall {
+pub enum UnmetReason {
     /// The store delivered its capacity to other disks: the sum of minimums is too high.
     OtherDisks,
     /// The store delivered less than its capacity: external load uses it, or the device has become
@@ -53,7 +53,7 @@ pub struct Unmet {
     /// Normalised operations per second that were delivered.
     pub delivered_iops: u64,
     /// Reason why the minimum is not met.
-    pub shortfall: Shortfall,
+    pub shortfall: UnmetReason,
     /// Disks that were served instead, highest throughput first.
     pub displaced_by: Vec<Displacer>,
     /// Mean device latency of a request, in nanoseconds.

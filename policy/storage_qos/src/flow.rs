@@ -7,7 +7,7 @@ use suimon_quantity::{Iops, Time};
 
 use crate::gate::CapMeter;
 use crate::heap::Heap;
-use crate::history::{Entitled, FlowTotals, Turns};
+use crate::history::{FlowTotals, GuaranteedCounter, Turns};
 use crate::meter::Meter;
 use crate::minimum::Minimum;
 use crate::pace::FixedNs;
@@ -90,12 +90,12 @@ pub(crate) struct Flow {
     pub(crate) behind_since: Option<Time>,
     /// Seconds for which holding back was last suspended because it had no effect. 0 if the flow
     /// has met its minimum since.
-    pub(crate) futile_s: u8,
+    pub(crate) suspended_s: u8,
     /// Time until which no other flow is held back for this minimum, because that had no effect
     /// before.
-    pub(crate) futile_until: Time,
+    pub(crate) suspended_until: Time,
     peak: Option<Meter>,
-    guaranteed: Entitled,
+    guaranteed: GuaranteedCounter,
     pub(crate) limits: Limits,
     /// Minimum that `minimum` applies.
     metered_minimum: Option<Iops>,
@@ -166,7 +166,7 @@ impl Flow {
         });
         if before.is_none() {
             self.forget_lateness();
-            self.futile_until = Time::ZERO;
+            self.suspended_until = Time::ZERO;
         }
     }
 
@@ -324,16 +324,16 @@ impl Flow {
 
     #[cold]
     fn forget_lateness(&mut self) {
-        (self.behind_since, self.futile_s, self.is_late) = (None, 0, false);
+        (self.behind_since, self.suspended_s, self.is_late) = (None, 0, false);
     }
 
     /// Records that holding back other flows had no effect on the minimum, and suspends it for this
     /// flow.
     #[cold]
-    pub(crate) fn handle_futile(&mut self, now: Time) {
-        let seconds = self.futile_s.saturating_mul(2).clamp(SUSPENDED_S, FUTILE_S_MAX);
-        self.futile_until = now + Duration::from_secs(seconds.into());
-        (self.behind_since, self.futile_s) = (None, seconds);
+    pub(crate) fn handle_ineffective(&mut self, now: Time) {
+        let seconds = self.suspended_s.saturating_mul(2).clamp(SUSPENDED_S, FUTILE_S_MAX);
+        self.suspended_until = now + Duration::from_secs(seconds.into());
+        (self.behind_since, self.suspended_s) = (None, seconds);
     }
 
     /// Returns the time up to `now`, in nanoseconds, in which the flow had requests.

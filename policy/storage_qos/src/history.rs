@@ -75,7 +75,7 @@ pub(crate) struct FlowTotals {
 /// Counter of the operations that a flow's minimum guarantees while the flow is busy. It is updated
 /// when it is read and before the minimum changes, so that no request costs a division.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Entitled {
+pub(crate) struct GuaranteedCounter {
     pub(crate) operations: u64,
     /// Fraction of an operation, in billionths, that is not in the counter yet.
     part: u64,
@@ -83,7 +83,7 @@ pub(crate) struct Entitled {
     reckoned_ns: u64,
 }
 
-impl Entitled {
+impl GuaranteedCounter {
     pub(crate) fn reckon(&mut self, min: Option<Iops>, busy_ns: u64) {
         let ns = busy_ns.wrapping_sub(core::mem::replace(&mut self.reckoned_ns, busy_ns));
         let Some(min) = min else { return };

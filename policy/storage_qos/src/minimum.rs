@@ -60,7 +60,7 @@ impl Minimum {
     }
 
     /// Cancels owed operations that the disk's own maximum has prevented.
-    pub(crate) fn forgive(&mut self, clock: FixedNs) {
+    pub(crate) fn cancel_owed(&mut self, clock: FixedNs) {
         self.due = self.due.max(clock);
     }
 

@@ -7,7 +7,7 @@ use suimon_quantity::{DiskId, Time};
 use crate::watch::{Finding, UnmetWatch};
 use crate::{
     Delivery, DiskQosCounters, DiskSlot, Displacer, Limits, LimitsOwner, QueueCause,
-    REPORTED_AFTER, Shortfall, StoreEvent, StoreScheduler, Unmet, Window,
+    REPORTED_AFTER, StoreEvent, StoreScheduler, Unmet, UnmetReason, Window,
 };
 
 /// Limits and delivered operations of a disk, for display.
@@ -150,8 +150,8 @@ impl StoreScheduler {
         (displacers, total)
     }
 
-    fn shortfall(&self, flow_index: usize, external_iops: u64) -> Shortfall {
-        let Some(flow) = self.flows.get(flow_index) else { return Shortfall::ExternalLoad };
+    fn shortfall(&self, flow_index: usize, external_iops: u64) -> UnmetReason {
+        let Some(flow) = self.flows.get(flow_index) else { return UnmetReason::ExternalLoad };
         let is_held = flow.throttled_by.is_some_and(|cause| {
             matches!(
                 cause,
@@ -159,13 +159,13 @@ impl StoreScheduler {
             )
         });
         if is_held {
-            Shortfall::OwnMaximum
-        } else if flow.waiting == 0 && (flow.futile_s > 0 || flow.behind_since.is_some()) {
-            Shortfall::DeviceLatency
+            UnmetReason::OwnMaximum
+        } else if flow.waiting == 0 && (flow.suspended_s > 0 || flow.behind_since.is_some()) {
+            UnmetReason::DeviceLatency
         } else if self.capacity.is_some_and(|iops| external_iops > iops / 10) {
-            Shortfall::ExternalLoad
+            UnmetReason::ExternalLoad
         } else {
-            Shortfall::OtherDisks
+            UnmetReason::OtherDisks
         }
     }
 }

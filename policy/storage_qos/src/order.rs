@@ -92,7 +92,7 @@ impl StoreScheduler {
                 disk.account(now, flow.throttled_by.unwrap_or(self.contention));
             }
             if let Some(minimum) = flow.minimum.as_mut().filter(|_| held_by.is_none()) {
-                minimum.forgive(clock);
+                minimum.cancel_owed(clock);
             }
             flow.throttled_by = held_by;
         }

@@ -459,14 +459,14 @@ fn wake(flow: &mut Flow, spare: &mut BestEffortDepth, now: Time, clock: FixedNs)
         flow.handle_in_time();
         return is_due;
     }
-    if now < flow.futile_until {
+    if now < flow.suspended_until {
         flow.behind_since = None;
         return is_due;
     }
     spare.handle_behind();
     if spare.is_least() {
         if now.since(flow.handle_late(now)) >= FUTILE_AFTER {
-            flow.handle_futile(now);
+            flow.handle_ineffective(now);
         }
     } else {
         flow.behind_since = None;

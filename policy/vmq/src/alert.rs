@@ -114,7 +114,7 @@ impl ShedPacing {
     }
 
     /// Records that a queue was shed whose return was not prepaid from the move budget.
-    pub(crate) const fn note_not_prepaid(&mut self) {
+    pub(crate) const fn record_unprepaid_shed(&mut self) {
         self.unpaid = self.unpaid.saturating_add(1);
     }
 

@@ -21,7 +21,7 @@ pub(crate) struct Item {
 
 /// Worker in a draft placement, with its load and the number of its queues.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct DraftWorker {
+pub(crate) struct TrialWorker {
     pub rank: Option<usize>,
     pub core: u32,
     /// Measured load of the worker except that of its queues.
@@ -38,7 +38,7 @@ pub(crate) struct DraftWorker {
     pub has_unequal_shares: bool,
 }
 
-impl DraftWorker {
+impl TrialWorker {
     pub(crate) fn load(&self) -> Load {
         self.other + self.own
     }
@@ -68,14 +68,14 @@ pub(crate) struct Step {
 /// Placement of all queues on workers, on which moves are tried. See the module documentation.
 #[derive(Clone, Debug)]
 pub(crate) struct Draft {
-    workers: BTreeMap<WorkerId, DraftWorker>,
+    workers: BTreeMap<WorkerId, TrialWorker>,
     items: BTreeMap<QueueId, Item>,
     workers_max: usize,
 }
 
 impl Draft {
     pub(crate) fn new(
-        workers: impl Iterator<Item = (WorkerId, DraftWorker)>,
+        workers: impl Iterator<Item = (WorkerId, TrialWorker)>,
         items: impl Iterator<Item = Item>,
         workers_max: u16,
     ) -> Self {
@@ -91,18 +91,18 @@ impl Draft {
         Self { workers, items, workers_max: workers_max.into() }
     }
 
-    pub(crate) fn worker(&self, id: WorkerId) -> Option<&DraftWorker> {
+    pub(crate) fn worker(&self, id: WorkerId) -> Option<&TrialWorker> {
         self.workers.get(&id)
     }
 
     /// Returns the queues of worker `id`, highest assumed demand first.
-    pub(crate) fn items_at(&self, id: WorkerId) -> Vec<Item> {
-        self.items_astray(|worker| *worker != id)
+    pub(crate) fn queues_on(&self, id: WorkerId) -> Vec<Item> {
+        self.queues_not_on(|worker| *worker != id)
     }
 
     /// Returns the queues whose worker is not allowed by `is_allowed`, highest assumed demand
     /// first.
-    pub(crate) fn items_astray(&self, is_allowed: impl Fn(&WorkerId) -> bool) -> Vec<Item> {
+    pub(crate) fn queues_not_on(&self, is_allowed: impl Fn(&WorkerId) -> bool) -> Vec<Item> {
         let mut items: Vec<Item> =
             self.items.values().filter(|item| !is_allowed(&item.worker)).copied().collect();
         items.sort_by_key(|item| (core::cmp::Reverse(item.load), item.queue));
@@ -136,7 +136,7 @@ impl Draft {
 
     /// Returns the load that `to`, whose state is `worker_state`, would have with `item`. Half of
     /// the load of sibling threads is added, because siblings share the core.
-    pub(crate) fn after(&self, item: &Item, to: WorkerId, worker_state: &DraftWorker) -> Load {
+    pub(crate) fn after(&self, item: &Item, to: WorkerId, worker_state: &TrialWorker) -> Load {
         let siblings =
             self.workers.iter().filter(|(id, other)| other.core == worker_state.core && **id != to);
         let siblings: Load = siblings
@@ -152,7 +152,7 @@ impl Draft {
     /// Returns the worker in use whose load would be lowest with `item`, and that load; `None` if
     /// no other worker is in use.
     pub(crate) fn emptiest(&self, item: &Item) -> Option<(Load, WorkerId)> {
-        self.candidates(item, DraftWorker::is_used)
+        self.candidates(item, TrialWorker::is_used)
             .map(|(id, worker_state)| (self.after(item, id, worker_state), worker_state.rank, id))
             .min()
             .map(|(after, _, id)| (after, id))
@@ -171,7 +171,7 @@ impl Draft {
             .map(|(share, _, id)| (share, id))
     }
 
-    fn share(&self, id: WorkerId, worker_state: &DraftWorker) -> Load {
+    fn share(&self, id: WorkerId, worker_state: &TrialWorker) -> Load {
         let sharing =
             self.items.values().filter(|entry| entry.worker == id && entry.measured >= SHED_MIN);
         (Load::FULL - worker_state.other).shared_by(sharing.count().saturating_add(1))
@@ -180,7 +180,7 @@ impl Draft {
     /// Returns the first worker in the order of use that is in use and whose load with `item` would
     /// be at most `limit`.
     pub(crate) fn first_fit(&self, item: &Item, limit: Load) -> Option<WorkerId> {
-        self.candidates(item, DraftWorker::is_used)
+        self.candidates(item, TrialWorker::is_used)
             .filter(|(id, worker_state)| self.after(item, *id, worker_state) <= limit)
             .min_by_key(|(_, worker_state)| worker_state.rank)
             .map(|(id, _)| id)
@@ -197,7 +197,7 @@ impl Draft {
         if used.count() >= self.workers_max {
             return None;
         }
-        self.candidates(item, DraftWorker::is_free)
+        self.candidates(item, TrialWorker::is_free)
             .map(|(id, worker_state)| (self.after(item, id, worker_state), worker_state.rank, id))
             .min_by_key(|(after, rank, _)| (after.ppm() / Load::percent(10).ppm(), *rank))
             .map(|(after, _, id)| (after, id))
@@ -206,8 +206,8 @@ impl Draft {
     fn candidates(
         &self,
         item: &Item,
-        is_candidate: impl Fn(&DraftWorker) -> bool,
-    ) -> impl Iterator<Item = (WorkerId, &DraftWorker)> {
+        is_candidate: impl Fn(&TrialWorker) -> bool,
+    ) -> impl Iterator<Item = (WorkerId, &TrialWorker)> {
         let from = item.worker;
         let workers = self.workers.iter().map(|(id, worker_state)| (*id, worker_state));
         workers.filter(move |(id, worker_state)| *id != from && is_candidate(worker_state))

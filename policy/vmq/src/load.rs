@@ -108,13 +108,13 @@ impl fmt::Display for Load {
 /// Last two measured loads and the running mean (usual load) of a worker or queue. A single
 /// measurement may be an outlier; decisions use both, or the usual load if loads vary strongly.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct LastTwo {
+pub(crate) struct RecentLoads {
     earlier: Load,
     latest: Load,
     usual: Load,
 }
 
-impl LastTwo {
+impl RecentLoads {
     pub(crate) fn push(&mut self, load: Load) {
         self.earlier = self.latest;
         self.latest = load;

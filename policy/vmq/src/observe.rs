@@ -35,7 +35,7 @@ impl Vmq {
             if !shed.is_empty() {
                 self.pack_delay.handle_shed(now);
             }
-            self.note_packable(now);
+            self.update_packable(now);
             if shed.is_empty() && moves.is_empty() {
                 moves = self.pack(now);
             }

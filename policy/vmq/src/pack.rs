@@ -18,7 +18,7 @@ struct Emptying {
 
 impl Vmq {
     /// Updates since when each worker could be emptied continuously (`packable_since`).
-    pub(crate) fn note_packable(&mut self, now: Time) {
+    pub(crate) fn update_packable(&mut self, now: Time) {
         let packable: Vec<WorkerId> =
             self.emptyings(now, |_| true).iter().map(|emptying| emptying.id).collect();
         for (id, worker_state) in &mut self.workers {
@@ -104,7 +104,7 @@ impl Vmq {
             let Some(queues_load) = draft.worker(id).map(|worker_state| worker_state.own) else {
                 continue;
             };
-            if draft.items_at(id).iter().any(|item| !item.may_move) {
+            if draft.queues_on(id).iter().any(|item| !item.may_move) {
                 continue;
             }
             let mut trial = draft.clone();

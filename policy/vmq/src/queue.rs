@@ -3,7 +3,7 @@
 use suimon_quantity::{Time, WorkerId};
 
 use crate::PlacementReason;
-use crate::load::LastTwo;
+use crate::load::RecentLoads;
 use crate::thresholds::MEASURED_MIN;
 
 /// Queue with its placement and load.
@@ -18,7 +18,7 @@ pub(crate) struct Queue {
     /// Time at which the placement was decided.
     pub since: Time,
     /// Load of the queue, as a fraction of one worker.
-    pub load: LastTwo,
+    pub load: RecentLoads,
     /// Busy time in the current measurement, in ns.
     pub busy_ns: u64,
     /// True if the queue may be shed once without using the move budget: its return was prepaid
@@ -38,7 +38,7 @@ impl Queue {
             moving_from: None,
             reason,
             since: now,
-            load: LastTwo::default(),
+            load: RecentLoads::default(),
             busy_ns: 0,
             is_return_prepaid: true,
             retry_at: Time::ZERO,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use suimon_quantity::{QueueId, Time, WorkerId};
 
 use crate::draft::{Draft, Item};
-use crate::load::LastTwo;
+use crate::load::RecentLoads;
 use crate::queue::Queue;
 use crate::thresholds::{FOLLOWS, GAIN_MIN, SATURATED, SATURATED_USUALLY, SHED_MIN};
 use crate::vacate::vacate;
@@ -22,7 +22,7 @@ enum View {
 }
 
 impl View {
-    fn heat(self, load: LastTwo) -> Load {
+    fn heat(self, load: RecentLoads) -> Load {
         match self {
             Self::Latest => load.smaller(),
             Self::Usual => load.usual(),
@@ -31,7 +31,7 @@ impl View {
 
     /// Returns true if a worker with this load is saturated, so that the demand of its queues is
     /// unknown.
-    fn is_saturated(self, load: LastTwo) -> bool {
+    fn is_saturated(self, load: RecentLoads) -> bool {
         match self {
             Self::Latest => load.smaller() >= SATURATED,
             Self::Usual => load.usual() >= SATURATED_USUALLY,
@@ -63,8 +63,8 @@ impl Vmq {
             is_any_hot |=
                 load.larger() > high && self.queues.values().any(|queue| queue.worker == *id);
         }
-        let combine = |sum: LastTwo, queue: &Queue| sum.with(queue.load);
-        let sum = self.queues.values().fold(LastTwo::default(), combine);
+        let combine = |sum: RecentLoads, queue: &Queue| sum.with(queue.load);
+        let sum = self.queues.values().fold(RecentLoads::default(), combine);
         if self.alert.handle_measured(sum.smaller(), is_any_hot, now) {
             self.reset_history();
         }
@@ -107,7 +107,7 @@ impl Vmq {
     fn shed_in(
         &mut self,
         round: Round,
-        loads: &BTreeMap<WorkerId, LastTwo>,
+        loads: &BTreeMap<WorkerId, RecentLoads>,
         is_wanted: impl Fn(&WorkerState) -> bool,
         now: Time,
     ) -> Vec<Move> {
@@ -139,7 +139,12 @@ impl Vmq {
         moves
     }
 
-    fn shedding_draft(&self, view: View, loads: &BTreeMap<WorkerId, LastTwo>, now: Time) -> Draft {
+    fn shedding_draft(
+        &self,
+        view: View,
+        loads: &BTreeMap<WorkerId, RecentLoads>,
+        now: Time,
+    ) -> Draft {
         if view == View::Usual {
             let is_full =
                 |id: &WorkerId| loads.get(id).is_some_and(|load| view.is_saturated(*load));
@@ -179,7 +184,7 @@ impl Vmq {
         let view = View::Latest;
         let draft = self.shedding_draft(view, &loads, now);
         let saturated = loads.get(&queue.worker).is_some_and(|load| view.is_saturated(*load));
-        let item = draft.items_at(queue.worker).into_iter().find(|item| item.queue == id);
+        let item = draft.queues_on(queue.worker).into_iter().find(|item| item.queue == id);
         item.is_some_and(|item| {
             item.load >= SHED_MIN
                 && destination(&draft, &item, saturated, self.spec.water).is_some()
@@ -197,7 +202,7 @@ impl Vmq {
         now: Time,
     ) -> Vec<Move> {
         let mut trial = draft.clone();
-        for item in trial.items_at(id) {
+        for item in trial.queues_on(id) {
             if !self.is_known(item.queue) {
                 trial.pin(item.queue);
             }
@@ -267,7 +272,7 @@ impl Vmq {
             return None;
         }
         let may_leave = |item: &&Item| item.may_move && self.is_known(item.queue);
-        let items = draft.items_at(id);
+        let items = draft.queues_on(id);
         let required = before - shed_to;
         let solving = items.iter().filter(may_leave).rfind(|item| item.load >= required);
         let remaining = items.iter().filter(may_leave).filter(|item| item.load >= SHED_MIN);
@@ -288,7 +293,7 @@ impl Vmq {
     fn note_shed(&mut self, queue: QueueId) {
         if let Some(record) = self.queues.get_mut(&queue) {
             if !core::mem::take(&mut record.is_return_prepaid) {
-                self.alert.note_not_prepaid();
+                self.alert.record_unprepaid_shed();
             }
         }
     }

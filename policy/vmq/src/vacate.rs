@@ -15,7 +15,7 @@ pub(crate) fn vacate(
     choose: impl Fn(&Draft, &Item) -> Option<WorkerId>,
 ) -> Option<Vec<Step>> {
     let mut trial = draft.clone();
-    let items = trial.items_at(id);
+    let items = trial.queues_on(id);
     if items.iter().all(|item| item.may_move) {
         trial.close(id);
     }
@@ -127,7 +127,7 @@ impl Vmq {
                 && self.workers.get(worker).is_some_and(|worker_state| worker_state.rank.is_some())
         };
         let mut moves = Vec::new();
-        let leaving = draft.items_astray(is_allowed);
+        let leaving = draft.queues_not_on(is_allowed);
         for item in leaving.iter().filter(|item| item.may_move) {
             let Some(step) = best_worker(&draft, item, self.spec.water.fit())
                 .and_then(|to| draft.shift(item.queue, to))

@@ -8,9 +8,9 @@ use suimon_quantity::{PortId, QueueId, Time, WorkerId};
 
 use crate::alert::ShedPacing;
 use crate::allowance::MoveBudget;
-use crate::draft::{Draft, DraftWorker, Item, Step};
+use crate::draft::{Draft, Item, Step, TrialWorker};
 use crate::effect::PendingEffect;
-use crate::load::LastTwo;
+use crate::load::RecentLoads;
 use crate::order::order;
 use crate::pack_hold::PackDelay;
 use crate::queue::Queue;
@@ -300,8 +300,8 @@ impl Vmq {
 
     /// Returns the load of each worker: other work plus its current queues, as if they had been
     /// there throughout the last measurements.
-    pub(crate) fn loads(&self) -> BTreeMap<WorkerId, LastTwo> {
-        let mut loads: BTreeMap<WorkerId, LastTwo> =
+    pub(crate) fn loads(&self) -> BTreeMap<WorkerId, RecentLoads> {
+        let mut loads: BTreeMap<WorkerId, RecentLoads> =
             self.workers.iter().map(|(id, worker_state)| (*id, worker_state.other)).collect();
         for queue in self.queues.values() {
             if let Some(load) = loads.get_mut(&queue.worker) {
@@ -332,7 +332,7 @@ impl Vmq {
             let (queues, is_closed) = (0, false);
             (
                 *id,
-                DraftWorker {
+                TrialWorker {
                     rank,
                     core,
                     other,

@@ -3,7 +3,7 @@
 use suimon_quantity::Time;
 
 use crate::WorkerSpec;
-use crate::load::LastTwo;
+use crate::load::RecentLoads;
 use crate::thresholds::COOL;
 
 /// Worker of the host, permitted or not.
@@ -13,9 +13,9 @@ pub(crate) struct WorkerState {
     /// Position in the order of use; `None` if not permitted.
     pub rank: Option<usize>,
     /// Total load of the worker.
-    pub busy: LastTwo,
+    pub busy: RecentLoads,
     /// Load of the worker except that of its queues.
-    pub other: LastTwo,
+    pub other: RecentLoads,
     /// Busy time in the current measurement, in ns.
     pub busy_ns: u64,
     /// True if a queue came or left during this measurement, so that the load of other work is
@@ -37,8 +37,8 @@ impl WorkerState {
         Self {
             worker,
             rank: None,
-            busy: LastTwo::default(),
-            other: LastTwo::default(),
+            busy: RecentLoads::default(),
+            other: RecentLoads::default(),
             busy_ns: 0,
             is_disturbed: false,
             packable_since: None,

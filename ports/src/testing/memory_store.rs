@@ -134,7 +134,7 @@ impl MemoryStore {
     }
 
     /// Sets whether modification times of open files cannot be set, as for files of another owner.
-    pub fn refuse_times(&self, refuses: bool) {
+    pub fn set_refuses_times(&self, refuses: bool) {
         self.state().refuses_times = refuses;
     }
 
@@ -304,7 +304,7 @@ impl StoreFiles for MemoryStore {
         _used: FileLockMode,
         _unit: u32,
     ) -> Result<Arc<dyn DiskFile>, StoreFileError> {
-        let fault = StoreFault::WrongStore { found: "memory", hint: "name a file" };
+        let fault = StoreFault::WrongStoreType { found: "memory", hint: "name a file" };
         Err(StoreFileError::new("memory", fault))
     }
 

@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use crate::filter::{Call, List, compile, install};
 use crate::privileges::{self, Dropped};
-use crate::refusals::{self, RefusedCalls};
+use crate::refusals::{self, RejectedCalls};
 use crate::report::{ConfinementReport, FileRule, LayerReport};
 use crate::warm_up::warm_up;
 use crate::{allowed_calls, files, refused_calls};
@@ -60,7 +60,7 @@ pub enum ConfineError {
     Filter(#[source] io::Error),
     /// The process has several threads; layers apply to the calling thread only.
     #[error("the process already has {threads} threads; confine it while it has one")]
-    NotAlone {
+    MultipleThreads {
         /// Current number of threads of the process.
         threads: usize,
     },
@@ -135,11 +135,11 @@ impl Confinement {
         let Some(lists) = &self.0.lists else { return Ok(()) };
         let threads = std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
         if threads != 1 {
-            return Err(ConfineError::NotAlone { threads });
+            return Err(ConfineError::MultipleThreads { threads });
         }
-        let dropped = privileges::drop_most()?;
-        privileges::forbid_new()?;
-        let files = files::forbid_programs(sysfs_files)?;
+        let dropped = privileges::drop_to_control_plane()?;
+        privileges::prevent_new_privileges()?;
+        let files = files::restrict_process_files(sysfs_files)?;
         let is_filtered = filter(&[&lists.process, &lists.missing])?;
         let layer = layer(dropped, is_filtered, &lists.process, files);
         self.report_mut().process = Some(layer);
@@ -161,8 +161,8 @@ impl Confinement {
         warm_up();
         refusals::mark_thread(role.label());
         let dropped = privileges::drop_all()?;
-        privileges::forbid_new()?;
-        let files = files::forbid_all()?;
+        privileges::prevent_new_privileges()?;
+        let files = files::restrict_thread_files()?;
         // After the allow list, no other filter can be installed.
         let is_filtered = match role {
             Role::NbdServer | Role::FrontEnd => filter(&[&lists.missing, program])?,
@@ -181,7 +181,7 @@ impl Confinement {
     /// Sets the role under which rejected calls of the calling thread are reported. For threads
     /// that a confined thread of this role has started: they inherit its confinement, but not the
     /// label.
-    pub fn mark_child(&self, role: Role) {
+    pub fn label_inheriting_thread(&self, role: Role) {
         refusals::mark_thread(role.label());
     }
 
@@ -191,7 +191,7 @@ impl Confinement {
     }
 
     /// Returns the number of rejected calls and the last one; `None` if no call was rejected yet.
-    pub fn refusals(&self) -> Option<RefusedCalls> {
+    pub fn refusals(&self) -> Option<RejectedCalls> {
         refusals::last()
     }
 
@@ -207,7 +207,7 @@ impl Confinement {
 /// The error of the kernel.
 pub fn confine_launcher() -> Result<(), ConfineError> {
     privileges::drop_to_launcher()?;
-    Ok(privileges::forbid_new()?)
+    Ok(privileges::prevent_new_privileges()?)
 }
 
 /// Installs filters for the calling thread. Returns false if the kernel does not support them.

@@ -27,7 +27,7 @@ const KERNEL_FILES: [&str; 2] = ["/sys", "/proc"];
 ///
 /// # Errors
 /// The kernel failed for a reason other than missing support.
-pub(crate) fn forbid_programs(sysfs_files: &[PathBuf]) -> Result<FileRule, RulesetError> {
+pub(crate) fn restrict_process_files(sysfs_files: &[PathBuf]) -> Result<FileRule, RulesetError> {
     let mut ruleset = Ruleset::default().handle_access(PROCESS_RIGHTS)?.create()?;
     // Rules can only permit, so every other top-level folder is listed.
     let folders = std::fs::read_dir("/").into_iter().flatten().flatten();
@@ -47,7 +47,7 @@ pub(crate) fn forbid_programs(sysfs_files: &[PathBuf]) -> Result<FileRule, Rules
 ///
 /// # Errors
 /// The kernel failed for a reason other than missing support.
-pub(crate) fn forbid_all() -> Result<FileRule, RulesetError> {
+pub(crate) fn restrict_thread_files() -> Result<FileRule, RulesetError> {
     restrict(
         Ruleset::default()
             .handle_access(AccessFs::from_all(NEWEST))?

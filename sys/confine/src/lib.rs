@@ -53,6 +53,6 @@ mod workers;
 
 pub use confinement::{ConfineError, Confinement, Role, confine_launcher};
 pub use privileges::RETAINED_CAPABILITIES;
-pub use refusals::{RefusedCalls, wake_pipe as refusal_pipe};
+pub use refusals::{RejectedCalls, wake_pipe as refusal_pipe};
 pub use report::{ConfinementReport, FileRule, LayerReport};
 pub use workers::ConfinedWorkers;

@@ -53,7 +53,7 @@ pub(crate) struct Dropped {
 ///
 /// # Errors
 /// The error of the kernel.
-pub(crate) fn drop_most() -> Result<Dropped, Errno> {
+pub(crate) fn drop_to_control_plane() -> Result<Dropped, Errno> {
     drop_to(retained(), CapabilitySet::empty())
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn drop_all() -> Result<Dropped, Errno> {
 ///
 /// # Errors
 /// The error of the kernel.
-pub(crate) fn forbid_new() -> Result<(), Errno> {
+pub(crate) fn prevent_new_privileges() -> Result<(), Errno> {
     set_no_new_privs(true)
 }
 

@@ -41,7 +41,7 @@ thread_local! {
 
 /// Number of rejected calls, and the last of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RefusedCalls {
+pub struct RejectedCalls {
     /// Number of calls rejected since the process started.
     pub count: u64,
     /// Name of the last rejected call.
@@ -69,10 +69,10 @@ pub(crate) fn count() -> u64 {
 }
 
 /// Returns the number of rejected calls and the last one; `None` if no call was rejected yet.
-pub(crate) fn last() -> Option<RefusedCalls> {
+pub(crate) fn last() -> Option<RejectedCalls> {
     let count = count();
     let label = usize::try_from(LAST_LABEL.load(Relaxed)).unwrap_or_default();
-    (count > 0).then(|| RefusedCalls {
+    (count > 0).then(|| RejectedCalls {
         count,
         call: call_name(LAST_CALL.load(Relaxed)),
         by: LABELS.get(label).copied().unwrap_or_default(),

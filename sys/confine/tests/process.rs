@@ -127,7 +127,7 @@ fn requires_single_thread(confinement: &Confinement) {
     let (end, wait) = channel::<()>();
     let other = std::thread::spawn(move || wait.recv());
     let error = confinement.confine_process(&[]).expect_err("there are two threads");
-    assert!(matches!(error, ConfineError::NotAlone { threads: 2 }), "{error}");
+    assert!(matches!(error, ConfineError::MultipleThreads { threads: 2 }), "{error}");
     drop(end);
     let _ = other.join();
     // The kernel removes a thread from the list a moment after it was joined.
@@ -338,7 +338,7 @@ fn nbd_servers_take_clients_in_and_start_threads_like_themselves(confinement: &C
         works!(SYS_getsockopt, client.as_raw_fd(), option.0, option.1, option.2, option.3);
         let child = thread_confinement.clone();
         let serve = std::thread::Builder::new().name("child".to_owned()).spawn(move || {
-            child.mark_child(Role::NbdServer);
+            child.label_inheriting_thread(Role::NbdServer);
             let (mut local, mut remote) = UnixStream::pair().expect("a pair");
             remote.set_nonblocking(true).expect("not blocking");
             let mut word = [0; 5];

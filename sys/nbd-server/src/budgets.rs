@@ -13,7 +13,7 @@ use crate::origin::Origin;
 /// Accounting of the connections and buffer memory of a host's servers. Clones share the same
 /// accounts.
 #[derive(Clone)]
-pub struct NbdBudgets(Arc<Accounts>);
+pub struct NbdAccounting(Arc<Accounts>);
 
 struct Accounts {
     host: Level,
@@ -29,7 +29,7 @@ struct Book {
     exports: BTreeMap<String, Arc<Level>>,
 }
 
-impl Default for NbdBudgets {
+impl Default for NbdAccounting {
     /// Returns accounts with the default limits.
     fn default() -> Self {
         let state =
@@ -42,13 +42,13 @@ impl Default for NbdBudgets {
     }
 }
 
-impl fmt::Debug for NbdBudgets {
+impl fmt::Debug for NbdAccounting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("NbdBudgets").field(&self.0.host).finish()
     }
 }
 
-impl NbdBudgets {
+impl NbdAccounting {
     /// Changes the limits of the host and of each peer. Connections and memory beyond a lower limit
     /// remain.
     pub fn set_limits(&self, host: NbdLimits, peer: NbdLimits) {
@@ -59,7 +59,7 @@ impl NbdBudgets {
     }
 
     /// Changes the limits of an export for its present connections. The limits of a later
-    /// connection are those given to [`NbdBudgets::admit`].
+    /// connection are those given to [`NbdAccounting::admit`].
     pub fn set_export_limits(&self, export: &str, limits: NbdLimits) {
         if let Some(level) = self.lock().exports.get(export) {
             level.set_limits(limits);
@@ -123,7 +123,7 @@ impl NbdBudgets {
 
     /// Returns the account of a connection of the daemon itself, which is always admitted. Its
     /// memory is counted.
-    pub(crate) fn admit_own(&self) -> ConnectionAccount {
+    pub(crate) fn admit_daemon(&self) -> ConnectionAccount {
         self.0.host.take_any(RESERVED_BYTES);
         ConnectionAccount { budgets: self.clone(), client: None, surplus: AtomicU64::new(0) }
     }
@@ -154,7 +154,7 @@ impl NbdBudgets {
 /// peer and the host, until it is dropped.
 #[derive(Debug)]
 pub struct ConnectionAccount {
-    budgets: NbdBudgets,
+    budgets: NbdAccounting,
     /// Accounts of the client; `None` for a connection of the daemon itself, whose memory only the
     /// host counts.
     client: Option<Counted>,

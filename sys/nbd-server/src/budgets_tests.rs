@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use suimon_ports::NbdLevel;
+use suimon_ports::NbdLevelUsage;
 
 use super::*;
 use crate::level::{PAYLOAD_RESERVED_BYTES, RESERVED_BYTES};
@@ -18,7 +18,7 @@ fn limits(connections_max: u32, buffer_max_bytes: u64) -> NbdLimits {
 
 #[test]
 fn connections_and_reservations_are_limited_for_exports_peers_and_the_host() {
-    let budgets = NbdBudgets::default();
+    let budgets = NbdAccounting::default();
     budgets.set_limits(limits(4, 1 << 30), limits(3, 1 << 30));
     let admit = |user, export, of_export| budgets.admit(Origin::User(user), export, of_export);
     let wide = limits(9, 1 << 30);
@@ -39,7 +39,7 @@ fn connections_and_reservations_are_limited_for_exports_peers_and_the_host() {
     let full = LimitExceeded::Buffers { scope: NbdScope::Export, max: small.buffer_max_bytes };
     assert_eq!(admit(2, "b", small).unwrap_err(), full);
     // Connections of the daemon itself are always admitted, and their memory is counted.
-    let own_connection = budgets.admit_own();
+    let own_connection = budgets.admit_daemon();
     assert_eq!(budgets.usage().host.buffer_bytes, 4 * RESERVED_BYTES);
     drop((first, fourth, own_connection));
     let usage = budgets.usage();
@@ -63,7 +63,7 @@ fn a_refusal_names_the_limit_and_its_key() {
 
 #[test]
 fn limits_change_for_connections_that_exist() {
-    let budgets = NbdBudgets::default();
+    let budgets = NbdAccounting::default();
     let admit = || budgets.admit(Origin::User(1), "a", NbdLimits::EXPORT).unwrap();
     let (share, _other) = (admit(), admit());
     assert!(share.take(1 << 20));
@@ -135,7 +135,7 @@ fn action() -> impl Strategy<Value = Action> {
     ]
 }
 
-fn is_within_limits(level: &NbdLevel) -> bool {
+fn is_within_limits(level: &NbdLevelUsage) -> bool {
     level.connections <= level.limits.connections_max
         && level.buffer_bytes <= level.limits.buffer_max_bytes
 }
@@ -148,7 +148,7 @@ proptest! {
         actions in prop::collection::vec(action(), 1..120),
         spare in 0..64_u64 << 20,
     ) {
-        let budgets = NbdBudgets::default();
+        let budgets = NbdAccounting::default();
         budgets.set_limits(
             limits(10, 8 * RESERVED_BYTES + spare),
             limits(6, 6 * RESERVED_BYTES + spare / 2),

@@ -69,7 +69,7 @@ impl Client {
     pub(crate) fn claim(&self, export: &str) -> io::Result<()> {
         let budgets = &self.host.budgets;
         let share = match self.origin {
-            None => Ok(budgets.admit_own()),
+            None => Ok(budgets.admit_daemon()),
             Some(origin) => budgets.admit(origin, export, self.host.exports.limits(export)),
         };
         let share = share.map_err(|exceeded| {

@@ -19,7 +19,7 @@ use suimon_socket_runtime::{DescriptorGuard, SocketRuntime, ThreadHooks};
 use crate::inside::Inside;
 use crate::queue_tests::{READ, WRITE, connection_of, header};
 use crate::server_tests::{Exports, LIMIT, choose, host};
-use crate::{NbdBudgets, NbdServer, UnixAccess};
+use crate::{NbdAccounting, NbdServer, UnixAccess};
 
 /// Creates a TCP connection. Closing the first socket blocks for ten times [`LIMIT`] unless the
 /// second one, its peer, is dropped.
@@ -101,10 +101,10 @@ fn descriptors_of_a_client_block_neither_its_worker_nor_the_server() {
 fn descriptors_that_arrive_end_the_connection_and_are_closed_elsewhere() {
     let runtime = SocketRuntime::new("nbd", 1, ThreadHooks::default()).unwrap();
     for kind in [READ, WRITE] {
-        let budgets = NbdBudgets::default();
+        let budgets = NbdAccounting::default();
         let (queue, client) = connection_of(Framing::Simple, &budgets);
         let guard = Arc::new(DescriptorGuard::new(queue.socket.as_fd(), &runtime).unwrap());
-        let share = Arc::new(budgets.admit_own());
+        let share = Arc::new(budgets.admit_daemon());
         let inner = Inside { _share: share, _noted: None, _life: None, guard: Some(guard) };
         let mut queue = queue.owning(inner);
         (&client).write_all(&header(0, READ, 1, 0, 512)).unwrap();

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use crate::client::Client;
 use crate::handshakes::Handshake;
-use crate::inside::QueueLife;
+use crate::inside::RelayOwner;
 use crate::relay::start_relay;
 use crate::tls::NbdTls;
 
@@ -26,7 +26,7 @@ pub(crate) struct Admitted {
     /// Bytes that the client sent after the negotiation, already received.
     pub(crate) unparsed: Vec<u8>,
     /// Owner of the connection's TLS relay, which ends when this is dropped; `None` without TLS.
-    pub(crate) life: Option<QueueLife>,
+    pub(crate) life: Option<RelayOwner>,
 }
 
 /// Negotiates with a client. Returns `None` if the client ended the negotiation. If TLS is

@@ -6,7 +6,7 @@ use suimon_nbd::Export;
 use suimon_ports::NbdLimits;
 use suimon_socket_runtime::{HandshakeLimits, SocketRuntime};
 
-use crate::budgets::NbdBudgets;
+use crate::budgets::NbdAccounting;
 use crate::clients::NbdClients;
 use crate::handshakes::Handshakes;
 use crate::queue::NbdQueue;
@@ -42,7 +42,7 @@ pub struct NbdHost {
     /// List of the servers' connections.
     pub clients: NbdClients,
     /// Accounting of the servers' connections and buffer memory, with the limits.
-    pub budgets: NbdBudgets,
+    pub budgets: NbdAccounting,
     /// Negotiations in progress of all servers.
     pub(crate) handshakes: Handshakes,
     /// Limits of the servers' TLS handshakes.
@@ -59,7 +59,7 @@ impl NbdHost {
         Self {
             exports,
             clients: NbdClients::default(),
-            budgets: NbdBudgets::default(),
+            budgets: NbdAccounting::default(),
             handshakes: Handshakes::default(),
             tls_limits: HandshakeLimits::default(),
             runtime,

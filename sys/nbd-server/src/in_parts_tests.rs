@@ -11,7 +11,7 @@ use suimon_uring::PayloadTable;
 
 use crate::parts::PART_BYTES;
 use crate::queue_tests::{READ, WRITE, connection_of, header, is_readable, received, reply};
-use crate::{NbdBudgets, NbdQueue, RESERVED_BYTES};
+use crate::{NbdAccounting, NbdQueue, RESERVED_BYTES};
 
 /// Length of a request in bytes: not a multiple of a part.
 const LEN: u32 = (32 << 20) - 4096;
@@ -21,8 +21,8 @@ const DF: u16 = 1 << 2;
 
 /// Returns accounts with buffer memory for the reservations of `connections` connections and
 /// `surplus` further bytes. No memory is set aside for more connections.
-fn budgets(connections: u64, surplus: u64) -> NbdBudgets {
-    let budgets = NbdBudgets::default();
+fn budgets(connections: u64, surplus: u64) -> NbdAccounting {
+    let budgets = NbdAccounting::default();
     let bytes = connections * RESERVED_BYTES + surplus;
     let limits = NbdLimits { connections_max: 0, buffer_max_bytes: bytes };
     budgets.set_limits(limits, limits);

@@ -13,16 +13,16 @@ use crate::clients::ListedConnection;
 pub(crate) struct Inside {
     pub(crate) _share: Arc<ConnectionAccount>,
     pub(crate) _noted: Option<ListedConnection>,
-    pub(crate) _life: Option<QueueLife>,
+    pub(crate) _life: Option<RelayOwner>,
     /// Guard against attached descriptors; `None` if the kernel refuses descriptors on the socket.
     pub(crate) guard: Option<Arc<DescriptorGuard>>,
 }
 
 /// Owner of a TLS task, held by the connection's queue. The task ends when this is dropped.
 #[derive(Debug)]
-pub(crate) struct QueueLife(#[expect(dead_code, reason = "dropping it is its effect")] Sender<()>);
+pub(crate) struct RelayOwner(#[expect(dead_code, reason = "dropping it is its effect")] Sender<()>);
 
-impl QueueLife {
+impl RelayOwner {
     /// Creates the owner of a TLS task, which ends when `sender` is dropped.
     pub(crate) const fn new(sender: Sender<()>) -> Self {
         Self(sender)

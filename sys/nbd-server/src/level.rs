@@ -14,7 +14,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use suimon_ports::{NbdLevel, NbdLimits};
+use suimon_ports::{NbdLevelUsage, NbdLimits};
 
 /// Number of payload bytes that are reserved for each connection: the maximum size of a part of a
 /// request.
@@ -110,10 +110,10 @@ impl Level {
         self.bytes_max.store(limits.buffer_max_bytes, ORDER);
     }
 
-    pub(crate) fn usage(&self) -> NbdLevel {
+    pub(crate) fn usage(&self) -> NbdLevelUsage {
         let connections = self.connections();
         let reserved = u64::from(connections) * RESERVED_BYTES;
-        NbdLevel {
+        NbdLevelUsage {
             connections,
             buffer_bytes: reserved.saturating_add(self.surplus.load(ORDER)),
             limits: NbdLimits {

@@ -5,7 +5,7 @@
 //! - [`serve_stream`]: serves one client that is already connected.
 //! - [`NbdTls`]: certificates that a TCP server presents and requires.
 //! - [`NbdHost`]: state shared by servers: exports, the list of connections, their limits
-//!   ([`NbdBudgets`]), and the threads ([`SocketRuntime`](suimon_socket_runtime::SocketRuntime)),
+//!   ([`NbdAccounting`]), and the threads ([`SocketRuntime`](suimon_socket_runtime::SocketRuntime)),
 //!   whose number does not depend on the number of servers and connections.
 //! - [`NbdQueue`]: a connection after its handshake, a [`DiskQueue`](suimon_ports::DiskQueue)
 //!   that a worker services.
@@ -25,7 +25,7 @@
 //!   plaintext access is configured.
 //! - If a client sends more than can be processed, or does not read its replies, the server does
 //!   not read from it until this changes. The memory of a connection is bounded, as is that of all
-//!   connections of an export, of a peer and of the host ([`NbdBudgets`]).
+//!   connections of an export, of a peer and of the host ([`NbdAccounting`]).
 //! - If the limits permit no more memory for a request, it is processed in parts, in the memory
 //!   reserved for its connection. No request fails for lack of memory, and no connection waits for
 //!   memory of another one.
@@ -81,7 +81,7 @@ mod watch;
 
 pub use access::{TcpAccess, UnixAccess};
 pub use accounts::{AccountError, Accounts};
-pub use budgets::{ConnectionAccount, NbdBudgets};
+pub use budgets::{ConnectionAccount, NbdAccounting};
 pub use clients::NbdClients;
 pub use host::{NbdExports, NbdHost};
 pub use level::{LimitExceeded, NbdScope, RESERVED_BYTES};

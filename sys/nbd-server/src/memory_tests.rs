@@ -12,7 +12,7 @@ use suimon_ports::{DiskOutcome, DiskQueue, NbdLimits};
 
 use crate::queue_tests::{READ, connection_of, header, received};
 use crate::server_tests::{Exports, LIMIT, choose, host};
-use crate::{NbdBudgets, NbdQueue, NbdServer, RESERVED_BYTES, UnixAccess};
+use crate::{NbdAccounting, NbdQueue, NbdServer, RESERVED_BYTES, UnixAccess};
 
 /// Memory of a connection that the limits do not count, in bytes: its tables of requests and
 /// chunks.
@@ -111,7 +111,7 @@ fn clients_that_collect_nothing_use_no_more_than_the_limit_of_their_export() {
 
 #[test]
 fn a_connection_returns_the_memory_of_its_largest_requests() {
-    let budgets = NbdBudgets::default();
+    let budgets = NbdAccounting::default();
     let (mut queue, mut client) = connection_of(Framing::Simple, &budgets);
     let idle = anonymous_bytes();
     const ALL: u32 = 32 << 20;
@@ -145,7 +145,7 @@ fn a_connection_returns_the_memory_of_its_largest_requests() {
 #[test]
 fn an_idle_connection_costs_little_memory() {
     const COUNT: u64 = 64;
-    let budgets = NbdBudgets::default();
+    let budgets = NbdAccounting::default();
     let first = connection_of(Framing::Simple, &budgets);
     let before = anonymous_bytes();
     let mut idle: Vec<_> = (0..COUNT).map(|_| connection_of(Framing::Simple, &budgets)).collect();

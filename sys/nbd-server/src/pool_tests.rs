@@ -1,16 +1,16 @@
 use super::*;
-use crate::{NbdBudgets, RESERVED_BYTES};
+use crate::{NbdAccounting, RESERVED_BYTES};
 use suimon_ports::NbdLimits;
 
 const CHUNK: u64 = CHUNK_BYTES as u64;
 const SMALL: u64 = SMALL_BYTES as u64;
 
 /// Returns a pool, and the accounts of a host with `surplus` bytes beyond the pool's reservation.
-fn pool(surplus: u64) -> (Pool, NbdBudgets) {
-    let budgets = NbdBudgets::default();
+fn pool(surplus: u64) -> (Pool, NbdAccounting) {
+    let budgets = NbdAccounting::default();
     let limits = |bytes| NbdLimits { connections_max: 0, buffer_max_bytes: bytes };
     budgets.set_limits(limits(RESERVED_BYTES + surplus), limits(u64::MAX));
-    (Pool::new(Arc::new(budgets.admit_own())), budgets)
+    (Pool::new(Arc::new(budgets.admit_daemon())), budgets)
 }
 
 fn take(pool: &mut Pool, bytes: u64) -> Option<Vec<u32>> {

@@ -71,7 +71,7 @@ pub struct NbdQueue {
     pub(crate) parts: Option<Parts>,
     /// Tags of executed trims with forced unit access. The worker receives a flush for each of them
     /// next.
-    pub(crate) to_flush: Vec<u32>,
+    pub(crate) flush_tags: Vec<u32>,
     /// Requests that the worker has returned unexecuted, in the order in which it will receive them
     /// again.
     pub(crate) returned: VecDeque<DiskRequest>,
@@ -115,7 +115,7 @@ impl NbdQueue {
             waiting: None,
             is_short: false,
             parts: None,
-            to_flush: Vec::new(),
+            flush_tags: Vec::new(),
             returned: VecDeque::new(),
             _inside: None,
         })
@@ -177,7 +177,7 @@ impl NbdQueue {
         if let Some(request) = self.returned.pop_front() {
             return Ok(Some(request));
         }
-        if let Some(tag) = self.to_flush.pop() {
+        if let Some(tag) = self.flush_tags.pop() {
             let range = ByteRange::new(0, 0);
             return Ok(range.map(|range| DiskRequest { tag, op: DiskOp::Flush, range }));
         }
@@ -214,7 +214,7 @@ impl NbdQueue {
                     let (request, chunks) = (arrived.request, arrived.chunks);
                     let started = match request.command {
                         NbdCommand::BlockStatusWithPayload { .. } => {
-                            self.begin_named(request, chunks)
+                            self.begin_block_status(request, chunks)
                         }
                         _ => self.begin(request, chunks),
                     };
@@ -282,7 +282,7 @@ impl DiskQueue for NbdQueue {
             return Err(PortFault { kind: FaultKind::Host, detail });
         }
         self.check()?;
-        self.watch.handle_look(&self.socket, core::mem::take(&mut self.has_brought));
+        self.watch.record_poll(&self.socket, core::mem::take(&mut self.has_brought));
         self.input.begin_poll();
         if self.is_blocked {
             self.send()?;
@@ -327,10 +327,10 @@ impl DiskQueue for NbdQueue {
     fn complete(&mut self, tag: u32, outcome: DiskOutcome) {
         let Some(entry) = self.slots.get_mut(tag as usize) else { return };
         let Some(mut slot) = entry.take() else { return };
-        if slot.is_to_flush && outcome == DiskOutcome::Done {
-            slot.is_to_flush = false;
+        if slot.requires_flush && outcome == DiskOutcome::Done {
+            slot.requires_flush = false;
             *entry = Some(slot);
-            self.to_flush.push(tag);
+            self.flush_tags.push(tag);
             return;
         }
         self.free.push(tag);
@@ -354,7 +354,7 @@ impl DiskQueue for NbdQueue {
     }
 
     fn arm(&mut self) -> ArmResult {
-        let has_work = !self.to_flush.is_empty() || !self.returned.is_empty();
+        let has_work = !self.flush_tags.is_empty() || !self.returned.is_empty();
         if has_work || self.broken.is_some() || self.can_continue() {
             return ArmResult::Pending;
         }

@@ -13,7 +13,7 @@ use suimon_ports::{
 use suimon_uring::PayloadTable;
 
 use crate::memory::{CHUNK_BYTES, CHUNKS};
-use crate::{NbdBudgets, NbdQueue};
+use crate::{NbdAccounting, NbdQueue};
 
 const SIZE: u64 = 1 << 30;
 pub(crate) const READ: u16 = 0;
@@ -28,12 +28,12 @@ fn connection() -> (NbdQueue, UnixStream) {
 }
 
 fn connection_with(framing: Framing) -> (NbdQueue, UnixStream) {
-    connection_of(framing, &NbdBudgets::default())
+    connection_of(framing, &NbdAccounting::default())
 }
 
 /// Creates a connection whose buffers count towards the accounts `budgets`, and the client's end of
 /// it.
-pub(crate) fn connection_of(framing: Framing, budgets: &NbdBudgets) -> (NbdQueue, UnixStream) {
+pub(crate) fn connection_of(framing: Framing, budgets: &NbdAccounting) -> (NbdQueue, UnixStream) {
     let has_chunks = framing.has_chunks();
     let mut features =
         Features { flush: true, fua: true, trim: true, write_zeroes: true, ..Features::default() };
@@ -43,7 +43,7 @@ pub(crate) fn connection_of(framing: Framing, budgets: &NbdBudgets) -> (NbdQueue
     let flags = export.flags(framing, has_chunks);
     let negotiated = Negotiated { export, flags, framing, base_allocation: has_chunks, tls: false };
     let (socket, client) = UnixStream::pair().unwrap();
-    let share = Arc::new(budgets.admit_own());
+    let share = Arc::new(budgets.admit_daemon());
     (NbdQueue::new(socket, &negotiated, Vec::new(), share).unwrap(), client)
 }
 

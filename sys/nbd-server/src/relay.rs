@@ -20,7 +20,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::client::Client;
 use crate::handshakes::Replaced;
-use crate::inside::QueueLife;
+use crate::inside::RelayOwner;
 use crate::origin::Origin;
 use crate::tls::NbdTls;
 
@@ -41,7 +41,7 @@ pub(crate) fn start_relay(
     socket: OwnedFd,
     received: Vec<u8>,
     client: Client,
-) -> io::Result<(OwnedFd, QueueLife)> {
+) -> io::Result<(OwnedFd, RelayOwner)> {
     let (queue_socket, relay_socket) = StdUnixStream::pair()?;
     queue_socket.set_nonblocking(true)?;
     relay_socket.set_nonblocking(true)?;
@@ -91,7 +91,7 @@ pub(crate) fn start_relay(
             () = wait_for_eviction(evicted) => {}
         }
     });
-    Ok((queue_socket.into(), QueueLife::new(life)))
+    Ok((queue_socket.into(), RelayOwner::new(life)))
 }
 
 /// Returns the address to which the limits on TLS handshakes apply for a client.

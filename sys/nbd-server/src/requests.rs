@@ -7,13 +7,13 @@ use suimon_uring::{PayloadUse, Segment};
 
 use crate::memory::{CHUNK_BYTES, SMALL_BYTES};
 use crate::queue::NbdQueue;
-use crate::slot::{Slot, Work, disk_bytes, work_of};
+use crate::slot::{Slot, Work, disk_bytes, required_action};
 
 impl NbdQueue {
     /// Starts a block status request whose payload selects metadata contexts. Queues an error
     /// reply, and returns `None`, if the payload is invalid.
     #[allow(unsafe_code, reason = "reads chunks that the client's bytes were put into")]
-    pub(crate) fn begin_named(
+    pub(crate) fn begin_block_status(
         &mut self,
         request: Request,
         chunks: Vec<u32>,
@@ -38,7 +38,7 @@ impl NbdQueue {
     /// Assigns a tag to a request and returns it for the disk. Queues the reply, and returns
     /// `None`, if the request needs no disk operation.
     pub(crate) fn begin(&mut self, request: Request, chunks: Vec<u32>) -> Option<DiskRequest> {
-        let refusal = match work_of(&request.command) {
+        let refusal = match required_action(&request.command) {
             Work::Nothing => None,
             Work::Overflow => Some((NbdError::Inval, "the range ends beyond 64 bits")),
             Work::Disk(op, range) => match self.free.pop() {
@@ -65,9 +65,9 @@ impl NbdQueue {
     ) -> DiskRequest {
         let usage = if op == DiskOp::Read { PayloadUse::Destination } else { PayloadUse::Source };
         self.describe(tag, usage, disk_bytes(&request), &chunks);
-        let is_to_flush = matches!(request.command, NbdCommand::Trim { fua: true, .. });
+        let requires_flush = matches!(request.command, NbdCommand::Trim { fua: true, .. });
         if let Some(slot) = self.slots.get_mut(tag as usize) {
-            *slot = Some(Slot { request, chunks, extents: Vec::new(), is_to_flush });
+            *slot = Some(Slot { request, chunks, extents: Vec::new(), requires_flush });
         }
         DiskRequest { tag, op, range }
     }

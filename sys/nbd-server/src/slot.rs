@@ -16,7 +16,7 @@ pub(crate) struct Slot {
     /// requests block status.
     pub(crate) extents: Vec<AllocationExtent>,
     /// True if the disk must be flushed before the reply: a trim with forced unit access.
-    pub(crate) is_to_flush: bool,
+    pub(crate) requires_flush: bool,
 }
 
 /// Action that an NBD command requires.
@@ -31,7 +31,7 @@ pub(crate) enum Work {
 }
 
 /// Returns the action that an NBD command requires.
-pub(crate) fn work_of(command: &NbdCommand) -> Work {
+pub(crate) fn required_action(command: &NbdCommand) -> Work {
     let (op, range) = match *command {
         NbdCommand::Read { range, .. } => (DiskOp::Read, range),
         NbdCommand::Write { range, fua } => (DiskOp::Write { is_durable: fua }, range),
@@ -80,9 +80,9 @@ mod tests {
         let write = |range| NbdCommand::Write { range, fua: false };
         let on_disk =
             Work::Disk(DiskOp::Write { is_durable: false }, ByteRange::new(512, 512).unwrap());
-        assert_eq!(work_of(&write(range)), on_disk);
-        assert_eq!(work_of(&write(overflowing)), Work::Overflow);
-        assert_eq!(work_of(&NbdCommand::Cache { range }), Work::Nothing);
-        assert!(matches!(work_of(&NbdCommand::Flush), Work::Disk(DiskOp::Flush, _)));
+        assert_eq!(required_action(&write(range)), on_disk);
+        assert_eq!(required_action(&write(overflowing)), Work::Overflow);
+        assert_eq!(required_action(&NbdCommand::Cache { range }), Work::Nothing);
+        assert!(matches!(required_action(&NbdCommand::Flush), Work::Disk(DiskOp::Flush, _)));
     }
 }

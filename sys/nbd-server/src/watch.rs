@@ -59,7 +59,7 @@ impl SocketWatch {
 
     /// Records a poll of the socket. `has_brought` is true if the previous poll returned requests.
     /// After [`LOOKS`] of these the socket is not watched any more.
-    pub(crate) fn handle_look(&mut self, socket: &OwnedFd, has_brought: bool) {
+    pub(crate) fn record_poll(&mut self, socket: &OwnedFd, has_brought: bool) {
         self.polls = self.polls.saturating_add(u32::from(has_brought));
         // A socket that cannot be removed remains watched, which costs time but is harmless.
         if self.polls >= LOOKS

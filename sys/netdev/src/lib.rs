@@ -66,4 +66,4 @@ pub use packet_queue::{PacketSink, PacketSource};
 pub use sriov::SriovAdapters;
 pub use tap_queue::{TapSink, TapSource};
 #[cfg(any(test, feature = "on-memory"))]
-pub use xdp::XdpOnMemory;
+pub use xdp::XdpOnFile;

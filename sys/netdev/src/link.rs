@@ -185,13 +185,13 @@ impl Link {
 
     /// Returns true if the device removes VLAN tags from received frames.
     pub(crate) fn rx_vlan_offload(&self) -> Result<bool, DeviceError> {
-        ioctl::has_feature(self.socket.as_fd(), &self.name, ioctl::TAKES_TAGS_OUT)
+        ioctl::has_feature(self.socket.as_fd(), &self.name, ioctl::RX_VLAN_OFFLOAD)
             .map_err(|cause| self.explain("reading the features of", &cause))
     }
 
     /// Enables or disables the removal of VLAN tags from received frames.
-    pub(crate) fn set_takes_tags_out(&self, enabled: bool) -> Result<(), DeviceError> {
-        ioctl::set_feature(self.socket.as_fd(), &self.name, ioctl::TAKES_TAGS_OUT, enabled)
+    pub(crate) fn set_rx_vlan_offload(&self, enabled: bool) -> Result<(), DeviceError> {
+        ioctl::set_feature(self.socket.as_fd(), &self.name, ioctl::RX_VLAN_OFFLOAD, enabled)
             .map_err(|cause| self.explain("switching rx-vlan-offload of", &cause))
     }
 

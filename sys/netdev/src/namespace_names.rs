@@ -17,9 +17,9 @@ const EVENT_BYTES: usize = 4096;
 pub(crate) const NO_WATCH_WARNING: &str = "deletion of network namespaces cannot be detected";
 
 /// Inotify watch of the directory of names.
-pub(crate) struct NamespaceNames(OwnedFd);
+pub(crate) struct NamespaceNameWatch(OwnedFd);
 
-impl NamespaceNames {
+impl NamespaceNameWatch {
     /// Creates an inotify instance.
     ///
     /// # Errors
@@ -46,7 +46,7 @@ impl NamespaceNames {
     }
 }
 
-impl AsFd for NamespaceNames {
+impl AsFd for NamespaceNameWatch {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }

@@ -17,8 +17,8 @@ use crate::explain::error;
 use crate::kernel_path::KernelPaths;
 use crate::link::Link;
 use crate::packet_device::{self, PacketDevice};
-use crate::tap::{self, TapPlan};
-use crate::tap_device::{TapDevice, TapParts};
+use crate::tap::{self, TapSettings};
+use crate::tap_device::{TapDependencies, TapDevice};
 use crate::watch::LinkWatcher;
 use crate::xdp::{self, AttachedDevices, XdpDevice};
 
@@ -71,7 +71,7 @@ impl NetDevices {
         observer: Arc<dyn PortObserver>,
     ) -> Result<Box<dyn PortDevice>, DeviceError> {
         check_queue_pairs(spec.queue_pairs)?;
-        self.open_tap_device(port, TapPlan::from(spec), false, queues, observer)
+        self.open_tap_device(port, TapSettings::from(spec), false, queues, observer)
     }
 
     /// Opens an uplink and attaches its queues to `queues`.
@@ -96,7 +96,7 @@ impl NetDevices {
                 Ok(Box::new(XdpDevice::open(port, spec, queues, watcher, attached, observer)?))
             }
             UplinkDriver::Tap => {
-                self.open_tap_device(port, TapPlan::from(spec), true, queues, observer)
+                self.open_tap_device(port, TapSettings::from(spec), true, queues, observer)
             }
         }
     }
@@ -104,12 +104,12 @@ impl NetDevices {
     fn open_tap_device(
         &self,
         port: PortId,
-        plan: TapPlan,
+        plan: TapSettings,
         is_uplink: bool,
         queues: Arc<dyn QueueHost>,
         observer: Arc<dyn PortObserver>,
     ) -> Result<Box<dyn PortDevice>, DeviceError> {
-        let parts = TapParts {
+        let parts = TapDependencies {
             watcher: &self.watcher,
             kernel_paths: &self.kernel_paths,
             mark: &self.tap_mark,
@@ -141,7 +141,7 @@ impl NetDevices {
     /// The error that opening would return.
     pub fn probe_tap(&self, spec: &TapSpec) -> Result<(), DeviceError> {
         check_queue_pairs(spec.queue_pairs)?;
-        tap::probe(&TapPlan::from(spec))
+        tap::probe(&TapSettings::from(spec))
     }
 
     /// Checks whether [`NetDevices::open_uplink`] could succeed, without changing anything.
@@ -153,7 +153,7 @@ impl NetDevices {
         match spec.driver {
             UplinkDriver::AfPacket => packet_device::probe(spec),
             UplinkDriver::AfXdp => xdp::probe(spec, &self.with_xdp),
-            UplinkDriver::Tap => tap::probe(&TapPlan::from(spec)),
+            UplinkDriver::Tap => tap::probe(&TapSettings::from(spec)),
         }
     }
 

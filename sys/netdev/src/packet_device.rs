@@ -46,8 +46,8 @@ impl PacketDevice {
         let sockets = open_sockets(spec, index)?;
         let namespace = Namespace::open(None)?;
         let present = link.state()?;
-        let (device, has_speed, follows_name) = (&spec.device, true, true);
-        let subject = WatchSubject { index, device, present, has_speed, follows_name };
+        let (device, has_speed, is_lost_on_rename) = (&spec.device, true, true);
+        let subject = WatchSubject { index, device, present, has_speed, is_lost_on_rename };
         let watch = watcher.watch(&namespace, subject, port, observer)?;
         let device: Arc<str> = spec.device.as_str().into();
         let queue = |socket| {

@@ -37,7 +37,7 @@ const BUSY_PAUSE: Duration = Duration::from_millis(20);
 
 /// Required settings of a TAP, for a NIC or an uplink.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct TapPlan {
+pub(crate) struct TapSettings {
     pub(crate) device: String,
     pub(crate) netns: Option<String>,
     pub(crate) queue_pairs: u16,
@@ -52,7 +52,7 @@ pub(crate) struct TapPlan {
     pub(crate) kernel_path: bool,
 }
 
-impl From<&TapSpec> for TapPlan {
+impl From<&TapSpec> for TapSettings {
     fn from(spec: &TapSpec) -> Self {
         Self {
             device: spec.device.clone(),
@@ -67,7 +67,7 @@ impl From<&TapSpec> for TapPlan {
     }
 }
 
-impl From<&UplinkSpec> for TapPlan {
+impl From<&UplinkSpec> for TapSettings {
     fn from(spec: &UplinkSpec) -> Self {
         Self {
             device: spec.device.clone(),
@@ -98,7 +98,7 @@ pub(crate) struct OpenTap {
 ///
 /// # Errors
 /// No new device remains. An existing device may keep settings made before the error.
-pub(crate) fn open(plan: &TapPlan, mark: &str) -> Result<OpenTap, DeviceError> {
+pub(crate) fn open(plan: &TapSettings, mark: &str) -> Result<OpenTap, DeviceError> {
     let namespace = Namespace::open(plan.netns.as_deref())?;
     let (queues, index, present, udp_segmentation) = namespace.run(|| {
         let link = Link::new(&plan.device)?;
@@ -131,7 +131,7 @@ pub(crate) fn open(plan: &TapPlan, mark: &str) -> Result<OpenTap, DeviceError> {
 ///
 /// # Errors
 /// The error that [`open`] would return.
-pub(crate) fn probe(plan: &TapPlan) -> Result<(), DeviceError> {
+pub(crate) fn probe(plan: &TapSettings) -> Result<(), DeviceError> {
     Namespace::open(plan.netns.as_deref())?.run(|| {
         let link = Link::new(&plan.device)?;
         if link.exists() && !link.is_tap()? {
@@ -221,7 +221,7 @@ pub(crate) fn set_offloads(queue: &OwnedFd, offloads: Offloads) -> Result<bool, 
     }
 }
 
-fn configure(plan: &TapPlan, link: &Link, queues: &[OwnedFd]) -> Result<bool, DeviceError> {
+fn configure(plan: &TapSettings, link: &Link, queues: &[OwnedFd]) -> Result<bool, DeviceError> {
     let mut udp_segmentation = true;
     for queue in queues {
         let bytes = VNET_HEADER_BYTES as u8;
@@ -236,7 +236,7 @@ fn configure(plan: &TapPlan, link: &Link, queues: &[OwnedFd]) -> Result<bool, De
     Ok(udp_segmentation)
 }
 
-fn attach_all(plan: &TapPlan, existed: bool) -> Result<Vec<OwnedFd>, DeviceError> {
+fn attach_all(plan: &TapSettings, existed: bool) -> Result<Vec<OwnedFd>, DeviceError> {
     let explain = |cause| explain_attach(&plan.device, &cause);
     // A device that another program has created since the check is not taken for a new one.
     let first = if existed { 0 } else { libc::IFF_TUN_EXCL };

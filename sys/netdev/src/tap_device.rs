@@ -14,14 +14,14 @@ use crate::kernel_path::{Attachment, KernelPaths};
 use crate::link::Link;
 use crate::namespace::Namespace;
 use crate::offload::{self, SharedOffloads};
-use crate::tap::{self, TapPlan};
+use crate::tap::{self, TapSettings};
 use crate::tap_queue::{TapQueue, TapSink, TapSource};
 use crate::watch::{LinkWatch, LinkWatcher};
 use crate::watched_link::WatchSubject;
 
 /// Dependencies that an open TAP gets from [`NetDevices`](crate::NetDevices).
 #[derive(Clone, Copy)]
-pub(crate) struct TapParts<'a> {
+pub(crate) struct TapDependencies<'a> {
     pub(crate) watcher: &'a LinkWatcher,
     pub(crate) kernel_paths: &'a KernelPaths,
     /// Interface alias (`IFLA_IFALIAS`) that marks TAPs created by the daemon.
@@ -30,7 +30,7 @@ pub(crate) struct TapParts<'a> {
 
 pub(crate) struct TapDevice {
     port: PortId,
-    plan: TapPlan,
+    plan: TapSettings,
     /// True if the TAP was opened as an uplink, false for a NIC.
     is_uplink: bool,
     namespace: Namespace,
@@ -49,10 +49,10 @@ pub(crate) struct TapDevice {
 impl TapDevice {
     pub(crate) fn open(
         port: PortId,
-        plan: TapPlan,
+        plan: TapSettings,
         is_uplink: bool,
         queue_host: Arc<dyn QueueHost>,
-        TapParts { watcher, kernel_paths, mark }: TapParts<'_>,
+        TapDependencies { watcher, kernel_paths, mark }: TapDependencies<'_>,
         observer: Arc<dyn PortObserver>,
     ) -> Result<Self, DeviceError> {
         let tap = tap::open(&plan, mark)?;
@@ -61,7 +61,7 @@ impl TapDevice {
             device: &plan.device,
             present: tap.present,
             has_speed: is_uplink,
-            follows_name: false,
+            is_lost_on_rename: false,
         };
         let watch = watcher.watch(&tap.namespace, subject, port, observer)?;
         let udp_segmentation = tap.udp_segmentation;
@@ -114,7 +114,7 @@ impl TapDevice {
         }
     }
 
-    fn tap_plan(&self, spec: &PortDeviceSpec) -> Option<TapPlan> {
+    fn tap_plan(&self, spec: &PortDeviceSpec) -> Option<TapSettings> {
         match spec {
             PortDeviceSpec::Tap(spec) if !self.is_uplink => Some(spec.into()),
             PortDeviceSpec::Uplink(spec) if self.is_uplink && spec.driver == UplinkDriver::Tap => {
@@ -124,14 +124,14 @@ impl TapDevice {
         }
     }
 
-    fn apply(&self, plan: &TapPlan) -> Result<(), DeviceError> {
+    fn apply(&self, plan: &TapSettings) -> Result<(), DeviceError> {
         self.namespace.run(|| {
             let link = Link::new(&self.plan.device)?;
             if let Some(mtu) = plan.mtu {
                 link.set_mtu(mtu)?;
             }
-            let is_kept = plan.keeps_mac && plan.mac == self.plan.mac;
-            if let Some(mac) = plan.mac.filter(|_| !is_kept) {
+            let changes_desired_state = plan.keeps_mac && plan.mac == self.plan.mac;
+            if let Some(mac) = plan.mac.filter(|_| !changes_desired_state) {
                 link.set_address(mac)?;
             }
             Ok(())
@@ -146,12 +146,12 @@ impl TapDevice {
     }
 
     /// Returns the current settings of the device, which are restored after a failed change.
-    fn present(&self) -> Result<TapPlan, DeviceError> {
+    fn present(&self) -> Result<TapSettings, DeviceError> {
         let (mtu, mac) = self.namespace.run(|| {
             let link = Link::new(&self.plan.device)?;
             Ok((link.mtu()?, link.address()?))
         })?;
-        Ok(TapPlan { mtu: Some(mtu), mac, keeps_mac: false, ..self.plan.clone() })
+        Ok(TapSettings { mtu: Some(mtu), mac, keeps_mac: false, ..self.plan.clone() })
     }
 }
 
@@ -180,7 +180,7 @@ impl PortDevice for TapDevice {
 
     fn change(&mut self, spec: &PortDeviceSpec) -> Result<bool, DeviceError> {
         let Some(plan) = self.tap_plan(spec) else { return Ok(false) };
-        let live = TapPlan {
+        let live = TapSettings {
             mac: plan.mac,
             keeps_mac: plan.keeps_mac,
             mtu: plan.mtu,

@@ -21,7 +21,7 @@ use suimon_quantity::PortId;
 use crate::device_query::DeviceQuery;
 use crate::explain::host;
 use crate::namespace::{Namespace, NamespaceId};
-use crate::namespace_names::{NO_WATCH_WARNING, NamespaceNames};
+use crate::namespace_names::{NO_WATCH_WARNING, NamespaceNameWatch};
 use crate::speed_notices::{ChangedDevices, EthtoolMonitor};
 use crate::watched_link::{WatchSubject, WatchedLink, lock};
 
@@ -53,7 +53,7 @@ struct Shared {
     stop: OwnedFd,
     /// Watch of namespace names; `None` if it could not be created. Then only the removal of a name
     /// is not detected.
-    names: Option<NamespaceNames>,
+    names: Option<NamespaceNameWatch>,
     /// Query of speeds in this process's namespace.
     query: Arc<DeviceQuery>,
     /// Notifications of changed speeds; `None` if the kernel has none. Speeds are then queried only
@@ -83,7 +83,7 @@ impl LinkWatcher {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let stop = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         epoll::add(&epoll, &stop, EventData::new_u64(TOKEN_STOP), EventFlags::IN)?;
-        let names = NamespaceNames::new();
+        let names = NamespaceNameWatch::new();
         match &names {
             Ok(names) => {
                 epoll::add(&epoll, names, EventData::new_u64(TOKEN_NAMES), EventFlags::IN)?;
@@ -129,7 +129,7 @@ impl LinkWatcher {
         }
         drop(registry);
         if namespace.name().is_some() {
-            self.shared.names.iter().for_each(NamespaceNames::watch);
+            self.shared.names.iter().for_each(NamespaceNameWatch::watch);
             // The name may have been removed before it was watched.
             link.check_name();
         }
@@ -218,7 +218,7 @@ impl Shared {
                     return;
                 }
                 if token == TOKEN_NAMES {
-                    self.names.iter().for_each(NamespaceNames::clear);
+                    self.names.iter().for_each(NamespaceNameWatch::clear);
                     let links = self.registry().links.clone();
                     links.iter().for_each(|link| link.check_name());
                     continue;

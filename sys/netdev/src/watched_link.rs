@@ -21,7 +21,7 @@ pub(crate) struct WatchSubject<'a> {
     pub(crate) has_speed: bool,
     /// True if a renamed device counts as lost, because the configuration names it. False for a
     /// TAP, which the daemon keeps under any name.
-    pub(crate) follows_name: bool,
+    pub(crate) is_lost_on_rename: bool,
 }
 
 pub(crate) struct WatchedLink {
@@ -33,7 +33,7 @@ pub(crate) struct WatchedLink {
     pub(crate) index: u32,
     device: String,
     has_speed: bool,
-    follows_name: bool,
+    is_lost_on_rename: bool,
     port: PortId,
     observer: Arc<dyn PortObserver>,
     reported: Mutex<Reported>,
@@ -59,7 +59,7 @@ impl WatchedLink {
         port: PortId,
         observer: Arc<dyn PortObserver>,
     ) -> Self {
-        let WatchSubject { index, device, present, has_speed, follows_name } = subject;
+        let WatchSubject { index, device, present, has_speed, is_lost_on_rename } = subject;
         Self {
             token,
             namespace: namespace.id(),
@@ -67,7 +67,7 @@ impl WatchedLink {
             index,
             device: device.to_owned(),
             has_speed,
-            follows_name,
+            is_lost_on_rename,
             port,
             observer,
             reported: Mutex::new(Reported {
@@ -103,7 +103,7 @@ impl WatchedLink {
     /// Notifies the observer, once, if `name` is not that of the device and the configuration names
     /// the device.
     pub(crate) fn check_device_name(&self, name: Option<&str>) {
-        let Some(name) = name.filter(|name| self.follows_name && *name != self.device) else {
+        let Some(name) = name.filter(|name| self.is_lost_on_rename && *name != self.device) else {
             return;
         };
         self.report_lost(format!("device {} was renamed to {name}", self.device));
@@ -144,7 +144,7 @@ impl WatchedLink {
         };
         self.observer.handle_notice(self.port, notice);
         // The descriptors of a moved TAP still work.
-        if *event == LinkEvent::Gone || (*event == LinkEvent::Moved && self.follows_name) {
+        if *event == LinkEvent::Gone || (*event == LinkEvent::Moved && self.is_lost_on_rename) {
             // A packet socket reports an error when its device is set down, and none when the
             // device is deleted after that.
             self.report_lost(format!("device {} was deleted or moved", self.device));
@@ -190,8 +190,8 @@ mod tests {
         }
     }
 
-    fn subject(present: LinkState, follows_name: bool) -> WatchSubject<'static> {
-        WatchSubject { index: 7, device: "eth0", present, has_speed: false, follows_name }
+    fn subject(present: LinkState, is_lost_on_rename: bool) -> WatchSubject<'static> {
+        WatchSubject { index: 7, device: "eth0", present, has_speed: false, is_lost_on_rename }
     }
 
     #[test]
@@ -202,7 +202,8 @@ mod tests {
         // No device has this index and name.
         let device = "smt-removed";
         let index = u32::MAX >> 1;
-        let subject = WatchSubject { index, device, present, has_speed: true, follows_name: true };
+        let subject =
+            WatchSubject { index, device, present, has_speed: true, is_lost_on_rename: true };
         let link = WatchedLink::new(0, &namespace, subject, PortId(1), notices.clone());
         link.notify_link(&DeviceQuery::default());
         assert_eq!(*lock(&notices.0), []);
@@ -214,10 +215,10 @@ mod tests {
 
     #[test]
     fn a_renamed_device_is_lost_once_if_the_configuration_names_it() {
-        for (follows_name, count) in [(true, 1), (false, 0)] {
+        for (is_lost_on_rename, count) in [(true, 1), (false, 0)] {
             let notices = Arc::new(Notices::default());
             let namespace = Namespace::open(None).unwrap();
-            let subject = subject(LinkState::default(), follows_name);
+            let subject = subject(LinkState::default(), is_lost_on_rename);
             let link = WatchedLink::new(0, &namespace, subject, PortId(1), notices.clone());
             for name in [Some("eth0"), None, Some("old"), Some("older")] {
                 link.check_device_name(name);
@@ -229,10 +230,10 @@ mod tests {
 
     #[test]
     fn a_device_that_moves_is_lost_only_if_the_configuration_names_it() {
-        for (follows_name, count) in [(true, 1), (false, 0)] {
+        for (is_lost_on_rename, count) in [(true, 1), (false, 0)] {
             let notices = Arc::new(Notices::default());
             let namespace = Namespace::open(None).unwrap();
-            let subject = subject(LinkState::default(), follows_name);
+            let subject = subject(LinkState::default(), is_lost_on_rename);
             let link = WatchedLink::new(0, &namespace, subject, PortId(1), notices.clone());
             link.handle(&LinkEvent::Moved);
             let reported = lock(&notices.0);

@@ -66,7 +66,7 @@ const SPREADING_MAX: u32 = 1 << 16;
 ///
 /// # Errors
 /// The errno of the call; `EOPNOTSUPP` if the device has no such table.
-pub fn spreading_entries(fd: BorrowedFd<'_>, device: &str) -> io::Result<u32> {
+pub fn indirection_entries(fd: BorrowedFd<'_>, device: &str) -> io::Result<u32> {
     // `struct ethtool_rxfh_indir` without entries requests their number.
     let mut request = [GET_SPREADING, 0];
     // SAFETY: ETHTOOL_GRXFHINDIR with a size of 0 reads and writes these two numbers.
@@ -80,7 +80,7 @@ pub fn spreading_entries(fd: BorrowedFd<'_>, device: &str) -> io::Result<u32> {
 ///
 /// # Errors
 /// The errno of the call.
-pub fn set_spreading(
+pub fn set_indirection(
     fd: BorrowedFd<'_>,
     device: &str,
     entries: u32,

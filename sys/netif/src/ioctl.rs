@@ -205,9 +205,9 @@ const ETHTOOL_SFLAGS: u32 = 0x26;
 pub struct Feature(u32);
 
 /// `rx-vlan-offload`, `ETH_FLAG_RXVLAN`: the device removes VLAN tags from received frames.
-pub const TAKES_TAGS_OUT: Feature = Feature(1 << 8);
+pub const RX_VLAN_OFFLOAD: Feature = Feature(1 << 8);
 /// `ntuple-filters`, `ETH_FLAG_NTUPLE`: the device applies flow rules.
-pub const HEEDS_FLOW_RULES: Feature = Feature(1 << 27);
+pub const NTUPLE_FILTERS: Feature = Feature(1 << 27);
 
 /// `struct ethtool_value`.
 #[repr(C)]

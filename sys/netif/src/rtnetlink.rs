@@ -95,7 +95,7 @@ impl Settings {
     ///
     /// # Errors
     /// The kernel's errno.
-    pub fn make_pair(
+    pub fn create_veth_pair(
         &mut self,
         name: &str,
         mtu: u32,
@@ -124,7 +124,7 @@ impl Settings {
     ///
     /// # Errors
     /// The kernel's errno; `ENODATA` if the device has no peer.
-    pub fn other_end(&mut self, index: u32) -> Result<u32, Errno> {
+    pub fn veth_peer_index(&mut self, index: u32) -> Result<u32, Errno> {
         send(&self.socket, &state_request(Some(index)), SendFlags::empty())?;
         self.first_reply(|message| {
             if message.kind != libc::RTM_NEWLINK {

@@ -172,7 +172,7 @@ fn fresh_number() -> u32 {
 }
 
 /// Returns the guest's properties as far as the agent reports them.
-pub(crate) fn guest_facts(port: AgentPort<'_>) -> Result<GuestInfo, VmError> {
+pub(crate) fn query_guest_info(port: AgentPort<'_>) -> Result<GuestInfo, VmError> {
     let mut session = AgentSession::begin(port, REPLY_TIMEOUT)?;
     let version = agent_version(&session.request(AgentCommand::Info)?);
     let frozen = session.request(AgentCommand::FreezeStatus).ok();

@@ -64,7 +64,7 @@ fn an_agent_reports_its_facts() {
             })
         });
     });
-    let facts = guest_facts(port(&folder)).unwrap();
+    let facts = query_guest_info(port(&folder)).unwrap();
     let expected = GuestInfo {
         agent_version: Some("7.2.22".to_owned()),
         host_name: Some("web".to_owned()),
@@ -134,7 +134,7 @@ fn a_guest_with_an_unresponsive_agent_is_not_frozen() {
 #[test]
 fn a_vm_without_the_agent_port_is_reported_with_a_remedy() {
     let folder = tempfile::tempdir().unwrap();
-    let error = guest_facts(port(&folder)).unwrap_err();
+    let error = query_guest_info(port(&folder)).unwrap_err();
     assert!(error.text.contains("next start"), "{error}");
 }
 

@@ -9,7 +9,7 @@ use suimon_ports::{VmAccelerator, VmBoot, VmDiskKind, VmSpec};
 use suimon_qmp::{BlockNode, DeviceArguments, chardev_option};
 
 use crate::agent::{AGENT_PORT, AGENT_PORT_NAME};
-use crate::devices::{Backend, DeviceAttachment, EmulatedMachine, port_id, text};
+use crate::devices::{Backend, DeviceAttachment, QemuProperties, port_id, text};
 use crate::spec_check::PORTS;
 use crate::translated_memory::memory_bytes;
 
@@ -35,7 +35,7 @@ impl Inherited {
 
 /// Name of the file with the variables of UEFI firmware, in the VM's folder, which is QEMU's
 /// working directory.
-pub(crate) const VARIABLES: &str = "uefi-variables.bin";
+pub(crate) const UEFI_VARIABLES_FILE: &str = "uefi-variables.bin";
 
 /// First PCI device number of the root ports. QEMU itself assigns none from this number on.
 const PORTS_AT: u32 = 0x10;
@@ -74,7 +74,7 @@ impl ArgumentWords {
 /// Returns the arguments of QEMU. The specification must be valid.
 pub(crate) fn command_line(
     spec: &VmSpec,
-    machine: EmulatedMachine,
+    machine: QemuProperties,
     inherited: Inherited,
 ) -> Vec<String> {
     let mut arguments = ArgumentWords(Vec::new());
@@ -148,9 +148,10 @@ fn add_boot(arguments: &mut ArgumentWords, boot: &VmBoot) {
     match boot {
         VmBoot::Bios => {}
         VmBoot::Uefi { code, .. } => {
-            for (name, path, is_read_only) in
-                [("uefi-code", text(code), true), ("uefi-variables", VARIABLES.to_owned(), false)]
-            {
+            for (name, path, is_read_only) in [
+                ("uefi-code", text(code), true),
+                ("uefi-variables", UEFI_VARIABLES_FILE.to_owned(), false),
+            ] {
                 let node = BlockNode::File { name: name.to_owned(), path, is_read_only };
                 arguments.add("-blockdev", node.to_json().to_string());
             }
@@ -177,7 +178,7 @@ fn root_port(number: usize) -> DeviceArguments {
 
 /// Adds NICs and virtio disks, each behind its configured root port or else the first free one, and
 /// emulated disks on IDE and SATA controllers.
-fn add_devices(arguments: &mut ArgumentWords, spec: &VmSpec, machine: EmulatedMachine) {
+fn add_devices(arguments: &mut ArgumentWords, spec: &VmSpec, machine: QemuProperties) {
     if spec.disks.iter().any(|disk| matches!(disk.kind, VmDiskKind::Ide { .. })) {
         arguments.device(&DeviceArguments::new("piix3-ide").with("id", "piix"));
     }

@@ -57,7 +57,7 @@ pub(crate) struct DeviceAttachment {
 
 /// Properties of a VM's QEMU that determine the arguments of devices: its version and accelerator.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct EmulatedMachine {
+pub(crate) struct QemuProperties {
     pub(crate) version: Version,
     pub(crate) accelerator: VmAccelerator,
 }
@@ -104,7 +104,7 @@ pub(crate) fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-impl EmulatedMachine {
+impl QemuProperties {
     /// Returns the number of MSI-X vectors for a vhost-user device that needs `required`: 0, an
     /// interrupt line instead, without KVM. Without KVM, QEMU (7.2, and probably later versions)
     /// crashes when a guest masks a vector of such a device.

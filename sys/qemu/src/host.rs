@@ -20,7 +20,7 @@ use suimon_unix_socket::Closes;
 
 use crate::agent::AGENT_PORT;
 use crate::client::{LauncherClient, LauncherEvent, Watch};
-use crate::devices::EmulatedMachine;
+use crate::devices::QemuProperties;
 use crate::migration::ready_to_receive;
 use crate::monitor::Shared;
 use crate::process_facts;
@@ -135,7 +135,7 @@ fn negotiate(
     shared: &Shared,
     greeted: &Receiver<Greeting>,
     begin: Option<Command>,
-) -> Result<(EmulatedMachine, usize), VmError> {
+) -> Result<(QemuProperties, usize), VmError> {
     let greeting = greeted.recv_timeout(GREETING_LIMIT).map_err(|error| match error {
         RecvTimeoutError::Disconnected => {
             VmError::new(VmErrorKind::NotRunning, shared.end_reason())
@@ -169,7 +169,7 @@ fn negotiate(
         shared.request(&begin)?;
     }
     let accelerator = accelerator(is_kvm);
-    Ok((EmulatedMachine { version: greeting.version, accelerator }, cpus))
+    Ok((QemuProperties { version: greeting.version, accelerator }, cpus))
 }
 
 /// Replaces `error` by one with the reason of the process's end, if the process has ended. The

@@ -58,7 +58,7 @@ pub(crate) struct Known {
     /// True if an agent in the guest has opened the guest agent's port.
     pub(crate) has_agent: bool,
     /// Reason that QEMU gave for the last shutdown of the machine.
-    pub(crate) off_because: Option<String>,
+    pub(crate) shutdown_reason: Option<String>,
     /// Description of the end of QEMU's process; `None` while it runs.
     pub(crate) ended: Option<String>,
 }

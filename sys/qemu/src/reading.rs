@@ -231,7 +231,7 @@ impl Reading {
             QmpEvent::GuestPanicked { .. } => self.change(VmRunState::Panicked),
             QmpEvent::Reset(_) => self.observer.handle_notice(VmNotice::Reset),
             QmpEvent::Shutdown(trigger) => {
-                lock(&self.shared.status).off_because = Some(trigger.reason);
+                lock(&self.shared.status).shutdown_reason = Some(trigger.reason);
                 self.change(VmRunState::Off);
             }
             QmpEvent::DeviceDeleted { device: Some(device), .. } => {
@@ -273,7 +273,7 @@ impl Reading {
     /// Reports the end of the process to callers and observer: as the launcher has reported it, or
     /// else as `fallback` describes it.
     fn finish(&self, event: Option<LauncherEvent>, fallback: &str) {
-        let off_reason = lock(&self.shared.status).off_because.clone();
+        let off_reason = lock(&self.shared.status).shutdown_reason.clone();
         let (is_known_bad, end_text) = match event {
             Some(LauncherEvent::Ended(exit)) => (exit.is_success == Some(false), Some(exit.text())),
             _ => (false, None),

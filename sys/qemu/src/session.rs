@@ -54,7 +54,7 @@ impl Session {
             state: VmRunState::Paused,
             waits_for_space: false,
             has_agent: false,
-            off_because: None,
+            shutdown_reason: None,
             ended: None,
         };
         let shared = Arc::new(Shared {

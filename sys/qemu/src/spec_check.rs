@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use suimon_ports::{
-    MigrationSource, VmBoot, VmDiskKind, VmDiskSpec, VmError, VmErrorKind, VmNicKind, VmNicSpec,
-    VmSpec,
+    MigrationRequirements, VmBoot, VmDiskKind, VmDiskSpec, VmError, VmErrorKind, VmNicKind,
+    VmNicSpec, VmSpec,
 };
 
 /// Maximum length of names of VMs, NICs and disks, in bytes.
@@ -155,7 +155,7 @@ fn check_ports(spec: &VmSpec) -> Result<(), VmError> {
 }
 
 /// Checks the name of the machine type with which a migrated VM was started.
-fn check_arrival(arrival: &MigrationSource) -> Result<(), VmError> {
+fn check_arrival(arrival: &MigrationRequirements) -> Result<(), VmError> {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
     let machine = &arrival.machine;
     let is_machine = machine.starts_with("pc-q35-")

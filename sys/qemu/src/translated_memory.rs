@@ -11,7 +11,7 @@
 use suimon_ports::{VmAccelerator, VmError, VmErrorKind, VmSpec};
 use suimon_qmp::Version;
 
-use crate::devices::EmulatedMachine;
+use crate::devices::QemuProperties;
 
 /// Number of bytes of memory that one word of QEMU's dirty bitmap represents: 64 pages of 4 KiB.
 const WORD_BYTES: u64 = 64 * 4096;
@@ -36,7 +36,7 @@ pub(crate) fn memory_bytes(spec: &VmSpec, accelerator: VmAccelerator) -> u64 {
 /// # Errors
 /// Writes may be lost: the guest has huge pages, or was started before its memory got the extra
 /// bytes.
-pub(crate) fn check_recorded(machine: EmulatedMachine, bytes: u64) -> Result<(), VmError> {
+pub(crate) fn check_recorded(machine: QemuProperties, bytes: u64) -> Result<(), VmError> {
     let is_recorded = machine.accelerator == VmAccelerator::Kvm
         || machine.version >= CORRECTED_IN
         || bytes % WORD_BYTES != 0;
@@ -56,8 +56,8 @@ pub(crate) fn check_recorded(machine: EmulatedMachine, bytes: u64) -> Result<(),
 mod tests {
     use super::*;
 
-    fn machine(version: Version, accelerator: VmAccelerator) -> EmulatedMachine {
-        EmulatedMachine { version, accelerator }
+    fn machine(version: Version, accelerator: VmAccelerator) -> QemuProperties {
+        QemuProperties { version, accelerator }
     }
 
     #[test]

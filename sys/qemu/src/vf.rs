@@ -9,7 +9,7 @@ use suimon_ports::{Standby, VmError, VmErrorKind};
 use suimon_qmp::{Command, has_standby, is_driver_ready, qom_properties};
 use suimon_quantity::PciAddress;
 
-use crate::devices::{EmulatedMachine, nic_id, vf_id};
+use crate::devices::{QemuProperties, nic_id, vf_id};
 use crate::monitor::{REPLY_TIMEOUT, Shared};
 use crate::spec_check::{PORTS, is_name};
 use crate::vm::{QemuVm, invalid_reply};
@@ -26,7 +26,7 @@ impl QemuVm {
         // The search starts at the last port: a VF that QEMU does not expose yet occupies its port
         // invisibly.
         let port = self.free_port_of((0..PORTS).rev())?;
-        self.execute_command(&Command::DeviceAdd(EmulatedMachine::vf(nic, address, &port)))
+        self.execute_command(&Command::DeviceAdd(QemuProperties::vf(nic, address, &port)))
     }
 
     /// Requests that the guest releases the VF of `nic`.

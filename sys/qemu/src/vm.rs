@@ -17,7 +17,7 @@ use suimon_quantity::CountedNoun;
 use suimon_unix_socket::Closes;
 
 use crate::agent::{self, AgentPort};
-use crate::devices::{DeviceAttachment, EmulatedMachine, disk_id, nic_id, port_id};
+use crate::devices::{DeviceAttachment, QemuProperties, disk_id, nic_id, port_id};
 use crate::monitor::{REPLY_TIMEOUT, Shared};
 use crate::process_facts;
 use crate::qemu_stream::QemuStream;
@@ -34,7 +34,7 @@ const CONSOLE_LIMIT: Duration = Duration::from_secs(2);
 /// Running VM, controlled through its QMP monitor.
 pub(crate) struct QemuVm {
     pub(crate) identity: VmIdentity,
-    pub(crate) machine: EmulatedMachine,
+    pub(crate) machine: QemuProperties,
     pub(crate) user: Option<u32>,
     pub(crate) session: Session,
     pub(crate) cpus: AtomicU16,
@@ -247,7 +247,7 @@ impl Vm for QemuVm {
     }
 
     fn status(&self) -> RunningVmStatus {
-        let EmulatedMachine { version, accelerator } = self.machine;
+        let QemuProperties { version, accelerator } = self.machine;
         RunningVmStatus {
             state: self.shared().known().state,
             waits_for_space: self.shared().known().waits_for_space,
@@ -288,7 +288,7 @@ impl Vm for QemuVm {
     }
 
     fn guest(&self) -> Result<GuestInfo, VmError> {
-        self.with_agent(agent::guest_facts)
+        self.with_agent(agent::query_guest_info)
     }
 
     fn console(&self) -> Result<OwnedFd, VmError> {

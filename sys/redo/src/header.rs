@@ -12,7 +12,7 @@ const FIRST_BYTES: usize = 16;
 /// Value of [`Header::first`] that marks a record as abandoned. No entry has this number.
 pub(crate) const ABANDONED: u64 = u64::MAX;
 /// Offset in bytes of [`Header::replayed_id`].
-pub(crate) const REDONE_AS_AT: u64 = 48;
+pub(crate) const REPLAYED_ID_AT: u64 = 48;
 
 /// Offset in bytes of the header's CRC-32C.
 const CHECKSUM_AT: usize = 88;
@@ -95,7 +95,7 @@ pub(crate) fn first_bytes(first: u64) -> [u8; FIRST_BYTES] {
 /// Returns the CRC-32C of the fields that never change: all except [`Header::replayed_id`] and
 /// [`Header::first`].
 fn checksum(bytes: &[u8; HEADER]) -> u32 {
-    let (before, rest) = bytes.split_at(REDONE_AS_AT as usize);
+    let (before, rest) = bytes.split_at(REPLAYED_ID_AT as usize);
     let after = rest.get(16 + FIRST_BYTES..CHECKSUM_AT - before.len()).unwrap_or_default();
     crc32c::crc32c_append(crc32c::crc32c(before), after)
 }
@@ -117,7 +117,7 @@ mod tests {
         let bytes = header.encode();
         assert_eq!(Header::decode(&bytes), Some(header));
         assert_eq!(bytes[FIRST_AT as usize], 4);
-        assert_eq!(bytes[REDONE_AS_AT as usize..][..16], [3; 16]);
+        assert_eq!(bytes[REPLAYED_ID_AT as usize..][..16], [3; 16]);
         for index in [0, 8, 12, 20, 40, 64, 75, 83, 89] {
             let mut other = bytes;
             other[index] ^= 1;

@@ -11,7 +11,7 @@ use suimon_image::{ImageIdentity, MetadataChange, RedoChanges};
 use suimon_ports::{RedoRecord, RedoRecords};
 
 use crate::entry::{ENTRY, Entry};
-use crate::header::{HEADER, Header, REDONE_AS_AT};
+use crate::header::{HEADER, Header, REPLAYED_ID_AT};
 use crate::record::{FileRecord, location};
 
 /// Capacity of a new record: maximum number of entries.
@@ -265,7 +265,7 @@ fn read_entries(file: &File, header: &Header) -> io::Result<(Vec<MetadataChange>
 fn name_redoing(file: &File) -> io::Result<[u8; 16]> {
     let mut id = [0; 16];
     getrandom(&mut id, GetRandomFlags::empty())?;
-    file.write_all_at(&id, REDONE_AS_AT)?;
+    file.write_all_at(&id, REPLAYED_ID_AT)?;
     Ok(id)
 }
 

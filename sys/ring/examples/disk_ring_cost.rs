@@ -26,7 +26,7 @@ use rig::packed::RING_PACKED;
 use rig::{Vm, call_line};
 use suimon_ports::DiskOutcome;
 use suimon_ring::{
-    DiskProperties, DiskRing, GuestVisibleDisk, Inflight, InflightLayout, RingTracking,
+    DiskDescription, DiskProperties, DiskRing, Inflight, InflightLayout, RingTracking,
 };
 use suimon_test_programs::end_program;
 
@@ -84,7 +84,7 @@ fn measure(
     let (region, _fd) = Inflight::create(layout).expect("a region");
     let inflight = keeps_inflight.then(|| region.queue(0)).flatten();
     let records = RingTracking { log: None, inflight };
-    let disk = GuestVisibleDisk {
+    let disk = DiskDescription {
         bytes: 1 << 30,
         sector_bytes: 512,
         is_read_only: false,

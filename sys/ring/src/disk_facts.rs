@@ -15,7 +15,7 @@ pub const RANGE_SECTORS_MAX: u32 = 1 << 22;
 
 /// Size, sector size, access mode and serial number of a disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GuestVisibleDisk {
+pub struct DiskDescription {
     /// Length of the disk in bytes.
     pub bytes: u64,
     /// Sector size in bytes: a power of two, at least 512. Offsets and lengths of requests are
@@ -39,7 +39,7 @@ pub struct DiskProperties {
 
 impl DiskProperties {
     /// Creates the properties of a disk with a write-back cache.
-    pub fn new(disk: &GuestVisibleDisk) -> Self {
+    pub fn new(disk: &DiskDescription) -> Self {
         let mut serial = [0; SERIAL_BYTES];
         for (to, from) in serial.iter_mut().zip(disk.serial.bytes()) {
             *to = from;

@@ -1,8 +1,8 @@
 use super::*;
-use crate::disk_facts::GuestVisibleDisk;
+use crate::disk_facts::DiskDescription;
 
 fn disk() -> DiskProperties {
-    let properties = GuestVisibleDisk {
+    let properties = DiskDescription {
         bytes: u64::MAX,
         sector_bytes: 512,
         is_read_only: false,

@@ -27,7 +27,7 @@ use crate::inflight_layout::{
     ChainEntries, ENTRIES_AT, PACKED_ENTRY_BYTES, PACKED_HEADER_BYTES, VERSION, VERSION_AT,
 };
 use crate::packed_areas::{CompletedChain, PackedCells};
-use crate::packed_arming::PackedNotifyCells;
+use crate::packed_arming::PackedNotificationFields;
 use crate::ring_position::RingPosition;
 
 const FREE_HEAD_AT: usize = 12;

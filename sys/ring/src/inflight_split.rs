@@ -32,19 +32,19 @@ pub(crate) struct SplitInflight {
     /// others.
     recovered: usize,
     /// True if heads are recorded when they are taken, because they are returned in any order.
-    enters_early: bool,
+    records_on_take: bool,
 }
 
 /// Heads that a previous device took and did not return, oldest first. A ring takes them before
 /// those in the available ring, in place of the same number of its entries.
 #[derive(Default)]
-pub(crate) struct SplitReplay {
+pub(crate) struct RecoveredHeads {
     /// Index in the available ring at which the first head is taken.
     from: u16,
     heads: Vec<u16>,
 }
 
-impl SplitReplay {
+impl RecoveredHeads {
     /// Returns the head to take in place of the entry of the available ring at `position`; `None`
     /// if that entry is to be taken.
     #[inline]
@@ -79,13 +79,13 @@ impl SplitInflight {
         size: u16,
         used: u16,
         avail: u16,
-    ) -> Result<(Self, Option<SplitReplay>), RingFault> {
+    ) -> Result<(Self, Option<RecoveredHeads>), RingFault> {
         inflight.check(queue, size, false)?;
         let part = inflight.part();
         let was_abandoned = inflight.was_abandoned();
         let batch = Vec::with_capacity(usize::from(size));
         let mut opened =
-            Self { part, counter: 0, last: 0, batch, recovered: 0, enters_early: false };
+            Self { part, counter: 0, last: 0, batch, recovered: 0, records_on_take: false };
         if !was_abandoned {
             opened.reset(size, used);
             return Ok((opened, None));
@@ -97,7 +97,7 @@ impl SplitInflight {
             return Err(RingFault::Inflight { queue, reason });
         }
         opened.recovered = heads.len();
-        Ok((opened, Some(SplitReplay { from: used, heads })))
+        Ok((opened, Some(RecoveredHeads { from: used, heads })))
     }
 
     /// Initialises an empty part, regardless of its contents.
@@ -139,7 +139,7 @@ impl SplitInflight {
     /// Configures the part for a ring that returns chains in any order and records them when it
     /// takes them ([`SplitInflight::record_taken`]).
     pub(crate) fn recording_on_take(self) -> Self {
-        Self { enters_early: true, ..self }
+        Self { records_on_take: true, ..self }
     }
 
     /// Records that a chain was taken. The heads of a previous device are taken first and recorded
@@ -177,7 +177,7 @@ impl SplitInflight {
             let offset = entry_at(*head);
             // Heads of a previous device are recorded already and keep their counters: with a new
             // counter a head would be ordered after younger ones.
-            if !self.enters_early && index >= self.recovered {
+            if !self.records_on_take && index >= self.recovered {
                 self.part.store_64(offset + COUNTER_AT, self.counter);
                 self.counter = self.counter.wrapping_add(1);
                 self.part.store_8(offset, 1);
@@ -195,7 +195,7 @@ impl SplitInflight {
             self.part.store_8(entry_at(*head), 0);
         }
         self.part.store_16(USED_IDX_AT, used);
-        if !self.enters_early {
+        if !self.records_on_take {
             self.recovered = self.recovered.saturating_sub(self.batch.len());
         }
         self.batch.clear();

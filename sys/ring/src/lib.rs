@@ -89,7 +89,7 @@ pub use addresses::{QUEUE_SIZE_MAX, RingAddresses};
 pub use call_line::InterruptLine;
 pub use dirty_log::{DirtyLog, LOG_PAGE_BYTES, RingLog};
 pub use disk_facts::{
-    DiskProperties, GuestVisibleDisk, RANGE_SECTORS_MAX, SECTOR_BYTES, SERIAL_BYTES,
+    DiskDescription, DiskProperties, RANGE_SECTORS_MAX, SECTOR_BYTES, SERIAL_BYTES,
 };
 pub use disk_ring::{DISK_QUEUE_SIZE_MAX, DiskRing};
 pub use fault::{InflightError, LogError, MEMORY_FILE, MemoryError, RingArea, RingFault};

@@ -12,7 +12,7 @@ use crate::cells::{DESCRIPTOR_BYTES, Descriptor};
 use crate::fault::{RingArea, RingFault};
 use crate::inflight_layout::ChainEntries;
 use crate::memory::GuestMemory;
-use crate::packed_arming::PackedNotifyCells;
+use crate::packed_arming::PackedNotificationFields;
 use crate::prefetch::prefetch;
 use crate::ring_position::RingPosition;
 
@@ -152,7 +152,7 @@ pub(crate) fn is_available(flags: u16, wrap: bool) -> bool {
     (flags & AVAIL != 0) == wrap && (flags & USED != 0) != wrap
 }
 
-impl PackedNotifyCells for PackedCells {
+impl PackedNotificationFields for PackedCells {
     #[inline(always)]
     fn is_available(&self, position: RingPosition) -> bool {
         // SAFETY: the flags lie in the ring and are aligned.

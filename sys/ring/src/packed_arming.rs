@@ -19,7 +19,7 @@ const AT_POSITION: u16 = 2;
 const FLAGS: u16 = 3;
 
 /// Shared memory fields by which device and driver suppress and request notifications.
-pub(crate) trait PackedNotifyCells {
+pub(crate) trait PackedNotificationFields {
     /// Returns true if the driver has made the descriptor at `position` available. The driver's
     /// earlier writes are then visible.
     fn is_available(&self, position: RingPosition) -> bool;
@@ -41,7 +41,7 @@ fn event(position: u16, flags: u16) -> u32 {
 /// and withdraws the request if the descriptor is available already.
 #[inline]
 pub(crate) fn arm(
-    cells: &impl PackedNotifyCells,
+    cells: &impl PackedNotificationFields,
     event_idx: bool,
     next: RingPosition,
 ) -> ArmResult {
@@ -58,7 +58,7 @@ pub(crate) fn arm(
 
 /// Suppresses kicks.
 #[inline]
-pub(crate) fn park(cells: &impl PackedNotifyCells) {
+pub(crate) fn park(cells: &impl PackedNotificationFields) {
     cells.store_device_event(event(0, DISABLE));
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct Returned {
 /// returned.
 #[inline]
 pub(crate) fn requires_interrupt(
-    cells: &impl PackedNotifyCells,
+    cells: &impl PackedNotificationFields,
     event_idx: bool,
     size: u16,
     returned: Returned,

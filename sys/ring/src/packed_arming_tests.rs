@@ -16,7 +16,7 @@ const SIZE: u16 = 8;
 /// Position of the last descriptor of the ring.
 const START: RingPosition = RingPosition { index: SIZE - 1, wrap: true };
 
-impl PackedNotifyCells for SimulatedCpu {
+impl PackedNotificationFields for SimulatedCpu {
     fn is_available(&self, position: RingPosition) -> bool {
         assert_eq!(position, START);
         self.load(AVAILABLE) != 0
@@ -94,7 +94,7 @@ fn no_interleaving_loses_an_interrupt() {
 /// Event suppression structure of the driver with a constant value.
 struct Still(u32);
 
-impl PackedNotifyCells for Still {
+impl PackedNotificationFields for Still {
     fn is_available(&self, _place: RingPosition) -> bool {
         false
     }

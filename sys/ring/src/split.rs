@@ -16,7 +16,7 @@ use crate::chain_walk::ChainWalk;
 use crate::dirty_log::RingLog;
 use crate::fault::RingFault;
 use crate::head::Head;
-use crate::inflight_split::{SplitInflight, SplitReplay};
+use crate::inflight_split::{RecoveredHeads, SplitInflight};
 use crate::memory::GuestMemory;
 use crate::notification::{self, NotificationFields};
 use crate::setup::{RingSetup, RingTracking};
@@ -59,7 +59,7 @@ pub(crate) struct SplitQueue<const RECORDS: bool> {
     parked: Option<u16>,
     log: Option<RingLog>,
     inflight: Option<SplitInflight>,
-    replay: SplitReplay,
+    replay: RecoveredHeads,
     /// Head of the chain that was completed last, for queues that return a batch by one entry.
     batch_head: u16,
     returns_batches: bool,
@@ -75,7 +75,7 @@ impl<const RECORDS: bool> SplitQueue<RECORDS> {
     ) -> Result<Self, RingFault> {
         let cells = RingCells::locate(&memory, setup.queue, setup.size, setup.addresses)?;
         let used = cells.used_idx();
-        let (mut base, mut replay, mut inflight) = (setup.base, SplitReplay::default(), None);
+        let (mut base, mut replay, mut inflight) = (setup.base, RecoveredHeads::default(), None);
         if let Some(part) = &records.inflight {
             let (size, avail) = (cells.size(), cells.avail_idx());
             let (opened, recovery) = SplitInflight::open(part, setup.queue, size, used, avail)?;

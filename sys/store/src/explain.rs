@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 use redb::{DatabaseError, Error, StorageError};
-use suimon_ports::{StateStoreError, StoreErrorKind};
+use suimon_ports::{StateStoreError, StateStoreErrorKind};
 
 /// Creates the error of a directory or file that could not be created, opened or locked.
 pub(crate) fn host(path: &Path, operation: &str, error: impl Into<io::Error>) -> StateStoreError {
@@ -16,13 +16,13 @@ pub(crate) fn host(path: &Path, operation: &str, error: impl Into<io::Error>) ->
     StateStoreError { kind: kind(&error), detail }
 }
 
-fn kind(error: &io::Error) -> StoreErrorKind {
+fn kind(error: &io::Error) -> StateStoreErrorKind {
     use io::ErrorKind as Io;
     match error.kind() {
         Io::StorageFull | Io::QuotaExceeded | Io::ReadOnlyFilesystem | Io::PermissionDenied => {
-            StoreErrorKind::Unwritable
+            StateStoreErrorKind::Unwritable
         }
-        _ => StoreErrorKind::Other,
+        _ => StateStoreErrorKind::Other,
     }
 }
 
@@ -71,7 +71,7 @@ impl<E: Into<Error>> From<E> for Fault {
 
 impl Fault {
     /// Returns true if redb rejects further operations after this error until the file is reopened.
-    pub(crate) fn ends_the_file(&self) -> bool {
+    pub(crate) fn requires_reopening(&self) -> bool {
         matches!(*self.0, Error::Io(_) | Error::PreviousIo)
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
 use redb::{Database, Durability, TableDefinition, TableError};
-use suimon_ports::{StateStore, StateStoreError, StoreErrorKind};
+use suimon_ports::{StateStore, StateStoreError, StateStoreErrorKind};
 
 use crate::FILE_NAME;
 use crate::explain::{self, Fault};
@@ -107,7 +107,7 @@ impl FileStore {
             state.database.as_ref().ok_or_else(|| explain::concurrent_failure(&self.file))?;
         let result = catch_panic(&self.file, || {
             work(database, &mut replaced).map_err(|error| {
-                is_over = error.ends_the_file();
+                is_over = error.requires_reopening();
                 explain::transaction(&self.file, error)
             })
         });
@@ -150,7 +150,7 @@ impl FileStore {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         if state.database.is_none() {
             match self.open_writable(&mut state) {
-                Err(error) if error.kind == StoreErrorKind::Unwritable => {
+                Err(error) if error.kind == StateStoreErrorKind::Unwritable => {
                     state.database = Some(self.reverted(open::open_copy)?);
                     state.unwritable = Some(Unwritable { error, last_attempt_at: Instant::now() });
                     state.openings += 1;

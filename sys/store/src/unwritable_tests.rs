@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use suimon_ports::{StateStore, StoreErrorKind};
+use suimon_ports::{StateStore, StateStoreErrorKind};
 use tempfile::TempDir;
 
 use crate::FileStore;
@@ -73,7 +73,7 @@ fn a_read_only_store_is_read_and_written_when_that_is_possible() {
         let store = FileStore::open(folder).unwrap();
         assert_unchanged(&store);
         let error = store.commit(&[put("new", b"new")]).unwrap_err();
-        assert_eq!(error.kind, StoreErrorKind::Unwritable);
+        assert_eq!(error.kind, StateStoreErrorKind::Unwritable);
         assert!(error.detail.contains("Read-only file system"), "{error}");
         assert_unchanged(&store);
         remount(folder, "remount,rw");
@@ -94,7 +94,7 @@ fn a_store_that_becomes_read_only_while_it_is_open_stays_readable() {
         remount(folder, "remount,ro");
         assert_unchanged(&store);
         let error = store.commit(&[put("new", b"new")]).unwrap_err();
-        assert_eq!(error.kind, StoreErrorKind::Unwritable);
+        assert_eq!(error.kind, StateStoreErrorKind::Unwritable);
         remount(folder, "remount,rw");
         commit_until_it_succeeds(&store, "new");
     });
@@ -110,7 +110,7 @@ fn a_store_on_a_full_file_system_is_read_and_written_when_there_is_space() {
         assert_unchanged(&store);
         let large = vec![2; 1 << 20];
         let error = store.commit(&[put("large", &large), put("large2", &large)]).unwrap_err();
-        assert_eq!(error.kind, StoreErrorKind::Unwritable, "{error}");
+        assert_eq!(error.kind, StateStoreErrorKind::Unwritable, "{error}");
         assert_unchanged(&store);
         std::fs::remove_file(&filler).unwrap();
         commit_until_it_succeeds(&store, "new");

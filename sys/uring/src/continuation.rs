@@ -19,7 +19,7 @@ pub(crate) enum Next {
 /// the file has the new length.
 pub(crate) fn next_append(operation: &mut Operation, file: Option<&HostFile>) -> Next {
     let Some(file) = file else { return Next::End(Err(io::ErrorKind::NotFound.into())) };
-    file.handle_no_allocation();
+    file.record_allocation_refused();
     match file_end(file) {
         Ok(end) if operation.handle_end(end) => Next::End(Ok(())),
         Ok(_) => Next::Poll,

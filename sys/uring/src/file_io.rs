@@ -119,13 +119,13 @@ impl UringFileIo {
             }
             FileRequest::ReadBytes(range) => {
                 let buffer = own_bytes(range.len(), buffers)?;
-                new(OperationKind::Read, range.offset(), range.len()).on_own(buffer)
+                new(OperationKind::Read, range.offset(), range.len()).with_buffer(buffer)
             }
             FileRequest::WriteBytes { offset, bytes } => {
                 let mut buffer = own_bytes(bytes.len() as u64, buffers)?;
                 buffer.as_mut_slice().copy_from_slice(&bytes);
                 new(OperationKind::Write { is_durable: false }, offset, bytes.len() as u64)
-                    .on_own(buffer)
+                    .with_buffer(buffer)
             }
             FileRequest::Flush => {
                 file.flush_failure().map_or(Ok(()), FlushFailure::check)?;
@@ -147,7 +147,7 @@ impl UringFileIo {
                     operation.handle_end(end);
                     return Ok(operation);
                 }
-                let allocated = file.claim_room(end, required.clamp(end, len), len);
+                let allocated = file.claim_space(end, required.clamp(end, len), len);
                 let mut operation =
                     new(OperationKind::Extend { required, len }, end, allocated - end);
                 if allocated == end && end < len {
@@ -270,7 +270,7 @@ impl UringFileIo {
     /// Returns the number of completions, not reported yet, of operations that were executed
     /// without the ring.
     #[cfg(test)]
-    pub(crate) fn ended_here(&self) -> usize {
+    pub(crate) fn unreported_completions(&self) -> usize {
         self.ended.len()
     }
 

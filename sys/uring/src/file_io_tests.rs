@@ -11,7 +11,7 @@ use suimon_ports::{
 };
 
 use crate::host_file_tests::folder;
-use crate::store_room::StoreRoom;
+use crate::store_room::StoreFreeSpace;
 use crate::{FileAccess, HostFile, PayloadTable, PayloadUse, Segment, UringFileIo};
 
 /// Ring, a file in it, and memory for payloads.
@@ -352,7 +352,7 @@ fn short_requests_on_a_file_in_memory_complete_at_submission() {
     let from = part(&bench.table, 1, 0, 512 << 10);
     let write = FileRequest::Write { offset: 0, from, is_durable: false };
     assert!(bench.io.submit(bench.slot, write, 5));
-    assert_eq!(bench.io.ended_here(), 0);
+    assert_eq!(bench.io.unreported_completions(), 0);
     assert_eq!(bench.wait().len(), 1);
     assert_eq!(bench.file.len().unwrap(), 512 << 10);
 }
@@ -361,7 +361,7 @@ fn short_requests_on_a_file_in_memory_complete_at_submission() {
 fn a_flush_of_a_file_in_memory_has_ended_when_it_was_submitted() {
     let mut bench = Bench::in_memory(8, 512);
     assert!(bench.io.submit(bench.slot, FileRequest::Flush, 1));
-    assert_eq!(bench.io.ended_here(), 1);
+    assert_eq!(bench.io.unreported_completions(), 1);
     assert!(bench.wait().remove(&1).unwrap().result.is_ok());
 }
 
@@ -444,10 +444,10 @@ fn an_extension_overwrites_nothing_that_was_written_meanwhile() {
         let path = bench.folder.path().join("full");
         // No space is known to be free in the store.
         let file = HostFile::open(&path, FileAccess::Create, 4096).unwrap();
-        let file = Arc::new(file.in_store(Arc::new(StoreRoom::default())));
+        let file = Arc::new(file.with_store_room(Arc::new(StoreFreeSpace::default())));
         file.set_len(END).unwrap();
         if !can_allocate {
-            file.handle_no_allocation();
+            file.record_allocation_refused();
         }
         let slot = bench.io.add_file(Arc::clone(&file) as Arc<dyn DiskFile>).unwrap();
         let extend = FileRequest::Extend { len: LEN, required: END + 4096 };

@@ -20,7 +20,7 @@ use crate::holes::{can_punch, modification_time, set_modified};
 use crate::image_lock::unlock;
 use crate::mapped_file::MappedFile;
 use crate::properties::direct_alignment;
-use crate::store_room::StoreRoom;
+use crate::store_room::StoreFreeSpace;
 
 /// Maximum number of bytes per system call of blocking operations.
 const CALL_BYTES_MAX: u64 = 1 << 20;
@@ -53,7 +53,7 @@ pub struct HostFile {
     /// Mapping of a file in memory; `None` for other files.
     mapped: Option<MappedFile>,
     /// Free space of the store that contains the file; `None` outside a store.
-    capacity: Option<Arc<StoreRoom>>,
+    capacity: Option<Arc<StoreFreeSpace>>,
     flush_failure: FlushFailure,
     /// True once the file system has refused to allocate space.
     cannot_allocate: AtomicBool,
@@ -119,7 +119,7 @@ impl HostFile {
     }
 
     /// Sets the counter of free space of the store that contains the file.
-    pub(crate) fn in_store(mut self, store_room: Arc<StoreRoom>) -> Self {
+    pub(crate) fn with_store_room(mut self, store_room: Arc<StoreFreeSpace>) -> Self {
         self.capacity = Some(store_room);
         self
     }
@@ -127,7 +127,7 @@ impl HostFile {
     /// Returns up to which offset in bytes an extension allocates space. The file ends at `end` and
     /// becomes `len` bytes long; the space up to `required` is needed soon. Returns `len`,
     /// `required` or `end`, depending on the free space of the store.
-    pub(crate) fn claim_room(&self, end: u64, required: u64, len: u64) -> u64 {
+    pub(crate) fn claim_space(&self, end: u64, required: u64, len: u64) -> u64 {
         self.capacity.as_ref().map_or(len, |store_room| store_room.claim(end, required, len))
     }
 
@@ -138,7 +138,7 @@ impl HostFile {
     }
 
     /// Records that the file system cannot allocate space.
-    pub(crate) fn handle_no_allocation(&self) {
+    pub(crate) fn record_allocation_refused(&self) {
         self.cannot_allocate.store(true, Ordering::Relaxed);
     }
 

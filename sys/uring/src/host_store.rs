@@ -17,7 +17,7 @@ use suimon_ports::{
 
 use crate::host_file::NEW_FILE_MODE;
 use crate::image_lock::lock;
-use crate::store_room::StoreRoom;
+use crate::store_room::StoreFreeSpace;
 use crate::{FileAccess, HostFile};
 
 /// Maximum depth of directories in a listing.
@@ -39,7 +39,7 @@ pub struct HostStore {
     path: PathBuf,
     root: StoreRoot,
     identity: StoreIdentity,
-    capacity: Arc<StoreRoom>,
+    capacity: Arc<StoreFreeSpace>,
 }
 
 /// Source of this host's stores, which it opens.
@@ -78,7 +78,7 @@ impl HostStore {
             }
             FileType::BlockDevice => (StoreRoot::Device, status),
             other => {
-                let fault = StoreFault::WrongStore {
+                let fault = StoreFault::WrongStoreType {
                     found: type_name(other),
                     hint: "set the path of a directory or a block device",
                 };
@@ -95,7 +95,7 @@ impl HostStore {
     fn folder(&self) -> Result<&OwnedFd, StoreFault> {
         match &self.root {
             StoreRoot::Folder(folder) => Ok(folder),
-            StoreRoot::Device => Err(StoreFault::WrongStore {
+            StoreRoot::Device => Err(StoreFault::WrongStoreType {
                 found: "a block device, which has no files",
                 hint: "use the whole device (format pass-through), or set the path of a directory",
             }),
@@ -131,7 +131,7 @@ impl HostStore {
             return Err(StoreFault::InUse { lock_holder: holder });
         }
         let file = HostFile::from_fd(file, access, unit)?.locked();
-        Ok(Arc::new(file.in_store(Arc::clone(&self.capacity))))
+        Ok(Arc::new(file.with_store_room(Arc::clone(&self.capacity))))
     }
 
     fn open_regular(&self, name: &FileName, flags: OFlags) -> Result<OwnedFd, StoreFault> {
@@ -249,7 +249,7 @@ impl StoreFiles for HostStore {
         let open = || {
             if let StoreRoot::Folder(_) = self.root {
                 let hint = "set a block device as the store of a pass-through disk";
-                return Err(StoreFault::WrongStore { found: "a directory", hint });
+                return Err(StoreFault::WrongStoreType { found: "a directory", hint });
             }
             // With O_EXCL the kernel rejects a device that is mounted or part of another one.
             let (flags, access) = match used {

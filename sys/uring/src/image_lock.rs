@@ -15,7 +15,7 @@ use suimon_ports::FileLockMode;
 /// other permissions follow.
 const DOES: i64 = 100;
 /// Offset of the lock byte of permission 0, held by a user that denies the permission to others.
-const SHARED_PERMISSIONS_BYTE: i64 = 200;
+const UNSHARED_PERMISSIONS_BYTE: i64 = 200;
 
 /// Number of the permission to read, as in QEMU; the next constants are those of other permissions.
 const READ: i64 = 0;
@@ -52,7 +52,7 @@ fn take(file: i32, used: FileLockMode) -> io::Result<Option<String>> {
     let locked_bytes = performed
         .iter()
         .map(|operation| DOES + operation)
-        .chain(keeps_off.iter().map(|operation| SHARED_PERMISSIONS_BYTE + operation));
+        .chain(keeps_off.iter().map(|operation| UNSHARED_PERMISSIONS_BYTE + operation));
     for byte in locked_bytes {
         let mut lock = byte_lock(byte, libc::F_RDLCK);
         if let Err(error) = fcntl(file, libc::F_OFD_SETLK, &mut lock) {
@@ -68,7 +68,8 @@ fn take(file: i32, used: FileLockMode) -> io::Result<Option<String>> {
         if keeps_off.contains(&operation) && is_locked(file, DOES + operation)? {
             return Ok(Some(format!("another program {action} the file")));
         }
-        if performed.contains(&operation) && is_locked(file, SHARED_PERMISSIONS_BYTE + operation)? {
+        if performed.contains(&operation) && is_locked(file, UNSHARED_PERMISSIONS_BYTE + operation)?
+        {
             return Ok(Some(format!("another program permits no user who {action} the file")));
         }
     }

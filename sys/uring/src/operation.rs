@@ -112,13 +112,13 @@ impl Operation {
             if usage == PayloadUse::Source {
                 crate::copy::gather(&self.bounce_iovecs, buffer.as_mut_slice());
             }
-            self = self.on_own(buffer);
+            self = self.with_buffer(buffer);
         }
         Ok(self)
     }
 
     /// Sets the memory of the operation to a separate buffer.
-    pub(crate) fn on_own(mut self, mut buffer: AlignedBytes) -> Self {
+    pub(crate) fn with_buffer(mut self, mut buffer: AlignedBytes) -> Self {
         let bytes = buffer.as_mut_slice();
         self.vectors.clear();
         self.vectors

@@ -14,16 +14,16 @@ const FREE_SPACE_DIVISOR: u64 = 4;
 /// much space is allocated in advance of writes. A query of the file system may block, so that I/O
 /// threads do not make one.
 #[derive(Debug, Default)]
-pub(crate) struct StoreRoom(AtomicU64);
+pub(crate) struct StoreFreeSpace(AtomicU64);
 
-impl StoreRoom {
+impl StoreFreeSpace {
     /// Records the free bytes that the file system reports.
     pub(crate) fn set(&self, free_bytes: u64) {
         self.0.store(free_bytes, Ordering::Relaxed);
     }
 
     /// Determines up to which offset an extension allocates space, and subtracts this space from
-    /// the free space. Parameters and result: see [`HostFile::claim_room`](crate::HostFile).
+    /// the free space. Parameters and result: see [`HostFile::claim_space`](crate::HostFile).
     pub(crate) fn claim(&self, end: u64, required: u64, len: u64) -> u64 {
         let free = self.0.load(Ordering::Relaxed);
         let allocated = if len.saturating_sub(required) <= free / AHEAD_SHARE
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn little_is_allocated_where_little_is_free() {
-        let store_room = StoreRoom::default();
+        let store_room = StoreFreeSpace::default();
         assert_eq!(store_room.claim(MIB, 2 * MIB, 3 * MIB), MIB, "unknown counts as full");
         store_room.set(64 * MIB);
         assert_eq!(store_room.claim(MIB, 2 * MIB, 5 * MIB), 2 * MIB);

@@ -197,7 +197,7 @@ impl Connection {
         let payload = payload.get_mut(..header.size).unwrap_or_default();
         self.fill(payload, HEADER_BYTES, HEADER_BYTES + header.size, fds).await?;
         let request = header.request;
-        let fds = received.take_known().ok_or(ConnectionEnd::OtherUser { request })?;
+        let fds = received.take_accepted().ok_or(ConnectionEnd::OtherUser { request })?;
         let message = FrontEndMessage::parse(&header, payload, fds)?;
         Ok(Incoming { header, message })
     }

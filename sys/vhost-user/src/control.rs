@@ -266,7 +266,7 @@ impl Shared {
         let rings = session
             .device
             .as_deref()
-            .map_or(0, |device| device.switch_rings(device.stops(&message)));
+            .map_or(0, |device| device.running_switch_rings(device.stops(&message)));
         tokio::select! {
             biased;
             () = stop.wait() => return Err(ConnectionEnd::Stopped.into()),
@@ -284,11 +284,11 @@ impl Shared {
             let acknowledges = device.acknowledges() && header.requires_ack;
             let outcome: Done = device.handle(message);
             shared.publish(device);
-            (outcome, acknowledges, device.runs(), device.take_short_log())
+            (outcome, acknowledges, device.runs(), device.take_log_overruns())
         });
-        let (outcome, acknowledges, runs, short_log) = executed.await?;
+        let (outcome, acknowledges, runs, log_overruns) = executed.await?;
         session.has_run |= runs;
-        if let Some(writes) = short_log {
+        if let Some(writes) = log_overruns {
             self.log_short_log(writes, limits);
         }
         let (reply, fault) = match outcome {

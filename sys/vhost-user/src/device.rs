@@ -52,8 +52,8 @@ pub struct VhostUserDevice {
     channel: Option<BackendChannel>,
     records: Records,
     /// Number of writes beyond the end of a log of written pages that has ended; see
-    /// [`take_short_log`](Self::take_short_log).
-    short_log: Option<u64>,
+    /// [`take_log_overruns`](Self::take_short_log).
+    log_overruns: Option<u64>,
 }
 
 impl VhostUserDevice {
@@ -69,7 +69,7 @@ impl VhostUserDevice {
             announcement: None,
             channel: None,
             records: Records::default(),
-            short_log: None,
+            log_overruns: None,
         }
     }
 
@@ -236,7 +236,8 @@ impl VhostUserDevice {
         check_offered(Request::SetFeatures, bits, self.link.offer.features)?;
         if bits != self.features {
             self.stop_all();
-            self.short_log = Some(self.records.beyond_log()).filter(|writes| *writes > 0);
+            self.log_overruns =
+                Some(self.records.log_out_of_range_writes()).filter(|writes| *writes > 0);
             self.features = bits;
         }
         self.start_rings(Request::SetFeatures)
@@ -244,8 +245,8 @@ impl VhostUserDevice {
 
     /// Returns the number of writes beyond the end of a log of written pages that has ended since
     /// the last call; `None` if there were none.
-    pub fn take_short_log(&mut self) -> Option<u64> {
-        self.short_log.take()
+    pub fn take_log_overruns(&mut self) -> Option<u64> {
+        self.log_overruns.take()
     }
 
     fn set_channel(&mut self, socket: OwnedFd) -> Result<(), DeviceFault> {

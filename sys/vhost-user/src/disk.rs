@@ -7,7 +7,7 @@ use suimon_ports::{
     VhostUserDiskSpec, VhostUserDiskStatus,
 };
 use suimon_quantity::DiskId;
-use suimon_ring::{DiskProperties, GuestVisibleDisk, RingFeatures, SECTOR_BYTES, SERIAL_BYTES};
+use suimon_ring::{DiskDescription, DiskProperties, RingFeatures, SECTOR_BYTES, SERIAL_BYTES};
 use virtio_bindings::virtio_blk::VIRTIO_BLK_F_CONFIG_WCE;
 
 use crate::acceptor;
@@ -15,7 +15,7 @@ use crate::control::Changing;
 use crate::features::Offer;
 use crate::model::DiskModel;
 use crate::served::{Served, VhostUserThreads};
-use crate::subject::{DeviceOwner, DiskSubject};
+use crate::subject::{DeviceOwner, OwnedDisk};
 
 /// Maximum number of queues of a disk.
 const QUEUES_MAX: u16 = 64;
@@ -50,7 +50,7 @@ impl VhostUserDisk {
         threads: &VhostUserThreads,
     ) -> Result<Self, DeviceError> {
         check(spec)?;
-        let properties = Arc::new(DiskProperties::new(&GuestVisibleDisk {
+        let properties = Arc::new(DiskProperties::new(&DiskDescription {
             bytes: spec.bytes,
             sector_bytes: spec.sector_bytes,
             is_read_only: spec.is_read_only,
@@ -61,7 +61,7 @@ impl VhostUserDisk {
         let physical_sector_bytes = spec.physical_sector_bytes;
         let model =
             DiskModel { disk, host, properties: Arc::clone(&properties), physical_sector_bytes };
-        let subject = DeviceOwner::Disk(DiskSubject { model, observer, spec: spec.clone() });
+        let subject = DeviceOwner::Disk(OwnedDisk { model, observer, spec: spec.clone() });
         let changing = Changing { status: DeviceStatus::default(), negotiated: spec.negotiated };
         let served = Served::open(subject, changing, (&spec.socket, spec.mode), threads)?;
         Ok(Self { served, properties })

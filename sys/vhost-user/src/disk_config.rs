@@ -73,13 +73,13 @@ impl DiskConfig<'_> {
 
 #[cfg(test)]
 mod tests {
-    use suimon_ring::GuestVisibleDisk;
+    use suimon_ring::DiskDescription;
 
     use super::*;
 
     #[test]
     fn fields_lie_where_the_specification_puts_them() {
-        let disk = GuestVisibleDisk {
+        let disk = DiskDescription {
             bytes: 5 << 30,
             sector_bytes: 512,
             is_read_only: false,

@@ -13,7 +13,7 @@ use crate::acceptor;
 use crate::control::Changing;
 use crate::features::{Offer, egress_allowed};
 use crate::served::{Served, VhostUserThreads};
-use crate::subject::{DeviceOwner, NicSubject};
+use crate::subject::{DeviceOwner, OwnedNic};
 
 /// NIC of a VM over vhost-user. Dropping it detaches its queues, closes the connection and removes
 /// the socket file.
@@ -37,7 +37,7 @@ impl VhostUserNic {
     ) -> Result<Self, DeviceError> {
         check(spec)?;
         let status = DeviceStatus { mac: spec.mac, mtu: spec.mtu, ..DeviceStatus::default() };
-        let subject = DeviceOwner::Nic(NicSubject {
+        let subject = DeviceOwner::Nic(OwnedNic {
             port,
             host,
             observer,
@@ -49,7 +49,7 @@ impl VhostUserNic {
         Ok(Self { served })
     }
 
-    fn subject(&self) -> Option<&NicSubject> {
+    fn subject(&self) -> Option<&OwnedNic> {
         match &self.served.shared.subject {
             DeviceOwner::Nic(nic) => Some(nic),
             DeviceOwner::Disk(_) => None,

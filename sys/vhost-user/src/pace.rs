@@ -68,13 +68,13 @@ impl MessageRateLimit {
 /// published again. A front-end that exceeds the budget is delayed: its messages stay in the
 /// socket.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RingPace {
+pub(crate) struct RingRateLimit {
     /// Number of tokens; negative after a request for more rings than there were tokens.
     remaining: i64,
     refilled_ms: u64,
 }
 
-impl RingPace {
+impl RingRateLimit {
     /// Capacity of the bucket in rings: eight restarts of a NIC with 64 queue pairs.
     pub(crate) const BURST: i64 = 1024;
     /// Rate of refill in rings per second.
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn rings_pass_in_a_burst_and_then_at_the_rate() {
         for rings in [1, 7, 128] {
-            let mut pace = RingPace::new(500);
+            let mut pace = RingRateLimit::new(500);
             let (mut now, mut count) = (500, 0);
             while now < 10_500 {
                 match pace.take(now, rings) {
@@ -122,10 +122,10 @@ mod tests {
                     Err(wait) => now += wait,
                 }
             }
-            let max = RingPace::BURST + 10 * RingPace::PER_SECOND;
+            let max = RingRateLimit::BURST + 10 * RingRateLimit::PER_SECOND;
             assert!((max - 1..max + rings as i64).contains(&count), "{count} of {max}");
         }
-        let mut pace = RingPace::new(u64::MAX - 5);
+        let mut pace = RingRateLimit::new(u64::MAX - 5);
         assert_eq!(pace.take(u64::MAX, 1), Ok(()));
         assert_eq!(pace.take(0, 1), Ok(()));
     }

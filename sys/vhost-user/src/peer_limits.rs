@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use suimon_socket_runtime::{LogRateLimit, ReconnectPause, RejectionRateLimit};
 use tokio::time::sleep;
 
-use crate::pace::RingPace;
+use crate::pace::RingRateLimit;
 
 /// Rate limits on the work and the log entries that a device's front-ends and other connections
 /// cause.
@@ -18,17 +18,17 @@ pub(crate) struct PeerLimits {
     pub(crate) refused_log: LogRateLimit,
     /// Limit on stopped rings, with the start of its clock; `None` before the first one. A new
     /// connection does not reset it.
-    pub(crate) rings: Option<(Instant, RingPace)>,
+    pub(crate) rings: Option<(Instant, RingRateLimit)>,
 }
 
 impl PeerLimits {
-    /// Waits until [`RingPace`] permits a front-end to stop `rings` rings of a NIC.
+    /// Waits until [`RingRateLimit`] permits a front-end to stop `rings` rings of a NIC.
     pub(crate) async fn limit_ring_rate(&mut self, rings: usize) {
         if rings == 0 {
             return;
         }
         let (started_at, pace) =
-            self.rings.get_or_insert_with(|| (Instant::now(), RingPace::new(0)));
+            self.rings.get_or_insert_with(|| (Instant::now(), RingRateLimit::new(0)));
         loop {
             let now_ms = u64::try_from(started_at.elapsed().as_millis()).unwrap_or(u64::MAX);
             match pace.take(now_ms, rings) {

@@ -50,7 +50,7 @@ impl Received {
     }
 
     /// Returns the descriptors if all of them are of kinds that messages carry; otherwise `None`.
-    pub(crate) fn take_known(mut self) -> Option<Vec<OwnedFd>> {
+    pub(crate) fn take_accepted(mut self) -> Option<Vec<OwnedFd>> {
         let all_known = self.fds.iter().all(|fd| is_known(fd.as_fd()));
         let is_accepted = all_known && self.empty_sockets();
         is_accepted.then(|| std::mem::take(&mut self.fds))

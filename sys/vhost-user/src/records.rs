@@ -89,7 +89,7 @@ impl Records {
     }
 
     /// Returns the number of writes to pages for which the log has no bit.
-    pub(crate) fn beyond_log(&self) -> u64 {
+    pub(crate) fn log_out_of_range_writes(&self) -> u64 {
         self.log.as_ref().map_or(0, |log| log.out_of_range_writes())
     }
 }

@@ -15,12 +15,12 @@ use crate::model::{DeviceName, DiskModel, Model, NicModel};
 
 /// NIC or disk that a device belongs to: its specification and its observer.
 pub(crate) enum DeviceOwner {
-    Nic(NicSubject),
-    Disk(DiskSubject),
+    Nic(OwnedNic),
+    Disk(OwnedDisk),
 }
 
 /// NIC with its host, observer and specification.
-pub(crate) struct NicSubject {
+pub(crate) struct OwnedNic {
     pub(crate) port: PortId,
     pub(crate) host: Arc<dyn QueueHost>,
     pub(crate) observer: Arc<dyn PortObserver>,
@@ -31,7 +31,7 @@ pub(crate) struct NicSubject {
 
 /// Disk with its properties, observer and specification. Only its capacity changes while it is
 /// open.
-pub(crate) struct DiskSubject {
+pub(crate) struct OwnedDisk {
     pub(crate) model: DiskModel,
     pub(crate) observer: Arc<dyn DiskObserver>,
     pub(crate) spec: VhostUserDiskSpec,
@@ -105,7 +105,7 @@ impl DeviceOwner {
     }
 }
 
-impl NicSubject {
+impl OwnedNic {
     pub(crate) fn spec(&self) -> MutexGuard<'_, VhostUserSpec> {
         self.spec.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -95,7 +95,7 @@ impl EpollWait {
 
     /// Opens the file with the calling thread's run delay, which [`Wait::run_delay`] reads later.
     /// Must be called on the thread that waits.
-    pub(crate) fn begin_run_delay(&mut self) {
+    pub(crate) fn open_run_delay(&mut self) {
         self.run_delay = RunDelay::for_this_thread();
     }
 
@@ -110,7 +110,7 @@ impl EpollWait {
     fn poll(&mut self) -> io::Result<()> {
         match self.deadlines {
             Deadlines::Timeout => self.events.wait(self.epoll.as_fd(), Some(&[0, 0])),
-            Deadlines::Timer(_) => self.events.wait_plain(self.epoll.as_fd(), false),
+            Deadlines::Timer(_) => self.events.wait_milliseconds(self.epoll.as_fd(), false),
         }
     }
 
@@ -132,7 +132,7 @@ impl EpollWait {
                     it_value: clock::to_timespec(ns),
                 };
                 timerfd_settime(timer, TimerfdTimerFlags::ABSTIME, &spec)?;
-                self.events.wait_plain(self.epoll.as_fd(), true)
+                self.events.wait_milliseconds(self.epoll.as_fd(), true)
             }
         }
     }

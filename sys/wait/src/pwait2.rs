@@ -69,7 +69,11 @@ impl Events {
     ///
     /// # Errors
     /// The error of the call.
-    pub(crate) fn wait_plain(&mut self, epoll: BorrowedFd<'_>, forever: bool) -> io::Result<()> {
+    pub(crate) fn wait_milliseconds(
+        &mut self,
+        epoll: BorrowedFd<'_>,
+        forever: bool,
+    ) -> io::Result<()> {
         self.len = 0;
         let timeout_ms = if forever { -1 } else { 0 };
         let events_max = libc::c_int::try_from(EVENTS_MAX).unwrap_or(1);

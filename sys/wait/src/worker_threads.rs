@@ -108,7 +108,7 @@ fn run_on(cpus: &[u16], mut wait: EpollWait, body: Body, report: &SyncSender<io:
     // The caller waits for this message, so sending cannot fail.
     let _ = report.send(result);
     if started {
-        wait.begin_run_delay();
+        wait.open_run_delay();
         body(Box::new(wait));
     }
 }

@@ -19,7 +19,7 @@ pub(super) fn end(request: &Path, result: &RequestResult) -> Result<()> {
 }
 
 /// Removes the oldest results of requests beyond [`ENDED_REQUESTS_MAX`].
-pub(super) fn forget_old(requests: &Path) -> Result<()> {
+pub(super) fn remove_old_results(requests: &Path) -> Result<()> {
     let ended_paths = with_extension(requests, "done")?;
     for path in ended_paths.iter().take(ended_paths.len().saturating_sub(ENDED_REQUESTS_MAX)) {
         remove(path)?;

@@ -62,7 +62,7 @@ fn withdrawn_requests_are_not_started_and_old_results_are_removed() {
     for number in 10..10 + ENDED_REQUESTS_MAX {
         fs::write(requests.join(format!("{number}.done")), "{}").unwrap();
     }
-    forget_old(&requests).unwrap();
+    remove_old_results(&requests).unwrap();
     assert_eq!((names("done").len(), names("done")[0].as_str()), (ENDED_REQUESTS_MAX, "10"));
 }
 

@@ -11,7 +11,7 @@ use crate::host::spec::NicSpec;
 
 /// Offloads performed by a NIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ByNic {
+pub(crate) struct NicOffloads {
     pub(crate) checksum: bool,
     pub(crate) segmentation: bool,
     pub(crate) receive_checksum: bool,
@@ -19,7 +19,7 @@ pub(crate) struct ByNic {
 
 /// Returns the offloads that a NIC performs with these settings. The kernel accepts every form of
 /// frame.
-pub(crate) fn by_nic(nic: &NicSpec, switches: &OffloadToggles) -> ByNic {
+pub(crate) fn by_nic(nic: &NicSpec, switches: &OffloadToggles) -> NicOffloads {
     let mut device = DeviceFeatures::default();
     for feature in &nic.features {
         let is_set = true;
@@ -37,7 +37,7 @@ pub(crate) fn by_nic(nic: &NicSpec, switches: &OffloadToggles) -> ByNic {
             performer_at_device(side, finding, &device).performer == Performer::Nic
         })
     };
-    ByNic {
+    NicOffloads {
         checksum: is_nic(Side::Egress, OffloadCapability::Checksum),
         segmentation: is_nic(Side::Egress, OffloadCapability::Tcp4Segmentation),
         receive_checksum: is_nic(Side::Ingress, OffloadCapability::Checksum),

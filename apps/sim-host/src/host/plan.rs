@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::host::offload::by_nic;
 use crate::host::paths::vfs;
-use crate::host::route::{Circumstances, Leg, Modules, route};
+use crate::host::route::{Leg, Modules, PathConditions, route};
 use crate::host::spec::{CaseSpec, HostScenario, MachineSpec, NicSpec, VmsSpec};
 
 /// VM of a case with its paths.
@@ -75,7 +75,7 @@ impl<'s> Plan<'s> {
                     .filter(|(_, is_set)| *is_set)
                     .map(|(condition, _)| (*condition).to_owned()),
             );
-            let circumstances = Circumstances {
+            let circumstances = PathConditions {
                 conditions: &conditions,
                 mtu: nic.map_or(MTU, |nic| nic.mtu),
                 block_bytes: case.block_bytes,

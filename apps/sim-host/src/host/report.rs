@@ -7,7 +7,7 @@ use suimon_sim_kernel::Figure;
 
 use crate::host::plan::Plan;
 use crate::host::spec::{By, Expect, HostScenario, Measure};
-use crate::host::totals::{Sum, VmSum};
+use crate::host::totals::{Sum, VmTotals};
 
 /// Results of a case of the scenario.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -50,9 +50,9 @@ pub(crate) fn report(plan: &Plan<'_>, sum: &Sum) -> Report {
     let mut vms = Vec::new();
     for spec in &plan.scenario.vms {
         let kind_sums = plan.vms.iter().zip(&sum.vms).filter(|(vm, _)| vm.spec.name == spec.name);
-        let kind_sums: Vec<&VmSum> = kind_sums.map(|(_, sum)| sum).collect();
+        let kind_sums: Vec<&VmTotals> = kind_sums.map(|(_, sum)| sum).collect();
         let total =
-            |of_vm: fn(&VmSum) -> u64| kind_sums.iter().map(|vm| of_vm(vm)).sum::<u64>() as f64;
+            |of_vm: fn(&VmTotals) -> u64| kind_sums.iter().map(|vm| of_vm(vm)).sum::<u64>() as f64;
         let count = total(|vm_sum| vm_sum.done);
         let us_per_request = |ns: f64| ns / 1e3 / count.max(1.0);
         let rate = count / seconds;

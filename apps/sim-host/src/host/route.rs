@@ -43,7 +43,7 @@ pub(crate) struct Leg {
 }
 
 /// Properties of a case and VM on which the path of a request depends.
-pub(crate) struct Circumstances<'a> {
+pub(crate) struct PathConditions<'a> {
     pub(crate) conditions: &'a BTreeSet<String>,
     pub(crate) mtu: u64,
     pub(crate) block_bytes: Option<u64>,
@@ -69,10 +69,10 @@ impl Modules {
 /// Returns the legs of a request's path. Adds the names of its modules to `modules`.
 pub(crate) fn route(
     request: &RequestSpec,
-    circumstances: &Circumstances<'_>,
+    circumstances: &PathConditions<'_>,
     modules: &mut Modules,
 ) -> Vec<Leg> {
-    let Circumstances { conditions, mtu, block_bytes, takes_percent } = *circumstances;
+    let PathConditions { conditions, mtu, block_bytes, takes_percent } = *circumstances;
     let bytes = request.bytes;
     let frames = bytes.div_ceil(mtu - HEADERS);
     let is_cut = conditions.contains("segmentation-by-nic");
@@ -143,7 +143,7 @@ ack_ns = 100
 
     fn legs(conditions: &[&str]) -> Vec<Leg> {
         let conditions = conditions.iter().map(|condition| (*condition).to_owned()).collect();
-        let circumstances = Circumstances {
+        let circumstances = PathConditions {
             conditions: &conditions,
             mtu: 1500,
             block_bytes: None,

@@ -6,7 +6,7 @@ use crate::host::route::Leg;
 
 /// Totals of one VM in a case.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct VmSum {
+pub(crate) struct VmTotals {
     pub(crate) done: u64,
     pub(crate) bytes: u64,
     /// CPU time of the VM's own work in ns.
@@ -20,7 +20,7 @@ pub(crate) struct VmSum {
 /// Totals of all VMs in a case.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sum {
-    pub(crate) vms: Vec<VmSum>,
+    pub(crate) vms: Vec<VmTotals>,
     pub(crate) busy_ns: Vec<u64>,
     /// Energy in mW · ns since the start of measurement.
     pub(crate) energy: u128,
@@ -31,12 +31,13 @@ pub(crate) struct Sum {
 impl Sum {
     /// Creates totals in which every count is 0.
     pub(crate) fn new(plan: &Plan<'_>) -> Self {
-        let empty_sum = VmSum { module_ns: vec![0; plan.modules.0.len()], ..VmSum::default() };
+        let empty_sum =
+            VmTotals { module_ns: vec![0; plan.modules.0.len()], ..VmTotals::default() };
         Self { vms: vec![empty_sum; plan.vms.len()], ..Self::default() }
     }
 }
 
-impl VmSum {
+impl VmTotals {
     /// Adds the CPU time of a completed item of work, and divides it among the modules of its leg.
     pub(crate) fn add(&mut self, leg: &Leg, piece: &WorkItem) {
         for (module, ns) in &leg.modules {

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use anyhow::Result;
 use suimon_quantity::Time;
-use suimon_sim_kernel::{Agenda, Observer, RandomStream, SECOND};
+use suimon_sim_kernel::{EventQueue, Observer, RandomStream, SECOND};
 use suimon_vmq::VmqSpec;
 
 use crate::host::cpus::{Cpus, SliceEnd, WorkItem};
@@ -73,7 +73,7 @@ struct Pool {
 
 pub(crate) struct World<'p> {
     plan: &'p Plan<'p>,
-    agenda: Agenda<Event>,
+    agenda: EventQueue<Event>,
     pub(crate) observer: Observer<Fact>,
     cpus: Cpus,
     nic: Option<Nic>,
@@ -106,7 +106,7 @@ impl<'p> World<'p> {
         let vms = plan.vms.len() as u32;
         let mut world = Self {
             plan,
-            agenda: Agenda::new(Time::ZERO),
+            agenda: EventQueue::new(Time::ZERO),
             observer,
             cpus: Cpus::new(machine, energy),
             nic: plan.nic.map(Nic::new),

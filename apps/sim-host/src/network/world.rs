@@ -12,7 +12,7 @@
 use anyhow::Result;
 use suimon_frame::Frame;
 use suimon_quantity::Time;
-use suimon_sim_kernel::{Agenda, Observer, RandomStream, SECOND};
+use suimon_sim_kernel::{EventQueue, Observer, RandomStream, SECOND};
 use suimon_vmq::VmqSpec;
 
 use crate::network::facts::Fact;
@@ -78,7 +78,7 @@ pub(crate) struct Sum {
 /// Run of a network scenario in progress.
 pub(crate) struct World<'s> {
     scenario: &'s NetworkScenario,
-    agenda: Agenda<Event>,
+    agenda: EventQueue<Event>,
     pub(crate) observer: Observer<Fact>,
     upstream: Upstream,
     links: Vec<Time>,
@@ -106,7 +106,7 @@ impl<'s> World<'s> {
         let host = Host::new(&scenario.host, vms);
         let max_processors = scenario.host.max_processors;
         let spec = VmqSpec { max_workers: max_processors, ..VmqSpec::default() };
-        let mut agenda = Agenda::new(Time::ZERO);
+        let mut agenda = EventQueue::new(Time::ZERO);
         let processors = host.sharing.processors();
         let (placement, owners, moves) = Placement::new(spec, &processors, vms)?;
         for (number, (at_ns, _)) in interventions.iter().enumerate() {

@@ -185,8 +185,8 @@ impl Control {
             }
             ControlEvent::LeaseEnds { lease } => self.end_lease(now, lease),
             ControlEvent::EtcdElects => self.elect_in_etcd(now),
-            ControlEvent::EtcdWell { member } => self.heal_etcd(now, member),
-            ControlEvent::EtcdQuick => {
+            ControlEvent::EtcdRecovered { member } => self.heal_etcd(now, member),
+            ControlEvent::EtcdSlowdownEnded => {
                 for done_at in self.etcd.speed_up(now) {
                     self.planned.push((done_at, ControlEvent::Done));
                 }
@@ -362,7 +362,7 @@ impl Control {
     fn heal_etcd(&mut self, now: Time, member: Option<u32>) {
         match member {
             Some(member) => self.etcd.set_up(now, member, true),
-            None => self.etcd.set_islands(now, |_| 0),
+            None => self.etcd.set_partitions(now, |_| 0),
         }
         self.schedule_etcd(now);
     }

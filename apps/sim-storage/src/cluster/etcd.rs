@@ -178,7 +178,7 @@ impl Etcd {
 
     /// Partitions the network between members. Members with the same number of `islands` can
     /// communicate.
-    pub(crate) fn set_islands(&mut self, now: Time, islands: impl Fn(u32) -> u32) {
+    pub(crate) fn set_partitions(&mut self, now: Time, islands: impl Fn(u32) -> u32) {
         for (member, state) in (0..).zip(&mut self.members) {
             state.island = islands(member);
         }
@@ -290,7 +290,7 @@ mod tests {
             for call in 0..4 {
                 etcd.take(time_at_us(0), 0, call).unwrap();
             }
-            etcd.set_islands(time_at_us(10), |member| u32::from(member != 0));
+            etcd.set_partitions(time_at_us(10), |member| u32::from(member != 0));
             // Neither the old leader nor the other members have noticed the partition yet.
             assert!(
                 etcd.take(time_at_us(20), 0, 9).is_some()
@@ -323,10 +323,10 @@ mod tests {
             etcd.elect(time_at_us(3_000_000)).0 && etcd.take(time_at_us(3_000_000), 1, 1).is_some()
         );
         // A leader that regains its majority before an election continues with its log.
-        etcd.set_islands(time_at_us(4_000_000), |member| member);
+        etcd.set_partitions(time_at_us(4_000_000), |member| member);
         etcd.take(time_at_us(4_000_000), etcd.leader().unwrap(), 2).unwrap();
         assert_eq!(completed_calls(&mut etcd, 4_500_000), [1; 0]);
-        etcd.set_islands(time_at_us(4_500_000), |_| 0);
+        etcd.set_partitions(time_at_us(4_500_000), |_| 0);
         assert!(!etcd.elect(time_at_us(5_000_000)).0);
         assert_eq!(completed_calls(&mut etcd, 5_000_000), [1, 2]);
     }

@@ -32,9 +32,9 @@ pub(crate) enum ControlEvent {
     /// Members of etcd may elect a leader.
     EtcdElects,
     /// A failed member of etcd works again; with `None`, a partition of the members' network ends.
-    EtcdWell { member: Option<u32> },
+    EtcdRecovered { member: Option<u32> },
     /// The slowdown of etcd ends.
-    EtcdQuick,
+    EtcdSlowdownEnded,
 }
 
 /// State machine of a node for a store: member or allocator.

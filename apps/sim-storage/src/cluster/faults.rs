@@ -68,13 +68,13 @@ impl Control {
                 self.end_member(now, self.etcd.leader().unwrap_or_default(), until);
             }
             Fault::EtcdAlone { member } => {
-                self.etcd.set_islands(now, |other| u32::from(other == *member));
-                self.plan(until, ControlEvent::EtcdWell { member: None });
+                self.etcd.set_partitions(now, |other| u32::from(other == *member));
+                self.plan(until, ControlEvent::EtcdRecovered { member: None });
                 self.schedule_etcd(now);
             }
             Fault::EtcdSlow { percent } => {
                 self.etcd.slow_down(until, *percent);
-                self.plan(until, ControlEvent::EtcdQuick);
+                self.plan(until, ControlEvent::EtcdSlowdownEnded);
             }
             Fault::Cut { nodes, members, directions } => {
                 for node in nodes {
@@ -114,7 +114,7 @@ impl Control {
 
     fn end_member(&mut self, now: Time, member: u32, until: Time) {
         self.etcd.set_up(now, member, false);
-        self.plan(until, ControlEvent::EtcdWell { member: Some(member) });
+        self.plan(until, ControlEvent::EtcdRecovered { member: Some(member) });
         self.schedule_etcd(now);
     }
 

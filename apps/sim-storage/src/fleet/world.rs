@@ -2,7 +2,7 @@
 
 use suimon_cluster_qos::DiskLoad;
 use suimon_quantity::Time;
-use suimon_sim_kernel::{Agenda, Observer, RandomStream};
+use suimon_sim_kernel::{EventQueue, Observer, RandomStream};
 
 use crate::cluster::{Control, ControlEvent, DiskFact, DiskModel, NodeLimit};
 use crate::fleet::facts::Fact;
@@ -88,7 +88,7 @@ impl DiskModel for Disks {
 /// Run of a fleet scenario in progress.
 pub(crate) struct World<'s> {
     scenario: &'s FleetScenario,
-    agenda: Agenda<Event>,
+    agenda: EventQueue<Event>,
     pub(crate) observer: Observer<Fact>,
     pub(crate) control: Control,
     disks: Disks,
@@ -107,7 +107,7 @@ impl<'s> World<'s> {
         interventions: Vec<(u64, Intervention)>,
         mut observer: Observer<Fact>,
     ) -> Self {
-        let mut agenda = Agenda::new(Time::ZERO);
+        let mut agenda = EventQueue::new(Time::ZERO);
         for (number, (at_ns, _)) in (0..).zip(&interventions) {
             agenda.plan(Time::from_ns(*at_ns), Event::Intervention { number });
         }

@@ -1,7 +1,7 @@
 //! Model of an array compared with its parameters.
 
 use suimon_quantity::Time;
-use suimon_sim_kernel::{Agenda, RandomStream, SECOND};
+use suimon_sim_kernel::{EventQueue, RandomStream, SECOND};
 
 use crate::storage::array::{Array, ArrayEvent, ArraySpec, Io};
 use crate::storage::drive::DriveSpec;
@@ -37,7 +37,7 @@ fn rate(
     offset_of: &mut dyn FnMut(u64) -> u64,
 ) -> f64 {
     let mut array = Array::new(spec, RandomStream::new(1, "array"));
-    let mut agenda: Agenda<ArrayEvent> = Agenda::new(Time::ZERO);
+    let mut agenda: EventQueue<ArrayEvent> = EventQueue::new(Time::ZERO);
     let mut requested = 0;
     let mut submit = |array: &mut Array, now: Time| {
         array.send(now, Io { tag: requested, offset: offset_of(requested), bytes, is_write });

@@ -1,7 +1,7 @@
 //! Measurement of an array's capacity, like `suimon store measure` of a real store.
 
 use suimon_quantity::Time;
-use suimon_sim_kernel::{Agenda, RandomStream, SECOND};
+use suimon_sim_kernel::{EventQueue, RandomStream, SECOND};
 
 use crate::storage::array::{Array, ArrayEvent, Io};
 use crate::storage::client::Client;
@@ -25,7 +25,7 @@ pub(crate) fn measure_capacity(scenario: &StorageScenario, seed: u64) -> u64 {
     let spec = &scenario.capability;
     let mut array = Array::new(scenario.array.clone(), RandomStream::new(seed, "measured array"));
     let mut clients = clients(scenario, seed);
-    let mut agenda: Agenda<Option<ArrayEvent>> = Agenda::new(Time::ZERO);
+    let mut agenda: EventQueue<Option<ArrayEvent>> = EventQueue::new(Time::ZERO);
     let start = spec.settle_s * SECOND;
     let until = start + spec.seconds * SECOND;
     let send = |array: &mut Array, clients: &mut [Client], client: usize, now: Time| {

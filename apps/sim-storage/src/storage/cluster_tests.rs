@@ -5,7 +5,7 @@ use suimon_storage_qos::StoreScheduler;
 
 use crate::cluster::broken_machines::{Broken, How};
 use crate::storage::StorageScenario;
-use crate::storage::run::{Makers, run, run_with};
+use crate::storage::run::{PolicyFactories, run, run_with};
 
 const CLUSTER_MIN: &str = include_str!("../../../sim/scenarios/qos-cluster-min.toml");
 
@@ -44,7 +44,7 @@ fn a_cluster_repeats_bit_for_bit() {
 }
 
 fn broken(defect: How, options: Options) -> ScenarioResult {
-    let makers = Makers {
+    let makers = PolicyFactories {
         scheduler: &|spec| Box::new(StoreScheduler::new(spec)),
         machines: &move || Box::new(Broken(defect)),
     };

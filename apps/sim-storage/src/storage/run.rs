@@ -72,7 +72,7 @@ impl Scenario for StorageScenario {
 /// # Errors
 /// The store rejects a limit of the scenario.
 pub(crate) fn run(scenario: &StorageScenario, options: Options) -> Result<ScenarioResult> {
-    let makers = Makers {
+    let makers = PolicyFactories {
         scheduler: &|spec| Box::new(StoreScheduler::new(spec)),
         machines: &|| Box::new(Production),
     };
@@ -80,7 +80,7 @@ pub(crate) fn run(scenario: &StorageScenario, options: Options) -> Result<Scenar
 }
 
 /// Factories of schedulers and state machines. Tests use faulty ones, which violate guarantees.
-pub(crate) struct Makers<'m> {
+pub(crate) struct PolicyFactories<'m> {
     pub(crate) scheduler: &'m dyn Fn(StoreSpec) -> Box<dyn Scheduler>,
     pub(crate) machines: &'m dyn Fn() -> Box<dyn Machines>,
 }
@@ -89,7 +89,7 @@ pub(crate) struct Makers<'m> {
 pub(crate) fn run_with(
     scenario: &StorageScenario,
     options: Options,
-    makers: &Makers<'_>,
+    makers: &PolicyFactories<'_>,
 ) -> Result<ScenarioResult> {
     let Options { seed, is_swarm, records_lines: keeps_lines } = options;
     let capacity = measure_capacity(scenario, seed);

@@ -6,7 +6,7 @@ use suimon_storage_qos::{Change, Limits, Next, StoreScheduler, StoreSpec};
 
 use crate::cluster::Production;
 use crate::storage::node::Scheduler;
-use crate::storage::run::{Makers, run, run_with};
+use crate::storage::run::{PolicyFactories, run, run_with};
 use crate::storage::{StorageScenario, calibrate};
 
 const HOST: &str = include_str!("../../../sim/scenarios/qos-host.toml");
@@ -137,8 +137,8 @@ impl Scheduler for Broken {
     }
 }
 
-fn with(scheduler: &dyn Fn(StoreSpec) -> Box<dyn Scheduler>) -> Makers<'_> {
-    Makers { scheduler, machines: &|| Box::new(Production) }
+fn with(scheduler: &dyn Fn(StoreSpec) -> Box<dyn Scheduler>) -> PolicyFactories<'_> {
+    PolicyFactories { scheduler, machines: &|| Box::new(Production) }
 }
 
 fn broken(defect: How, scenario: &str) -> ScenarioResult {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use suimon_quantity::{DiskId, Time};
-use suimon_sim_kernel::{Agenda, Observer, RandomStream};
+use suimon_sim_kernel::{EventQueue, Observer, RandomStream};
 use suimon_storage_qos::{AdmissionError, IoKind, Limits, Submitted};
 
 use crate::cluster::{Control, ControlEvent};
@@ -63,7 +63,7 @@ pub(super) struct Disk {
 
 /// Run of a storage scenario in progress.
 pub(crate) struct World {
-    pub(super) agenda: Agenda<Event>,
+    pub(super) agenda: EventQueue<Event>,
     pub(crate) observer: Observer<Fact>,
     pub(crate) ledger: Ledger,
     pub(super) array: Array,
@@ -93,7 +93,7 @@ impl World {
         interventions: Vec<(u64, Intervention)>,
         observer: Observer<Fact>,
     ) -> Self {
-        let mut agenda = Agenda::new(Time::ZERO);
+        let mut agenda = EventQueue::new(Time::ZERO);
         let placed_disks = scenario.disks();
         let disks: Vec<Disk> = clients(scenario, seed)
             .into_iter()

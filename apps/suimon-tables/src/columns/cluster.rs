@@ -96,7 +96,7 @@ pub(crate) const CLUSTER_SHARES: Columns = Columns {
     ],
 };
 
-pub(crate) const CLUSTER_SEEN: Columns = Columns {
+pub(crate) const CLUSTER_HEARTBEATS: Columns = Columns {
     commands: &["cluster status"],
     row: "other node whose heartbeat file is on a shared store",
     path: "stores[].heartbeats[]",

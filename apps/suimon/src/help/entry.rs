@@ -9,7 +9,7 @@ pub(crate) struct Help {
     /// Complete sentences that follow the summary.
     pub(crate) text: &'static str,
     /// True if the command changes desired state, which the help then states.
-    pub(crate) is_kept: bool,
+    pub(crate) changes_desired_state: bool,
     /// Complete command lines.
     pub(crate) examples: &'static [&'static str],
 }
@@ -28,7 +28,7 @@ pub(crate) const fn reads(
     text: &'static str,
     examples: &'static [&'static str],
 ) -> Help {
-    Help { path, text, is_kept: false, examples }
+    Help { path, text, changes_desired_state: false, examples }
 }
 
 /// Returns the help of a command that changes desired state.
@@ -37,14 +37,14 @@ pub(crate) const fn keeps(
     text: &'static str,
     examples: &'static [&'static str],
 ) -> Help {
-    Help { path, text, is_kept: true, examples }
+    Help { path, text, changes_desired_state: true, examples }
 }
 
 impl Help {
     pub(crate) fn applied_to(&self, command: Command) -> Command {
         let summary = command.get_about().map(ToString::to_string).unwrap_or_default();
         let mut text = format!("{summary}.\n\n{}", self.text);
-        if self.is_kept {
+        if self.changes_desired_state {
             text.push_str("\n\n");
             text.push_str(KEPT);
         }

@@ -17,7 +17,7 @@ pub(super) const DELAY_MAX: Duration = Duration::from_secs(10);
 /// Largest delay of the response to credentials that equal the peer's last wrong ones. A client
 /// with an outdated token sends it repeatedly, and must receive the response before its own time
 /// limit.
-pub(super) const SAME_MAX: Duration = Duration::from_secs(2);
+pub(super) const SAME_CREDENTIALS_DELAY_MAX: Duration = Duration::from_secs(2);
 /// Time without wrong credentials after which a peer's responses are no longer delayed.
 pub(super) const FORGET_AFTER: Duration = Duration::from_secs(600);
 /// Time from the first wrong credentials of a peer to the first report.
@@ -27,14 +27,14 @@ pub(super) const REPORT_EVERY: Duration = Duration::from_secs(60);
 
 /// Listener whose requests must have credentials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Guarded {
+pub(crate) enum AuthenticatedListener {
     /// TCP listener of the API.
     Api,
     /// Listener of the web console.
     Console,
 }
 
-impl Guarded {
+impl AuthenticatedListener {
     pub(super) const ALL: [Self; 2] = [Self::Api, Self::Console];
 
     /// Returns the section of the host file that configures the listener.
@@ -49,7 +49,7 @@ impl Guarded {
 /// Report about the wrong credentials of one peer, from which an event is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Report {
-    pub(super) listener: Guarded,
+    pub(super) listener: AuthenticatedListener,
     /// Address of the peer, or the network of 64 bits for IPv6. `None` for peers without a separate
     /// entry, which are reported together.
     pub(super) peer: Option<IpAddr>,
@@ -62,12 +62,12 @@ pub(super) struct Report {
 #[derive(Debug, Default)]
 pub(super) struct Table {
     entries: BTreeMap<Key, Entry>,
-    totals: BTreeMap<Guarded, u64>,
+    totals: BTreeMap<AuthenticatedListener, u64>,
 }
 
 /// Listener, and address or IPv6 network of the peer. `None` stands for all peers without an
 /// address and those whose entry was replaced.
-type Key = (Guarded, Option<IpAddr>);
+type Key = (AuthenticatedListener, Option<IpAddr>);
 
 #[derive(Debug)]
 struct Entry {
@@ -97,7 +97,7 @@ impl Table {
     pub(super) fn fail(
         &mut self,
         now: Instant,
-        (listener, peer): (Guarded, Option<IpAddr>),
+        (listener, peer): (AuthenticatedListener, Option<IpAddr>),
         fingerprint: u64,
     ) -> Duration {
         *self.totals.entry(listener).or_default() += 1;
@@ -110,7 +110,7 @@ impl Table {
         let step = STEP_FIRST.saturating_mul(1 << entry.failures.min(16)).min(STEP_MAX);
         entry.failures = entry.failures.saturating_add(1);
         let is_same = entry.fingerprint.replace(fingerprint) == Some(fingerprint);
-        let max_delay = if is_same { SAME_MAX } else { DELAY_MAX };
+        let max_delay = if is_same { SAME_CREDENTIALS_DELAY_MAX } else { DELAY_MAX };
         let time = (entry.round.max(now) + step).min(now + max_delay);
         entry.round = entry.round.max(time);
         entry.last = now;
@@ -119,7 +119,7 @@ impl Table {
     }
 
     /// Returns the number of requests with wrong credentials at the listener since the start.
-    pub(super) fn total(&self, listener: Guarded) -> u64 {
+    pub(super) fn total(&self, listener: AuthenticatedListener) -> u64 {
         self.totals.get(&listener).copied().unwrap_or_default()
     }
 

@@ -1,7 +1,12 @@
 use super::*;
 
 /// Records wrong credentials that differ from all before.
-fn guess(table: &mut Table, now: Instant, listener: Guarded, peer: Option<IpAddr>) -> Duration {
+fn guess(
+    table: &mut Table,
+    now: Instant,
+    listener: AuthenticatedListener,
+    peer: Option<IpAddr>,
+) -> Duration {
     let fingerprint = table.total(listener);
     table.fail(now, (listener, peer), fingerprint)
 }
@@ -16,22 +21,27 @@ fn delays_grow_for_one_peer_and_no_other() {
     let mut time = now;
     let mut delays = Vec::new();
     for _ in 0..7 {
-        let delay = guess(&mut table, time, Guarded::Api, address(1));
+        let delay = guess(&mut table, time, AuthenticatedListener::Api, address(1));
         delays.push(delay.as_millis());
         time += delay;
     }
     assert_eq!(delays, [250, 500, 1000, 2000, 4000, 5000, 5000]);
-    assert_eq!(guess(&mut table, time, Guarded::Api, address(2)), STEP_FIRST);
-    assert_eq!(guess(&mut table, time, Guarded::Console, address(1)), STEP_FIRST);
+    assert_eq!(guess(&mut table, time, AuthenticatedListener::Api, address(2)), STEP_FIRST);
+    assert_eq!(guess(&mut table, time, AuthenticatedListener::Console, address(1)), STEP_FIRST);
     let later = time + FORGET_AFTER;
-    assert_eq!(guess(&mut table, later, Guarded::Api, address(1)), STEP_FIRST, "forgotten");
+    assert_eq!(
+        guess(&mut table, later, AuthenticatedListener::Api, address(1)),
+        STEP_FIRST,
+        "forgotten"
+    );
 }
 
 #[test]
 fn the_same_token_again_is_no_guess() {
     let (mut table, now) = (Table::default(), Instant::now());
-    let mut fail =
-        |fingerprint| table.fail(now, (Guarded::Api, address(1)), fingerprint).as_millis();
+    let mut fail = |fingerprint| {
+        table.fail(now, (AuthenticatedListener::Api, address(1)), fingerprint).as_millis()
+    };
     assert_eq!([0; 6].map(&mut fail), [250, 750, 1750, 2000, 2000, 2000]);
     assert!(fail(1) > 2000 && fail(0) > 2000, "different ones are guesses");
     assert_eq!(fail(0), 2000);
@@ -40,19 +50,20 @@ fn the_same_token_again_is_no_guess() {
 #[test]
 fn requests_on_several_connections_are_answered_one_after_another() {
     let (mut table, now) = (Table::default(), Instant::now());
-    let delays: Vec<_> =
-        (0..100).map(|_| guess(&mut table, now, Guarded::Api, address(1)).as_millis()).collect();
+    let delays: Vec<_> = (0..100)
+        .map(|_| guess(&mut table, now, AuthenticatedListener::Api, address(1)).as_millis())
+        .collect();
     assert_eq!(delays[..5], [250, 750, 1750, 3750, 7750]);
     assert!(delays[5..].iter().all(|delay| *delay == DELAY_MAX.as_millis()), "{delays:?}");
-    assert_eq!(table.total(Guarded::Api), 100);
-    assert_eq!(table.total(Guarded::Console), 0);
+    assert_eq!(table.total(AuthenticatedListener::Api), 100);
+    assert_eq!(table.total(AuthenticatedListener::Console), 0);
 }
 
 #[test]
 fn addresses_of_one_ipv6_network_are_one_peer() {
     let (mut table, now) = (Table::default(), Instant::now());
     let fail = |table: &mut Table, text: &str| {
-        guess(table, now, Guarded::Api, Some(text.parse().unwrap())).as_millis()
+        guess(table, now, AuthenticatedListener::Api, Some(text.parse().unwrap())).as_millis()
     };
     assert_eq!(fail(&mut table, "2001:db8::1"), 250);
     assert_eq!(fail(&mut table, "2001:db8::ffff:1"), 750);
@@ -69,7 +80,7 @@ fn a_peer_is_reported_soon_and_then_once_a_minute() {
     let mut reports = Vec::new();
     for second in 0..180 {
         let time = now + Duration::from_secs(second);
-        guess(&mut table, time, Guarded::Console, address(1));
+        guess(&mut table, time, AuthenticatedListener::Console, address(1));
         assert!(table.next_deadline().is_some_and(|due| due >= time));
         let due = table.poll_reports(time + Duration::from_millis(999));
         reports.extend(due.into_iter().map(|report| (second, report.count, report.over.as_secs())));
@@ -89,7 +100,7 @@ fn peers_are_bounded_and_no_count_of_a_replaced_one_is_lost() {
     let peers = u32::try_from(PEERS_MAX).unwrap() + 100;
     for peer in 0..peers {
         let time = now + Duration::from_millis(peer.into());
-        guess(&mut table, time, Guarded::Api, address(peer));
+        guess(&mut table, time, AuthenticatedListener::Api, address(peer));
     }
     assert_eq!(table.entries.len(), PEERS_MAX + 1);
     let reports = table.end(now + Duration::from_secs(1));

@@ -80,7 +80,7 @@ async fn prepare(
 ) -> Result<Response, ErrorResponse> {
     let arriving: IncomingMigrationRequest = match parse_request(&body) {
         Ok(arriving) => arriving,
-        Err(error) => return Err(state.node.unreadable_arrival(&body, error).into()),
+        Err(error) => return Err(state.node.unreadable_migration_error(&body, error).into()),
     };
     if dry_run {
         let plan = state.call_blocking(move |node| node.check_arrival(&arriving)).await?;

@@ -3,7 +3,7 @@
 
 use suimon_contract::{
     ErrorBody, ErrorCode, RENAMES, Renamed, ResourceKind, command_of, describe_keys,
-    describe_renames, example_of,
+    describe_renames, kind_example,
 };
 use utoipa::ToSchema;
 use utoipa::openapi::extensions::Extensions;
@@ -335,7 +335,7 @@ fn describe_body(operation: &mut Operation) {
         let Some(RefOr::Ref(reference)) = &content.schema else { continue };
         let name = reference.ref_location.rsplit('/').next().unwrap_or_default();
         let kind = ResourceKind::ALL.into_iter().find(|kind| kind.schema_name() == name);
-        content.example = kind.and_then(example_of);
+        content.example = kind.and_then(kind_example);
     }
 }
 

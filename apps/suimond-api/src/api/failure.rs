@@ -32,7 +32,7 @@ impl ErrorResponse {
     /// status is 422 instead of 400.
     pub(super) fn located(mut self, body: &[u8]) -> Self {
         suimon_contract::locate_errors_of_apply(body, &mut self.errors);
-        if self.status == StatusCode::BAD_REQUEST && suimon_contract::applies_a_file(body) {
+        if self.status == StatusCode::BAD_REQUEST && suimon_contract::contains_host_file(body) {
             self.status = StatusCode::UNPROCESSABLE_ENTITY;
         }
         self
@@ -97,7 +97,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Parameters<T> 
 }
 
 /// Sets the key of the error unless the error already names one.
-pub(super) fn in_field(error: ApiError, field: &str) -> ApiError {
+pub(super) fn with_field_if_absent(error: ApiError, field: &str) -> ApiError {
     if error.field.is_some() { error } else { error.field(field) }
 }
 

@@ -11,7 +11,7 @@ use axum::routing;
 use serde::Deserialize;
 use suimon_contract::{
     ApiError, ApplyRequest, ErrorBody, ErrorCode, HostConfig, HostStatus, Operation, Plan,
-    TopSnapshot, WorkerStatus, file_of_apply, old_names_of_apply, parse_apply, to_toml,
+    TopSnapshot, WorkerStatus, host_file_in_apply, old_names_of_apply, parse_apply, to_toml,
 };
 use suimon_node::Edit;
 use utoipa::{IntoParams, ToSchema};
@@ -135,7 +135,7 @@ async fn apply(
 fn edit_of_apply(body: &[u8], host_file: Option<&Path>) -> Result<Edit, Vec<ApiError>> {
     let config = Box::new(parse_apply(body)?);
     let own_text = host_file.and_then(|file| crate::host_file::read(file).ok());
-    Ok(match file_of_apply(body).filter(|text| own_text.as_ref() == Some(text)) {
+    Ok(match host_file_in_apply(body).filter(|text| own_text.as_ref() == Some(text)) {
         Some(text) => Edit::ApplyFile { config, text },
         None => Edit::Apply(config),
     })

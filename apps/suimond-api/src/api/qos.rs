@@ -3,14 +3,14 @@
 
 use axum::extract::State;
 use suimon_contract::{
-    ErrorBody, QosFlowStatus, WhatIfRequest, WhatIfResponse, parse_request_noting,
+    ErrorBody, QosFlowStatus, WhatIfRequest, WhatIfResponse, parse_request_with_old_names,
 };
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::body::Body;
 use crate::api::changes::warnings;
-use crate::api::failure::{ErrorResponse, in_field};
+use crate::api::failure::{ErrorResponse, with_field_if_absent};
 use crate::api::json::Json;
 use crate::api::state::ApiState;
 
@@ -34,8 +34,8 @@ async fn what_if(
     State(state): State<ApiState>,
     Body(body): Body,
 ) -> Result<Json<WhatIfResponse>, ErrorResponse> {
-    let (request, old_names) = parse_request_noting::<WhatIfRequest>(&body)
-        .map_err(|error| in_field(error, "proposals"))?;
+    let (request, old_names) = parse_request_with_old_names::<WhatIfRequest>(&body)
+        .map_err(|error| with_field_if_absent(error, "proposals"))?;
     let mut answer = state.call_blocking(move |node| node.what_if(&request)).await?;
     answer.warnings = warnings(&old_names);
     Ok(Json(answer))

@@ -3,7 +3,8 @@
 use axum::extract::State;
 use axum::response::Response;
 use suimon_contract::{
-    ApiError, ErrorBody, ErrorCode, MoveQueueRequest, Operation, QueueStatus, parse_request_noting,
+    ApiError, ErrorBody, ErrorCode, MoveQueueRequest, Operation, QueueStatus,
+    parse_request_with_old_names,
 };
 use suimon_node::QueueSide;
 use utoipa_axum::router::OpenApiRouter;
@@ -12,7 +13,7 @@ use utoipa_axum::routes;
 use crate::api::body::Body;
 use crate::api::bounded::Bounded;
 use crate::api::changes::{accepted, warnings};
-use crate::api::failure::{ErrorResponse, InPath, in_field};
+use crate::api::failure::{ErrorResponse, InPath, with_field_if_absent};
 use crate::api::json::Json;
 use crate::api::state::ApiState;
 
@@ -44,8 +45,8 @@ async fn hand_over(
     InPath((port, side, index)): InPath<(String, String, QueueIndex)>,
     Body(body): Body,
 ) -> Result<Response, ErrorResponse> {
-    let (request, old_names) = parse_request_noting::<MoveQueueRequest>(&body)
-        .map_err(|error| in_field(error, "worker"))?;
+    let (request, old_names) = parse_request_with_old_names::<MoveQueueRequest>(&body)
+        .map_err(|error| with_field_if_absent(error, "worker"))?;
     let side = QueueSide::parse(&side).ok_or_else(|| {
         let text = format!("the direction of a queue is `rx` or `tx`, not `{side}`");
         ApiError::new(ErrorCode::NotFound, text).about(format!("queue/{port}"))

@@ -11,7 +11,7 @@ use suimon_contract::{ApiError, ErrorCode};
 
 use super::access_check;
 use super::logins::Credentials;
-use crate::access::Guarded;
+use crate::access::AuthenticatedListener;
 use crate::api::{Body, ErrorResponse};
 use crate::console::state::ConsoleState;
 use crate::server::Client;
@@ -90,7 +90,7 @@ pub(super) async fn log_in(
         return state
             .api
             .failures
-            .refuse((Guarded::Console, &body), client.as_ref(), refusal)
+            .refuse((AuthenticatedListener::Console, &body), client.as_ref(), refusal)
             .await;
     }
     match console.logins().new_session(Instant::now()) {

@@ -30,7 +30,7 @@ where
     S: Service<Request<Incoming>, Response = Response<Body>>,
     S::Future: Send + 'static,
 {
-    type Response = Response<AttendedBody>;
+    type Response = Response<TrackedBody>;
     type Error = S::Error;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
 
@@ -38,7 +38,7 @@ where
         let busy = self.slot.begin();
         request.extensions_mut().insert(Client::new(self.peer, self.slot.clone()));
         let attended =
-            |answer: Response<Body>, busy| answer.map(|body| AttendedBody { body, _busy: busy });
+            |answer: Response<Body>, busy| answer.map(|body| TrackedBody { body, _busy: busy });
         let asks_for_upgrade = request.headers().contains_key(header::UPGRADE);
         if asks_for_upgrade && !self.slot.begin_upgrade() {
             return Box::pin(async move { Ok(attended(too_many_upgrades(), busy)) });
@@ -66,12 +66,12 @@ fn too_many_upgrades() -> Response<Body> {
 
 /// Body of a response, with the activity that keeps the connection busy. The HTTP library drops it
 /// when it has passed the whole body to the connection.
-pub(super) struct AttendedBody {
+pub(super) struct TrackedBody {
     pub(crate) body: Body,
     pub(crate) _busy: Activity,
 }
 
-impl HttpBody for AttendedBody {
+impl HttpBody for TrackedBody {
     type Data = Bytes;
     type Error = axum::Error;
 

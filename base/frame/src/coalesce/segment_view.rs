@@ -120,7 +120,7 @@ impl SegmentView {
     }
 
     /// Returns true if the transport checksum of `frame` is correct: known to be, or verified here.
-    pub(super) fn is_checksum_right(&self, frame: &Frame) -> bool {
+    pub(super) fn has_correct_checksum(&self, frame: &Frame) -> bool {
         let bytes = frame.bytes();
         let stored = field(bytes, self.transport_at + TCP_CHECKSUM_AT);
         let transport = bytes.get(self.transport_at..).unwrap_or_default();

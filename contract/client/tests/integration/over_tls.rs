@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rcgen::{BasicConstraints, Certificate, CertificateParams, IsCa, KeyPair};
-use suimon_client::{ArrivalLine, Client, ClientError, TlsError, TlsReach, TokenError};
+use suimon_client::{Client, ClientError, MigrationStreamKind, TlsEndpoint, TlsError, TokenError};
 use tempfile::TempDir;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -67,7 +67,7 @@ impl CertifiedKey {
 /// PEM and token files that the configuration of a client refers to.
 struct Files {
     folder: TempDir,
-    reach: TlsReach,
+    reach: TlsEndpoint,
 }
 
 impl Files {
@@ -75,7 +75,7 @@ impl Files {
         let folder = tempfile::tempdir().unwrap();
         let pem: String =
             authority.iter().map(|certificate| certificate.certificate.pem()).collect();
-        let reach = TlsReach {
+        let reach = TlsEndpoint {
             address,
             server_name: server_name.to_owned(),
             authority: write_file(folder.path(), "authority", &pem, 0o644),
@@ -251,7 +251,7 @@ async fn a_node_that_does_not_reply_is_waited_for_until_the_timeout() {
     let (address, _asked) = answering(&certificate, "").await;
     let files = Files::new(address, "localhost", &[&certificate]);
     let client = files.client().with_response_timeout(Duration::from_millis(300));
-    let line = client.arrival_line("00ff", ArrivalLine::Memory).await;
+    let line = client.arrival_line("00ff", MigrationStreamKind::Memory).await;
     assert!(matches!(line.err(), Some(ClientError::TimedOut { .. })));
 }
 
@@ -260,8 +260,8 @@ async fn a_line_to_an_arrival_carries_bytes_as_they_are() {
     let certificate = CertifiedKey::by_itself(&["localhost"], |_| {});
     let disk = "root".parse().unwrap();
     for (line, path, protocol) in [
-        (ArrivalLine::Memory, "/1.0/arrivals/00ff/memory", "suimon-memory"),
-        (ArrivalLine::Disk(&disk), "/1.0/arrivals/00ff/disks/root", "suimon-nbd"),
+        (MigrationStreamKind::Memory, "/1.0/arrivals/00ff/memory", "suimon-memory"),
+        (MigrationStreamKind::Disk(&disk), "/1.0/arrivals/00ff/disks/root", "suimon-nbd"),
     ] {
         // The first bytes are sent with the response.
         let answer = format!(
@@ -285,7 +285,8 @@ async fn a_line_to_an_arrival_carries_bytes_as_they_are() {
     let answer = ok(errors).replace("200 OK", "409 Conflict");
     let (address, _asked) = answering(&certificate, &answer).await;
     let files = Files::new(address, "localhost", &[&certificate]);
-    let error = files.client().arrival_line("00ff", ArrivalLine::Memory).await.err().unwrap();
+    let error =
+        files.client().arrival_line("00ff", MigrationStreamKind::Memory).await.err().unwrap();
     assert_eq!(error.api_errors()[0].message, "it does not wait");
 }
 
@@ -293,7 +294,7 @@ async fn a_line_to_an_arrival_carries_bytes_as_they_are() {
 fn files_that_cannot_be_used_are_named() {
     let certificate = CertifiedKey::by_itself(&["localhost"], |_| {});
     let files = Files::new("localhost:1".to_owned(), "localhost", &[&certificate]);
-    let error_with = |change: &dyn Fn(&mut TlsReach)| {
+    let error_with = |change: &dyn Fn(&mut TlsEndpoint)| {
         let mut reach = files.reach.clone();
         change(&mut reach);
         Client::tls(&reach).unwrap_err()

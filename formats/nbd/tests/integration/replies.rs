@@ -6,7 +6,7 @@ use crate::support;
 use crate::support::{ALL, export, negotiated, spec};
 use suimon_nbd::{
     BlockSizes, BufferTooShort, Chunk, ChunkKind, EXTENTS_MAX, ExportRange, ExtentState, Framing,
-    NbdError, ParsedHeader, REPLY_BYTES_MAX, ReplyTo, RequestParser, STATUS_BYTES_MIN,
+    NbdError, ParsedHeader, REPLY_BYTES_MAX, ReplyEncoder, RequestParser, STATUS_BYTES_MIN,
     StatusExtent,
 };
 
@@ -21,7 +21,7 @@ fn transmission(framing: Framing) -> RequestParser {
     RequestParser::new(&negotiated(export(spec), framing))
 }
 
-fn reply_to(framing: Framing) -> ReplyTo {
+fn reply_to(framing: Framing) -> ReplyEncoder {
     let ask = Ask { flags: 0, kind: READ, cookie: COOKIE, offset: OFFSET, length: 4096 };
     match transmission(framing).handle_header(&ask.bytes(framing)) {
         Ok(ParsedHeader::Request(request)) => request.reply_to,

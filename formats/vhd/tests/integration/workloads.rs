@@ -51,10 +51,10 @@ impl Model {
     }
 
     fn discard(&mut self, range: ByteRange, retained: &[ByteRange]) {
-        let is_kept =
+        let changes_desired_state =
             |offset| retained.iter().any(|kept| kept.offset() <= offset && offset < kept.end());
         for index in range.offset() / SECTOR..range.end() / SECTOR {
-            if !is_kept(index * SECTOR) {
+            if !changes_desired_state(index * SECTOR) {
                 self.numbers[index as usize] = 0;
             }
         }

@@ -8,9 +8,9 @@ use suimon_vhd::{Parent, ParentLocator, SizeSource};
 use super::backup::{Backup, Head, error_of, in_file, to_usize};
 use super::check::check_file;
 use super::planned_file::{GuardedFile, PlannedFile, Ranges, SECTOR, pieces};
-use super::undo::{take_back_unfinished, unfinished_error, write_back};
+use super::undo::{revert_unfinished, unfinished_error, write_back};
 use super::{ImageTarget, UNIT};
-use crate::inspect::changed_image::{changeable, image_change, keep_time};
+use crate::inspect::changed_image::{changeable, image_change, set_modification_time};
 use crate::inspect::payload::refuse_payload;
 use crate::{
     DiskError, DiskFault, DiskFormat, HostInputs, OpenLayer, Opened, has_left, recorded_paths,
@@ -32,7 +32,7 @@ pub fn repair(
     seeds: &mut HostInputs<'_>,
 ) -> Result<ImageChanges, DiskError> {
     let format = changeable(target)?;
-    let taken_back = take_back_unfinished(target, format, dry_run)?;
+    let taken_back = revert_unfinished(target, format, dry_run)?;
     let guids = seeds.write_guids();
     let mut run = |file: &dyn ImageFile| match format {
         DiskFormat::Vhd => {
@@ -115,7 +115,7 @@ pub fn relink(
     seeds: &mut HostInputs<'_>,
 ) -> Result<ImageChanges, DiskError> {
     let format = changeable(target)?;
-    let taken_back = take_back_unfinished(target, format, dry_run)?;
+    let taken_back = revert_unfinished(target, format, dry_run)?;
     let options = target.options(format, FileLockMode::Read);
     let file = target.files.open(target.name, FileLockMode::Read, UNIT)?;
     let child = OpenLayer::from_file(file, target.name, options, None, seeds)?;
@@ -193,7 +193,7 @@ fn change(
     if is_same || dry_run {
         return Ok(changes);
     }
-    keep_time(target, file.as_ref(), modified)?;
+    set_modification_time(target, file.as_ref(), modified)?;
     let backup = Backup::write(target, Head { lengths, modified, ranges }, &planned)?;
     // The plan is not needed any more, and may use much memory.
     drop(planned);
@@ -204,7 +204,7 @@ fn change(
     // Children of a VHD identify it by the time of its last change. The content of the disk is
     // unchanged.
     let backup_name = result
-        .and_then(|()| keep_time(target, file.as_ref(), modified))
+        .and_then(|()| set_modification_time(target, file.as_ref(), modified))
         .and_then(|()| backup.finish(target, now_unix_s))
         .map_err(|error| after_failure(target, file.as_ref(), &backup, error))?;
     changes.backup = Some(target.show(&backup_name));

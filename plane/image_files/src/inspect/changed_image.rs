@@ -21,7 +21,7 @@ pub(super) fn changeable(target: ImageTarget<'_>) -> Result<DiskFormat, DiskErro
 
 /// Sets the modification time of a file through the open file. Called with the original time before
 /// a change, to verify that this is possible, and after the change, to preserve the time.
-pub(super) fn keep_time(
+pub(super) fn set_modification_time(
     target: ImageTarget<'_>,
     file: &dyn DiskFile,
     modified: FileTime,

@@ -8,7 +8,7 @@ use super::backup::{Backup, backup_error, error_of, in_file};
 use super::check::check_file;
 use super::planned_file::{GuardedFile, PlannedFile, SECTOR, read_padded};
 use super::{ImageTarget, UNIT};
-use crate::inspect::changed_image::{changeable, image_change, keep_time};
+use crate::inspect::changed_image::{changeable, image_change, set_modification_time};
 use crate::inspect::payload::{each_payload, refuse_payload};
 use crate::{DiskError, DiskFault, DiskFormat, unfinished_name};
 
@@ -45,7 +45,7 @@ pub fn undo(
 /// # Errors
 /// The image was changed since, or cannot be written. With `dry_run`: an incomplete change exists;
 /// nothing was written.
-pub(super) fn take_back_unfinished(
+pub(super) fn revert_unfinished(
     target: ImageTarget<'_>,
     format: DiskFormat,
     dry_run: bool,
@@ -83,7 +83,7 @@ fn revert(
         check_file(&before, format, label.clone())
     };
     if !dry_run {
-        keep_time(target, file.as_ref(), modified)?;
+        set_modification_time(target, file.as_ref(), modified)?;
         if !is_unfinished {
             undo_backup.copy_as_unfinished(target)?;
         }
@@ -127,7 +127,7 @@ pub(super) fn write_back(
         guarded.write_at(offset, before).map_err(failed)
     })?;
     guarded.set_len(lengths.before).and_then(|()| guarded.flush()).map_err(failed)?;
-    keep_time(target, file, backup.head.modified)?;
+    set_modification_time(target, file, backup.head.modified)?;
     if let Some(unfinished) = unfinished_name(target.name) {
         target.files.remove(&unfinished)?;
     }

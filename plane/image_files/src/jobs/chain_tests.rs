@@ -19,7 +19,10 @@ fn a_chain_ends_where_a_disk_would_not_open_and_a_longer_one_is_merged() {
             top = snapshot(&top, &nth.to_string(), nth).unwrap();
         }
         let error = snapshot(&top, "more", 70).unwrap_err();
-        assert!(matches!(*error.fault, DiskFault::NoLayerMore { max: LAYERS_MAX }), "{error}");
+        assert!(
+            matches!(*error.fault, DiskFault::LayerLimitReached { max: LAYERS_MAX }),
+            "{error}"
+        );
         assert!(!bench.store.files().contains_key(&name("more")), "{format:?}");
         bench.fill(&top, &CHILD);
         // A disk that was extended by another program.

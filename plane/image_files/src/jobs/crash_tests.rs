@@ -158,5 +158,5 @@ fn a_job_that_is_dropped_or_finds_no_room_leaves_the_disk() {
 /// Returns true if the error was caused by a full store, including the case that a job could not be
 /// completed for this reason.
 pub(super) fn is_of_full_store(error: &DiskError) -> bool {
-    error.is_full() || matches!(&*error.fault, DiskFault::NotEnded { error } if error.is_full())
+    error.is_full() || matches!(&*error.fault, DiskFault::CloseFailed { error } if error.is_full())
 }

@@ -95,7 +95,7 @@ pub fn snapshot(
     // The whole chain of parents is intact, and the image is not open for writing.
     let disk = open(files.as_ref(), &DiskPlan { is_read_only: true, ..plan.clone() }, seeds)?;
     if disk.layers.len() >= LAYERS_MAX {
-        return Err(plan.error(DiskFault::NoLayerMore { max: LAYERS_MAX }));
+        return Err(plan.error(DiskFault::LayerLimitReached { max: LAYERS_MAX }));
     }
     drop(disk);
     create(files, &of_child, seeds)?;

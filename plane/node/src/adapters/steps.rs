@@ -43,7 +43,7 @@ impl std::fmt::Display for PfStep {
 
 impl Controller {
     /// Configures an adapter. Returns its state before the step, also if the step fails.
-    pub(crate) fn take_pf_step(
+    pub(crate) fn execute_pf_step(
         &mut self,
         step: &PfStep,
         to: &HostConfig,
@@ -65,7 +65,7 @@ impl Controller {
     }
 
     /// Restores an adapter's previous state. A failure is logged.
-    pub(crate) fn take_back_pf(&mut self, undo: &PfUndo) {
+    pub(crate) fn roll_back_pf(&mut self, undo: &PfUndo) {
         if let Err(error) = reclaim(self.shared.sriov.host.as_ref(), &undo.0) {
             tracing::error!(
                 pf = %undo.0.address,

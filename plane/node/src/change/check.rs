@@ -45,7 +45,7 @@ impl Shared {
             return Err(errors);
         }
         let disks = required_disks(&config);
-        let mut errors = self.disks.check_no_work(&required_disks(&current.config), &disks);
+        let mut errors = self.disks.check_no_job(&required_disks(&current.config), &disks);
         errors.extend(self.disks.check_not_measured(&config));
         if !options.replaces_images {
             errors.extend(self.disks.check_not_reverted(&required_disks(&current.config), &disks));
@@ -68,7 +68,7 @@ impl Shared {
             return Err(errors);
         }
         let mut plan = Plan::between(&current.config, &config);
-        self.note_power(&current.config, &config, &mut plan);
+        self.add_power_notes(&current.config, &config, &mut plan);
         let images = self.disks.images_before(edit.created_image(options));
         images.note(&required_disks(&current.config), &disks, &mut plan);
         let queried_until = plan_deadline();

@@ -35,7 +35,7 @@ use super::inbox::KeyState;
 use super::keys::MemberRecord;
 use super::loads::SAMPLE_INTERVAL;
 use super::messages::Task;
-use super::releasing::Releasing;
+use super::releasing::ReleaseRequest;
 use super::session::SessionContext;
 use super::shared_store::SharedStore;
 use super::status::Reachability;
@@ -128,7 +128,7 @@ struct Driver {
     /// True if the node has left and the change that removes `[cluster]` is not made yet.
     has_left: bool,
     /// Stores that the current change stops sharing.
-    releasing: Option<Releasing>,
+    releasing: Option<ReleaseRequest>,
     /// Stores that this host does not share and that may have records of this node.
     withdrawals: BTreeSet<Name>,
     /// Events to append to the log at the end of the current iteration of the thread.
@@ -229,12 +229,12 @@ impl Driver {
         self.write_heartbeats(now);
         self.elect(now);
         self.execute();
-        self.go_on_releasing();
+        self.continue_release();
         self.adopt_policies(now);
         if self.needs_limits {
             self.needs_limits = self.commands.try_send(Command::PublishLimits).is_err();
         }
-        self.watch_reach();
+        self.report_reachability();
         self.show(now);
         self.leave_if_given_back();
         self.write_drafts();

@@ -56,7 +56,7 @@ pub(super) fn of_member(store: &Name, notice: MemberNotice, reserved_iops: u64) 
 }
 
 /// Returns the event of a leader's notice.
-pub(super) fn of_leader(store: &Name, notice: &Notice, names: &dyn Names) -> Draft {
+pub(super) fn leader_event(store: &Name, notice: &Notice, names: &dyn Names) -> Draft {
     match notice {
         Notice::Refused { node, admission } => {
             reservation_refused(store, names.node(*node), admission)

@@ -21,7 +21,7 @@ const TRIES: usize = 4;
 
 /// Reason why a store is not the one registered in the cluster under its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Mismatch {
+pub(super) struct IdentityMismatch {
     pub(super) reason: String,
     /// True if another cluster uses the store. Heartbeats are then written, so that its nodes see
     /// this one.
@@ -35,7 +35,7 @@ struct StoreRecord {
 }
 
 /// Access to the store's record; `key` is the record's key in etcd.
-pub(super) struct KnownIdentity {
+pub(super) struct StoreRecordAccess {
     pub(super) store: Arc<dyn ClusterKvStore>,
     pub(super) key: String,
 }
@@ -44,7 +44,7 @@ pub(super) struct KnownIdentity {
 /// etcd.
 enum Verdict {
     Right,
-    Wrong(Mismatch),
+    Wrong(IdentityMismatch),
     /// The record is missing and must be created with this identity.
     Record(String),
     /// Both the record and the mark are missing.
@@ -58,11 +58,11 @@ enum Verdict {
 /// Fails if etcd or the file system does not respond, or other nodes mark the directory at the same
 /// time.
 pub(super) fn check(
-    known_identity: &KnownIdentity,
+    known_identity: &StoreRecordAccess,
     files: &dyn StoreFiles,
     cluster: &Name,
     random: [u8; 16],
-) -> Result<Option<Mismatch>, String> {
+) -> Result<Option<IdentityMismatch>, String> {
     let of_store = |error: ClusterStoreError| error.to_string();
     let of_files = |error: StoreFileError| error.to_string();
     for _ in 0..TRIES {
@@ -106,10 +106,10 @@ fn compare(cluster: &str, record: Option<&str>, marks: &[(String, String)]) -> V
              another directory, or, if that cluster no longer exists, remove the file of its name \
              that ends in {ENDING}"
         );
-        return Verdict::Wrong(Mismatch { reason, is_of_other_cluster: true });
+        return Verdict::Wrong(IdentityMismatch { reason, is_of_other_cluster: true });
     }
     let mismatch = |reason: &str| {
-        Verdict::Wrong(Mismatch { reason: reason.to_owned(), is_of_other_cluster: false })
+        Verdict::Wrong(IdentityMismatch { reason: reason.to_owned(), is_of_other_cluster: false })
     };
     match (record, marks.first()) {
         (Some(record), _) if marks.iter().any(|(_, bits)| bits == record) => Verdict::Right,
@@ -140,7 +140,7 @@ mod tests {
         bits: u8,
     ) -> Option<String> {
         let key = format!("/suimon/{cluster_name}/stores/san");
-        let known_identity = KnownIdentity { store: Arc::new(cluster.clone()), key };
+        let known_identity = StoreRecordAccess { store: Arc::new(cluster.clone()), key };
         check(&known_identity, files, &name(cluster_name), [bits; 16])
             .unwrap()
             .map(|mismatch| mismatch.reason)

@@ -9,7 +9,7 @@ use suimon_contract::Name;
 use suimon_ports::{ClusterEntry, ClusterObserver, ClusterStoreError, ClusterView};
 
 use super::messages::TaskResult;
-use super::releasing::Releasing;
+use super::releasing::ReleaseRequest;
 use super::reservation_requests::{ReservationRequest, ReservationRequests};
 
 /// Queue of messages. Only the last state of each key is kept, so that the size is bounded by the
@@ -30,7 +30,7 @@ struct PendingMessages {
     answers: VecDeque<(Option<u64>, TaskResult)>,
     is_changed: bool,
     leaves: Option<bool>,
-    releasing: Option<Releasing>,
+    releasing: Option<ReleaseRequest>,
     requests: ReservationRequests,
     stops: bool,
 }
@@ -51,7 +51,7 @@ pub(super) struct Messages {
     /// `true`: give back all reservations and leave; `false`: stay a node.
     pub(super) leaves: Option<bool>,
     /// Stores that a change stops sharing.
-    pub(super) releasing: Option<Releasing>,
+    pub(super) releasing: Option<ReleaseRequest>,
     /// Requests to reserve minimums.
     pub(super) requests: ReservationRequests,
     pub(super) stops: bool,
@@ -134,7 +134,7 @@ impl Inbox {
 
     /// Requests that reservations on stores are given back. Replaces the former request, whose
     /// stores stay shared.
-    pub(super) fn release(&self, releasing: Releasing) {
+    pub(super) fn release(&self, releasing: ReleaseRequest) {
         self.change(|pending| pending.releasing = Some(releasing));
     }
 

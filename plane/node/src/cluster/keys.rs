@@ -74,7 +74,7 @@ pub(super) fn grant_key(node: NodeId, store: &Name) -> String {
 }
 
 /// Splits the key of a grant into node and store. Returns `None` if it is not such a key.
-pub(super) fn grant_of(key: &str) -> Option<(NodeId, &str)> {
+pub(super) fn parse_grant_key(key: &str) -> Option<(NodeId, &str)> {
     let (node, store) = key.strip_prefix(GRANTS)?.split_once('/')?;
     Some((NodeId(node.parse().ok()?), store))
 }

@@ -8,7 +8,7 @@ use suimon_ports::{ClusterChange, ClusterCommit, ClusterCondition, ClusterStoreE
 
 use super::keys::{ALIVE, MEMBERS, MemberRecord, REPORTS, report_of};
 use super::policy_changes::PolicyChanges;
-use super::releasing::{GIVING_BACK, RELEASE_POLL_INTERVAL, released};
+use super::releasing::{RELEASE_POLL_INTERVAL, RELEASE_TIMEOUT, released};
 use super::values::read;
 use super::{cluster_prefix, shared_stores};
 use crate::errors::no_cluster;
@@ -166,7 +166,7 @@ impl Shared {
     pub(super) fn return_reservations(&self) -> Result<(), ApiError> {
         self.cluster.view().has_left = false;
         self.cluster.inbox.leave();
-        let deadline = Instant::now() + GIVING_BACK;
+        let deadline = Instant::now() + RELEASE_TIMEOUT;
         while Instant::now() < deadline {
             if self.cluster.view().has_left {
                 return Ok(());

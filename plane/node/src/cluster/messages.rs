@@ -7,7 +7,7 @@ use suimon_contract::{ClusterConfig, Name, QosPolicyConfig};
 use suimon_ports::ClusterKvStore;
 
 use crate::cluster::heartbeat::Heartbeat;
-use crate::cluster::identity::Mismatch;
+use crate::cluster::identity::IdentityMismatch;
 use crate::cluster::keys::MemberRecord;
 use crate::cluster::policies::Policies;
 
@@ -94,7 +94,7 @@ pub(super) enum TaskResult {
     Looked {
         store: Name,
         session: u64,
-        mismatch: Result<Option<Mismatch>, String>,
+        mismatch: Result<Option<IdentityMismatch>, String>,
     },
     /// Result of writing a heartbeat to a store: heartbeats of the other nodes.
     Beaten {

@@ -15,7 +15,8 @@ use suimon_contract::{ApiError, ErrorCode, HostConfig, Name, QosPolicyConfig};
 use suimon_ports::{ClusterChange, ClusterCommit, ClusterCondition, ClusterEntry, ClusterKvStore};
 
 use super::keys::{
-    GRANTS, MEMBERS, MemberRecord, NEXT_POLICY, NodeReport, POLICIES, REPORTS, grant_of, report_of,
+    GRANTS, MEMBERS, MemberRecord, NEXT_POLICY, NodeReport, POLICIES, REPORTS, parse_grant_key,
+    report_of,
 };
 use super::values::{read, write};
 
@@ -42,20 +43,23 @@ impl PolicyRecord {
 pub(super) type Policies = BTreeMap<Name, (PolicyRecord, u64)>;
 
 /// Returns the policies among these entries. Unreadable records are left out.
-pub(super) fn policies_of<'a>(
+pub(super) fn decode_policies<'a>(
     root: &str,
     entries: impl IntoIterator<Item = &'a ClusterEntry>,
 ) -> Policies {
     let record_of = |entry: &'a ClusterEntry| {
         let name = entry.key.strip_prefix(root)?.strip_prefix(POLICIES)?;
-        policy_of(name, entry)
+        decode_policy(name, entry)
     };
     entries.into_iter().filter_map(record_of).collect()
 }
 
 /// Decodes the entry of policy `name`: its record, and the revision at which it was written.
 /// Returns `None` if the name or the value is invalid.
-pub(super) fn policy_of(name: &str, entry: &ClusterEntry) -> Option<(Name, (PolicyRecord, u64))> {
+pub(super) fn decode_policy(
+    name: &str,
+    entry: &ClusterEntry,
+) -> Option<(Name, (PolicyRecord, u64))> {
     let name = name.parse::<Name>().ok()?;
     let record = read::<PolicyRecord>(entry)?;
     let is_right = record.config.name == name && record.config.shared;
@@ -246,7 +250,7 @@ impl PolicyStore<'_> {
         let grants = self.entries_below(GRANTS)?;
         for (store, capacity_iops) in capabilities {
             let reserved = grants.iter().filter_map(|entry| {
-                let (_, grant_store) = grant_of(entry.key.strip_prefix(&self.root)?)?;
+                let (_, grant_store) = parse_grant_key(entry.key.strip_prefix(&self.root)?)?;
                 (grant_store == store).then(|| read::<NodeGrant>(entry)).flatten()
             });
             let reserved_iops = reserved.map(|grant| grant.store.reserved_iops).sum();

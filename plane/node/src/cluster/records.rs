@@ -39,7 +39,7 @@ pub(super) struct HostRecord {
 
 /// Creates a number of the daemon's start, higher than all before and than `at_least`. The number
 /// is durable when this function returns.
-pub(super) fn next_start(
+pub(super) fn begin_incarnation(
     store: &dyn StateStore,
     at_least: u64,
     random: impl FnOnce() -> [u8; 16],
@@ -121,7 +121,7 @@ fn covered_key(cluster: &Name, store: &Name) -> String {
     format!("covered/{cluster}/{store}")
 }
 
-pub(super) fn load_covered(
+pub(super) fn load_minimums_in_effect(
     state: &dyn StateStore,
     cluster: &Name,
     store: &Name,
@@ -131,7 +131,7 @@ pub(super) fn load_covered(
     value.map_or_else(|| Ok(Minimums::default()), |value| decode(CLUSTER, &key, &value))
 }
 
-pub(super) fn save_covered(
+pub(super) fn save_minimums_in_effect(
     state: &dyn StateStore,
     cluster: &Name,
     store: &Name,

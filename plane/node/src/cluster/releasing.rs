@@ -13,7 +13,7 @@ use suimon_contract::{HostConfig, Name};
 use super::shared_stores;
 
 /// Maximum time for giving back reservations.
-pub(super) const GIVING_BACK: Duration = Duration::from_secs(10);
+pub(super) const RELEASE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval at which the change checks whether the reservations are given back.
 pub(super) const RELEASE_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -42,12 +42,12 @@ impl Release {
 /// Request to give back the reservations on stores before a change stops sharing them. Clones share
 /// the result.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Releasing {
+pub(super) struct ReleaseRequest {
     pub(super) stores: BTreeSet<Name>,
     is_done: Arc<AtomicBool>,
 }
 
-impl Releasing {
+impl ReleaseRequest {
     pub(super) fn finish(&self) {
         self.is_done.store(true, Ordering::Release);
     }

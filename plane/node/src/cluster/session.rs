@@ -14,10 +14,10 @@ use suimon_ports::{
 use super::inbox::{Inbox, KeyObserver};
 use super::keys::{
     ALIVE, GRANTS, LEADERS, MEMBERS, MemberRecord, NEXT_NODE, POLICIES, REPORTS, grant_key,
-    grant_of, grants_prefix, report_key,
+    grants_prefix, parse_grant_key, report_key,
 };
-use super::policies::{Policies, PolicyStore, policies_of};
-use super::records::next_start;
+use super::policies::{Policies, PolicyStore, decode_policies};
+use super::records::begin_incarnation;
 use super::{ClusterStores, cluster_prefix};
 use crate::RandomSource;
 use crate::cluster::elected::Elected;
@@ -39,13 +39,13 @@ pub(super) struct SessionContext {
 
 /// Failure to begin a session.
 #[derive(Debug)]
-pub(super) struct BeginError {
+pub(super) struct JoinError {
     /// True if the node is rejected, so that a retry alone does not help.
     pub(super) is_refused: bool,
     pub(super) detail: String,
 }
 
-impl From<ClusterStoreError> for BeginError {
+impl From<ClusterStoreError> for JoinError {
     fn from(error: ClusterStoreError) -> Self {
         let is_refused = matches!(error.kind, Kind::NotAllowed | Kind::Refused);
         Self { is_refused, detail: error.detail }
@@ -82,9 +82,9 @@ impl Session {
         context: &SessionContext,
         number: u64,
         config: &ClusterConfig,
-    ) -> Result<(Self, Policies), BeginError> {
-        let refusal = |detail: String| BeginError { is_refused: true, detail };
-        let store = context.stores.connect(config).map_err(|error| BeginError {
+    ) -> Result<(Self, Policies), JoinError> {
+        let refusal = |detail: String| JoinError { is_refused: true, detail };
+        let store = context.stores.connect(config).map_err(|error| JoinError {
             is_refused: !may_pass(error.code),
             detail: error.message,
         })?;
@@ -179,7 +179,7 @@ impl Session {
         };
         let view = self.store.read(&self.key(GRANTS))?;
         let records = view.entries.iter().filter_map(|entry| {
-            let (node, grant_store) = grant_of(entry.key.strip_prefix(&self.root)?)?;
+            let (node, grant_store) = parse_grant_key(entry.key.strip_prefix(&self.root)?)?;
             let grant =
                 (grant_store == store.as_str()).then(|| read::<NodeGrant>(entry)).flatten()?;
             Some((node, grant))
@@ -194,7 +194,7 @@ impl Session {
     /// Returns all policies of the cluster.
     fn policies(&self) -> Result<Policies, ClusterStoreError> {
         let view = self.store.read(&self.key(POLICIES))?;
-        Ok(policies_of(&self.root, &view.entries))
+        Ok(decode_policies(&self.root, &view.entries))
     }
 
     /// Adds a policy to the cluster, unless a policy of that name exists.
@@ -305,18 +305,18 @@ fn register(
     store: &dyn ClusterKvStore,
     root: &str,
     node: &Name,
-) -> Result<(MemberRecord, u64), BeginError> {
-    let failed = |error: suimon_ports::StateStoreError| BeginError {
+) -> Result<(MemberRecord, u64), JoinError> {
+    let failed = |error: suimon_ports::StateStoreError| JoinError {
         is_refused: true,
         detail: format!("the state directory of this host cannot be used: {error}"),
     };
-    let refusal = |detail| BeginError { is_refused: true, detail };
+    let refusal = |detail| JoinError { is_refused: true, detail };
     let key = format!("{root}{MEMBERS}{node}");
     let next_key = format!("{root}{NEXT_NODE}");
     let mut at_least = 0;
     for _ in 0..TRIES {
         let random = || (context.random)();
-        let host = next_start(context.state.as_ref(), at_least, random).map_err(failed)?;
+        let host = begin_incarnation(context.state.as_ref(), at_least, random).map_err(failed)?;
         let view_entry = store.read(&key)?.entries.into_iter().find(|entry| entry.key == key);
         let mut conditions = Vec::new();
         let mut changes = Vec::new();

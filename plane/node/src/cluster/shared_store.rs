@@ -23,7 +23,7 @@ pub(super) use self::actions::StoreAction;
 use self::actions::{of_member, remove_superseded};
 use super::covered::Minimums;
 use super::heartbeat::SeenNodes;
-use super::identity::Mismatch;
+use super::identity::IdentityMismatch;
 use super::loads::Loads;
 use super::releasing::Release;
 use super::reservation_requests::ReservationRequest;
@@ -74,7 +74,7 @@ pub(super) struct SharedStore {
     /// True once a check has read the store's identity.
     pub(super) is_known: bool,
     /// Reason why the store is not the one registered in the cluster under its name.
-    pub(super) mismatch: Option<Mismatch>,
+    pub(super) mismatch: Option<IdentityMismatch>,
     /// Time of the next check of the store's identity.
     pub(super) next_poll_at: Time,
     /// True while a check of the store's identity is in progress.
@@ -269,7 +269,7 @@ impl SharedStore {
 
     /// Returns the part of the reservation that minimums of disks may use. The floor is for disks
     /// without a minimum.
-    pub(super) fn covers_iops(&self) -> u64 {
+    pub(super) fn minimums_max_iops(&self) -> u64 {
         self.cap().reserved_iops.saturating_sub(self.terms.floor_iops)
     }
 

@@ -15,7 +15,7 @@ use suimon_image_files::inspect;
 use suimon_ports::StoreFiles;
 
 use super::Disks;
-use super::missing_image::{missing_image, unknown_size};
+use super::missing_image::{missing_image, unknown_size_error};
 use super::required::{RequiredDisk, RequiredDisks, contract_kind, disk_format};
 
 /// Keys of a plan's step after which `kind` is inserted.
@@ -103,7 +103,8 @@ impl DiskImages {
             return;
         }
         let resource = format!("{}/{name}", ResourceKind::Disk.word());
-        let mut note = format!("creates {} if the file is missing", required.new_image());
+        let mut note =
+            format!("creates {} if the file is missing", required.new_image_description());
         if self.is_stopped {
             note = format!("{note}; {NOT_RECONNECTED}");
         }
@@ -222,7 +223,7 @@ impl Disks {
             let is_new = earlier.is_new(name, required).unwrap_or(images.new.contains(name));
             let label = format!("disk/{name}");
             let error = match is_new {
-                true => unknown_size(&label, required),
+                true => unknown_size_error(&label, required),
                 false => Some(missing_image(&label, required)),
             };
             errors.extend(error.filter(|_| queries.is_missing(required)));

@@ -11,11 +11,11 @@ use suimon_ports::{FileId, RedoRecords, StoreFiles};
 use super::children::{ClosedDisk, ParentCache};
 use super::created_images::{CreatedImages, Match, remove_if_same};
 use super::growing::required_size;
-use super::missing_image::{missing_image, unknown_size};
+use super::missing_image::{missing_image, unknown_size_error};
 use super::open_stores::OpenStores;
 use super::opening::{disk_error, store_file_error};
 use super::required::RequiredDisk;
-use super::unsettled_files::UnsettledFile;
+use super::unsettled_files::ReservedFile;
 use crate::RandomSource;
 use crate::UnixClock;
 use crate::events::Draft;
@@ -54,16 +54,16 @@ pub(crate) struct Opened {
     pub(super) files: Arc<dyn StoreFiles>,
     pub(super) images: OpenedDisk,
     /// Image file that this attempt has created; `None` if it existed before.
-    pub(super) created_file: Option<MadeFile>,
+    pub(super) created_file: Option<CreatedFile>,
 }
 
 /// Image file that an attempt to open a disk has created.
-pub(crate) struct MadeFile {
+pub(crate) struct CreatedFile {
     /// Identity of the file; `None` if the file system does not provide it. Then the file is not
     /// removed.
     pub(super) id: Option<FileId>,
     /// Dropped when the disk is in service, or when the file is removed.
-    pub(super) unsettled: UnsettledFile,
+    pub(super) unsettled: ReservedFile,
 }
 
 /// Failed attempt to open a disk.
@@ -77,7 +77,7 @@ pub(crate) struct Unopened {
 pub(crate) type Opening = Result<Opened, Box<Unopened>>;
 
 /// Store, images and created file of a disk.
-type FoundImages = (Arc<dyn StoreFiles>, OpenedDisk, Option<MadeFile>);
+type FoundImages = (Arc<dyn StoreFiles>, OpenedDisk, Option<CreatedFile>);
 
 impl Opened {
     /// Closes the images, and removes the file if it was created by this attempt.
@@ -90,7 +90,7 @@ impl Opened {
 
     /// Undoes an attempt to open a disk that has succeeded after the caller's timeout: closes the
     /// images and removes a created file.
-    pub(super) fn take_back_result<E>(result: Result<Self, E>) {
+    pub(super) fn undo_late_open<E>(result: Result<Self, E>) {
         if let Ok(opened) = result {
             opened.undo();
         }
@@ -149,7 +149,7 @@ impl ImageTask {
         }
     }
 
-    fn make_file(&mut self, files: &Arc<dyn StoreFiles>) -> Result<Option<MadeFile>, ApiError> {
+    fn make_file(&mut self, files: &Arc<dyn StoreFiles>) -> Result<Option<CreatedFile>, ApiError> {
         let plan = self.required.plan();
         let Some(file) = &plan.file else { return Ok(None) };
         let (unsettled, store) = (&self.stores.unsettled, &self.required.store.path);
@@ -171,7 +171,7 @@ impl ImageTask {
         let Some(unsettled) = unsettled_file else {
             return Err(missing_image(&self.label, &self.required));
         };
-        if let Some(error) = unknown_size(&self.label, &self.required) {
+        if let Some(error) = unknown_size_error(&self.label, &self.required) {
             return Err(error);
         }
         let image = self
@@ -189,7 +189,7 @@ impl ImageTask {
         let text = format!("The image file {} was created.", plan.label());
         let draft = Draft::new(EventKind::DiskFileMade, &self.label, text);
         self.drafts.push(draft.with("file", plan.label()));
-        Ok(Some(MadeFile { id, unsettled }))
+        Ok(Some(CreatedFile { id, unsettled }))
     }
 
     pub(super) fn is_unsettled(&self) -> ApiError {
@@ -203,7 +203,7 @@ impl ImageTask {
 
     /// Reserves the disk's image file, which is about to be removed, so that no disk opens it until
     /// the returned value is dropped. Returns `None` for a block device.
-    pub(super) fn unsettle(&self) -> Option<UnsettledFile> {
+    pub(super) fn reserve_for_removal(&self) -> Option<ReservedFile> {
         let file = self.required.plan().file?;
         Some(self.stores.unsettled.add(&self.required.store.path, &file))
     }

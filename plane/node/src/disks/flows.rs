@@ -8,8 +8,8 @@ use suimon_contract::{
 use suimon_quantity::{DiskId, StoreId};
 use suimon_storage::{StoreView, copied_disk};
 use suimon_storage_qos::{
-    CapacityLow, Delivery, DiskFlow, LimitingFactor, LimitsOwner, QueueCause, Shortfall,
-    StoreEvent, TimeShare, Unmet,
+    CapacityLow, Delivery, DiskFlow, LimitingFactor, LimitsOwner, QueueCause, StoreEvent,
+    TimeShare, Unmet, UnmetReason,
 };
 
 use super::Disks;
@@ -107,22 +107,22 @@ impl Disks {
 
     fn unmet(&self, store: &Name, unmet: &Unmet) -> Draft {
         let (cause, reason, remedy) = match unmet.shortfall {
-            Shortfall::OtherDisks => (
+            UnmetReason::OtherDisks => (
                 "other-disks",
                 "other disks use the capacity of the store",
                 "Measure the store, lower other minimums, or move disks to another store",
             ),
-            Shortfall::ExternalLoad => (
+            UnmetReason::ExternalLoad => (
                 "foreign-load",
                 "the store delivers less than its capacity, because of external load",
                 "Stop that load, or lower `capacity_iops` of the store",
             ),
-            Shortfall::DeviceLatency => (
+            UnmetReason::DeviceLatency => (
                 "device-latency",
                 "the disk has too few requests in flight for the latency of the device",
                 "Let the client submit more requests at a time, or use a faster device",
             ),
-            Shortfall::OwnMaximum => (
+            UnmetReason::OwnMaximum => (
                 "own-maximum",
                 "its own maximum is the limit",
                 "Raise `max_iops` or `max_bytes_per_s`",

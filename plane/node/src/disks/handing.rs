@@ -25,9 +25,9 @@ use suimon_storage::{NotResumed, PlaneError};
 
 use super::entry::{DiskEntry, Moving, OpenDisk};
 use super::file_work::Opened;
-use super::left_locks::{LEFT_LOCKS_MAX, until_unlocked};
+use super::left_locks::{LOCK_RELEASE_MAX, until_unlocked};
 use super::notices::disk_failed;
-use super::opening::{NotOpened, disk_error};
+use super::opening::{OpenError, disk_error};
 use super::store_threads::EVENTUAL_TIMEOUT;
 use super::work::check_idle;
 use crate::control::Controller;
@@ -189,7 +189,7 @@ impl Shared {
     }
 
     /// Opens the images of a suspended disk and resumes it. `geometry`: guest-visible properties
-    /// that the disk must have. Retries while the image is locked, at most [`LEFT_LOCKS_MAX`].
+    /// that the disk must have. Retries while the image is locked, at most [`LOCK_RELEASE_MAX`].
     fn open_suspended(
         &self,
         entry: &DiskEntry,
@@ -197,7 +197,7 @@ impl Shared {
     ) -> Result<(), ApiError> {
         let is_busy = |error: &ApiError| error.code == ErrorCode::DeviceBusy;
         let open = || self.try_to_open_suspended(entry, geometry);
-        until_unlocked(Instant::now() + LEFT_LOCKS_MAX, is_busy, open)
+        until_unlocked(Instant::now() + LOCK_RELEASE_MAX, is_busy, open)
     }
 
     fn try_to_open_suspended(
@@ -218,7 +218,7 @@ impl Shared {
             Ok(Opened { work, files, images, created_file: None })
         };
         let Opened { files, images, .. } =
-            self.with_store(entry, open, Opened::take_back_result::<ApiError>)??;
+            self.with_store(entry, open, Opened::undo_late_open::<ApiError>)??;
         let suimon_image_files::OpenedDisk { spec, kind, shape, layers, .. } = images;
         let sees = |shape: &DiskGeometry| (shape.size, shape.logical_sector, shape.physical_sector);
         if geometry.is_some_and(|geometry| sees(&geometry) != sees(&shape)) {
@@ -289,8 +289,8 @@ impl Controller {
             }
             None if entry.lock().open.is_some() => return,
             None => match self.open_disk_eventually(&entry, EVENTUAL_TIMEOUT) {
-                Err(NotOpened::Failed(error)) => error.to_string(),
-                Ok(()) | Err(NotOpened::Pending) => return,
+                Err(OpenError::Failed(error)) => error.to_string(),
+                Ok(()) | Err(OpenError::Pending) => return,
             },
         };
         self.drafts.push(disk_failed(&entry, &reason));

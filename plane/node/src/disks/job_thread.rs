@@ -13,7 +13,7 @@ use suimon_ports::{StoreFault, StoreFiles};
 use suimon_storage::FULL_RETRY_EVERY;
 
 use super::file_work::ImageTask;
-use super::left_locks::{LEFT_LOCKS_MAX, until_unlocked};
+use super::left_locks::{LOCK_RELEASE_MAX, until_unlocked};
 use super::required::{disk_format, disk_kind, file_name};
 use super::work::DiskFileJob;
 use crate::operations::OperationHandle;
@@ -105,7 +105,7 @@ impl Job {
     }
 
     /// Resumes a job from a checkpoint of a former daemon. Retries while the images are locked by
-    /// that process, at most [`LEFT_LOCKS_MAX`].
+    /// that process, at most [`LOCK_RELEASE_MAX`].
     fn resume(
         verb: &DiskFileJob,
         work: &ImageTask,
@@ -115,7 +115,7 @@ impl Job {
         let is_busy =
             |error: &DiskError| matches!(*error.fault, DiskFault::Store(StoreFault::InUse { .. }));
         let begin = || Self::begin(verb, work, files, Some(checkpoint));
-        until_unlocked(Instant::now() + LEFT_LOCKS_MAX, is_busy, begin)
+        until_unlocked(Instant::now() + LOCK_RELEASE_MAX, is_busy, begin)
     }
 
     fn as_dyn(&mut self) -> &mut dyn DiskJob {

@@ -6,7 +6,7 @@ use super::required::RequiredDisk;
 
 impl RequiredDisk {
     /// Returns the description of the image that is created for the disk if its file is missing.
-    pub(super) fn new_image(&self) -> String {
+    pub(super) fn new_image_description(&self) -> String {
         let path = self.image_path();
         let path = path.display();
         match &self.config.parent {
@@ -28,14 +28,14 @@ pub(super) fn missing_image(label: &str, required: &RequiredDisk) -> ApiError {
          of store {store}, or restore the file; the daemon then opens it. Instead, `suimon disk set \
          {name}` with `--create-image` creates {}",
         path.display(),
-        required.new_image()
+        required.new_image_description()
     );
     ApiError::new(ErrorCode::NotFound, text).about(label).field("file")
 }
 
 /// Returns the error that the image file of a disk is missing and cannot be created, because its
 /// size is unknown; `None` if the disk has a size or a parent.
-pub(super) fn unknown_size(label: &str, required: &RequiredDisk) -> Option<ApiError> {
+pub(super) fn unknown_size_error(label: &str, required: &RequiredDisk) -> Option<ApiError> {
     let plan = required.plan();
     if plan.size.is_some() || plan.parent.is_some() {
         return None;

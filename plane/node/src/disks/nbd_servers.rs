@@ -178,7 +178,7 @@ fn connection(client: NbdClient) -> DiskNbdClient {
 impl Controller {
     /// Exports a disk in service on the configured servers, and to the QEMU of its VM if that
     /// emulates the controller.
-    pub(crate) fn offer_nbd(
+    pub(crate) fn export_nbd(
         &self,
         entry: &DiskEntry,
         required: &RequiredDisk,
@@ -207,14 +207,14 @@ impl Controller {
     }
 
     /// Removes the export to the QEMU of the disk's VM.
-    pub(crate) fn withdraw_emulated(&self, entry: &DiskEntry, required: &RequiredDisk) {
+    pub(crate) fn remove_emulated_export(&self, entry: &DiskEntry, required: &RequiredDisk) {
         if let Some(spec) = emulated_spec(required) {
             self.shared.disks.exports.remove(&spec.address(), entry.name.as_str());
         }
     }
 
     /// Removes the exports of a disk, except the one to the QEMU of its VM.
-    pub(crate) fn withdraw_nbd(&self, entry: &DiskEntry, required: &RequiredDisk) {
+    pub(crate) fn remove_nbd_exports(&self, entry: &DiskEntry, required: &RequiredDisk) {
         for address in addresses(required.config.nbd.as_ref()) {
             self.shared.disks.exports.remove(&address, entry.name.as_str());
         }
@@ -233,7 +233,7 @@ impl Controller {
         if old == new {
             return Ok(());
         }
-        self.offer_nbd(entry, required, shape)?;
+        self.export_nbd(entry, required, shape)?;
         let kept_addresses = addresses(new);
         for address in addresses(old).iter().filter(|address| !kept_addresses.contains(address)) {
             self.shared.disks.exports.remove(address, entry.name.as_str());

@@ -96,7 +96,7 @@ impl Controller {
 
     /// Makes a disk new again whose created image was removed. `is_recorded`: the disk was recorded
     /// before. If it cannot be recorded again, it is new until the daemon ends.
-    pub(super) fn make_new_again(&mut self, entry: &DiskEntry, is_recorded: bool) {
+    pub(super) fn mark_new_again(&mut self, entry: &DiskEntry, is_recorded: bool) {
         entry.set_new(true);
         if !is_recorded {
             return;

@@ -8,7 +8,7 @@ use suimon_quantity::{CountedNoun, DiskId};
 use suimon_storage::{FullChange, PlaneNotice, QueueKey};
 
 use super::entry::DiskEntry;
-use super::opening::NotOpened;
+use super::opening::OpenError;
 use super::store_threads::STATUS_TIMEOUT;
 use crate::control::Controller;
 use crate::events::Draft;
@@ -27,7 +27,7 @@ impl Controller {
         let label = entry.label();
         let draft = match notice {
             DeviceNotice::FeaturesCommitted(negotiated) => {
-                self.devices.negotiated_features.keep_named(&label, negotiated);
+                self.devices.negotiated_features.set_named(&label, negotiated);
                 return;
             }
             DeviceNotice::Lost { reason } => {
@@ -161,8 +161,8 @@ impl Controller {
                     // A running VM may lack the disk and attach it now.
                     self.notify_vms();
                 }
-                Err(NotOpened::Pending) => {}
-                Err(NotOpened::Failed(error)) => {
+                Err(OpenError::Pending) => {}
+                Err(OpenError::Failed(error)) => {
                     tracing::debug!(disk = %entry.name, %error, "retry failed");
                     self.end_new_disk_if_found(&entry);
                     self.fail_disk(&entry, error.to_string());

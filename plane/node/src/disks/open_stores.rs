@@ -37,7 +37,7 @@ impl OpenStores {
     }
 
     /// Ends the protection of an unfinished image.
-    pub(super) fn keep_no_more(&self, path: &Path, draft: &FileName) {
+    pub(super) fn unprotect_image(&self, path: &Path, draft: &FileName) {
         self.lock_kept().retain(|(kept_path, name)| kept_path != path || name != draft);
     }
 
@@ -78,7 +78,7 @@ impl OpenStores {
     }
 
     /// Returns the stores that are open. Does not block.
-    pub(super) fn open_ones(&self) -> Vec<(PathBuf, Arc<dyn StoreFiles>)> {
+    pub(super) fn opened_stores(&self) -> Vec<(PathBuf, Arc<dyn StoreFiles>)> {
         let slots = self.lock();
         let open = slots.iter().filter_map(|(path, slot)| {
             // A locked slot belongs to a store that is being opened.

@@ -14,13 +14,13 @@ use suimon_quantity::DiskId;
 use suimon_storage::NotServed;
 
 pub(super) use self::errors::fault_code;
-pub(crate) use self::errors::{NotOpened, disk_error, store_file_error};
+pub(crate) use self::errors::{OpenError, disk_error, store_file_error};
 use super::entry::{DiskEntry, OpenDisk, PendingOpen};
 use super::file_work::{ImageTask, Opened, Opening, Unopened, close_images};
 use super::notices::{disk_failed, opening_stalled};
 use super::required::RequiredDisk;
 use super::store_threads::{NoResult, STORE_TIMEOUT};
-use super::unsettled_files::UnsettledFile;
+use super::unsettled_files::ReservedFile;
 use super::work::has_stopped_vm;
 use crate::control::Controller;
 use crate::device_notices::{DeviceNotices, DeviceOwner};
@@ -54,22 +54,22 @@ impl Controller {
     /// [`Self::end_openings`] completes the attempt.
     ///
     /// # Errors
-    /// [`NotOpened::Pending`] if the store has not responded yet, otherwise the failure.
+    /// [`OpenError::Pending`] if the store has not responded yet, otherwise the failure.
     pub(crate) fn open_disk_eventually(
         &mut self,
         entry: &DiskEntry,
         timeout: Duration,
-    ) -> Result<(), NotOpened> {
+    ) -> Result<(), OpenError> {
         match self.begin_opening(entry, timeout) {
             Ok(opened) => opened_by(entry, opened)
                 .and_then(|opened| self.attach(entry, opened))
                 .map(|_| ())
-                .map_err(NotOpened::Failed),
-            Err(NoResult::Never(error)) => Err(NotOpened::Failed(error.about(entry.label()))),
+                .map_err(OpenError::Failed),
+            Err(NoResult::Never(error)) => Err(OpenError::Failed(error.about(entry.label()))),
             Err(NoResult::Late(work)) => {
                 entry.lock().retry.now = None;
                 self.go_on_opening(entry, PendingOpen { work, is_reported: false });
-                Err(NotOpened::Pending)
+                Err(OpenError::Pending)
             }
         }
     }
@@ -88,7 +88,7 @@ impl Controller {
         let work = ImageTask { closed_disks: siblings, ..self.shared.file_work(entry) };
         let store = work.required.store.path.clone();
         let threads = &self.shared.disks.threads;
-        threads.run(&store, timeout, move || work.open(), Opened::take_back_result)
+        threads.run(&store, timeout, move || work.open(), Opened::undo_late_open)
     }
 
     /// Stores an attempt to open a disk that is still pending. Emits an event, once per attempt,
@@ -189,7 +189,7 @@ impl Controller {
             Err(error) => {
                 if let Some(created) = created {
                     self.remove_created(entry, &files, created.id, Some(created.unsettled));
-                    self.make_new_again(entry, was_recorded);
+                    self.mark_new_again(entry, was_recorded);
                 }
                 Err(error)
             }
@@ -224,7 +224,7 @@ impl Controller {
                 Some(opened.map_err(|error| offer_error(entry, "vhost_user", &error))?)
             }
         };
-        self.offer_nbd(entry, required, shape)?;
+        self.export_nbd(entry, required, shape)?;
         Ok(device)
     }
 
@@ -262,8 +262,8 @@ impl Controller {
     }
 
     fn take(&self, entry: &DiskEntry, required: &RequiredDisk) -> Option<DiskSpec> {
-        self.withdraw_nbd(entry, required);
-        self.withdraw_emulated(entry, required);
+        self.remove_nbd_exports(entry, required);
+        self.remove_emulated_export(entry, required);
         match self.shared.disks.parts.plane.take_disk(entry.id) {
             Ok(spec) => Some(spec),
             Err(error) => {
@@ -309,11 +309,11 @@ impl Controller {
         entry: &DiskEntry,
         files: &Arc<dyn StoreFiles>,
         created: Option<FileId>,
-        unsettled: Option<UnsettledFile>,
+        unsettled: Option<ReservedFile>,
     ) {
         let (work, files) = (self.shared.file_work(entry), files.clone());
         let store = work.required.store.path.clone();
-        let unsettled = unsettled.or_else(|| work.unsettle());
+        let unsettled = unsettled.or_else(|| work.reserve_for_removal());
         self.shared.disks.threads.run_eventually(&store, move || {
             work.roll_back_creation(&files, created);
             drop(unsettled);

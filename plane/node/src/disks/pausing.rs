@@ -85,7 +85,7 @@ impl Shared {
             let images = work.open_images(&of_store)?;
             Ok(Opened { work, files: of_store, images, created_file: None })
         };
-        let opened = self.with_store(entry, open, Opened::take_back_result::<ApiError>)??;
+        let opened = self.with_store(entry, open, Opened::undo_late_open::<ApiError>)??;
         let OpenedDisk { spec, kind, shape, layers, .. } = opened.images;
         entry.lock().freeing = spec.freeing();
         let resumed = self.disks.parts.plane.resume_disk(entry.id, spec);

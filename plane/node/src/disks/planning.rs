@@ -79,7 +79,7 @@ pub(crate) fn disk_steps(
         steps.push(DiskStep::Open { name, required, is_new });
     }
     let removed = before.iter().filter(|(name, _)| !after.contains_key(*name));
-    let conflicting = removed.filter(|(_, required)| required.holds_any(acquired));
+    let conflicting = removed.filter(|(_, required)| required.uses_any(acquired));
     steps.extend(conflicting.map(|(name, _)| DiskStep::Close(name.clone())));
     steps
 }

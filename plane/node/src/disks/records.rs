@@ -32,7 +32,9 @@ impl DeletionRecord {
 }
 
 /// Reads the records of the table `doomed`: files that are to be deleted unless a disk uses them.
-pub(crate) fn load_doomed(store: &dyn StateStore) -> Result<Vec<DeletionRecord>, StateStoreError> {
+pub(crate) fn load_deletion_records(
+    store: &dyn StateStore,
+) -> Result<Vec<DeletionRecord>, StateStoreError> {
     let mut files = Vec::new();
     scan_all(store, DOOMED, &mut |key, value| {
         files.push(decode(DOOMED, key, value)?);
@@ -47,7 +49,7 @@ pub(crate) fn save_deletion_record(
     Ok((DOOMED, path_key(&record.path()), Some(encode(DOOMED, record)?)))
 }
 
-pub(crate) fn clear_doomed(record: &DeletionRecord) -> StoreChange {
+pub(crate) fn clear_deletion_record(record: &DeletionRecord) -> StoreChange {
     (DOOMED, path_key(&record.path()), None)
 }
 

@@ -30,7 +30,7 @@ pub(crate) type RequiredDisks = BTreeMap<Name, RequiredDisk>;
 
 /// Returns the disks of a configuration. A disk whose store is not configured is left out.
 pub(crate) fn required_disks(config: &HostConfig) -> RequiredDisks {
-    let config = config.with_sockets_of_vms();
+    let config = config.with_derived_sockets();
     let store = |name: &Name| config.stores.iter().find(|store| store.name == *name);
     let required = config.disks.iter().filter_map(|disk| {
         let store = store(&disk.store)?.clone();
@@ -120,7 +120,7 @@ impl RequiredDisk {
 
     /// Returns true if the disk holds a resource that a change acquires, so that a removed disk
     /// must be closed first.
-    pub(crate) fn holds_any(&self, acquired: &Acquired) -> bool {
+    pub(crate) fn uses_any(&self, acquired: &Acquired) -> bool {
         self.claims().iter().any(|claim| acquired.contains(claim)) || self.is_nbd_acquired(acquired)
     }
 

@@ -7,10 +7,10 @@ use suimon_contract::{ErrorCode, HostConfig, Name};
 use suimon_ports::StateStoreError;
 
 use super::entry::{DiskEntry, Moving};
-use super::left_locks::{LEFT_LOCKS_MAX, until_unlocked};
+use super::left_locks::{LOCK_RELEASE_MAX, until_unlocked};
 use super::new_disks::load_new_disks;
 use super::notices::disk_failed;
-use super::opening::NotOpened;
+use super::opening::OpenError;
 use super::records::load_measured;
 use super::required::{RequiredDisks, required_sockets};
 use super::store_threads::EVENTUAL_TIMEOUT;
@@ -36,7 +36,7 @@ impl Controller {
         }
         let sockets = required_sockets(&required);
         self.shared.disks.set_required(required.clone());
-        let deadline = Instant::now() + LEFT_LOCKS_MAX;
+        let deadline = Instant::now() + LOCK_RELEASE_MAX;
         for (name, required) in required {
             let is_unfinished = self.unfinished.contains_key(&name);
             let moving = moving_disks.get(&name).copied();
@@ -47,7 +47,7 @@ impl Controller {
                 entry.lock().moving = moving;
                 continue;
             }
-            if let Err(NotOpened::Failed(error)) = self.open_left_disk(&entry, deadline) {
+            if let Err(OpenError::Failed(error)) = self.open_left_disk(&entry, deadline) {
                 let reason = error.to_string();
                 self.end_new_disk_if_found(&entry);
                 self.drafts.push(disk_failed(&entry, &reason));
@@ -59,8 +59,8 @@ impl Controller {
 
     /// Opens a disk whose images may still be locked by a process that was killed. Retries until
     /// the deadline.
-    fn open_left_disk(&mut self, entry: &DiskEntry, deadline: Instant) -> Result<(), NotOpened> {
-        let is_busy = |error: &NotOpened| matches!(error, NotOpened::Failed(error) if error.code == ErrorCode::DeviceBusy);
+    fn open_left_disk(&mut self, entry: &DiskEntry, deadline: Instant) -> Result<(), OpenError> {
+        let is_busy = |error: &OpenError| matches!(error, OpenError::Failed(error) if error.code == ErrorCode::DeviceBusy);
         until_unlocked(deadline, is_busy, || self.open_disk_eventually(entry, EVENTUAL_TIMEOUT))
     }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use suimon_contract::{
     ApiError, ErrorCode, HostConfig, Name, ResourceKind, StoreConfig, StoreToken,
 };
-use suimon_image_files::{MarkFault, StoreMark};
+use suimon_image_files::{MarkFault, StoreMarker};
 
 use super::opening::{disk_error, store_file_error};
 use super::store_threads::{NoResult, STORE_TIMEOUT, StoreThreads};
@@ -16,7 +16,7 @@ use crate::shared::Shared;
 /// Locked mark file in a store, checked by another node. Dropping it removes the file, in a store
 /// thread.
 pub(crate) struct ReservedMark {
-    mark: Option<StoreMark>,
+    mark: Option<StoreMarker>,
     store: PathBuf,
     threads: StoreThreads,
 }
@@ -51,7 +51,7 @@ impl Shared {
                 let files = open
                     .files(&mark_path)
                     .map_err(|error| store_file_error(&mark_label, &error))?;
-                StoreMark::make(&files, &token).map_err(|error| disk_error(&mark_label, &error))
+                StoreMarker::make(&files, &token).map_err(|error| disk_error(&mark_label, &error))
             };
             let threads = &self.disks.threads;
             let result = threads.run(&path, STORE_TIMEOUT, make, drop).map_err(NoResult::abandon);
@@ -92,7 +92,7 @@ impl Shared {
             }
             let token = store_token.token.clone();
             let result =
-                self.disks.query_store(&store.path, move |files| StoreMark::check(files, &token));
+                self.disks.query_store(&store.path, move |files| StoreMarker::check(files, &token));
             let path = store.path.display();
             match result.map_err(|error| error.about(format!("store/{}", store_token.store)))? {
                 Ok(()) => {}

@@ -22,7 +22,9 @@ use super::required::{contract_kind, file_name, required_disks, store_file};
 use super::store_threads::{NoResult, STORE_TIMEOUT};
 use crate::change::ValidatedChange;
 use crate::control::Controller;
-use crate::disks::records::{DeletionRecord, clear_doomed, load_doomed, save_deletion_record};
+use crate::disks::records::{
+    DeletionRecord, clear_deletion_record, load_deletion_records, save_deletion_record,
+};
 use crate::errors::{not_found, store_error, summarize};
 use crate::events::Draft;
 use crate::operations::OperationHandle;
@@ -146,7 +148,7 @@ impl Controller {
                 )
             },
             |controller, _| {
-                let committed = controller.commit(to, edit, vec![clear_doomed(child)]);
+                let committed = controller.commit(to, edit, vec![clear_deletion_record(child)]);
                 committed.map_err(|error| store_error(&error))?;
                 entry.lock().required = after;
                 *is_committed = true;
@@ -184,7 +186,7 @@ impl Controller {
     }
 
     /// Completes a merge: the disk continues with its parent's file, and its own file is removed.
-    pub(super) fn go_on_with(
+    pub(super) fn continue_with_merged(
         &mut self,
         operation: &OperationHandle,
         entry: &DiskEntry,
@@ -220,8 +222,11 @@ impl Controller {
     }
 
     /// Removes recorded files of a killed daemon that no disk uses.
-    pub(crate) fn remove_doomed(&mut self, config: &HostConfig) -> Result<(), StateStoreError> {
-        for record in load_doomed(self.store.as_ref())? {
+    pub(crate) fn delete_recorded_files(
+        &mut self,
+        config: &HostConfig,
+    ) -> Result<(), StateStoreError> {
+        for record in load_deletion_records(self.store.as_ref())? {
             if let Err(error) = self.remove_if_unused(&record, config) {
                 tracing::warn!(file = %record.path().display(), %error, "cannot delete a file yet");
             }
@@ -263,7 +268,7 @@ impl Controller {
     }
 
     fn forget_doomed(&self, record: &DeletionRecord) {
-        if let Err(error) = self.store.commit(&[clear_doomed(record)]) {
+        if let Err(error) = self.store.commit(&[clear_deletion_record(record)]) {
             tracing::warn!(%error, "a deleted file is still recorded");
         }
     }

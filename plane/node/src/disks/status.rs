@@ -12,7 +12,7 @@ use suimon_contract::{
 };
 use suimon_ports::{FileName, StoreFiles, StoreSpace, VhostUserDiskStatus};
 use suimon_quantity::DiskId;
-use suimon_storage::{DiskCounterCells, DiskView, OpTally, StoreView};
+use suimon_storage::{DiskCounterCells, DiskView, OpCounters, StoreView};
 use suimon_storage_qos::Capacity;
 
 use super::Disks;
@@ -411,7 +411,7 @@ fn vhost_user_status(status: VhostUserDiskStatus) -> DiskVhostUserStatus {
 }
 
 fn counters(counters: &DiskCounterCells) -> DiskCounters {
-    let request_counters = |op_counters: &OpTally| DiskRequestCounters {
+    let request_counters = |op_counters: &OpCounters| DiskRequestCounters {
         requests: op_counters.requests,
         bytes: op_counters.bytes,
         errors: op_counters.failed,

@@ -8,7 +8,7 @@ use suimon_image::DiskGeometry;
 
 use super::entry::{DiskEntry, Moving};
 use super::notices::disk_failed;
-use super::opening::NotOpened;
+use super::opening::OpenError;
 use super::required::{RequiredDisk, RequiredDisks, required_sockets};
 use super::store_threads::EVENTUAL_TIMEOUT;
 use crate::ChangeOptions;
@@ -221,7 +221,7 @@ impl Controller {
         let old = state.required.clone();
         state.required.config.nbd = None;
         drop(state);
-        self.withdraw_nbd(entry, &old);
+        self.remove_nbd_exports(entry, &old);
     }
 
     /// Reverts the steps of a failed change as far as closing disks and removing exports.
@@ -271,7 +271,7 @@ impl Controller {
             if entry.lock().open.is_some() {
                 continue;
             }
-            if let Err(NotOpened::Failed(error)) =
+            if let Err(OpenError::Failed(error)) =
                 self.open_disk_eventually(&entry, EVENTUAL_TIMEOUT)
             {
                 self.fail_disk(&entry, error.to_string());
@@ -306,7 +306,7 @@ impl Controller {
                 // The file of a disk that another node has belongs to that node.
                 if to.options.with_file && !entry.is_away() {
                     let work = self.shared.file_work(&entry);
-                    let unsettled = work.unsettle();
+                    let unsettled = work.reserve_for_removal();
                     let remove = move || {
                         let files = opened.map_or_else(|| work.files(), Ok)?;
                         work.remove_file(&files);

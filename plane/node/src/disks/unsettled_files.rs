@@ -16,21 +16,21 @@ type StoredFile = (PathBuf, FileName);
 pub(super) struct UnsettledFiles(Arc<Mutex<Vec<StoredFile>>>);
 
 /// Image file that no disk may open until this value is dropped.
-pub(super) struct UnsettledFile {
+pub(super) struct ReservedFile {
     files: UnsettledFiles,
     file: StoredFile,
 }
 
 impl UnsettledFiles {
     /// Adds a file that is about to be removed.
-    pub(super) fn add(&self, store: &Path, file: &FileName) -> UnsettledFile {
+    pub(super) fn add(&self, store: &Path, file: &FileName) -> ReservedFile {
         let file = (store.to_owned(), file.clone());
         self.lock().push(file.clone());
-        UnsettledFile { files: self.clone(), file }
+        ReservedFile { files: self.clone(), file }
     }
 
     /// Adds a file that is about to be created; `None` if it is being created or removed already.
-    pub(super) fn add_new(&self, store: &Path, file: &FileName) -> Option<UnsettledFile> {
+    pub(super) fn add_new(&self, store: &Path, file: &FileName) -> Option<ReservedFile> {
         let file = (store.to_owned(), file.clone());
         let mut files = self.lock();
         if files.contains(&file) {
@@ -38,7 +38,7 @@ impl UnsettledFiles {
         }
         files.push(file.clone());
         drop(files);
-        Some(UnsettledFile { files: self.clone(), file })
+        Some(ReservedFile { files: self.clone(), file })
     }
 
     /// Returns true if the file is being created or removed.
@@ -51,7 +51,7 @@ impl UnsettledFiles {
     }
 }
 
-impl Drop for UnsettledFile {
+impl Drop for ReservedFile {
     fn drop(&mut self) {
         let mut files = self.files.lock();
         if let Some(index) = files.iter().position(|file| *file == self.file) {

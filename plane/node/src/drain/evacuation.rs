@@ -67,7 +67,7 @@ impl Shared {
         in_vain: &BTreeSet<Name>,
     ) -> Result<Name, String> {
         let message = |error: ApiError| error.message;
-        entry.check_can_leave().map_err(message)?;
+        entry.check_can_migrate().map_err(message)?;
         let arrival = self.departure(&entry.name).map_err(message)?;
         let _marks = self.mark_stores(&arrival.stores).map_err(message)?;
         let desired = self.desired();

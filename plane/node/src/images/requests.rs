@@ -13,7 +13,7 @@ use suimon_image_files::{DiskError, HostInputs, RemainingRecords};
 use suimon_ports::{FileName, StoreFiles};
 
 use crate::disks::{
-    LEFT_LOCKS_MAX, disk_error, disk_format, file_name, store_file_error, until_unlocked,
+    LOCK_RELEASE_MAX, disk_error, disk_format, file_name, store_file_error, until_unlocked,
 };
 use crate::errors::not_found;
 use crate::events::Draft;
@@ -152,7 +152,7 @@ impl Shared {
         };
         // The retries of a failed disk lock its images briefly.
         let is_busy = |error: &ApiError| error.code == ErrorCode::DeviceBusy;
-        until_unlocked(Instant::now() + LEFT_LOCKS_MAX, is_busy, attempt)
+        until_unlocked(Instant::now() + LOCK_RELEASE_MAX, is_busy, attempt)
     }
 
     fn report_change(&self, kind: EventKind, store: &Name, changes: &ImageChanges) {

@@ -12,7 +12,7 @@ use std::sync::mpsc::SyncSender;
 use suimon_contract::{ApiError, ErrorCode, IncomingMigrationRequest, IncomingMigrationState};
 
 pub(crate) use self::abandoned::Abandoned;
-pub(crate) use self::spec::arrival_spec;
+pub(crate) use self::spec::incoming_vm_spec;
 use crate::PeerStream;
 
 /// Hexadecimal digits of a migration id and of a machine's UUID.
@@ -31,13 +31,13 @@ pub(crate) enum ArrivalCall {
 }
 
 /// Response of the driver to an [`ArrivalCall`].
-pub(crate) enum ArrivalAnswer {
+pub(crate) enum IncomingResponse {
     Line(OwnedFd),
     State(IncomingMigrationState),
 }
 
 /// Request to a VM's driver with the channel for its response.
-pub(crate) type ArrivalMessage = (ArrivalCall, SyncSender<Result<ArrivalAnswer, ApiError>>);
+pub(crate) type ArrivalMessage = (ArrivalCall, SyncSender<Result<IncomingResponse, ApiError>>);
 
 fn hex(text: &str) -> Option<[u8; 16]> {
     let is_hex = text.len() == ID_DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit());

@@ -8,7 +8,7 @@ use suimon_contract::{
     MigrateVmRequest, Name, Operation, Plan, ResourceKind,
 };
 
-use super::{ArrivalAnswer, ArrivalCall, arrival_request};
+use super::{ArrivalCall, IncomingResponse, arrival_request};
 use crate::command::Command;
 use crate::errors::not_found;
 use crate::shared::Shared;
@@ -73,7 +73,7 @@ impl Shared {
             return refuse("bandwidth", "must be more than 0; omit it for no limit".to_owned());
         }
         let entry = self.vms.find(vm).ok_or_else(|| not_found(ResourceKind::Vm, vm))?;
-        entry.check_can_leave()
+        entry.check_can_migrate()
     }
 }
 
@@ -133,7 +133,7 @@ impl Node {
         let operation = shared.operations.add("vm arrive", &subject, true);
         let operation = operation.map_err(|error| vec![error])?;
         let id = operation.id();
-        self.send(Command::CreateArrival { operation, request })?;
+        self.send(Command::CreateIncomingVm { operation, request })?;
         self.known_operation(id).map_err(|error| vec![error])
     }
 
@@ -152,9 +152,9 @@ impl Node {
     /// # Errors
     /// No such migration is in progress, or it is not ready for this connection.
     pub fn arrival_line(&self, id: &str, line: &PeerStream) -> Result<OwnedFd, ApiError> {
-        match self.shared().request_arrival(id, ArrivalCall::Line(line.clone()))? {
-            ArrivalAnswer::Line(line) => Ok(line),
-            ArrivalAnswer::State(_) => Err(ApiError::new(
+        match self.shared().request_incoming(id, ArrivalCall::Line(line.clone()))? {
+            IncomingResponse::Line(line) => Ok(line),
+            IncomingResponse::State(_) => Err(ApiError::new(
                 ErrorCode::Conflict,
                 "the VM does not accept this connection any more; its migration has ended",
             )),
@@ -179,9 +179,9 @@ impl Node {
     }
 
     fn settle(&self, id: &str, call: ArrivalCall) -> Result<IncomingMigration, ApiError> {
-        match self.shared().request_arrival(id, call)? {
-            ArrivalAnswer::State(state) => Ok(IncomingMigration { id: id.to_owned(), state }),
-            ArrivalAnswer::Line(_) => {
+        match self.shared().request_incoming(id, call)? {
+            IncomingResponse::State(state) => Ok(IncomingMigration { id: id.to_owned(), state }),
+            IncomingResponse::Line(_) => {
                 Err(ApiError::new(ErrorCode::Internal, "unexpected reply of the VM's thread"))
             }
         }

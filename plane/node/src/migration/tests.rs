@@ -7,7 +7,7 @@ use suimon_contract::{
 };
 use suimon_ports::{VmErrorKind, VmNotice, VmRunState};
 
-use super::{ArrivalAnswer, ArrivalCall};
+use super::{ArrivalCall, IncomingResponse};
 use crate::testing::{
     DEADLINE, FakeDevices, FakePeerNodes, FakeVms, Harness, MemoryStore, host, name, wait_until,
 };
@@ -581,7 +581,7 @@ fn an_unreadable_request_is_rejected_with_the_versions_of_both_nodes() {
     let node = &pair.there.node;
     let unknown = "unknown field `colour`, expected one of `protocol`, `id`";
     let unknown = || ApiError::new(ErrorCode::UnknownKey, unknown).field("colour");
-    let refuse = |body: &str| node.unreadable_arrival(body.as_bytes(), unknown());
+    let refuse = |body: &str| node.unreadable_migration_error(body.as_bytes(), unknown());
     let other = refuse(r#"{"protocol": 3, "from": "left", "colour": "red"}"#);
     assert_eq!((other.code, other.field.as_deref()), (ErrorCode::Unsupported, Some("protocol")));
     let version = node.host_status().version;
@@ -630,7 +630,7 @@ fn the_response_to_a_request_that_cannot_be_read_is_short() {
     ] {
         let error = ApiError::new(code, format!("the body cannot be read: {long}")).field(&long);
         for body in [body.as_str(), "["] {
-            let error = pair.there.node.unreadable_arrival(body.as_bytes(), error.clone());
+            let error = pair.there.node.unreadable_migration_error(body.as_bytes(), error.clone());
             assert_eq!((error.code, &error.field), (code, &None));
             assert!(error.message.contains(reason) && error.message.len() < 500, "{error}");
         }
@@ -696,7 +696,7 @@ fn a_request_after_the_decision_gets_the_decision() {
     let (sender, receiver) = std::sync::mpsc::sync_channel(1);
     entry.inbox.put(Message::ArrivalQuery((ArrivalCall::Abandon, sender)));
     let answer = receiver.recv_timeout(DEADLINE).unwrap().unwrap();
-    assert!(matches!(answer, ArrivalAnswer::State(IncomingMigrationState::Active)));
+    assert!(matches!(answer, IncomingResponse::State(IncomingMigrationState::Active)));
     pair.assert_there();
 }
 

@@ -49,7 +49,7 @@ impl Node {
     /// Returns the error of a request to prepare a migration whose body cannot be parsed. `error`
     /// is the error of the parser. Its text goes to the log only: it contains parts of the request,
     /// and internals of this node.
-    pub fn unreadable_arrival(&self, body: &[u8], error: ApiError) -> ApiError {
+    pub fn unreadable_migration_error(&self, body: &[u8], error: ApiError) -> ApiError {
         let shared = self.shared();
         let header = MigrationHeader::parse(body);
         let from = source_label(header.as_ref().and_then(|header| header.from.as_deref()));

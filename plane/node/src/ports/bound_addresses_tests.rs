@@ -75,7 +75,7 @@ fn connected() -> Harness {
 }
 
 fn see(harness: &Harness, nic: &str, mac: MacAddr) {
-    harness.plane.notify(SwitchNotice::SourceSeen { port: port(harness, nic), mac });
+    harness.plane.notify(SwitchNotice::NewSource { port: port(harness, nic), mac });
 }
 
 /// Starts a node where `web` has sent from [`FIRST`].
@@ -199,7 +199,7 @@ fn a_source_whose_guest_is_reported_as_connected_meanwhile_is_bound() {
     let (devices, web) = (harness.devices.clone(), port(&harness, "web"));
     harness.plane.report_after(
         move || devices.notify(web, DeviceNotice::LinkUp),
-        SwitchNotice::SourceSeen { port: web, mac: FIRST },
+        SwitchNotice::NewSource { port: web, mac: FIRST },
     );
     wait_until("the address is bound", || bound(&harness, "web") == Some(FIRST));
 }
@@ -212,7 +212,7 @@ fn a_source_of_a_guest_that_has_left_is_replaced_by_that_of_the_next_one() {
         devices.notify(web, DeviceNotice::LinkDown { reason: "closed".to_owned() });
         devices.notify(web, DeviceNotice::LinkUp);
     };
-    harness.plane.report_after(change, SwitchNotice::SourceSeen { port: web, mac: FIRST });
+    harness.plane.report_after(change, SwitchNotice::NewSource { port: web, mac: FIRST });
     wait_until("the address is bound to web", || bound(&harness, "web") == Some(FIRST));
     see(&harness, "web", OTHER);
     wait_until("the next guest's is bound", || bound(&harness, "web") == Some(OTHER));

@@ -22,7 +22,7 @@ pub(crate) type RequiredPorts = BTreeMap<PortKey, PortDeviceSpec>;
 /// switch uses directly or in a team, and the host NIC of each internal switch. Unused uplinks are
 /// not opened.
 pub(crate) fn required_ports(config: &HostConfig) -> RequiredPorts {
-    let config = &config.with_sockets_of_vms();
+    let config = &config.with_derived_sockets();
     let mut required = RequiredPorts::new();
     // A NIC without a VM and without a socket has no device.
     for nic in config.nics.iter().filter(|nic| config.is_connected(nic)) {

@@ -84,7 +84,7 @@ impl Devices {
 
     /// Makes the retry of a failed port due at once if a different network device has appeared
     /// under the device name since the last attempt.
-    pub(crate) fn expedite(&self, port: &Port, now: Instant) {
+    pub(crate) fn retry_now_if_replaced(&self, port: &Port, now: Instant) {
         let mut state = port.lock();
         if state.retry.now.is_none() {
             return;

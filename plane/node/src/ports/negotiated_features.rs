@@ -69,13 +69,13 @@ impl NegotiatedFeatureTable {
 
     /// Sets the negotiated features of a NIC. The default value deletes the record.
     pub(crate) fn keep(&self, key: &PortKey, negotiated: NegotiatedFeatures) {
-        self.keep_named(key.name().as_str(), negotiated);
+        self.set_named(key.name().as_str(), negotiated);
     }
 
     /// Sets the negotiated features of a NIC or disk by its name. The record is written at once, or
     /// by a later [`NegotiatedFeatureTable::write`] if the last commit is less than [`WRITE_EVERY`]
     /// ago.
-    pub(crate) fn keep_named(&self, name: &str, negotiated: NegotiatedFeatures) {
+    pub(crate) fn set_named(&self, name: &str, negotiated: NegotiatedFeatures) {
         let NegotiatedFeatures { features, queue_pairs } = negotiated;
         let name = name.to_owned();
         let features = (negotiated != NegotiatedFeatures::default())
@@ -138,7 +138,7 @@ impl NegotiatedFeatureTable {
 
     /// Deletes the negotiated features of a deleted disk.
     pub(crate) fn forget_disk(&self, label: &str) {
-        self.keep_named(label, NegotiatedFeatures::default());
+        self.set_named(label, NegotiatedFeatures::default());
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

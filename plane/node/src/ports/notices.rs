@@ -18,7 +18,7 @@ use crate::ports::texts::failed;
 
 impl Controller {
     /// Handles the queued notices of a device.
-    pub(crate) fn handle_notices_of(&mut self, notices: &DeviceNotices) {
+    pub(crate) fn handle_device_notices(&mut self, notices: &DeviceNotices) {
         for notice in notices.take_queued() {
             self.handle_notice_of(notices, notice);
         }
@@ -110,7 +110,7 @@ impl Controller {
             SwitchNotice::AddressMoved { mac, from, to, moves } => {
                 self.report_move(mac, (from, to), moves);
             }
-            SwitchNotice::SourceSeen { port, mac } => self.bind_source(port, mac),
+            SwitchNotice::NewSource { port, mac } => self.bind_source(port, mac),
         }
     }
 

@@ -71,12 +71,12 @@ fn uplink_port(switch: &SwitchConfig, tables: &Topology, ids: &PlaneIds) -> Opti
 impl Controller {
     /// Publishes new tables if a VM has migrated to or from this node since the last call. Called
     /// in each iteration of the control thread.
-    pub(crate) fn follow_moves(&mut self) {
+    pub(crate) fn publish_moved_nics(&mut self) {
         let desired = self.shared.desired();
         self.follow_moves_in(&desired.config);
     }
 
-    /// Like [`Controller::follow_moves`], for a change in progress: `config` is the configuration
+    /// Like [`Controller::publish_moved_nics`], for a change in progress: `config` is the configuration
     /// of the published tables.
     pub(crate) fn follow_moves_in(&mut self, config: &HostConfig) {
         let away_nics = self.shared.nics_away(config);
@@ -90,7 +90,7 @@ impl Controller {
                 "cannot publish the locations of VMs to the switch"
             ),
         }
-        self.look_at_vfs_soon();
+        self.schedule_vf_query();
     }
 }
 

@@ -103,7 +103,7 @@ pub(crate) fn port_steps(
 
 impl Controller {
     /// Executes a step. Its reversal is added to `undo`, also if the step fails.
-    pub(crate) fn take_port_step(
+    pub(crate) fn execute_port_step(
         &mut self,
         step: &PortStep,
         undo: &mut Vec<PortUndo>,
@@ -186,7 +186,7 @@ impl Controller {
 
     /// Undoes a step. Returns the port if its device must be opened again, after all conflicting
     /// devices are closed.
-    pub(crate) fn take_back_port(&mut self, undo: PortUndo) -> Option<Arc<Port>> {
+    pub(crate) fn roll_back_port(&mut self, undo: PortUndo) -> Option<Arc<Port>> {
         match undo {
             PortUndo::Reopen(port) => Some(port),
             PortUndo::Restore(port, spec) => {

@@ -12,7 +12,7 @@ use suimon_frame::{Announcement, VlanTag};
 use suimon_ports::CONTROL_PAUSE;
 use suimon_quantity::{PortId, SwitchId, Time};
 
-use super::effects::AnnounceAt;
+use super::effects::AnnouncementTarget;
 use super::sockets::{SendResult, Sockets};
 use crate::SwitchPlane;
 
@@ -23,7 +23,7 @@ const BURST: usize = 64;
 
 /// Queue of reverse ARP frames that announce moved addresses.
 #[derive(Default)]
-pub(crate) struct Announcing {
+pub(crate) struct AnnouncementQueue {
     waiting: BTreeMap<PortId, Waiting>,
     /// Ports with queued frames, each once. The first one sends the next frame.
     rounds: VecDeque<PortId>,
@@ -37,10 +37,14 @@ struct Waiting {
     frames: VecDeque<Announcement>,
 }
 
-impl Announcing {
+impl AnnouncementQueue {
     /// Queues the addresses of ports that have moved to another member. Replaces queued frames of
     /// these ports.
-    pub(crate) fn add(&mut self, plane: &dyn SwitchPlane, targets: &BTreeMap<PortId, AnnounceAt>) {
+    pub(crate) fn add(
+        &mut self,
+        plane: &dyn SwitchPlane,
+        targets: &BTreeMap<PortId, AnnouncementTarget>,
+    ) {
         self.waiting.retain(|port, _| !targets.contains_key(port));
         let switches: BTreeSet<SwitchId> = targets.values().map(|target| target.switch).collect();
         for view in switches.into_iter().flat_map(|switch| plane.addresses(switch)) {
@@ -150,7 +154,7 @@ mod tests {
     }
 
     /// Returns a queue that announces ports with these numbers of addresses: (port, number).
-    fn announcing(addresses: &[(u32, u32)]) -> Announcing {
+    fn announcing(addresses: &[(u32, u32)]) -> AnnouncementQueue {
         let plane = FakePlane::default();
         let views = addresses.iter().flat_map(|(port, number)| {
             (0..*number).map(|index| AddressView {
@@ -162,14 +166,14 @@ mod tests {
             })
         });
         plane.set_addresses(views.collect());
-        let target = AnnounceAt { switch: SwitchId(0), member: PortId(9999) };
+        let target = AnnouncementTarget { switch: SwitchId(0), member: PortId(9999) };
         let targets = addresses.iter().map(|(port, _)| (PortId(*port), target)).collect();
-        let mut announcing = Announcing::default();
+        let mut announcing = AnnouncementQueue::default();
         announcing.add(&plane, &targets);
         announcing
     }
 
-    fn take_all(mut announcing: Announcing) -> Vec<u32> {
+    fn take_all(mut announcing: AnnouncementQueue) -> Vec<u32> {
         core::iter::from_fn(|| announcing.take()).map(|(port, _, _)| port.0).collect()
     }
 
@@ -217,7 +221,7 @@ mod tests {
             age: None,
         };
         plane.set_addresses(vec![view(1)]);
-        let target = AnnounceAt { switch: SwitchId(0), member: PortId(9999) };
+        let target = AnnouncementTarget { switch: SwitchId(0), member: PortId(9999) };
         announcing.add(&plane, &BTreeMap::from([(PortId(1), target)]));
         assert_eq!(announcing.len(), 3);
         assert_eq!(take_all(announcing), [2, 1, 2]);

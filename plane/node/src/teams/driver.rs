@@ -11,8 +11,8 @@ use rustix::io::Errno;
 use suimon_ports::CONTROL_PAUSE;
 use suimon_quantity::{PortId, Time};
 
-use super::announcing::Announcing;
-use super::effects::{AnnounceAt, Effects};
+use super::announcing::AnnouncementQueue;
+use super::effects::{AnnouncementTarget, Effects};
 use super::sockets::Sockets;
 use super::work::Job;
 use crate::shared::Shared;
@@ -21,7 +21,7 @@ use crate::shared::Shared;
 pub(crate) struct TeamDriver {
     shared: Arc<Shared>,
     sockets: Sockets,
-    announcing: Announcing,
+    announcing: AnnouncementQueue,
     jobs: SyncSender<Job>,
 }
 
@@ -37,7 +37,7 @@ pub(crate) enum PollResult {
 impl TeamDriver {
     pub(crate) fn new(shared: Arc<Shared>, retry_first: Duration, jobs: SyncSender<Job>) -> Self {
         let sockets = Sockets::new(retry_first);
-        Self { shared, sockets, announcing: Announcing::default(), jobs }
+        Self { shared, sockets, announcing: AnnouncementQueue::default(), jobs }
     }
 
     /// Processes queued events and everything that is due. `readable`: members whose sockets became
@@ -85,7 +85,7 @@ impl TeamDriver {
         PollResult::Until([due, now_if_news, sockets, announcing].into_iter().flatten().min())
     }
 
-    fn announce(&mut self, targets: &BTreeMap<PortId, AnnounceAt>, now: Time) {
+    fn announce(&mut self, targets: &BTreeMap<PortId, AnnouncementTarget>, now: Time) {
         if !targets.is_empty() {
             self.announcing.add(&*self.shared.plane, targets);
         }

@@ -15,14 +15,14 @@ pub(crate) struct Effects {
     /// limit.
     pub(crate) frames: Vec<(PortId, SlowFrame)>,
     /// Ports of the switch with addresses to announce, and the member that sends the announcements.
-    pub(crate) announcements: BTreeMap<PortId, AnnounceAt>,
+    pub(crate) announcements: BTreeMap<PortId, AnnouncementTarget>,
     /// Events; the log combines repeated ones.
     pub(crate) drafts: Vec<Draft>,
 }
 
 /// Switch and team member by which a port's addresses are announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct AnnounceAt {
+pub(crate) struct AnnouncementTarget {
     /// Switch that the port belongs to.
     pub(crate) switch: SwitchId,
     /// Port of the member's device.

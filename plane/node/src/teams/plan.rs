@@ -10,7 +10,7 @@ use super::member::MemberInput;
 
 /// Required state of a team: its configuration, and the state of its members' devices.
 #[derive(Clone, Debug)]
-pub(crate) struct TeamPlan {
+pub(crate) struct RequiredTeam {
     pub(crate) config: TeamConfig,
     /// Port that represents the team on its switch.
     pub(crate) id: PortId,

@@ -11,7 +11,7 @@ use suimon_teaming::Distribution;
 use super::effects::Effects;
 use super::inbox::LinkReport;
 use super::member::Control;
-use super::plan::TeamPlan;
+use super::plan::RequiredTeam;
 use super::sockets::RequiredSocket;
 use super::team_entry::{TeamEntry, TeamError};
 use crate::SwitchPlane;
@@ -31,7 +31,7 @@ impl TeamTable {
     /// must discard it.
     pub(crate) fn follow(
         &mut self,
-        plans: Vec<TeamPlan>,
+        plans: Vec<RequiredTeam>,
         now: Time,
         sink: Option<&Arc<dyn Sink>>,
     ) -> Result<(), TeamError> {

@@ -17,10 +17,10 @@ use suimon_teaming::{
 };
 use thiserror::Error;
 
-use super::effects::{AnnounceAt, Effects};
+use super::effects::{AnnouncementTarget, Effects};
 use super::lacp_side::TeamLacp;
 use super::member::{Control, LacpDirections, Member, placeholder_mac};
-use super::plan::TeamPlan;
+use super::plan::RequiredTeam;
 use super::texts::{churn, loopback, partner_changed};
 use crate::SwitchPlane;
 
@@ -59,7 +59,7 @@ pub(crate) struct TeamEntry {
 impl TeamEntry {
     /// Creates a team. `sink`: recorder of its inputs and decisions, if any.
     pub(crate) fn new(
-        plan: &TeamPlan,
+        plan: &RequiredTeam,
         now: Time,
         sink: Option<&Arc<dyn Sink>>,
     ) -> Result<Self, TeamError> {
@@ -85,7 +85,7 @@ impl TeamEntry {
     /// A policy rejects the configuration.
     pub(crate) fn follow(
         &mut self,
-        plan: &TeamPlan,
+        plan: &RequiredTeam,
         now: Time,
         effects: &mut Effects,
     ) -> Result<(), TeamError> {
@@ -120,7 +120,7 @@ impl TeamEntry {
         Ok(())
     }
 
-    fn follow_members(&mut self, plan: &TeamPlan) {
+    fn follow_members(&mut self, plan: &RequiredTeam) {
         let mut before = std::mem::take(&mut self.members);
         for properties in plan.members.iter().cloned() {
             let known_index =
@@ -350,7 +350,7 @@ impl TeamEntry {
     fn absorb(&mut self, change: TeamChange, effects: &mut Effects) {
         for announcement in change.announcements {
             let (switch, member) = (self.switch, PortId(announcement.member.0));
-            effects.announcements.insert(announcement.port, AnnounceAt { switch, member });
+            effects.announcements.insert(announcement.port, AnnouncementTarget { switch, member });
         }
         for event in change.events {
             effects.drafts.push(self.team_event(&event).repeated());
@@ -369,7 +369,7 @@ impl TeamEntry {
     }
 }
 
-fn spec(plan: &TeamPlan, members: &[Member]) -> TeamSpec {
+fn spec(plan: &RequiredTeam, members: &[Member]) -> TeamSpec {
     let id_of = |name: &Option<Name>| {
         let named_member = members.iter().find(|member| Some(member.name()) == name.as_ref());
         named_member.map(Member::id)

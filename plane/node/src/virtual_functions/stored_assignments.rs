@@ -11,7 +11,7 @@ impl Controller {
     /// Registers recorded VFs as assigned and in use, because the VMs have continued to run. Called
     /// before tables are published and devices are opened, also for VMs that do not respond. If
     /// such a VF has been lost, the VM's driver reports that later.
-    pub(crate) fn hold_stored_vfs(&mut self, config: &HostConfig, recorded: &[RecordedVm]) {
+    pub(crate) fn register_stored_vfs(&mut self, config: &HostConfig, recorded: &[RecordedVm]) {
         for (nic, vf) in
             recorded.iter().filter_map(|vm| vm.left.run.as_ref()).flat_map(|run| &run.vfs)
         {

@@ -68,7 +68,7 @@ pub(crate) fn vm_steps(
 
 impl Controller {
     /// Executes a step towards the configuration `to`. Returns its reversal, also if it fails.
-    pub(crate) fn take_vm_step(
+    pub(crate) fn execute_vm_step(
         &mut self,
         step: &VmStep,
         to: &HostConfig,

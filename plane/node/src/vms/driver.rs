@@ -116,12 +116,12 @@ impl Driver {
                 Input::Message(Message::Kill(kill)) => self.begin_kill(&kill),
                 Input::Message(Message::Vf(order)) => self.handle_vf_order(order),
                 Input::Message(Message::Migrate(request, operation)) => {
-                    self.begin_leaving(&request, operation);
+                    self.begin_outgoing(&request, operation);
                 }
                 Input::Message(Message::Arrive(request, operation)) => {
                     self.begin_arriving(&request, &operation);
                 }
-                Input::Message(Message::ArrivalQuery(query)) => self.answer_arrival(query),
+                Input::Message(Message::ArrivalQuery(query)) => self.handle_incoming_request(query),
                 Input::Message(Message::Release(devices)) => self.begin_release(devices),
                 Input::Message(Message::Reconcile) => {
                     self.end_release();
@@ -148,7 +148,7 @@ impl Driver {
         if matches!(self.migration_record, Some(StoredMove::Arriving { .. })) {
             // `Message::Arrive` starts a new incoming migration.
             if self.entry.view().migration.is_none() {
-                self.take_up_arrival(stored_run);
+                self.abandon_recorded_incoming(stored_run);
             }
             return;
         }
@@ -159,7 +159,7 @@ impl Driver {
             Some(stored) => self.adopt(stored, false),
             None => {}
         }
-        self.take_up_leaving();
+        self.resume_outgoing();
     }
 
     fn deadline(&self) -> Option<Instant> {
@@ -187,17 +187,17 @@ impl Driver {
     fn handle_time(&mut self) {
         let now = Instant::now();
         self.poll_stopping(now);
-        self.look_at_awaited(now);
-        self.look_at_space(now);
-        self.look_at_freeze(now);
+        self.start_if_disks_ready(now);
+        self.resume_if_space(now);
+        self.thaw_if_due(now);
         self.look_at_vfs(now);
-        self.look_at_held_vfs(now);
-        self.look_at_leaving(now);
+        self.retry_vf_returns(now);
+        self.poll_outgoing(now);
         self.poll_incoming(now);
-        self.look_at_departing(now);
-        self.look_at_self_released(now);
+        self.retry_deletion(now);
+        self.plug_self_released(now);
         self.control.poll(now);
-        self.look_at_lost(now);
+        self.retry_adoption(now);
     }
 
     fn begin(&mut self, work: VmAction, operation: Option<OperationHandle>) {

@@ -18,7 +18,7 @@ impl VmEntry {
     ///
     /// # Errors
     /// [`ErrorCode::Conflict`] with the reason.
-    pub(crate) fn check_can_leave(&self) -> Result<(), ApiError> {
+    pub(crate) fn check_can_migrate(&self) -> Result<(), ApiError> {
         let view = self.view();
         let name = &self.name;
         let is_frozen = view.running.as_ref().is_some_and(|run| run.frozen_until.is_some());

@@ -132,7 +132,7 @@ impl Driver {
     }
 
     /// Resumes an outgoing migration that the previous daemon left in progress.
-    pub(super) fn take_up_leaving(&mut self) {
+    pub(super) fn resume_outgoing(&mut self) {
         match self.migration_record.clone() {
             Some(StoredMove::Leaving(migration)) => {
                 let text = "the daemon ended during the migration";

@@ -59,7 +59,7 @@ pub(super) fn releases(
             (VmDevice::Nic(nic.to_string()), closed)
         });
         let disks = vm.disks.iter().filter(|disk| !after.disks.contains(disk)).map(|disk| {
-            let is_acquired = |required: &RequiredDisk| required.holds_any(acquired);
+            let is_acquired = |required: &RequiredDisk| required.uses_any(acquired);
             let closed = closed(disks.get(disk), to.disks.get(disk), is_acquired);
             (VmDevice::Disk(disk.to_string()), closed)
         });

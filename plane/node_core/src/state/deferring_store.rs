@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 
-use suimon_ports::{StateStore, StateStoreError, StoreErrorKind};
+use suimon_ports::{StateStore, StateStoreError, StateStoreErrorKind};
 
 /// Maximum number of changes kept in memory. Reaching it fails the start.
 pub const DEFERRED_MAX: usize = 16_384;
@@ -152,7 +152,7 @@ impl StateStore for DeferringStore {
                 }
                 Ok(())
             }
-            Err(error) if error.kind == StoreErrorKind::Unwritable => {
+            Err(error) if error.kind == StateStoreErrorKind::Unwritable => {
                 state.failure = Some(error.clone());
                 if !state.is_starting() || state.deferred.len() + changes.len() > DEFERRED_MAX {
                     return Err(error);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use suimon_ports::{StateStore, StoreErrorKind};
+use suimon_ports::{StateStore, StateStoreErrorKind};
 
 use super::DeferringStore;
 use crate::testing::MemoryStore;
@@ -46,7 +46,7 @@ fn deferred_changes_are_read_and_written_with_the_next_commit() {
     assert_eq!(keys(&memory, "", 9).len(), 3, "nothing is written yet");
     store.end_start_up();
     let error = store.commit(&[put("e", 5)]).unwrap_err();
-    assert_eq!(error.kind, StoreErrorKind::Unwritable);
+    assert_eq!(error.kind, StateStoreErrorKind::Unwritable);
     assert_eq!(store.failure().unwrap().detail, error.detail);
     assert_eq!(keys(&store, "", 9), expected, "a refused change is not kept");
     store.write_deferred().unwrap_err();

@@ -45,14 +45,14 @@ use crate::measure::sizes::{FILE_BYTES_MAX, FILE_BYTES_MIN, MIB};
 use suimon_image_files::{DRAFT_ENDING, remove_incomplete};
 
 pub use self::error::MeasureError;
-pub use self::pattern::{Pattern, PatternFigure};
+pub use self::pattern::{Pattern, PatternResult};
 pub use self::plan::MeasurePlan;
 
 /// Results of a measurement for each read/write mix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Measured {
     /// Results of the patterns in the order of their measurement.
-    pub figures: Vec<PatternFigure>,
+    pub figures: Vec<PatternResult>,
     /// Size of the test file or block device in bytes; 0 before the file is filled.
     pub file_bytes: u64,
     /// True if requests bypassed the page cache.
@@ -109,7 +109,7 @@ impl Measurement {
         let unit = plan.spec.normalization.bytes();
         match files.open_device(FileLockMode::Read, unit) {
             Ok(file) => Self::of_device(file, io, plan),
-            Err(error) if matches!(error.fault, StoreFault::WrongStore { .. }) => {
+            Err(error) if matches!(error.fault, StoreFault::WrongStoreType { .. }) => {
                 Self::of_directory(files, io, plan)
             }
             Err(error) => Err(error.into()),

@@ -29,7 +29,7 @@ impl Pattern {
 
 /// Measured rate of one read/write mix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PatternFigure {
+pub struct PatternResult {
     /// Read/write mix that was measured.
     pub pattern: Pattern,
     /// Measured rate in normalised operations per second.

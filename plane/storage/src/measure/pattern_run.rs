@@ -13,7 +13,7 @@ use suimon_storage_qos::{
 use crate::latency::LatencyCounts;
 use crate::measure::device::MeasuredDevice;
 use crate::measure::error::MeasureError;
-use crate::measure::pattern::{Pattern, PatternFigure};
+use crate::measure::pattern::{Pattern, PatternResult};
 use crate::measure::plan::MeasurePlan;
 use crate::measure::sizes::MIB;
 
@@ -97,7 +97,7 @@ impl PatternRun {
         now: Time,
         device: &mut MeasuredDevice,
         completions: &mut Vec<FileCompletion>,
-    ) -> Result<Option<PatternFigure>, MeasureError> {
+    ) -> Result<Option<PatternResult>, MeasureError> {
         let started = *self.started.get_or_insert(now);
         let warm = started + self.each / 3;
         for completion in completions.drain(..) {
@@ -191,13 +191,13 @@ impl PatternRun {
         self.noise.get(start..start + len).map(<[u8]>::to_vec).unwrap_or_else(|| vec![0xa5; len])
     }
 
-    fn figure(&self, counted: Duration) -> Result<PatternFigure, MeasureError> {
+    fn figure(&self, counted: Duration) -> Result<PatternResult, MeasureError> {
         if self.requests == 0 {
             return Err(MeasureError::Nothing(counted.as_secs()));
         }
         let ns = counted.as_nanos().max(1);
         let iops = u128::from(self.requests) * 1_000_000_000 / ns;
-        Ok(PatternFigure {
+        Ok(PatternResult {
             pattern: self.pattern,
             // At least one request completed, so the capacity must not be 0.
             iops: u64::try_from(iops).unwrap_or(u64::MAX).max(1),

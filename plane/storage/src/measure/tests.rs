@@ -101,7 +101,7 @@ fn a_full_store_and_device_errors_are_reported_and_leave_no_file() {
 
 /// Runs a measurement of 3 s per read/write mix on a device that completes nothing for `ms`
 /// milliseconds after the start of the first mix. Returns the result of that mix.
-fn run_with_silence(ms: u32) -> Result<PatternFigure, MeasureError> {
+fn run_with_silence(ms: u32) -> Result<PatternResult, MeasureError> {
     let store = MemoryStore::default();
     let devices = RateLimitedIo::new(RateLimit { per_poll: 64, ..RateLimit::default() });
     let mut measurement = begin(&store, &devices).unwrap();

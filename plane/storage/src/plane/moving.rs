@@ -193,7 +193,7 @@ impl StoragePlane {
             return Err(NotPassed::Refused(PlaneError::NoWorker, Some(detached)));
         };
         let command = |detached, reply| Command::AddDisk { disk, detached, reply };
-        passed(self.leave_with(&worker_channel, detached, command))
+        passed(self.pass_or_leave(&worker_channel, detached, command))
     }
 
     /// Removes the record of a disk from the disks in service, unless a new disk has the same

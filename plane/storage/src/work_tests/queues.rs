@@ -123,7 +123,7 @@ fn completions_are_reported_to_the_store_before_queues_are_polled() {
     let store = StoreSpec { depth_min: 8, depth_max: 8, ..StoreSpec::default() };
     let mut bench = qos_bench::Bench::new(1, &store, 8, 200_000);
     bench.add_disk(0, 0, limits(0, 0));
-    bench.add_seat(0, Load::reads(4096, 8));
+    bench.add_client(0, Load::reads(4096, 8));
     bench.run(1000);
     let in_flight = |work: &StorageEngine| work.store_status(STORE).unwrap().in_flight;
     assert_eq!(in_flight(&bench.engines[0]), 8);

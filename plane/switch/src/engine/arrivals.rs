@@ -89,7 +89,7 @@ impl<'a> ReceivingMember<'a> {
 
     /// Replaces unicast verdicts by drops where another member receives a copy of the frame from
     /// which it is delivered.
-    pub(super) fn leave_to_others(&self, published: &Published, verdicts: &mut [Verdict]) {
+    pub(super) fn drop_for_other_members(&self, published: &Published, verdicts: &mut [Verdict]) {
         if !self.team.distribution.depends_on_port() {
             return;
         }

@@ -116,7 +116,7 @@ impl Engine {
     fn inform_sink(&mut self, index: usize) {
         let Some(Some(sink)) = self.egress.sinks.get_mut(index) else { return };
         if let Some(port) = self.published.port(sink.id.port) {
-            sink.takes_coalesced = port.receive_coalescing;
+            sink.accepts_coalesced = port.receive_coalescing;
         }
     }
 

@@ -17,7 +17,7 @@ use suimon_teaming::{
 
 use crate::capture::CaptureTap;
 use crate::published::{Published, TeamRuntime};
-use crate::team_shared::{BucketCounters, TeamShared};
+use crate::team_shared::{BucketCounters, SharedTeamState};
 
 /// State of all teams in one worker, in the order of [`Published::teams`].
 #[derive(Default)]
@@ -34,11 +34,11 @@ pub(super) struct TeamState {
     member_ports: [Option<usize>; MEMBERS_MAX],
     /// Slots of the members in the distribution, in the order of [`TeamRuntime::members`].
     slots: Vec<Option<MemberSlot>>,
-    pub(super) shared: Arc<TeamShared>,
+    pub(super) shared: Arc<SharedTeamState>,
     carried: BucketCounters,
     /// Ingress port of the last frame, and its cached context for the selection of members.
     origin: Cell<Option<(PortId, IngressContext)>>,
-    /// Source address that this worker last recorded in [`TeamShared::sent`], and the time of the
+    /// Source address that this worker last recorded in [`SharedTeamState::sent`], and the time of the
     /// record.
     last_recorded: Cell<Option<(MacAddr, Time)>>,
 }

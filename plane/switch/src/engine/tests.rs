@@ -7,7 +7,7 @@ use suimon_quantity::{PortId, SwitchId, WorkerId};
 
 use super::*;
 use crate::owned::OwnedSink;
-use crate::published::PortShared;
+use crate::published::SharedPortState;
 use crate::queue_record::QueueRecord;
 
 /// Sink that records the number of references to the tables while it accepts a frame.
@@ -36,7 +36,7 @@ fn tables(has_queue: bool) -> Arc<Published> {
     let spec = |id| ForwardingPortSpec::new(PortId(id), SwitchId(1), PortRole::Nic);
     let tables = Tables::build(&[SwitchSpec::new(SwitchId(1))], &[spec(0), spec(1)]).unwrap();
     let port = |id: u32| PortRuntime {
-        shared: Arc::new(PortShared::new(PortId(id))),
+        shared: Arc::new(SharedPortState::new(PortId(id))),
         bandwidth: None,
         storm: None,
         receive_coalescing: true,

@@ -65,7 +65,7 @@ impl Registry {
 
     /// Returns frames and bytes that members of a team carried while they belonged to it; zero for
     /// ports that are not teams.
-    pub(super) fn carried_for_team(&self, port: PortId) -> TrafficCounters {
+    pub(super) fn team_traffic_counters(&self, port: PortId) -> TrafficCounters {
         let Some(record) = self.teams.0.get(&port) else { return TrafficCounters::default() };
         let members = record.counters_at_join.iter();
         members
@@ -74,7 +74,7 @@ impl Registry {
 
     /// Returns the current frame and byte counters of all team members in a topology, by member
     /// port.
-    pub(super) fn carried_by_members(
+    pub(super) fn member_traffic_counters(
         &self,
         topology: &Topology,
     ) -> BTreeMap<PortId, TrafficCounters> {
@@ -83,7 +83,7 @@ impl Registry {
 
     /// Starts and ends the counting of members for their teams, for a topology that is in effect.
     /// `joining`: counters of all its members just before; new members count from there on.
-    pub(super) fn settle_teams(&mut self, joining: &BTreeMap<PortId, TrafficCounters>) {
+    pub(super) fn update_member_counting(&mut self, joining: &BTreeMap<PortId, TrafficCounters>) {
         let mut teams = std::mem::take(&mut self.teams.0);
         teams.retain(|port, _| self.topology.teams.iter().any(|team| team.port == *port));
         for team in &self.topology.teams {

@@ -7,14 +7,14 @@ use suimon_quantity::PortId;
 use suimon_teaming::BUCKETS;
 
 use crate::port_record::TrafficCounters;
-use crate::team_shared::TeamShared;
+use crate::team_shared::SharedTeamState;
 
 /// State of teams, by the switch port of the team.
 #[derive(Default)]
 pub(super) struct Teams(pub(super) BTreeMap<PortId, TeamRecord>);
 
 pub(super) struct TeamRecord {
-    pub(super) shared: Arc<TeamShared>,
+    pub(super) shared: Arc<SharedTeamState>,
     /// Frames and bytes that former members carried while they belonged to the team.
     pub(super) departed: TrafficCounters,
     /// Frame and byte counters of the members when they joined the team.
@@ -26,7 +26,7 @@ pub(super) struct TeamRecord {
 impl Default for TeamRecord {
     fn default() -> Self {
         Self {
-            shared: Arc::new(TeamShared::new()),
+            shared: Arc::new(SharedTeamState::new()),
             departed: TrafficCounters::default(),
             counters_at_join: BTreeMap::new(),
             loads_taken: Box::new([0; BUCKETS]),
@@ -36,7 +36,7 @@ impl Default for TeamRecord {
 
 impl Teams {
     /// Returns the shared state of a team; creates it on first use.
-    pub(super) fn shared(&mut self, port: PortId) -> Arc<TeamShared> {
+    pub(super) fn shared(&mut self, port: PortId) -> Arc<SharedTeamState> {
         Arc::clone(&self.0.entry(port).or_default().shared)
     }
 }

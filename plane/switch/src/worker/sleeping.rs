@@ -9,7 +9,7 @@ use crate::owned::Readiness;
 impl WorkerLoop {
     pub(super) fn sleep(&mut self) {
         self.account();
-        self.engine.forwarder().handle_age(self.now);
+        self.engine.forwarder().sweep_expired(self.now);
         self.link.counters.sleeps.add(1);
         let deadline = self.next_deadline();
         self.now = self.wait.now();

@@ -10,7 +10,7 @@ use suimon_failover::{
 use suimon_quantity::{PortId, Time};
 
 const SPEC: FailoverSpec =
-    FailoverSpec { hold_down: Duration::from_secs(10), ready_limit: Duration::from_secs(60) };
+    FailoverSpec { hold_down: Duration::from_secs(10), ready_timeout: Duration::from_secs(60) };
 
 /// Step of a random scenario, after some milliseconds.
 #[derive(Clone, Debug)]

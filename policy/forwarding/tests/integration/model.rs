@@ -329,7 +329,7 @@ proptest! {
             pair.handle(op);
             // No verdict depends on whether the sweep has run.
             if sweeps {
-                pair.forwarder.handle_age(pair.now);
+                pair.forwarder.sweep_expired(pair.now);
             }
         }
     }

@@ -10,7 +10,7 @@ use crate::{DiskSlot, LoanReport};
 
 impl Borrower {
     /// Adds a queued request that the budget has already counted.
-    pub(crate) fn take_on(&mut self, disk: DiskSlot, tag: u32, units: Units) {
+    pub(crate) fn push_counted(&mut self, disk: DiskSlot, tag: u32, units: Units) {
         let Some(queue) = self.queues.get_mut(disk.0 as usize) else { return };
         self.records.push(&mut queue.fifo, tag, units);
         queue.waiting += 1;

@@ -6,7 +6,7 @@ use crate::array::{Array, Load, Rig, SECOND, bandwidth, limits, slot};
 use suimon_quantity::{DiskId, Time};
 use suimon_storage_qos::{
     Delivery, Limits, LimitsOwner, LimitsSource, PolicyKind, PolicySpec, Proposal, QueueCause,
-    Shortfall, StoreEvent, Unmet,
+    StoreEvent, Unmet, UnmetReason,
 };
 
 fn array(servers: usize, fixed_ns: u64) -> Array {
@@ -49,7 +49,7 @@ fn forced_minimums_are_reported_after_a_minute_with_the_disks_served() {
     assert!((60..=66).contains(&after.as_secs()), "{after:?}");
     assert_eq!(
         (unmet.holder, unmet.shortfall),
-        (LimitsOwner::Disk(DiskId(0)), Shortfall::OtherDisks)
+        (LimitsOwner::Disk(DiskId(0)), UnmetReason::OtherDisks)
     );
     // The whole capacity is shared in proportion to the minimums.
     is_about(unmet.guaranteed_iops, 4000, 1);
@@ -85,7 +85,7 @@ fn external_load_on_the_device_is_reported() {
     rig.run(Duration::from_secs(70));
     let (after, unmet) = unmet(&rig, started_at);
     assert!((60..=66).contains(&after.as_secs()), "{after:?}");
-    assert_eq!(unmet.shortfall, Shortfall::ExternalLoad);
+    assert_eq!(unmet.shortfall, UnmetReason::ExternalLoad);
     is_about(unmet.external_iops, 4000, 5);
     is_about(unmet.delivered_iops, 4000, 5);
 }
@@ -100,7 +100,7 @@ fn a_limiting_queue_depth_is_reported_and_delays_no_other_disk() {
     let started_at = rig.now;
     rig.run(Duration::from_secs(90));
     let (_, unmet) = unmet(&rig, started_at);
-    assert_eq!(unmet.shortfall, Shortfall::DeviceLatency);
+    assert_eq!(unmet.shortfall, UnmetReason::DeviceLatency);
     assert!(unmet.delivered_iops < 1010, "{unmet:?}");
     let total = rig.all_iops(started_at + 5 * SECOND);
     assert!(total > 0.9 * 8000.0, "{total}: others are held back in vain");

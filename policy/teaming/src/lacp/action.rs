@@ -93,7 +93,7 @@ pub(crate) fn report_use(port: &mut Port, out: &mut Vec<LacpAction>) {
 
 /// Appends [`LacpAction::Churn`] and [`LacpAction::Loopback`] to `out` for changes since the last
 /// report.
-pub(crate) fn report_trouble(port: &mut Port, out: &mut Vec<LacpAction>) {
+pub(crate) fn report_churn_and_loops(port: &mut Port, out: &mut Vec<LacpAction>) {
     let member = port.member;
     let now = ReportedState {
         in_use: port.reported.in_use,

@@ -2,7 +2,7 @@
 
 use suimon_quantity::Time;
 
-use super::action::{LacpAction, Received, report_trouble, report_use};
+use super::action::{LacpAction, Received, report_churn_and_loops, report_use};
 use super::parse::{SlowPdu, parse};
 use super::port::Port;
 use super::selection::Selection;
@@ -253,7 +253,7 @@ impl Lacp {
                 out.push(LacpAction::Send { member, frame });
             }
             out.extend(port.poll_lacpdu(now).map(|frame| LacpAction::Send { member, frame }));
-            report_trouble(port, out);
+            report_churn_and_loops(port, out);
         }
         let ports = self.ports.iter().filter_map(Port::deadline);
         self.deadline = ports.chain(self.selection.deadline).min();

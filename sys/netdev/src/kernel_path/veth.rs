@@ -60,13 +60,13 @@ pub(super) fn create(tap: u32, netns: &OwnedFd) -> Result<VethPair, DeviceError>
     let name = name(tap);
     let create = || {
         let mut settings = Settings::open()?;
-        settings.make_pair(&name, VETH_MTU, VETH_NAME_PATTERN, netns.as_fd())?;
+        settings.create_veth_pair(&name, VETH_MTU, VETH_NAME_PATTERN, netns.as_fd())?;
         Ok(settings)
     };
     let mut settings = create().map_err(|errno: Errno| explain(&errno.into()))?;
     let index = Link::new(&name)?.index()?;
     settings.disable_ipv6_autoconf(index);
-    let other = settings.other_end(index).map_err(|errno| explain(&errno.into()))?;
+    let other = settings.veth_peer_index(index).map_err(|errno| explain(&errno.into()))?;
     Ok(VethPair { index, peer: other })
 }
 

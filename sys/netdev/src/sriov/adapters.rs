@@ -46,7 +46,7 @@ impl SriovAdapters {
     }
 
     /// Returns the path of `sriov_numvfs` of each present adapter.
-    pub fn count_files(&self) -> Vec<PathBuf> {
+    pub fn vf_count_files(&self) -> Vec<PathBuf> {
         let folders = self.sysfs.pci_devices().unwrap_or_default().into_iter();
         let adapters = folders.filter(|folder| pf_address(folder).is_some());
         adapters.map(|folder| folder.join("sriov_numvfs")).collect()

@@ -100,7 +100,7 @@ fn an_adapter_and_its_vfs_are_found() {
     assert_eq!(vfs, [(0, "0000:01:10.0".to_owned()), (1, "0000:01:10.2".to_owned())]);
     assert_eq!(pf.vfs[1].driver.as_deref(), Some("igbvf"));
     let file = tree.0.join("bus/pci/devices/0000:01:00.0/sriov_numvfs");
-    assert_eq!(tree.adapters().count_files(), [file]);
+    assert_eq!(tree.adapters().vf_count_files(), [file]);
 }
 
 #[test]

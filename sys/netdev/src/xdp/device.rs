@@ -57,7 +57,7 @@ pub(crate) struct XdpDevice {
     installed: AttachedDevices,
     /// True if the device removed VLAN tags from received frames before it was opened, and must
     /// again when it is closed.
-    took_tags_out: bool,
+    had_vlan_offload: bool,
     steering: Steering<DeviceFlowTable>,
     /// Program attached to the device; `None` while the device is being closed.
     attached: Option<Attached>,
@@ -91,14 +91,14 @@ impl XdpDevice {
             .and_then(|socket| socket.add_membership(index, None).map(|()| socket))
             .map_err(|cause| opening(spec, &cause))?;
         let rules = DeviceFlowTable::new(Link::new(&spec.device)?);
-        let took_tags_out = disable_tag_removal(&link)?;
-        let sockets =
-            open_sockets(spec, &link, index, mtu).inspect_err(|_| restore(&link, took_tags_out))?;
+        let had_vlan_offload = disable_tag_removal(&link)?;
+        let sockets = open_sockets(spec, &link, index, mtu)
+            .inspect_err(|_| restore(&link, had_vlan_offload))?;
         let Sockets { attached, opened, layout } = sockets;
         let device: Arc<str> = spec.device.as_str().into();
         let state = state(&attached, &opened, layout);
         let watch = watch(watcher, &link, index, &device, port, observer)
-            .inspect_err(|_| restore(&link, took_tags_out))?;
+            .inspect_err(|_| restore(&link, had_vlan_offload))?;
         let mut queues = Vec::new();
         for (nth, (socket, receiver, sender)) in (0..).zip(opened) {
             let egress = egress(spec, socket.completes_checksums);
@@ -124,7 +124,7 @@ impl XdpDevice {
             queues,
             host: queue_host,
             installed: attached_devices.clone(),
-            took_tags_out,
+            had_vlan_offload,
             steering,
             attached: Some(attached),
             _promiscuous: promiscuous,
@@ -203,15 +203,15 @@ fn opening(spec: &UplinkSpec, cause: &io::Error) -> DeviceError {
 fn disable_tag_removal(link: &Link) -> Result<bool, DeviceError> {
     let takes_out = link.rx_vlan_offload()?;
     if takes_out {
-        link.set_takes_tags_out(false)?;
+        link.set_rx_vlan_offload(false)?;
     }
     Ok(takes_out)
 }
 
-fn restore(link: &Link, took_tags_out: bool) {
-    if took_tags_out {
+fn restore(link: &Link, had_vlan_offload: bool) {
+    if had_vlan_offload {
         // The device may have been removed.
-        let _ = link.set_takes_tags_out(true);
+        let _ = link.set_rx_vlan_offload(true);
     }
 }
 
@@ -347,8 +347,8 @@ fn watch(
     let socket: OwnedFd = link.socket()?;
     let observer = LossObserver { inner, index, device: Arc::clone(device), socket };
     let present = link.state()?;
-    let (has_speed, follows_name) = (true, true);
-    let subject = WatchSubject { index, device, present, has_speed, follows_name };
+    let (has_speed, is_lost_on_rename) = (true, true);
+    let subject = WatchSubject { index, device, present, has_speed, is_lost_on_rename };
     watcher.watch(&Namespace::open(None)?, subject, port, Arc::new(observer))
 }
 
@@ -413,7 +413,7 @@ impl Drop for XdpDevice {
         // First, frames reach the kernel's network stack again; then the sockets are closed.
         self.attached = None;
         self.host.detach_port(self.port);
-        restore(&self.link, self.took_tags_out);
+        restore(&self.link, self.had_vlan_offload);
         self.installed.get().remove(&self.index);
     }
 }

@@ -6,7 +6,7 @@ use std::io;
 use rustix::io::Errno;
 use suimon_netif::flow_calls::{self, FlowOp};
 use suimon_netif::flow_rules::{ANY_LOCATION, FlowRequest, FlowRule};
-use suimon_netif::ioctl::{HEEDS_FLOW_RULES, has_feature, set_feature};
+use suimon_netif::ioctl::{NTUPLE_FILTERS, has_feature, set_feature};
 
 use crate::link::Link;
 
@@ -81,12 +81,12 @@ pub(super) trait FlowTable: Send {
 pub(super) struct DeviceFlowTable {
     link: Link,
     /// True if flow rules were disabled and this process has enabled them.
-    was_switched_on: bool,
+    was_enabled: bool,
 }
 
 impl DeviceFlowTable {
     pub(super) const fn new(link: Link) -> Self {
-        Self { link, was_switched_on: false }
+        Self { link, was_enabled: false }
     }
 
     fn call(&self, op: FlowOp, request: FlowRequest) -> Result<FlowRequest, FlowError> {
@@ -117,9 +117,9 @@ impl DeviceFlowTable {
     /// Enables flow rules. Returns true if they were disabled before.
     fn switch_on(&mut self) -> bool {
         let (socket, device) = self.link.request_socket();
-        let is_off = has_feature(socket, device, HEEDS_FLOW_RULES).is_ok_and(|is_on| !is_on);
-        let is_switched = is_off && set_feature(socket, device, HEEDS_FLOW_RULES, true).is_ok();
-        self.was_switched_on |= is_switched;
+        let is_off = has_feature(socket, device, NTUPLE_FILTERS).is_ok_and(|is_on| !is_on);
+        let is_switched = is_off && set_feature(socket, device, NTUPLE_FILTERS, true).is_ok();
+        self.was_enabled |= is_switched;
         is_switched
     }
 }
@@ -158,17 +158,17 @@ impl FlowTable for DeviceFlowTable {
 
     fn spread(&mut self, queues: &[u16]) -> Result<(), FlowError> {
         let (socket, device) = self.link.request_socket();
-        let entries = flow_calls::spreading_entries(socket, device)?;
-        Ok(flow_calls::set_spreading(socket, device, entries, queues)?)
+        let entries = flow_calls::indirection_entries(socket, device)?;
+        Ok(flow_calls::set_indirection(socket, device, entries, queues)?)
     }
 }
 
 impl Drop for DeviceFlowTable {
     fn drop(&mut self) {
-        if self.was_switched_on {
+        if self.was_enabled {
             let (socket, device) = self.link.request_socket();
             // The device may have been removed.
-            let _ = set_feature(socket, device, HEEDS_FLOW_RULES, false);
+            let _ = set_feature(socket, device, NTUPLE_FILTERS, false);
         }
     }
 }

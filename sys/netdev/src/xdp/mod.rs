@@ -40,7 +40,7 @@ mod steering;
 
 pub(crate) use device::{AttachedDevices, XdpDevice, probe};
 #[cfg(any(test, feature = "on-memory"))]
-pub use on_memory::XdpOnMemory;
+pub use on_memory::XdpOnFile;
 
 #[cfg(test)]
 mod corpus_tests;

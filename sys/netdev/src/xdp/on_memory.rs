@@ -15,15 +15,15 @@ use super::ring_cells::{Entry, MappedCells};
 use super::socket::{Receiver, Sender, XdpSocket};
 
 /// AF_XDP queue, and the layout of its file. Constants with the offset of a field in a ring, such
-/// as [`XdpOnMemory::PRODUCER_AT`], count from the beginning of the ring.
-pub struct XdpOnMemory {
+/// as [`XdpOnFile::PRODUCER_AT`], count from the beginning of the ring.
+pub struct XdpOnFile {
     /// Source of received frames.
     pub source: Box<dyn FrameSource>,
     /// Sink of frames to send.
     pub sink: Box<dyn FrameSink>,
 }
 
-impl XdpOnMemory {
+impl XdpOnFile {
     /// Number of chunks for receiving, and of entries of each ring. The same number of chunks for
     /// sending follows.
     pub const CHUNKS: u32 = 8;
@@ -86,11 +86,11 @@ impl XdpOnMemory {
 
 fn ring<T: Entry>(file: BorrowedFd<'_>, offset: u64) -> io::Result<MappedCells<T>> {
     let offsets = libc::xdp_ring_offset {
-        producer: XdpOnMemory::PRODUCER_AT,
-        consumer: XdpOnMemory::CONSUMER_AT,
-        flags: XdpOnMemory::FLAGS_AT,
-        desc: XdpOnMemory::ENTRIES_AT,
+        producer: XdpOnFile::PRODUCER_AT,
+        consumer: XdpOnFile::CONSUMER_AT,
+        flags: XdpOnFile::FLAGS_AT,
+        desc: XdpOnFile::ENTRIES_AT,
     };
     let map = Mapping::ring(file, offset, 0x1000)?;
-    MappedCells::new(map, &offsets, XdpOnMemory::CHUNKS)
+    MappedCells::new(map, &offsets, XdpOnFile::CHUNKS)
 }

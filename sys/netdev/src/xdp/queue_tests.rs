@@ -8,7 +8,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 
 use super::*;
-use crate::xdp::XdpOnMemory as Layout;
+use crate::xdp::XdpOnFile as Layout;
 
 #[test]
 fn chunks_that_are_returned_repeatedly_are_counted_once() {

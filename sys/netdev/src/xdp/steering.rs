@@ -23,7 +23,7 @@ pub(super) struct Steering<T: FlowTable> {
     configured: Vec<SteeringRule>,
     installed: Vec<InstalledRule>,
     /// Queues over which frames without a rule are distributed; empty for the driver's default.
-    spread_over: Vec<u16>,
+    other_frame_queues: Vec<u16>,
     is_exclusive: bool,
     refusal: Option<FlowError>,
 }
@@ -54,8 +54,16 @@ impl<T: FlowTable> Steering<T> {
             let _ = table.spread(&[]);
         }
         let (configured, installed) = (Vec::new(), Vec::new());
-        let (spread_over, is_exclusive) = (Vec::new(), false);
-        Self { table, queues, configured, installed, spread_over, is_exclusive, refusal: None }
+        let (other_frame_queues, is_exclusive) = (Vec::new(), false);
+        Self {
+            table,
+            queues,
+            configured,
+            installed,
+            other_frame_queues,
+            is_exclusive,
+            refusal: None,
+        }
     }
 
     /// Applies the required rules and no others, as far as the device accepts them. A rejected rule
@@ -139,15 +147,15 @@ impl<T: FlowTable> Steering<T> {
         } else {
             (0..self.queues).filter(|queue| !used.contains(queue)).collect()
         };
-        if other_queues != self.spread_over {
+        if other_queues != self.other_frame_queues {
             match self.table.spread(&other_queues) {
-                Ok(()) => self.spread_over.clone_from(&other_queues),
+                Ok(()) => self.other_frame_queues.clone_from(&other_queues),
                 Err(error) => {
                     tracing::info!(%error, "other frames also arrive on the queues of flow rules");
                 }
             }
         }
-        self.is_exclusive = !other_queues.is_empty() && other_queues == self.spread_over;
+        self.is_exclusive = !other_queues.is_empty() && other_queues == self.other_frame_queues;
     }
 }
 

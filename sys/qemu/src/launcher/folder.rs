@@ -279,7 +279,7 @@ impl Folder {
 
     /// Copies `source` to a file of the folder that the VM's user may write, unless the file
     /// exists.
-    pub(crate) fn copy_for(
+    pub(crate) fn copy_unless_exists(
         &self,
         name: &str,
         user: u32,

@@ -21,7 +21,7 @@ pub(crate) const RECORD: &str = "launched.json";
 
 /// QEMU process of a VM. It may have ended.
 #[derive(Debug)]
-pub(crate) struct Launched {
+pub(crate) struct VmProcess {
     pub(crate) identity: VmIdentity,
     pub(crate) folder: Folder,
     process: OwnedFd,
@@ -29,7 +29,7 @@ pub(crate) struct Launched {
     end: Mutex<Option<Ended>>,
 }
 
-impl Launched {
+impl VmProcess {
     /// Opens the process with this id and start time; `None` if it has ended. `is_child` is true if
     /// this launcher has started it.
     pub(crate) fn find(identity: VmIdentity, folder: Folder, is_child: bool) -> Option<Self> {

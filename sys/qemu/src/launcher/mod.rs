@@ -41,5 +41,5 @@ pub struct LauncherSpec {
     pub qemu: Option<PathBuf>,
     /// True if the launcher exits when no VM runs and no client is connected. A daemon starts its
     /// launcher this way.
-    pub ends_unneeded: bool,
+    pub exits_when_unused: bool,
 }

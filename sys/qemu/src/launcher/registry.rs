@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use suimon_ports::{VmError, VmErrorKind, VmIdentity};
 
 use super::folder::{Folder, Root};
-use super::launched::{Launched, RECORD};
+use super::launched::{RECORD, VmProcess};
 use super::{control_group, logs};
 use crate::agent::AGENT_SOCKET;
 use crate::host::MONITOR_SOCKET;
@@ -15,10 +15,10 @@ use crate::vm::CONSOLE_SOCKET;
 /// Known VMs by the names of their folders.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
-    vms: Mutex<BTreeMap<String, Arc<Launched>>>,
+    vms: Mutex<BTreeMap<String, Arc<VmProcess>>>,
 }
 
-pub(crate) type Vms<'a> = MutexGuard<'a, BTreeMap<String, Arc<Launched>>>;
+pub(crate) type Vms<'a> = MutexGuard<'a, BTreeMap<String, Arc<VmProcess>>>;
 
 impl Registry {
     pub(crate) fn lock(&self) -> Vms<'_> {
@@ -37,7 +37,7 @@ impl Registry {
             let Some(identity) = record.filter(|identity| identity.folder == path) else {
                 continue;
             };
-            if let Some(vm) = Launched::find(identity, folder, false) {
+            if let Some(vm) = VmProcess::find(identity, folder, false) {
                 tracing::info!(vm = vm.identity.name, "adopted a running VM");
                 vms.insert(name, Arc::new(vm));
             }
@@ -48,7 +48,7 @@ impl Registry {
     ///
     /// # Errors
     /// `NotRunning`: there is no such VM.
-    pub(crate) fn find(&self, identity: &VmIdentity) -> Result<Arc<Launched>, VmError> {
+    pub(crate) fn find(&self, identity: &VmIdentity) -> Result<Arc<VmProcess>, VmError> {
         let vms = self.lock();
         vms.values().find(|vm| vm.identity == *identity).cloned().ok_or_else(|| {
             let (name, process) = (&identity.name, identity.process);
@@ -58,7 +58,7 @@ impl Registry {
     }
 
     /// Returns the VMs with a running process.
-    pub(crate) fn running(&self) -> Vec<Arc<Launched>> {
+    pub(crate) fn running(&self) -> Vec<Arc<VmProcess>> {
         let vms = self.lock();
         vms.values().filter(|vm| vm.poll_end().is_none()).cloned().collect()
     }

@@ -41,7 +41,7 @@ pub struct Launcher {
     starter: Arc<Starter>,
     socket: OwnedFd,
     clients: Arc<AtomicUsize>,
-    ends_unneeded: bool,
+    exits_when_unused: bool,
 }
 
 /// Count of a connected client, until it is dropped.
@@ -78,8 +78,8 @@ impl Launcher {
         };
         starter.registry.restore(&starter.root);
         let starter = Arc::new(starter);
-        let ends_unneeded = spec.ends_unneeded;
-        Ok(Self { starter, socket, clients: Arc::default(), ends_unneeded })
+        let exits_when_unused = spec.exits_when_unused;
+        Ok(Self { starter, socket, clients: Arc::default(), exits_when_unused })
     }
 
     /// Serves clients. Returns when the launcher is not needed, if it is configured to exit then.
@@ -102,7 +102,7 @@ impl Launcher {
             let clients = self.clients.load(Ordering::Relaxed);
             if clients > 0 || !self.starter.registry.running().is_empty() {
                 last_needed = Instant::now();
-            } else if self.ends_unneeded && last_needed.elapsed() >= UNNEEDED_LIMIT {
+            } else if self.exits_when_unused && last_needed.elapsed() >= UNNEEDED_LIMIT {
                 tracing::info!("no VM runs and no client is connected; the launcher ends");
                 return Ok(());
             }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use suimon_ports::{
-    MigrationSource, VmAccelerator, VmBoot, VmError, VmErrorKind, VmIdentity, VmSpec,
+    MigrationRequirements, VmAccelerator, VmBoot, VmError, VmErrorKind, VmIdentity, VmSpec,
 };
 
 use suimon_qmp::Version;
@@ -14,7 +14,7 @@ use suimon_qmp::Version;
 use super::accelerator::{Accelerators, kvm_group};
 use super::child::{ChildSpec, spawn};
 use super::folder::{Folder, Root};
-use super::launched::{Launched, RECORD};
+use super::launched::{RECORD, VmProcess};
 use super::logs::{CONSOLE_LOG, QEMU_LOG};
 use super::qemu::Qemu;
 use super::registry::{Registry, Vms, clean};
@@ -22,8 +22,8 @@ use super::user::{Rights, open_as};
 use super::vfs::Vfs;
 use super::{checks, control_group};
 use crate::agent::AGENT_SOCKET;
-use crate::command_line::{Inherited, VARIABLES, command_line};
-use crate::devices::EmulatedMachine;
+use crate::command_line::{Inherited, UEFI_VARIABLES_FILE, command_line};
+use crate::devices::QemuProperties;
 use crate::host::MONITOR_SOCKET;
 use crate::peer::wait_readable;
 use crate::process_facts::started;
@@ -53,7 +53,7 @@ fn host(operation: &str, error: &io::Error) -> VmError {
 
 impl Starter {
     /// Checks whether a VM could be started. Returns the version and accelerator that it would use.
-    pub(crate) fn probe(&self, spec: &VmSpec) -> Result<EmulatedMachine, VmError> {
+    pub(crate) fn probe(&self, spec: &VmSpec) -> Result<QemuProperties, VmError> {
         spec_check::check(spec)?;
         let (path, version) = self.qemu.find()?;
         checks::check(spec, self.rights)?;
@@ -61,7 +61,7 @@ impl Starter {
             check_version(arrival, *version)?;
         }
         let accelerator = self.accelerators.choose(spec.accelerator, path, self.rights)?;
-        Ok(EmulatedMachine { version: *version, accelerator })
+        Ok(QemuProperties { version: *version, accelerator })
     }
 
     /// Starts a VM in a prepared folder.
@@ -87,10 +87,10 @@ impl Starter {
     fn launch(
         &self,
         spec: &VmSpec,
-        machine: EmulatedMachine,
+        machine: QemuProperties,
         folder: Folder,
         remarks: &mut Vec<String>,
-    ) -> Result<Launched, VmError> {
+    ) -> Result<VmProcess, VmError> {
         let (program, _) = self.qemu.find()?;
         let in_folder = |error| host("the VM's folder cannot be used", &error);
         self.copy_variables(spec, &folder)?;
@@ -144,20 +144,21 @@ impl Starter {
             clean(&folder, &spec.name);
             return Err(give_up(&mut child, &error));
         }
-        Launched::find(identity, folder, true)
+        VmProcess::find(identity, folder, true)
             .ok_or_else(|| give_up(&mut child, &io::Error::last_os_error()))
     }
 
     fn copy_variables(&self, spec: &VmSpec, folder: &Folder) -> Result<(), VmError> {
         let VmBoot::Uefi { variables, .. } = &spec.boot else { return Ok(()) };
-        let copied = open_as(spec.user, self.rights, variables)
-            .and_then(|mut file| folder.copy_for(VARIABLES, spec.user, self.rights, &mut file));
+        let copied = open_as(spec.user, self.rights, variables).and_then(|mut file| {
+            folder.copy_unless_exists(UEFI_VARIABLES_FILE, spec.user, self.rights, &mut file)
+        });
         copied.map_err(|error| host("cannot copy the UEFI variable store", &error))
     }
 }
 
 /// Checks that the local QEMU is not older than that of the host from which the VM migrates.
-fn check_version(arrival: &MigrationSource, local_version: Version) -> Result<(), VmError> {
+fn check_version(arrival: &MigrationRequirements, local_version: Version) -> Result<(), VmError> {
     let version_text = &arrival.qemu_version;
     let source_version = Version::from_text(version_text).ok_or_else(|| {
         VmError::new(VmErrorKind::Refused, format!("{version_text:?} is not a version of QEMU"))

@@ -25,7 +25,7 @@ use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use suimon_ports::{VmError, VmErrorKind};
 use suimon_quantity::PciAddress;
 
-use super::launched::Launched;
+use super::launched::VmProcess;
 use super::sysfs_writer::{SysfsWrite, SysfsWriter, SysfsWriters};
 use super::user::Rights;
 use crate::process_facts;
@@ -115,7 +115,7 @@ impl Vfs {
     /// Binds a VF to `vfio-pci`, and gives the VM's user access to it.
     pub(crate) fn give(
         &self,
-        vm: &Launched,
+        vm: &VmProcess,
         address: PciAddress,
         memory_bytes: u64,
         rights: Rights,

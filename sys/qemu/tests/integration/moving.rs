@@ -9,8 +9,8 @@ use crate::support::backend::listen_for_all;
 use crate::support::{Notices, Site, complete_unplug, wait_until};
 use suimon_frame::MacAddr;
 use suimon_ports::{
-    MigrationSource, MigrationSpec, SendingPhase, Vm, VmCommand, VmDevice, VmErrorKind, VmHost,
-    VmNicKind, VmNicSpec, VmNotice, VmRunState, VmSpec,
+    MigrationRequirements, MigrationSpec, SendingPhase, Vm, VmCommand, VmDevice, VmErrorKind,
+    VmHost, VmNicKind, VmNicSpec, VmNotice, VmRunState, VmSpec,
 };
 
 const SPEC: MigrationSpec =
@@ -18,7 +18,7 @@ const SPEC: MigrationSpec =
 
 /// Returns the specification of the VM at its destination.
 fn arriving(site: &Site, name: &str, source_vm: &dyn Vm) -> VmSpec {
-    let arrival = MigrationSource {
+    let arrival = MigrationRequirements {
         machine: source_vm.layout().unwrap().machine,
         qemu_version: source_vm.status().qemu_version,
     };
@@ -247,7 +247,7 @@ fn a_vm_of_a_later_qemu_or_of_another_machine_is_refused() {
     let host = site.host();
     let refuse = |machine: &str, version: &str, kind, reason: &str| {
         let arrival =
-            MigrationSource { machine: machine.to_owned(), qemu_version: version.to_owned() };
+            MigrationRequirements { machine: machine.to_owned(), qemu_version: version.to_owned() };
         let spec = VmSpec { migration_source: Some(arrival), ..site.spec("a") };
         let error = host.probe(&spec).unwrap_err();
         assert!(error.kind == kind && error.text.contains(reason), "{error}");
@@ -257,8 +257,10 @@ fn a_vm_of_a_later_qemu_or_of_another_machine_is_refused() {
     refuse("pc-q35-7.2,accel=x", "7.2.0", VmErrorKind::Refused, "not a machine type");
     refuse("isapc", "7.2.0", VmErrorKind::Refused, "not a machine type");
     // QEMU itself rejects an unknown machine type.
-    let arrival =
-        MigrationSource { machine: "pc-q35-1000.0".to_owned(), qemu_version: "7.2.0".to_owned() };
+    let arrival = MigrationRequirements {
+        machine: "pc-q35-1000.0".to_owned(),
+        qemu_version: "7.2.0".to_owned(),
+    };
     let spec = VmSpec { migration_source: Some(arrival), ..site.spec("b") };
     host.prepare(&spec.folder, spec.user).unwrap();
     let (observer, _notices) = Notices::new();

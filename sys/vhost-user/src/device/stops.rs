@@ -89,7 +89,7 @@ impl VhostUserDevice {
     }
 
     /// Returns how many of these rings run and are serviced by the switch: 0 for a disk.
-    pub fn switch_rings(&self, stops: RingSet) -> usize {
+    pub fn running_switch_rings(&self, stops: RingSet) -> usize {
         let Model::Nic(_) = &self.link.model else { return 0 };
         let rings = self.vrings.iter().enumerate();
         rings.filter(|(index, vring)| stops.has(*index) && vring.is_running()).count()

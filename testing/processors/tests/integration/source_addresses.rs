@@ -31,7 +31,7 @@ fn the_first_source_is_reported_and_once_it_is_bound_other_ports_cannot_use_it()
     let reported = report(&bench);
     let expected = MacAddr::new(mac(0));
     assert!(
-        matches!(reported, SwitchNotice::SourceSeen { port: PortId(0), mac } if mac == expected),
+        matches!(reported, SwitchNotice::NewSource { port: PortId(0), mac } if mac == expected),
         "{reported:?}"
     );
     change(&mut bench, 0, |port| {
@@ -55,7 +55,7 @@ fn the_first_source_is_reported_and_once_it_is_bound_other_ports_cannot_use_it()
     });
     bench.guests[0].sender.send(&frame(0, 0xff, 3));
     let reported = report(&bench);
-    assert!(matches!(reported, SwitchNotice::SourceSeen { port: PortId(0), .. }), "{reported:?}");
+    assert!(matches!(reported, SwitchNotice::NewSource { port: PortId(0), .. }), "{reported:?}");
 }
 
 #[test]

@@ -71,7 +71,7 @@ impl Node {
 
     /// Starts writing every disk once, so that first writes to new space do not distort
     /// measurements.
-    pub(super) fn begin_to_write_all(&mut self, rig: &Rig, settings: &Settings) -> Result<()> {
+    pub(super) fn start_fill(&mut self, rig: &Rig, settings: &Settings) -> Result<()> {
         let job = format!("rw=write bs=1m iodepth=2 size={}m", settings.disk_mib);
         self.load = Some(self.fio(rig, "fill", &job)?);
         Ok(())

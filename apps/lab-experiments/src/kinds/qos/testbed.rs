@@ -78,7 +78,7 @@ impl<'a> Testbed<'a> {
         };
         testbed.wait_settled(environment)?;
         for node in &mut testbed.nodes {
-            node.begin_to_write_all(&testbed._rig, settings)?;
+            node.start_fill(&testbed._rig, settings)?;
         }
         for node in &mut testbed.nodes {
             node.wait_written(environment)?;

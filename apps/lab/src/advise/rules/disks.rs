@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use suimon_lab_run::{Run, Words};
 
-use super::estimates::{AS_GOOD, mean};
+use super::estimates::{EQUIVALENT_RATIO, mean};
 use crate::advise::advice::Advice;
 use crate::number::number;
 
@@ -38,7 +38,7 @@ pub(super) fn formats(run: &Run) -> Option<Advice> {
         .map(|(format, ratio)| format!("{format} {} %", number(100.0 * ratio, None)))
         .collect();
     let listed = listed.join(", ");
-    let (en, ja) = if means.iter().all(|(_, ratio)| *ratio >= AS_GOOD) {
+    let (en, ja) = if means.iter().all(|(_, ratio)| *ratio >= EQUIVALENT_RATIO) {
         ("choose by the other properties of the formats", "ほかの機能で選べます")
     } else {
         ("raw if only throughput matters", "速度だけが問題なら raw です")

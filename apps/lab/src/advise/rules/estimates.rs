@@ -3,11 +3,11 @@
 use suimon_lab_run::{Run, Statistics};
 
 /// Smallest ratio to the best value that counts as equally good.
-pub(super) const AS_GOOD: f64 = 0.95;
+pub(super) const EQUIVALENT_RATIO: f64 = 0.95;
 
 /// Returns true if `a` is significantly more than `b`: false if one has a single sample, or if the
 /// 95 % confidence intervals overlap.
-pub(super) fn is_surely_more(a: &Statistics, b: &Statistics) -> bool {
+pub(super) fn is_significantly_higher(a: &Statistics, b: &Statistics) -> bool {
     a.interval.zip(b.interval).is_some_and(|((low, _), (_, high))| low > high)
 }
 

@@ -2,7 +2,7 @@
 
 use suimon_lab_run::{Run, Words};
 
-use super::estimates::{AS_GOOD, estimate, is_surely_more};
+use super::estimates::{EQUIVALENT_RATIO, estimate, is_significantly_higher};
 use crate::advise::advice::{Advice, Target, Value};
 use crate::number::number;
 
@@ -16,12 +16,12 @@ pub(super) fn driver(run: &Run) -> Option<Advice> {
         [driver_result("packet+both", "af_packet")?, driver_result("xdp+both", "af_xdp")?];
     results.sort_by(|(_, a, _), (_, b, _)| b.mean.total_cmp(&a.mean));
     let [(fast, fast_rate, fast_cpu), (slow, slow_rate, slow_cpu)] = results;
-    let better = if slow_rate.mean < fast_rate.mean * AS_GOOD {
-        is_surely_more(&fast_rate, &slow_rate).then_some(fast)?
-    } else if slow_cpu.mean < fast_cpu.mean * AS_GOOD {
-        is_surely_more(&fast_cpu, &slow_cpu).then_some(slow)?
-    } else if fast_cpu.mean < slow_cpu.mean * AS_GOOD {
-        is_surely_more(&slow_cpu, &fast_cpu).then_some(fast)?
+    let better = if slow_rate.mean < fast_rate.mean * EQUIVALENT_RATIO {
+        is_significantly_higher(&fast_rate, &slow_rate).then_some(fast)?
+    } else if slow_cpu.mean < fast_cpu.mean * EQUIVALENT_RATIO {
+        is_significantly_higher(&fast_cpu, &slow_cpu).then_some(slow)?
+    } else if fast_cpu.mean < slow_cpu.mean * EQUIVALENT_RATIO {
+        is_significantly_higher(&slow_cpu, &fast_cpu).then_some(fast)?
     } else {
         return None;
     };
@@ -74,14 +74,16 @@ pub(super) fn power_plan(run: &Run) -> Option<Advice> {
         LOADS.iter().all(|load| {
             let estimates =
                 plan_estimate(larger, load, measure).zip(plan_estimate(smaller, load, measure));
-            estimates.is_some_and(|(larger, smaller)| is_surely_more(&larger, &smaller))
+            estimates.is_some_and(|(larger, smaller)| is_significantly_higher(&larger, &smaller))
         })
     };
     let (saver, high) = ("power-saver", "high-performance");
     let (plan, lowest_ratio) =
-        if lowest_ratio(saver)? >= AS_GOOD && all_have_more("balanced", saver, "watts") {
+        if lowest_ratio(saver)? >= EQUIVALENT_RATIO && all_have_more("balanced", saver, "watts") {
             (saver, lowest_ratio(saver)?)
-        } else if lowest_ratio(high)? * AS_GOOD >= 1.0 && all_have_more(high, "balanced", "rate") {
+        } else if lowest_ratio(high)? * EQUIVALENT_RATIO >= 1.0
+            && all_have_more(high, "balanced", "rate")
+        {
             (high, lowest_ratio(high)?)
         } else {
             return None;
@@ -113,7 +115,7 @@ pub(super) fn tiles(run: &Run) -> Option<Advice> {
     scores.sort_by(|(_, a), (_, b)| b.mean.total_cmp(&a.mean));
     let ((best, score), rest) = scores.split_first()?;
     let (_, second) = rest.first()?;
-    is_surely_more(score, second).then_some(())?;
+    is_significantly_higher(score, second).then_some(())?;
     let (tiles, score) = (&best.words, number(score.mean, None));
     Some(Advice {
         reason: Words::new(

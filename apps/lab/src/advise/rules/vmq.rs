@@ -2,7 +2,7 @@
 
 use suimon_lab_run::{Run, Statistics, Words};
 
-use super::estimates::{AS_GOOD, estimate, is_surely_more, mean};
+use super::estimates::{EQUIVALENT_RATIO, estimate, is_significantly_higher, mean};
 use crate::advise::advice::{Advice, Target, Value};
 use crate::number::number;
 
@@ -38,7 +38,7 @@ fn best_algorithm(run: &Run, mode: &str, busiest: &str) -> Option<Advice> {
     estimates.sort_by(|(_, a), (_, b)| b.mean.total_cmp(&a.mean));
     let ((best, highest), (_, lowest)) = (estimates.first()?, estimates.last()?);
     // The algorithms differ too little to recommend a change.
-    if lowest.mean >= highest.mean * AS_GOOD || !is_surely_more(highest, lowest) {
+    if lowest.mean >= highest.mean * EQUIVALENT_RATIO || !is_significantly_higher(highest, lowest) {
         return None;
     }
     let (highest, lowest) = (number(highest.mean, None), number(lowest.mean, None));
@@ -78,12 +78,13 @@ pub(super) fn max_workers(run: &Run) -> Option<Advice> {
         estimates.push((now, estimate(run, case, &format!("carried-{phase_number}"))?));
     }
     let max_mean = estimates.iter().map(|(_, estimate)| estimate.mean).fold(0.0, f64::max);
-    let as_good = estimates.iter().filter(|(_, estimate)| estimate.mean >= max_mean * AS_GOOD);
+    let as_good =
+        estimates.iter().filter(|(_, estimate)| estimate.mean >= max_mean * EQUIVALENT_RATIO);
     let (processors, estimate) = as_good.min_by_key(|(processors, _)| *processors)?;
     let mut fewer =
         estimates.iter().filter(|(processor_count, _)| processor_count < processors).peekable();
     fewer.peek()?;
-    if !fewer.all(|(_, other)| is_surely_more(estimate, other)) {
+    if !fewer.all(|(_, other)| is_significantly_higher(estimate, other)) {
         return None;
     }
     let (rate, max_rate) = (number(estimate.mean, None), number(max_mean, None));

@@ -38,7 +38,7 @@ impl Driver {
                         if !store.is_at_floor {
                             let caps = &store.policy_caps;
                             self.shared.disks.parts.plane.set_cap(store.id, Some(cap));
-                            self.policies.hold_parts(&self.shared, (name, store.id), caps);
+                            self.policies.set_policy_shares(&self.shared, (name, store.id), caps);
                         }
                     }
                     StoreAction::Keep(durable) => {
@@ -102,7 +102,7 @@ impl Driver {
                         self.tasks.push(self.session, task);
                     }
                     AllocatorAction::Notify { notice } => {
-                        drafts.push(events::of_leader(name, &notice, &lookup));
+                        drafts.push(events::leader_event(name, &notice, &lookup));
                     }
                 }
             }

@@ -8,7 +8,9 @@ use super::{Driver, Link};
 use crate::cluster::covered::Minimums;
 use crate::cluster::keys::MemberRecord;
 use crate::cluster::messages::Task;
-use crate::cluster::records::{load_covered, load_durable_state, remove_others, save_covered};
+use crate::cluster::records::{
+    load_durable_state, load_minimums_in_effect, remove_others, save_minimums_in_effect,
+};
 use crate::cluster::releasing::Release;
 use crate::cluster::shared_store::SharedStore;
 use crate::cluster::shared_stores;
@@ -57,7 +59,8 @@ impl Driver {
                     Default::default()
                 });
                 let id = self.shared.disks.store_id(name);
-                let covered = load_covered(self.shared.store.as_ref(), &cluster.name, name);
+                let covered =
+                    load_minimums_in_effect(self.shared.store.as_ref(), &cluster.name, name);
                 let covered = covered.unwrap_or_else(|error| {
                     tracing::error!(
                         store = %name,
@@ -66,7 +69,7 @@ impl Driver {
                     );
                     Default::default()
                 });
-                self.shared.disks.set_covered(name, covered.clone());
+                self.shared.disks.set_minimums_in_effect(name, covered.clone());
                 self.needs_limits = true;
                 let sink = self.shared.recording.clone();
                 let mut store = SharedStore::new(now, (name.clone(), id), (durable, covered), sink);
@@ -130,7 +133,7 @@ impl Driver {
     fn remove_minimums(&self, store: &Name) {
         let Some(cluster) = self.config.as_ref().map(|config| &config.name) else { return };
         let state = self.shared.store.as_ref();
-        if let Err(error) = save_covered(state, cluster, store, &Minimums::new()) {
+        if let Err(error) = save_minimums_in_effect(state, cluster, store, &Minimums::new()) {
             tracing::warn!(%store, %error, "cannot remove the minimums of a store");
         }
     }

@@ -100,7 +100,7 @@ impl Driver {
     }
 
     /// Removes this node's heartbeats from its stores, in a thread per store.
-    pub(super) fn end_beats(&self) {
+    pub(super) fn remove_heartbeats(&self) {
         let Some(config) = self.config.clone() else { return };
         let desired = self.shared.desired();
         for spec in shared_stores(&desired.config).into_values() {

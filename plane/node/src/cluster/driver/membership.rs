@@ -61,7 +61,7 @@ impl Driver {
     }
 
     /// Emits events when etcd becomes reachable or unreachable.
-    pub(super) fn watch_reach(&mut self) {
+    pub(super) fn report_reachability(&mut self) {
         let Link::Up { store } = &self.link else { return };
         let age = store.time_since_response();
         let is_reachable = age.is_some_and(|age| age < SILENT);
@@ -104,7 +104,7 @@ impl Driver {
             self.link = Link::Trying { at: Some(self.now()) };
             return;
         }
-        self.end_beats();
+        self.remove_heartbeats();
         // The session's record is removed: its reports and results have no effect any more.
         self.begin_session();
         self.tasks.push(self.session, Task::End);

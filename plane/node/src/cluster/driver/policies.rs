@@ -35,7 +35,7 @@ impl KnownPolicies {
     }
 
     /// Sets this node's shares of the limits of policies that span nodes, for the disks on a store.
-    pub(super) fn hold_parts(
+    pub(super) fn set_policy_shares(
         &self,
         shared: &Shared,
         (name, id): (&Name, StoreId),
@@ -50,7 +50,7 @@ impl KnownPolicies {
 
     /// Removes the cluster's shares, so that policies that span nodes apply in full to this node's
     /// disks on a store.
-    pub(super) fn release_parts(&self, shared: &Shared, (name, id): (&Name, StoreId)) {
+    pub(super) fn remove_policy_shares(&self, shared: &Shared, (name, id): (&Name, StoreId)) {
         let desired = shared.desired();
         for policy in policies_on(&desired.config, name) {
             let policy = shared.disks.policy_id(&policy.name);

@@ -10,7 +10,7 @@ use suimon_quantity::Time;
 use super::{Driver, ELECT, Link, RETRY};
 use crate::cluster::inbox::{KeyState, Messages};
 use crate::cluster::keys::{
-    ALIVE, GRANTS, LEADERS, MEMBERS, MemberRecord, NodeReport, POLICIES, REPORTS, grant_of,
+    ALIVE, GRANTS, LEADERS, MEMBERS, MemberRecord, NodeReport, POLICIES, REPORTS, parse_grant_key,
     report_of,
 };
 use crate::cluster::messages::{Task, TaskResult};
@@ -126,7 +126,8 @@ impl Driver {
         } else if let Some(name) = key.strip_prefix(LEADERS) {
             self.handle_leader(now, name, key_state);
         } else if key.starts_with(GRANTS) {
-            let Some((node, name)) = grant_of(key).filter(|(node, _)| *node == self.node) else {
+            let Some((node, name)) = parse_grant_key(key).filter(|(node, _)| *node == self.node)
+            else {
                 return;
             };
             let Some(grant) = entry.and_then(read::<NodeGrant>) else { return };

@@ -6,13 +6,13 @@ use suimon_contract::Name;
 use super::{Driver, Link};
 use crate::cluster::messages::Task;
 use crate::cluster::records::save_durable_state;
-use crate::cluster::releasing::{Release, Releasing};
+use crate::cluster::releasing::{Release, ReleaseRequest};
 use crate::cluster::shared_stores;
 
 impl Driver {
     /// Begins to give back this node's reservations on the stores of a request. An earlier request
     /// ends; its stores stay shared.
-    pub(super) fn begin_release(&mut self, releasing: Releasing) {
+    pub(super) fn begin_release(&mut self, releasing: ReleaseRequest) {
         self.end_release();
         for name in &releasing.stores {
             if let Some(store) = self.stores.get_mut(name) {
@@ -24,7 +24,7 @@ impl Driver {
 
     /// Continues the release: removes the node's records of stores whose reservation is given back.
     /// Ends the release if the change that requested it is not in progress any more.
-    pub(super) fn go_on_releasing(&mut self) {
+    pub(super) fn continue_release(&mut self) {
         let Some(releasing) = self.releasing.clone() else { return };
         if !self.is_changing() {
             self.end_release();

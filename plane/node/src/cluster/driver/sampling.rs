@@ -9,10 +9,10 @@ use suimon_quantity::Time;
 
 use super::{Driver, Link, RETRY};
 use crate::cluster::covered;
-use crate::cluster::identity::{self, KnownIdentity, Mismatch};
+use crate::cluster::identity::{self, IdentityMismatch, StoreRecordAccess};
 use crate::cluster::keys::STORES;
 use crate::cluster::messages::TaskResult;
-use crate::cluster::records::save_covered;
+use crate::cluster::records::save_minimums_in_effect;
 use crate::cluster::releasing::Release;
 use crate::cluster::{cluster_prefix, shared_stores};
 use crate::events::Draft;
@@ -32,15 +32,17 @@ impl Driver {
             let reported = store.loads.sample(now, sample_context, (name, store.id), &views);
             store.names = reported.names;
             let minimums = covered::minimums(&desired.config, name);
-            let now_covered = covered::covered(&minimums, store.covers_iops(), &store.covered);
+            let now_covered =
+                covered::covered(&minimums, store.minimums_max_iops(), &store.covered);
             if now_covered != store.covered {
                 let cluster = self.config.as_ref().map(|cluster_config| &cluster_config.name);
                 let state = self.shared.store.as_ref();
-                let saved = cluster
-                    .map_or(Ok(()), |cluster| save_covered(state, cluster, name, &now_covered));
+                let saved = cluster.map_or(Ok(()), |cluster| {
+                    save_minimums_in_effect(state, cluster, name, &now_covered)
+                });
                 match saved {
                     Ok(()) => {
-                        disks.set_covered(name, now_covered.clone());
+                        disks.set_minimums_in_effect(name, now_covered.clone());
                         (store.covered, self.needs_limits) = (now_covered, true);
                     }
                     Err(error) => tracing::error!(store = %name, %error, "cannot save minimums"),
@@ -63,9 +65,9 @@ impl Driver {
             // call.
             disks.parts.plane.set_cap(store.id, Some(store.cap()));
             if store.is_at_floor {
-                self.policies.release_parts(&self.shared, (name, store.id));
+                self.policies.remove_policy_shares(&self.shared, (name, store.id));
             } else {
-                self.policies.hold_parts(&self.shared, (name, store.id), &store.policy_caps);
+                self.policies.set_policy_shares(&self.shared, (name, store.id), &store.policy_caps);
             }
         }
         self.emit(drafts);
@@ -86,7 +88,7 @@ impl Driver {
             }
             store.is_looking = true;
             let key = format!("{}{STORES}{name}", cluster_prefix(&config.name));
-            let known_identity = KnownIdentity { store: Arc::clone(cluster_store), key };
+            let known_identity = StoreRecordAccess { store: Arc::clone(cluster_store), key };
             let (shared, session) = (Arc::clone(&self.shared), self.session);
             let (cluster, name, path) = (config.name.clone(), name.clone(), spec.path.clone());
             let check_identity = move || {
@@ -114,7 +116,7 @@ impl Driver {
         &mut self,
         now: Time,
         name: &Name,
-        (session, mismatch): (u64, Result<Option<Mismatch>, String>),
+        (session, mismatch): (u64, Result<Option<IdentityMismatch>, String>),
     ) {
         let Some(store) = self.stores.get_mut(name) else { return };
         store.is_looking = false;
@@ -135,7 +137,7 @@ impl Driver {
         self.sampled_at = None;
         let subject = format!("store/{name}");
         match (previous_mismatch, mismatch) {
-            (None, Some(Mismatch { reason, .. })) => {
+            (None, Some(IdentityMismatch { reason, .. })) => {
                 if self.stores.get_mut(name).is_some_and(|store| store.depose(now)) {
                     self.report_leadership_lost(name, "the store has another identity");
                 }

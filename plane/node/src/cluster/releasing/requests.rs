@@ -6,12 +6,12 @@ use std::time::Instant;
 
 use suimon_contract::{ApiError, ErrorCode, Name};
 
-use super::{GIVING_BACK, RELEASE_POLL_INTERVAL, Releasing};
+use super::{RELEASE_POLL_INTERVAL, RELEASE_TIMEOUT, ReleaseRequest};
 use crate::shared::Shared;
 
 impl Shared {
     /// Gives back the reservations on stores, and removes the node's records of the stores. Blocks
-    /// at most [`GIVING_BACK`]. The stores are shared again if the change is not made.
+    /// at most [`RELEASE_TIMEOUT`]. The stores are shared again if the change is not made.
     ///
     /// # Errors
     /// Fails if the reservations could not be given back in time.
@@ -23,16 +23,16 @@ impl Shared {
             return Ok(());
         }
         let names = stores.iter().map(Name::as_str).collect::<Vec<_>>().join(", ");
-        let releasing = Releasing { stores, is_done: Arc::default() };
+        let releasing = ReleaseRequest { stores, is_done: Arc::default() };
         self.cluster.inbox.release(releasing.clone());
-        let deadline = Instant::now() + GIVING_BACK;
+        let deadline = Instant::now() + RELEASE_TIMEOUT;
         while Instant::now() < deadline {
             if releasing.is_done() {
                 return Ok(());
             }
             std::thread::sleep(RELEASE_POLL_INTERVAL);
         }
-        self.cluster.inbox.release(Releasing::default());
+        self.cluster.inbox.release(ReleaseRequest::default());
         let text = format!(
             "the reservation of this host on store {names} could not be returned, because the \
              cluster does not respond; retry when it does (`suimon cluster status`), or use \

@@ -10,7 +10,7 @@ use suimon_ports::ClusterEntry;
 use super::{
     PublishedClusterStatus, Reachability, Reported, StoreSnapshot, displayed, milliseconds,
 };
-use crate::cluster::keys::{GRANTS, REPORTS, grant_of, report_of};
+use crate::cluster::keys::{GRANTS, REPORTS, parse_grant_key, report_of};
 use crate::cluster::values::read;
 use crate::cluster::{cluster_prefix, shared_stores};
 use crate::disks::capacity;
@@ -70,7 +70,7 @@ impl Shared {
         grants: &[(String, ClusterEntry)],
     ) -> StoreShown {
         let store_grants = grants.iter().filter_map(|(key, entry)| {
-            let (node, grant_store) = grant_of(key)?;
+            let (node, grant_store) = parse_grant_key(key)?;
             let grant =
                 (grant_store == store.name.as_str()).then(|| read::<NodeGrant>(entry)).flatten()?;
             Some((node, grant))

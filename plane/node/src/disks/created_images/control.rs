@@ -110,7 +110,7 @@ impl ImageTask {
     }
 
     /// Removes the existing image file if a change that did not complete has created it, and
-    /// nothing has been written to it since. `is_reserved`: the caller has an `UnsettledFile`.
+    /// nothing has been written to it since. `is_reserved`: the caller has an `ReservedFile`.
     /// Returns true if it was removed.
     ///
     /// # Errors

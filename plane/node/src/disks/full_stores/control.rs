@@ -29,7 +29,7 @@ impl Disks {
     /// queries also give the stores the free space up to which files are extended.
     pub(crate) fn query_stores(&self) {
         self.threads.resume_queued();
-        let open = self.stores.open_ones();
+        let open = self.stores.opened_stores();
         self.spaces.retain(|path| open.iter().any(|(open, _)| open == path));
         for (path, files) in open {
             let Some(query) = self.spaces.begin_query(&path) else { continue };

@@ -55,6 +55,6 @@ impl Controller {
             device.resize(shape.size).map_err(|error| offer_error(entry, "vhost_user", &error))?;
         }
         drop(state);
-        self.offer_nbd(entry, required, shape)
+        self.export_nbd(entry, required, shape)
     }
 }

@@ -13,7 +13,7 @@ use crate::control::Controller;
 use crate::disks::entry::{CurrentJob, DiskEntry};
 use crate::disks::job_thread::{Done, JobState, NotDone, run};
 use crate::disks::notices::disk_failed;
-use crate::disks::opening::NotOpened;
+use crate::disks::opening::OpenError;
 use crate::disks::store_threads::{EVENTUAL_TIMEOUT, STORE_TIMEOUT};
 use crate::disks::unfinished::JobRecord;
 use crate::disks::work::DiskFileJob;
@@ -23,7 +23,7 @@ use crate::operations::OperationHandle;
 impl Controller {
     /// Executes an operation on a disk: takes a snapshot, or starts a job. `operation` reports the
     /// result.
-    pub(crate) fn begin_disk_work(
+    pub(crate) fn begin_disk_operation(
         &mut self,
         operation: OperationHandle,
         disk: &Name,
@@ -169,7 +169,7 @@ impl Controller {
                 Ok(())
             }
             Done::Copied => Ok(()),
-            Done::Merged(merged) => self.go_on_with(operation, entry, &merged),
+            Done::Merged(merged) => self.continue_with_merged(operation, entry, &merged),
         }
     }
 
@@ -181,7 +181,7 @@ impl Controller {
         }
         // Waits for the store, so that the disk is in service when its operation ends.
         let opened = self.open_disk_eventually(entry, STORE_TIMEOUT);
-        if let Err(NotOpened::Failed(error)) = opened {
+        if let Err(OpenError::Failed(error)) = opened {
             let reason = error.to_string();
             if !had_failed {
                 self.drafts.push(disk_failed(entry, &reason));
@@ -192,7 +192,7 @@ impl Controller {
 
     /// Stops all jobs; the next daemon resumes them. A job whose store does not respond within
     /// [`EVENTUAL_TIMEOUT`] is abandoned; its disk is then as after a crash.
-    pub(crate) fn leave_disk_jobs(&mut self) {
+    pub(crate) fn stop_disk_jobs(&mut self) {
         for under_way in &self.disk_jobs {
             under_way.line.stop.store(true, Ordering::Release);
         }
@@ -212,7 +212,7 @@ impl Controller {
                         // completes it.
                         Ok(Done::Merged(_)) | Err(NotDone::Interrupted) => {
                             self.note_progress(&mut under_way);
-                            self.note_left(&under_way.entry.name, &mut under_way.unfinished);
+                            self.reset_attempts(&under_way.entry.name, &mut under_way.unfinished);
                             Err(stopped())
                         }
                     };

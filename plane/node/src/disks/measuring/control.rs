@@ -317,7 +317,7 @@ impl Controller {
     }
 
     /// Stops all measurements and waits for their threads. Called when the daemon stops.
-    pub(crate) fn give_up_measurements(&mut self) {
+    pub(crate) fn stop_measurements(&mut self) {
         for under_way in &self.measurements {
             under_way.stop.store(true, Ordering::Release);
         }

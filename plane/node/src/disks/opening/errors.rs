@@ -5,7 +5,7 @@ use suimon_image_files::{DiskError, DiskFault};
 use suimon_ports::{StoreFault, StoreFileError};
 
 /// Reason why a disk was not opened.
-pub(crate) enum NotOpened {
+pub(crate) enum OpenError {
     /// The store has not responded yet. The disk is opened when it does.
     Pending,
     /// The attempt has failed with this error.

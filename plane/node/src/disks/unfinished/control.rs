@@ -10,7 +10,7 @@ use super::{JobRecord, load_unfinished};
 use crate::control::Controller;
 use crate::disks::entry::DiskEntry;
 use crate::disks::notices::disk_failed;
-use crate::disks::opening::NotOpened;
+use crate::disks::opening::OpenError;
 use crate::disks::records::DISK_WORK;
 use crate::disks::store_threads::EVENTUAL_TIMEOUT;
 use crate::disks::work::DiskFileJob;
@@ -48,7 +48,7 @@ impl Controller {
 
     /// Resets the number of attempts when the daemon stops regularly: the job, for example one
     /// queued for space, does not cause the stop.
-    pub(in crate::disks) fn note_left(&self, disk: &Name, work: &mut JobRecord) {
+    pub(in crate::disks) fn reset_attempts(&self, disk: &Name, work: &mut JobRecord) {
         if work.attempts == 0 {
             return;
         }
@@ -61,7 +61,7 @@ impl Controller {
     /// Deletes the record of a job that has ended.
     pub(in crate::disks) fn delete_job(&self, disk: &Name, unfinished: &JobRecord) {
         if let Some(draft) = unfinished.draft() {
-            self.shared.disks.stores.keep_no_more(&unfinished.store, &draft);
+            self.shared.disks.stores.unprotect_image(&unfinished.store, &draft);
         }
         if let Err(error) = self.store.commit(&[(DISK_WORK, disk.to_string(), None)]) {
             tracing::warn!(%disk, %error, "cannot record the end of a job on a disk");
@@ -181,7 +181,7 @@ impl Controller {
         if is_served {
             return;
         }
-        if let Err(NotOpened::Failed(error)) = self.open_disk_eventually(entry, EVENTUAL_TIMEOUT) {
+        if let Err(OpenError::Failed(error)) = self.open_disk_eventually(entry, EVENTUAL_TIMEOUT) {
             let reason = error.to_string();
             self.drafts.push(disk_failed(entry, &reason));
             self.fail_disk(entry, reason);

@@ -83,7 +83,7 @@ impl Disks {
     }
 
     /// Returns an error for each disk that an operation uses and that the change alters.
-    pub(crate) fn check_no_work(&self, from: &RequiredDisks, to: &RequiredDisks) -> Vec<ApiError> {
+    pub(crate) fn check_no_job(&self, from: &RequiredDisks, to: &RequiredDisks) -> Vec<ApiError> {
         let changed = from.iter().filter(|(name, required)| to.get(*name) != Some(required));
         let errors = changed.filter_map(|(name, _)| {
             // A disk that was handed over to another node is deleted here when that node runs its

@@ -10,7 +10,7 @@ use suimon_contract::{
 };
 
 use super::preconditions::check_switches;
-use super::{ArrivalAnswer, ArrivalCall, arrival_spec, hex, not_hexadecimal, uuid_of};
+use super::{ArrivalCall, IncomingResponse, hex, incoming_vm_spec, not_hexadecimal, uuid_of};
 use crate::change::ValidatedChange;
 use crate::disks::RequiredDisk;
 use crate::migration::versions::source_label;
@@ -127,7 +127,7 @@ impl Shared {
         let name = request.vm.name.clone();
         let user = self.vms.free_user().ok_or_else(|| vec![crate::vms::no_user_left(&name)])?;
         let entry = VmEntry::new(name, [0; 16], user);
-        let probed = arrival_spec(self, config, request, &entry).and_then(|spec| {
+        let probed = incoming_vm_spec(self, config, request, &entry).and_then(|spec| {
             let probed = self.vms.parts.host.probe(&spec);
             probed.map_err(|error| {
                 ApiError::new(ErrorCode::HostError, error.text).about(entry.label())
@@ -217,11 +217,11 @@ impl Shared {
     /// # Errors
     /// The driver rejects the request or does not respond in time, or the state store cannot be
     /// read.
-    pub(crate) fn request_arrival(
+    pub(crate) fn request_incoming(
         &self,
         id: &str,
         call: ArrivalCall,
-    ) -> Result<ArrivalAnswer, ApiError> {
+    ) -> Result<IncomingResponse, ApiError> {
         let arrival_error =
             |code, text: &str| ApiError::new(code, text).about(format!("arrival/{id}"));
         let Some(entry) = self.arriving(id) else {
@@ -230,13 +230,13 @@ impl Shared {
                     ErrorCode::NotFound,
                     "no incoming migration has this id; it has ended or was cancelled",
                 )),
-                (ArrivalCall::Query, state) => Ok(ArrivalAnswer::State(state)),
+                (ArrivalCall::Query, state) => Ok(IncomingResponse::State(state)),
                 (ArrivalCall::Activate | ArrivalCall::Abandon, state) => {
                     // The answer is binding, also for a request that has not been received yet.
                     if state == IncomingMigrationState::Abandoned {
                         self.abandoned.insert(id);
                     }
-                    Ok(ArrivalAnswer::State(state))
+                    Ok(IncomingResponse::State(state))
                 }
             };
         };

@@ -1,7 +1,7 @@
 //! Specification of the QEMU process of a VM that is migrating to this node.
 
 use suimon_contract::{ApiError, HostConfig, IncomingMigrationRequest};
-use suimon_ports::{MigrationSource, VmAccelerator, VmSpec};
+use suimon_ports::{MigrationRequirements, VmAccelerator, VmSpec};
 
 use crate::shared::Shared;
 use crate::vms::VmEntry;
@@ -11,7 +11,7 @@ use crate::vms::VmEntry;
 ///
 /// # Errors
 /// The host has no firmware for the VM.
-pub(crate) fn arrival_spec(
+pub(crate) fn incoming_vm_spec(
     shared: &Shared,
     config: &HostConfig,
     request: &IncomingMigrationRequest,
@@ -35,7 +35,7 @@ pub(crate) fn arrival_spec(
         disk.port = port(format!("disk/{}", disk.name));
     }
     spec.accelerator = Some(if request.is_kvm { VmAccelerator::Kvm } else { VmAccelerator::Tcg });
-    spec.migration_source = Some(MigrationSource {
+    spec.migration_source = Some(MigrationRequirements {
         machine: request.machine.clone(),
         qemu_version: request.qemu_version.clone(),
     });

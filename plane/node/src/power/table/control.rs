@@ -22,7 +22,7 @@ impl Shared {
 
     /// Adds a note to a change's plan about settings of the power plan that this host does not
     /// support.
-    pub(crate) fn note_power(&self, from: &HostConfig, to: &HostConfig, plan: &mut Plan) {
+    pub(crate) fn add_power_notes(&self, from: &HostConfig, to: &HostConfig, plan: &mut Plan) {
         let Some(power) = to.power.as_ref().filter(|_| from.power != to.power) else { return };
         let machine = self.power.lock().keeper.host.settings();
         let targets = decide(&spec_of(power), &machine);

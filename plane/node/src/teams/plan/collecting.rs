@@ -4,7 +4,7 @@ use suimon_contract::{HostConfig, Name, TeamConfig, UplinkDriver};
 use suimon_ports::LinkProperties;
 use suimon_teaming::TeamPort;
 
-use super::TeamPlan;
+use super::RequiredTeam;
 use crate::PortKey;
 use crate::ports::{PlaneIds, required_teams};
 use crate::shared::Shared;
@@ -12,7 +12,7 @@ use crate::teams::member::MemberInput;
 
 impl Shared {
     /// Returns the teams that switches use, with the present state of their devices.
-    pub(crate) fn team_plans(&self, config: &HostConfig, ids: &PlaneIds) -> Vec<TeamPlan> {
+    pub(crate) fn team_plans(&self, config: &HostConfig, ids: &PlaneIds) -> Vec<RequiredTeam> {
         let plan = |(team, switch): (&TeamConfig, &suimon_contract::SwitchConfig)| {
             let nics = config.nics.iter().filter(|nic| nic.switch == switch.name);
             let ports = nics.filter_map(|nic| {
@@ -20,7 +20,7 @@ impl Shared {
                 Some(TeamPort { id, mac: nic.mac })
             });
             let members = team.members.iter();
-            Some(TeamPlan {
+            Some(RequiredTeam {
                 config: team.clone(),
                 id: ids.port(&PortKey::Team(team.name.clone()))?,
                 switch: ids.switch(&switch.name)?,

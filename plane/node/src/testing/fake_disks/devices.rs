@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use suimon_ports::{
     DeviceError, DeviceErrorKind, DiskClient, DiskDevice, DiskDevices, DiskExports, DiskListener,
-    DiskObserver, DiskQueueHost, NbdClient, NbdLevel, NbdLimits, NbdServerSpec, NbdUsage,
+    DiskObserver, DiskQueueHost, NbdClient, NbdLevelUsage, NbdLimits, NbdServerSpec, NbdUsage,
     VhostUserDiskSpec, VhostUserDiskStatus,
 };
 use suimon_quantity::DiskId;
@@ -128,7 +128,7 @@ impl DiskDevices for FakeDisks {
 
     fn nbd_usage(&self) -> NbdUsage {
         let limits = self.lock().nbd_limits.map_or(NbdLimits::HOST, |(host, _)| host);
-        let level = NbdLevel { connections: 2, buffer_bytes: 1 << 20, limits };
+        let level = NbdLevelUsage { connections: 2, buffer_bytes: 1 << 20, limits };
         let peers = vec![("user 107".to_owned(), level)];
         NbdUsage { host: level, peers, exports: Vec::new(), shortages: 3 }
     }

@@ -343,12 +343,12 @@ impl Controller {
         if let Err(error) = self.shared.publish_tables(config) {
             tracing::error!(%error, "cannot publish the paths of NICs to the switch");
         }
-        self.look_at_vfs_soon();
+        self.schedule_vf_query();
     }
 
     /// Makes the next iteration of the control thread query the adapters and update their embedded
     /// switches.
-    pub(crate) fn look_at_vfs_soon(&mut self) {
+    pub(crate) fn schedule_vf_query(&mut self) {
         self.iov.looked_at = None;
     }
 }

@@ -17,7 +17,7 @@ const QUERY_RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
 impl Driver {
     /// Tries again to adopt a VM that does not respond.
-    pub(in crate::vms) fn look_at_lost(&mut self, now: Instant) {
+    pub(in crate::vms) fn retry_adoption(&mut self, now: Instant) {
         if self.departing.is_some() {
             return;
         }

@@ -64,7 +64,7 @@ impl Driver {
     }
 
     /// Thaws the guest if the duration of the freeze has expired.
-    pub(in crate::vms) fn look_at_freeze(&mut self, now: Instant) {
+    pub(in crate::vms) fn thaw_if_due(&mut self, now: Instant) {
         let Some(run) = &mut self.run else { return };
         let Some(frozen) = run.frozen.as_mut().filter(|frozen| frozen.until <= now) else { return };
         match run.vm.execute(&VmCommand::Thaw) {

@@ -15,7 +15,7 @@ use suimon_ports::{SendingPhase, StateStoreError, Vm, VmCommand, VmError};
 use super::Arriving;
 use crate::PeerStream;
 use crate::disks::ServedDisk;
-use crate::migration::{ArrivalAnswer, ArrivalCall, ArrivalMessage, arrival_spec};
+use crate::migration::{ArrivalCall, ArrivalMessage, IncomingResponse, incoming_vm_spec};
 use crate::operations::OperationHandle;
 use crate::vms::adoption::Unresponsive;
 use crate::vms::driver::Driver;
@@ -70,7 +70,7 @@ impl Driver {
 
     fn start_waiting(&mut self, request: &IncomingMigrationRequest) -> Result<(), ApiError> {
         let desired = self.shared.desired();
-        let spec = arrival_spec(&self.shared, &desired.config, request, &self.entry)?;
+        let spec = incoming_vm_spec(&self.shared, &desired.config, request, &self.entry)?;
         let host = self.shared.vms.parts.host.clone();
         let mut stored = StoredRun {
             folder: spec.folder.clone(),
@@ -101,7 +101,7 @@ impl Driver {
     }
 
     /// Responds to a request of the source node.
-    pub(in crate::vms) fn answer_arrival(&mut self, (call, answer): ArrivalMessage) {
+    pub(in crate::vms) fn handle_incoming_request(&mut self, (call, answer): ArrivalMessage) {
         // The migration may have been activated or abandoned while the request was queued.
         let settled_state = match &self.migration_record {
             None => Some(IncomingMigrationState::Active),
@@ -109,24 +109,26 @@ impl Driver {
             Some(_) => None,
         };
         if let (Some(state), false) = (settled_state, matches!(call, ArrivalCall::Line(_))) {
-            let _ = answer.try_send(Ok(ArrivalAnswer::State(state)));
+            let _ = answer.try_send(Ok(IncomingResponse::State(state)));
             return;
         }
         let answered = match (call, &mut self.incoming) {
             (ArrivalCall::Line(PeerStream::Memory), Some(arriving)) => {
                 arriving.last_message_at = Instant::now();
-                self.memory_line().map(ArrivalAnswer::Line)
+                self.memory_line().map(IncomingResponse::Line)
             }
             (ArrivalCall::Line(PeerStream::Disk(disk)), Some(arriving)) => {
                 arriving.last_message_at = Instant::now();
-                self.disk_line(&disk).map(ArrivalAnswer::Line)
+                self.disk_line(&disk).map(IncomingResponse::Line)
             }
             (ArrivalCall::Query, Some(arriving)) => {
                 arriving.last_message_at = Instant::now();
-                Ok(ArrivalAnswer::State(IncomingMigrationState::Waiting))
+                Ok(IncomingResponse::State(IncomingMigrationState::Waiting))
             }
-            (ArrivalCall::Query, None) => Ok(ArrivalAnswer::State(IncomingMigrationState::Waiting)),
-            (ArrivalCall::Activate, Some(_)) => self.activate().map(ArrivalAnswer::State),
+            (ArrivalCall::Query, None) => {
+                Ok(IncomingResponse::State(IncomingMigrationState::Waiting))
+            }
+            (ArrivalCall::Activate, Some(_)) => self.activate().map(IncomingResponse::State),
             // Permitted also before QEMU is started.
             (ArrivalCall::Abandon, _) => {
                 if let Some(StoredMove::Arriving { from: source, .. }) =
@@ -134,7 +136,7 @@ impl Driver {
                 {
                     self.give_up_arrival(&source, "the source node has cancelled the migration");
                 }
-                Ok(ArrivalAnswer::State(IncomingMigrationState::Abandoned))
+                Ok(IncomingResponse::State(IncomingMigrationState::Abandoned))
             }
             (_, None) => {
                 let text = "QEMU of the arriving VM is not started yet; retry";
@@ -317,7 +319,7 @@ impl Driver {
 
     /// Abandons an incoming migration that was in progress when the previous daemon ended: its
     /// connections are lost.
-    pub(in crate::vms) fn take_up_arrival(&mut self, stored_run: Option<StoredRun>) {
+    pub(in crate::vms) fn abandon_recorded_incoming(&mut self, stored_run: Option<StoredRun>) {
         let Some(StoredMove::Arriving { from: source, .. }) = self.migration_record.clone() else {
             return;
         };

@@ -40,7 +40,7 @@ struct HandedOverDisks {
 
 impl Driver {
     /// Starts the migration of the VM to another node.
-    pub(in crate::vms) fn begin_leaving(
+    pub(in crate::vms) fn begin_outgoing(
         &mut self,
         request: &MigrateVmRequest,
         operation: OperationHandle,
@@ -69,7 +69,7 @@ impl Driver {
         &mut self,
         request: &MigrateVmRequest,
     ) -> Result<(MigrationParams, StoredMigration, HandedOverDisks, u64), ApiError> {
-        self.entry.check_can_leave()?;
+        self.entry.check_can_migrate()?;
         self.check_nothing_leaves()?;
         let peer = self.shared.peer_node(&request.to)?;
         // Reserves the disks for the migration before the destination receives their description.
@@ -129,7 +129,7 @@ impl Driver {
     }
 
     /// Executes the next step of the outgoing migration, if there is one and its step is due.
-    pub(in crate::vms) fn look_at_leaving(&mut self, now: Instant) {
+    pub(in crate::vms) fn poll_outgoing(&mut self, now: Instant) {
         let Some(mut outgoing) = self.outgoing.take_if(|outgoing| outgoing.next_poll_at <= now)
         else {
             return;

@@ -22,11 +22,11 @@ impl Driver {
     /// or fail.
     pub(in crate::vms) fn depart(&mut self, waiting: Option<OperationHandle>) {
         self.departing = Some(SourceCleanup { retry_at: Instant::now(), waiting, request: None });
-        self.look_at_departing(Instant::now());
+        self.retry_deletion(Instant::now());
     }
 
     /// Repeats the deletion of a migrated VM if it is due and the VM still exists.
-    pub(in crate::vms) fn look_at_departing(&mut self, now: Instant) {
+    pub(in crate::vms) fn retry_deletion(&mut self, now: Instant) {
         let Some(mut departing) = self.departing.take_if(|departing| departing.retry_at <= now)
         else {
             return;
@@ -71,7 +71,7 @@ impl Driver {
             Ok(operation) => {
                 let id = operation.id();
                 let vm = self.entry.name.clone();
-                self.control.send(Command::DeleteDeparted { operation, waiting, vm, with_file });
+                self.control.send(Command::DeleteMigratedVm { operation, waiting, vm, with_file });
                 Some(id)
             }
             // The VM was migrated. Its remains are deleted when another operation can be

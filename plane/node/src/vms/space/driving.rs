@@ -130,7 +130,7 @@ impl Driver {
     }
 
     /// Resumes a VM that waits for space if there may be some, and reports a successful attempt.
-    pub(in crate::vms) fn look_at_space(&mut self, now: Instant) {
+    pub(in crate::vms) fn resume_if_space(&mut self, now: Instant) {
         let is_moving = self.migration_record.is_some();
         let Some(run) = self.run.as_mut() else { return };
         let Some(space) = run.space.take_if(|space| is_moving || space.next_poll_at <= now) else {

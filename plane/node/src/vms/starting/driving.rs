@@ -39,7 +39,7 @@ impl Driver {
 
     /// Starts a waiting VM if its disks are in service. Ends the wait if `autostart` was unset or
     /// the VM was started otherwise.
-    pub(in crate::vms) fn look_at_awaited(&mut self, now: Instant) {
+    pub(in crate::vms) fn start_if_disks_ready(&mut self, now: Instant) {
         if self.pending_autostart.as_ref().is_none_or(|autostart| autostart.next_poll_at > now) {
             return;
         }

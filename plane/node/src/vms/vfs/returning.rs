@@ -73,7 +73,7 @@ impl Driver {
     }
 
     /// Makes the attempts to return VFs that are due.
-    pub(in crate::vms) fn look_at_held_vfs(&mut self, now: Instant) {
+    pub(in crate::vms) fn retry_vf_returns(&mut self, now: Instant) {
         let due = |held_vf: &&HeldVf| held_vf.retry_at <= now;
         let due: Vec<HeldVf> = self.held_vfs.0.values().filter(due).cloned().collect();
         let unit = self.peer_request_interval;

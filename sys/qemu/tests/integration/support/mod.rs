@@ -36,7 +36,7 @@ fn launcher() {
         socket: root.join("launcher.sock"),
         root: root.join("vms"),
         qemu: std::env::var_os(QEMU).map(PathBuf::from),
-        ends_unneeded: std::env::var_os(ENDS).is_some(),
+        exits_when_unused: std::env::var_os(ENDS).is_some(),
     };
     Launcher::open(&spec).unwrap().serve().unwrap();
 }

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use suimon_ports::{DiskOp, DiskOutcome, DiskQueue, DiskRequest};
-use suimon_ring::{DiskProperties, DiskRing, GuestVisibleDisk, RingSetup};
+use suimon_ring::{DiskDescription, DiskProperties, DiskRing, RingSetup};
 use suimon_uring::PayloadTable;
 use vm_memory::{Bytes, GuestAddress};
 
@@ -147,7 +147,7 @@ pub fn facts() -> Arc<DiskProperties> {
 }
 
 pub fn facts_of(sector_bytes: u32, is_read_only: bool) -> Arc<DiskProperties> {
-    let visible = GuestVisibleDisk {
+    let visible = DiskDescription {
         bytes: DISK_BYTES as u64,
         sector_bytes,
         is_read_only,

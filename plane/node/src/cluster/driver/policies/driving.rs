@@ -10,7 +10,7 @@ use super::KnownPolicies;
 use crate::cluster::driver::{Driver, Link};
 use crate::cluster::inbox::KeyState;
 use crate::cluster::messages::Task;
-use crate::cluster::policies::{Policies, PolicyRecord, policy_of, shared_policies};
+use crate::cluster::policies::{Policies, PolicyRecord, decode_policy, shared_policies};
 use crate::cluster::records::{StoredPolicies, load_policies, save_policies};
 use crate::command::Command;
 use crate::events::Draft;
@@ -75,7 +75,7 @@ impl Driver {
     ) {
         match &key_state.entry {
             Some(entry) => {
-                let Some((name, record)) = policy_of(name, entry) else { return };
+                let Some((name, record)) = decode_policy(name, entry) else { return };
                 self.learn_policy(now, name, record);
             }
             None => {

@@ -178,7 +178,7 @@ fn an_image_that_was_written_before_a_loss_of_power_stays() {
 fn a_rollback_keeps_the_record_of_an_image_that_cannot_be_compared() {
     let (harness, _) = restarted_without(with_data(), &["boot.raw"]);
     assert_missing(&harness, "boot", "/srv/fast/boot.raw");
-    harness.disks.store(DISK_STORE).refuse_times(true);
+    harness.disks.store(DISK_STORE).set_refuses_times(true);
     harness.disks.refuse("/run/refused.sock", true);
     let operation = set(&harness, "boot", REFUSED, true);
     assert_eq!(operation.state, OperationState::Failed, "{operation:?}");
