@@ -98,8 +98,30 @@ pub enum StoreFault {
         hint: &'static str,
     },
     /// A system call on the file failed.
-    #[error(transparent)]
-    System(#[from] io::Error),
+    #[error("{}{}", .0, remedy(.0))]
+    System(io::Error),
+}
+
+impl From<io::Error> for StoreFault {
+    fn from(error: io::Error) -> Self {
+        Self::System(error)
+    }
+}
+
+/// Returns what the operator does if the kernel denies access, as the end of a sentence. Errors with a
+/// text of their own name the remedy themselves.
+fn remedy(error: &io::Error) -> &'static str {
+    match error.raw_os_error().map(|_| error.kind()) {
+        Some(io::ErrorKind::ReadOnlyFilesystem) => {
+            "; mount the file system writable. For the daemon, permit the directory with \
+             `ReadWritePaths=` of its service, and restart it"
+        }
+        Some(io::ErrorKind::PermissionDenied) => {
+            "; check the permissions. Restart the daemon if the file system was mounted directly \
+             below `/` after its start"
+        }
+        _ => "",
+    }
 }
 
 /// Failure of an operation on a named file of a store.
@@ -236,4 +258,22 @@ pub trait StoreSource: Send + Sync {
     /// # Errors
     /// Fails if the path does not exist or a system call fails.
     fn identity(&self, path: &Path) -> Result<StoreIdentity, StoreFileError>;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::StoreFault;
+
+    #[test]
+    fn denied_access_names_the_remedy() {
+        let text = |errno| StoreFault::from(io::Error::from_raw_os_error(errno)).to_string();
+        let (eio, eacces, erofs) = (5, 13, 30);
+        assert!(text(erofs).contains("`ReadWritePaths=`"), "{}", text(erofs));
+        assert!(text(eacces).contains("Restart the daemon"), "{}", text(eacces));
+        assert_eq!(text(eio), io::Error::from_raw_os_error(eio).to_string());
+        let own = io::Error::new(io::ErrorKind::PermissionDenied, "run this as root");
+        assert_eq!(StoreFault::from(own).to_string(), "run this as root");
+    }
 }

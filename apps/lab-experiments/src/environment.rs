@@ -1,4 +1,4 @@
-//! Environment of a measurement: rigs, waiting that a stop request interrupts, messages, and the
+//! Environment of an experiment: folders, waiting that a stop request interrupts, messages, and the
 //! profiler of CPU time.
 
 use std::path::Path;
@@ -21,7 +21,8 @@ pub trait CpuProfiler {
     fn disable(&self);
 }
 
-/// Time in which a profiler samples, until dropped. Without a profiler it has no effect.
+/// Period during which a profiler samples CPU time: from its creation until it is dropped. Without
+/// a profiler it has no effect.
 pub(crate) struct ProfileWindow<'a> {
     profiler: Option<&'a dyn CpuProfiler>,
 }
@@ -64,18 +65,19 @@ impl<'a> Environment<'a> {
         Self { stop, folder, profiler, print_progress }
     }
 
-    /// Profiles CPU time until the result is dropped, if requested by the user. The measurement
-    /// should take place meanwhile.
+    /// Starts the profiler of CPU time, if the user requested one. Sampling ends when the returned
+    /// value is dropped, so it should exist exactly during the measurement.
     pub(crate) fn profile(&self) -> ProfileWindow<'a> {
         ProfileWindow::open(self.profiler)
     }
 
-    /// Creates a rig with a temporary folder for sockets and settings.
+    /// Creates a rig (namespaces, processes and files of an experiment) with a temporary folder for
+    /// sockets and settings.
     pub(crate) fn rig(&self) -> Result<Rig> {
         Rig::new()
     }
 
-    /// Creates a rig with a folder for disks and other large files.
+    /// Creates a rig in the folder for disks and other large files.
     pub(crate) fn large_rig(&self) -> Result<Rig> {
         Rig::new_in(self.folder)
     }

@@ -17,10 +17,10 @@ pub trait Experiment {
     /// Returns the cases to compare in order of display; at least one.
     fn cases(&self) -> Vec<Case>;
 
-    /// Returns the measures of which parts contain values.
+    /// Returns the measures of which repetitions contain values.
     fn measures(&self) -> Vec<Measure>;
 
-    /// Sets a case up, measures once, and takes it down. The setup may be kept for the next part;
-    /// dropping the experiment takes it down.
+    /// Measures a case once: sets it up, measures and takes it down. An implementation may keep the
+    /// setup for the next call; dropping the experiment takes it down.
     fn run(&mut self, case: &Case, environment: &Environment<'_>) -> Result<Repetition>;
 }

@@ -2,9 +2,9 @@
 //!
 //! `kinds` has one module per kind, which a plan selects; [`make`] creates an experiment from a
 //! plan's settings. `loads` are load generators and namespace guests that several kinds use, and
-//! `sampling` measures CPU time and power during a load. An experiment knows neither plans nor
-//! results: it runs one case at a time in an [`Environment`] and returns a
-//! [`Part`](suimon_lab_run::Part).
+//! `sampling` measures CPU time and power during a load. An experiment has no access to plans or
+//! results: it measures one case at a time in an [`Environment`] and returns a
+//! [`Repetition`](suimon_lab_run::Repetition).
 //!
 //! Invariant: dropping an experiment removes all processes and devices that it created.
 #![forbid(unsafe_code)]

@@ -2,7 +2,7 @@
 
 use suimon_lab_run::{Measure, MeasureDirection, Words};
 
-/// Returns a measure. `en` and `ja` are its name.
+/// Returns a measure. `en` and `ja` are its name in English and Japanese.
 pub(crate) fn measure(
     id: &str,
     en: &str,

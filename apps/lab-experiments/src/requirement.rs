@@ -28,19 +28,21 @@ pub enum Requirement {
     FreeMib(u64),
 }
 
-/// Returns the requirement of a daemon and its CLI.
+/// Returns the requirement that the programs `suimond` and `suimon` exist.
 pub(crate) fn daemon() -> Vec<Requirement> {
     ["suimond", "suimon"].map(Requirement::Own).to_vec()
 }
 
-/// Returns the requirements of programs, given with their Debian packages.
+/// Returns one [`Requirement::Program`] per pair (executable file, Debian package that contains
+/// it).
 pub(crate) fn programs(programs: &[(&'static str, &'static str)]) -> Vec<Requirement> {
     let requirement = |&(name, package): &(_, _)| Requirement::Program { name, package };
     programs.iter().map(requirement).collect()
 }
 
 impl Requirement {
-    /// Returns what is missing and how to get it; `None` if the requirement is met.
+    /// Returns a text about the missing item and how to obtain it; `None` if the requirement is
+    /// met. `folder` is the folder for large files.
     pub fn missing(&self, folder: &Path) -> Option<Words> {
         match self {
             Self::Program { name, package } => {

@@ -14,9 +14,9 @@ use crate::environment::Environment;
 
 /// Default interval of samples.
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
-/// Prefix of the names of worker threads.
+/// Prefix of the names of worker threads in `/proc/PID/task/TID/comm`.
 const WORKER_PREFIX: &str = "processor-";
-/// Suffix of the names of stages' times.
+/// Suffix of the names of stages in responses of the API, removed for measures.
 const NS: &str = "_ns";
 
 /// Sampler of the machine and, if given, a daemon.
@@ -32,7 +32,7 @@ struct Sample {
     /// Time since the first sample.
     elapsed: Duration,
     cpus: Vec<CpuTicks>,
-    /// CPU time of the daemon's workers and of its other threads.
+    /// CPU time of the daemon's worker threads since their start.
     workers: Duration,
     control: Duration,
     /// Time of all workers by stage in ns.
@@ -122,7 +122,7 @@ impl<'a> Sampler<'a> {
         Ok(())
     }
 
-    /// Returns the resources used between the first and the last sample.
+    /// Returns the CPU time, power and stage times between the first and the last sample.
     pub(crate) fn sums(&self) -> Sums {
         match (self.samples.first(), self.samples.last()) {
             (Some(first), Some(last)) => between(first, last),
@@ -179,7 +179,7 @@ impl<'a> Sampler<'a> {
 }
 
 impl Sums {
-    /// Returns the time of the workers by stage, except waiting for work.
+    /// Returns the time in ns of the workers by stage, except idle time and polling.
     pub(crate) fn busy_stages(&self) -> impl Iterator<Item = (&str, f64)> {
         let stages = self.stages_ns.iter().map(|(stage, ns)| (stage.as_str(), *ns));
         stages.filter(|(stage, _)| !["idle", "poll"].contains(stage))
@@ -223,7 +223,8 @@ fn percent_busy(before_ticks: CpuTicks, after_ticks: CpuTicks) -> f64 {
     after_ticks.busy.saturating_sub(before_ticks.busy) as f64 * 100.0 / total.max(1) as f64
 }
 
-/// Converts microjoules per nanosecond to W.
+/// Returns the mean power in W between two readings of the energy; `None` if they do not differ in
+/// time or a counter was reset.
 fn watts(before_energy: Energy, after_energy: Energy) -> Option<f64> {
     let span = after_energy.read_ns.checked_sub(before_energy.read_ns).filter(|span| *span > 0)?;
     let used = after_energy.microjoules.checked_sub(before_energy.microjoules)?;
@@ -249,7 +250,7 @@ fn cpus_in(stat: &str) -> Result<Vec<CpuTicks>> {
         .collect()
 }
 
-/// Returns the time of all workers by stage in a response of `/1.0/top`.
+/// Returns the time of all workers in ns by stage, from a response of `/1.0/top`.
 fn stages_in(top: &Value) -> BTreeMap<String, u64> {
     let mut sum = BTreeMap::new();
     let processors = top["workers"].as_array().into_iter().flatten();
@@ -300,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_are_what_was_used_between_two_looks() {
+    fn sums_are_the_resources_used_between_two_samples() {
         let sums =
             between(&sample(1, BEFORE, 1000, 5_000_000), &sample(3, AFTER, 4000, 65_000_000));
         assert!((sums.span_s - 2.0).abs() < 1e-9);
@@ -315,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn series_have_a_point_for_each_pair_of_looks() {
+    fn series_have_a_point_for_each_pair_of_samples() {
         let samples = vec![sample(0, BEFORE, 0, 0), sample(1, AFTER, 10, 7)];
         let sampler = Sampler { daemon: None, started: Instant::now(), samples };
         let series = sampler.series();

@@ -52,8 +52,8 @@ struct Arguments {
 enum Verb {
     /// List the shipped plans, or the runs with their results.
     ///
-    /// A plan is listed with its name, duration and title, and with what this host lacks to run it. A
-    /// run is listed with its id, origin (`real` or `simulated`), scale, start time and state.
+    /// A plan is listed with its name, duration and title, and with what this host lacks to run it.
+    /// A run is listed with its id, origin (`real` or `simulated`), scale, start time and state.
     #[command(after_long_help = "Examples:\n  suimon lab list\n  suimon lab list --runs")]
     List(ListFlags),
     /// Show the question, published values and setup of a plan on this host.
@@ -64,8 +64,8 @@ enum Verb {
     Show(ShowFlags),
     /// Run plans on this host or in the simulator, and write their reports.
     ///
-    /// Requires root. Ctrl-C ends the run and keeps the values measured so far; `--resume` continues
-    /// it. Files of the experiment in the work folder are removed at the end.
+    /// Requires root. Ctrl-C ends the run and keeps the values measured so far; `--resume`
+    /// continues it. Files of the experiment in the work folder are removed at the end.
     #[command(
         after_long_help = "Examples:\n  suimon lab run disk-io --scale quick\n  suimon lab run vmq-teaming --simulated\n  suimon lab run --resume RUN"
     )]
@@ -85,16 +85,16 @@ enum Verb {
     Compare(CompareFlags),
     /// Recommend changes of the host file from the results of runs.
     ///
-    /// Evaluates the last run of each plan whose scale was not `quick`. Nothing is applied; review the
-    /// written file with `suimon apply --dry-run --file FILE`.
+    /// Evaluates the last run of each plan whose scale was not `quick`. Nothing is applied; review
+    /// the written file with `suimon apply --dry-run --file FILE`.
     #[command(
         after_long_help = "Example:\n  suimon lab advise --host /etc/suimon/host.toml --output advised.toml"
     )]
     Advise(AdviseFlags),
     /// Run the experiments that are requested through the API and the console.
     ///
-    /// Requires root. Executes the requests in the folder of results one after the other until it is
-    /// stopped (Ctrl-C, SIGTERM). One such process can use a folder of results.
+    /// Requires root. Executes the requests in the folder of results one after the other until it
+    /// is stopped (Ctrl-C, SIGTERM). One such process can use a folder of results.
     #[command(after_long_help = "Example:\n  suimon lab work")]
     Work(WorkFlags),
     /// Stop a run that was requested through the API, or withdraw its request.

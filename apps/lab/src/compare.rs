@@ -14,7 +14,8 @@ use crate::shared_flags::{OutputFlags, ResultsFlags};
 pub(crate) struct CompareFlags {
     /// First run: its id, its folder, or the name of a plan for its last run.
     a: String,
-    /// Second run, given in the same way: of the same plan, or of a plan with cases of the same names.
+    /// Second run, given in the same way: of the same plan, or of a plan with cases of the same
+    /// names.
     b: String,
     /// Print measures without a significant difference, too.
     #[arg(long)]

@@ -64,7 +64,7 @@ fn evaluate_figure(figure: &Figure, run: &Run) -> EvaluatedFigure {
     }
 }
 
-/// Returns the figure's value in each repetition that contains its sources.
+/// Returns the figure's value in each repetition that contains its sources, in the figure's unit.
 fn values(figure: &Figure, run: &Run) -> Vec<f64> {
     let Some(source) = &figure.measured else { return Vec::new() };
     let scaled = |value: f64| value * figure.times.unwrap_or(1.0) - figure.minus.unwrap_or(0.0);
@@ -116,7 +116,7 @@ fn simulated(figure: &Figure, run: &Run) -> Option<SimulatedFigure> {
 }
 
 impl EvaluatedFigure {
-    /// Returns the evaluation in words.
+    /// Returns the agreement as a phrase for the report.
     pub(crate) fn finding(&self) -> Words {
         match (self.agreement, self.bar) {
             (Agreement::Agrees, false) => Words::new("agrees", "一致"),
@@ -133,7 +133,8 @@ impl EvaluatedFigure {
         }
     }
 
-    /// Returns the measured value with half the width of its confidence interval.
+    /// Returns the measured value with half the width of its confidence interval as text; `None` if
+    /// it was not measured.
     pub(crate) fn text(&self) -> Option<String> {
         let measured = self.measured?;
         let text = |value: f64| {
@@ -149,7 +150,8 @@ impl EvaluatedFigure {
     }
 }
 
-/// Returns the answer to the plan's question, and the number of figures that agree.
+/// Returns the answer to the plan's question, followed by the number of figures that agree with
+/// their published values.
 pub(crate) fn verdict(plan: &Plan, run: &Run, judged: &[EvaluatedFigure]) -> Words {
     let answer = plan.head.answer.as_ref().filter(|_| run.origin == RunOrigin::Real);
     let mut words = answer.map(|answer| filled(answer, judged)).unwrap_or_default();
@@ -179,7 +181,7 @@ pub(crate) fn verdict(plan: &Plan, run: &Run, judged: &[EvaluatedFigure]) -> Wor
     words
 }
 
-/// Replaces each `{figure}` by its measured value.
+/// Replaces each `{ID}` in the answer by the measured value of the figure with this id.
 fn filled(answer: &Words, judged: &[EvaluatedFigure]) -> Words {
     let mut words = answer.clone();
     for figure in judged {

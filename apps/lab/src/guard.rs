@@ -1,8 +1,9 @@
-//! Supervision of the working process by a parent, so that each can clean up after the other.
+//! Supervision of the process that runs experiments, so that no process or device is left after a
+//! kill.
 //!
-//! The program that was started only supervises. A second process does the work, and ends in an
-//! orderly way when the first one is gone. If the second process is killed, the first one removes
-//! the processes and devices that it left.
+//! The program starts itself a second time, as a child process. The child runs the experiments, and
+//! ends in an orderly way when the first process is gone. If the child is killed, the first process
+//! removes the processes and devices that the child left.
 
 use std::env;
 use std::os::unix::process::ExitStatusExt;
@@ -14,21 +15,24 @@ use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, getppid, kill_process, set_parent_process_death_signal};
 use suimon_rig::{StopSignal, sweep_leftovers};
 
-/// Environment variable of the working process with the id of the supervising one.
+/// Environment variable that the supervising process sets for its child: its own process id.
 const SUPERVISOR: &str = "SUIMON_LAB_WATCHED_BY";
 
-/// Environment variable set by `suimon lab work` for a run that it starts, with its own id. The run
-/// ends in an orderly way when that process ends.
+/// Environment variable that `suimon lab work` sets for a run that it starts: its own process id.
+/// The run ends in an orderly way when that process ends.
 pub(crate) const PARENT_WORKER: &str = "SUIMON_LAB_ASKED_BY";
 
-/// Interval of checks for the end of the work.
+/// Interval at which the supervising process checks whether its child has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Time limit for the working process to end in an orderly way.
+/// Time limit for the child to end in an orderly way after a stop request.
 const END_LIMIT: Duration = Duration::from_secs(60);
 
-/// Returns `None` in the working process, which continues. In the supervising process, returns the
-/// exit status of the work after its end.
+/// Starts the child process and waits for its end. Returns its exit status, or `None` in the child
+/// process itself, which then executes the command.
+///
+/// # Errors
+/// The child cannot be started, or the supervising process has already ended.
 pub(crate) fn supervise() -> Result<Option<ExitStatus>> {
     if let Ok(parent) = env::var(SUPERVISOR) {
         end_with(&parent)?;
@@ -51,10 +55,13 @@ pub(crate) fn supervise() -> Result<Option<ExitStatus>> {
     Ok(Some(status))
 }
 
-/// Makes this process stop when its parent is gone.
+/// Requests the kernel to send this process a stop signal when its parent ends.
+///
+/// # Errors
+/// The parent has already ended.
 fn end_with(parent: &str) -> Result<()> {
     set_parent_process_death_signal(Some(Signal::TERM))?;
-    // The parent may have ended before the call.
+    // The parent may have ended before the kernel received the request.
     let exists = getppid().is_some_and(|pid| pid.as_raw_nonzero().to_string() == parent);
     if !exists {
         bail!("the parent process has ended");

@@ -115,7 +115,7 @@ fn at_scale(plan: &Plan, scale: Scale, work_folder: &Path) -> Result<Value> {
     Ok(json!({ "scale": scale.name(), "seconds": seconds, "missing": missing }))
 }
 
-/// Returns the entry of a run in a list.
+/// Returns the JSON object that describes a run in a list.
 fn summary(run: &Run, is_whole: bool) -> Value {
     let origin = if run.origin == RunOrigin::Real { "real" } else { "simulated" };
     json!({

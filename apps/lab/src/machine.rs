@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use suimon_lab_experiments::available_cpus;
 use suimon_lab_run::{MachineInfo, Noise};
 
-/// Commands that print the versions of programs.
+/// Names of programs, each with the command that prints its version.
 const TOOLS: [(&str, &[&str]); 14] = [
     ("iperf3", &["iperf3", "--version"]),
     ("netperf", &["netperf", "-V"]),
@@ -65,7 +65,7 @@ fn noise() -> Noise {
     let slowest = pieces.last().copied().unwrap_or(median);
     let longest_gap_us = longest_gap(Duration::from_millis(500));
     let ticks = (steal_ticks() - steal).max(0.0);
-    // Ticks of `USER_HZ` last 10 ms (proc(5)).
+    // A tick of `/proc/stat` is 10 ms (`USER_HZ`, proc(5)).
     let seconds = started.elapsed().as_secs_f64();
     Noise {
         load_before,
@@ -75,7 +75,7 @@ fn noise() -> Noise {
     }
 }
 
-/// Executes a fixed amount of work of some milliseconds and returns its duration.
+/// Executes a fixed amount of work that takes some milliseconds. Returns its duration in seconds.
 fn fixed_work() -> f64 {
     let started = Instant::now();
     let mut x = 1_u64;
@@ -96,7 +96,8 @@ fn longest_gap(time: Duration) -> f64 {
     longest.as_secs_f64() * 1e6
 }
 
-/// Returns the first value of `/proc/loadavg` (proc(5)).
+/// Returns the load average of the last minute, the first value of `/proc/loadavg` (proc(5)); 0 if
+/// it cannot be read.
 pub(crate) fn load() -> f64 {
     let text = read("/proc/loadavg");
     text.split(' ').next().and_then(|first| first.parse().ok()).unwrap_or(0.0)
@@ -108,7 +109,8 @@ fn steal_ticks() -> f64 {
     line.split_whitespace().nth(8).and_then(|ticks| ticks.parse().ok()).unwrap_or(0.0)
 }
 
-/// Returns the number of threads per core of the first CPU, from lists such as `0-1` or `0,12`.
+/// Returns the number of threads per core of the first CPU, from the kernel's list of sibling CPUs
+/// such as `0-1` or `0,12`; at least 1.
 fn threads_per_core() -> u32 {
     let text = read("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list");
     let count: u32 = text
@@ -129,13 +131,14 @@ fn read(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
 
-/// Returns the text that follows a prefix at the start of a line.
+/// Returns the rest of the first line that starts with `keyword`; empty if there is none.
 fn field(text: &str, keyword: &str) -> String {
     let line = text.lines().find_map(|line| line.strip_prefix(keyword));
     line.unwrap_or_default().trim().to_owned()
 }
 
-/// Returns the first line that a program prints on standard output or standard error.
+/// Returns the first line that a program prints on standard output or standard error; `None` if it
+/// cannot be executed or prints nothing.
 fn first_line(command: &[&str]) -> Option<String> {
     let (program, arguments) = command.split_first()?;
     let output = Command::new(program).args(arguments).output().ok()?;

@@ -5,15 +5,16 @@
 //! and compares the results with the published and the simulated ones.
 //!
 //! ```text
-//! plan ── experiment ── parts (case × repetition) ── run.json ── report, compare, advise
-//!     (lab-experiments)     parts.jsonl                 ▲
-//!                                      sim ─────────────┘ the same format
+//! plan ── experiment ── repetitions of cases ── run.json ── report, compare, advise
+//!     (lab-experiments)     parts.jsonl            ▲
+//!                                      sim ────────┘ the same format
 //! ```
 //!
 //! The program does not change the host's own Suimon and sends no data to other machines.
 //!
-//! Invariants: a measured part is on the disk before the next one begins. After any end of the
-//! program, its supervising process or the next run removes the processes and devices that it left.
+//! Invariants: the values of a repetition are on the disk before the next one begins. After any end
+//! of the program, its supervising process or the next run removes the processes and devices that
+//! it left.
 #![forbid(unsafe_code)]
 
 mod advise;

@@ -11,8 +11,9 @@ pub(crate) fn digits(value: f64) -> Option<usize> {
     })
 }
 
-/// Formats a number with the given decimal places, or as many as fit its magnitude. Thousands are
-/// separated by narrow spaces; trailing zeros of a fraction are omitted.
+/// Formats a number with `digits_wanted` decimal places, or if `None` with as many as result in
+/// three or four significant digits. Thousands are separated by narrow spaces; trailing zeros of a
+/// fraction are omitted.
 pub(crate) fn number(value: f64, digits_wanted: Option<usize>) -> String {
     let digits = digits_wanted.or_else(|| digits(value)).unwrap_or(0);
     let text = format!("{value:.digits$}");

@@ -1,7 +1,7 @@
 //! Profile of CPU time by module during a measurement: `perf` samples all CPUs.
 //!
-//! A [`Profiler`] belongs to one part. It starts `perf` when the experiment first enables it, and
-//! samples are taken only while it is enabled:
+//! A [`Profiler`] belongs to one repetition of a case. It starts `perf` when the experiment first
+//! enables it, and samples are taken only while it is enabled:
 //!
 //! ```text
 //! new ──enable()──▶ sampling ──disable()──▶ waiting ──end()──▶ Profile
@@ -27,23 +27,24 @@ use suimon_rig::{Process, Rig, run_any};
 
 pub(crate) use modules::KERNEL_OTHER;
 
-/// Program that profiles require.
+/// Requirement of runs with profiles: the program `perf`.
 pub(crate) const PERF: Requirement = Requirement::Program { name: "perf", package: "linux-perf" };
 
 /// Samples per CPU and second. An odd number avoids synchronization with timers.
 const SAMPLES_PER_S: u32 = 499;
 
-/// Largest size of samples in the work folder in MiB.
+/// Largest size in MiB of the file of samples in the work folder.
 const SAMPLES_MIB_MAX: u32 = 256;
 
-/// Time limits for `perf` to respond, and to summarise samples.
+/// Time limit for `perf` to respond to a command.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time limit for `perf` to summarise the samples.
 const REPORT_LIMIT: Duration = Duration::from_secs(120);
 
-/// Response of `perf` to an executed command.
+/// Response of `perf` when it has executed a command.
 const DONE: &[u8] = b"ack\n";
 
-/// Profiler that runs during one part of a measurement.
+/// Profiler that runs during one repetition of a case.
 pub(crate) struct Profiler {
     folder: PathBuf,
     state: RefCell<State>,
@@ -52,14 +53,15 @@ pub(crate) struct Profiler {
 #[derive(Default)]
 struct State {
     perf: Option<Perf>,
-    /// Start of the current sampling.
+    /// Start of the current sampling; `None` while sampling is disabled.
     enabled: Option<Instant>,
     measured: Duration,
     failure: Option<anyhow::Error>,
 }
 
 impl Profiler {
-    /// Returns a profiler for a part. Samples are stored in `folder` and removed.
+    /// Returns a profiler for one repetition. It stores samples in `folder` and removes them at its
+    /// end.
     pub(crate) fn new(folder: &Path) -> Self {
         Self { folder: folder.to_owned(), state: RefCell::default() }
     }
@@ -80,7 +82,7 @@ impl Profiler {
         Ok(Some(Profile { seconds, modules }))
     }
 
-    /// Enables or disables sampling. Has no effect after a failure.
+    /// Sends `perf` the command that enables or disables sampling. Has no effect after a failure.
     fn switch(&self, command: &str) {
         let mut state = self.state.borrow_mut();
         if state.failure.is_some() {

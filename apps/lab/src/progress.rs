@@ -3,7 +3,8 @@
 use suimon_lab_run::folder::Progress;
 use suimon_lab_run::{Case, Run};
 
-/// Returns the progress at the start of a case; `repetition` is counted from 0.
+/// Returns the progress at the start of a repetition of a case. `repetition` is counted from 0,
+/// unlike the number in the result.
 pub(crate) fn progress(run: &Run, case: &Case, repetition: u32, seconds_left: f64) -> Progress {
     Progress {
         pid: std::process::id(),

@@ -1,8 +1,8 @@
 //! Folder of results with one folder per run.
 //!
-//! `head.json` is written before the first part, a line is appended to `parts.jsonl` after each,
-//! and `run.json` with all data is written at the end. Whatever ends the program, completed parts
-//! are kept and the run can be resumed.
+//! `head.json` is written before the first repetition, a line is appended to `parts.jsonl` after
+//! each repetition of a case, and `run.json` with all data is written at the end. Whatever ends the
+//! program, completed repetitions are kept and the run can be resumed.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
@@ -16,7 +16,8 @@ use rustix::io::Errno;
 use suimon_lab_run::folder::{HEAD_FILE, PARTS_FILE, PROGRESS_FILE, Progress, RUN_FILE, check_id};
 use suimon_lab_run::{FORMAT, Repetition, Run};
 
-/// Retries of locking a folder: another program may hold the lock briefly to read its state.
+/// Number of attempts to lock a folder after a failure: another program may hold the lock for a
+/// moment to find out whether a run is in progress.
 const LOCK_RETRIES: u32 = 20;
 const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -123,8 +124,8 @@ impl RunFolder {
         self.path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
     }
 
-    /// Locks the folder while this program makes the run, until the result is dropped or the
-    /// program ends.
+    /// Locks the folder, which marks the run as in progress, until the returned file is dropped or
+    /// the program ends.
     pub(crate) fn lock(&self) -> Result<File> {
         let lock_file = lock(&self.path)?;
         lock_file.with_context(|| format!("another program is writing the run {}", self.id()))
@@ -160,12 +161,12 @@ impl RunFolder {
         Ok(run)
     }
 
-    /// Writes the data known before the first part.
+    /// Writes the data that is known before the first repetition.
     pub(crate) fn write_head(&self, run: &Run) -> Result<()> {
         self.write(HEAD_FILE, &serde_json::to_vec(run)?)
     }
 
-    /// Appends a part and blocks until it is on the disk.
+    /// Appends a completed repetition of a case and blocks until it is on the disk.
     pub(crate) fn add(&self, part: &Repetition) -> Result<()> {
         let path = self.path.join(PARTS_FILE);
         let mut line = serde_json::to_vec(part)?;
@@ -206,7 +207,7 @@ impl RunFolder {
         write().with_context(|| self.unwritten(name))
     }
 
-    /// Reads the completed parts. An incomplete last line is ignored.
+    /// Reads the completed repetitions. An incomplete last line is ignored.
     fn parts(&self) -> Result<Vec<Repetition>> {
         let path = self.path.join(PARTS_FILE);
         let Ok(file) = File::open(&path) else { return Ok(Vec::new()) };

@@ -22,7 +22,7 @@ use crate::runner::Runner;
 use crate::shared_flags::{ResultsFlags, WORK_FOLDER};
 use crate::simulate;
 
-/// Largest size of a run's results in MiB.
+/// Free space in MiB that the results of a run require.
 const RESULTS_MIB: u64 = 64;
 
 /// Arguments of `run`.
@@ -99,7 +99,7 @@ impl RunFlags {
         self.print_results(&results, &ids)
     }
 
-    /// Creates a run's folder after checking the plan's requirements.
+    /// Checks the plan's requirements and creates the folder of a run.
     fn begin(&self, plan: &Plan, results: &Results) -> Result<RunFolder> {
         let experiment = plan.experiment(self.scale)?;
         self.check_requirements(plan, experiment.as_ref(), self.profile)?;
@@ -213,7 +213,8 @@ impl RunFlags {
     }
 
     fn print_results(&self, results: &Results, ids: &[String]) -> Result<()> {
-        // Creates the report beside the run also if the output is JSON, which does not contain it.
+        // The report is written to the run's folder even if the output is JSON, which does not
+        // contain it.
         let summaries: Vec<String> =
             ids.iter().map(|id| report::write_report(results, id)).collect::<Result<_>>()?;
         if self.json {

@@ -1,6 +1,8 @@
-//! Execution of a plan: cases in turn, repeated until the confidence intervals are narrow enough.
+//! Execution of a plan: one repetition of all cases after another, until the confidence intervals
+//! are narrow enough.
 //!
-//! Every second repetition has the cases in reverse order, so that a drift does not favour a case.
+//! Every second repetition has the cases in reverse order, so that a drift of the machine favours
+//! no case.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -31,8 +33,8 @@ pub(crate) struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    /// Measures the parts that `run` lacks. Measured parts are in the folder even after a failure.
-    /// After a stop request, `run.cut_short` contains the reason.
+    /// Measures the repetitions that `run` lacks. They are in the folder even after a failure.
+    /// After a stop request, `run.aborted_reason` is set.
     pub(crate) fn run(&mut self, run: &mut Run) -> Result<()> {
         let bar = Bar::new(&run.id);
         run.aborted_reason = None;
@@ -102,7 +104,8 @@ impl Runner<'_> {
         part
     }
 
-    /// Returns true if every deciding measure of every case is known precisely enough.
+    /// Returns true if the confidence interval of every deciding measure of every case is narrow
+    /// enough.
     fn is_precise(&self, run: &Run) -> bool {
         let deciding: Vec<&str> = run
             .measures
@@ -113,7 +116,7 @@ impl Runner<'_> {
         run.cases.iter().all(|case| {
             deciding.iter().all(|measure| {
                 let values = run.values(&case.id, measure);
-                // Measures that a case lacks have no influence.
+                // A case that lacks a measure does not require further repetitions.
                 let Some(estimate) = Statistics::from_samples(&values) else { return true };
                 let half = estimate.relative_half_width().unwrap_or(f64::INFINITY);
                 half * 100.0 <= self.repeat.precision_percent
@@ -121,7 +124,7 @@ impl Runner<'_> {
         })
     }
 
-    /// Returns the estimated time to the end in seconds, assuming the smallest number of
+    /// Returns the estimated time in seconds to the end of the run, assuming the smallest number of
     /// repetitions.
     fn remaining_s(&self, run: &Run, repetition: u32) -> f64 {
         let min_repetitions = self.repeat.min.max(repetition + 1);
@@ -152,7 +155,8 @@ fn failed_profile(error: &anyhow::Error) -> Words {
     )
 }
 
-/// Returns the cases of a repetition, in reverse order for every second one.
+/// Returns the cases in the order in which the repetition with this number measures them: reversed
+/// for every second one.
 fn alternating(cases: &[Case], repetition: u32) -> Vec<Case> {
     let mut cases = cases.to_vec();
     if repetition % 2 == 1 {
@@ -166,7 +170,7 @@ fn is_abandoned(run: &Run, case: &str) -> bool {
     failed.count() >= FAILURES_MOST
 }
 
-/// Progress on standard error: a bar on a terminal, else lines.
+/// Display of the progress on standard error: a bar on a terminal, otherwise lines.
 struct Bar {
     bar: ProgressBar,
     is_terminal: bool,

@@ -1,4 +1,4 @@
-//! Runs of plans in the simulator, in the same format.
+//! Runs of plans in the simulator. Their records have the format of measured runs.
 
 use std::process::Command;
 
@@ -11,7 +11,7 @@ use suimon_lab_run::{
 
 use crate::plan::Plan;
 
-/// Scenarios included in the program.
+/// Names and contents of the scenarios that are included in the program.
 const SCENARIOS: &[(&str, &str)] = &[
     ("vmq-teaming", include_str!("../../sim/scenarios/vmq-teaming.toml")),
     ("vmq-max-processors", include_str!("../../sim/scenarios/vmq-max-processors.toml")),
@@ -116,8 +116,8 @@ fn parse_figures(outcome: &Value) -> Result<Vec<SimulatedFigure>> {
     Ok(serde_json::from_value(outcome["figures"].clone())?)
 }
 
-/// Converts a step of a scenario to a case with one repetition. Each number in its output becomes a
-/// value.
+/// Converts a step of a scenario to one repetition of the case `step-N`, N being `index` + 1. Each
+/// number in its output becomes a value.
 fn part(index: usize, step: &Value) -> Repetition {
     let mut part = Repetition { case: format!("step-{}", index + 1), ..Repetition::default() };
     let mut add = |name: String, value: f64| {
@@ -133,8 +133,8 @@ fn step_name(step: &Value) -> String {
     text("combination").map_or(name.clone(), |combination| format!("{combination}: {name}"))
 }
 
-/// Calls `add` for every number in a value, with the path to it. Elements with a name are
-/// identified by it instead of their position.
+/// Calls `add` for every number in `value`, with its path below `path`. Elements of a list that
+/// have a name are identified by it, others by their position.
 fn numbers(path: &str, value: &Value, add: &mut impl FnMut(String, f64)) {
     let join =
         |key: &str| if path.is_empty() { plain(key) } else { format!("{path}.{}", plain(key)) };

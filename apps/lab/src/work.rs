@@ -41,10 +41,10 @@ pub(crate) use stop::StopFlags;
 /// Interval of checks for requests.
 const POLL_INTERVAL: Duration = Duration::from_millis(300);
 
-/// Interval of heartbeats in `worker.json`.
+/// Interval at which the worker writes its heartbeat to `worker.json`.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Interval of checks of the plans' requirements while idle.
+/// Interval at which an idle worker checks the requirements of the plans.
 const PLANS_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Largest accepted request file in bytes.
@@ -60,7 +60,7 @@ pub(crate) struct WorkFlags {
     work_folder: PathBuf,
 }
 
-/// State of the worker between requests.
+/// State of the worker that lasts from request to request.
 struct RequestLoop<'w> {
     flags: &'w WorkFlags,
     requests: PathBuf,
@@ -107,7 +107,7 @@ impl WorkFlags {
 }
 
 impl RequestLoop<'_> {
-    /// Carries out one request, valid or not.
+    /// Executes one request and writes its result. An invalid request results in an error.
     fn serve(&mut self, path: &Path) -> Result<()> {
         let result = match self.flags.read(path) {
             Ok(requested) => self.execute(path, requested)?,
@@ -117,7 +117,7 @@ impl RequestLoop<'_> {
         forget_old(&self.requests)
     }
 
-    /// Makes a run, and cancels it on request.
+    /// Executes a requested run until it ends or its request is withdrawn.
     fn execute(&mut self, path: &Path, requested: RequestedRun) -> Result<RequestResult> {
         let (results, work_folder) = (&self.flags.results, &self.flags.work_folder);
         let mut job = match Job::start(results, work_folder, requested) {
@@ -141,7 +141,8 @@ impl RequestLoop<'_> {
         Ok(job.finish())
     }
 
-    /// Ends requests that were withdrawn before they started, except the request `but`.
+    /// Writes results for requests that were withdrawn before they started, and removes them. Skips
+    /// the request `but`, which is in progress.
     fn withdraw_all(&self, but: Option<&Path>) -> Result<()> {
         for path in with_extension(&self.requests, "stop")? {
             let request = path.with_extension("json");
@@ -166,7 +167,8 @@ impl RequestLoop<'_> {
         write(&self.flags.results.path().join(PLANS_FILE), &plans(&self.flags.work_folder)?)
     }
 
-    /// Writes the heartbeat with the current request and run.
+    /// Writes the heartbeat if its interval has passed. `position` has the ids of the current
+    /// request and of its run, if known.
     fn write_heartbeat(&mut self, position: Option<(Option<&str>, Option<&str>)>) -> Result<()> {
         if self.heartbeat_at.is_some_and(|heartbeat_at| heartbeat_at.elapsed() < HEARTBEAT_INTERVAL)
         {

@@ -107,7 +107,7 @@ fn make(dir: &Path) -> io::Result<()> {
     fs::create_dir_all(dir).map_err(|source| with_path(dir, &source))
 }
 
-/// Adds the path to the text of an error.
+/// Puts the path before the text of an I/O error.
 fn with_path(path: &Path, source: &io::Error) -> io::Error {
     io::Error::new(source.kind(), format!("{}: {source}", path.display()))
 }
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_written_into_the_directory_and_what_is_in_the_way_is_named() {
+    fn pages_are_written_into_the_directory_and_errors_name_the_path() {
         let folder = tempfile::tempdir().unwrap();
         let dir = folder.path().join("new");
         ManFlags { dir: Some(dir.clone()) }.write(program()).unwrap();

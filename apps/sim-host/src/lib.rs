@@ -2,7 +2,7 @@
 //!
 //! - `network`: a team of NICs, workers and VMs that receive data.
 //! - `host`: CPUs, VMs and NICs of a host, and the resources that requests of VMs use.
-//! - `processors`: parts common to both.
+//! - `processors`: components that both models use.
 //!
 //! Runs call the production policies; their results depend only on scenario and seed.
 #![forbid(unsafe_code)]

@@ -5,16 +5,16 @@ use std::collections::BinaryHeap;
 
 use suimon_quantity::Time;
 
-/// Time of an event, its sequence number, and the index at which it is stored.
+/// Entry of the heap: time of an event, its sequence number, and its index in the event storage.
 type Planned = (Time, u64, usize);
 
-/// Events of a run, ordered by time and then by order of planning. Events remain in place while the
-/// small heap entries are sorted.
+/// Events of a run, ordered by time and then by the order in which they were planned. A heap of
+/// small entries is sorted, and the events stay at their index in the storage.
 #[derive(Debug)]
 pub struct Agenda<E> {
     planned: BinaryHeap<Reverse<Planned>>,
     events: Vec<Option<E>>,
-    /// Unused indexes of the event storage.
+    /// Indexes of the event storage that are unused.
     free: Vec<usize>,
     now: Time,
     number: u64,
@@ -54,8 +54,8 @@ impl<E> Agenda<E> {
         self.plan(Time::from_ns(self.now.as_ns().saturating_add(ns)), event);
     }
 
-    /// Removes and returns the next event before `until`. Without one, advances the time to
-    /// `until`.
+    /// Removes and returns the next event before `until`. If there is none, advances the time to
+    /// `until` and returns `None`.
     pub fn next(&mut self, until: Time) -> Option<E> {
         if self.planned.peek().is_none_or(|Reverse((time, ..))| *time >= until) {
             self.now = self.now.max(until);

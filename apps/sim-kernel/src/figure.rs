@@ -28,9 +28,9 @@ impl Use {
 /// Published figure with the simulated result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Figure {
-    /// Step or case of the scenario.
+    /// Name of the scenario's step or case that the figure concerns.
     pub step: String,
-    /// Subject of the figure, such as a rate.
+    /// Quantity that the figure states, such as a rate.
     pub of: String,
     /// Published value as stated in the document.
     pub published: String,

@@ -2,9 +2,9 @@
 //!
 //! A run consists of one thread and one queue of events. Events occur in order of their time, and
 //! events with the same time in the order in which they were planned. Random numbers come from
-//! [`RandomStream`]; each part of a model has its own stream, so that the draws of one part do not
-//! affect another. The same scenario with the same seed therefore results in the same trace, bit
-//! for bit.
+//! [`RandomStream`]; each component of a model has its own stream, so that the draws of one
+//! component do not affect another. The same scenario with the same seed therefore results in the
+//! same trace, bit for bit.
 //!
 //! A model reports occurrences as facts. [`Observer`] records each one and passes it to checkers.
 //! Checkers are given the guarantees, but not the means by which a policy keeps them.

@@ -5,7 +5,8 @@ use suimon_quantity::Time;
 
 use crate::trace::{Trace, TraceFact};
 
-/// Largest number of complaints kept per run; further ones are only counted.
+/// Largest number of violations per run that are kept with their description; further ones are only
+/// counted.
 const REPORTED_MAX: usize = 16;
 
 /// Violation of a guarantee found by a checker.
@@ -26,8 +27,7 @@ pub struct Complaints {
     pub first: Vec<Complaint>,
     /// Number of all violations, further ones included.
     pub count: u64,
-    /// Number of evaluations of guarantees that require an undisturbed period. Without any, the
-    /// absence of complaints has little significance.
+    /// Number of checks that were made. If it is 0, the absence of violations means nothing.
     pub judged: u64,
 }
 
@@ -43,10 +43,10 @@ impl Complaints {
 
 /// Checker of guarantees. It receives facts and does not query policies.
 pub trait Checker<F> {
-    /// Processes a fact and reports violations.
+    /// Processes a fact. Adds the violations that it proves to `complaints`.
     fn observe(&mut self, now: Time, fact: &F, complaints: &mut Complaints);
 
-    /// Processes the end of the run.
+    /// Processes the end of the run. Adds the violations that it proves to `complaints`.
     fn end(&mut self, _now: Time, _complaints: &mut Complaints) {}
 }
 

@@ -14,7 +14,7 @@ use crate::trace::Trace;
 pub struct Options {
     /// Seed of the random numbers.
     pub seed: u64,
-    /// True for random changes and faults instead of the steps.
+    /// True to make random changes and faults instead of the steps of the scenario.
     pub is_swarm: bool,
     /// True if lines of the trace are kept.
     pub records_lines: bool,
@@ -29,7 +29,7 @@ pub struct ScenarioResult {
     pub virtual_s: u64,
     /// Number of facts in the trace.
     pub facts: u64,
-    /// Hash of the trace, which differs if any fact differs.
+    /// Hash of the trace as text, which differs if any fact differs.
     pub trace: String,
     /// Lines of the trace, if they were kept.
     #[serde(skip)]
@@ -38,18 +38,18 @@ pub struct ScenarioResult {
     pub complaints: Vec<Complaint>,
     /// Number of all violations, further ones included.
     pub complaints_count: u64,
-    /// Number of evaluations of guarantees that require an undisturbed period.
+    /// Number of checks that were made; see [`Complaints::judged`](crate::Complaints::judged).
     pub judged: u64,
-    /// Properties of the run, for the report.
+    /// Parameters of the run as text, one line each, for the report.
     pub about: Vec<String>,
-    /// Results of each step, by kind of scenario.
+    /// Results of each step as JSON; the fields depend on the kind of scenario.
     pub steps: Value,
-    /// Results of each step as text.
+    /// Results of each step as text: rows of cells, the first of which is the header.
     #[serde(skip)]
     pub table: Vec<Vec<String>>,
     /// Published figures with the simulated results.
     pub figures: Vec<Figure>,
-    /// Notices of policies to the operator.
+    /// Notices that policies emitted to the operator, as text.
     pub told: Vec<String>,
 }
 

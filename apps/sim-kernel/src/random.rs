@@ -12,8 +12,8 @@ pub struct RandomStream {
 }
 
 impl RandomStream {
-    /// Returns the stream with this name of a run with this seed. Streams with other names are
-    /// independent of it.
+    /// Returns the stream with this name of the run with this seed. Streams with different names
+    /// are independent of each other.
     pub fn new(seed: u64, stream: &str) -> Self {
         // FNV-1a of the name, so that the stream depends on nothing else.
         let name = stream.bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
@@ -67,7 +67,7 @@ mod tests {
     /// Reference values of SplitMix64 with seed 1234567 (Vigna's `splitmix64.c`), and of
     /// xoshiro256** with the state 1, 2, 3, 4.
     #[test]
-    fn numbers_are_those_of_the_reference() {
+    fn numbers_equal_the_reference_values() {
         let mut seed = 1_234_567;
         assert_eq!(split_mix(&mut seed), 6_457_827_717_110_365_317);
         assert_eq!(split_mix(&mut seed), 3_203_168_211_198_807_973);

@@ -6,9 +6,9 @@ use suimon_quantity::Time;
 
 /// Textual form of a fact.
 pub trait TraceFact {
-    /// Returns the kind of the fact as one word.
+    /// Returns the kind of the fact as one word without spaces.
     fn kind(&self) -> &'static str;
-    /// Returns the values that distinguish facts of this kind.
+    /// Returns the values of the fact. Facts of one kind that differ have different values.
     fn figures(&self) -> Vec<u64>;
 }
 
@@ -46,7 +46,8 @@ impl Trace {
         }
     }
 
-    /// FNV-1a. Collision resistance is not required, since one difference affects all later hashes.
+    /// Adds bytes to the hash (FNV-1a). Collision resistance is not required: after the first
+    /// difference, all later hashes differ.
     fn mix(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.hash = (self.hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
@@ -58,7 +59,7 @@ impl Trace {
         self.facts
     }
 
-    /// Returns all facts, one per line: nanoseconds, word, figures. Empty unless lines are kept.
+    /// Returns all facts, one per line: time in ns, kind, values. Empty unless lines are kept.
     pub fn lines(&self) -> &str {
         self.lines.as_deref().unwrap_or_default()
     }

@@ -27,7 +27,8 @@ Examples:
   sim swarm apps/sim/scenarios/qos-host.toml --seeds 500
   sim replay decisions.rec";
 
-/// Run the policies of Suimon (VMQ, teams, Storage QoS, cluster) in virtual time on models of hosts.
+/// Run the policies of Suimon (VMQ, teams, Storage QoS, cluster) in virtual time on models of
+/// hosts.
 ///
 /// A run needs no daemon and changes nothing on the host. The same scenario and seed give the same
 /// result. `docs/simulator.md` describes the models and scenarios.
@@ -56,8 +57,8 @@ enum Verb {
     /// Find the value of the parameter that a scenario selects for calibration.
     ///
     /// Varies the parameter that `[calibrate]` of the scenario selects until the simulated storage
-    /// array delivers the published IOPS given there, and prints the value. The scenario file is not
-    /// changed.
+    /// array delivers the published IOPS given there, and prints the value. The scenario file is
+    /// not changed.
     #[command(after_long_help = "Example:\n  sim calibrate qos-host.toml")]
     Calibrate(CalibrateFlags),
     /// Run scenarios and print their published and simulated figures as Markdown.
@@ -72,8 +73,8 @@ enum Verb {
     Replay(ReplayFlags),
     /// Replay a recording of a daemon with other settings.
     ///
-    /// Prints recorded figures beside those computed with the changed settings. Neither the recording
-    /// nor the daemon is changed.
+    /// Prints recorded figures beside those computed with the changed settings. Neither the
+    /// recording nor the daemon is changed.
     #[command(
         after_long_help = "Example:\n  sim what-if decisions.rec --set vmq.wan.max_workers=2"
     )]

@@ -64,7 +64,7 @@ impl AnyScenario {
         })
     }
 
-    /// Returns the scenario without its kind.
+    /// Returns the scenario as the interface that all kinds have in common.
     pub(crate) fn model(&self) -> &(dyn Scenario + Sync) {
         match self {
             Self::Storage(storage) => &**storage,

@@ -1,7 +1,7 @@
 //! Swarms: many runs of a scenario, each with its own random changes and faults.
 //!
-//! Runs share no state: each is executed by one thread and has the same result as alone. Only the
-//! total time depends on the number of parallel runs.
+//! Each run is executed by one thread and shares no state with others, so it has the same result as
+//! a single run with its seed. Only the total time depends on the number of parallel runs.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -179,17 +179,18 @@ fn format(disk: &DiskStatus) -> String {
     if is_usual { format } else { format!("{format}, {}", word(&kind(disk))) }
 }
 
-/// Returns the kind of the image; the desired one while the disk is not open.
+/// Returns the kind of the open image; while the disk is not open, the kind that its configuration
+/// names.
 fn kind(disk: &DiskStatus) -> DiskKind {
     disk.kind.unwrap_or_else(|| disk.config.kind_of_new_file())
 }
 
-/// Formats the policy, or the disk's own limits.
+/// Formats the name of the disk's policy, or the disk's own limits.
 fn qos(disk: &DiskConfig) -> String {
     disk.qos_policy.as_ref().map_or_else(|| limits_in_short(&disk.qos), ToString::to_string)
 }
 
-/// Formats the number of files: `3, 2 of them parents`.
+/// Formats the number of image files of a disk: `3, 2 of them parents`.
 fn layers(count: u32) -> String {
     match count {
         0 | 1 => count.to_string(),
@@ -219,7 +220,8 @@ fn used_by(disk: &DiskStatus) -> String {
     if users.is_empty() { "–".to_owned() } else { users.join(", ") }
 }
 
-/// Adds the use of the limits on NBD clients, and a line for each client.
+/// Adds the number and memory of the disk's NBD connections with their limits, and a line for each
+/// client.
 fn add_clients(lines: &mut Lines, disk: &DiskStatus) {
     let Some(nbd) = disk.nbd.as_ref().filter(|nbd| !nbd.connections.is_empty()) else { return };
     let (count, bytes) = (nbd.connections.len(), units::size(nbd.buffer_bytes));

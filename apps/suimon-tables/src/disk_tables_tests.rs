@@ -237,7 +237,7 @@ fn disks_are_shown_in_a_table_and_in_detail() {
 }
 
 #[test]
-fn who_uses_a_disk_is_said_in_words() {
+fn users_of_a_disk_are_formatted_as_text() {
     let mut disk = disks().remove(0);
     assert_eq!(used_by(&disk), "VM, 2 NBD clients");
     disk.vhost_user = Some(DiskVhostUserStatus::default());

@@ -24,7 +24,7 @@ pub fn line(event: &Event) -> String {
     line
 }
 
-/// Returns true if the text contains the value as one or more whole words.
+/// Returns true if the text contains the value, not as part of a longer word.
 fn states(text: &str, value: &str) -> bool {
     let is_end = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
     text.match_indices(value).any(|(offset, matched)| {

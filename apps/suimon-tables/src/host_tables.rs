@@ -37,7 +37,8 @@ pub fn details(host: &HostStatus) -> String {
     text
 }
 
-/// Formats connections and buffer memory of NBD clients; nothing if a daemon does not report them.
+/// Formats the number and buffer memory of NBD connections with their limits; empty for a daemon
+/// that does not report them.
 fn nbd(status: &NbdStatus) -> String {
     if status.connections_max == 0 {
         return String::new();
@@ -86,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_is_shown_with_what_it_has() {
+    fn a_host_is_shown_with_its_resources() {
         let host: HostStatus = serde_json::from_str(
             r#"{"name":"h","version":"1","uptime_s":61,"revision":7,"switches":1,"uplinks":2,
                 "teams":3,"nics":4,"stores":5,"qos_policies":6,"disks":8,"vms":9,"pfs":10,"nodes":11,

@@ -18,7 +18,7 @@ pub(crate) struct Lines(String);
 impl Lines {
     const KEY_WIDTH: usize = 22;
 
-    /// Returns the desired keys of a resource and its condition.
+    /// Returns the lines of a resource's configuration keys and of its condition.
     pub(crate) fn of_resource<R: Resource>(config: &R, condition: &Condition) -> Self {
         let mut lines = Self::default();
         lines.keys(R::KIND, config);
@@ -26,7 +26,7 @@ impl Lines {
         lines
     }
 
-    /// Adds the desired keys of a table.
+    /// Adds a line for each configuration key that the table contains, without arrays of tables.
     pub(crate) fn keys<T: Serialize>(&mut self, kind: ResourceKind, table: &T) {
         let table = serde_json::to_value(table).unwrap_or_default();
         for key in kind.keys().iter().filter(|key| !matches!(key.form, Form::Tables(_))) {
@@ -36,7 +36,8 @@ impl Lines {
         }
     }
 
-    /// Adds the desired keys of a table inside a resource, prefixed by the table's name.
+    /// Adds a line for each configuration key of a table inside a resource. The key is prefixed by
+    /// the table's name: `vmq.mode`.
     pub(crate) fn keys_within<T: Serialize>(&mut self, kind: ResourceKind, name: &str, table: &T) {
         let table = serde_json::to_value(table).unwrap_or_default();
         for key in kind.keys() {

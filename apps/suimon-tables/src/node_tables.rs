@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nodes_are_shown_with_what_they_answer() {
+    fn nodes_are_shown_with_their_reported_state() {
         let nodes: Vec<NodeStatus> = serde_json::from_value(json!([
             {
                 "config": {

@@ -105,7 +105,9 @@ fn changed(statuses: &[PowerChangedStatus]) -> Table {
     table
 }
 
-/// Merges rows that are equal for several CPUs, in the order of the first.
+/// Merges statuses that have the same `alike` value: returns the sorted CPUs of each group with
+/// this value, in the order of the first status. Statuses without CPUs, which concern the host,
+/// form separate groups.
 fn grouped<'a, T, K: PartialEq>(
     statuses: &'a [T],
     cpus: impl Fn(&'a T) -> &'a Vec<u16>,
@@ -130,7 +132,7 @@ fn grouped<'a, T, K: PartialEq>(
     groups
 }
 
-/// Formats ascending numbers as a list such as `0-3,8`.
+/// Formats ascending CPU numbers as a list such as `0-3,8`.
 fn list(cpus: &[u16]) -> String {
     let mut ranges: Vec<(u16, u16)> = Vec::new();
     for cpu in cpus {

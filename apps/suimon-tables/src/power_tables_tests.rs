@@ -3,7 +3,7 @@ use serde_json::json;
 use super::*;
 
 #[test]
-fn a_host_without_cpufreq_says_so() {
+fn a_host_without_cpufreq_is_shown_with_the_reason() {
     let reason = "there is no cpufreq driver";
     let power = serde_json::from_value(json!({
         "config": {"plan": "high-performance"}, "effect": "none",
@@ -26,7 +26,7 @@ fn a_host_without_cpufreq_says_so() {
 }
 
 #[test]
-fn cpus_that_are_alike_share_a_line_and_watts_are_shown() {
+fn equal_cpus_share_a_line_and_power_is_shown() {
     let setting = |cpu: u16, now: &str| {
         json!({"cpus": [cpu], "setting": "governor", "required": "schedutil", "in_effect": true,
                "now": now})

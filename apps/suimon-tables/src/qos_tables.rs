@@ -123,7 +123,7 @@ fn limit(share: &QosTimeShare) -> String {
     format!("{} {}", share.factor.text(), percent(share.share_ppm))
 }
 
-/// Returns a share of a million as `93 %`, or `<1 %`.
+/// Formats parts per million as a percentage: `93 %`, or `<1 %`.
 fn percent(ppm: u32) -> String {
     match (ppm + 5_000) / 10_000 {
         0 => "<1 %".to_owned(),
@@ -149,7 +149,8 @@ pub(crate) fn add_flow(lines: &mut Lines, flow: &QosFlowStatus) {
     lines.add("requests in flight", flow.in_flight);
 }
 
-/// Returns a table of guaranteed, demanded and delivered rates, and the times of requests by cause.
+/// Returns a table with one row per time window: guaranteed, demanded and delivered rates, queue
+/// depth, latency of the device, and limiting factors.
 pub(crate) fn delivery_table(flow: &QosFlowStatus) -> Table {
     let mut table = Table::new(&columns::QOS_DELIVERY);
     for (window, delivery) in [("5 s", &flow.last_5_s), ("5 min", &flow.last_5_min)] {
@@ -166,13 +167,14 @@ pub(crate) fn delivery_table(flow: &QosFlowStatus) -> Table {
     table
 }
 
-/// Returns a number of thousandths as `15.9`.
+/// Formats a queue depth, given in thousandths: `15.9`.
 fn queue_depth(milli: u64) -> String {
     let tenths = milli.saturating_add(50) / 100;
     format!("{}.{}", tenths / 10, tenths % 10)
 }
 
-/// Returns the latency with the device's own at the same depth: `3.00 ms (own 1.00 ms)`.
+/// Formats the latency of the device with its baseline latency at the same depth: `3.00 ms (own
+/// 1.00 ms)`.
 fn device_latency(delivery: &QosDelivery) -> String {
     let latencies = delivery.device_latency_ns.zip(delivery.device_own_latency_ns);
     or_dash(latencies.map(|(found_ns, own_ns)| {

@@ -14,7 +14,7 @@ fn limits() -> DiskQos {
 }
 
 #[test]
-fn limits_are_told_in_short() {
+fn limits_are_formatted_in_short() {
     assert_eq!(limits_in_short(&DiskQos::NONE), "–");
     assert_eq!(
         limits_in_short(&limits()),
@@ -78,7 +78,7 @@ fn delivery(delivered_iops: u64, limited_by: &[(QosLimitingFactor, u32)]) -> Qos
 }
 
 #[test]
-fn flows_say_what_disks_get_and_what_limits_them() {
+fn flows_show_delivered_rates_and_limiting_factors() {
     use QosLimitingFactor as F;
     let limited_by = [(F::OwnMaximum, 926_000), (F::ClientIdle, 4_000), (F::Device, 70_000)];
     let flow = |disk: &str, holder: &str, limits, limited_by: &[_]| QosFlowStatus {
@@ -101,7 +101,7 @@ fn flows_say_what_disks_get_and_what_limits_them() {
 }
 
 #[test]
-fn promises_show_their_arithmetic() {
+fn reservations_show_their_calculation() {
     let store = |name: &str, capacity_iops: Option<u64>, fits| StoreReservations {
         store: name.parse().unwrap(),
         minimums: 3,

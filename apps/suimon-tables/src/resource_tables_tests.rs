@@ -183,7 +183,7 @@ fn uplink() -> UplinkStatus {
 }
 
 #[test]
-fn an_uplink_is_shown_with_what_its_device_does() {
+fn an_uplink_is_shown_with_its_device_features() {
     let uplink = uplink();
     insta::assert_snapshot!(UplinkConfig::table(core::slice::from_ref(&uplink)).render(), @r"
     NAME  DEVICE  DRIVER     SWITCH   MTU       RX     TX  DROPS  HEALTH

@@ -113,7 +113,7 @@ fn lacp_table(members: &[TeamMemberStatus]) -> Table {
     table
 }
 
-/// Returns true if the partner is known, from an LACPDU or by default.
+/// Returns true if the partner is known, from an LACPDU or by configured defaults.
 fn is_known(partner: &LacpPortStatus) -> bool {
     partner.system.octets() != [0; 6]
 }
@@ -142,7 +142,7 @@ fn has(end: &LacpPortStatus, bit: &str) -> bool {
     end.state.iter().any(|set| set == bit)
 }
 
-/// Returns which ends of the link are synchronized.
+/// Returns a text that states which ends of the link are synchronized.
 fn in_sync(lacp: &LacpMemberStatus) -> &'static str {
     match (has(&lacp.actor, SYNCHRONIZATION), has(&lacp.partner, SYNCHRONIZATION)) {
         (true, true) => "both",

@@ -121,7 +121,7 @@ fn teams_are_a_line_each() {
 }
 
 #[test]
-fn a_team_with_lacp_shows_what_both_ends_of_each_link_say() {
+fn a_team_with_lacp_shows_the_state_of_both_ends_of_each_link() {
     insta::assert_snapshot!(TeamConfig::details(&with_lacp()));
 }
 
@@ -131,7 +131,7 @@ fn a_team_without_lacp_shows_its_roles_and_no_partner() {
 }
 
 #[test]
-fn each_bit_of_a_state_has_its_letter_and_its_place() {
+fn each_state_bit_has_its_letter_and_position() {
     let bits: Vec<_> = STATE_BITS.iter().map(|(bit, _)| *bit).collect();
     let state = |bits: &[&str]| letters(&end("02:00:00:00:00:01", 1, bits));
     assert_eq!((state(&bits).as_str(), state(&[]).as_str()), ("ATGSCDFE", "--------"));

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn vms_that_move_are_shown_with_where_they_are() {
+    fn migrating_vms_are_shown_with_their_nodes() {
         let migration = VmMigration {
             id: "0123456789abcdef0123456789abcdef".to_owned(),
             is_outgoing: true,
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_guest_tells_is_shown() {
+    fn the_report_of_a_guest_agent_is_shown() {
         let address = ("192.0.2.7".parse().unwrap(), 24);
         let mac = Some("52:54:00:78:00:01".parse().unwrap());
         let guest = VmGuest {

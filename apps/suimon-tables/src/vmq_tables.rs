@@ -53,8 +53,8 @@ fn worker_table(workers: &[VmqWorkerStatus]) -> Table {
     table
 }
 
-/// Returns the state of a worker. One that is no longer permitted has queues until they are moved
-/// away.
+/// Returns the state of a worker as text. A worker that is no longer permitted has queues until VMQ
+/// has moved them.
 const fn state(worker: &VmqWorkerStatus) -> &'static str {
     match (worker.permitted, worker.queues) {
         (true, 0) => "parked",

@@ -62,7 +62,7 @@ impl ApplyFlags {
     }
 }
 
-/// Adds lines of the file to errors that the daemon found on the host.
+/// Adds the lines of the host file to errors that the daemon found when it checked the host.
 fn located(mut failure: Failure, text: &str, name: &str) -> Failure {
     match &mut failure {
         Failure::Client(ClientError::Refused { errors, .. }) => {

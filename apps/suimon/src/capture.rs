@@ -68,8 +68,8 @@ impl<R: Described + Captured> CaptureFlags<R> {
             }
             written = written.saturating_add(chunk.len() as u64);
         }
-        // Waits for the end of the capture after closing the connection, so that the next capture
-        // can start.
+        // The command returns after the capture has ended in the daemon, so that the next one can
+        // start.
         if let Some(operation) = capture.operation() {
             drop(capture);
             let _ = context.client.wait_operation(operation, END_TIMEOUT).await;

@@ -39,16 +39,16 @@ use crate::vmq::VmqVerb;
 /// Show and change switches, NICs, disks and VMs of a host that runs the daemon `suimond`.
 ///
 /// Commands that make changes modify the desired state of the host and return when the host has
-/// reached it. The daemon stores the desired state, so that it survives restarts. A host file describes
-/// the whole desired state: `suimon apply` replaces the desired state with a host file, and `suimon
-/// export` prints the desired state as a host file. `--dry-run` prints the planned steps of a change
-/// and changes nothing.
+/// reached it. The daemon stores the desired state, so that it survives restarts. A host file
+/// describes the whole desired state: `suimon apply` replaces the desired state with a host file,
+/// and `suimon export` prints the desired state as a host file. `--dry-run` prints the planned
+/// steps of a change and changes nothing.
 ///
 /// A key is a setting of an object, such as `mtu` of a NIC. The host file and the options of `add`
 /// and `set` have the same keys: `ageing_s` in the file is the option `--ageing-s`.
 ///
-/// `suimon COMMAND --help` describes a command with its effect on running VMs, the range and default
-/// of each option, and examples; `-h` prints a summary.
+/// `suimon COMMAND --help` describes a command with its effect on running VMs, the range and
+/// default of each option, and examples; `-h` prints a summary.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "suimon", version, max_term_width = 100, disable_help_subcommand = true)]
 pub(crate) struct Cli {
@@ -234,7 +234,7 @@ pub(crate) fn parse() -> Cli {
         if !error.use_stderr() {
             error.exit();
         }
-        // With an invalid command line, parsed flags are not available.
+        // The parser returns no options for an invalid command line, so `--json` is searched here.
         if arguments.iter().any(|argument| argument == "--json") {
             eprintln!("{}", wrong_usage(error.render().to_string().trim_end().to_owned()));
         } else {
@@ -245,8 +245,8 @@ pub(crate) fn parse() -> Cli {
     })
 }
 
-/// Returns true for `image check` and `image repair`, where the usual exit code of an invalid
-/// command line means a damaged image.
+/// Returns true for `image check` and `image repair`, whose exit code for a damaged image is the
+/// one that other commands use for an invalid command line.
 fn is_image_check(arguments: &[OsString]) -> bool {
     let mut arguments = arguments.iter().skip_while(|argument| *argument != "image").skip(1);
     let verb = arguments.find(|argument| !argument.as_encoded_bytes().starts_with(b"-"));
@@ -283,8 +283,7 @@ pub(crate) fn command() -> Command {
         .after_long_help(format!("Exit codes:\n{codes}"))
 }
 
-/// Returns the flag `--json` of a command that rejects it. In place of the global flag, it is not
-/// shown in help.
+/// Returns a hidden flag `--json` for a command that rejects it. It replaces the global flag.
 fn rejected_json() -> Arg {
     Arg::new("json").long("json").hide(true).action(ArgAction::SetTrue)
 }
@@ -314,7 +313,7 @@ fn socket_everywhere(command: Command) -> Command {
     })
 }
 
-/// Returns the rightmost `--socket` after a noun.
+/// Returns the value of the last `--socket` that follows a noun; `None` if there is none.
 fn late_socket(matches: &ArgMatches) -> Option<&PathBuf> {
     let (_, sub) = matches.subcommand()?;
     late_socket(sub).or_else(|| {

@@ -53,7 +53,7 @@ fn help_is_as_reviewed() {
 }
 
 #[test]
-fn the_socket_may_stand_before_the_noun_or_after_the_verb() {
+fn the_socket_may_precede_the_noun_or_follow_the_verb() {
     assert_eq!(read(&["--socket", "/a", "nic", "list"]).socket, PathBuf::from("/a"));
     assert_eq!(read(&["nic", "list", "--socket", "/b"]).socket, PathBuf::from("/b"));
     assert_eq!(read(&["top", "--socket=/c", "--json"]).socket, PathBuf::from("/c"));
@@ -83,7 +83,7 @@ fn metrics_does_not_list_the_flag_that_it_rejects() {
 }
 
 #[test]
-fn flags_have_the_words_of_host_files_and_of_settings() {
+fn flags_accept_values_as_in_host_files_and_settings() {
     for (value, other) in [("true", "on"), ("false", "off")] {
         let parsed = |value: &str| {
             format!("{:?}", read(&["nic", "set", "a", &format!("--isolated={value}")]).noun)
@@ -98,7 +98,7 @@ fn flags_have_the_words_of_host_files_and_of_settings() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_before_anything_is_asked() {
+fn invalid_arguments_are_rejected_before_any_request() {
     assert!(usage_error(&["nic", "add", "web"]).contains("--switch"));
     let message = usage_error(&["nic", "set", "web", "--vlan", "4095"]);
     assert!(message.contains("must be a number from 1 to 4094"), "{message}");

@@ -14,7 +14,7 @@ use crate::output::Context;
 use crate::progress::finish;
 use crate::settings::{self, Setting};
 
-/// Keys that identify the host and its cluster.
+/// Keys that identify the host and its cluster, and therefore cannot be changed.
 const IDENTITY: [&str; 2] = ["name", "node"];
 
 /// Verbs of `cluster`.
@@ -94,7 +94,7 @@ pub(crate) struct ClusterSetFlags {
     change: ChangeFlags,
 }
 
-/// Setting of the cluster itself, or of its TLS.
+/// Setting of `[cluster]` or of `[cluster.tls]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ClusterSetting {
     Own(Setting),
@@ -122,7 +122,7 @@ fn setting(text: &str) -> Result<ClusterSetting, String> {
     settings::parse(ResourceKind::Cluster, text).map(ClusterSetting::Own)
 }
 
-/// Returns the keys that can be changed.
+/// Returns the names of the keys that `cluster set` can change, separated by commas.
 fn keys() -> String {
     let own_keys = ResourceKind::Cluster.keys().iter().map(|key| key.name);
     let own_keys = own_keys.filter(|name| !IDENTITY.contains(name) && *name != "tls");
@@ -138,7 +138,7 @@ fn settings_help() -> String {
     )
 }
 
-/// Returns the merge patch with the given settings.
+/// Returns the merge patch of `[cluster]` with the given settings.
 fn patch(settings: Vec<ClusterSetting>) -> Result<Value, Failure> {
     let (mut own_settings, mut tls) = (Vec::new(), Vec::new());
     for setting in settings {

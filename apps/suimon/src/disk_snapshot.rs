@@ -15,7 +15,8 @@ use crate::work_flags::WorkFlags;
 pub(crate) struct SnapshotFlags {
     #[command(flatten)]
     work: WorkFlags,
-    /// New differencing file for later writes, relative to the path of the store; it must not exist.
+    /// New differencing file for later writes, relative to the path of the store; it must not
+    /// exist.
     file: StoreFile,
     /// Freeze the file systems of the disk's VM through the guest agent until the snapshot is
     /// taken. This creates a file-system-consistent instead of a crash-consistent snapshot.

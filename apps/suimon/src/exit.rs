@@ -66,7 +66,7 @@ pub(crate) enum Failure {
         /// Reason as reported by the tool.
         message: String,
     },
-    /// The printed report contains errors.
+    /// The report that was printed contains errors.
     #[error("exit code {code}")]
     FailedReport {
         /// Exit code of the report.
@@ -95,7 +95,7 @@ enum PrintedError<'e> {
     Own { code: &'static str, message: String },
 }
 
-/// Returns one line of JSON with these errors.
+/// Returns these errors as one line of JSON.
 fn json_line(errors: &[PrintedError<'_>]) -> String {
     serde_json::json!({ "errors": errors }).to_string()
 }
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_went_away_is_no_failure() {
+    fn a_closed_reader_of_standard_output_is_no_failure() {
         let broken_pipe = Failure::Io(io::ErrorKind::BrokenPipe.into());
         assert_eq!(format!("{:?}", broken_pipe.report(false)), format!("{:?}", ExitCode::SUCCESS));
     }

@@ -1,4 +1,5 @@
-//! Long help of the commands: effect, how long it lasts, effect on running VMs, and examples.
+//! Long help of the commands: what a command does, how long its effect lasts, its effect on running
+//! VMs, and examples.
 //!
 //! The tables name commands by their words (`switch add`). Summaries and options are defined where
 //! the arguments are parsed.
@@ -28,7 +29,7 @@ const ALL: [&[Help]; 8] = [
     nodes::HELP,
 ];
 
-/// Returns the help of the command with these words.
+/// Returns the help of the command with these words; `None` if it has no long help.
 fn find(path: &str) -> Option<&'static Help> {
     ALL.iter().copied().flatten().find(|help| help.path == path)
 }

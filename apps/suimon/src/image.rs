@@ -38,8 +38,8 @@ pub(crate) enum ImageVerb {
 pub(crate) struct ImageFlags {
     /// Image file: a path, or with `--store` a path relative to that of the store.
     file: String,
-    /// Store that contains the file, which the daemon then opens. If absent, the file is opened with
-    /// the permissions of the caller.
+    /// Store that contains the file, which the daemon then opens. If absent, the file is opened
+    /// with the permissions of the caller.
     #[arg(long, value_name = "NAME")]
     store: Option<Name>,
     /// Image format of the file; detected if absent.
@@ -131,7 +131,7 @@ impl ImageFlags {
         Ok(context.client.image(store, verb, &request).await?)
     }
 
-    /// Executes the tool with the caller's permissions.
+    /// Executes `suimond image-tool` with the caller's permissions and parses its report.
     fn run_tool<T: DeserializeOwned>(
         &self,
         context: &Context,
@@ -167,12 +167,12 @@ impl ImageFlags {
     }
 }
 
-/// Marks a failure as one without a report, which has an exit code of its own in `qemu-img check`.
+/// Marks a failure as one without a report, for which `qemu-img check` has a separate exit code.
 fn not_checked(failure: Failure) -> Failure {
     Failure::NotChecked(Box::new(failure))
 }
 
-/// Returns the reason why the tool printed no report.
+/// Returns the reason why `suimond image-tool` printed no report.
 fn without_report(tool: &Path, output: &Output, error: &serde_json::Error) -> String {
     let message = String::from_utf8_lossy(&output.stderr);
     let message = message.trim_end();

@@ -11,7 +11,7 @@ use suimon_contract::{ChangeEffect, Form, Key, Resource, ResourceKind, docs_of, 
 
 use crate::key_help;
 
-/// Keys given as flags, for a new resource (`ADDING`) or a change of one.
+/// Keys of a resource, given as flags: of a new resource if `ADDING`, otherwise of a change.
 #[derive(Clone, Debug)]
 pub(crate) struct KeyFlags<R, const ADDING: bool> {
     /// Values as a JSON object for a request body.
@@ -19,7 +19,7 @@ pub(crate) struct KeyFlags<R, const ADDING: bool> {
     marker: PhantomData<fn() -> R>,
 }
 
-/// Key of a resource, or of a table inside it.
+/// Flag for a key of a resource, or for a key of a table inside the resource.
 struct Flag {
     table: Option<&'static Key>,
     kind: ResourceKind,
@@ -41,7 +41,8 @@ impl Flag {
         Some(option(&id))
     }
 
-    /// Returns the effect of changing the key. A change of a nested table has the effect of its key.
+    /// Returns when a change of this key applies, and whether it interrupts traffic. Keys of a
+    /// nested table have the effect of the table's own key.
     fn effect(&self) -> ChangeEffect {
         self.table.map_or(self.key.effect, |table| table.effect)
     }
@@ -93,14 +94,15 @@ fn option(id: &str) -> String {
     format!("--{}", id.replace(['_', '.'], "-"))
 }
 
-/// Returns the old options of renamed keys of this kind of resource, each with its present one.
+/// Returns the old options of renamed keys of this kind of resource, as pairs (old option, new
+/// option).
 pub(crate) fn old_options(kind: ResourceKind) -> Vec<(String, String)> {
     let flags = flags(kind).into_iter();
     flags.filter_map(|flag| Some((flag.old_option()?, option(&flag.id())))).collect()
 }
 
-/// Returns the id of a key given with its old or new name, such as `vmq.max_workers` for
-/// `vmq.max_workers`.
+/// Returns the current id of a key that is given by its old or current name: `vmq.max_workers` for
+/// `vmq.max_processors`.
 pub(crate) fn present_id(kind: ResourceKind, id: &str) -> String {
     let is_flag = |flag: &Flag| {
         let old = old_key(flag.kind, flag.key.name).map(|rename| rename.old);
@@ -152,8 +154,8 @@ fn insert(table: &mut Map<String, Value>, id: &str, value: Value) {
     }
 }
 
-/// Returns the placeholder of a value: its unit, as stated by the end of the key's name, or its
-/// form.
+/// Returns the placeholder of a value in help texts: the unit from the end of the key's name, or a
+/// word for the form.
 fn value_name(key: &Key) -> String {
     let unit = match key.name.rsplit_once('_').map_or(key.name, |(_, unit)| unit) {
         "s" => "SECONDS",

@@ -84,7 +84,7 @@ impl PortKind {
     }
 }
 
-/// Port as named by the user.
+/// Port named on the command line: `NAME`, or `KIND:NAME`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PortName {
     /// Kind; `None` if the user gave the name only.
@@ -199,7 +199,10 @@ async fn ports(context: &Context) -> Result<Vec<PortOffloads>, Failure> {
     Ok(ports)
 }
 
-/// Returns the named ports in the order of the names; all ports without names.
+/// Returns the named ports in the order of the names; all ports if no name is given.
+///
+/// # Errors
+/// No port has the name, or several kinds of port do and the kind is not given.
 fn chosen(ports: Vec<PortOffloads>, names: &[PortName]) -> Result<Vec<PortOffloads>, Failure> {
     if names.is_empty() {
         return Ok(ports);

@@ -40,7 +40,7 @@ fn offload(
 }
 
 #[test]
-fn set_sends_only_the_keys_that_were_named() {
+fn set_sends_only_the_named_keys() {
     assert_eq!(
         switches(&["segmentation=off", "tx_checksum=default", "receive_coalescing=on"]).unwrap(),
         serde_json::json!({
@@ -55,7 +55,7 @@ fn set_sends_only_the_keys_that_were_named() {
 }
 
 #[test]
-fn what_is_wrong_is_named_with_the_choices() {
+fn invalid_names_are_reported_with_the_valid_ones() {
     let keys = "tx_checksum, rx_checksum, tx_ip_checksum, rx_ip_checksum, segmentation, \
                 receive_coalescing";
     let message = usage_error(&["wan", "tso=off"]);

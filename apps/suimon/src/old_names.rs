@@ -71,7 +71,7 @@ pub(crate) fn old_name_warnings(
             .and_then(|index| arguments.get(index))
             .copied()
             .unwrap_or_default();
-        // `--authority` is an option of every command, and of `node` also that of a key.
+        // `--authority` is an old global option, and with `node` also the old option of a key.
         if let Some(warning) =
             argument_warning(noun, before, argument).filter(|warning| !warnings.contains(warning))
         {
@@ -81,7 +81,7 @@ pub(crate) fn old_name_warnings(
     warnings
 }
 
-/// Prints warnings on standard error; with JSON output, as a JSON object.
+/// Prints warnings on standard error: one line of text each, or with JSON output one JSON object.
 pub(crate) fn warn(json: bool, warnings: &[String]) {
     match (json, warnings) {
         (_, []) => {}
@@ -90,7 +90,7 @@ pub(crate) fn warn(json: bool, warnings: &[String]) {
     }
 }
 
-/// Returns true for an old or new word of a command.
+/// Returns true if the argument is the current or old first word of a command.
 fn is_noun(command: &Command, argument: &str) -> bool {
     let is_renamed = |rename: &Rename| rename.of == Renamed::Command && rename.old == argument;
     command.find_subcommand(argument).is_some() || RENAMES.iter().any(is_renamed)
@@ -100,8 +100,8 @@ fn is_option(argument: &str, option: &str) -> bool {
     argument.strip_prefix(option).is_some_and(|suffix| suffix.is_empty() || suffix.starts_with('='))
 }
 
-/// Returns the warning about an option with the old name of a key, `KEY=VALUE` with an old key, or an
-/// old key after `--unset`.
+/// Returns the warning about a key's old name in `argument`: as an option, in `KEY=VALUE`, or after
+/// `--unset` (`before`); `None` if it has none.
 fn argument_warning(noun: &str, before: &str, argument: &str) -> Option<String> {
     let kind = ResourceKind::RESOURCES.into_iter().find(|kind| kind.word() == noun);
     if let Some(kind) = kind {
@@ -143,7 +143,8 @@ mod tests {
         format!("{:?}", parse_from(arguments).unwrap_or_else(|error| panic!("{error}")))
     }
 
-    /// Checks that both command lines mean the same and that only the first yields a warning.
+    /// Checks that both command lines have the same effect and that only the first results in a
+    /// warning.
     fn is_accepted(old: &[&str], new: &[&str]) {
         assert_eq!(parsed(old), parsed(new), "{old:?}");
         assert_eq!(warnings(new), [""; 0], "{new:?}");

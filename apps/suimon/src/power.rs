@@ -36,7 +36,7 @@ pub(crate) struct SetFlags {
     change: ChangeFlags,
 }
 
-/// Parses `KEY=VALUE`, or a plan's name without its key.
+/// Parses `KEY=VALUE`, or a power plan's name, which stands for `plan=NAME`.
 fn setting_or_plan(text: &str) -> Result<Setting, String> {
     let parse = |text: &str| settings::parse(ResourceKind::Power, text);
     if text.contains('=') {
@@ -86,7 +86,8 @@ impl SetFlags {
     }
 }
 
-/// Returns the whole power configuration if the settings name a plan.
+/// Returns the whole power configuration if the settings name a plan; `None` if they only change
+/// keys.
 fn power_config(table: &Map<String, Value>) -> Result<Option<PowerConfig>, Failure> {
     if table.get("plan").is_none_or(Value::is_null) {
         return Ok(None);

@@ -12,7 +12,8 @@ use crate::exit::Failure;
 use crate::old_names;
 use crate::output::Context;
 
-/// Shows the result of a change: the plan of a dry run, else the operation's progress and end.
+/// Prints the result of a change: the plan of a dry run, otherwise the progress and end of the
+/// operation.
 pub(crate) async fn finish(
     context: &Context,
     outcome: ChangeOutcome,
@@ -33,7 +34,7 @@ pub(crate) async fn finish(
     }
 }
 
-/// Waits for an operation unless `--no-wait` is given, and shows it.
+/// Waits for an operation's end unless `--no-wait` is given, and prints its report.
 pub(crate) async fn await_end(
     context: &Context,
     operation: Operation,
@@ -94,7 +95,7 @@ pub(crate) async fn watch(context: &Context, operation: Operation) -> Result<Ope
     }
 }
 
-/// Smallest number of steps shown as a bar.
+/// Smallest number of steps for which a bar is shown instead of a spinner.
 const BAR_STEPS_MIN: usize = 10;
 
 struct Spinner(Option<ProgressBar>);

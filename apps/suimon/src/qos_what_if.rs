@@ -18,8 +18,8 @@ use crate::settings;
 #[derive(Clone, Debug, Args)]
 pub(crate) struct WhatIfFlags {
     /// Proposed changes: `disk/NAME`, `qos_policy/NAME` or `store/NAME`, each followed by keys with
-    /// their new values, such as `disk/web min_iops=500`. Keys that are not given have their present
-    /// values. A disk that does not exist requires `store=NAME`.
+    /// their new values, such as `disk/web min_iops=500`. Keys that are not given have their
+    /// present values. A disk that does not exist requires `store=NAME`.
     #[arg(value_name = "RESOURCE|KEY=VALUE", required_unless_present = "without")]
     words: Vec<String>,
     /// Disk whose minimum does not count, as if it were deleted; may be given several times.
@@ -27,7 +27,7 @@ pub(crate) struct WhatIfFlags {
     without: Vec<Name>,
 }
 
-/// Proposed keys of one resource.
+/// Proposed values of the keys of one resource.
 #[derive(Clone, Debug, PartialEq)]
 struct Different {
     kind: ResourceKind,
@@ -52,7 +52,8 @@ impl WhatIfFlags {
     }
 }
 
-/// Returns the error that the daemon would report for the change.
+/// Returns the error with which the daemon would reject the change, for each store with too high
+/// minimums.
 fn refusal(answer: &WhatIfResponse) -> Failure {
     let too_much = answer.stores.iter().filter(|store| !store.fits);
     let errors = too_much.map(|store| {
@@ -78,7 +79,8 @@ fn read(arguments: &[String]) -> Result<Vec<Different>, Failure> {
     }
     let empty =
         parsed.iter().find(|different| different.limits.is_empty() && different.others.is_empty());
-    // A new disk may be proposed without limits; a policy or store without keys proposes nothing.
+    // A new disk may be proposed without limits. A policy or store without keys would propose
+    // nothing.
     match empty.filter(|different| different.kind != ResourceKind::Disk) {
         Some(different) => Err(Failure::Usage(format!(
             "{}/{}: no key is given; give at least one of {}",
@@ -107,7 +109,7 @@ impl Different {
         Ok(Self { kind, name, limits: Map::new(), others: Map::new() })
     }
 
-    /// Returns the keys other than limits that affect QoS.
+    /// Returns the keys other than limits that affect the reservations.
     const fn other_keys(&self) -> &'static [&'static str] {
         match self.kind {
             ResourceKind::Disk => &["store", "qos_policy"],

@@ -50,7 +50,7 @@ fn usage_error(arguments: &[&str]) -> String {
 }
 
 #[test]
-fn what_is_not_named_stays_as_it_is() {
+fn keys_that_are_not_named_are_unchanged() {
     assert_eq!(
         proposed(&["disk/db", "min_iops=800", "qos_policy/gold", "min_iops=2000"]),
         json!([
@@ -83,7 +83,7 @@ fn what_is_not_named_stays_as_it_is() {
 }
 
 #[test]
-fn limits_come_from_what_is_named() {
+fn limits_come_from_the_given_keys() {
     assert_eq!(
         proposed(&["disk/web", "min_iops=5"]),
         json!([{"disk": {"name": "web", "qos": {"min_iops": 5, "weight": 100}}}])
@@ -96,7 +96,7 @@ fn limits_come_from_what_is_named() {
 }
 
 #[test]
-fn words_that_make_no_sense_are_refused() {
+fn invalid_arguments_are_rejected() {
     for (arguments, message) in [
         (
             &["min_iops=5"][..],

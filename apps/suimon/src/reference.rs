@@ -10,7 +10,7 @@ use crate::exit::CODES;
 
 const GENERATED: &str = "<!-- Made by `suimon docs`. Change the source, not this page. -->\n\n";
 
-/// Returns the pages: name and text.
+/// Returns the reference pages: file name and text of each.
 pub(crate) fn pages(command: Command) -> [(&'static str, String); 6] {
     [
         ("cli.md", command_line(command)),
@@ -45,7 +45,8 @@ fn host_file() -> String {
          [glossary](../explanation/glossary.md) has other terms.\n\n\
          The column *change* states the effect of a change of the value while the daemon runs:\n\n\
          | change | effect |\n|---|---|\n\
-         | live | Applies at once, without interruption of traffic or requests. |\n\
+         | live | Applies at once. No port, disk or store is closed, so that traffic and requests continue, except if the \
+         meaning of the key states otherwise. |\n\
          | replace | Closes and reopens the port or disk, or the store with all of its disks. Traffic \
          of the port stops, and requests of the disks are queued, until it is open and its clients have \
          reconnected; NBD clients are disconnected. Other objects are not affected. |\n\
@@ -84,12 +85,14 @@ fn host_file() -> String {
     text
 }
 
-/// Returns true if the key has a table or several of its own on the page.
+/// Returns true if the value of the key is a table or an array of tables, which the page describes
+/// separately.
 const fn is_table(key: &Key) -> bool {
     matches!(key.form, Form::Table(_) | Form::Tables(_))
 }
 
-/// Appends one table of the host file. A change of a nested table has the effect of its key.
+/// Appends the table of keys of one kind. `of_table` is the effect of changing the key that
+/// contains a nested table; it applies to all keys of the table.
 fn keys(text: &mut String, header: &str, kind: ResourceKind, of_table: Option<ChangeEffect>) {
     text.push_str(&format!("## `{header}`\n\n"));
     text.push_str("| key | value | default | change | meaning |\n|---|---|---|---|---|\n");

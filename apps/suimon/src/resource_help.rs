@@ -100,7 +100,7 @@ pub(crate) fn with_article(noun: &str) -> String {
     format!("{article} {noun}")
 }
 
-/// Returns the description of an argument that names a resource.
+/// Returns the help text of an argument that names a resource.
 pub(crate) fn name_help(noun: &str) -> String {
     format!("Name of the {noun}")
 }

@@ -156,7 +156,7 @@ fn every_key_of_a_disk_has_a_flag_and_tables_are_there_only_if_named() {
 }
 
 #[test]
-fn set_sends_only_what_was_named() {
+fn set_sends_only_the_given_keys() {
     assert_eq!(patch(&["--vlan", "20"]), json!({"vlan": 20}));
     assert_eq!(
         patch(&[

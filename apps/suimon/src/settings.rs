@@ -8,7 +8,7 @@ use crate::exit::Failure;
 use crate::key_flags::read;
 use crate::key_help;
 
-/// Setting `KEY=VALUE` or `KEY=default`.
+/// Argument `KEY=VALUE`, or `KEY=default`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Setting {
     key: &'static str,
@@ -21,14 +21,14 @@ pub(crate) fn parser(kind: ResourceKind) -> ValueParser {
     ValueParser::new(move |text: &str| parse(kind, text))
 }
 
-/// Returns the names of the keys, for help and errors.
+/// Returns the names of the keys that can be set, separated by commas, for help and errors.
 pub(crate) fn keys(kind: ResourceKind) -> String {
     let keys: Vec<_> = kind.keys().iter().map(|key| key.name).collect();
     keys.join(", ")
 }
 
-/// Returns the long help of an argument with settings for tables of these kinds: its help with a line
-/// for each key in place of the list of keys.
+/// Returns the long help of an argument `KEY=VALUE`: `help`, with its list of keys replaced by one
+/// line for each key of the tables of these kinds.
 pub(crate) fn long_help(help: &str, kinds: &[ResourceKind]) -> String {
     /// Keys that identify an object and are not settings of it.
     const IDENTITY: [&str; 3] = ["name", "node", "index"];

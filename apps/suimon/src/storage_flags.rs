@@ -17,7 +17,7 @@ pub(crate) trait KindFlag {
     fn applies_to(kind: ResourceKind) -> bool;
 }
 
-/// `--force`.
+/// Flag `--force`: accept minimums above the capacity.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Force;
 
@@ -42,7 +42,7 @@ impl KindFlag for Force {
     }
 }
 
-/// `--with-file`.
+/// Flag `--with-file`: delete the image file as well.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WithFile;
 
@@ -57,7 +57,7 @@ impl KindFlag for WithFile {
     }
 }
 
-/// `--create-image`.
+/// Flag `--create-image`: create a missing image file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CreateImage;
 
@@ -72,7 +72,8 @@ impl KindFlag for CreateImage {
     }
 }
 
-/// Flag for kinds of resource to which it applies; nothing for others.
+/// Flag `F` of commands about resources `R`. It does not exist for kinds to which `F` does not
+/// apply.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlagOf<R, F> {
     is_given: bool,

@@ -25,8 +25,8 @@ pub(crate) enum OwnStoreVerb {
 pub(crate) struct MeasureFlags {
     /// Name of the store.
     name: Name,
-    /// Measuring time in seconds, 1 to 600, of each pattern: reads, writes, and both. A warm-up of a
-    /// third of it precedes each pattern.
+    /// Measuring time in seconds, 1 to 600, of each pattern: reads, writes, and both. A warm-up of
+    /// a third of it precedes each pattern.
     #[arg(
         long,
         value_name = "SECONDS",
@@ -34,8 +34,8 @@ pub(crate) struct MeasureFlags {
         value_parser = clap::value_parser!(u64).range(1..=MEASURE_SECONDS_MAX)
     )]
     seconds: u64,
-    /// Measure while VMs or NBD clients use disks of the store. The measurement slows them down, and
-    /// the result excludes the capacity that they use.
+    /// Measure while VMs or NBD clients use disks of the store. The measurement slows them down,
+    /// and the result excludes the capacity that they use.
     #[arg(long)]
     beside: bool,
     /// Print the number of the operation and return without waiting for its end.

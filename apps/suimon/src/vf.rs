@@ -164,7 +164,7 @@ impl SetFlags {
     }
 }
 
-/// Returns the adapter with changed keys of one VF. Null removes a key.
+/// Returns the adapter's configuration with changed keys of one VF. Null removes a key.
 fn with_vf(
     mut pf: PfConfig,
     index: u16,
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_one_vf_change_and_others_stay() {
+    fn keys_of_one_vf_change_without_effect_on_others() {
         let change = |assignments: &str| {
             let pairs = assignments.split(' ').map(|pair| pair.split_once('=').unwrap());
             pairs

@@ -73,8 +73,8 @@ pub(crate) struct StopFlags {
     /// Kill the VM if the guest has not shut down after `--seconds`.
     #[arg(long)]
     force: bool,
-    /// Method of the request: `agent` (guest agent), `power-button` (ACPI), or `auto`, which uses the
-    /// guest agent if it responds, else the power button.
+    /// Method of the request: `agent` (guest agent), `power-button` (ACPI), or `auto`, which uses
+    /// the guest agent if it responds, else the power button.
     #[arg(long, value_name = "METHOD", default_value = "auto",
         value_parser = one_of::<StopBy>(&["auto", "power-button", "agent"]))]
     by: StopBy,

@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use crate::exit::Failure;
 use crate::output::Context;
 
-/// Ctrl-], as in telnet and virsh.
+/// Key that ends the connection: Ctrl-], as in telnet and virsh.
 const LEAVE: u8 = 0x1d;
 
 /// Copies bytes between the terminal and the guest until either side ends, or the user types

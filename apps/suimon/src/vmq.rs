@@ -94,8 +94,10 @@ impl VmqVerb {
     }
 }
 
-/// Returns VMQ of a team or uplink. On error, lists the available names, which the daemon's error
-/// does not.
+/// Returns the VMQ state of a team or uplink.
+///
+/// # Errors
+/// The uplink or team does not exist, or no switch uses it.
 async fn find_vmq(context: &Context, uplink: &Name) -> Result<VmqStatus, Failure> {
     let vmqs = context.client.vmqs().await?;
     if let Some(vmq_status) = vmqs.into_iter().find(|vmq| vmq.uplink == *uplink) {
@@ -153,6 +155,9 @@ impl SetFlags {
 }
 
 /// Returns the queues of a NIC or uplink; at least one.
+///
+/// # Errors
+/// No queue belongs to a port of this name.
 async fn queues_of(context: &Context, port: &Name) -> Result<Vec<VmqQueueStatus>, Failure> {
     let vmqs = context.client.vmqs().await?;
     let queues = vmqs.iter().flat_map(|vmq| &vmq.queues).filter(|queue| queue.nic == *port);

@@ -37,7 +37,7 @@ fn set_sends_only_the_keys_that_were_named_each_as_its_type() {
 }
 
 #[test]
-fn what_is_wrong_is_named_with_the_choices() {
+fn invalid_names_are_reported_with_the_valid_ones() {
     let keys = "the keys are enabled, mode, base_worker, max_workers, \
                 max_worker_number, numa_node";
     let message = usage_error(&["processors=2"]);

@@ -1,4 +1,4 @@
-//! Arguments of jobs on a disk.
+//! Arguments of operations on a disk's file.
 
 use clap::Args;
 use suimon_contract::Name;

@@ -21,7 +21,7 @@ use crate::server::Client;
 pub(crate) use table::Guarded;
 use table::{Report, Table, peer_text};
 
-/// Wrong credentials that the listeners of the daemon were sent.
+/// Record of requests with wrong credentials at the TCP listeners of the daemon. Clones share it.
 #[derive(Clone, Default)]
 pub struct AccessFailures(Arc<Shared>);
 
@@ -33,8 +33,8 @@ struct Shared {
 }
 
 impl AccessFailures {
-    /// Records a request with wrong credentials, and returns its response when the client may have
-    /// it. The delay grows with the number of such requests of one peer.
+    /// Records a request with wrong credentials, delays the response, and returns it with
+    /// `Connection: close`. The delay grows with the number of such requests of one peer.
     pub(crate) async fn refuse(
         &self,
         (listener, credentials): (Guarded, &[u8]),
@@ -53,8 +53,8 @@ impl AccessFailures {
         response
     }
 
-    /// Returns the listeners, by their sections in the host file, with the number of requests with
-    /// wrong credentials since the start.
+    /// Returns the number of requests with wrong credentials since the start of the daemon, with
+    /// the listener's section in the host file.
     pub(crate) fn totals(&self) -> [(&'static str, u64); 2] {
         let table = self.table();
         Guarded::ALL.map(|listener| (listener.name(), table.total(listener)))
@@ -81,7 +81,8 @@ impl AccessFailures {
     }
 }
 
-/// Returns a hash of wrong credentials, which may differ little from correct ones.
+/// Returns a hash of wrong credentials. The credentials themselves are not kept, because they may
+/// differ little from correct ones.
 fn fingerprint(credentials: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     hasher.write(credentials);

@@ -1,5 +1,5 @@
-//! Copying of bytes between a Unix socket on this host and a client or node: serial consoles,
-//! memory of migrating VMs, NBD.
+//! Copying of bytes between a Unix socket on this host and a client or another node: serial
+//! consoles, memory of migrating VMs, NBD.
 
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, OwnedFd};
@@ -17,8 +17,8 @@ use tokio::net::UnixStream;
 /// Size of a read in each direction, in bytes: as many bytes as TLS converts to records without
 /// waiting for the socket.
 const BUFFER_BYTES: usize = 256 << 10;
-/// Maximum number of threads that close sockets, and of closes that may be in progress or queued for
-/// such a thread when another socket is registered.
+/// Maximum number of threads that close sockets. If this number of closes is in progress or queued,
+/// [`local`] refuses further sockets.
 const CLOSING_MAX: usize = 64;
 /// Interval of checks for a closed end that has no more data to send.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
@@ -30,19 +30,20 @@ pub struct LocalEnd(Arc<Socket>);
 #[derive(Debug)]
 struct Socket {
     stream: UnixStream,
-    /// `None` if the kernel refuses descriptors that the peer attaches. Dropped after `stream`.
+    /// Owner of the descriptors that the peer attaches to messages; `None` if the kernel refuses
+    /// them. Dropped after `stream`.
     guard: Option<AttachedDescriptors>,
 }
 
-/// Closes of sockets and of descriptors received through them, which may block
-/// (`docs/decisions/0086-descriptors-attached-by-peers.md`).
+/// Threads that close sockets and the descriptors received through them, because their close may
+/// block (`docs/decisions/0086-descriptors-attached-by-peers.md`).
 static CLOSES: LazyLock<Closes> = LazyLock::new(|| Closes::new(CLOSING_MAX));
 
 /// Registers a Unix socket of this host with the current async runtime.
 ///
 /// # Errors
-/// The descriptor is not a Unix socket, no descriptor is left, or peers delay the close of too many
-/// earlier ones.
+/// The descriptor is not a Unix socket, the process has no free descriptor, or [`CLOSING_MAX`]
+/// earlier closes have not ended.
 pub fn local(end: OwnedFd) -> io::Result<LocalEnd> {
     let is_guarded = !refuse_descriptors(&end);
     LocalEnd::new(end, is_guarded)
@@ -53,7 +54,7 @@ impl LocalEnd {
         let guard = match is_guarded.then(|| guard(&end)).transpose() {
             Ok(guard) => guard,
             Err(error) => {
-                // Its close may block, too.
+                // The close of this socket may block, too.
                 CLOSES.close(end);
                 return Err(error);
             }
@@ -174,7 +175,7 @@ where
     }
 }
 
-/// Returns when the other end of a Unix socket is closed.
+/// Returns when the other end of a Unix socket is closed. Checks every [`POLL_INTERVAL`].
 async fn closed(socket: &Socket) {
     loop {
         let mut poll_fds = [PollFd::new(&socket.stream, PollFlags::empty())];

@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 
 use super::*;
 
-/// Starts a line and returns its far and local ends.
+/// Starts [`copy`] between two connections. Returns the peers' ends of both, and the task.
 fn line() -> (DuplexStream, UnixStream, JoinHandle<io::Result<()>>) {
     let (far, carried_end) = tokio::io::duplex(64 << 10);
     let (near, local_end) = StdStream::pair().unwrap();
@@ -29,7 +29,7 @@ fn pattern(bytes: usize) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn both_directions_carry_much_at_a_time_and_nothing_is_lost_or_turned_round() {
+async fn both_directions_carry_bytes_concurrently_without_loss_or_reordering() {
     let (far, near, task) = line();
     let (mut far_reads, mut far_writes) = tokio::io::split(far);
     let (mut near_reads, mut near_writes) = near.into_split();
@@ -58,14 +58,14 @@ async fn both_directions_carry_much_at_a_time_and_nothing_is_lost_or_turned_roun
 }
 
 #[tokio::test]
-async fn an_end_that_writes_no_more_still_reads() {
+async fn an_end_that_shut_down_writing_still_reads() {
     let (mut far, mut near, task) = line();
     near.write_all(b"last words").await.unwrap();
     near.shutdown().await.unwrap();
     let mut read = Vec::new();
     far.read_to_end(&mut read).await.unwrap();
     assert_eq!(read, b"last words");
-    // Longer than the detection of a closed end takes.
+    // The wait is longer than the detection of a closed end takes.
     tokio::time::sleep(POLL_INTERVAL * 3).await;
     far.write_all(b"heard").await.unwrap();
     let mut received = [0; 5];
@@ -87,7 +87,7 @@ async fn an_end_that_writes_no_more_still_reads() {
 }
 
 #[tokio::test]
-async fn an_end_that_is_gone_ends_the_line_at_once_and_what_it_said_arrives() {
+async fn a_closed_end_ends_the_connection_after_its_bytes_are_delivered() {
     let (mut far, mut near, task) = line();
     let started = Instant::now();
     near.write_all(&pattern(100_000)).await.unwrap();
@@ -109,13 +109,13 @@ async fn an_end_that_is_gone_ends_the_line_at_once_and_what_it_said_arrives() {
     drop(far);
     let mut byte = [0; 1];
     assert_eq!(near.read(&mut byte).await.unwrap(), 0);
-    // An end that still writes gets an error.
+    // An end that still writes receives an error.
     while near.write_all(&[0; 4096]).await.is_ok() {}
     assert!(task.await.unwrap().is_err());
 }
 
 #[tokio::test]
-async fn an_end_that_reads_nothing_holds_the_other_up_and_no_memory() {
+async fn an_end_that_does_not_read_blocks_the_other_end_within_bounded_memory() {
     let (_far, near, _task) = line();
     let mut sent_bytes = 0;
     let chunk = vec![0; 64 << 10];
@@ -125,9 +125,9 @@ async fn an_end_that_reads_nothing_holds_the_other_up_and_no_memory() {
     }
 }
 
-/// As on a kernel that cannot refuse descriptors. The last close of the attached socket blocks.
+/// The kernel cannot refuse descriptors here, and the last close of the attached socket blocks.
 #[tokio::test]
-async fn a_descriptor_that_a_vm_attaches_ends_the_line_and_blocks_no_thread_of_the_runtime() {
+async fn an_attached_descriptor_ends_the_connection_and_blocks_no_thread_of_the_runtime() {
     let (_far, carried_end) = tokio::io::duplex(64 << 10);
     let (near, local_end) = StdStream::pair().unwrap();
     let task = tokio::spawn(copy(carried_end, LocalEnd::new(local_end.into(), true).unwrap()));
@@ -144,7 +144,7 @@ async fn a_descriptor_that_a_vm_attaches_ends_the_line_and_blocks_no_thread_of_t
         let descriptors = [attached.as_fd()];
         assert!(control.push(SendAncillaryMessage::ScmRights(&descriptors)));
         let bytes = [IoSlice::new(b"x")];
-        // The line may have ended before the second.
+        // The connection may have ended before the second message.
         let _ = sendmsg(&near, &bytes, &mut control, SendFlags::NOSIGNAL);
     }
     std::thread::spawn(move || drop(attached));

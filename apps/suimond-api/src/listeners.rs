@@ -1,8 +1,9 @@
 //! TCP listeners of the API and of the console.
 //!
-//! At a first start, a listener that cannot be used ends the daemon. Later, the daemon works without
-//! it, reports it by an event, and tries again: NICs and disks of VMs do not depend on a listener,
-//! and its address may belong to a device that is configured after the start of the daemon.
+//! At the first start of the daemon, a listener that cannot be used ends the daemon. Later, the
+//! daemon works without the listener, reports an event, and tries again: NICs and disks of VMs do
+//! not depend on a listener, and its address may belong to a device that is configured after the
+//! start of the daemon.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,18 +40,20 @@ pub enum ListenerSettings {
     Console(Option<ConsoleConfig>),
 }
 
-/// Record of the settings that the TCP listeners use.
+/// Record of the settings that the TCP listeners use, from which changes in the host file are found
+/// that need a restart.
 pub trait ListenerRecord: Send + Sync {
-    /// Records that a listener has failed at the start. The settings in effect are read again at each
-    /// attempt.
+    /// Records that a listener has failed at the start. It is tried again with the settings in
+    /// effect at each attempt.
     fn set_retried(&self, section: ListenerSection);
 
-    /// Captures settings, and the state of the files that they name. Called before the files are read.
-    /// The returned function records them. It is called when the listener uses the settings.
+    /// Returns a function that records these settings and the current state of the files that they
+    /// name. The caller calls this method before it reads the files, and the returned function when
+    /// the listener uses the settings.
     fn capture(&self, settings: ListenerSettings) -> Box<dyn FnOnce() + Send>;
 }
 
-/// Starts the TCP listeners.
+/// Starter of the TCP listeners.
 pub struct Listeners {
     /// Node to which failed listeners are reported.
     pub node: Arc<Node>,
@@ -61,10 +64,10 @@ pub struct Listeners {
 }
 
 impl Listeners {
-    /// Serves the API over TCP, in tasks of their own.
+    /// Starts tasks that serve the API over TCP.
     ///
     /// # Errors
-    /// The listener cannot be used, at the first start.
+    /// The daemon is started for the first time, and the listener cannot be used.
     pub async fn serve_api(
         &self,
         config: ApiConfig,
@@ -78,7 +81,8 @@ impl Listeners {
         tokio::spawn(async move {
             let bound = match first {
                 Some(bound) => Some(bound),
-                // The configuration may have been corrected, or removed.
+                // The listener has failed. The configuration may be corrected or removed until the
+                // next attempt.
                 None => retry(|| Some(listen(node.config().api?, Arc::clone(&record)))).await,
             };
             match bound {
@@ -91,10 +95,10 @@ impl Listeners {
         Ok(())
     }
 
-    /// Serves the console, in tasks of their own. `page` returns the service of a console.
+    /// Starts tasks that serve the console. `page` returns the service of a console.
     ///
     /// # Errors
-    /// The listener cannot be used, at the first start.
+    /// The daemon is started for the first time, and the listener cannot be used.
     pub async fn serve_console(
         &self,
         config: ConsoleConfig,
@@ -111,7 +115,8 @@ impl Listeners {
         tokio::spawn(async move {
             let bound = match first {
                 Some(bound) => Some(bound),
-                // The configuration may have been corrected, or removed.
+                // The listener has failed. The configuration may be corrected or removed until the
+                // next attempt.
                 None => {
                     let listen =
                         || Some(listen_console(node.config().console?, Arc::clone(&record)));
@@ -129,10 +134,11 @@ impl Listeners {
         Ok(())
     }
 
-    /// Returns the result of the first attempt; `None` if the listener has failed, which is reported.
+    /// Returns the listener of the first attempt; `None` if the attempt failed, which is reported
+    /// by an event.
     ///
     /// # Errors
-    /// The listener has failed, at the first start.
+    /// The attempt failed at the first start of the daemon.
     fn started<T>(
         &self,
         section: ListenerSection,

@@ -2,7 +2,8 @@
 
 use std::io::{Error, ErrorKind};
 
-/// Returns what to do about `error` of the TCP listener of the host file's section `section`.
+/// Returns the action to take after `error` of the TCP listener that the host file's section
+/// `section` configures.
 pub(crate) fn for_listener(error: &Error, section: &str) -> String {
     match error.kind() {
         ErrorKind::AddrInUse => format!(

@@ -124,12 +124,12 @@ impl Token {
         Ok(Self(token.into_bytes().into()))
     }
 
-    /// Compares a token in constant time.
+    /// Returns true if `token_bytes` equals the token; the comparison takes constant time.
     pub(crate) fn matches(&self, token_bytes: &[u8]) -> bool {
         bool::from(token_bytes.ct_eq(&self.0))
     }
 
-    /// Returns true if the request contains the token.
+    /// Returns true if the request's header `Authorization` contains the token.
     fn is_shown(&self, headers: &HeaderMap) -> bool {
         let header_value = headers.get(header::AUTHORIZATION).map(|value| value.as_bytes());
         let Some((scheme, token)) = header_value.and_then(|value| value.split_at_checked(7)) else {
@@ -196,7 +196,7 @@ fn tls(certificate: &Path, key: &Path) -> Result<ServerConfig, ApiError> {
         .map_err(|error| bad("tls_key", key, &error))
 }
 
-/// Returns the code of the error about a file with a secret.
+/// Returns the error code for a file with a secret that cannot be used.
 const fn code_of(error: &SecretFileError) -> ErrorCode {
     match error {
         SecretFileError::Unreadable { .. } => ErrorCode::HostError,

@@ -129,8 +129,8 @@ impl Folder {
         Ok(names)
     }
 
-    /// Returns true if another program holds the folder's lock: a run is in progress, or requests
-    /// are being carried out.
+    /// Returns true if another program has locked the folder: a run is in progress in a run's
+    /// folder, or a worker carries out requests in the folder of results.
     pub(super) fn is_held(&self) -> Result<bool, ApiError> {
         // Opened again, since a lock belongs to the open file description.
         let opened = openat2(&self.opened, ".", FOLDER, Mode::empty(), BENEATH);

@@ -8,7 +8,10 @@ use crate::folder::{Folder, unread};
 /// Largest accepted size of small files in bytes.
 pub(crate) const SMALL_BYTES_MAX: u64 = 1 << 20;
 
-/// Reads a JSON file; `None` if it does not exist.
+/// Reads and parses a JSON file of the folder; `None` if it does not exist.
+///
+/// # Errors
+/// The file has more than `bytes_max` bytes, cannot be read, or does not match `T`.
 pub(crate) fn read<T: DeserializeOwned>(
     folder: &Folder,
     name: &str,

@@ -30,7 +30,7 @@ use crate::worker::{plans, worker};
 use folder::Folder;
 use runs::Listed;
 
-/// Remedy if no worker is running.
+/// Message about a missing worker, with the action to take.
 const NOBODY: &str = "no lab worker is running; start it with `systemctl start suimon-lab`, or \
                       run `suimon lab work` as root";
 
@@ -39,9 +39,10 @@ pub struct Lab {
     results: PathBuf,
     /// Cache of runs, valid while their files are unchanged.
     listed: Mutex<Listed>,
-    /// Serializes requests, which are counted and named.
+    /// Lock that serializes submissions of requests, which check the number of requests and choose
+    /// a free name.
     asking: Mutex<()>,
-    /// Serializes comparisons, which require much memory.
+    /// Lock that serializes comparisons, each of which needs much memory.
     comparing: Mutex<()>,
 }
 

@@ -30,7 +30,8 @@ pub(super) fn list(folder: &Folder, worker: Option<&Worker>) -> Result<Vec<LabRe
     Ok(requests)
 }
 
-/// Returns the id in `ID.json` and `ID.done`.
+/// Returns the id of a request from the name of its file, `ID.json` or `ID.done`; `None` for other
+/// names.
 fn id_of(name: &str) -> Option<&str> {
     let id = name.strip_suffix(".json").or_else(|| name.strip_suffix(".done"))?;
     let is_time = id.bytes().all(|byte| byte.is_ascii_digit());

@@ -10,7 +10,7 @@ use crate::request_list::{is_open, list};
 use crate::run_id::shown_id;
 use crate::worker::{plans, worker};
 
-/// Largest number of queued requests, and of listed requests.
+/// Largest number of requests that are queued or in progress.
 const WAITING_MAX: usize = 16;
 
 impl Lab {

@@ -20,7 +20,7 @@ const LISTED_MAX: usize = 500;
 /// Largest accepted report in bytes.
 const REPORT_BYTES_MAX: u64 = 4 << 20;
 const PAGE_BYTES_MAX: u64 = 32 << 20;
-/// Largest length of a text in a response.
+/// Largest length of a text in a response, in characters.
 const TEXT_CHARS_MAX: usize = 1000;
 /// Largest accepted `run.json` in bytes, which contains every sample.
 pub(super) const WHOLE_BYTES_MAX: u64 = 64 << 20;
@@ -32,7 +32,7 @@ type Stamps = [Option<Stamp>; 3];
 #[derive(Default)]
 pub(super) struct Listed(BTreeMap<String, (Stamps, LabRun)>);
 
-/// Fields common to `head.json`, `run.json` and `report.json`.
+/// Fields that `head.json`, `run.json` and `report.json` have in common.
 #[derive(Deserialize)]
 struct Head {
     origin: RunOrigin,
@@ -43,7 +43,7 @@ struct Head {
     verdict: Option<Words>,
 }
 
-/// Further fields of `report.json`.
+/// Fields of `report.json` in addition to those of [`Head`].
 #[derive(Deserialize)]
 struct Report {
     #[serde(default)]
@@ -78,7 +78,8 @@ impl Listed {
     }
 }
 
-/// Splits `vmq-teaming-20260102T030405-2` into `vmq-teaming` and the time.
+/// Splits the id of a run, such as `vmq-teaming-20260102T030405-2`, into the plan's id and the
+/// start time; `None` if it has another form.
 fn split(id: &str) -> Option<(&str, &str)> {
     let is_time = |text: &str| {
         let bytes = text.as_bytes();
@@ -141,7 +142,7 @@ fn with_current_state(run: &Folder, mut lab_run: LabRun) -> Result<LabRun, ApiEr
     }
     lab_run.state = LabRunState::UnderWay;
     lab_run.verdict = None;
-    // The file is written when a part begins.
+    // The file is written at the start of each repetition.
     let started = run.stamp(PROGRESS_FILE)?.map_or(0, |(_, _, seconds, nanoseconds)| {
         seconds.saturating_mul(1000).saturating_add(nanoseconds / 1_000_000)
     });
@@ -187,7 +188,8 @@ pub(super) fn report(folder: &Folder, id: &str) -> Result<Vec<u8>, ApiError> {
     })
 }
 
-/// Limits the length of a text. The list of runs is sent every second.
+/// Truncates texts to [`TEXT_CHARS_MAX`], since the list of runs is sent to the console every
+/// second.
 pub(super) fn bounded_words(words: Words) -> LabWords {
     let bounded = |mut text: String| {
         if let Some((offset, _)) = text.char_indices().nth(TEXT_CHARS_MAX) {
@@ -204,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_that_is_much_too_long_is_cut_between_letters() {
+    fn a_long_text_is_truncated_at_a_character_boundary() {
         let long_words = bounded_words(Words::untranslated("水".repeat(5000)));
         assert_eq!(
             (long_words.en.chars().count(), long_words.ja.chars().last()),

@@ -77,7 +77,7 @@ fn run_request(plan: &str) -> LabRunRequest {
 }
 
 #[test]
-fn where_nobody_works_one_is_told_what_to_do() {
+fn without_a_worker_the_remedy_is_reported() {
     let fixture = Place::new();
     for with_worker in [false, true] {
         if with_worker {
@@ -99,7 +99,7 @@ fn where_nobody_works_one_is_told_what_to_do() {
 }
 
 #[test]
-fn what_is_asked_for_is_written_for_the_worker_and_what_it_says_is_told() {
+fn requests_are_written_for_the_worker_and_its_results_are_reported() {
     let fixture = Place::new();
     fixture.with_worker();
     let first = fixture.lab.request(NOW, &run_request("vmq-teaming")).unwrap();
@@ -135,7 +135,7 @@ fn what_is_asked_for_is_written_for_the_worker_and_what_it_says_is_told() {
 }
 
 #[test]
-fn those_who_ask_at_once_get_requests_of_their_own_and_no_more_than_may_wait() {
+fn concurrent_requests_are_distinct_and_bounded() {
     let fixture = Place::new();
     fixture.with_worker();
     let request_run = || fixture.lab.request(NOW, &run_request("vmq-teaming"));
@@ -156,7 +156,7 @@ fn those_who_ask_at_once_get_requests_of_their_own_and_no_more_than_may_wait() {
 }
 
 #[test]
-fn what_waits_is_withdrawn_at_once_where_nobody_works() {
+fn queued_requests_are_withdrawn_at_once_without_a_worker() {
     let fixture = Place::new();
     fixture.with_worker();
     let request = fixture.lab.request(NOW, &run_request("vmq-teaming")).unwrap();
@@ -167,7 +167,7 @@ fn what_waits_is_withdrawn_at_once_where_nobody_works() {
 }
 
 #[test]
-fn what_cannot_be_run_is_refused() {
+fn plans_that_cannot_be_run_are_rejected() {
     let fixture = Place::new();
     fixture.with_worker();
     for (plan, code, text) in [
@@ -179,7 +179,7 @@ fn what_cannot_be_run_is_refused() {
         assert_eq!(error.code, code, "{error}");
         assert!(error.message.contains(text), "{error}");
     }
-    // At another scale, the requirements are met.
+    // The requirements of another scale are met.
     let wanted_auto = LabRunRequest { scale: LabScale::Auto, ..run_request("disk-io") };
     fixture.lab.request(NOW, &wanted_auto).unwrap();
     for delay_ms in 1..16 {
@@ -190,7 +190,7 @@ fn what_cannot_be_run_is_refused() {
 }
 
 #[test]
-fn runs_are_listed_by_what_their_files_say() {
+fn runs_are_listed_from_the_contents_of_their_files() {
     let fixture = Place::new();
     let (earlier_run, simulated) = ("web-20260101T000000", "web-20260103T000000");
     fixture.write(&format!("{RUN}/head.json"), &head());
@@ -242,7 +242,7 @@ fn runs_are_listed_by_what_their_files_say() {
 }
 
 #[test]
-fn nothing_outside_is_read_and_what_is_damaged_is_named() {
+fn files_outside_the_folder_are_not_read_and_damaged_files_are_named() {
     let fixture = Place::new();
     fixture.write(&format!("{RUN}/head.json"), &head());
     let path = |name: &str| fixture.folder.path().join(RUN).join(name);

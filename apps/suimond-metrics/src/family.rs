@@ -25,7 +25,7 @@ pub(crate) struct Family {
     /// Name; for a counter without `_total`.
     name: Cow<'static, str>,
     pub(crate) kind: FamilyKind,
-    /// Unit of the values; empty for counts, flags and identifiers.
+    /// Unit of the values in the name of the metric; empty for counts, flags and identifiers.
     pub(crate) unit: &'static str,
     /// Names of the labels in order.
     pub(crate) labels: &'static [&'static str],
@@ -93,8 +93,8 @@ impl Family {
         Self { name, kind: FamilyKind::Gauge, unit, labels, help }
     }
 
-    /// Returns this family for a kind of port: `suimon_nic_up` for `up`. `{peer}` in the
-    /// description is replaced by the kind of peer behind the port.
+    /// Returns this family for a kind of port, such as `suimon_nic_up` for `up`. `{peer}` in the
+    /// description is replaced by `peer`, the component at the other side of the port.
     pub(super) fn of_port(&self, prefix: &str, label: &'static [&'static str], peer: &str) -> Self {
         Self {
             name: Cow::Owned(format!("{prefix}_{}", self.name)),
@@ -104,7 +104,7 @@ impl Family {
         }
     }
 
-    /// Returns the name of the samples.
+    /// Returns the name of the family's samples: with `_total` for counters.
     pub(crate) fn sample_name(&self) -> String {
         match self.kind {
             FamilyKind::Counter => format!("{}_total", self.name),
@@ -134,8 +134,8 @@ impl Family {
         })
     }
 
-    /// Writes the family and its series, each with a value for every label. A renamed family is
-    /// written under its old name too.
+    /// Writes the family and its series. Each series has one value per label, and the value of the
+    /// sample. A renamed family is also written under its old name.
     pub(super) fn write<const N: usize>(
         &self,
         encoder: &mut DescriptorEncoder<'_>,

@@ -279,7 +279,7 @@ fn without_teams_and_vmq_there_is_no_series_of_them() {
 }
 
 #[test]
-fn adapters_are_told_by_what_they_have() {
+fn adapters_have_metrics_of_their_virtual_functions() {
     let text = render(&readings()).unwrap();
     let labels = r#"{address="0000:01:00.0",device="eth0"}"#;
     for (name, value) in [("usable", 0), ("vfs_supported", 7), ("vfs_enabled", 2)] {
@@ -291,7 +291,7 @@ fn adapters_are_told_by_what_they_have() {
 }
 
 #[test]
-fn vms_are_told_by_what_they_do() {
+fn vms_have_metrics_of_their_state() {
     let text = render(&readings()).unwrap();
     for line in [
         "suimon_vm_up{vm=\"running\"} 1.0",

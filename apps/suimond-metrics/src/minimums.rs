@@ -1,4 +1,4 @@
-//! Metrics of minimums: what the disks that have one, or share one, were guaranteed and got.
+//! Metrics of guaranteed minimums: guaranteed and delivered rates of the disks with a minimum.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -28,7 +28,8 @@ const DELIVERED: Family = Family::gauge(
     "Completed operations per second of the holder's disks in the store, mean of the last 5 s",
 );
 
-/// Rates of one holder of a minimum.
+/// Rates of one holder of a minimum, which is a disk or an aggregated policy, in normalised
+/// operations per second.
 #[derive(Clone, Copy, Default)]
 struct Rates {
     guaranteed_iops: u64,
@@ -50,7 +51,7 @@ impl Readings {
     }
 }
 
-/// Returns the rates of the holders of minimums, by holder and store.
+/// Returns the rates of each holder of a minimum on each store, by the labels `holder` and `store`.
 fn rates(disks: &[DiskStatus]) -> BTreeMap<[String; 2], Rates> {
     let mut rates = BTreeMap::<_, Rates>::new();
     let flows = disks.iter().filter_map(|disk| disk.qos.as_ref());

@@ -53,7 +53,7 @@ const UPLINK_METRICS: [PortMetric; 4] = [
     ),
 ];
 
-/// Counters without direction, and of frames sent to the port.
+/// Counters without a direction, and counters of frames that the switch sent to the port.
 static COMMON_METRICS: [PortMetric; 5] = [
     (counter("flooded_frames", "frames", "Frames from the {peer} that the switch flooded"), |c| {
         c.flooded
@@ -111,10 +111,11 @@ struct Kind {
     /// Labels of the port's series, and of its drops.
     labels: &'static [&'static str],
     drop_labels: &'static [&'static str],
-    /// Peer behind the port, for descriptions.
+    /// Component at the other side of the port, for descriptions.
     peer: &'static str,
     directed: [PortMetric; 4],
-    /// Names of the directions of frames received from the port and sent to it.
+    /// Values of the label `direction` for frames that the switch received from the port, and for
+    /// frames that it sent to the port.
     directions: [&'static str; 2],
 }
 

@@ -11,7 +11,7 @@ use suimon_node::Node;
 pub struct Readings {
     pub(crate) host: HostStatus,
     pub(crate) ports: Vec<PortReading>,
-    /// NICs with an `iov_weight`, and whether their frames use a VF.
+    /// Each NIC with an `iov_weight`, and true if its frames use a VF.
     pub(crate) nics_on_vf: Vec<(String, bool)>,
     pub(crate) teams: Vec<TeamStatus>,
     pub(crate) vmqs: Vec<VmqStatus>,
@@ -23,7 +23,7 @@ pub struct Readings {
     pub(crate) power: PowerStatus,
     pub(crate) pfs: Vec<PfStatus>,
     pub(crate) sriov: Vec<SriovAdapter>,
-    /// Requests with wrong credentials, by listener.
+    /// Number of requests with wrong credentials by listener (`api`, `console`).
     pub(crate) refused_access: [(&'static str, u64); 2],
 }
 

@@ -70,7 +70,7 @@ pub fn page() -> String {
     text
 }
 
-/// Appends a section with the values of a label.
+/// Appends a section that lists the values of a label with their meanings.
 fn value_section(
     text: &mut String,
     title: &str,

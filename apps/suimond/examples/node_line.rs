@@ -1,7 +1,7 @@
 //! Measures the rate of a connection between two nodes, as for the memory of a migrating VM: from a
-//! Unix socket through TLS over the loopback device to another Unix socket, all in this process. With
-//! the argument `tcp`, the bytes go through TCP without TLS and without further sockets, which is the
-//! limit of the kernel. Prints the rate in GB/s.
+//! Unix socket through TLS over the loopback device to another Unix socket, all in this process.
+//! With the argument `tcp`, the bytes go through TCP without TLS and without further sockets, which
+//! is the limit of the kernel. Prints the rate in GB/s.
 #![forbid(unsafe_code)]
 
 use std::io::{Read, Write};
@@ -25,9 +25,9 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 use tokio_rustls::server::TlsStream;
 
-/// Bytes of a measurement.
+/// Number of bytes that a measurement transfers.
 const BYTES: usize = 2 << 30;
-/// Bytes of a read or write.
+/// Size of each write and read in bytes.
 const BLOCK: usize = 1 << 20;
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 /// Response of a node that accepts the connection.
@@ -61,7 +61,7 @@ fn over_tls() -> Result<f64> {
     };
     let (reads, carried) = UnixStream::pair()?;
     carried.set_nonblocking(true)?;
-    // An error ends the connection, so that bytes are missing.
+    // An error ends the connection, and the measurement fails because bytes are missing.
     runtime.spawn(async move {
         let far = accept(&listener, &acceptor).await?;
         copy(far, local(carried.into())?).await?;
@@ -80,7 +80,8 @@ fn over_tcp() -> Result<f64> {
     transfer(near, far)
 }
 
-/// Writes [`BYTES`] to one end of a connection and reads them from the other. Returns the rate in GB/s.
+/// Writes [`BYTES`] to one end of a connection and reads them from the other. Returns the rate in
+/// GB/s.
 fn transfer(mut to: impl Write + Send + 'static, mut from: impl Read) -> Result<f64> {
     let began = Instant::now();
     let writer = thread::spawn(move || {

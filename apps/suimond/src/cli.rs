@@ -21,9 +21,9 @@ Examples:
 
 /// Run the daemon of a virtualization host, which provides switches, NICs, disks and VMs.
 ///
-/// The desired state is set by the host file (`--config`) and by commands of `suimon`, and stored in
-/// the state directory. When the daemon stops, VMs continue to run; their NICs and disks pause until the
-/// next daemon has started.
+/// The desired state is set by the host file (`--config`) and by commands of `suimon`, and stored
+/// in the state directory. When the daemon stops, VMs continue to run; their NICs and disks pause
+/// until the next daemon has started.
 #[derive(Clone, Debug, Parser)]
 #[command(
     name = "suimond",
@@ -37,12 +37,13 @@ pub struct Arguments {
     #[command(subcommand)]
     pub tool: Option<Tool>,
 
-    /// Host file (TOML). It is applied at the start and at SIGHUP if its text has changed since it was
-    /// last applied (at a start, at SIGHUP, or by `suimon apply` of this file). Otherwise the stored
-    /// desired state stays in effect, with all changes by commands. SIGHUP also reads the files again
-    /// that the host file names, such as certificates, keys and tokens. `[api]`, `[console]` and
-    /// `[lab]`, and the files that they name, are read at the start only: at SIGHUP, the log names those
-    /// that have changed and need a restart. If absent, the stored desired state is used.
+    /// Host file (TOML). It is applied at the start and at SIGHUP if its text has changed since it
+    /// was last applied (at a start, at SIGHUP, or by `suimon apply` of this file). Otherwise the
+    /// stored desired state stays in effect, with all changes by commands. SIGHUP also reads the
+    /// files again that the host file names, such as certificates, keys and tokens. `[api]`,
+    /// `[console]` and `[lab]`, and the files that they name, are read at the start only: at
+    /// SIGHUP, the log names those that have changed and need a restart. If absent, the stored
+    /// desired state is used.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
@@ -66,7 +67,8 @@ pub struct Arguments {
     pub no_confine: bool,
 
     /// File in which inputs and decisions of VMQ, teams and Storage QoS are recorded; it is
-    /// overwritten. `sim replay` repeats the recording, `sim what-if` repeats it with other settings.
+    /// overwritten. `sim replay` repeats the recording, `sim what-if` repeats it with other
+    /// settings.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["check", "vm_launcher"])]
     pub record: Option<PathBuf>,
 
@@ -84,8 +86,8 @@ pub struct Arguments {
     #[arg(long, value_name = "PATH", conflicts_with_all = ["config", "check"])]
     pub vm_launcher: Option<PathBuf>,
 
-    /// With `--vm-launcher`: folder that contains one folder per VM, as `vm_folder` of `[host]` in the
-    /// host file.
+    /// With `--vm-launcher`: folder that contains one folder per VM, as `vm_folder` of `[host]` in
+    /// the host file.
     #[arg(long, value_name = "DIR", requires = "vm_launcher", default_value = "/run/suimon/vms")]
     pub vm_folder: PathBuf,
 
@@ -93,12 +95,13 @@ pub struct Arguments {
     #[arg(long, requires = "vm_launcher")]
     pub vm_launcher_ends: bool,
 
-    /// Mount point of sysfs, with CPU frequencies, idle states, energy counters and SR-IOV adapters.
+    /// Mount point of sysfs, with CPU frequencies, idle states, energy counters and SR-IOV
+    /// adapters.
     #[arg(long, value_name = "DIR", default_value = "/sys")]
     pub sysfs: PathBuf,
 
-    /// Restore the CPU settings that a killed daemon had changed for its power plan, and exit. Fails
-    /// while a daemon runs with this state directory.
+    /// Restore the CPU settings that a killed daemon had changed for its power plan, and exit.
+    /// Fails while a daemon runs with this state directory.
     #[arg(long, conflicts_with_all = ["config", "check", "vm_launcher"])]
     pub restore_power: bool,
 

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_read_is_told_with_its_key() {
+    fn unreadable_files_are_reported_with_their_key() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("password");
         let config = |path: &Path| -> ClusterConfig {

@@ -48,7 +48,8 @@ fn confinement_layer(threads: &str, layer: &LayerReport) -> ConfinementLayer {
     }
 }
 
-/// Emits an event when a system call of a thread was refused. Runs until dropped.
+/// Emits events about refused system calls of the daemon's threads, at most one per [`TOLD_EVERY`].
+/// Runs until dropped.
 pub(crate) async fn watch(confinement: Confinement, node: Arc<Node>) {
     let pipe = suimon_confine::refusal_pipe()
         .and_then(|pipe| pipe.map(Receiver::from_owned_fd).transpose());

@@ -47,17 +47,17 @@ use crate::unix_socket::ApiSocket;
 use crate::vm_factory::{FoundLauncher, launch};
 use crate::watchdog::{self, Heartbeat};
 
-/// Threads of the async runtime. Requests are few and mostly wait.
+/// Number of threads of the async runtime. Requests are few and mostly wait.
 const CONTROL_THREADS: usize = 2;
-/// Threads for blocking calls: captures and calls to the host.
+/// Largest number of threads for blocking calls: captures and calls to the host.
 const BLOCKING_THREADS: usize = 64;
 /// Delay before a failed device is retried for the first time.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
-/// Longest delay between retries. QEMU reconnects within 1 s with `reconnect` 1, and its rings
-/// within seconds under load.
+/// Longest delay between attempts to open a failed device. QEMU reconnects within 1 s with
+/// `reconnect` 1, and its rings within seconds under load.
 const RECONNECT_MAX: Duration = Duration::from_secs(30);
 
-/// Reasons for an unsuccessful end.
+/// Reasons for which the daemon ends with an error.
 enum Stopped {
     /// The host or another daemon prevents operation.
     Host(anyhow::Error),
@@ -277,7 +277,7 @@ fn confine(arguments: &Arguments, sysfs_files: &[PathBuf]) -> Result<Confinement
     Ok(confinement)
 }
 
-/// Components that the daemon serves requests with.
+/// Components with which the daemon serves requests.
 struct Served<'a> {
     node: &'a Arc<Node>,
     socket: &'a ApiSocket,
@@ -297,7 +297,7 @@ fn serve_node(
 ) -> Result<(), Stopped> {
     let Served { node, socket, sender, confinement, heartbeat, from_file, is_first_start } = daemon;
     from_file.apply_at_start(node, *is_first_start)?;
-    node.resume_disk_jobs();
+    node.finish_start();
     let config = node.config();
     let started = Arc::new(Mutex::new(StartSettings::read_now(&config)));
     let listeners = Listeners {
@@ -360,7 +360,8 @@ fn serve_node(
     result
 }
 
-/// Receivers of signals. Until `listen` is called, these signals end the process.
+/// Receivers of SIGTERM, SIGINT and SIGHUP. Before `listen` is called, these signals end the
+/// process.
 struct Signals {
     terminate: Signal,
     interrupt: Signal,
@@ -376,7 +377,8 @@ impl Signals {
         })
     }
 
-    /// Returns when a signal requests a stop. SIGHUP reloads the host file.
+    /// Returns when SIGTERM or SIGINT requests a stop. Until then, reloads the host file at each
+    /// SIGHUP.
     async fn wait_for_end(
         mut self,
         arguments: &Arguments,

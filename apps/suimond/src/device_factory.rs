@@ -1,4 +1,4 @@
-//! Provides the network devices of `sys` to the node.
+//! Network devices of the `sys` layer, as the node uses them.
 
 use std::io;
 use std::path::Path;

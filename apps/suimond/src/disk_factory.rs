@@ -1,4 +1,4 @@
-//! Provides storage, vhost-user disks and NBD servers to the node.
+//! Storage, vhost-user disks and NBD servers of the `sys` layer, as the node uses them.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -61,13 +61,14 @@ pub fn host_disks(
     })
 }
 
-/// Sockets of VMs' disks and NBD servers.
+/// Sockets over which the VMs and NBD clients of the host access disks.
 pub(crate) struct HostDisks {
     /// Threads that serve disks over vhost-user.
     threads: VhostUserThreads,
     /// Resources shared by NBD servers.
     nbd: NbdHost,
-    /// Confines threads that read replies of other nodes' NBD servers.
+    /// Hook that confines each thread that reads replies of other nodes' NBD servers when the
+    /// thread starts.
     on_client_start: ThreadStart,
 }
 
@@ -149,7 +150,7 @@ impl DiskDevices for HostDisks {
     }
 }
 
-/// Returns the error for a connection made by another component.
+/// Returns the error for a connection that was made to copy a disk to another node.
 fn of_connection(error: &std::io::Error) -> DeviceError {
     let detail = format!("the connection that copies the disk to another node: {error}");
     DeviceError { kind: DeviceErrorKind::Host, field: "connection", detail }

@@ -20,7 +20,7 @@ const APPLY_TIMEOUT: Duration = Duration::from_secs(300);
 /// state and reports the error: VMs of the former daemon need their NICs and disks, and a start may
 /// follow a crash.
 pub(crate) struct HostFile {
-    /// `None` without `--config`.
+    /// Path of the file; `None` without `--config`.
     path: Option<PathBuf>,
     parsed: Result<Option<Parsed>, Vec<ApiError>>,
 }
@@ -113,7 +113,7 @@ fn parse(file: &Path) -> Result<Parsed, Vec<ApiError>> {
     Ok(Parsed { text, config })
 }
 
-/// Applies the file if its text is new, and blocks until it is applied.
+/// Applies the file at `path` if its text has changed, and blocks until it is applied.
 pub(crate) fn apply(node: &Node, path: &Path, options: ChangeOptions) -> Result<(), Vec<ApiError>> {
     let text = read(path)?;
     let path_text = path.display().to_string();

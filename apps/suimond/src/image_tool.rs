@@ -40,8 +40,8 @@ pub enum ImageVerb {
     Info(ImageFlags),
     /// Check the metadata of an image file.
     ///
-    /// Exit codes as of `qemu-img check`: 0 no errors, 1 not checked, 2 errors, 3 leaked space only,
-    /// 63 the format has no metadata.
+    /// Exit codes as of `qemu-img check`: 0 no errors, 1 not checked, 2 errors, 3 leaked space
+    /// only, 63 the format has no metadata.
     Check(ImageFlags),
     /// Repair metadata of an image file from its second copy and its log, after a backup.
     Repair {
@@ -106,7 +106,7 @@ pub(crate) fn run(tool: &Tool) -> ExitCode {
     }
 }
 
-/// Image file in the host's root directory, which also contains its parents.
+/// Image file, opened relative to the root directory, so that its parents can be opened as well.
 struct Found {
     files: Arc<dyn StoreFiles>,
     name: FileName,
@@ -129,8 +129,9 @@ impl Found {
         ImageTarget { files: &self.files, name: &self.name, format: self.format, prefix: "/" }
     }
 
-    /// Fails if a killed daemon left acknowledged writes that are missing in the image, since a
-    /// change would make them unusable. Records that the caller may not read count as such.
+    /// Fails if the image lacks acknowledged writes that a killed daemon left in its redo records,
+    /// since a change of the image would make the records unusable. Also fails if the caller may
+    /// not read the records.
     fn refuse_left_writes(&self, daemon: &Path) -> Result<()> {
         let folder = redo_folder(daemon);
         let file = self.files.open(&self.name, FileLockMode::Read, 1)?;

@@ -14,7 +14,8 @@ use suimon_ports::{
     NbdServerSpec, NbdTcpAccess, NbdUnixAccess,
 };
 
-/// Checks that the server's access rules can be applied.
+/// Checks that the server's access rules can be applied: users and groups exist, TLS files are
+/// usable.
 pub(crate) fn probe(spec: &NbdServerSpec) -> Result<(), DeviceError> {
     match spec {
         NbdServerSpec::Unix { access, .. } => unix_access(access).map(drop),
@@ -104,11 +105,11 @@ fn tcp_access(access: &NbdTcpAccess) -> Result<TcpAccess, DeviceError> {
     Ok(TcpAccess { tls, addresses: access.addresses.clone(), is_plaintext: access.is_plaintext })
 }
 
-/// Exports that a server offers.
+/// Disks that one NBD server exports.
 pub(crate) struct Exports {
     disks: Option<Arc<dyn DiskExports>>,
-    /// Disks reported as impossible to export. Contains only disks that the server had when a
-    /// client last connected.
+    /// Names of disks that cannot be exported and have been reported. Contains only disks that the
+    /// server had when a client last connected.
     reported: Mutex<BTreeSet<String>>,
 }
 
@@ -182,7 +183,7 @@ mod tests {
 
     use super::*;
 
-    /// Server with one disk that has an invalid name for NBD.
+    /// Server whose only disk has a name that NBD does not permit.
     #[derive(Default)]
     struct Renamed {
         name: Mutex<String>,
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn exports_offer_what_the_store_can_free() {
+    fn exports_support_trim_if_the_store_can_discard() {
         let disks = Arc::new(Renamed::default());
         let exports = Exports::new(disks.clone());
         for (name, can_free) in [("disk", true), ("solid", false)] {
@@ -239,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn disks_that_are_gone_are_not_remembered() {
+    fn reported_disks_are_forgotten_after_their_removal() {
         let disks = Arc::new(Renamed::default());
         let exports = Exports::new(disks.clone());
         for round in 0..100 {

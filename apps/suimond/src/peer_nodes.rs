@@ -17,13 +17,13 @@ use suimon_node::{PeerError, PeerNode, PeerNodes, PeerStream};
 use suimond_api::line::{copy, local};
 use tokio::runtime::{Handle, Runtime};
 
-/// Threads that copy bytes of lines: one for memory, one for others.
+/// Threads that copy bytes of connections to other nodes: one for memory of VMs, one for the rest.
 const LINE_THREADS: usize = 2;
 /// Time limit for a node to report its state.
 const HOST_TIME: Duration = Duration::from_secs(4);
 /// Time limit for a node's response to a request other than that for its state.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(15);
-/// Time for which a node is requested to wait for the end of an operation.
+/// Longest time for which one request to a node waits for the end of an operation.
 const OPERATION_TIME: Duration = Duration::from_secs(5);
 /// Maximum size of a node's response in bytes.
 const RESPONSE_BYTES_MAX: usize = 8 << 20;
@@ -32,7 +32,8 @@ const RESPONSE_BYTES_MAX: usize = 8 << 20;
 const TEXT_CHARS_MAX: usize = 1000;
 /// Maximum number of errors, and of lines of a report, of a node.
 const TEXTS_MAX: usize = 1000;
-/// Socket buffer size of a line in bytes. The kernel may limit it to less.
+/// Socket buffer size of a connection that carries bytes, in bytes. The kernel may limit it to
+/// less.
 const SOCKET_BYTES: usize = 1 << 20;
 
 /// Nodes configured in the host file. Calls block and must not run on async runtime threads.
@@ -41,7 +42,8 @@ pub struct HostPeerNodes {
     lines: Lines,
 }
 
-/// Async runtime of calls and lines, started with the first configured node.
+/// Async runtime of calls to other nodes and of connections that carry bytes. It is started by the
+/// first call.
 #[derive(Default)]
 struct Lines(Mutex<Option<Runtime>>);
 

@@ -17,9 +17,10 @@ use suimon_recording::{
     Loss, RecordingSource, Sink, StreamId, encode_about, encode_block, encode_lost, file_header,
 };
 
-/// Largest number of bytes queued for writing. Excess records are lost.
+/// Largest number of bytes queued for writing. Further records are lost, and the recording states
+/// the loss.
 const WAITING_BYTES_MAX: usize = 64 << 20;
-/// Longest time before written data is passed to the kernel.
+/// Longest time for which a record stays in the daemon's write buffer.
 const FLUSH_EVERY: Duration = Duration::from_millis(200);
 
 /// File of a recording, opened before confinement prohibits opening files.
@@ -98,18 +99,18 @@ impl Recorder {
 /// Message to the recording thread.
 enum Message {
     Block(StreamId, Vec<u8>),
-    /// Records of some streams were lost.
+    /// Some streams of records exceeded [`WAITING_BYTES_MAX`] and lost records.
     Overflow,
     End,
 }
 
 struct RecordQueue {
     sender: Mutex<Sender<Message>>,
-    /// Number of the next stream.
+    /// Number of the next stream, from 0.
     streams: AtomicU32,
     /// Number of bytes queued for writing.
     waiting: AtomicUsize,
-    /// True if no more records are written.
+    /// True if recording has ended, so that further records are ignored.
     is_over: AtomicBool,
     behind: Mutex<BTreeSet<StreamId>>,
 }
@@ -123,7 +124,8 @@ impl RecordQueue {
         let mut full = BTreeSet::new();
         let mut flush_at = Instant::now() + FLUSH_EVERY;
         loop {
-            // Also while records arrive without a pause.
+            // The buffer is flushed here, so that this also happens while records arrive without a
+            // pause.
             if flush_at <= Instant::now() {
                 out.into.flush()?;
                 flush_at = Instant::now() + FLUSH_EVERY;
@@ -153,7 +155,7 @@ impl RecordQueue {
         }
     }
 
-    /// Writes which streams lost records.
+    /// Writes a loss mark for each stream that lost records, into the recording.
     fn write_overflows(&self, out: &mut OutputFile) -> io::Result<()> {
         let overflows =
             std::mem::take(&mut *self.behind.lock().unwrap_or_else(PoisonError::into_inner));
@@ -185,7 +187,7 @@ impl Sink for RecordQueue {
     }
 }
 
-/// Output file with its size and limit.
+/// Output file, with the number of bytes written and the limit.
 struct OutputFile {
     into: BufWriter<File>,
     bytes: u64,

@@ -69,7 +69,7 @@ fn is_it(socket: &StaleSocket, metadata: &std::fs::Metadata) -> bool {
         return recorded_identity == identity(metadata);
     }
     let absent_ns = socket.absent_unix_ms.saturating_mul(1_000_000);
-    // A file system may use the time of its last tick, at most 10 ms earlier.
+    // The creation time may be that of the file system's last clock tick, at most 10 ms earlier.
     let is_new = created_unix_ns(metadata)
         .is_some_and(|created_ns| created_ns.saturating_add(10_000_000) >= absent_ns);
     is_new && metadata.uid() == rustix::process::geteuid().as_raw()
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_very_file_is_removed_and_only_if_nobody_listens() {
+    fn only_the_recorded_file_is_removed_and_only_without_a_listener() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a.sock");
         let mut socket =

@@ -1,5 +1,5 @@
-//! Settings that the daemon reads only when it starts: `[api]`, `[console]` and `[lab]`, and the files
-//! that these sections name. Reports which of them have changed since.
+//! Settings that the daemon reads only when it starts: `[api]`, `[console]` and `[lab]`, and the
+//! files that these sections name. Reports which of them have changed since.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -12,8 +12,8 @@ const API: &str = "[api]";
 const CONSOLE: &str = "[console]";
 const LAB: &str = "[lab]";
 
-/// Settings in effect since the start of the daemon. A TCP listener that could not be used then reads
-/// its settings again later.
+/// Settings in effect since the start of the daemon. A TCP listener that could not be used at the
+/// start reads its settings again at each attempt.
 pub(crate) struct StartSettings {
     api: Option<ApiConfig>,
     console: Option<ConsoleConfig>,
@@ -74,8 +74,8 @@ impl StartSettings {
         self.retried.push(section);
     }
 
-    /// Sets the settings with which a listener came into service, or without which it is not tried
-    /// again.
+    /// Sets the settings with which a failed listener came into service, or the absence of settings
+    /// that ended its attempts. `read` are the files that the settings name.
     fn set(&mut self, settings: ListenerSettings, read: Vec<ReadFile>) {
         let section = match settings {
             ListenerSettings::Api(api) => {
@@ -144,7 +144,7 @@ impl ListenerRecord for StartRecord {
     }
 }
 
-/// Returns a configuration with only these settings.
+/// Returns a configuration with only the settings of this listener.
 fn of_listener(settings: &ListenerSettings) -> HostConfig {
     match settings {
         ListenerSettings::Api(api) => HostConfig { api: api.clone(), ..HostConfig::default() },

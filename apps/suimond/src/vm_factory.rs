@@ -1,5 +1,5 @@
-//! Provides VMs to the node: finds or starts the launcher before confinement prohibits starting
-//! programs.
+//! Launcher of VMs, as the node uses it. It is found or started before confinement prohibits
+//! starting programs.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -53,7 +53,7 @@ impl FoundLauncher {
         Ok(())
     }
 
-    /// Returns the components of the node for VMs.
+    /// Returns the dependencies of the node that concern VMs.
     pub(crate) fn parts(self, confinement: &Confinement) -> VmDependencies {
         let confinement = confinement.clone();
         let on_start: ThreadStart =
@@ -71,7 +71,8 @@ impl FoundLauncher {
     }
 }
 
-/// Runs as launcher: until no VM needs it if `ends_unneeded`, else until it is stopped.
+/// Runs this process as launcher: until it is stopped, or with `ends_unneeded` until no VM runs and
+/// no daemon is connected.
 pub(crate) fn launch(socket: &Path, folder: &Path, ends_unneeded: bool) -> Result<()> {
     suimon_confine::confine_launcher()
         .context("--vm-launcher: cannot drop the unneeded capabilities")?;
@@ -83,7 +84,8 @@ pub(crate) fn launch(socket: &Path, folder: &Path, ends_unneeded: bool) -> Resul
     };
     let launcher = Launcher::open(&spec).inspect_err(|error| {
         if ends_unneeded {
-            // The daemon that started the launcher reads the reason here.
+            // The daemon that started the launcher reads the reason of the failure from standard
+            // output.
             let _ = writeln!(std::io::stdout(), "{error}");
         }
     });
@@ -93,7 +95,7 @@ pub(crate) fn launch(socket: &Path, folder: &Path, ends_unneeded: bool) -> Resul
     launcher.serve().context("--vm-launcher")
 }
 
-/// Returns the components of the node for a host that cannot start VMs, with the reason.
+/// Returns the dependencies of the node for a host that cannot start VMs, with the reason.
 pub fn no_vms(reason: impl Into<String>) -> VmDependencies {
     VmDependencies { host: Arc::new(NoVms { reason: reason.into() }), boot_id: String::new() }
 }

@@ -1,8 +1,8 @@
 //! Supervision of the data plane's workers, the systemd watchdog, and the deadline of the daemon's
 //! end.
 //!
-//! The thread of the watchdog and the thread of the deadline wait for no other thread of the daemon.
-//! They therefore work while a worker, the control thread or the API is stalled.
+//! The thread of the watchdog and the thread of the deadline wait for no other thread of the
+//! daemon. They therefore work while a worker, the control thread or the API is stalled.
 
 use std::io;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ const CHECK_EVERY: Duration = Duration::from_secs(1);
 /// orderly end.
 const END_MAX: Duration = Duration::from_secs(30);
 
-/// Progress of the API's threads, which a task of theirs reports.
+/// Counter of the API's progress, which a task of its async runtime increases.
 #[derive(Clone, Default)]
 pub(crate) struct Heartbeat(Arc<AtomicU64>);
 
@@ -36,7 +36,8 @@ impl Heartbeat {
     }
 }
 
-/// Starts both threads. Returns the record by which the API reports its progress.
+/// Starts the watchdog thread and the deadline thread. Returns the counter by which the API reports
+/// its progress.
 ///
 /// # Errors
 /// The host has no thread or descriptor left.

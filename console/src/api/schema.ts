@@ -1899,9 +1899,9 @@ export interface components {
          *     the host is not in a cluster.
          */
         ClusterConfig: {
-            /** @description Name of the cluster. Hosts with the same name and the same etcd form one cluster. */
+            /** @description Name of the cluster. Hosts with the same name and the same etcd form one cluster. Another name needs `suimon cluster leave` first. It cannot be changed. */
             name: components["schemas"]["Name"];
-            /** @description Name of this host in the cluster, unique among its nodes. */
+            /** @description Name of this host in the cluster, unique among its nodes. Another name needs `suimon cluster leave` first. It cannot be changed. */
             node: components["schemas"]["Name"];
             /** @description URLs of all etcd members, such as `https://192.0.2.10:2379`. */
             endpoints: string[];
@@ -1914,9 +1914,9 @@ export interface components {
         };
         /** @description Merge patch (RFC 7386) of `cluster`: keys that are absent stay as they are, null removes a key. */
         ClusterConfigPatch: {
-            /** @description Name of the cluster. Hosts with the same name and the same etcd form one cluster. */
+            /** @description Name of the cluster. Hosts with the same name and the same etcd form one cluster. Another name needs `suimon cluster leave` first. It cannot be changed. */
             name?: components["schemas"]["Name"];
-            /** @description Name of this host in the cluster, unique among its nodes. */
+            /** @description Name of this host in the cluster, unique among its nodes. Another name needs `suimon cluster leave` first. It cannot be changed. */
             node?: components["schemas"]["Name"];
             /** @description URLs of all etcd members, such as `https://192.0.2.10:2379`. */
             endpoints?: string[];
@@ -2244,7 +2244,7 @@ export interface components {
             /** @description Limits of this disk. */
             qos?: components["schemas"]["DiskQos"];
             /**
-             * @description Treatment of requests for which the store has no space. `wait`: they are queued until space is available, without time limit on a virtio disk and for up to `full_wait_s` from NBD clients; a VM with an IDE or SATA disk is paused meanwhile. `error`: they fail at once.
+             * @description Treatment of requests for which the store has no space. `wait`: they are queued until space is available, without time limit on a virtio disk and for up to `full_wait_s` from NBD clients; a VM with an IDE or SATA disk is paused meanwhile. `error`: they fail at once. An IDE or SATA disk of a running VM keeps the former value until the next start of the VM.
              * @default wait
              */
             on_full?: components["schemas"]["DiskOnFull"];
@@ -2299,7 +2299,7 @@ export interface components {
             qos_policy?: null | components["schemas"]["Name"];
             /** @description Limits of this disk. */
             qos?: null | components["schemas"]["DiskQosPatch"];
-            /** @description Treatment of requests for which the store has no space. `wait`: they are queued until space is available, without time limit on a virtio disk and for up to `full_wait_s` from NBD clients; a VM with an IDE or SATA disk is paused meanwhile. `error`: they fail at once. */
+            /** @description Treatment of requests for which the store has no space. `wait`: they are queued until space is available, without time limit on a virtio disk and for up to `full_wait_s` from NBD clients; a VM with an IDE or SATA disk is paused meanwhile. `error`: they fail at once. An IDE or SATA disk of a running VM keeps the former value until the next start of the VM. */
             on_full?: null | components["schemas"]["DiskOnFull"];
             /**
              * Format: int32
@@ -3788,7 +3788,7 @@ export interface components {
             vmq_weight?: number;
             /**
              * Format: int32
-             * @description Priority of the NIC in the assignment of virtual functions (VFs); the highest value is served first. With 0, the NIC gets no VF. A value above 0 requires `mac` in a host file; by command, the random address that a NIC of a VM has is sufficient. No effect on a switch without `iov`.
+             * @description Priority of the NIC in the assignment of virtual functions (VFs); the highest value is served first. With 0, the NIC gets no VF. A value above 0 requires `mac` in a host file; by command, the random address that a NIC of a VM has is sufficient. If the value was 0 when the VM started or the NIC was plugged in, a higher value takes effect at the next start of the VM, or when the NIC is plugged in again. No effect on a switch without `iov`.
              * @default 0
              */
             iov_weight?: number;
@@ -3858,7 +3858,7 @@ export interface components {
             vmq_weight?: number | null;
             /**
              * Format: int32
-             * @description Priority of the NIC in the assignment of virtual functions (VFs); the highest value is served first. With 0, the NIC gets no VF. A value above 0 requires `mac` in a host file; by command, the random address that a NIC of a VM has is sufficient. No effect on a switch without `iov`.
+             * @description Priority of the NIC in the assignment of virtual functions (VFs); the highest value is served first. With 0, the NIC gets no VF. A value above 0 requires `mac` in a host file; by command, the random address that a NIC of a VM has is sufficient. If the value was 0 when the VM started or the NIC was plugged in, a higher value takes effect at the next start of the VM, or when the NIC is plugged in again. No effect on a switch without `iov`.
              */
             iov_weight?: number | null;
             /** @description Offloads between the guest and the switch. */
@@ -4084,7 +4084,7 @@ export interface components {
             device: string;
             /**
              * Format: int32
-             * @description Number of virtual functions (VFs), from 0 to the number that the adapter supports (`suimon vf list`). It can change only while no VF is in use.
+             * @description Number of virtual functions (VFs), from 0 to the number that the adapter supports (`suimon vf list`). It can change only while no VF is in use. A change resets the adapter: its link is down for some seconds.
              * @default 0
              */
             vfs?: number;
@@ -4102,7 +4102,7 @@ export interface components {
             device?: string;
             /**
              * Format: int32
-             * @description Number of virtual functions (VFs), from 0 to the number that the adapter supports (`suimon vf list`). It can change only while no VF is in use.
+             * @description Number of virtual functions (VFs), from 0 to the number that the adapter supports (`suimon vf list`). It can change only while no VF is in use. A change resets the adapter: its link is down for some seconds.
              */
             vfs?: number | null;
             /** @description Settings of single VFs. Keys that are absent leave the setting of the VF as it is. */
@@ -5064,13 +5064,13 @@ export interface components {
              */
             depth_max?: number;
             /**
-             * @description True if other nodes use the same directory as a store of this name through a shared file system. Disks in it are handed over instead of copied when their VM migrates, after a check that both nodes see the same directory. The file system must support locks between nodes.
+             * @description True if other nodes use the same directory as a store of this name through a shared file system. Disks in it are handed over instead of copied when their VM migrates, after a check that both nodes see the same directory. The file system must support locks between nodes. On a node of a cluster, the disks in the store are limited to what the cluster grants as soon as the value is true.
              * @default false
              */
             shared?: boolean;
             /**
              * Format: int32
-             * @description Limit of all disks of this host in the store, in normalised IOPS (see `normalization_bytes`), once the host has had no contact with the cluster for 30 s. If absent, or not above the reservation of the host (the sum of its minimums, and 64 IOPS), the reservation is the limit. The cluster keeps this rate free for the host; if the capacity does not suffice for the rates of all hosts, the key has no effect.
+             * @description Limit of all disks of this host in the store, in normalised IOPS (see `normalization_bytes`), while the host has no contact with the cluster. The limit is in effect after 30 s without contact, if it is above the reservation of the host (the sum of its minimums, and 64 IOPS). Otherwise, and if absent, the reservation is the limit. The cluster keeps this rate free for the host. If the capacity does not suffice for the rates of all hosts, the key has no effect.
              */
             fallback_iops?: number | null;
             /**
@@ -5099,11 +5099,11 @@ export interface components {
              * @description Largest number of requests in flight at the device. A change replaces the resource.
              */
             depth_max?: number | null;
-            /** @description True if other nodes use the same directory as a store of this name through a shared file system. Disks in it are handed over instead of copied when their VM migrates, after a check that both nodes see the same directory. The file system must support locks between nodes. */
+            /** @description True if other nodes use the same directory as a store of this name through a shared file system. Disks in it are handed over instead of copied when their VM migrates, after a check that both nodes see the same directory. The file system must support locks between nodes. On a node of a cluster, the disks in the store are limited to what the cluster grants as soon as the value is true. */
             shared?: boolean | null;
             /**
              * Format: int32
-             * @description Limit of all disks of this host in the store, in normalised IOPS (see `normalization_bytes`), once the host has had no contact with the cluster for 30 s. If absent, or not above the reservation of the host (the sum of its minimums, and 64 IOPS), the reservation is the limit. The cluster keeps this rate free for the host; if the capacity does not suffice for the rates of all hosts, the key has no effect.
+             * @description Limit of all disks of this host in the store, in normalised IOPS (see `normalization_bytes`), while the host has no contact with the cluster. The limit is in effect after 30 s without contact, if it is above the reservation of the host (the sum of its minimums, and 64 IOPS). Otherwise, and if absent, the reservation is the limit. The cluster keeps this rate free for the host. If the capacity does not suffice for the rates of all hosts, the key has no effect.
              */
             fallback_iops?: number | null;
             /**
@@ -5371,7 +5371,7 @@ export interface components {
             name: components["schemas"]["Name"];
             /** @description Connectivity: `private` (NICs only), `internal` (NICs and the host) or `external` (NICs and the physical network). */
             kind: components["schemas"]["SwitchKind"];
-            /** @description Uplink or team that connects the switch to the physical network. Required if `kind` is `external`, otherwise not permitted. */
+            /** @description Uplink or team that connects the switch to the physical network. Required if `kind` is `external`, otherwise not permitted. After a change, NICs reach the network of the new uplink; a team in LACP mode forwards no frames until its links have negotiated. */
             uplink?: null | components["schemas"]["Name"];
             /** @description Kind `internal`: name of the TAP device by which the host is connected; the name of the switch if absent. */
             host_device?: string | null;
@@ -5395,7 +5395,7 @@ export interface components {
             name?: components["schemas"]["Name"];
             /** @description Connectivity: `private` (NICs only), `internal` (NICs and the host) or `external` (NICs and the physical network). */
             kind?: components["schemas"]["SwitchKind"];
-            /** @description Uplink or team that connects the switch to the physical network. Required if `kind` is `external`, otherwise not permitted. */
+            /** @description Uplink or team that connects the switch to the physical network. Required if `kind` is `external`, otherwise not permitted. After a change, NICs reach the network of the new uplink; a team in LACP mode forwards no frames until its links have negotiated. */
             uplink?: null | components["schemas"]["Name"];
             /** @description Kind `internal`: name of the TAP device by which the host is connected; the name of the switch if absent. */
             host_device?: string | null;
@@ -5439,7 +5439,7 @@ export interface components {
             name: components["schemas"]["Name"];
             /** @description Member uplinks; an uplink belongs to at most one team. Of members that are equally suitable, for example as primary, the team selects the one listed first. */
             members: components["schemas"]["Name"][];
-            /** @description Configuration of the physical switch: `static` (static link aggregation group), `lacp` (link aggregation group negotiated by LACP) or `switch-independent` (none required). */
+            /** @description Configuration of the physical switch: `static` (static link aggregation group), `lacp` (link aggregation group negotiated by LACP) or `switch-independent` (none required). After a change to `lacp`, the team forwards no frames until its links have negotiated. */
             mode: components["schemas"]["TeamMode"];
             /**
              * @description Selection of the member that transmits a frame: `hyper-v-port` (by source NIC), `transport-ports` (by IP addresses, protocol and ports), `ip-addresses`, `mac-addresses` (with the VLAN), or `dynamic` (as `transport-ports`, with flows moved between members by load).
@@ -5474,7 +5474,7 @@ export interface components {
             name?: components["schemas"]["Name"];
             /** @description Member uplinks; an uplink belongs to at most one team. Of members that are equally suitable, for example as primary, the team selects the one listed first. */
             members?: components["schemas"]["Name"][];
-            /** @description Configuration of the physical switch: `static` (static link aggregation group), `lacp` (link aggregation group negotiated by LACP) or `switch-independent` (none required). */
+            /** @description Configuration of the physical switch: `static` (static link aggregation group), `lacp` (link aggregation group negotiated by LACP) or `switch-independent` (none required). After a change to `lacp`, the team forwards no frames until its links have negotiated. */
             mode?: components["schemas"]["TeamMode"];
             /** @description Selection of the member that transmits a frame: `hyper-v-port` (by source NIC), `transport-ports` (by IP addresses, protocol and ports), `ip-addresses`, `mac-addresses` (with the VLAN), or `dynamic` (as `transport-ports`, with flows moved between members by load). */
             algorithm?: null | components["schemas"]["TeamAlgorithm"];
@@ -5954,7 +5954,7 @@ export interface components {
              */
             accelerator?: components["schemas"]["VmAccelerator"];
             /**
-             * @description True if the VM is started after each boot of the host, when its disks are in service.
+             * @description True if the VM is started after each boot of the host, when its disks are in service. A VM that is added later, by command, by `suimon apply` or from a changed host file, is started from the next boot on.
              * @default false
              */
             autostart?: boolean;
@@ -5993,7 +5993,7 @@ export interface components {
             cdrom?: string | null;
             /** @description Execution of the guest: `kvm` (hardware virtualization), `tcg` (emulation by QEMU) or `auto` (`kvm` if this host supports it, else `tcg`). A change takes effect when a VM starts. */
             accelerator?: null | components["schemas"]["VmAccelerator"];
-            /** @description True if the VM is started after each boot of the host, when its disks are in service. */
+            /** @description True if the VM is started after each boot of the host, when its disks are in service. A VM that is added later, by command, by `suimon apply` or from a changed host file, is started from the next boot on. */
             autostart?: boolean | null;
         };
         /**

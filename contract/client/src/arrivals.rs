@@ -1,4 +1,4 @@
-//! Requests between nodes for the live migration of VMs.
+//! Requests about live migrations of VMs, by a user or by the other node of the migration.
 
 use hyper::Method;
 use suimon_contract::{
@@ -57,7 +57,7 @@ impl Client {
         transport::json(self, call.with_body(body(request)?)).await
     }
 
-    /// Starts the creation of the resources for an incoming migration.
+    /// Starts the creation of the resources for an incoming migration on this node.
     pub async fn prepare_arrival(
         &self,
         request: &IncomingMigrationRequest,
@@ -66,7 +66,7 @@ impl Client {
         transport::json(self, call).await
     }
 
-    /// Returns the state of an incoming migration.
+    /// Returns the state of the incoming migration with this id.
     pub async fn arrival(&self, id: &str) -> Result<IncomingMigration, ClientError> {
         transport::json(self, Call::get(arrival(id))).await
     }

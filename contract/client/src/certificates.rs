@@ -16,10 +16,10 @@ use tokio_rustls::rustls::{
     SignatureScheme,
 };
 
-/// Returns the TLS configuration that trusts the certificates in this PEM file.
+/// Returns a TLS configuration that trusts only the certificates in a PEM file.
 ///
 /// # Errors
-/// A text naming the file: it cannot be read, or contains no valid certificate.
+/// A message that names the file: it cannot be read, or contains no valid certificate.
 pub(crate) fn trusting(authority: &Path) -> Result<ClientConfig, String> {
     let path = authority.display();
     let certificates = CertificateDer::pem_file_iter(authority)
@@ -77,7 +77,8 @@ impl ServerCertVerifier for Verifier {
         );
         match verified {
             // `openssl req -x509` creates a CA certificate, which is not valid as a server
-            // certificate. Its validity period was checked before this error, but its name was not.
+            // certificate. The library has checked the validity period before it returned this
+            // error, but not the name.
             Err(error) if may_sign(&error) && self.certificates.contains(end_entity) => {
                 verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
                 Ok(ServerCertVerified::assertion())

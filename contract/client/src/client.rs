@@ -7,8 +7,8 @@ use std::sync::Arc;
 use crate::transport_stream::{TlsTransport, Transport};
 use crate::{TlsError, TlsReach};
 
-/// Default time limit for the head of a response, in addition to the time that the request asks the
-/// daemon to wait.
+/// Default time limit from sending a request to the head of its response, without the time for
+/// which the request asks the daemon to wait.
 const RESPONSE_TIMEOUT_DEFAULT: Duration = Duration::from_secs(60);
 /// Default maximum size in bytes of a response that is not streamed.
 const ANSWER_BYTES_MAX_DEFAULT: usize = 64 << 20;
@@ -28,8 +28,8 @@ impl Client {
         Self::over(Transport::Unix(socket.into()))
     }
 
-    /// Creates a client of a daemon that is reached over TCP with TLS. Reads the files but does not
-    /// connect.
+    /// Creates a client of a daemon that is reached over TCP with TLS. Reads the certificate and
+    /// token files but does not connect.
     ///
     /// # Errors
     /// A file cannot be used, or the server name is invalid.

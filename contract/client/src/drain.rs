@@ -30,7 +30,7 @@ impl Client {
         transport::json(self, call.with_body(body(request)?)).await
     }
 
-    /// Permits VMs to be placed on a node again.
+    /// Permits the placement of VMs on a drained node again.
     pub async fn undrain_node(&self, node: &str) -> Result<(), ClientError> {
         let call = Call::new(Method::POST, format!("{}/undrain", path(node)));
         transport::text(self, call).await.map(drop)

@@ -37,8 +37,8 @@ impl Client {
         self.json(with_query("/1.0/events", &[after, limit, severity, subject, id])).await
     }
 
-    /// Streams matching events as they occur. Starts after this sequence number, or at the current
-    /// time if there is none.
+    /// Streams matching events as they occur. Starts with the events after the sequence number
+    /// `after`, or with the next event if it is `None`.
     pub async fn follow_events(
         &self,
         after: Option<u64>,

@@ -52,7 +52,7 @@ impl Client {
         transport::json(self, Call::get(collection::<R>())).await
     }
 
-    /// Returns one resource with its status.
+    /// Returns the status of one resource.
     pub async fn show<R: Observed>(&self, name: &Name) -> Result<R::Status, ClientError> {
         transport::json(self, Call::get(item::<R>(name))).await
     }
@@ -136,7 +136,10 @@ pub(crate) fn item<R: Resource>(name: &Name) -> String {
     format!("/1.0/{}/{name}", R::PATH)
 }
 
-/// Serialises a request body. Fails only for a path that is not UTF-8.
+/// Serializes a request body as JSON.
+///
+/// # Errors
+/// A path in the value is not UTF-8.
 pub(crate) fn body<T: serde::Serialize>(value: &T) -> Result<Vec<u8>, ClientError> {
     serde_json::to_vec(value).map_err(|error| {
         ClientError::Broken(format!("the request cannot be converted to JSON: {error}"))

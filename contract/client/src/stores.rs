@@ -10,7 +10,8 @@ use crate::resources::{body, item};
 use crate::transport::{self, Call};
 use crate::{Client, ClientError};
 
-/// Time limit for operations on a large image.
+/// Time limit for the response to a request that reads or changes an image file, which may be
+/// large.
 const IMAGE_TIMEOUT: Duration = Duration::from_secs(600);
 
 impl Client {

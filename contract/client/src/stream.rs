@@ -21,7 +21,7 @@ pub struct Follow<T> {
     body: Incoming,
     /// Received bytes that were not returned yet.
     pending: Vec<u8>,
-    /// Number of bytes at the start of `pending` that were searched and contain no line break.
+    /// Number of bytes at the start of `pending` that are known to contain no line break.
     searched: usize,
     of: PhantomData<fn() -> T>,
 }

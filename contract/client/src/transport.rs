@@ -14,7 +14,7 @@ use suimon_contract::{ApiError, ErrorBody, ErrorCode};
 
 use crate::{Client, ClientError};
 
-/// Request with its method, path and body.
+/// Request: method, path, body, and time that the daemon may wait before it responds.
 pub(crate) struct Call {
     pub(crate) method: Method,
     pub(crate) path: String,
@@ -45,7 +45,10 @@ impl Call {
     }
 }
 
-/// Sends a request and returns the response if its status is a success.
+/// Sends a request and returns the response.
+///
+/// # Errors
+/// The request failed, or the response's status is not a success.
 pub(crate) async fn send(client: &Client, call: Call) -> Result<Response<Incoming>, ClientError> {
     let path = call.path.clone();
     let timeout = client.answer_time.saturating_add(call.timeout);
@@ -61,7 +64,7 @@ pub(crate) async fn send(client: &Client, call: Call) -> Result<Response<Incomin
     }
 }
 
-/// Converts an unsuccessful response to an error.
+/// Reads the body of an unsuccessful response and returns the error in it.
 async fn refusal(client: &Client, answer: Response<Incoming>) -> ClientError {
     let status = answer.status().as_u16();
     match read_body(client, answer).await {
@@ -94,7 +97,7 @@ pub(crate) async fn json<T: DeserializeOwned>(
 }
 
 impl Client {
-    /// Reads the JSON document at `path`.
+    /// Requests `path` by `GET` and parses the response as JSON.
     pub(crate) async fn json<T: DeserializeOwned>(
         &self,
         path: impl Into<String>,
@@ -103,7 +106,8 @@ impl Client {
     }
 }
 
-/// Upgrades a connection to this protocol, which carries bytes unchanged.
+/// Upgrades a new connection to `protocol` (RFC 9110, section 7.8). It then carries bytes unchanged
+/// in both directions.
 pub(crate) async fn upgrade(
     client: &Client,
     path: &str,
@@ -139,7 +143,7 @@ async fn exchange(client: &Client, call: Call) -> Result<Response<Incoming>, Cli
     sender.send_request(request).await.map_err(broken)
 }
 
-/// Opens a separate connection for one request.
+/// Opens a new connection to the daemon for one request.
 async fn connect(client: &Client) -> Result<SendRequest<Full<Bytes>>, ClientError> {
     let stream = client.transport.connect().await?;
     let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
@@ -173,7 +177,8 @@ pub(crate) fn broken(error: hyper::Error) -> ClientError {
     ClientError::Broken(error.to_string())
 }
 
-/// Creates the error for an unsuccessful response. Another server may have sent its body.
+/// Creates the error for an unsuccessful response. The body may not be that of a daemon, since a
+/// server of another program may have sent it.
 fn refused(status: u16, body: &[u8]) -> ClientError {
     let errors = serde_json::from_slice::<ErrorBody>(body)
         .map(|body| body.errors)

@@ -117,7 +117,10 @@ impl TlsTransport {
     }
 }
 
-/// Returns the addresses of a host name or IP address with a port, such as `node2:8443`.
+/// Returns the socket addresses of a host name or IP address with a port, such as `node2:8443`.
+///
+/// # Errors
+/// The text has no port, or the name cannot be resolved.
 async fn resolve(address: &str) -> io::Result<Vec<SocketAddr>> {
     if let Ok(address) = address.parse() {
         return Ok(vec![address]);

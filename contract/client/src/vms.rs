@@ -16,7 +16,7 @@ impl Client {
         self.execute_vm_action(vm, "start", None).await
     }
 
-    /// Requests a shutdown of the guest, and waits for it.
+    /// Requests a shutdown of the guest. The operation ends when the guest has shut down.
     pub async fn stop_vm(
         &self,
         vm: &Name,

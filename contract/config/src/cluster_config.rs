@@ -13,9 +13,11 @@ use crate::Name;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClusterConfig {
-    /// Name of the cluster. Hosts with the same name and the same etcd form one cluster.
+    /// Name of the cluster. Hosts with the same name and the same etcd form one cluster. Another
+    /// name needs `suimon cluster leave` first.
     pub name: Name,
-    /// Name of this host in the cluster, unique among its nodes.
+    /// Name of this host in the cluster, unique among its nodes. Another name needs `suimon cluster
+    /// leave` first.
     pub node: Name,
     /// URLs of all etcd members, such as `https://192.0.2.10:2379`.
     pub endpoints: Vec<String>,

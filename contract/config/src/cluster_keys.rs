@@ -3,14 +3,14 @@
 use crate::key::{optional, required};
 use crate::{ChangeEffect, Form, Key, ResourceKind};
 
-/// Twice the largest recommended number of members (7 according to etcd's documentation), rounded
-/// up.
+/// Largest number of etcd endpoints: twice the largest recommended number of members (7 according
+/// to etcd's documentation), rounded up.
 const ENDPOINTS_MAX: usize = 16;
 const USER_BYTES_MAX: usize = 255;
 
 pub(crate) const CLUSTER: &[Key] = &[
-    required("name", Form::Name, ChangeEffect::Live),
-    required("node", Form::Name, ChangeEffect::Live),
+    required("name", Form::Name, ChangeEffect::Identity),
+    required("node", Form::Name, ChangeEffect::Identity),
     required("endpoints", Form::Urls { most: ENDPOINTS_MAX }, ChangeEffect::Live),
     optional("tls", Form::Table(ResourceKind::ClusterTls), ChangeEffect::Live),
     optional("user", Form::Line { most: USER_BYTES_MAX }, ChangeEffect::Live),

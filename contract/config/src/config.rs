@@ -159,7 +159,8 @@ pub struct SwitchConfig {
     /// the physical network).
     pub kind: SwitchKind,
     /// Uplink or team that connects the switch to the physical network. Required if `kind` is
-    /// `external`, otherwise not permitted.
+    /// `external`, otherwise not permitted. After a change, NICs reach the network of the new
+    /// uplink; a team in LACP mode forwards no frames until its links have negotiated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uplink: Option<Name>,
     /// Kind `internal`: name of the TAP device by which the host is connected; the name of the
@@ -334,8 +335,9 @@ pub struct NicConfig {
     pub vmq_weight: u8,
     /// Priority of the NIC in the assignment of virtual functions (VFs); the highest value is
     /// served first. With 0, the NIC gets no VF. A value above 0 requires `mac` in a host file; by
-    /// command, the random address that a NIC of a VM has is sufficient. No effect on a switch
-    /// without `iov`.
+    /// command, the random address that a NIC of a VM has is sufficient. If the value was 0 when
+    /// the VM started or the NIC was plugged in, a higher value takes effect at the next start of
+    /// the VM, or when the NIC is plugged in again. No effect on a switch without `iov`.
     #[serde(default)]
     pub iov_weight: u8,
     /// Offloads between the guest and the switch.

@@ -8,7 +8,8 @@ use utoipa::ToSchema;
 use crate::disk_format::{DiskFormat, DiskKind};
 use crate::{ByteSize, DiskNbd, DiskQos, Name, SocketMode, StoreCapacity, StoreFile};
 
-/// `VIRTIO_BLK_T_GET_ID` returns 20 bytes of a serial number (virtio 1.2, 5.2.6.2).
+/// Largest length of a serial number in bytes: `VIRTIO_BLK_T_GET_ID` returns 20 bytes (virtio 1.2,
+/// 5.2.6.2).
 pub(crate) const SERIAL_BYTES_MAX: usize = 20;
 
 /// `[[store]]`: a backing store of disks, with one request queue for all of them.
@@ -35,14 +36,17 @@ pub struct StoreConfig {
     pub depth_max: u32,
     /// True if other nodes use the same directory as a store of this name through a shared file
     /// system. Disks in it are handed over instead of copied when their VM migrates, after a check
-    /// that both nodes see the same directory. The file system must support locks between nodes.
+    /// that both nodes see the same directory. The file system must support locks between nodes. On
+    /// a node of a cluster, the disks in the store are limited to what the cluster grants as soon
+    /// as the value is true.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shared: bool,
     /// Limit of all disks of this host in the store, in normalised IOPS (see
-    /// `normalization_bytes`), once the host has had no contact with the cluster for 30 s. If
-    /// absent, or not above the reservation of the host (the sum of its minimums, and 64 IOPS), the
-    /// reservation is the limit. The cluster keeps this rate free for the host; if the capacity
-    /// does not suffice for the rates of all hosts, the key has no effect.
+    /// `normalization_bytes`), while the host has no contact with the cluster. The limit is in
+    /// effect after 30 s without contact, if it is above the reservation of the host (the sum of
+    /// its minimums, and 64 IOPS). Otherwise, and if absent, the reservation is the limit. The
+    /// cluster keeps this rate free for the host. If the capacity does not suffice for the rates of
+    /// all hosts, the key has no effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback_iops: Option<u64>,
     /// Used space in percent of the size of the store above which the store is reported as nearly
@@ -178,7 +182,8 @@ pub struct DiskConfig {
     pub qos: DiskQos,
     /// Treatment of requests for which the store has no space. `wait`: they are queued until space
     /// is available, without time limit on a virtio disk and for up to `full_wait_s` from NBD
-    /// clients; a VM with an IDE or SATA disk is paused meanwhile. `error`: they fail at once.
+    /// clients; a VM with an IDE or SATA disk is paused meanwhile. `error`: they fail at once. An
+    /// IDE or SATA disk of a running VM keeps the former value until the next start of the VM.
     #[serde(default, skip_serializing_if = "DiskOnFull::is_default")]
     pub on_full: DiskOnFull,
     /// Time in seconds for which requests of NBD clients are queued while the store is full; 30 if

@@ -16,15 +16,19 @@ pub(crate) const WORKERS_MAX: usize = 64;
 /// Largest number of host addresses on an AF_XDP uplink. Received packets are compared with each
 /// address in turn.
 pub(crate) const HOST_ADDRESSES_MAX: usize = 16;
-/// `sun_path` of `sockaddr_un` holds 108 bytes including the terminating zero (unix(7)).
+/// Largest length of a Unix socket's path in bytes: `sun_path` of `sockaddr_un` holds 108 bytes
+/// including the terminating zero (unix(7)).
 const SOCKET_PATH_BYTES_MAX: usize = 107;
-/// `IFNAMSIZ` is 16, including the terminating zero (netdevice(7)).
+/// Largest length of a network device's name in bytes: `IFNAMSIZ` is 16, including the terminating
+/// zero (netdevice(7)).
 const DEVICE_BYTES_MAX: usize = 15;
 const ADAPTER: &str =
     "the name of a network device, like eth0, or a PCI address, like 0000:03:00.0";
-/// `LOGIN_NAME_MAX` of Linux is 256, including the terminating zero (limits.h).
+/// Largest length of a user or group name in bytes: `LOGIN_NAME_MAX` of Linux is 256, including the
+/// terminating zero (limits.h).
 const ACCOUNT_BYTES_MAX: usize = 255;
-/// RFC 1035, section 2.3.4, in textual form without the trailing dot.
+/// Largest length of a DNS name in bytes, in textual form without the trailing dot (RFC 1035,
+/// section 2.3.4).
 const DNS_NAME_BYTES_MAX: usize = 253;
 const DEVICE: &str = "a device name of 1 to 15 bytes without `/`, `:`, `%` and spaces, like eth0, \
                       and not `all` or `default`";
@@ -114,7 +118,7 @@ pub enum Form {
         /// Keyword accepted in place of a number.
         word: &'static str,
     },
-    /// Number of bytes, or a text with a unit.
+    /// Number of bytes, or a text that consists of a number and a unit, such as `10 GiB`.
     Bytes {
         /// Smallest accepted value.
         least: u64,

@@ -123,7 +123,7 @@ impl ResourceKind {
     }
 }
 
-/// Extends a schema by the value null.
+/// Returns a schema that also permits null.
 pub(crate) fn nullable(schema: RefOr<Schema>) -> RefOr<Schema> {
     let null = || RefOr::from(Object::with_type(Type::Null));
     match schema {

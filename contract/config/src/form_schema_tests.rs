@@ -68,8 +68,8 @@ fn forms() -> Vec<(Form, Value)> {
     keys.map(|key| (key.form, serde_json::to_value(key.form.schema()).unwrap())).collect()
 }
 
-/// Returns true for forms whose schema admits exactly the accepted ASCII texts. For other forms the
-/// daemon checks more.
+/// Returns true for forms whose schema permits exactly the ASCII texts that the form accepts. For
+/// other forms the daemon checks rules that the schema does not express.
 const fn is_exact(form: Form) -> bool {
     matches!(
         form,
@@ -106,7 +106,7 @@ fn agree(value: &Value) {
     }
 }
 
-/// Texts of every form, and near misses.
+/// Valid texts of every form, and similar invalid ones.
 const TEXTS: &[&str] = &[
     "",
     "a",

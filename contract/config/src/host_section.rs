@@ -18,7 +18,8 @@ pub struct HostSection {
     /// `floating_workers` sets the number of workers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worker_cpus: Option<Vec<u16>>,
-    /// Number of workers that are not pinned to a CPU, used if `worker_cpus` is absent; 1 if absent.
+    /// Number of workers that are not pinned to a CPU, used if `worker_cpus` is absent; 1 if
+    /// absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub floating_workers: Option<u16>,
     /// Absolute path of the folder that contains one folder per VM with its sockets and log;

@@ -14,7 +14,8 @@ use crate::{Form, Key, ResourceKind};
 /// Returns the default value of a key; `None` if the key is required or absence is not equivalent
 /// to any value.
 pub fn default_of(kind: ResourceKind, key: &str) -> Option<Value> {
-    // Asked for each key of each object that is written, and for help at each start of a program.
+    // The result is cached: writers of objects call this function for each key, and the command
+    // line calls it for its help at each start.
     static DEFAULTS: Mutex<BTreeMap<(ResourceKind, &str), Option<Value>>> =
         Mutex::new(BTreeMap::new());
     let definition = kind.key(key)?;
@@ -37,7 +38,8 @@ fn find_default(kind: ResourceKind, key: &Key) -> Option<Value> {
     if !key.has_default {
         return None;
     }
-    // Types do not serialize some defaults. The default is then the candidate that changes nothing.
+    // Some types omit a default value when they are serialized. The default of such a key is the
+    // candidate that, given explicitly, results in the same table as the absent key.
     candidates(key.form).into_iter().find(|value| {
         let mut explicit = minimal.clone();
         if let Value::Object(table) = &mut explicit {
@@ -47,7 +49,8 @@ fn find_default(kind: ResourceKind, key: &Key) -> Option<Value> {
     })
 }
 
-/// Returns all values of a form with few values.
+/// Returns every value of a form that permits few values (Booleans, keywords), and the empty array
+/// for arrays of tables; empty for all other forms.
 fn candidates(form: Form) -> Vec<Value> {
     match form {
         Form::Flag => vec![false.into(), true.into()],
@@ -57,17 +60,18 @@ fn candidates(form: Form) -> Vec<Value> {
     }
 }
 
-/// Returns a table of this kind with the defaults of absent keys.
+/// Returns the table `minimal` of this kind with the defaults of absent keys; `None` if it does not
+/// match the kind's type.
 fn filled_in_as(kind: ResourceKind, minimal: &Value) -> Option<Map<String, Value>> {
     with_type!(kind, Config => filled_in::<Config>(minimal))
 }
 
-/// Returns a table with the defaults of absent keys.
+/// Returns the table `minimal` with the defaults of absent keys; `None` if it does not match `T`.
 fn filled_in<T: Serialize + DeserializeOwned>(minimal: &Value) -> Option<Map<String, Value>> {
     Some(as_table(&serde_json::from_value::<T>(minimal.clone()).ok()?))
 }
 
-/// Returns a table of the configuration as a tree of values.
+/// Converts a table of the configuration to JSON; empty if a path in it is not UTF-8.
 pub fn as_table<T: Serialize>(value: &T) -> Map<String, Value> {
     match serde_json::to_value(value) {
         Ok(Value::Object(table)) => table,

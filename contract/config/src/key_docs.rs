@@ -18,7 +18,8 @@ type Meanings = BTreeMap<String, String>;
 /// Returns the meaning of a key in one or more sentences on one line; `None` if the key does not
 /// exist.
 pub fn docs_of(kind: ResourceKind, key: &str) -> Option<String> {
-    // The command line asks for every key at each start; building a schema takes long.
+    // The meanings are cached: the command line reads those of every key at each start, and
+    // generating a schema is slow.
     static MEANINGS: Mutex<BTreeMap<ResourceKind, Meanings>> = Mutex::new(BTreeMap::new());
     let mut meanings = MEANINGS.lock().unwrap_or_else(PoisonError::into_inner);
     meanings.entry(kind).or_insert_with(|| read_meanings(kind)).get(key).cloned()
@@ -48,7 +49,8 @@ fn description(property: &Value) -> Option<&str> {
     })
 }
 
-/// Returns the text of a key's default; `None` for a required key.
+/// Returns the text of a key's default for reference pages: "–" for an optional key without a
+/// default, `None` for a required key.
 pub fn default_text(kind: ResourceKind, key: &str) -> Option<String> {
     let definition = kind.key(key)?;
     if definition.required {

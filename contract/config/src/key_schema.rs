@@ -53,7 +53,8 @@ const fn is_patched(kind: ResourceKind) -> bool {
     )
 }
 
-/// Returns the component of a table: the type's description, with the values permitted by its keys.
+/// Returns the component of a table of this kind: the type's description, and the values that each
+/// key permits. `schema` is the component that utoipa derived from the type.
 fn table(kind: ResourceKind, schema: &RefOr<Schema>) -> RefOr<Schema> {
     let description = match schema {
         RefOr::T(Schema::Object(object)) => object.description.clone(),
@@ -67,7 +68,8 @@ fn table(kind: ResourceKind, schema: &RefOr<Schema>) -> RefOr<Schema> {
     })
 }
 
-/// Returns the component of a merge patch: every key is optional, and null removes optional keys.
+/// Returns the component of a merge patch of a table of this kind: every key is optional, and null
+/// removes an optional key.
 fn patch(kind: ResourceKind, schema: &RefOr<Schema>) -> RefOr<Schema> {
     let description = format!(
         "Merge patch (RFC 7386) of `{}`: keys that are absent stay as they are, null removes a key.",
@@ -83,7 +85,7 @@ fn patch(kind: ResourceKind, schema: &RefOr<Schema>) -> RefOr<Schema> {
     })
 }
 
-/// Property of an OpenAPI schema component.
+/// Property of a component: schema of its values, default, and whether it is required.
 struct Described {
     value: RefOr<Schema>,
     default: Option<Value>,
@@ -128,7 +130,8 @@ fn description_of(kind: ResourceKind, key: &Key) -> String {
     }
 }
 
-/// Returns the schema of a key's values. Keywords refer to the component of the key's type.
+/// Returns the schema of a key's values. A key with keywords refers to the component of its type,
+/// which `schema` names.
 fn value(key: &Key, schema: Option<&RefOr<Schema>>) -> RefOr<Schema> {
     match key.form {
         Form::OneOf(_) => schema.and_then(reference).unwrap_or_else(|| key.form.schema()),
@@ -143,7 +146,8 @@ fn property<'a>(table: &'a RefOr<Schema>, name: &str) -> Option<&'a RefOr<Schema
     }
 }
 
-/// Returns the component that a property refers to, ignoring alternatives such as null.
+/// Returns the reference to another component in a property's schema, also if it is one of several
+/// alternatives, such as null; `None` without a reference.
 fn reference(property: &RefOr<Schema>) -> Option<RefOr<Schema>> {
     match property {
         RefOr::Ref(reference) => {

@@ -50,7 +50,7 @@ impl ResourceKind {
     }
 }
 
-/// Linux supports at most 1024 NUMA nodes (`NODES_SHIFT` is at most 10).
+/// Highest NUMA node number: Linux supports at most 1024 nodes (`NODES_SHIFT` is at most 10).
 const NUMA_NODE_MAX: u64 = 1023;
 const MTU: Form = Form::Number { least: 68, most: 9216 };
 /// Number of a worker, counted from 0.

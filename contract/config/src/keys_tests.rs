@@ -5,9 +5,9 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
 
 use crate::{
-    ApiConfig, ConsoleConfig, DiskConfig, DiskNbd, DiskQos, DiskVhostUser, Form, HostConfig,
-    HostSection, LabConfig, NicConfig, OffloadConfig, PowerConfig, QosPolicyConfig, ResourceKind,
-    StoreConfig, SwitchConfig, TeamConfig, UplinkConfig, VmqConfig,
+    ApiConfig, ChangeEffect, ConsoleConfig, DiskConfig, DiskNbd, DiskQos, DiskVhostUser, Form,
+    HostConfig, HostSection, LabConfig, NicConfig, OffloadConfig, PowerConfig, QosPolicyConfig,
+    ResourceKind, StoreConfig, SwitchConfig, TeamConfig, UplinkConfig, VmqConfig,
 };
 
 fn described<T: PartialSchema>() -> (Vec<String>, Vec<String>) {
@@ -68,6 +68,15 @@ fn resources_are_the_tables_of_the_file() {
         assert!(kind.is_resource() && kind.key("name").is_some_and(|key| key.required));
     }
     assert!(!ResourceKind::Host.is_resource() && !ResourceKind::DiskQos.is_resource());
+}
+
+/// Reservations belong to the names of the cluster and of the node.
+#[test]
+fn names_of_a_cluster_and_of_its_node_do_not_change() {
+    for name in ["name", "node"] {
+        let key = ResourceKind::Cluster.key(name).unwrap();
+        assert_eq!(key.effect, ChangeEffect::Identity, "{name}");
+    }
 }
 
 #[test]

@@ -54,7 +54,8 @@ pub enum ResourceKind {
 }
 
 impl ResourceKind {
-    /// Kinds of table, the file included, in the order of a written host file.
+    /// Every kind of table, including the file itself, in the order in which a host file is
+    /// written.
     pub const ALL: [Self; 24] = [
         Self::File,
         Self::Host,
@@ -110,7 +111,7 @@ impl ResourceKind {
         }
     }
 
-    /// Returns the word that denotes resources of this kind, such as `nic` in `nic/web`.
+    /// Returns the name of the kind in error messages and identifiers, such as `nic` in `nic/web`.
     pub const fn word(self) -> &'static str {
         match self {
             Self::File => "file",

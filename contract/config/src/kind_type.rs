@@ -1,6 +1,7 @@
 //! Type of each kind of table.
 
-/// Evaluates an expression with the type of a kind of table.
+/// Evaluates an expression in which `$config` is the Rust type of a table, such as
+/// [`NicConfig`](crate::NicConfig) for [`ResourceKind::Nic`](crate::ResourceKind::Nic).
 macro_rules! with_type {
     ($kind:expr, $config:ident => $result:expr) => {
         match $kind {

@@ -33,7 +33,8 @@ pub struct PfConfig {
     /// renamed.
     pub device: String,
     /// Number of virtual functions (VFs), from 0 to the number that the adapter supports (`suimon
-    /// vf list`). It can change only while no VF is in use.
+    /// vf list`). It can change only while no VF is in use. A change resets the adapter: its link
+    /// is down for some seconds.
     #[serde(default)]
     pub vfs: u16,
     /// Settings of single VFs. Keys that are absent leave the setting of the VF as it is.

@@ -3,7 +3,8 @@
 use crate::key::{optional, required};
 use crate::{ChangeEffect, Form, Key};
 
-/// `CPUIDLE_NAME_LEN` of Linux is 16, including the terminating zero (include/linux/cpuidle.h).
+/// Largest length of an idle state's name in bytes: `CPUIDLE_NAME_LEN` of Linux is 16, including
+/// the terminating zero (include/linux/cpuidle.h).
 const IDLE_STATE_BYTES_MAX: usize = 15;
 
 pub(crate) const POWER: &[Key] = &[

@@ -134,7 +134,7 @@ pub struct DiskQos {
 }
 
 impl DiskQos {
-    /// Neither minimum nor maximum, and the default weight.
+    /// Limits of a disk without configuration: neither minimum nor maximum, and the default weight.
     pub const NONE: Self = Self {
         min_iops: None,
         max_iops: None,

@@ -69,7 +69,8 @@ impl<T: Serialize + ?Sized> Serialize for With<'_, T> {
     }
 }
 
-/// Serializer, or serializer of the elements of one value, that passes everything on to `inner`.
+/// Serializer, or serializer of one value's elements, that writes renamed fields under `names` and
+/// passes everything else on to `inner`.
 struct Renaming<S> {
     inner: S,
     names: Names,
@@ -91,7 +92,7 @@ macro_rules! pass_scalars {
     )*};
 }
 
-/// Begins a sequence, tuple or variant of the inner serializer.
+/// Implements serializer methods that begin a sequence, tuple or variant.
 macro_rules! pass_elements {
     ($($method:ident($($name:ident: $type:ty),*) -> $elements:ident;)*) => {$(
         fn $method(self, $($name: $type),*) -> Result<Renaming<S::$elements>, S::Error> {
@@ -139,8 +140,8 @@ impl<S: Serializer> Serializer for Renaming<S> {
         name: &'static str,
         len: usize,
     ) -> Result<Renaming<S::SerializeStruct>, S::Error> {
-        // An upper limit: formats with lengths are not used. 0 remains 0, since JSON ends such an
-        // object at once.
+        // `additional` makes the length an upper limit, which is sufficient: no format in use
+        // writes it. A length of 0 remains 0, since JSON closes an object of length 0 at once.
         let additional = if len == 0 { 0 } else { renamed_fields(name).count() };
         let inner = self.inner.serialize_struct(name, len.saturating_add(additional))?;
         Ok(Renaming { inner, names: self.names, schema: name })
@@ -189,7 +190,8 @@ impl<S: Serializer> Serializer for Renaming<S> {
     }
 }
 
-/// Passes the elements of a sequence or tuple on.
+/// Implements serializers of the elements of sequences and tuples. They pass each element on to the
+/// inner serializer.
 macro_rules! pass_each {
     ($($trait:ident $method:ident)*) => {$(
         impl<C: $trait> $trait for Renaming<C> {

@@ -202,7 +202,7 @@ pub const RENAMES: &[Rename] = &[
 ];
 
 impl Rename {
-    /// Returns the warning about a use of the old name.
+    /// Returns the warning that is shown when the old name is used.
     pub fn warning(&self) -> String {
         format!(
             "`{}` is the old name of `{}` and is accepted until version {}; use `{}`",
@@ -210,7 +210,8 @@ impl Rename {
         )
     }
 
-    /// Returns the object that contains the name, for the reference page.
+    /// Returns the object that contains the name, as Markdown for the reference page; "–" if the
+    /// kind of name has no such object.
     fn place(&self) -> String {
         match self.of {
             Renamed::Field { schema } => {
@@ -227,7 +228,7 @@ impl Rename {
 }
 
 /// Returns the renamed fields of a component of the OpenAPI document, or of a struct in the output
-/// of a command.
+/// of a command, by its name.
 pub fn renamed_fields(schema: &str) -> impl Iterator<Item = &'static Rename> {
     RENAMES.iter().filter(move |rename| match rename.of {
         Renamed::Field { schema: name } | Renamed::Output { schema: name } => name == schema,
@@ -235,12 +236,13 @@ pub fn renamed_fields(schema: &str) -> impl Iterator<Item = &'static Rename> {
     })
 }
 
-/// Returns the rename of a key of the host file by its old name.
+/// Returns the rename of a key of the host file by the key's old name; `None` if `old` is not one.
 pub fn renamed_key(kind: ResourceKind, old: &str) -> Option<&'static Rename> {
     renamed_fields(kind.schema_name()).find(|rename| rename.old == old)
 }
 
-/// Returns the old name of a key of the host file.
+/// Returns the rename of a key of the host file by the key's new name; `None` if it was not
+/// renamed.
 pub fn old_key(kind: ResourceKind, new: &str) -> Option<&'static Rename> {
     renamed_fields(kind.schema_name()).find(|rename| rename.new == new)
 }

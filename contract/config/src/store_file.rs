@@ -10,9 +10,10 @@ use utoipa::ToSchema;
 
 use crate::{DiskFormat, Name};
 
-/// `NAME_MAX` of Linux (limits.h).
+/// Largest length of a path component in bytes: `NAME_MAX` of Linux (limits.h).
 const PART_BYTES_MAX: usize = 255;
-/// Well below `PATH_MAX`, which leaves room for the store's path.
+/// Largest length of a path in a store in bytes. Well below `PATH_MAX`, which leaves room for the
+/// store's path.
 const BYTES_MAX: usize = 1023;
 
 /// Path of a file relative to its store's path. Components are separated by `/`, and none is empty,

@@ -136,7 +136,7 @@ impl<'de> Deserializer<'de> for Strict<'_> {
     }
 }
 
-/// Key of an object. JSON has texts in place of integers as keys of maps.
+/// Key of an object, also for maps with integer keys, which JSON writes as texts.
 struct Key(String);
 
 impl<'de> IntoDeserializer<'de, serde_json::Error> for Key {

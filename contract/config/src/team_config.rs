@@ -60,7 +60,8 @@ pub struct TeamConfig {
     /// for example as primary, the team selects the one listed first.
     pub members: Vec<Name>,
     /// Configuration of the physical switch: `static` (static link aggregation group), `lacp` (link
-    /// aggregation group negotiated by LACP) or `switch-independent` (none required).
+    /// aggregation group negotiated by LACP) or `switch-independent` (none required). After a
+    /// change to `lacp`, the team forwards no frames until its links have negotiated.
     pub mode: TeamMode,
     /// Selection of the member that transmits a frame: `hyper-v-port` (by source NIC),
     /// `transport-ports` (by IP addresses, protocol and ports), `ip-addresses`, `mac-addresses`
@@ -109,7 +110,8 @@ pub struct LacpSettings {
 }
 
 impl LacpSettings {
-    /// Middle of the range, so that either end can be given precedence.
+    /// Default system priority: the middle of the range, so that either end can be given
+    /// precedence.
     pub const SYSTEM_PRIORITY_DEFAULT: u16 = 0x8000;
 }
 

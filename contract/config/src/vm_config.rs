@@ -87,7 +87,9 @@ pub struct VmConfig {
     /// (`kvm` if this host supports it, else `tcg`).
     #[serde(default)]
     pub accelerator: VmAccelerator,
-    /// True if the VM is started after each boot of the host, when its disks are in service.
+    /// True if the VM is started after each boot of the host, when its disks are in service. A host
+    /// file that was changed before the boot is applied first. A VM that is added while the host
+    /// runs, or by the first start of the daemon, is started from the next boot on.
     #[serde(default, skip_serializing_if = "is_false")]
     pub autostart: bool,
 }

@@ -31,7 +31,8 @@ impl HostConfig {
         nic.socket.clone().or_else(of_vm)
     }
 
-    /// Returns true if the NIC has a TAP device, a socket or a VM.
+    /// Returns true if the NIC has a TAP device, a configured socket or a VM. A NIC without any of
+    /// them exchanges no frames.
     pub fn is_connected(&self, nic: &NicConfig) -> bool {
         !nic.has_socket() || self.socket_of_nic(nic).is_some()
     }
@@ -56,7 +57,8 @@ impl HostConfig {
         Some(vm.disk_socket(&self.host, &disk.name))
     }
 
-    /// Returns a copy with all settings that NICs and disks derive from their VMs made explicit.
+    /// Returns a copy in which each NIC and disk of a VM has the socket that it derives from the VM
+    /// as its configured one.
     pub fn with_sockets_of_vms(&self) -> Self {
         let mut full = self.clone();
         for nic in &mut full.nics {

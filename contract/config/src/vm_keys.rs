@@ -8,7 +8,8 @@ const MIB: u64 = 1 << 20;
 const CPUS: Form = Form::Number { least: 1, most: 255 };
 /// Largest memory size: 64 TiB.
 const MEMORY: Form = Form::Bytes { least: 16 * MIB, most: 1 << 46, step: MIB };
-/// Linux accepts 2048 bytes on x86, including the terminating zero (`COMMAND_LINE_SIZE`).
+/// Largest length of a kernel command line in bytes: Linux accepts 2048 on x86, including the
+/// terminating zero (`COMMAND_LINE_SIZE`).
 const COMMAND_LINE_BYTES_MAX: usize = 2047;
 
 pub(crate) const VM: &[Key] = &[

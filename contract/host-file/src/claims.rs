@@ -1,5 +1,5 @@
-//! Exclusive claims of resources: devices, sockets, files, addresses and other resources that at
-//! most one resource may use.
+//! Exclusive claims: devices, sockets, files, addresses and other objects that at most one resource
+//! may use.
 
 use core::fmt;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,15 +29,15 @@ pub(crate) enum Claim {
     Node(String),
 }
 
-/// Claim with the resource that makes it and the key that contains it.
+/// Exclusive claim, the resource that makes it, and the key that names the claimed object.
 pub(crate) struct Claimed {
     pub(crate) claim: Claim,
     pub(crate) location: FindingLocation,
     pub(crate) field: &'static str,
 }
 
-/// Returns the claims on the TCP addresses of the API and the console. Another check reports texts
-/// that are not addresses.
+/// Returns the claims on the TCP addresses of the API and the console. Texts that are not addresses
+/// are skipped; another check reports them.
 fn listeners(config: &HostConfig) -> impl Iterator<Item = Claimed> {
     let api = config.api.as_ref().map(|api| (ResourceKind::Api, &api.listen));
     let console = config.console.as_ref().map(|console| (ResourceKind::Console, &console.listen));

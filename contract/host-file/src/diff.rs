@@ -181,7 +181,8 @@ struct Phases {
     stores_replaced: BTreeSet<String>,
 }
 
-/// Returns true for VMs and the devices of VMs, to which no other resource refers.
+/// Returns true for VMs and for NICs and disks: no other kind of resource refers to them except
+/// their VM.
 const fn is_leaf(kind: ResourceKind) -> bool {
     matches!(kind, ResourceKind::Nic | ResourceKind::Disk | ResourceKind::Vm)
 }

@@ -226,7 +226,7 @@ fn an_uplink_is_exchanged_under_a_switch_without_touching_its_nics() {
 }
 
 #[test]
-fn a_device_is_given_up_before_another_takes_it() {
+fn a_device_is_released_before_another_uplink_uses_it() {
     let steps = plan(&[
         ("name = \"wan\"\ndevice", "name = \"wan2\"\ndevice"),
         ("uplink = \"wan\"", "uplink = \"wan2\""),

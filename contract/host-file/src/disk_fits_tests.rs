@@ -202,7 +202,7 @@ fn stores_are_checked() {
 }
 
 #[test]
-fn limits_come_from_one_place() {
+fn a_disk_has_either_own_limits_or_a_policy() {
     let policy = "[[qos_policy]]\nname = \"gold\"\n";
     let both = disk("web", "format = \"raw\"\nqos_policy = \"gold\"\nqos.min_iops = 1");
     assert_eq!(

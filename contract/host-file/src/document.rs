@@ -17,7 +17,7 @@ use crate::validate::{check_relations, nic_fits, switch_fits};
 use crate::vm_fits::vm_fits;
 use crate::{ApiError, Form, HostConfig, OldName, ResourceKind, shape};
 
-/// Error and the path of the table that contains it.
+/// Error, and the path of the table that contains it, such as `nic[2]`.
 pub(crate) struct FoundAt {
     pub(crate) path: String,
     pub(crate) error: ApiError,
@@ -54,7 +54,7 @@ pub(crate) fn read_document(mut root: Map<String, Value>) -> Result<HostConfig, 
         nodes: reader.tables(ResourceKind::Node, root.remove("node"), node_fits),
     };
     let Reader { mut findings, unread } = reader;
-    // Without an unreadable table, valid references to it would be reported as faults.
+    // References to an invalid table, which was not deserialized, would be reported as faults.
     if !unread {
         findings.extend(check_relations(&config));
     }
@@ -74,7 +74,7 @@ pub(crate) fn read_document(mut root: Map<String, Value>) -> Result<HostConfig, 
         .collect())
 }
 
-/// Returns the old names in the tree.
+/// Returns the old names of renamed keys in the tree, and replaces them by the new ones.
 pub(crate) fn old_names_of_document(root: &mut Map<String, Value>) -> Vec<OldName> {
     let mut old_names = Vec::new();
     for key in ResourceKind::File.keys() {
@@ -95,7 +95,7 @@ pub(crate) fn old_names_of_document(root: &mut Map<String, Value>) -> Vec<OldNam
     old_names
 }
 
-/// Deserializer of tables. Each table is processed separately, so that a fault in one does not hide
+/// Deserializer of tables. It processes each table separately, so that a fault in one does not hide
 /// faults in others.
 struct Reader {
     findings: Vec<Finding>,
@@ -151,7 +151,7 @@ impl Reader {
     }
 }
 
-/// Names of tables, as far as they can be determined before deserialization.
+/// Names of resources by the location of their table, as far as the tables' `name` keys are valid.
 struct Names(BTreeMap<FindingLocation, String>);
 
 impl Names {

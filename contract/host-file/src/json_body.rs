@@ -134,7 +134,7 @@ pub fn old_names_of_apply(body: &[u8]) -> Vec<OldName> {
     }
 }
 
-/// Parses a merge patch. It has new names afterwards.
+/// Parses a merge patch and replaces old names of keys in it by the new ones.
 fn read_patch(kind: ResourceKind, patch: &[u8]) -> Result<Map<String, Value>, Vec<ApiError>> {
     let mut patch = object(patch)?;
     let findings = accept_table(FindingLocation::new(kind, 0), &mut patch, &mut Vec::new());
@@ -183,8 +183,8 @@ fn wrong_request(error: serde_json::Error) -> ApiError {
     ApiError::new(code, text)
 }
 
-/// First words of serde's messages about violations of a type's schema. Other messages come from
-/// the types' own parsers of texts.
+/// Beginnings of serde's messages about violations of a type's schema. Other messages come from
+/// types that parse texts themselves.
 const SCHEMA_VIOLATIONS: [&str; 6] = [
     "invalid type: ",
     "invalid value: ",
@@ -240,7 +240,8 @@ pub fn parse_apply(body: &[u8]) -> Result<HostConfig, Vec<ApiError>> {
     }
 }
 
-/// Returns the fault of a key of [`ApplyRequest`] other than `config`, if any.
+/// Returns the error for an unknown key of [`ApplyRequest`], or a value of the wrong type; `None`
+/// if neither applies.
 fn wrong_in_apply(key: &str, value: &Value) -> Option<ApiError> {
     let error = match key {
         "toml" | "file" if value.is_string() => return None,
@@ -253,8 +254,8 @@ fn wrong_in_apply(key: &str, value: &Value) -> Option<ApiError> {
     Some(error.field(quote(key)))
 }
 
-/// Returns true if the body of `POST /1.0/apply` contains the host file as text. Errors in the text
-/// do not violate the API's schema.
+/// Returns true if the body of `POST /1.0/apply` contains the host file as text (`toml`). Errors in
+/// this text do not violate the API's schema.
 pub fn applies_a_file(body: &[u8]) -> bool {
     file_of_apply(body).is_some()
 }
@@ -275,7 +276,7 @@ pub fn locate_errors_of_apply(body: &[u8], errors: &mut [ApiError]) {
     }
 }
 
-/// Returns an error for a body that the endpoint does not accept.
+/// Returns the error `malformed` for a body that the endpoint does not accept.
 fn malformed(message: &str) -> ApiError {
     ApiError::new(ErrorCode::Malformed, format!("the body cannot be read: {message}"))
 }

@@ -61,7 +61,7 @@ fn a_team_is_read_and_patched_like_any_resource() {
 }
 
 #[test]
-fn a_patch_that_is_wrong_names_the_key() {
+fn an_invalid_patch_is_rejected_with_the_key() {
     assert_eq!(
         error_texts(patch_resource(&nic(), br#"{"vlan":0,"quues":2}"#)),
         [

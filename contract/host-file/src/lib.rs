@@ -4,7 +4,8 @@
 //! - [`parse_toml`] and [`to_toml`] read and write host files; [`parse_resource`],
 //!   [`patch_resource`], [`parse_apply`] and others read JSON bodies. All of them pass the same
 //!   checks, so that errors name the key.
-//! - [`validate`] checks relations between keys and between resources; [`validate_change`] a change.
+//! - [`validate`] checks relations between keys and between resources; [`validate_change`] a
+//!   change.
 //! - [`Plan::between`] returns the steps from one desired state to another.
 //! - [`ApiError`] is a fault with its resource, key, file and line.
 //!
@@ -51,7 +52,7 @@ mod validate;
 mod vm_fits;
 mod vmq_fits;
 
-// Types and keys of the configuration, which most modules use.
+// Types and keys of the configuration, which most modules of this crate use.
 use suimon_config::*;
 
 pub use apply_request::ApplyRequest;

@@ -3,7 +3,8 @@
 use crate::finding::{Finding, FindingLocation};
 use crate::{ErrorCode, HostConfig, ResourceKind};
 
-/// Smallest distance between the water marks, in percent of a worker's time.
+/// Smallest difference between `vmq_high_percent` and `vmq_low_percent`, in percent of a worker's
+/// time.
 const MARKS_APART: u8 = 30;
 
 /// Reports invalid combinations of the keys of `[power]`.

@@ -14,7 +14,7 @@ const NO_BURST_S: &str = "burst_s: missing; `burst_iops` needs a duration in sec
                           key, or remove `burst_iops`";
 
 #[test]
-fn limits_are_read_alike_for_policies_and_disks() {
+fn limits_are_parsed_equally_for_policies_and_disks() {
     let keys = "min_iops = 100\nmax_iops = 1000\nmax_bytes_per_s = \"8 MiB\"\nweight = 7\n\
                 burst_iops = 1001\nburst_s = 3600";
     let [(policy, _), (disk, _)] = hosts(keys);

@@ -136,14 +136,14 @@ fn references_of_vms_exist(config: &HostConfig, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Names that a reference may use.
+/// Names that references to one kind of resource may use.
 struct NamesOf<'a> {
     kinds: &'a [ResourceKind],
     sorted: Vec<&'a Name>,
 }
 
 impl<'a> NamesOf<'a> {
-    /// Largest number of names searched for a similar one to suggest.
+    /// Largest number of names that are compared with an unknown name to suggest a similar one.
     const SUGGESTIONS_FROM_MAX: usize = 256;
 
     fn new(kinds: &'a [ResourceKind], names: impl Iterator<Item = &'a Name>) -> Self {

@@ -7,10 +7,10 @@ use crate::finding::{ERRORS_MAX, Finding, FindingLocation};
 use crate::renamed_input::accept_table;
 use crate::{ErrorCode, Form, Key, ResourceKind, quote};
 
-/// Largest length in characters of an unknown key for which a similar key is searched.
+/// Largest length in characters of an unknown key for which a similar key is suggested.
 const SUGGESTION_CHARS_MAX: usize = 40;
 
-/// Checks `table` and deserializes it.
+/// Replaces old names of keys in `table`, checks it and deserializes it.
 ///
 /// # Errors
 /// Every fault of its keys and values; never empty.
@@ -58,7 +58,7 @@ pub(crate) fn remove_nulls_of_optional_keys(kind: ResourceKind, table: &mut Map<
     }
 }
 
-/// Returns every fault of the keys of `table` and of their values, each by itself.
+/// Returns every fault of the keys and values of `table`, without rules that relate several keys.
 pub(crate) fn check(location: FindingLocation, table: &Map<String, Value>) -> Vec<Finding> {
     let mut findings = Vec::new();
     check_keys(location, location.kind, "", table, CheckMode::Whole, &mut findings);
@@ -73,7 +73,7 @@ pub(crate) fn check_patch(location: FindingLocation, patch: &Map<String, Value>)
     findings
 }
 
-/// Interpretation of a table: complete, or merge patch.
+/// Whether a table is complete or a merge patch.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CheckMode {
     Whole,
@@ -123,7 +123,7 @@ fn check_value(
     findings: &mut Vec<Finding>,
 ) {
     if key.form.accepts(value) {
-        // Tables of a file are resources, which are checked separately.
+        // The tables in the file are resources, which are checked separately.
         if location.kind == ResourceKind::File {
             return;
         }

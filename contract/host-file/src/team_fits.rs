@@ -47,7 +47,8 @@ fn lacp_fits(location: FindingLocation, team: &TeamConfig, findings: &mut Vec<Fi
     }
 }
 
-/// Reports a primary or standby that is not a member, or a mode without this role.
+/// Reports a `primary` or `standby` (`role`) that is not a member of the team, or that the team's
+/// mode does not permit.
 fn role_fits(
     location: FindingLocation,
     team: &TeamConfig,

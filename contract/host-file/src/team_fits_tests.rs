@@ -208,7 +208,7 @@ fn uplinks_and_teams_share_their_names() {
 }
 
 #[test]
-fn roles_are_those_of_members_and_suit_the_mode() {
+fn roles_require_a_member_and_a_suitable_mode() {
     let mode = "mode = \"switch-independent\"";
     let cases = [
         (

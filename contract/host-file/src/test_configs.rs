@@ -57,7 +57,8 @@ fn vmq() -> impl Strategy<Value = VmqConfig> {
     )
 }
 
-/// Generates teams with members `u` and `v`, to be completed with the number of a switch.
+/// Generates teams with the members `u` and `v`. [`put_on_team`] appends the number of a switch to
+/// these names.
 fn team() -> impl Strategy<Value = TeamConfig> {
     let roles = (option::of(any::<bool>()), option::of(any::<bool>()), option::of(any::<u16>()));
     (0usize..3, 0usize..5, 1usize..=2, roles, vmq()).prop_map(

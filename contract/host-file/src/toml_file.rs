@@ -104,7 +104,8 @@ pub fn locate_errors(text: &str, file: Option<&str>, errors: &mut [ApiError]) {
     }
 }
 
-/// Returns the path of the table that describes a resource such as `nic/web`.
+/// Returns the path of the table of a resource: `nic[2]` for `nic/web`; `None` if the file does not
+/// contain the resource.
 fn path_of(root: &Map<String, Value>, resource: &str) -> Option<String> {
     let Some((kind, name)) = resource.split_once('/') else {
         return Some(resource.to_owned());
@@ -115,9 +116,9 @@ fn path_of(root: &Map<String, Value>, resource: &str) -> Option<String> {
     Some(format!("{kind}[{index}]"))
 }
 
-/// Converts the table to JSON, the input of the checks, and records the line of every key. Values
-/// nested deeper than any key are omitted, since the memory for their paths would grow with the
-/// square of the file.
+/// Converts the table to JSON, the input of the checks, and records the line of every key in
+/// `lines`. Values nested deeper than any key are omitted, since the memory for their paths would
+/// grow with the square of the file size.
 fn to_json_table(
     table: &DeTable<'_>,
     path: &str,
@@ -138,7 +139,8 @@ fn to_json_table(
     json
 }
 
-/// Records the line of a key with an old name for its new names too, which errors state.
+/// Records the line of a key with an old name for its new names too, since errors state the new
+/// ones.
 fn note_new_names(path: &str, name: &str, offset: usize, lines: &mut Lines) {
     for rename in RENAMES.iter().filter(|rename| rename.old == name) {
         let is_field = matches!(rename.of, Renamed::Field { .. });
@@ -157,7 +159,7 @@ fn to_json(value: &Spanned<DeValue<'_>>, path: &str, depth: usize, lines: &mut L
             .as_str()
             .parse::<f64>()
             .map_or_else(|_| Value::from(number.as_str()), Value::from),
-        // No key accepts a date. An object matches the form of none of them.
+        // No key accepts a date. An object matches none of the keys that accept a number or text.
         DeValue::Datetime(date) => {
             let mut object = Map::new();
             object.insert("date".to_owned(), Value::from(date.to_string()));
@@ -179,7 +181,7 @@ fn to_json(value: &Spanned<DeValue<'_>>, path: &str, depth: usize, lines: &mut L
     }
 }
 
-/// Converts an integer. One beyond 64 bits is kept as a value outside the range of every key.
+/// Converts an integer. One beyond 64 bits becomes a value outside the range of every key.
 fn integer(digits: &str, radix: u32) -> Value {
     let parsed = i128::from_str_radix(digits, radix).ok();
     match parsed {

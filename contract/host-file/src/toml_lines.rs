@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 /// Lines of keys by path, such as `nic[2].offload.tx_checksum`.
 pub(crate) struct Lines {
-    /// Offset of the start of each line, including the first.
+    /// Byte offset of the start of each line, including the first.
     starts: Vec<usize>,
     by_path: BTreeMap<String, usize>,
 }
@@ -16,12 +16,12 @@ impl Lines {
         Self { starts: starts.collect(), by_path: BTreeMap::new() }
     }
 
-    /// Returns the line of an offset, counted from 1.
+    /// Returns the line of a byte offset, counted from 1.
     pub(crate) fn line_of(&self, offset: usize) -> usize {
         self.starts.partition_point(|start| *start <= offset)
     }
 
-    /// Records that the key with this path begins at `offset`.
+    /// Records that the key with this path begins at the byte offset `offset`.
     pub(crate) fn note(&mut self, path: String, offset: usize) {
         let line = self.line_of(offset);
         self.by_path.insert(path, line);

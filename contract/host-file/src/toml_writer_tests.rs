@@ -50,7 +50,7 @@ host_offload = { rx_checksum = false, tx_checksum = true }
 }
 
 #[test]
-fn teams_stand_between_uplinks_and_switches() {
+fn teams_are_written_between_uplinks_and_switches() {
     let text = r#"
 [[switch]]
 name = "lan"
@@ -156,7 +156,7 @@ name = "fast"
 }
 
 #[test]
-fn defaults_are_those_of_the_types() {
+fn defaults_equal_those_of_the_types() {
     assert_eq!(default_of(ResourceKind::Store, "normalization_bytes"), Some(8192.into()));
     assert_eq!(default_of(ResourceKind::QosPolicy, "kind"), Some("dedicated".into()));
     assert_eq!(default_of(ResourceKind::Disk, "physical_sector"), Some(4096.into()));

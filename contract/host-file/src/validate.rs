@@ -110,7 +110,8 @@ fn into_result(config: &HostConfig, mut findings: Vec<Finding>) -> Result<(), Ve
         .collect())
 }
 
-/// Reports faults of single values.
+/// Reports faults of single resources: values out of range, and invalid combinations of a
+/// resource's keys.
 fn check_values(config: &HostConfig) -> Vec<Finding> {
     let mut findings = shape_of(FindingLocation::new(ResourceKind::Host, 0), &config.host);
     if let Some(api) = &config.api {
@@ -234,7 +235,8 @@ pub(crate) fn switch_fits(
     }
 }
 
-/// Reports a resource whose name is also the default device name, but not a valid one.
+/// Reports a resource whose name is also the name of its network device by default, but is not a
+/// valid device name.
 fn default_device_fits(
     location: FindingLocation,
     field: &str,

@@ -30,7 +30,7 @@ fn a_table_is_read_with_defaults() {
 }
 
 #[test]
-fn workers_that_float_are_counted_and_stand_alone() {
+fn floating_workers_are_counted_and_exclude_pinned_ones() {
     let base = "base_worker = 3";
     assert!(parse_toml(&host("floating_workers = 4", base, ""), None).is_ok());
     let errors = errors_of(&host("floating_workers = 3", base, ""));

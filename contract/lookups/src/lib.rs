@@ -24,10 +24,10 @@ pub const LOOKUPS_MAX: usize = 16;
 /// three names whose lookups hang leave threads for others, such as those in `/etc/hosts`.
 pub const LOOKUPS_PER_NAME_MAX: usize = 4;
 
-/// Function that resolves a name, and blocks meanwhile.
+/// Function that resolves a name. It blocks until the resolver responds.
 type LookUp = dyn Fn(&str) -> io::Result<Vec<SocketAddr>> + Send + Sync;
 
-/// Lookups that share limits. Clones refer to the same lookups.
+/// Name resolution with a limited number of lookups in progress. Clones share the limits.
 #[derive(Clone)]
 pub struct Lookups(Arc<Shared>);
 
@@ -37,14 +37,14 @@ struct Shared {
     in_progress: Mutex<BTreeMap<String, usize>>,
 }
 
-/// Lookup that counts towards the limits until it is dropped.
+/// One lookup in progress. It counts towards the limits until it is dropped.
 struct Lookup {
     lookups: Lookups,
     name: String,
 }
 
 impl Lookups {
-    /// Returns the lookups of this process.
+    /// Returns the instance that all callers in this process share.
     #[must_use]
     pub fn of_process() -> Self {
         static LOOKUPS: OnceLock<Lookups> = OnceLock::new();
@@ -52,7 +52,8 @@ impl Lookups {
         LOOKUPS.get_or_init(|| Self::new(look_up)).clone()
     }
 
-    /// Creates lookups that use another function than getaddrinfo(3), with limits of their own.
+    /// Creates an instance with separate limits, which resolves names by `look_up` instead of
+    /// getaddrinfo(3).
     pub fn new(
         look_up: impl Fn(&str) -> io::Result<Vec<SocketAddr>> + Send + Sync + 'static,
     ) -> Self {
@@ -70,7 +71,7 @@ impl Lookups {
         }
         let lookup = self.begin(name)?;
         let call = spawn_blocking(move || {
-            // Dropped when the call has ended, also if the task has been dropped before.
+            // Dropped when the call has ended, even if the caller dropped the future before.
             let lookup: Lookup = lookup;
             (lookup.lookups.0.look_up)(&lookup.name)
         });

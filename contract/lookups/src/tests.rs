@@ -10,7 +10,8 @@ fn runtime() -> Runtime {
     Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
 }
 
-/// Connections are attempted again and again while the resolver does not respond.
+/// While the resolver does not respond, callers that time out and try again do not exceed the
+/// limits of lookups.
 #[test]
 fn lookups_that_hang_are_bounded_and_count_until_they_end() {
     let (hold, hanging) = channel::<()>();
@@ -35,12 +36,13 @@ fn lookups_that_hang_are_bounded_and_count_until_they_end() {
         assert_eq!(lookups.in_progress(), LOOKUPS_MAX);
         let error = abandon("other.example").await.unwrap();
         assert!(error.to_string().starts_with("16 lookups of host names"), "{error}");
-        // Four names are sufficient for that. An IP address needs no lookup.
+        // Four names whose lookups hang reach the limit of all lookups. An IP address needs no
+        // lookup.
         let addresses = lookups.resolve("192.0.2.1").await.unwrap();
         assert_eq!(addresses, [SocketAddr::from(([192, 0, 2, 1], 0))]);
     });
     drop(hold);
-    // Waits for all calls in progress.
+    // Blocks until all calls in progress have ended.
     drop(runtime);
     assert_eq!(lookups.in_progress(), 0);
 }

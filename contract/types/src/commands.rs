@@ -1,6 +1,7 @@
 //! Commands of `suimon` that perform operations of the API.
 
-/// Operation ids and their commands, except the operations common to all kinds of resource.
+/// Operation ids of the OpenAPI document and their commands of `suimon`, except the operations that
+/// every kind of resource has.
 const COMMANDS: &[(&str, &str)] = &[
     ("show_host", "host show"),
     ("show_openapi", "openapi"),

@@ -152,8 +152,8 @@ pub struct DiskStatus {
     /// Storage QoS of the disk; absent while the disk is not open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qos: Option<QosFlowStatus>,
-    /// True if the disk's worker does not respond: counters, NBD connections, unflushed metadata and
-    /// requests without space are the last known ones.
+    /// True if the disk's worker does not respond: counters, NBD connections, unflushed metadata
+    /// and requests without space are the last known ones.
     #[serde(default)]
     pub stale: bool,
 }

@@ -280,7 +280,7 @@ catalogue! {
     6203 QosPolicyDeleted "qos_policy_deleted" Info
         "A QoS policy was deleted.";
     6204 MinimumUnmet "minimum_unmet" Warning
-        "For 60 s a disk or policy was delivered less than 98 % of its guaranteed IOPS while it had requests for more than half of the time. The field `cause` contains the limiting factor: `other-disks`, `foreign-load`, `device-latency` or `own-maximum`. If it is `other-disks`, measure the store, lower other minimums, or move disks to another store. If it is `foreign-load`, stop the external load of the store, or lower its `capacity_iops`. If it is `device-latency`, let the client submit more requests at a time, or use a faster device. If it is `own-maximum`, raise `max_iops` or `max_bytes_per_s`. Check LIMITED BY in `suimon qos flows`.";
+        "For 60 s a disk or policy was delivered less than 98 % of its guaranteed IOPS while it had requests for more than half of the time. The event is not emitted if only up to two requests of the largest size are missing. The field `cause` contains the limiting factor: `other-disks`, `foreign-load`, `device-latency` or `own-maximum`. If it is `other-disks`, measure the store, lower other minimums, or move disks to another store. If it is `foreign-load`, stop the external load of the store, or lower its `capacity_iops`. If it is `device-latency`, let the client submit more requests at a time, or use a faster device. If it is `own-maximum`, raise `max_iops` or `max_bytes_per_s`. Check LIMITED BY in `suimon qos flows`.";
     6205 MinimumMet "minimum_met" Info
         "A disk or policy gets its minimum again, or has requests for less than half of the time.";
     6206 PromiseForced "overcommit_forced" Warning
@@ -314,7 +314,7 @@ catalogue! {
     6222 SharedPolicyUnknown "shared_policy_unknown" Warning
         "Disks use a policy that the cluster does not have. Disks of an aggregated policy may be limited to 0 IOPS on shared stores: create the policy, or set another one.";
     6223 SharedStoreUnmeasured "shared_store_unmeasured" Warning
-        "The capacity of a shared store with `capacity_iops = \"measure\"` was not measured on this host, which therefore cannot lead the store. If another node knows the capacity, its leader grants leases to this host, too. If no node knows it, the disks of the store get 64 normalised IOPS on each node and no guarantees. Measure the capacity with `suimon store measure`, or set `capacity_iops` to a number.";
+        "The capacity of a shared store with `capacity_iops = \"measure\"` was not measured on this host, which therefore cannot lead the store. If another node knows the capacity, its leader grants leases to this host, too. If no node knows it, there is no leader: after 5 s, the disks of a node without a reservation get 64 normalised IOPS together and no guarantees. A node with a reservation keeps it. Measure the capacity with `suimon store measure`, or set `capacity_iops` to a number.";
     6224 SharedStoreMeasured "shared_store_measured" Info
         "The capacity of a shared store is known on this host, which can lead the store.";
     7001 VmCreated "vm_created" Info

@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use crate::{DiskFormat, DiskKind};
 
-/// An image file, as `suimon image info` reports it.
+/// Properties of an image file, as `suimon image info` reports them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ImageInfo {
     /// Path of the file, or its name in the store.
@@ -36,7 +36,7 @@ pub struct ImageInfo {
     /// VHDX: identity of the content, which children record as their parent's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_id: Option<String>,
-    /// differencing: parent of the image.
+    /// differencing: recorded and resolved parent of the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ImageParent>,
 }
@@ -69,7 +69,7 @@ pub enum ImageVerdict {
 }
 
 impl ImageVerdict {
-    /// Exit code, as `qemu-img check` documents it.
+    /// Returns the exit code that `qemu-img check` documents for this result.
     pub const fn exit_code(self) -> u8 {
         match self {
             Self::Sound => 0,
@@ -101,7 +101,7 @@ pub struct ImageFinding {
     pub message: String,
 }
 
-/// An image file, as `suimon image check` reports it.
+/// Result of checking an image file, as `suimon image check` reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ImageCheck {
     /// Path of the file, or its name in the store.

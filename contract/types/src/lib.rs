@@ -87,7 +87,7 @@
 
 /// Default path of the daemon's Unix socket.
 pub const SOCKET_DEFAULT: &str = "/run/suimon/suimon.sock";
-/// Environment variable with a different path of the socket.
+/// Environment variable that replaces the default path of the socket.
 pub const SOCKET_VARIABLE: &str = "SUIMON_SOCKET";
 
 mod cluster_status;

@@ -23,7 +23,7 @@ pub fn libvirt_elements(config: &HostConfig, vm: &VmConfig) -> String {
         "  <source type='memfd'/>\n  <access mode='shared'/>\n</memoryBacking>\n<devices>\n",
     );
     let disks = vm.disks.iter().map(|name| config.disks.iter().find(|disk| disk.name == *name));
-    // The unit on an emulated controller is independent of the device letter.
+    // Units are counted per emulated controller; the letter of `dev` counts all disks.
     let (mut ide, mut sata) = (0, 0);
     for (index, disk) in disks.enumerate() {
         let Some(disk) = disk else { continue };

@@ -1,10 +1,10 @@
 //! Messages about the live migration of a VM from one node to another.
 //!
-//! The source node drives the migration. It requests the destination to prepare an *arrival*,
-//! copies disks and memory over connections upgraded from HTTP, and hands over the VM. The source
-//! owns the VM until the arrival becomes active; the destination owns it afterwards. An abandoned
-//! arrival never becomes active, and an active one is never abandoned, so that at most one node
-//! ever runs the VM.
+//! The source node drives the migration. It requests the destination to prepare an incoming
+//! migration (`/1.0/arrivals`), copies disks and memory over connections upgraded from HTTP, and
+//! hands over the VM. The source owns the VM until the destination activates the incoming
+//! migration; the destination owns it afterwards. An abandoned migration is never activated, and an
+//! active one is never abandoned, so that at most one node ever runs the VM.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -93,9 +93,9 @@ pub struct VmMigration {
 #[serde(rename = "ArrivingPort")]
 #[schema(as = ArrivingPort)]
 pub struct IncomingPort {
-    /// Device: `nic/NAME` or `disk/NAME`.
+    /// Device of the VM: `nic/NAME` or `disk/NAME`.
     pub device: String,
-    /// Number of the machine's port, from 0.
+    /// Number of the PCI port on the machine, from 0.
     #[schema(minimum = 0, maximum = 255)]
     pub port: u8,
 }
@@ -123,8 +123,8 @@ pub struct DiskHandedOver {
 pub struct DiskCopied {
     /// Name of the disk.
     pub name: Name,
-    /// Space in bytes that the disk occupies on the source node; with several image files, the space
-    /// of the largest one.
+    /// Space in bytes that the disk occupies on the source node; with several image files, the
+    /// space of the largest one.
     #[schema(minimum = 0, maximum = 9_223_372_036_854_775_807usize)]
     pub allocated_bytes: u64,
 }
@@ -225,7 +225,7 @@ pub struct IncomingMigrationRequest {
     pub cpu_flags: Vec<String>,
 }
 
-/// State of an arrival on the destination.
+/// State of an incoming migration on the destination node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schema(as = ArrivalState)]
@@ -234,7 +234,7 @@ pub enum IncomingMigrationState {
     Waiting,
     /// This node owns the VM, which runs or is paused as before.
     Active,
-    /// Abandoned: this node will never own the VM. Also reported for unknown arrivals.
+    /// Abandoned: this node will never own the VM. Also reported for unknown migration ids.
     Abandoned,
 }
 
@@ -245,6 +245,6 @@ pub enum IncomingMigrationState {
 pub struct IncomingMigration {
     /// Id of the migration.
     pub id: String,
-    /// Current state of the arrival.
+    /// Current state of the incoming migration.
     pub state: IncomingMigrationState,
 }

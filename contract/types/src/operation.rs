@@ -49,7 +49,8 @@ pub struct Operation {
     /// Human-readable findings, one per line, such as those of a disk check.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub report: Vec<String>,
-    /// Warnings about the request, such as the use of an old name; only in the response to the request.
+    /// Warnings about the request, such as the use of an old name; only in the response to the
+    /// request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
     /// Error of a failed operation.

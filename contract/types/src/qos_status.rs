@@ -180,7 +180,7 @@ impl QosLimitingFactor {
         Self::Device,
     ];
 
-    /// Returns the definition of time attributed to the factor, for the reference page.
+    /// Returns the condition under which time counts for the factor, for the reference page.
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::StoreFull => "Requests were queued because the store has no space for them.",
@@ -226,7 +226,7 @@ impl QosLimitingFactor {
         }
     }
 
-    /// Returns the remedy, for the reference page.
+    /// Returns the action that reduces the effect of the factor, for the reference page.
     pub const fn remedy(self) -> &'static str {
         match self {
             Self::StoreFull => "Free space on the store, or move disks to another one.",

@@ -16,7 +16,8 @@ pub struct TeamStatus {
     /// Switch that uses the team.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch: Option<Name>,
-    /// Health, with the reason if it is not `up`. `down` with fewer usable members than `min_links`.
+    /// Health, with the reason if it is not `up`. `down` with fewer usable members than
+    /// `min_links`.
     pub condition: Condition,
     /// Counters of the team as one port of the switch.
     pub counters: PortCounters,
@@ -92,7 +93,8 @@ pub struct TeamMemberStatus {
     pub rx_share_ppm: u32,
     /// Share of the team's transmitted bytes in the last second, in parts per million.
     pub tx_share_ppm: u32,
-    /// Share of the flows distributed by hash or load, in parts per million.
+    /// Share of the team's flows that are assigned to the member by hash or load, in parts per
+    /// million.
     pub flows_share_ppm: u32,
     /// Number of NICs assigned to the member; 0 for algorithms that do not assign NICs.
     pub nics: u32,

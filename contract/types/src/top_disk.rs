@@ -36,8 +36,8 @@ pub struct TopDisk {
 }
 
 impl TopDisk {
-    /// Returns the values of a disk with the given counters. `stale` is true if they are the last known
-    /// ones.
+    /// Returns the values of a disk with the given counters. `stale` is true if they are the last
+    /// known ones.
     pub fn new(
         (name, store): (Name, Name),
         (state, stale): (StorageState, bool),

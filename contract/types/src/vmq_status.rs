@@ -47,13 +47,14 @@ pub struct VmqQueueStatus {
     pub default_queue: bool,
     /// Worker that services the queue.
     pub worker: u16,
-    /// Load of the queue in parts per million of the worker's time.
+    /// Load that the queue causes, in parts per million of its worker's time.
     pub load_ppm: u32,
     /// Seconds since the queue was assigned to the worker.
     pub age_s: u64,
     /// Reason for the assignment to this worker.
     pub reason: String,
-    /// Reason why the queue stays, or the remaining time.
+    /// Reason why VMQ does not move the queue now, with the remaining time if a later move is
+    /// possible.
     pub stay_reason: String,
 }
 

@@ -136,7 +136,8 @@ impl DiskProposal {
     }
 }
 
-/// Returns a disk of which only limits and store are significant.
+/// Returns a disk for the calculation of reservations, which reads only its limits and store. All
+/// other keys have arbitrary valid values.
 fn new_disk(name: &Name, store: &Name, qos_policy: Option<Name>, qos: DiskQos) -> DiskConfig {
     DiskConfig { qos_policy, qos, ..DiskConfig::new(name.clone(), store.clone(), DiskFormat::Raw) }
 }

@@ -74,7 +74,7 @@ fn a_file_that_another_disk_has_is_no_obstacle() {
 }
 
 #[test]
-fn proposals_that_make_no_sense_are_refused() {
+fn invalid_proposals_are_rejected() {
     for (proposal, message) in [
         (
             r#"{"disk": {"name": "new"}}"#,

@@ -39,7 +39,7 @@ impl WorkerStages {
     /// Number of stages in the breakdown.
     pub const COUNT: usize = 10;
 
-    /// Names of the stages and their meanings, for the reference page.
+    /// Name and meaning of each stage, for the reference page.
     pub const MEANINGS: [(&str, &str); Self::COUNT] = [
         (
             "copy_in",

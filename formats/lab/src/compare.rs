@@ -1,4 +1,4 @@
-//! Comparison of two runs, measure by measure.
+//! Comparison of two runs of the lab, measure by measure.
 //!
 //! Mann–Whitney test for each measure of each case present in both runs, with Holm's correction for
 //! multiple tests (Scandinavian Journal of Statistics 6, 1979).
@@ -18,13 +18,13 @@ pub struct Comparison {
     pub case: Case,
     /// Measure, as described in the first run.
     pub measure: Measure,
-    /// Estimate of the first run.
+    /// Statistics of the measure's values in the first run (a).
     pub a: Statistics,
-    /// Estimate of the second run.
+    /// Statistics of the measure's values in the second run (b).
     pub b: Statistics,
-    /// Difference of the means, (b - a) / a, in percent; `None` if the mean of a is 0.
+    /// Difference of the means in percent of the first, (b - a) / a; `None` if the mean of a is 0.
     pub more_percent: Option<f64>,
-    /// p-value of the Mann–Whitney test.
+    /// Two-sided p-value of the Mann–Whitney test.
     pub p: f64,
     /// p-value after Holm's correction over all tests.
     pub p_corrected: f64,
@@ -32,7 +32,7 @@ pub struct Comparison {
     pub finding: ComparisonResult,
 }
 
-/// Conclusion of comparing two runs.
+/// Conclusion from the comparison of two runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ComparisonResult {
@@ -40,12 +40,12 @@ pub enum ComparisonResult {
     Better,
     /// The second run is worse.
     Worse,
-    /// The runs differ in a measure without a better direction.
+    /// The runs differ significantly in a measure for which neither direction is better.
     Different,
     /// No statistically significant difference was found.
     #[serde(rename = "not-shown")]
     NotSignificant,
-    /// Too few repetitions to show any difference, however large.
+    /// There are too few repetitions for any difference, however large, to be significant.
     #[serde(rename = "too-few")]
     TooFewSamples,
 }
@@ -78,8 +78,9 @@ pub fn compare(a: &Run, b: &Run) -> Vec<Comparison> {
     comparisons
 }
 
-/// Applies Holm's correction: the smallest p-value is multiplied by the number of tests, the next
-/// by one less, and so on; corrected values are made monotonic.
+/// Applies Holm's correction to the p-values and derives the findings: the smallest p-value is
+/// multiplied by the number of tests, the next by one less, and so on; corrected values are made
+/// monotonic.
 fn correct(comparisons: &mut [Comparison]) {
     let count = comparisons.len();
     let mut order: Vec<usize> = (0..count).collect();
@@ -117,7 +118,8 @@ fn finding(comparison: &Comparison, tests: usize) -> ComparisonResult {
     }
 }
 
-/// Returns the number of possible orders of both sets of samples.
+/// Returns the number of ways in which `m` and `n` samples can be interleaved by size: the binomial
+/// coefficient of m + n over m.
 fn combinations(m: usize, n: usize) -> f64 {
     (1..=m).map(|k| (n + k) as f64 / k as f64).product()
 }

@@ -19,9 +19,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::words::Words;
 
-/// Metadata of a run, written before its first part.
+/// Metadata of a run, written before its first repetition.
 pub const HEAD_FILE: &str = "head.json";
-/// Parts of a run, one per line, appended as they complete.
+/// Repetitions of a run ([`Repetition`](crate::Repetition)), one JSON object per line, appended as
+/// they complete.
 pub const PARTS_FILE: &str = "parts.jsonl";
 /// Complete run, written at its end.
 pub const RUN_FILE: &str = "run.json";
@@ -31,18 +32,18 @@ pub const PROGRESS_FILE: &str = "progress.json";
 pub const HTML_REPORT_FILE: &str = "report.html";
 /// Machine-readable report of a run (JSON).
 pub const REPORT_FILE: &str = "report.json";
-/// Plans available for requests.
+/// Plans that can be requested.
 pub const PLANS_FILE: &str = "plans.json";
-/// [`Worker`] status.
+/// Status of the program that serves requests ([`Worker`]).
 pub const WORKER_FILE: &str = "worker.json";
-/// Folder that contains request files.
+/// Folder that contains the request files.
 pub const REQUESTS_FOLDER: &str = "requests";
 
 /// Maximum length of the id of a plan or run, in bytes.
 pub const ID_BYTES_MAX: usize = 128;
 
 /// Returns true if a text is a valid id of a plan, run, case or measure: a file name that cannot
-/// leave its folder.
+/// refer to another folder.
 pub fn is_id(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-.+".contains(&byte);
     !text.is_empty()
@@ -55,14 +56,15 @@ pub fn is_id(text: &str) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{subject} `{id}` may contain only letters, digits, `-`, `.` and `+`")]
 pub struct InvalidId {
-    /// Subject of the id, such as `run`.
+    /// Kind of object that the id names, such as `run`.
     subject: String,
     id: String,
 }
 
-/// Checks the id of `subject`.
+/// Checks the id of an object of kind `subject`.
 ///
 /// # Errors
+///
 /// The text is not an id ([`is_id`]).
 pub fn check_id(subject: &str, id: &str) -> Result<(), InvalidId> {
     if is_id(id) {
@@ -75,13 +77,13 @@ pub fn check_id(subject: &str, id: &str) -> Result<(), InvalidId> {
 /// Progress of a run in execution.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
-    /// Process id of the measuring program.
+    /// Process id of the program that performs the run.
     pub pid: u32,
     /// Description of the case being measured.
     pub case: Words,
     /// Repetition of the case, counted from 1.
     pub repetition: u32,
-    /// Number of parts completed so far.
+    /// Number of repetitions, of all cases, completed so far.
     pub parts_done: u64,
     /// Estimated remaining time in seconds, assuming the minimum number of repetitions.
     pub seconds_left: u64,
@@ -94,15 +96,15 @@ pub struct Worker {
     pub pid: u32,
     /// Time of the status in milliseconds since 1970-01-01 UTC; updated every two seconds.
     pub at_ms: u64,
-    /// Id of the request in progress.
+    /// Id of the request in progress; `None` if the program is idle.
     #[serde(default)]
     pub request: Option<String>,
-    /// Id of the run that serves the request.
+    /// Id of the run that serves the request; `None` before the run has started.
     #[serde(default)]
     pub run: Option<String>,
 }
 
-/// Request to perform a run.
+/// Request of a user to perform a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunRequest {
@@ -110,7 +112,7 @@ pub struct RunRequest {
     pub plan: String,
     /// Scale of the run: `auto`, `quick` or `full`.
     pub scale: String,
-    /// True to profile CPU time.
+    /// True if CPU time is to be profiled.
     #[serde(default)]
     pub profile: bool,
 }
@@ -118,10 +120,10 @@ pub struct RunRequest {
 /// Result of a completed request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestResult {
-    /// Id of the resulting run.
+    /// Id of the resulting run; `None` if none was started.
     #[serde(default)]
     pub run: Option<String>,
-    /// Reason why the run was not completed.
+    /// Reason for which the run was not completed; `None` on success.
     #[serde(default)]
     pub error: Option<String>,
 }

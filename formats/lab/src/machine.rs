@@ -1,4 +1,4 @@
-//! Properties of the machine of a run that affect results.
+//! Properties of the machine of a run that affect the results.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 pub struct MachineInfo {
     /// CPU model, as reported by the kernel.
     pub cpu: String,
-    /// Number of logical CPUs that the process may use.
+    /// Number of logical CPUs that the measuring process may use.
     pub cpus: usize,
-    /// Hardware threads of the first core.
+    /// Number of hardware threads of the first core.
     pub threads_per_core: u32,
     /// Total memory of the machine in MiB.
     pub memory_mib: u64,
@@ -19,24 +19,25 @@ pub struct MachineInfo {
     pub virtualization: String,
     /// True if `/dev/kvm` exists.
     pub kvm: bool,
-    /// Release of the Linux kernel.
+    /// Kernel release, for example `6.1.0-28-amd64`.
     pub linux: String,
     /// Name and version of the distribution.
     pub distribution: String,
     /// Frequency governor of the first CPU; `None` without cpufreq.
     pub governor: Option<String>,
-    /// Commit from which Suimon was built.
+    /// Git commit from which the measured Suimon was built.
     pub suimon: String,
-    /// Load generators and measurement programs, with the first line of their version output.
+    /// First line of the version output of each load generator and measurement program, by program
+    /// name.
     pub tools: BTreeMap<String, String>,
-    /// Background load before the first part.
+    /// Background load before the first repetition.
     pub noise: Noise,
 }
 
-/// Background load, measured while the lab itself is idle except for the measurement.
+/// Background load, measured while the lab runs nothing except this measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Noise {
-    /// Load average of the last minute before the first part.
+    /// Load average over one minute, before the first repetition.
     pub load_before: f64,
     /// Excess duration of the slowest of 40 equal computations over the median, in percent.
     pub slowest_percent: f64,

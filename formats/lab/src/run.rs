@@ -1,8 +1,8 @@
 //! Data of a run: the format of `run.json`, for real and simulated runs.
 //!
-//! A run is a set of *parts*; a part is one repetition of one case. A part has *values*, one number
-//! per measure, and optionally *series*, numbers over time, and *marks*, times of changes. Reports
-//! are computed from parts only.
+//! A run contains *parts*; a part is one repetition of one case ([`Repetition`]). A part has
+//! *values*, one number per measure, and optionally *series*, numbers over time, and *marks*, times
+//! of changes. Reports are computed from the parts only.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 use crate::machine::MachineInfo;
 use crate::words::Words;
 
-/// Format version. Programs read records of their own version only.
+/// Format version. Programs read only runs of their own version.
 pub const FORMAT: u32 = 1;
 
 /// Complete data of one run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Run {
-    /// Format version ([`FORMAT`]) of the writing program.
+    /// Format version ([`FORMAT`]) of the program that wrote the run.
     pub format: u32,
     /// Id of the run, equal to the name of its folder.
     pub id: String,
@@ -27,31 +27,31 @@ pub struct Run {
     pub origin: RunOrigin,
     /// Scale of the run: `auto`, `quick` or `full`.
     pub scale: String,
-    /// Start time in RFC 3339, UTC.
+    /// Start time in UTC, formatted as in RFC 3339.
     pub began: String,
-    /// Total duration in seconds, without pauses between interruptions.
+    /// Total duration in seconds, without the times between an interruption and its continuation.
     pub took_s: f64,
-    /// True if parts have CPU profiles.
+    /// True if CPU profiles were requested for the repetitions of this run.
     #[serde(default)]
     pub profiles: bool,
-    /// Command that repeats the run.
+    /// Command line that repeats the run.
     pub command: String,
     /// Machine that executed the run.
     pub machine: MachineInfo,
-    /// Description of the setup, in sentences.
+    /// Description of the experiment's setup, one text per sentence.
     pub setup: Vec<Words>,
-    /// Compared cases, in display order.
+    /// Cases that the run compares, in display order.
     pub cases: Vec<Case>,
-    /// Quantities that parts have values of.
+    /// Measures of which the repetitions have values.
     pub measures: Vec<Measure>,
     /// Every repetition of every case, in order of execution.
     pub parts: Vec<Repetition>,
-    /// Parts of the plan that could not be performed, with reasons.
+    /// Parts of the plan that could not be performed, one text with reason each.
     pub missing: Vec<Words>,
-    /// Reason of an early end; `None` if the run is complete.
+    /// Reason for which the run ended early; `None` if it is complete.
     #[serde(rename = "cut_short")]
     pub aborted_reason: Option<String>,
-    /// Published figures computed by the simulator; those of plans are computed from parts.
+    /// Published figures with the simulator's results; empty for runs on a real host.
     #[serde(default)]
     pub simulated: Vec<SimulatedFigure>,
 }
@@ -73,7 +73,7 @@ pub enum RunOrigin {
     },
 }
 
-/// Compared case: one configuration of the experiment.
+/// Case of an experiment: one configuration whose results are compared with others.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Case {
     /// Id of the case: letters, digits, `-`, `.` and `+`; unique in the run.
@@ -84,7 +84,7 @@ pub struct Case {
     pub seconds: f64,
 }
 
-/// Measured quantity, with one value per part.
+/// Measured quantity, of which each repetition has at most one value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Measure {
     /// Id of the measure; same syntax as ids of cases, unique in the run.
@@ -93,13 +93,14 @@ pub struct Measure {
     pub words: Words,
     /// Unit displayed after the number: `MB/s`, `%`, `µs`, or empty.
     pub unit: String,
-    /// Direction in which values are better.
+    /// Whether higher or lower values are better.
     pub better: MeasureDirection,
-    /// True if repetitions continue until the confidence interval of this measure is narrow.
+    /// True if repetitions of a case continue until the confidence interval of this measure is
+    /// narrow.
     pub decides: bool,
 }
 
-/// Direction in which values are better.
+/// Whether higher or lower values of a measure are better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MeasureDirection {
@@ -117,39 +118,39 @@ pub enum MeasureDirection {
 pub struct Repetition {
     /// Id of the case measured.
     pub case: String,
-    /// Number of the repetition, counted from 0.
+    /// Number of the repetition within its case, counted from 0.
     pub repetition: u32,
     /// Start time in milliseconds since 1970-01-01 UTC.
     pub began_ms: u64,
-    /// Duration in seconds, including setup.
+    /// Duration in seconds, including the setup.
     pub took_s: f64,
-    /// Load average of the last minute before the start.
+    /// Load average over one minute, before the start.
     pub load_before: f64,
-    /// Values by measure; measures not applicable to the case are absent.
+    /// Values by id of the measure; measures not applicable to the case are absent.
     pub values: BTreeMap<String, f64>,
-    /// Quantities sampled during the part.
+    /// Quantities sampled during the repetition.
     pub series: Vec<Series>,
-    /// Changes during the part, in order of time.
+    /// Changes during the repetition, in order of time.
     pub marks: Vec<Mark>,
     /// CPU profile; `None` if not requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Profile>,
-    /// Remarks about the part, in sentences.
+    /// Remarks about the repetition, one text per sentence.
     pub notes: Vec<Words>,
-    /// Reason why there are no values; `None` on success.
+    /// Reason for which there are no values; `None` on success.
     pub failure: Option<String>,
 }
 
-/// Sampled CPU time of the whole machine during a part.
+/// CPU time of the whole machine during a repetition, sampled by `perf`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
     /// Duration of the measurement in seconds.
     pub seconds: f64,
-    /// Modules by descending CPU time.
+    /// Modules in descending order of CPU time.
     pub modules: Vec<ProfiledModule>,
 }
 
-/// Program, library, kernel module, or part of the kernel.
+/// CPU time of a program, library, kernel module, or part of the kernel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProfiledModule {
     /// Name of the module: `suimond`, `libc.so.6`, `kernel: TCP`.
@@ -158,7 +159,7 @@ pub struct ProfiledModule {
     pub cpu_seconds: f64,
 }
 
-/// Quantity sampled repeatedly during a part.
+/// Quantity sampled repeatedly during a repetition.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Series {
     /// Group that selects the chart: `cpu`, `queues`, `disk`, `stage` …
@@ -167,23 +168,23 @@ pub struct Series {
     pub name: String,
     /// Unit, as in [`Measure::unit`].
     pub unit: String,
-    /// Seconds since the start of the part, and value.
+    /// Samples: pairs of seconds since the start of the repetition and value.
     pub points: Vec<(f64, f64)>,
 }
 
-/// Change during a part, marked in charts.
+/// Change during a repetition, which charts mark.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Mark {
-    /// Seconds since the start of the part.
+    /// Seconds since the start of the repetition.
     pub at_s: f64,
     /// Description of the change for charts.
     pub words: Words,
 }
 
-/// Published figure and the simulator's result for it.
+/// Published figure, with the simulator's result for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SimulatedFigure {
-    /// Step of the simulated scenario.
+    /// Step of the simulated scenario, such as a phase of the published experiment.
     pub step: String,
     /// Quantity that the figure describes.
     #[serde(rename = "of")]
@@ -195,13 +196,14 @@ pub struct SimulatedFigure {
     pub simulated: String,
     /// True if both agree within the scenario's tolerance.
     pub agrees: bool,
-    /// Use of the figure: `calibration`, `held-out` or `bar`.
+    /// Use of the figure: `calibration` (parameters were fitted to it), `held-out` (compared only)
+    /// or `bar` (target to be reached).
     #[serde(rename = "use")]
     pub used: String,
 }
 
 impl Case {
-    /// Creates a case. `seconds`: approximate duration of one repetition.
+    /// Creates a case; `seconds` is the approximate duration of one repetition.
     pub fn new(id: impl Into<String>, words: Words, seconds: f64) -> Self {
         Self { id: id.into(), words, seconds }
     }
@@ -213,7 +215,7 @@ impl Measure {
         Self { id: id.to_owned(), words, unit: unit.to_owned(), better, decides: false }
     }
 
-    /// Makes repetitions continue until the confidence interval of this measure is narrow.
+    /// Returns the measure with [`Measure::decides`] set.
     pub fn deciding(mut self) -> Self {
         self.decides = true;
         self
@@ -221,31 +223,32 @@ impl Measure {
 }
 
 impl Repetition {
-    /// Adds the value of a measure.
+    /// Sets the value of the measure with id `measure`.
     pub fn value(&mut self, measure: &str, value: f64) {
         self.values.insert(measure.to_owned(), value);
     }
 }
 
 impl Run {
-    /// Returns the values of one measure of one case, in order of repetition.
+    /// Returns the values of one measure of one case, in order of repetitions; arguments are ids.
     pub fn values(&self, case: &str, measure: &str) -> Vec<f64> {
         let parts = self.parts.iter().filter(|part| part.case == case);
         parts.filter_map(|part| part.values.get(measure).copied()).collect()
     }
 
-    /// Returns the last part of a case with series, which charts over time display.
+    /// Returns the last repetition of a case that has series, which is the one that charts over
+    /// time show; `None` if none has.
     pub fn last_with_series(&self, case: &str) -> Option<&Repetition> {
         let parts = self.parts.iter().rev();
         parts.into_iter().find(|part| part.case == case && !part.series.is_empty())
     }
 
-    /// Returns the measure with this id.
+    /// Returns the measure with this id, or `None`.
     pub fn measure(&self, id: &str) -> Option<&Measure> {
         self.measures.iter().find(|measure| measure.id == id)
     }
 
-    /// Returns the case with this id.
+    /// Returns the case with this id, or `None`.
     pub fn case(&self, id: &str) -> Option<&Case> {
         self.cases.iter().find(|case| case.id == id)
     }
@@ -255,7 +258,7 @@ impl Run {
 pub(crate) mod tests {
     use super::*;
 
-    /// Returns a run without cases and parts.
+    /// Returns a run without cases and repetitions.
     pub(crate) fn run(id: &str) -> Run {
         Run {
             format: FORMAT,

@@ -21,7 +21,7 @@ pub struct Statistics {
     /// Highest value of the samples.
     #[serde(rename = "most")]
     pub max: f64,
-    /// 95 % confidence interval of the mean; `None` for one sample.
+    /// 95 % confidence interval of the mean (lower and upper bound); `None` for a single sample.
     pub interval: Option<(f64, f64)>,
 }
 
@@ -35,7 +35,7 @@ const T_95: [f64; 30] = [
 /// Two-sided 95 % quantile of the standard normal distribution.
 const Z_95: f64 = 1.959_964;
 
-/// Returns the two-sided 95 % quantile of Student's t for this many degrees of freedom, at least 1.
+/// Returns the two-sided 95 % quantile of Student's t for `freedom` degrees of freedom, at least 1.
 /// Above the table it is the Cornish–Fisher expansion (Abramowitz and Stegun, 26.7.5), which is
 /// exact to three decimals there.
 fn t_95(freedom: usize) -> f64 {
@@ -49,7 +49,7 @@ fn t_95(freedom: usize) -> f64 {
 }
 
 impl Statistics {
-    /// Computes the statistics; `None` without samples.
+    /// Computes the statistics of samples; `None` without samples.
     pub fn from_samples(values: &[f64]) -> Option<Self> {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -78,10 +78,11 @@ impl Statistics {
     }
 }
 
-/// Result of comparing two sets of samples.
+/// Result of the Mann–Whitney test of two sets of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Test {
-    /// Two-sided p-value: probability of such a difference or a larger one if there is none.
+    /// Two-sided p-value: probability of such a difference or a larger one if both sets have the
+    /// same distribution.
     pub p: f64,
     /// Probability that a sample of the second set exceeds one of the first, ties counted half: 0
     /// to 1.
@@ -89,10 +90,11 @@ pub struct Test {
     pub superiority: f64,
 }
 
-/// Maximum number of samples per set for the exact test, which enumerates orders.
+/// Maximum number of samples per set for the exact test, which enumerates all orders of the
+/// samples.
 const EXACT_SAMPLES_MAX: usize = 25;
 
-/// Performs the Mann–Whitney test; `None` if a set has no samples.
+/// Performs the Mann–Whitney test of two sets of samples; `None` if a set has no samples.
 pub fn mann_whitney(first: &[f64], second: &[f64]) -> Option<Test> {
     if first.is_empty() || second.is_empty() {
         return None;
@@ -119,8 +121,8 @@ pub fn mann_whitney(first: &[f64], second: &[f64]) -> Option<Test> {
     Some(Test { p: p.min(1.0), superiority: u / pairs })
 }
 
-/// Returns the exact two-sided p-value of `u`: the share of orders of m and n samples with at most
-/// this U, doubled.
+/// Returns the exact two-sided p-value of the statistic `u`: the share of the orders of `m` and `n`
+/// samples with at most this U, doubled.
 fn exact(m: usize, n: usize, u: f64) -> f64 {
     let u_max = m * n;
     let single =
@@ -166,7 +168,8 @@ fn approximate(first: &[f64], second: &[f64], u: f64) -> f64 {
     2.0 * upper_tail(z)
 }
 
-/// Returns the upper tail of the standard normal distribution (Abramowitz and Stegun, 26.2.17).
+/// Returns the probability that a standard normal variable exceeds `z` (Abramowitz and Stegun,
+/// 26.2.17).
 fn upper_tail(z: f64) -> f64 {
     let t = 1.0 / (1.0 + 0.231_641_9 * z);
     let polynomial = t

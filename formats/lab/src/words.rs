@@ -36,7 +36,7 @@ impl Words {
         Self { en: text.clone(), ja: text }
     }
 
-    /// Returns the version in a language.
+    /// Returns the text in `language`.
     pub fn in_language(&self, language: Language) -> &str {
         match language {
             Language::En => &self.en,

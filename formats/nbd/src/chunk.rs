@@ -1,4 +1,4 @@
-//! Reply chunks of a read (section "Request types", `NBD_CMD_READ`).
+//! Reply chunks of a read (NBD specification, section "Request types", `NBD_CMD_READ`).
 
 use crate::command::ExportRange;
 use crate::extent::{ExtentState, StatusExtent};
@@ -8,7 +8,7 @@ use crate::reply::{ReplyTo, kind};
 /// Content type of a read chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChunkKind {
-    /// Data, sent after the chunk's head.
+    /// Data, which the server sends after the chunk's head.
     Data,
     /// Zeroes, represented by the head only.
     Hole,
@@ -35,7 +35,7 @@ impl Chunk {
         self.offset
     }
 
-    /// Returns the number of bytes the chunk covers.
+    /// Returns the number of bytes that the chunk covers.
     pub const fn length(&self) -> u32 {
         self.length
     }
@@ -45,11 +45,13 @@ impl Chunk {
         self.is_last
     }
 
-    /// Encodes the head and returns its length; [`REPLY_BYTES_MAX`](crate::REPLY_BYTES_MAX) bytes
-    /// of room suffice. The caller sends the data of a [`ChunkKind::Data`] chunk after the head.
+    /// Encodes the head into `out` and returns its length;
+    /// [`REPLY_BYTES_MAX`](crate::REPLY_BYTES_MAX) bytes of room suffice. The caller sends the data
+    /// of a [`ChunkKind::Data`] chunk after the head.
     ///
     /// # Errors
-    /// Fails if `out` is too short.
+    ///
+    /// `out` is too short.
     pub fn encode_head(&self, out: &mut [u8]) -> Result<usize, BufferTooShort> {
         if !self.reply_to.framing.has_chunks() {
             return Ok(self.reply_to.simple(0, out)?.written());
@@ -85,7 +87,7 @@ pub struct ReadChunks<I: Iterator<Item = StatusExtent>> {
     remaining: ExportRange,
     in_one: bool,
     extents: I,
-    /// Remainder of the current extent, starting at `remaining.offset`.
+    /// Kind of the current extent and the length of its part that no chunk covers yet, in bytes.
     current: Option<(ChunkKind, u64)>,
 }
 
@@ -100,8 +102,8 @@ impl<I: Iterator<Item = StatusExtent>> ReadChunks<I> {
         Self { reply_to, remaining: range, in_one, extents, current: None }
     }
 
-    /// Returns kind and length of the next chunk: adjacent extents of one kind, merged. The length
-    /// may exceed the range. Bytes not covered by an extent are data.
+    /// Returns kind and length in bytes of the next chunk: adjacent extents of one kind, merged.
+    /// The length may exceed the range. Bytes not covered by an extent are data.
     fn run(&mut self) -> (ChunkKind, u64) {
         if self.in_one {
             return (ChunkKind::Data, self.remaining.length);

@@ -1,4 +1,5 @@
-//! Commands of a client (section "Request types").
+//! Commands of a client, as parsed and validated by the server (NBD specification, section "Request
+//! types").
 
 use crate::reply::ReplyTo;
 
@@ -11,7 +12,8 @@ pub struct ExportRange {
     pub length: u64,
 }
 
-/// Validated command. `fua` requires durability before the reply (`NBD_CMD_FLAG_FUA`).
+/// Validated command. `fua` is true if its effect must be durable before the reply is sent
+/// (`NBD_CMD_FLAG_FUA`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NbdCommand {
     /// `NBD_CMD_READ`. The range does not exceed the maximum payload.
@@ -42,7 +44,7 @@ pub enum NbdCommand {
         /// Range of the export to prefetch.
         range: ExportRange,
     },
-    /// `NBD_CMD_WRITE_ZEROES`.
+    /// `NBD_CMD_WRITE_ZEROES`: zeroes a range.
     WriteZeroes {
         /// Range to zero; may exceed the maximum payload.
         range: ExportRange,
@@ -62,8 +64,9 @@ pub enum NbdCommand {
         /// True to report the first extent only (`NBD_CMD_FLAG_REQ_ONE`).
         first_only: bool,
     },
-    /// `NBD_CMD_BLOCK_STATUS` with a payload that contains the length and selects metadata contexts
-    /// ([`RequestParser::handle_contexts`](crate::RequestParser::handle_contexts)).
+    /// `NBD_CMD_BLOCK_STATUS` with a payload that contains the length and selects metadata
+    /// contexts. [`RequestParser::handle_contexts`](crate::RequestParser::handle_contexts) parses
+    /// the payload.
     BlockStatusWithPayload {
         /// Start of the range in the export, in bytes.
         offset: u64,
@@ -72,14 +75,13 @@ pub enum NbdCommand {
     },
 }
 
-/// Validated request with the addressee of its reply.
+/// Validated request with its reply encoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// Reply encoder for this request.
     pub reply_to: ReplyTo,
     /// Validated command to carry out.
     pub command: NbdCommand,
-    /// Length of the payload that follows the header, in bytes. The next header follows the
-    /// payload.
+    /// Length in bytes of the payload that follows the header. The next header follows the payload.
     pub payload_bytes: u32,
 }

@@ -1,4 +1,4 @@
-//! Error codes of replies (section "Error values").
+//! Error codes of replies (NBD specification, section "Error values").
 
 use core::fmt;
 
@@ -15,9 +15,9 @@ pub enum NbdError {
     Inval,
     /// `NBD_ENOSPC`: no space left, or a write beyond the end of the export.
     Nospc,
-    /// `NBD_EOVERFLOW`: the request is too large for one reply.
+    /// `NBD_EOVERFLOW`: the reply would be too large for the requested reply format.
     Overflow,
-    /// `NBD_ENOTSUP`: fast zeroing is not supported.
+    /// `NBD_ENOTSUP`: zeroing would not be faster than a write, or is not supported.
     Notsup,
     /// `NBD_ESHUTDOWN`: the server is shutting down.
     Shutdown,
@@ -36,7 +36,7 @@ impl NbdError {
         Self::Shutdown,
     ];
 
-    /// Returns the value of the error field.
+    /// Returns the value of the error field in replies.
     pub const fn code(self) -> u32 {
         match self {
             Self::Perm => 1,
@@ -50,14 +50,15 @@ impl NbdError {
         }
     }
 
-    /// Returns the error of an error field. Unknown values map to [`NbdError::Io`].
+    /// Returns the error code for the value of an error field. Unknown values map to
+    /// [`NbdError::Io`].
     pub fn from_code(code: u32) -> Self {
         Self::ALL.into_iter().find(|error| error.code() == code).unwrap_or(Self::Io)
     }
 
-    /// Maps an error number of Linux (`errno.h`) to an error code. File size limits and quotas map
-    /// to `NBD_ENOSPC` (section "Error values"); a read-only file system and missing permissions
-    /// map to `NBD_EPERM`; other errors map to `NBD_EIO`.
+    /// Returns the error code for an error number of Linux (`errno.h`). File size limits and quotas
+    /// map to `NBD_ENOSPC` (section "Error values"); a read-only file system and missing
+    /// permissions map to `NBD_EPERM`; other errors map to `NBD_EIO`.
     pub const fn from_errno(errno: i32) -> Self {
         match errno {
             // EPERM, EACCES, EROFS.

@@ -8,10 +8,10 @@ use crate::text::STRING_BYTES_MAX;
 
 /// Maximum size of an export in bytes; clients use signed 64-bit offsets.
 pub const EXPORT_BYTES_MAX: u64 = i64::MAX as u64;
-/// Maximum of the minimum block size in bytes (section "Size constraints").
+/// Largest permitted minimum block size in bytes (section "Size constraints").
 const BLOCK_BYTES_MAX: u32 = 1 << 16;
-/// Minimum of the preferred block size in bytes; also the minimum block size assumed by clients
-/// that do not request block sizes (section "Size constraints").
+/// Smallest permitted preferred block size in bytes; also the minimum block size that clients
+/// assume if they do not request block sizes (section "Size constraints").
 const SECTOR_BYTES: u32 = 512;
 
 /// Block sizes of an export in bytes (section "Size constraints").
@@ -19,15 +19,16 @@ const SECTOR_BYTES: u32 = 512;
 pub struct BlockSizes {
     /// Minimum block size, which divides all offsets and lengths: a power of two, 1 to 65536.
     pub min: u32,
-    /// Preferred block size for efficient requests: a power of two, at least `min` and 512.
+    /// Preferred block size for efficient requests: a power of two, at least `min` and at least
+    /// 512.
     pub preferred: u32,
-    /// Maximum payload, the length limit of reads and writes: a multiple of `min`, from `preferred`
-    /// to [`PAYLOAD_BYTES_MAX`].
+    /// Maximum length of reads and writes: a multiple of `min`, from `preferred` to
+    /// [`PAYLOAD_BYTES_MAX`].
     pub payload_max: u32,
 }
 
 impl Default for BlockSizes {
-    /// Default block sizes if none are negotiated (section "Size constraints").
+    /// Returns the block sizes that apply if none are negotiated (section "Size constraints").
     fn default() -> Self {
         Self { min: 1, preferred: 4096, payload_max: PAYLOAD_BYTES_MAX }
     }
@@ -36,26 +37,27 @@ impl Default for BlockSizes {
 /// Optional features of an export. Requests for features not offered are rejected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Features {
-    /// Read-only: writes, trims and zeroing are rejected, and the latter two not offered.
+    /// True if the export is read-only: writes, trims and zeroing are rejected, and the latter two
+    /// not offered.
     pub read_only: bool,
-    /// Flushes are supported (`NBD_CMD_FLUSH`).
+    /// True if flushes are supported (`NBD_CMD_FLUSH`).
     pub flush: bool,
-    /// Durable single writes are supported (`NBD_CMD_FLAG_FUA`).
+    /// True if single writes can be made durable (`NBD_CMD_FLAG_FUA`).
     pub fua: bool,
-    /// The disk is a rotating medium (`NBD_FLAG_ROTATIONAL`).
+    /// True if the disk is a rotating medium (`NBD_FLAG_ROTATIONAL`).
     pub rotational: bool,
-    /// Discards are supported (`NBD_CMD_TRIM`).
+    /// True if discards are supported (`NBD_CMD_TRIM`).
     pub trim: bool,
-    /// Zeroing without transfer of zeroes is supported (`NBD_CMD_WRITE_ZEROES`).
+    /// True if zeroing without transfer of zeroes is supported (`NBD_CMD_WRITE_ZEROES`).
     pub write_zeroes: bool,
-    /// Immediate failure of slow zeroing is supported (`NBD_CMD_FLAG_FAST_ZERO`).
+    /// True if clients may request that slow zeroing fails immediately (`NBD_CMD_FLAG_FAST_ZERO`).
     pub fast_zero: bool,
-    /// Connections share a coherent view: data flushed by one is visible to all
-    /// (`NBD_FLAG_CAN_MULTI_CONN`).
+    /// True if several connections have a coherent view of the disk: data flushed by one is visible
+    /// to all (`NBD_FLAG_CAN_MULTI_CONN`).
     pub multi_conn: bool,
-    /// Prefetch hints are accepted (`NBD_CMD_CACHE`).
+    /// True if prefetch hints are accepted (`NBD_CMD_CACHE`).
     pub cache: bool,
-    /// Allocation status is available (`base:allocation`).
+    /// True if allocation status is available (`base:allocation`).
     pub allocation: bool,
 }
 
@@ -79,8 +81,9 @@ pub struct ExportSpec {
 pub struct Export(ExportSpec);
 
 impl ExportSpec {
-    /// Returns the properties of a disk that supports several connections, flushes, discards,
-    /// zeroing and allocation status, with its sector size as minimum block size.
+    /// Returns the properties of a disk with several connections, flushes, discards, zeroing and
+    /// allocation status. `size` and `sector_bytes` are in bytes; the sector size is the minimum
+    /// block size.
     #[must_use]
     pub fn for_disk(name: String, size: u64, sector_bytes: u32, read_only: bool) -> Self {
         Self {
@@ -108,7 +111,8 @@ impl Export {
     /// Validates the properties of an export.
     ///
     /// # Errors
-    /// Returns the first invalid property.
+    ///
+    /// The first invalid property.
     pub fn new(spec: ExportSpec) -> Result<Self, ExportError> {
         check_text("name", &spec.name)?;
         check_text("description", &spec.description)?;
@@ -172,8 +176,8 @@ impl Export {
         self.0.block_sizes.min > SECTOR_BYTES
     }
 
-    /// Returns the transmission flags for a connection with this framing. `has_contexts`: a
-    /// metadata context is selected.
+    /// Returns the transmission flags for a connection with this framing. `has_contexts` is true if
+    /// the client selected a metadata context.
     pub fn flags(&self, framing: Framing, has_contexts: bool) -> TransmissionFlags {
         let features = self.0.features;
         let writes = !features.read_only;

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// Invalid property of an export.
+/// Invalid property of an export, from [`Export::new`](crate::Export::new).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ExportError {
@@ -16,7 +16,7 @@ pub enum ExportError {
         /// Maximum length permitted, in bytes.
         max: usize,
     },
-    /// A string contains a NUL.
+    /// A string contains a NUL byte.
     #[error("the export's {field} has a NUL at offset {at}; remove it")]
     Nul {
         /// Name of the property: `name` or `description`.
@@ -57,7 +57,8 @@ pub enum ExportError {
         /// Minimum block size in bytes.
         block: u32,
     },
-    /// The size exceeds the range of client offsets.
+    /// The size exceeds [`EXPORT_BYTES_MAX`](crate::EXPORT_BYTES_MAX), because client offsets could
+    /// not address it.
     #[error(
         "an export of {found} bytes exceeds the limit of the protocol; set at most {max} bytes"
     )]

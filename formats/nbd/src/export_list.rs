@@ -1,11 +1,11 @@
-//! List of exports.
+//! Access of a handshake to the server's exports.
 
 use crate::export::Export;
 
 /// Exports that clients can select. The list may change between calls.
 pub trait ExportList {
-    /// Returns the export of this name. The empty name selects the default export, if there is one
-    /// (section "Option types", `NBD_OPT_EXPORT_NAME`).
+    /// Returns the export with this name; `None` if there is none. The empty name selects the
+    /// default export, if there is one (section "Option types", `NBD_OPT_EXPORT_NAME`).
     fn export(&self, name: &str) -> Option<&Export>;
 
     /// Returns every export, in listing order.

@@ -20,7 +20,7 @@ impl ExtentState {
         self.0 & flags.0 == flags.0
     }
 
-    /// Extracts the known flags from a 32-bit status field.
+    /// Returns the known flags of a 32-bit status field.
     pub(crate) const fn from_bits(bits: u32) -> Self {
         Self((bits & 3) as u8)
     }
@@ -39,7 +39,8 @@ impl BitOr for ExtentState {
     }
 }
 
-/// Contiguous bytes with one status. Lists of extents are contiguous; offsets are implicit.
+/// Range of bytes with one allocation status. Its offset is implicit: extents in a list follow each
+/// other without gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StatusExtent {
     /// Length of the extent in bytes.

@@ -1,6 +1,6 @@
 //! Message formats of requests and replies.
 
-/// Message format of requests and replies during transmission.
+/// Message format of requests and replies after the handshake.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Framing {
     /// Compact requests and simple replies, which succeed or fail as a whole.
@@ -8,7 +8,7 @@ pub enum Framing {
     Simple,
     /// Compact requests and structured replies (`NBD_OPT_STRUCTURED_REPLY`).
     Structured,
-    /// Extended requests and replies (`NBD_OPT_EXTENDED_HEADERS`) with 64-bit lengths.
+    /// Extended requests and replies with 64-bit lengths (`NBD_OPT_EXTENDED_HEADERS`).
     Extended,
 }
 
@@ -18,7 +18,7 @@ impl Framing {
         !matches!(self, Self::Simple)
     }
 
-    /// Returns true for extended headers.
+    /// Returns true if requests and replies have extended headers.
     pub const fn is_extended(self) -> bool {
         matches!(self, Self::Extended)
     }

@@ -1,4 +1,4 @@
-//! Server side of the fixed newstyle handshake (section "Handshake").
+//! Server side of the fixed newstyle handshake (NBD specification, section "Handshake").
 
 mod answer;
 mod code;
@@ -30,7 +30,7 @@ pub use self::option_error::OptionError;
 /// and `NBD_FLAG_NO_ZEROES` (section "Newstyle negotiation").
 pub const GREETING: [u8; 18] = *b"NBDMAGICIHAVEOPT\x00\x03";
 
-/// Maximum number of options per connection; bounds the length of a handshake.
+/// Maximum number of options per connection, which bounds the length of a handshake.
 pub const OPTIONS_MAX: u32 = 256;
 
 /// Maximum length of an option's data in bytes: sufficient for an export name and several metadata
@@ -56,17 +56,17 @@ pub enum TlsMode {
     Required,
 }
 
-/// Result of processing input bytes.
+/// Result of one call of [`ServerHandshake::handle_bytes`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerProgress {
-    /// Number of consumed bytes at the front of the input. Pass the others again in the next call,
-    /// unless `step` states otherwise.
+    /// Number of bytes consumed from the start of the input. Pass the others again in the next
+    /// call, unless `step` states otherwise.
     pub consumed: usize,
-    /// Next step. Take it after the output was sent.
+    /// Next step of the caller, to be taken after it has sent the output.
     pub step: ServerStep,
 }
 
-/// Next step of a server handshake.
+/// Next step of the caller in a server handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerStep {
     /// More input is required; the input was consumed completely.
@@ -75,7 +75,7 @@ pub enum ServerStep {
     OptionAcknowledged,
     /// An option was rejected with an error reply; the next option follows.
     OptionRejected(OptionError),
-    /// TLS must start once the output is sent; the remaining input belongs to TLS. Call
+    /// TLS must start after the output was sent; the remaining input belongs to TLS. Call
     /// [`ServerHandshake::handle_tls_started`] afterwards and pass decrypted input.
     StartTls,
     /// The client aborted the connection.
@@ -110,7 +110,7 @@ pub struct ServerHandshake {
 }
 
 impl ServerHandshake {
-    /// Starts a handshake. The caller sends [`GREETING`] first.
+    /// Starts a handshake. The caller must send [`GREETING`] first.
     pub fn new(tls_mode: TlsMode) -> Self {
         Self {
             tls_mode,
@@ -126,8 +126,8 @@ impl ServerHandshake {
         }
     }
 
-    /// Limits the framings offered. Intended for clients that negotiate message formats which they
-    /// do not implement correctly.
+    /// Limits the message formats that are offered to `framing_max`. Intended for clients that
+    /// negotiate formats which they do not implement correctly.
     #[must_use]
     pub fn with_framing_max(self, framing_max: Framing) -> Self {
         Self { framing_max, ..self }
@@ -137,6 +137,7 @@ impl ServerHandshake {
     /// reply per export and two more for the option.
     ///
     /// # Errors
+    ///
     /// The connection must be closed after `output` was sent.
     pub fn handle_bytes(
         &mut self,
@@ -153,11 +154,12 @@ impl ServerHandshake {
         result.map(|step| ServerProgress { consumed, step })
     }
 
-    /// Reports that TLS has started after [`ServerStep::StartTls`]. Discards all negotiated state
+    /// Records that TLS has started after [`ServerStep::StartTls`]. Discards all negotiated state
     /// (`NBD_OPT_STARTTLS`).
     ///
     /// # Errors
-    /// Fails if the client did not request TLS.
+    ///
+    /// The client did not request TLS.
     pub fn handle_tls_started(&mut self) -> Result<(), HandshakeError> {
         if self.state != State::AwaitsTls {
             return Err(HandshakeError::TlsNotRequested);
@@ -168,7 +170,7 @@ impl ServerHandshake {
         Ok(())
     }
 
-    /// Starts to reject every option except `NBD_OPT_ABORT` with `NBD_REP_ERR_SHUTDOWN`.
+    /// Rejects every further option except `NBD_OPT_ABORT` with `NBD_REP_ERR_SHUTDOWN`.
     pub fn handle_shutdown(&mut self) {
         self.shutting_down = true;
     }

@@ -1,4 +1,4 @@
-//! Request headers (section "Request message").
+//! Request headers (NBD specification, section "Request message").
 
 use crate::framing::Framing;
 use crate::octets::Reader;
@@ -49,7 +49,7 @@ pub(crate) struct Header {
     pub(crate) length: u64,
 }
 
-/// Reason why no header could be decoded.
+/// Reason for which no header could be decoded.
 pub(crate) enum HeaderDecodeError {
     /// The header has not been received completely.
     Incomplete,
@@ -58,8 +58,11 @@ pub(crate) enum HeaderDecodeError {
 }
 
 impl Header {
-    /// Decodes a header at the front of `bytes`. A wrong magic number is reported as soon as its 4
-    /// bytes are present.
+    /// Decodes the header at the start of `bytes`.
+    ///
+    /// # Errors
+    ///
+    /// [`HeaderDecodeError`]; a wrong magic number is reported as soon as its 4 bytes are present.
     pub(crate) fn read(framing: Framing, bytes: &[u8]) -> Result<Self, HeaderDecodeError> {
         let mut fields = Reader::new(bytes);
         let expected = if framing.is_extended() { MAGIC_EXTENDED } else { MAGIC };
@@ -84,9 +87,10 @@ impl Header {
         self.flags & flag != 0
     }
 
-    /// Returns the length of the payload that follows the header: for writes, and with extended
-    /// headers for requests with `NBD_CMD_FLAG_PAYLOAD_LEN`. Extended writes should set the flag;
-    /// QEMU 10.0 omits it but sends the data, so the flag is not required.
+    /// Returns the length in bytes of the payload that follows the header: that of the data of a
+    /// write, or with extended headers and `NBD_CMD_FLAG_PAYLOAD_LEN` that of another command's
+    /// payload. Extended writes should set the flag; QEMU 10.0 omits it but sends the data, so the
+    /// flag is not required.
     pub(crate) const fn payload_bytes(&self, framing: Framing) -> u64 {
         let is_told = framing.is_extended() && self.has(flag::PAYLOAD_LEN);
         if self.kind == kind::WRITE || is_told { self.length } else { 0 }

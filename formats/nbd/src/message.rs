@@ -7,7 +7,7 @@ use crate::text::truncate;
 /// Maximum length of a message in bytes; sufficient for every message of this crate.
 const MESSAGE_BYTES_MAX: usize = 256;
 
-/// Formatted message, truncated after [`MESSAGE_BYTES_MAX`].
+/// Formatted error message, truncated to [`MESSAGE_BYTES_MAX`] bytes.
 pub(crate) struct Message {
     bytes: [u8; MESSAGE_BYTES_MAX],
     used: usize,

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// Output buffer too short; nothing was written.
+/// Error: the output buffer is too short. Nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("NBD output buffer of {bytes} bytes is too short; {required} bytes are required")]
 pub struct BufferTooShort {
@@ -12,7 +12,7 @@ pub struct BufferTooShort {
     pub required: usize,
 }
 
-/// Decodes fields from the front of a message.
+/// Decodes fields from the start of a message.
 #[derive(Clone, Copy)]
 pub(crate) struct Reader<'a> {
     remaining: &'a [u8],
@@ -54,14 +54,18 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Encodes fields into a buffer that is long enough.
+/// Encodes fields into a buffer whose length was checked before.
 pub(crate) struct Writer<'a> {
     capacity: &'a mut [u8],
     written: usize,
 }
 
 impl<'a> Writer<'a> {
-    /// Prepares to write `required` bytes to the front of `out`.
+    /// Prepares to write `required` bytes to the start of `out`.
+    ///
+    /// # Errors
+    ///
+    /// `out` is too short.
     pub(crate) fn new(out: &'a mut [u8], required: usize) -> Result<Self, BufferTooShort> {
         let bytes = out.len();
         let space = out.get_mut(..required).ok_or(BufferTooShort { bytes, required })?;

@@ -1,27 +1,28 @@
-//! Requests that are rejected with an error reply.
+//! Requests that the server rejects with an error reply.
 
 use crate::message::Message;
 use crate::octets::BufferTooShort;
 use crate::reply::ReplyTo;
 use crate::request_error::RequestError;
 
-/// Rejected request: its error reply and the payload to skip.
+/// Rejected request: its error, and the length of the payload to discard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RejectedRequest {
     /// Reply encoder for this request.
     pub reply_to: ReplyTo,
-    /// Reason why the request is rejected.
+    /// Reason for which the request is rejected.
     pub error: RequestError,
-    /// Length of the payload to discard, in bytes. The next header follows it.
+    /// Length in bytes of the payload to discard. The next header follows it.
     pub payload_bytes: u32,
 }
 
 impl RejectedRequest {
-    /// Encodes the error reply and returns its length; [`REPLY_BYTES_MAX`](crate::REPLY_BYTES_MAX)
-    /// bytes of room suffice.
+    /// Encodes the error reply into `out` and returns its length;
+    /// [`REPLY_BYTES_MAX`](crate::REPLY_BYTES_MAX) bytes of room suffice.
     ///
     /// # Errors
-    /// Fails if `out` is too short.
+    ///
+    /// `out` is too short.
     pub fn encode(&self, out: &mut [u8]) -> Result<usize, BufferTooShort> {
         self.reply_to.error(self.error.code(), Message::new(&self.error).as_str(), out)
     }

@@ -1,13 +1,13 @@
-//! Encoding of replies (sections "Simple reply message", "Structured reply chunk message" and
-//! "Extended reply chunk message").
+//! Encoding of replies (NBD specification, sections "Simple reply message", "Structured reply chunk
+//! message" and "Extended reply chunk message").
 
 use crate::error_code::NbdError;
 use crate::framing::Framing;
 use crate::octets::{BufferTooShort, Writer};
 use crate::text::truncate;
 
-/// Maximum length in bytes of a reply other than a list of extents, excluding read data: an
-/// extended error chunk with the longest message.
+/// Maximum length in bytes of a reply without read data and lists of extents: that of an extended
+/// error chunk with the longest message.
 pub const REPLY_BYTES_MAX: usize = EXTENDED_HEAD_BYTES + 6 + MESSAGE_BYTES_MAX + 8;
 
 /// Maximum length in bytes of an error message; longer messages are truncated.
@@ -40,8 +40,9 @@ pub(crate) mod kind {
     pub(crate) const ERROR_OFFSET: u16 = 1 << 15 | 2;
 }
 
-/// Addressee of a reply and its message format. Each request gets one reply: [`ReplyTo::done`], an
-/// error, the chunks of a read or a list of extents.
+/// Encoder of the reply to one request: the client's identifier of the request and the message
+/// format. Each request gets one reply: [`ReplyTo::done`], an error, the chunks of a read or a list
+/// of extents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplyTo {
     pub(crate) framing: Framing,
@@ -55,10 +56,12 @@ impl ReplyTo {
         self.cookie
     }
 
-    /// Encodes success of a request other than a read or block status. Returns the length.
+    /// Encodes success of a request other than a read or block status into `out`. Returns the
+    /// length in bytes.
     ///
     /// # Errors
-    /// Fails if `out` is too short.
+    ///
+    /// `out` is too short.
     pub fn done(&self, out: &mut [u8]) -> Result<usize, BufferTooShort> {
         if self.framing.is_extended() {
             return Ok(self.chunk(kind::NONE, true, 0, 0, out)?.written());
@@ -66,12 +69,13 @@ impl ReplyTo {
         Ok(self.simple(0, out)?.written())
     }
 
-    /// Encodes failure of the whole request; with chunked replies, chunks sent before become void.
-    /// Chunked replies carry the first 256 bytes of `message`, simple replies no message. Returns
-    /// the length, at most [`REPLY_BYTES_MAX`].
+    /// Encodes failure of the whole request into `out`. Chunks of the reply that were sent before
+    /// become void. Chunked replies carry the first 256 bytes of `message`, simple replies no
+    /// message. Returns the length in bytes, at most [`REPLY_BYTES_MAX`].
     ///
     /// # Errors
-    /// Fails if `out` is too short.
+    ///
+    /// `out` is too short.
     pub fn error(
         &self,
         error: NbdError,
@@ -81,11 +85,13 @@ impl ReplyTo {
         self.failed(kind::ERROR, error, message, &[], out)
     }
 
-    /// Encodes failure at offset `offset` of the export, within the range of the request, otherwise
-    /// as [`ReplyTo::error`]. Chunks of a read sent for earlier offsets remain valid.
+    /// Encodes failure at byte `offset` of the export, which is within the range of the request.
+    /// Otherwise as [`ReplyTo::error`], except that chunks of a read sent for earlier offsets
+    /// remain valid.
     ///
     /// # Errors
-    /// Fails if `out` is too short.
+    ///
+    /// `out` is too short.
     pub fn error_at(
         &self,
         error: NbdError,
@@ -117,7 +123,7 @@ impl ReplyTo {
         Ok(writer.written())
     }
 
-    /// Encodes a simple reply without data.
+    /// Encodes a simple reply without data into `out`.
     pub(crate) fn simple<'a>(
         &self,
         error: u32,
@@ -130,8 +136,8 @@ impl ReplyTo {
         Ok(writer)
     }
 
-    /// Encodes the head of a chunk with `payload` bytes. Reserves room for the first `own_bytes`
-    /// bytes of the payload.
+    /// Encodes the head of a chunk with a payload of `payload` bytes. The returned writer has room
+    /// for the first `own_bytes` bytes of the payload.
     pub(crate) fn chunk<'a>(
         &self,
         kind: u16,

@@ -1,11 +1,11 @@
-//! Reasons to reject a request.
+//! Reasons for which requests are rejected.
 
 use thiserror::Error;
 
 use crate::error_code::NbdError;
 
-/// Reason to reject a request. The connection continues; the text is sent to the client. Offsets
-/// and lengths are the request's fields of these names, in bytes of the export.
+/// Reason for which a request is rejected. The connection continues; the text is sent to the
+/// client. Offsets and lengths are the request's fields of these names, in bytes of the export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RequestError {
@@ -15,7 +15,7 @@ pub enum RequestError {
         /// Number of the rejected command.
         kind: u16,
     },
-    /// The command was not offered.
+    /// The command requires a feature that was not offered to the client.
     #[error("command {kind} was not offered; send only commands of the transmission flags")]
     NotNegotiated {
         /// Number of the rejected command.
@@ -32,7 +32,7 @@ pub enum RequestError {
     /// Write to a read-only export.
     #[error("the export is read-only")]
     ReadOnly,
-    /// The length is 0.
+    /// The request requires a range but its length is 0.
     #[error("length is 0; request one block or more")]
     ZeroLength,
     /// A flush has a range.
@@ -83,7 +83,7 @@ pub enum RequestError {
         /// Maximum payload of the export, in bytes.
         max: u32,
     },
-    /// Block status requested without a selected metadata context.
+    /// Block status was requested without a selected metadata context.
     #[error("no metadata context is selected; send NBD_OPT_SET_META_CONTEXT first")]
     NoContext,
     /// The payload does not select the negotiated contexts, each exactly once.

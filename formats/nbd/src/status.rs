@@ -1,5 +1,5 @@
-//! Replies to block status requests (section "Structured reply types",
-//! `NBD_REPLY_TYPE_BLOCK_STATUS` and `NBD_REPLY_TYPE_BLOCK_STATUS_EXT`).
+//! Encoding of replies to block status requests (NBD specification, section "Structured reply
+//! types", `NBD_REPLY_TYPE_BLOCK_STATUS` and `NBD_REPLY_TYPE_BLOCK_STATUS_EXT`).
 
 use crate::command::ExportRange;
 use crate::extent::{ExtentState, StatusExtent};
@@ -12,7 +12,7 @@ pub const ALLOCATION_CONTEXT: u32 = 1;
 /// Maximum number of extents in one reply (`NBD_REPLY_TYPE_BLOCK_STATUS`).
 pub const EXTENTS_MAX: usize = 1 << 20;
 
-/// Minimum buffer length in bytes: sufficient for one extent in any framing.
+/// Minimum length in bytes of the output buffer: sufficient for one extent in any message format.
 pub const STATUS_BYTES_MIN: usize = 32 + 8 + 16;
 
 /// Encoder of a block status reply. Adjacent extents of the same status are merged; the last one is
@@ -26,7 +26,7 @@ pub struct StatusReply<'a> {
     written: usize,
     /// Last extent, not yet encoded because the next one may extend it.
     pending: Option<StatusExtent>,
-    /// Length in bytes of the part of the range that no extent covers yet.
+    /// Length in bytes of the rest of the requested range, which no extent covers yet.
     remaining_bytes: u64,
 }
 

@@ -1,10 +1,10 @@
-//! Strings of the protocol.
+//! Strings in messages of the protocol.
 
 /// Maximum length in bytes of a name, query or message (section "Conventions").
 pub const STRING_BYTES_MAX: usize = 4096;
 
-/// Decodes a string; `None` if it is not UTF-8 or contains a NUL (section "Conventions"). The
-/// length is not limited.
+/// Decodes a string; `None` if it is not UTF-8 or contains a NUL byte (section "Conventions"). Does
+/// not limit the length.
 pub(crate) fn text(bytes: &[u8]) -> Option<&str> {
     let text = core::str::from_utf8(bytes).ok()?;
     (!text.contains('\0')).then_some(text)
@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_string_is_cut_between_characters() {
+    fn strings_are_truncated_between_characters() {
         for (text, bytes_max, expected) in
             [("水門", 6, "水門"), ("水門", 5, "水"), ("水門", 2, ""), ("ab", 1, "a"), ("", 9, "")]
         {

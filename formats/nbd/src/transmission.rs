@@ -1,4 +1,5 @@
-//! Parsing of requests after the handshake (section "Transmission").
+//! Parsing and validation of requests after the handshake (NBD specification, section
+//! "Transmission").
 
 use thiserror::Error;
 
@@ -17,7 +18,8 @@ use crate::reply::ReplyTo;
 use crate::request_error::RequestError;
 use crate::status::{ALLOCATION_CONTEXT, StatusReply};
 
-/// Length of a block status payload that selects one context: 64-bit length, 32-bit context id.
+/// Length in bytes of a block status payload that selects one context: 64-bit length, 32-bit
+/// context id.
 const CONTEXTS_BYTES: u32 = 12;
 
 /// Result of parsing a request header.
@@ -27,15 +29,15 @@ pub enum ParsedHeader {
     Incomplete,
     /// Valid request. Execute it after its payload was received.
     Request(Request),
-    /// Invalid request: send the error reply and discard the payload.
+    /// Invalid request. Send the error reply and discard the payload.
     Rejected(RejectedRequest),
     /// `NBD_CMD_DISC`: close the connection after earlier requests have completed. No reply is
     /// sent.
     Disconnect,
 }
 
-/// Loss of synchronization: the start of the next header is unknown, or its payload is too long to
-/// skip. The connection must be closed. Offsets are in bytes from the start of the header.
+/// Error after which the start of the next header is unknown, or whose payload is too long to
+/// discard. The connection must be closed. Offsets are in bytes from the start of the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Desynchronized {
@@ -65,7 +67,7 @@ pub enum Desynchronized {
     },
 }
 
-/// Server side of a connection after the handshake. Immutable.
+/// Parser of the requests of one connection after the handshake. It does not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestParser {
     framing: Framing,
@@ -95,10 +97,11 @@ impl RequestParser {
         if self.framing.is_extended() { REQUEST_BYTES_EXTENDED } else { REQUEST_BYTES }
     }
 
-    /// Parses and validates the header at the front of `bytes`. The payload follows the header, the
+    /// Parses and validates the header at the start of `bytes`. The payload follows the header, the
     /// next header follows the payload.
     ///
     /// # Errors
+    ///
     /// The connection must be closed.
     #[inline]
     pub fn handle_header(&self, bytes: &[u8]) -> Result<ParsedHeader, Desynchronized> {
@@ -130,11 +133,12 @@ impl RequestParser {
         })
     }
 
-    /// Parses the payload of a [`NbdCommand::BlockStatusWithPayload`] and returns it as
+    /// Parses the payload of a [`NbdCommand::BlockStatusWithPayload`] and returns the request as
     /// [`NbdCommand::BlockStatus`]. Other requests are returned unchanged.
     ///
     /// # Errors
-    /// Returns the error reply to send; the payload is consumed.
+    ///
+    /// The rejected request with its error reply; its payload counts as discarded.
     pub fn handle_contexts(
         &self,
         request: Request,
@@ -159,7 +163,7 @@ impl RequestParser {
     }
 
     /// Returns the chunks of the reply to a [`NbdCommand::Read`], after its data was read
-    /// completely. `extents`: allocation status from the start of the range; bytes without an
+    /// completely. `extents` is the allocation status from the start of the range; bytes without an
     /// extent count as data.
     pub fn read_chunks<I: IntoIterator<Item = StatusExtent>>(
         &self,
@@ -171,11 +175,12 @@ impl RequestParser {
         ReadChunks::new(reply_to, range, dont_fragment, extents.into_iter())
     }
 
-    /// Starts the reply to a [`NbdCommand::BlockStatus`] in `out`. The length of `out` limits the
-    /// number of extents.
+    /// Starts the reply to a [`NbdCommand::BlockStatus`] in `out`, whose length limits the number
+    /// of extents.
     ///
     /// # Errors
-    /// Fails if `out` has fewer than [`STATUS_BYTES_MIN`](crate::STATUS_BYTES_MIN) bytes.
+    ///
+    /// `out` has fewer than [`STATUS_BYTES_MIN`](crate::STATUS_BYTES_MIN) bytes.
     pub fn block_status<'a>(
         &self,
         reply_to: ReplyTo,
@@ -232,6 +237,10 @@ impl RequestParser {
     }
 
     /// Checks that the export offers the command.
+    ///
+    /// # Errors
+    ///
+    /// The reason for which the request is rejected.
     fn check_offered(&self, header: &Header) -> Result<(), RequestError> {
         let kind = header.kind;
         let writes = matches!(kind, kind::WRITE | kind::TRIM | kind::WRITE_ZEROES);
@@ -250,6 +259,10 @@ impl RequestParser {
     }
 
     /// Checks the command's flags (section "Command flags").
+    ///
+    /// # Errors
+    ///
+    /// The reason for which the request is rejected.
     fn check_flags(&self, header: &Header) -> Result<(), RequestError> {
         let offered = |flags, offer| if self.flags.has(offer) { flags } else { 0 };
         let kind = header.kind;
@@ -269,7 +282,11 @@ impl RequestParser {
         if surplus == 0 { Ok(()) } else { Err(RequestError::Flags { kind, flags: surplus }) }
     }
 
-    /// Returns the range if it is non-empty, aligned and within the export.
+    /// Checks that the range is non-empty, aligned and within the export, and returns it.
+    ///
+    /// # Errors
+    ///
+    /// The reason for which the request is rejected.
     fn range(&self, range: ExportRange, writes: bool) -> Result<ExportRange, RequestError> {
         let ExportRange { offset, length } = range;
         if length == 0 {

@@ -7,7 +7,8 @@
 //! discards everything before the response to it.
 //!
 //! The agent is a program of the guest and therefore untrusted. Texts are truncated and stripped of
-//! terminal control characters, lists are bounded, and malformed values are errors or omitted.
+//! terminal control characters, lists are bounded, and malformed values lead to errors or are
+//! omitted.
 
 use std::net::IpAddr;
 
@@ -17,7 +18,8 @@ use thiserror::Error;
 use crate::lines::{Lines, TooLong, has_few_values};
 use crate::text::displayable;
 
-/// Maximum length of a line in bytes. A guest with a hundred interfaces needs a tenth of it.
+/// Maximum length of a response line in bytes. A guest with a hundred interfaces needs a tenth of
+/// it.
 pub const AGENT_LINE_BYTES_MAX: usize = 256 << 10;
 /// Maximum length of a text in characters; longer texts are truncated.
 pub const AGENT_TEXT_CHARS_MAX: usize = 128;
@@ -26,14 +28,14 @@ pub const AGENT_INTERFACES_MAX: usize = 256;
 /// Maximum number of addresses evaluated per interface.
 pub const AGENT_ADDRESSES_MAX: usize = 64;
 
-/// Byte that precedes the response to [`AgentCommand::Sync`]; does not occur in JSON.
+/// Byte that precedes the response to [`AgentCommand::Sync`]; it does not occur in JSON.
 const SENTINEL: u8 = 0xff;
 
 /// Command to a guest agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AgentCommand {
-    /// Synchronizes the connection: the agent returns the number. Earlier input belongs to a
-    /// previous client.
+    /// Synchronizes the connection: the agent responds with the same number. Input before this
+    /// response belongs to a previous client.
     Sync(u64),
     /// Queries version and supported commands ([`agent_version`]).
     Info,
@@ -69,7 +71,7 @@ impl AgentCommand {
         }
     }
 
-    /// Returns the command in wire format.
+    /// Returns the command as the bytes to send.
     pub fn bytes(self) -> Vec<u8> {
         let (mut bytes, command) = match self {
             // The leading byte makes the agent discard a partial command.
@@ -105,7 +107,7 @@ pub enum AgentError {
     },
 }
 
-/// Parser of agent responses, starting with the response to [`AgentCommand::Sync`].
+/// Parser of an agent's responses, starting with the response to [`AgentCommand::Sync`].
 #[derive(Clone, Debug, Default)]
 pub struct AgentReader {
     lines: Lines,
@@ -118,7 +120,7 @@ impl AgentReader {
         Self::default()
     }
 
-    /// Appends received bytes. Poll every response before appending more, so that the buffer stays
+    /// Appends received bytes. Poll all responses before appending more, so that the buffer stays
     /// bounded.
     pub fn handle_bytes(&mut self, bytes: &[u8]) {
         if self.is_synchronised {
@@ -131,10 +133,12 @@ impl AgentReader {
         }
     }
 
-    /// Returns the response to `command`; `None` if it is incomplete.
+    /// Returns the result that the agent sent in response to `command`; `None` if the response is
+    /// incomplete.
     ///
     /// # Errors
-    /// Fails if the agent reports an error or sends an invalid response.
+    ///
+    /// The agent reported an error or sent an invalid response.
     pub fn poll_response(&mut self, command: AgentCommand) -> Result<Option<Value>, AgentError> {
         let nonsense = |defect| AgentError::InvalidResponse { command: command.name(), defect };
         loop {
@@ -166,19 +170,19 @@ fn results(command: AgentCommand, value: Value) -> Result<Value, AgentError> {
     Err(AgentError::CommandFailed { command: command.name(), text })
 }
 
-/// Returns a guest's text in displayable form: without terminal control characters, truncated to
-/// [`AGENT_TEXT_CHARS_MAX`].
+/// Returns a guest's text without terminal control characters, truncated to
+/// [`AGENT_TEXT_CHARS_MAX`]; `None` if `value` is not a text.
 fn displayable_text(value: Option<&Value>) -> Option<String> {
     let text = displayable(value?.as_str()?, AGENT_TEXT_CHARS_MAX);
     (!text.is_empty()).then_some(text)
 }
 
-/// Extracts the agent's version from the result of [`AgentCommand::Info`].
+/// Extracts the agent's version from the result of [`AgentCommand::Info`]; `None` if it has none.
 pub fn agent_version(value: &Value) -> Option<String> {
     displayable_text(value.get("version"))
 }
 
-/// Extracts the host name from the result of [`AgentCommand::HostName`].
+/// Extracts the host name from the result of [`AgentCommand::HostName`]; `None` if it has none.
 pub fn agent_host_name(value: &Value) -> Option<String> {
     displayable_text(value.get("host-name"))
 }
@@ -209,7 +213,7 @@ pub fn decode_agent_system(value: &Value) -> AgentSystem {
 pub struct AgentInterface {
     /// Interface name in the guest.
     pub name: String,
-    /// MAC address of the interface.
+    /// MAC address of the interface; `None` if it has none.
     pub mac: Option<[u8; 6]>,
     /// IP addresses with their prefix lengths.
     pub addresses: Vec<(IpAddr, u8)>,
@@ -253,16 +257,19 @@ fn mac(text: &str) -> Option<[u8; 6]> {
 /// [`AgentCommand::Thaw`].
 ///
 /// # Errors
-/// Fails if the result is not a number.
+///
+/// The result is not a number.
 pub fn agent_count(command: AgentCommand, value: &Value) -> Result<u64, AgentError> {
     let defect = "not a number";
     value.as_u64().ok_or(AgentError::InvalidResponse { command: command.name(), defect })
 }
 
-/// Extracts the state from the result of [`AgentCommand::FreezeStatus`]: true if frozen.
+/// Extracts the state from the result of [`AgentCommand::FreezeStatus`]: true if file systems are
+/// frozen.
 ///
 /// # Errors
-/// Fails if the result is neither `frozen` nor `thawed`.
+///
+/// The result is neither `frozen` nor `thawed`.
 pub fn agent_is_frozen(value: &Value) -> Result<bool, AgentError> {
     let (command, defect) = (AgentCommand::FreezeStatus.name(), "neither frozen nor thawed");
     match value.as_str() {

@@ -110,9 +110,9 @@ fn guest_texts_are_sanitized() {
 }
 
 proptest! {
-    /// Arbitrary bytes cause no panic, and splitting them differently does not change the result.
+    /// Arbitrary bytes cause no panic, and the result does not depend on how they are split.
     #[test]
-    fn any_bytes_give_answers_or_errors(
+    fn any_bytes_give_responses_or_errors(
         bytes in prop::collection::vec(
             prop_oneof![any::<u8>(), Just(b'\n'), Just(b'{'), Just(b'"'), Just(b'}')], 0..200),
         cuts in prop::collection::vec(0_usize..200, 0..8),

@@ -1,32 +1,32 @@
-//! Client sockets of QEMU, and their reconnection.
+//! Client sockets that QEMU opens, and their reconnection.
 
 use serde_json::{Map, Value, json};
 
 use crate::version::Version;
 
-/// First version with `reconnect-ms`; `reconnect` is deprecated since then.
+/// First QEMU version with the option `reconnect-ms`; `reconnect` has been deprecated since.
 const IN_MILLISECONDS: Version = Version::new(9, 2, 0);
-/// First version with reconnection of `-netdev stream`.
+/// First QEMU version with reconnection of `-netdev stream`.
 const STREAMS_RECONNECT: Version = Version::new(8, 0, 0);
 
-/// Reconnection of a client socket after the connection has ended.
+/// Option by which a client socket of QEMU reconnects after its connection has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reconnect {
-    /// No reconnection (QEMU before 8.0).
+    /// No option: the socket does not reconnect (`-netdev stream` before QEMU 8.0).
     Never,
-    /// Reconnection after one second (`reconnect`, before QEMU 9.2).
+    /// Option `reconnect`, set to one second (before QEMU 9.2).
     SecondsKey,
-    /// Reconnection after one second (`reconnect-ms`, QEMU 9.2 and later).
+    /// Option `reconnect-ms`, set to one second (QEMU 9.2 and later).
     MillisecondsKey,
 }
 
 impl Reconnect {
-    /// Returns the reconnection option of socket chardevs in this version.
+    /// Returns the reconnection option for socket chardevs of this QEMU version.
     pub fn for_chardev(version: Version) -> Self {
         if version >= IN_MILLISECONDS { Self::MillisecondsKey } else { Self::SecondsKey }
     }
 
-    /// Returns the reconnection option of stream netdevs in this version; none before 8.0.
+    /// Returns the reconnection option for stream netdevs of this QEMU version; none before 8.0.
     pub fn for_stream(version: Version) -> Self {
         if version >= STREAMS_RECONNECT { Self::for_chardev(version) } else { Self::Never }
     }

@@ -6,14 +6,14 @@ use crate::chardev::Reconnect;
 use crate::device::{BlockNode, DeviceArguments, Netdev};
 use crate::migration::MigrationCapability;
 
-/// QMP command. The result, if not empty, is decoded by the function named.
+/// QMP command. The function named in each variant decodes the result, if there is one.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
     /// Completes capability negotiation; required before any other command.
     Capabilities,
     /// Queries the run state ([`run_state`](crate::run_state)).
     QueryStatus,
-    /// Queries use of KVM ([`is_kvm_enabled`](crate::is_kvm_enabled)).
+    /// Queries whether KVM is in use ([`is_kvm_enabled`](crate::is_kvm_enabled)).
     QueryKvm,
     /// Queries present and hot-pluggable CPUs ([`cpu_slots`](crate::cpu_slots)).
     QueryHotpluggableCpus,
@@ -46,13 +46,14 @@ pub enum Command {
     Quit,
     /// Hot-plugs a device into the VM.
     DeviceAdd(DeviceArguments),
-    /// Requests the hot-unplug of a device; [`Event::DeviceDeleted`](crate::Event) reports its
-    /// completion by the guest.
+    /// Requests the hot-unplug of a device;
+    /// [`QmpEvent::DeviceDeleted`](crate::QmpEvent::DeviceDeleted) reports that the guest has
+    /// released it.
     DeviceDel {
         /// Identifier (`id`) of the device.
         id: String,
     },
-    /// Adds a client socket chardev.
+    /// Adds a chardev that is the client of a Unix socket.
     ChardevAdd {
         /// Identifier (`id`) of the new chardev.
         id: String,
@@ -61,35 +62,35 @@ pub enum Command {
         /// Reconnection of the socket after a disconnect.
         reconnect: Reconnect,
     },
-    /// Removes a chardev without users.
+    /// Removes a chardev that no device uses.
     ChardevRemove {
         /// Identifier (`id`) of the chardev.
         id: String,
     },
     /// Adds the network back-end of a NIC.
     NetdevAdd(Netdev),
-    /// Removes a network back-end without users.
+    /// Removes a network back-end that no NIC uses.
     NetdevDel {
         /// Identifier (`id`) of the netdev.
         id: String,
     },
     /// Adds the block node of a disk.
     BlockdevAdd(BlockNode),
-    /// Removes an unused block node.
+    /// Removes a block node that no device uses.
     BlockdevDel {
         /// Node name of the block node.
         name: String,
     },
-    /// Reads a property of a QOM object.
+    /// Reads a property of a QOM object. The result is the value.
     QomGet {
         /// QOM path of the object.
         path: String,
         /// Name of the QOM property.
         property: String,
     },
-    /// Stores the file descriptor sent with this line (`SCM_RIGHTS`).
+    /// Stores the file descriptor that is sent together with this line (`SCM_RIGHTS`).
     GetFd {
-        /// Name for later reference to the descriptor.
+        /// Name by which later commands refer to the descriptor.
         name: &'static str,
     },
     /// Enables migration capabilities on the source or target.
@@ -111,13 +112,14 @@ pub enum Command {
         /// Name of the stored descriptor.
         fd: &'static str,
     },
-    /// Continues a migration that paused before switchover.
+    /// Continues an outgoing migration that paused before switchover
+    /// ([`MigrationCapability::PauseBeforeSwitchover`]).
     MigrateContinue,
     /// Cancels the migration in progress.
     MigrateCancel,
     /// Queries the progress of a migration ([`migration`](crate::migration)).
     QueryMigrate,
-    /// Announces the NICs' addresses to their networks.
+    /// Makes the NICs announce their addresses to their networks, so that switches learn them.
     AnnounceSelf,
 }
 
@@ -205,7 +207,7 @@ impl Command {
         })
     }
 
-    /// Returns the command as one line; the response repeats `id`.
+    /// Returns the command as one line. QEMU's response contains the same `id`.
     pub fn line(&self, id: u64) -> Vec<u8> {
         let mut object = Map::new();
         object.insert("execute".to_owned(), json!(self.name()));

@@ -4,14 +4,14 @@ use serde_json::{Map, Value, json};
 
 use crate::chardev::Reconnect;
 
-/// Device: the argument of `device_add`, and the value of `-device`.
+/// Device with its properties: the argument of `device_add`, and the value of `-device`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceArguments {
     properties: Map<String, Value>,
 }
 
 impl DeviceArguments {
-    /// Creates a device of this driver, without properties.
+    /// Creates a device with this driver, without properties.
     pub fn new(driver: &str) -> Self {
         let mut properties = Map::new();
         properties.insert("driver".to_owned(), json!(driver));
@@ -34,7 +34,7 @@ impl DeviceArguments {
 /// Network back-end of a NIC: the argument of `netdev_add`, and the value of `-netdev`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Netdev {
-    /// vhost-user back-end connected by a chardev.
+    /// vhost-user back-end that is connected by a chardev.
     VhostUser {
         /// Identifier (`id`) of the netdev.
         id: String,
@@ -43,7 +43,7 @@ pub enum Netdev {
         /// Number of queue pairs of the NIC.
         queues: u16,
     },
-    /// Client of a stream socket, on which each frame follows its length. Since QEMU 7.2.
+    /// Client of a stream socket, on which each frame is preceded by its length. Since QEMU 7.2.
     Stream {
         /// Identifier (`id`) of the netdev.
         id: String,
@@ -85,7 +85,7 @@ pub enum BlockNode {
         path: String,
         /// Name of the NBD export.
         export: String,
-        /// Seconds for which requests wait for a reconnection before they fail.
+        /// Time in seconds for which requests wait for a reconnection before they fail.
         reconnect_delay: u32,
     },
     /// Regular file on the host.

@@ -13,8 +13,8 @@ pub struct ShutdownCause {
     pub reason: String,
 }
 
-/// QMP event. Missing data fields are represented by empty values. Texts are in displayable form and
-/// have at most [`TEXT_CHARS_MAX`] characters; QEMU's identifiers are shorter.
+/// QMP event. Missing data fields are represented by empty values. Texts contain no control
+/// characters and have at most [`TEXT_CHARS_MAX`] characters; QEMU's identifiers are shorter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QmpEvent {
     /// The CPUs of the VM were stopped.
@@ -43,9 +43,9 @@ pub enum QmpEvent {
     BlockIoError {
         /// Node name of the block layer; empty if the node has no name.
         node: String,
-        /// True if QEMU stops the machine. The request is repeated when the machine is resumed.
+        /// True if QEMU stops the machine. QEMU repeats the request when the machine is resumed.
         stops_vm: bool,
-        /// True if the request failed for lack of space.
+        /// True if the request failed because the store has no space.
         is_full: bool,
     },
     /// The guest reported a kernel panic.
@@ -68,7 +68,8 @@ pub enum QmpEvent {
 }
 
 impl QmpEvent {
-    /// Decodes an event from its name and data.
+    /// Decodes an event from its name and data. Never fails: unknown events become
+    /// [`QmpEvent::Other`].
     pub(crate) fn read(name: &str, data: &Value) -> Self {
         let text = |key| data.get(key).and_then(Value::as_str);
         let displayed = |text: &str| displayable(text, TEXT_CHARS_MAX);

@@ -6,7 +6,8 @@
 //! Lifecycle of a connection
 //! - QEMU sends [`QmpMessage::Greeting`]. [`Command::Capabilities`] must be the first command.
 //! - Each command is one line ([`Command::line`]) with an id, which its response,
-//!   [`QmpMessage::Return`] or [`QmpMessage::Error`], repeats. [`QmpMessage::QmpEvent`] may arrive at any time.
+//!   [`QmpMessage::Return`] or [`QmpMessage::Error`], repeats. [`QmpMessage::Event`] may arrive at
+//!   any time.
 //! - Received bytes, split in any way, are passed to [`QmpReader::handle_bytes`];
 //!   [`QmpReader::poll_message`] returns the messages.
 //!
@@ -18,7 +19,8 @@
 //! - QEMU may be controlled by its guest: any bytes yield messages or a typed error, never a panic,
 //!   independent of how they are split.
 //! - Lines are limited to [`LINE_BYTES_MAX`]; a returned line is not retained.
-//! - Texts of QEMU that are shown have at most [`TEXT_CHARS_MAX`] characters and no control characters.
+//! - Texts that QEMU sends have at most [`TEXT_CHARS_MAX`] characters and no control characters
+//!   after parsing.
 //! - Texts sent to QEMU are encoded as JSON values, which prevents injection.
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]

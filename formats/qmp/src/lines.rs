@@ -1,21 +1,21 @@
 //! Splitting of a byte stream into lines.
 
-/// Buffer of received bytes: at most one incomplete line and the last received piece.
+/// Buffer of received bytes: at most one incomplete line and the bytes received last.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lines {
-    /// Received bytes. The first `taken` bytes have been returned.
+    /// Received bytes. The first `taken` bytes have already been returned as lines.
     bytes: Vec<u8>,
     consumed: usize,
-    /// Number of bytes after `taken` known to contain no line end.
+    /// Number of bytes after `taken` that are known to contain no line end.
     searched: usize,
-    /// Number of bytes returned since the start of the stream.
+    /// Number of bytes returned as lines since the start of the stream.
     offset: u64,
 }
 
-/// Maximum number of objects in a line. A parsed object has several hundred bytes, however short
-/// its text is. The list of 4096 CPUs has two per CPU.
+/// Maximum number of JSON objects in a line. A parsed object has several hundred bytes of memory,
+/// however short its text is. The list of 4096 CPUs has two per CPU.
 const OBJECTS_MAX: usize = 16_384;
-/// Maximum number of separators in a line, which is about the number of values.
+/// Maximum number of separators in a line, which is about the number of JSON values.
 const VALUES_MAX: usize = 131_072;
 
 /// Returns true if a line has so few values that the memory of the parsed line is bounded to some
@@ -29,7 +29,7 @@ pub(crate) fn has_few_values(line: &[u8]) -> bool {
     objects <= OBJECTS_MAX && values <= VALUES_MAX
 }
 
-/// A line exceeds the length limit.
+/// Error: a line exceeds the length limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooLong;
 
@@ -45,7 +45,12 @@ impl Lines {
         self.offset
     }
 
-    /// Returns the next complete line, trimmed of white space and line end, with its stream offset.
+    /// Returns the next complete line, without white space at its ends, and its stream offset in
+    /// bytes; `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// The line exceeds `bytes_max` bytes.
     pub(crate) fn poll_line(&mut self, bytes_max: usize) -> Result<Option<(u64, &[u8])>, TooLong> {
         let unread = self.bytes.get(self.consumed..).unwrap_or_default();
         let unseen = unread.get(self.searched..).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Messages of QEMU.
+//! Messages that QEMU sends.
 
 use serde_json::{Map, Value};
 
@@ -11,7 +11,7 @@ use crate::version::Version;
 pub struct Greeting {
     /// Version of the connected QEMU.
     pub version: Version,
-    /// Package version of the distribution in displayable form; may be empty.
+    /// Package version of the distribution, without control characters; may be empty.
     pub package: String,
 }
 
@@ -26,11 +26,11 @@ pub enum ErrorClass {
     DeviceNotActive,
     /// The device does not exist.
     DeviceNotFound,
-    /// KVM lacks a required capability.
+    /// KVM lacks a capability that the command requires.
     KvmMissingCap,
 }
 
-/// One message of QEMU, received as one line.
+/// Message from QEMU, received as one line.
 #[derive(Clone, Debug, PartialEq)]
 pub enum QmpMessage {
     /// First message of the connection.
@@ -39,16 +39,16 @@ pub enum QmpMessage {
     Return {
         /// Id of the command; `None` if absent or not a number.
         id: Option<u64>,
-        /// Result, decoded by the command's function.
+        /// Result. The function that the command's documentation names decodes it.
         value: Value,
     },
     /// Failed completion of a command.
     Error {
-        /// Id of the command; `None` if absent, not a number, or unreadable to QEMU.
+        /// Id of the command; `None` if it is absent, not a number, or QEMU could not read it.
         id: Option<u64>,
         /// Class of the reported error.
         class: ErrorClass,
-        /// Description of the error by QEMU, in displayable form.
+        /// Description of the error by QEMU, without control characters.
         text: String,
     },
     /// Asynchronous event of the VM.
@@ -57,6 +57,10 @@ pub enum QmpMessage {
 
 impl QmpMessage {
     /// Decodes a message from its JSON value.
+    ///
+    /// # Errors
+    ///
+    /// Description of the violation of QMP.
     pub(crate) fn read(value: Value) -> Result<Self, &'static str> {
         let Value::Object(mut object) = value else {
             return Err("a line that is not a JSON object");

@@ -5,11 +5,11 @@ use serde_json::Value;
 use crate::ResultError;
 use crate::text::{TEXT_CHARS_MAX, displayable};
 
-/// Maximum amount of memory that is reported, 64 PiB: more than a machine can have. Limits what sums
-/// and percentages of amounts can be.
+/// Maximum amount of memory that is reported, 64 PiB: more than any machine has. Larger values are
+/// reduced to it, so that sums and percentages do not overflow.
 const BYTES_MAX: u64 = 1 << 56;
 
-/// Migration capability of a source or target.
+/// Migration capability that can be enabled on source or target (`MigrationCapability`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MigrationCapability {
     /// The target reports its result to the source.
@@ -33,22 +33,22 @@ impl MigrationCapability {
     }
 }
 
-/// Stage of a migration (`MigrationStatus`).
+/// Stage of a migration (`MigrationStatus` in QMP, with some states merged).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MigrationStage {
     /// No migration has been started.
     None,
-    /// Setup, or transfer of memory with running CPUs.
+    /// QEMU sets up the migration, or transfers memory while the CPUs run.
     Active,
-    /// Paused by [`MigrationCapability::PauseBeforeSwitchover`].
+    /// The source has stopped its CPUs and paused ([`MigrationCapability::PauseBeforeSwitchover`]).
     PreSwitchover,
-    /// Transfer of the remaining state with stopped CPUs.
+    /// QEMU transfers the remaining state while the CPUs are stopped.
     Device,
-    /// Transfer complete on both sides.
+    /// The transfer is complete on both sides.
     Completed,
-    /// Failure, with the description by QEMU.
+    /// The migration failed. Contains QEMU's description.
     Failed(String),
-    /// Cancelled, or cancellation in progress.
+    /// The migration was cancelled, or its cancellation is in progress.
     Cancelled,
 }
 
@@ -66,7 +66,8 @@ pub struct Migration {
 /// Decodes the result of `query-migrate`.
 ///
 /// # Errors
-/// Fails if the result has an unexpected structure.
+///
+/// The result has an unexpected structure.
 pub fn migration(value: &Value) -> Result<Migration, ResultError> {
     let error = ResultError { command: "query-migrate" };
     let object = value.as_object().ok_or(error)?;
@@ -98,7 +99,8 @@ pub fn migration(value: &Value) -> Result<Migration, ResultError> {
 /// `pc-q35-7.2-machine`. Returns the name for `-machine`, here `pc-q35-7.2`.
 ///
 /// # Errors
-/// Fails if the result has an unexpected structure.
+///
+/// The result has an unexpected structure.
 pub fn machine_name(value: &Value) -> Result<String, ResultError> {
     let kind = value.as_str().and_then(|kind| kind.strip_suffix("-machine"));
     let is_name = |name: &&str| {

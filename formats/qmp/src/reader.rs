@@ -6,27 +6,27 @@ use thiserror::Error;
 use crate::lines::{Lines, TooLong, has_few_values};
 use crate::message::QmpMessage;
 
-/// Maximum length of a line in bytes, including the line end. The longest responses used, lists of
-/// properties and of CPUs, have some tens of kilobytes.
+/// Maximum length of a line in bytes, including the line end. The longest responses to the commands
+/// of this crate, lists of properties and of CPUs, have some tens of kilobytes.
 pub const LINE_BYTES_MAX: usize = 1 << 20;
 
-/// Violation of QMP. The connection is unusable afterwards.
+/// Violation of QMP in a received line. The connection is unusable afterwards.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("invalid QMP data from QEMU at byte {offset}: {kind}")]
 pub struct QmpReadError {
-    /// Stream offset of the invalid line, in bytes.
+    /// Offset of the invalid line in the stream, in bytes.
     pub offset: u64,
     /// Kind of violation in the line.
     pub kind: ReadErrorKind,
 }
 
-/// Kind of violation in a line.
+/// Kind of violation of QMP.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ReadErrorKind {
     /// The line exceeds [`LINE_BYTES_MAX`].
     #[error("a line longer than {LINE_BYTES_MAX} bytes")]
     TooLong,
-    /// The line has more values than any reply of QEMU.
+    /// The line has more values than any response of QEMU.
     #[error("a line with too many JSON values")]
     TooManyValues,
     /// The line is not valid JSON.
@@ -37,7 +37,7 @@ pub enum ReadErrorKind {
     NotQmp(&'static str),
 }
 
-/// Incremental parser of QMP messages.
+/// Parser of QMP messages, which receives the bytes of a connection in any pieces.
 #[derive(Clone, Debug, Default)]
 pub struct QmpReader {
     lines: Lines,
@@ -50,8 +50,8 @@ impl QmpReader {
         Self::default()
     }
 
-    /// Appends received bytes. Poll every message before appending more: the buffer then contains
-    /// at most one incomplete line and the last piece.
+    /// Appends received bytes. Poll all messages before appending more: the buffer then contains at
+    /// most one incomplete line and the bytes received last.
     pub fn handle_bytes(&mut self, bytes: &[u8]) {
         if self.error.is_none() {
             self.lines.handle_bytes(bytes);
@@ -61,7 +61,8 @@ impl QmpReader {
     /// Returns the next message; `None` if it is incomplete.
     ///
     /// # Errors
-    /// Fails if the input violates QMP; later calls return the same error.
+    ///
+    /// The input violates QMP; later calls return the same error.
     pub fn poll_message(&mut self) -> Result<Option<QmpMessage>, QmpReadError> {
         if let Some(error) = &self.error {
             return Err(error.clone());

@@ -5,11 +5,11 @@ use thiserror::Error;
 
 /// Maximum number of list items evaluated; QEMU's lists are shorter.
 const ITEMS_MAX: usize = 4096;
-/// Maximum number of virtual CPUs per slot, and of those present. Machines of QEMU have at most
+/// Maximum number of virtual CPUs per slot, and of present ones. Machines of QEMU have at most
 /// 4096.
 const CPUS_MAX: u64 = 65_535;
 
-/// Command result with an unexpected structure.
+/// Error: the result of a command has an unexpected structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("QEMU returned an invalid response to `{command}`")]
 pub struct ResultError {
@@ -30,17 +30,18 @@ pub enum RunState {
     GuestPanicked,
     /// The guest powered the machine off.
     Shutdown,
-    /// The CPUs were stopped because a request of an emulated disk failed. The request is repeated
+    /// QEMU stopped the CPUs because a request of an emulated disk failed. QEMU repeats the request
     /// when they are resumed.
     IoError,
-    /// Another state in which the CPUs are stopped; its name in QMP.
+    /// Another state in which the CPUs are stopped. Contains its name in QMP.
     Other(String),
 }
 
 /// Decodes the result of `query-status`.
 ///
 /// # Errors
-/// Fails if the result has an unexpected structure.
+///
+/// The result has an unexpected structure.
 pub fn run_state(value: &Value) -> Result<RunState, ResultError> {
     let state = value.get("status").and_then(Value::as_str);
     let state = state.ok_or(ResultError { command: "query-status" })?;
@@ -58,16 +59,18 @@ pub fn run_state(value: &Value) -> Result<RunState, ResultError> {
 /// Decodes the result of `query-kvm`: true if KVM is the accelerator.
 ///
 /// # Errors
-/// Fails if the result has an unexpected structure.
+///
+/// The result has an unexpected structure.
 pub fn is_kvm_enabled(value: &Value) -> Result<bool, ResultError> {
     let enabled = value.get("enabled").and_then(Value::as_bool);
     enabled.ok_or(ResultError { command: "query-kvm" })
 }
 
-/// Decodes the result of `query-cpus-fast`: the number of CPUs present.
+/// Decodes the result of `query-cpus-fast`: the number of present CPUs.
 ///
 /// # Errors
-/// Fails if the result has an unexpected structure.
+///
+/// The result has an unexpected structure.
 pub fn cpu_count(value: &Value) -> Result<usize, ResultError> {
     value.as_array().map(Vec::len).ok_or(ResultError { command: "query-cpus-fast" })
 }
@@ -75,7 +78,8 @@ pub fn cpu_count(value: &Value) -> Result<usize, ResultError> {
 /// Decodes the result of `query-memory-size-summary`: the machine's initial memory in bytes.
 ///
 /// # Errors
-/// Fails if the result has an unexpected structure.
+///
+/// The result has an unexpected structure.
 pub fn base_memory(value: &Value) -> Result<u64, ResultError> {
     let bytes = value.get("base-memory").and_then(Value::as_u64);
     bytes.ok_or(ResultError { command: "query-memory-size-summary" })
@@ -85,7 +89,8 @@ pub fn base_memory(value: &Value) -> Result<u64, ResultError> {
 /// `VIRTIO_NET_F_STANDBY`.
 ///
 /// # Errors
-/// Fails if the result has an unexpected structure.
+///
+/// The result has an unexpected structure.
 pub fn has_standby(value: &Value) -> Result<bool, ResultError> {
     let features = value.get("guest-features").and_then(|object| object.get("dev-features"));
     let features = features.and_then(Value::as_array);
@@ -113,7 +118,7 @@ pub fn is_driver_ready(value: &Value) -> bool {
 pub struct CpuSlot {
     /// Topology position: socket, core, thread.
     pub topology: [u64; 3],
-    /// Driver of a CPU for this slot (`device_add`).
+    /// Driver name of the CPU device for this slot (`device_add`).
     pub driver: String,
     /// Properties that select the slot (`device_add`).
     pub properties: Map<String, Value>,
@@ -123,10 +128,12 @@ pub struct CpuSlot {
     pub is_occupied: bool,
 }
 
-/// Decodes the result of `query-hotpluggable-cpus`, in the order in which slots are filled.
+/// Decodes the result of `query-hotpluggable-cpus`. Returns the slots in the order in which they
+/// are filled.
 ///
 /// # Errors
-/// Fails if the result has an unexpected structure.
+///
+/// The result has an unexpected structure.
 pub fn cpu_slots(value: &Value) -> Result<Vec<CpuSlot>, ResultError> {
     let error = ResultError { command: "query-hotpluggable-cpus" };
     let list = value.as_array().filter(|list| list.len() <= ITEMS_MAX).ok_or(error)?;
@@ -159,7 +166,7 @@ pub struct Chardev {
 }
 
 impl Chardev {
-    /// Returns true for a socket without a connection.
+    /// Returns true if the chardev is a socket without a connection.
     pub fn is_disconnected(&self) -> bool {
         self.filename.starts_with("disconnected:")
     }
@@ -168,7 +175,8 @@ impl Chardev {
 /// Decodes the result of `query-chardev`.
 ///
 /// # Errors
-/// Fails if the result has an unexpected structure.
+///
+/// The result has an unexpected structure.
 pub fn chardevs(value: &Value) -> Result<Vec<Chardev>, ResultError> {
     let chardev = |item: &Value| {
         let text = |name| item.get(name)?.as_str().map(str::to_owned);
@@ -190,7 +198,8 @@ pub struct QomProperty {
 /// Decodes the result of `qom-list`.
 ///
 /// # Errors
-/// Fails if the result has an unexpected structure.
+///
+/// The result has an unexpected structure.
 pub fn qom_properties(value: &Value) -> Result<Vec<QomProperty>, ResultError> {
     let property = |item: &Value| {
         let text = |name| item.get(name)?.as_str().map(str::to_owned);

@@ -1,10 +1,10 @@
-//! Texts of a peer in displayable form.
+//! Removal of control characters from texts that QEMU or a guest sends.
 
 /// Maximum length in characters of texts that QEMU sends; longer ones are truncated. QEMU's errors
 /// have one or two sentences.
 pub const TEXT_CHARS_MAX: usize = 500;
 
-/// Returns a text without terminal control characters, truncated to `chars_max`.
+/// Returns a text without control and formatting characters, truncated to `chars_max` characters.
 pub(crate) fn displayable(text: &str, chars_max: usize) -> String {
     let clean = |c: char| if c.is_control() || is_formatting_character(c) { '\u{fffd}' } else { c };
     text.chars().take(chars_max).map(clean).collect()

@@ -1,4 +1,4 @@
-//! Creation of the policy that replays the recorded inputs, for each kind of policy.
+//! Creation of the policy that replays a recorded stream, for each kind of policy.
 
 use suimon_cluster_qos::{Allocator, Member};
 use suimon_quantity::Time;
@@ -11,10 +11,11 @@ use crate::policy::put_text;
 use crate::scheduler_machine::SchedulerReplay;
 use crate::{Difference, Policy, PolicyKind, PolicyReplay, RecordError, decode};
 
-/// Creates a policy from its recorded initial state.
+/// Creates the policy of a stream from its recorded initial state, `birth`.
 ///
 /// # Errors
-/// Fails if the initial state is invalid.
+///
+/// The initial state is invalid.
 pub fn begin(
     kind: PolicyKind,
     now: Time,
@@ -30,7 +31,7 @@ pub fn begin(
     })
 }
 
-/// Replay of a policy with JSON records.
+/// Replay of a policy whose records are JSON.
 struct JsonReplay<P>(P);
 
 impl<P: Policy> JsonReplay<P> {

@@ -1,4 +1,4 @@
-//! Primitive encodings: variable-length integers and byte strings.
+//! Primitive encodings in recordings: variable-length integers and byte strings.
 
 use crate::RecordError;
 
@@ -19,13 +19,13 @@ pub(crate) fn put_signed(out: &mut Vec<u8>, value: i64) {
     put(out, ((value << 1) ^ (value >> 63)) as u64);
 }
 
-/// Appends a byte string preceded by its length.
+/// Appends a byte string, preceded by its length as LEB128.
 pub(crate) fn put_byte_string(out: &mut Vec<u8>, bytes: &[u8]) {
     put(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
 
-/// Decoder of the primitive encodings.
+/// Decoder of the primitive encodings, which consumes bytes from the start.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bytes<'a> {
     remaining: &'a [u8],
@@ -76,7 +76,11 @@ impl<'a> Bytes<'a> {
         Err(RecordError::NumberTooLarge)
     }
 
-    /// Decodes an integer that must fit into 32 bits.
+    /// Decodes an unsigned integer.
+    ///
+    /// # Errors
+    ///
+    /// The integer is truncated or exceeds 32 bits.
     pub(crate) fn number_u32(&mut self) -> Result<u32, RecordError> {
         u32::try_from(self.number()?).map_err(|_| RecordError::NumberTooLarge)
     }
@@ -100,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_come_back_as_they_were() {
+    fn numbers_are_decoded_as_encoded() {
         for value in [0, 1, 127, 128, 16_383, 16_384, u64::from(u32::MAX), u64::MAX] {
             let mut out = Vec::new();
             put(&mut out, value);

@@ -1,4 +1,5 @@
-//! Recording of the inputs and decisions of cluster-wide Storage QoS.
+//! Recording of the inputs and decisions of cluster-wide Storage QoS ([`Member`] and
+//! [`Allocator`]).
 
 use std::sync::Arc;
 
@@ -11,10 +12,10 @@ use suimon_quantity::Time;
 
 use crate::{Policy, PolicyKind, Recorded, Sink};
 
-/// Initial state of a member (the node's side of cluster QoS).
+/// Initial state of a [`Member`], the node's side of cluster-wide Storage QoS.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemberInitialState {
-    /// Parameters common to all nodes.
+    /// Timing parameters common to all nodes.
     pub terms: Parameters,
     /// Identifier of the node in the cluster.
     pub node: NodeId,
@@ -25,11 +26,11 @@ pub struct MemberInitialState {
     pub durable: DurableState,
 }
 
-/// Input of a member's state machine.
+/// Recorded input of a [`Member`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MemberInput {
-    /// Initial step without input: collects the actions of a new member.
+    /// Pseudo-input at creation, whose decision contains the actions of a new member.
     #[serde(rename = "begun")]
     Start,
     /// Call of [`Member::handle`].
@@ -38,7 +39,7 @@ pub enum MemberInput {
     Deadline,
 }
 
-/// Input of the leader's state machine.
+/// Recorded input of an [`Allocator`], the leader's side of cluster-wide Storage QoS.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[allow(clippy::large_enum_variant, reason = "most are events, and there is one at a time")]
@@ -91,9 +92,10 @@ impl Policy for Allocator {
     }
 }
 
-/// Both sides produce actions in response to inputs. Each call collects and returns them.
+/// Functions that call the policy, record input and resulting actions, and return the actions.
 impl Recorded<Member> {
-    /// As [`Member::new`]; also returns the initial actions.
+    /// Creates a member as [`Member::new`] does, and starts recording if there is a `sink`; `name`
+    /// is that of the stream. Also returns the initial actions.
     pub fn member(
         sink: Option<&Arc<dyn Sink>>,
         (now, name): (Time, &str),
@@ -106,12 +108,12 @@ impl Recorded<Member> {
         (recorded, actions)
     }
 
-    /// As [`Member::handle`], with recording.
+    /// As [`Member::handle`]; records the event. Returns the resulting actions.
     pub fn handle(&mut self, now: Time, event: MemberEvent) -> Vec<MemberAction> {
         self.apply_input(now, MemberInput::Event(event))
     }
 
-    /// As [`Member::handle_deadline`], with recording.
+    /// As [`Member::handle_deadline`]; records the call. Returns the resulting actions.
     pub fn handle_deadline(&mut self, now: Time) -> Vec<MemberAction> {
         self.apply_input(now, MemberInput::Deadline)
     }
@@ -124,7 +126,8 @@ impl Recorded<Member> {
 }
 
 impl Recorded<Allocator> {
-    /// As [`Allocator::new`], with recording.
+    /// Creates an allocator as [`Allocator::new`] does, and starts recording if there is a `sink`;
+    /// `name` is that of the stream.
     pub fn leader(
         sink: Option<&Arc<dyn Sink>>,
         (now, name): (Time, &str),
@@ -133,12 +136,12 @@ impl Recorded<Allocator> {
         Self::start(Allocator::new(terms), sink, (now, name), || terms)
     }
 
-    /// As [`Allocator::handle`], with recording.
+    /// As [`Allocator::handle`]; records the event. Returns the resulting actions.
     pub fn handle(&mut self, now: Time, event: AllocatorEvent) -> Vec<AllocatorAction> {
         self.apply_input(now, AllocatorInput::Event(event))
     }
 
-    /// As [`Allocator::handle_deadline`], with recording.
+    /// As [`Allocator::handle_deadline`]; records the call. Returns the resulting actions.
     pub fn handle_deadline(&mut self, now: Time) -> Vec<AllocatorAction> {
         self.apply_input(now, AllocatorInput::Deadline)
     }

@@ -1,4 +1,4 @@
-//! Comparison of a recorded decision with a recomputed one.
+//! Comparison of a recorded decision with the one that the current policy makes.
 
 use core::fmt;
 
@@ -7,10 +7,10 @@ use serde_json::Value;
 
 /// Maximum length of a displayed value in characters.
 const SHOWN_MAX: usize = 120;
-/// Displayed context before the first difference, in characters.
+/// Number of equal characters displayed before the first difference.
 const ALIKE_SHOWN: usize = 40;
 
-/// First difference between a recorded and a recomputed decision.
+/// First difference between a recorded decision and that of the current policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
     /// JSON path within the decision, such as `moves.0.to`; empty for the whole decision.
@@ -18,7 +18,7 @@ pub struct Difference {
     pub path: String,
     /// Recorded value at the path.
     pub recorded: String,
-    /// Value that the policy produces now.
+    /// Value at the path in the decision of the current policy.
     #[serde(rename = "now")]
     pub recomputed: String,
 }
@@ -31,7 +31,8 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Returns the first difference between two different JSON texts.
+/// Returns the first difference between two different JSON texts: the recorded decision, and `now`,
+/// that of the current policy.
 pub(crate) fn first_difference(recorded: &[u8], now: &[u8]) -> Difference {
     let parse = |text: &[u8]| serde_json::from_slice::<Value>(text);
     match (parse(recorded), parse(now)) {
@@ -54,8 +55,8 @@ fn raw(recorded: &[u8], now: &[u8]) -> Difference {
 }
 
 impl Difference {
-    /// Returns the difference of two different texts; long texts are truncated around their first
-    /// differing character.
+    /// Returns the difference of two different texts at `path`; long texts are truncated around
+    /// their first differing character.
     pub(crate) fn from_texts(path: String, recorded: &str, now: &str) -> Self {
         let common = recorded.chars().zip(now.chars()).take_while(|(a, b)| a == b).count();
         let start = common.saturating_sub(ALIKE_SHOWN);

@@ -1,10 +1,10 @@
-//! Errors of recordings.
+//! Errors while reading recordings.
 
 use thiserror::Error;
 
 use crate::{BLOCK_BYTES_MAX, VERSION};
 
-/// Failure to read a recording. Offsets are in bytes from the start of the file.
+/// Reason for which a recording cannot be read. Offsets are in bytes from the start of the file.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RecordingError {
@@ -53,38 +53,38 @@ pub enum RecordingError {
     },
 }
 
-/// Reason why a record is invalid.
+/// Reason for which a record is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RecordError {
-    /// The record extends beyond its block.
+    /// The record extends beyond the end of its block.
     #[error("a record extends beyond the end of its block")]
     Truncated,
     /// A number exceeds the range of its field.
     #[error("a number exceeds the 64 bits of its field")]
     NumberTooLarge,
-    /// The record type is unknown.
+    /// The record type is unknown. Contains its number.
     #[error("unknown kind of record {0}")]
     UnknownRecord(u8),
-    /// The policy kind is unknown.
+    /// The policy kind is unknown. Contains its number.
     #[error("unknown kind of policy {0}")]
     UnknownPolicy(u8),
-    /// The loss reason is unknown.
+    /// The reason of a loss record is unknown. Contains its number.
     #[error("unknown kind of loss {0}")]
     UnknownLoss(u8),
-    /// A name is not valid UTF-8.
+    /// A name or text is not valid UTF-8.
     #[error("a name is not valid UTF-8")]
     NotText,
-    /// A body is not a valid input of its policy.
+    /// An input or initial state is not valid for its policy. Contains the decoder's description.
     #[error("the body of a record is not an input of its policy: {0}")]
     Body(String),
-    /// The policy rejects its recorded initial state.
+    /// The policy rejects its recorded initial state. Contains the policy's reason.
     #[error("the first record is not an initial state of its policy: {0}")]
     InitialState(String),
-    /// A stream has a second begin record.
+    /// The stream with this number has a second begin record.
     #[error("stream {0} begins twice")]
     DuplicateBegin(u32),
-    /// A step belongs to a stream without a begin record.
+    /// A step belongs to the stream with this number, which has no begin record.
     #[error("a record belongs to stream {0}, which has not begun")]
     MissingBegin(u32),
 }

@@ -1,4 +1,4 @@
-//! File format: header and blocks.
+//! File format of recordings: header and blocks.
 
 use crate::bytes::Bytes;
 use crate::record::{Record, decode_record};
@@ -7,7 +7,7 @@ use crate::{
     VERSION,
 };
 
-/// Header of a block of records.
+/// Header of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockHeader {
     /// Length of the body in bytes.
@@ -28,7 +28,8 @@ pub fn file_header() -> [u8; FILE_HEADER_BYTES] {
 /// Checks the header of a file.
 ///
 /// # Errors
-/// Fails if the magic number or the version does not match.
+///
+/// The magic number or the version does not match.
 pub fn open(header: &[u8]) -> Result<(), RecordingError> {
     let rest = header.strip_prefix(&MAGIC).ok_or(RecordingError::NotARecording)?;
     let version = rest.first_chunk().ok_or(RecordingError::NotARecording)?;
@@ -36,10 +37,11 @@ pub fn open(header: &[u8]) -> Result<(), RecordingError> {
     if version == VERSION { Ok(()) } else { Err(RecordingError::OtherVersion { version }) }
 }
 
-/// Decodes the header of the block at `offset` in the file.
+/// Decodes the header of the block that starts at `offset` in the file.
 ///
 /// # Errors
-/// Fails if the length exceeds [`BLOCK_BYTES_MAX`].
+///
+/// The length exceeds [`BLOCK_BYTES_MAX`].
 pub fn block_header(
     header: [u8; BLOCK_HEADER_BYTES],
     offset: u64,
@@ -52,10 +54,11 @@ pub fn block_header(
     Ok(BlockHeader { length, checksum: u32::from_le_bytes([e, f, g, h]) })
 }
 
-/// Verifies the checksum of a block's body. `offset`: start of the block in the file.
+/// Verifies the checksum of the body of a block that starts at `offset` in the file.
 ///
 /// # Errors
-/// Fails if the checksum does not match.
+///
+/// The checksum does not match.
 pub fn block_body(header: BlockHeader, body: &[u8], offset: u64) -> Result<(), RecordingError> {
     let (stored, computed) = (header.checksum, crc32c::crc32c(body));
     if stored == computed {
@@ -64,7 +67,7 @@ pub fn block_body(header: BlockHeader, body: &[u8], offset: u64) -> Result<(), R
     Err(RecordingError::Checksum { offset, stored, computed })
 }
 
-/// Returns a block: header and body.
+/// Encodes a block with this body: header and body.
 pub fn encode_block(body: &[u8]) -> Vec<u8> {
     let length = u32::try_from(body.len()).unwrap_or(u32::MAX);
     let mut block = Vec::with_capacity(body.len() + BLOCK_HEADER_BYTES);
@@ -74,8 +77,8 @@ pub fn encode_block(body: &[u8]) -> Vec<u8> {
     block
 }
 
-/// Iterates over the records of a block, each with its file offset. `offset`: start of the body in
-/// the file. The iteration ends after an error.
+/// Iterates over the records of a block, each with its file offset. `offset` is the start of the
+/// body in the file. The iteration ends after an error.
 pub fn records(
     body: &[u8],
     offset: u64,

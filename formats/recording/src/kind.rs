@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use crate::RecordError;
 
-/// Stream of records of one policy instance. 0 is reserved for records without a policy.
+/// Identifier of a stream: the records of one policy instance. 0 is reserved for records without a
+/// policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(transparent)]
 pub struct StreamId(pub u32);
@@ -32,6 +33,10 @@ pub enum PolicyKind {
 
 impl PolicyKind {
     /// Decodes the number of a kind.
+    ///
+    /// # Errors
+    ///
+    /// [`RecordError::UnknownPolicy`].
     pub(crate) const fn from_number(number: u8) -> Result<Self, RecordError> {
         Ok(match number {
             1 => Self::Team,
@@ -58,12 +63,12 @@ impl fmt::Display for PolicyKind {
     }
 }
 
-/// Reason why the recording of a stream ended early.
+/// Reason for which the recording of a stream ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[repr(u8)]
 pub enum Loss {
-    /// Writing the file did not keep up with the rate of records.
+    /// The file could not be written as fast as records were made.
     #[serde(rename = "behind")]
     Overload = 1,
     /// The recording reached its maximum length.
@@ -72,6 +77,10 @@ pub enum Loss {
 
 impl Loss {
     /// Decodes the number of a reason.
+    ///
+    /// # Errors
+    ///
+    /// [`RecordError::UnknownLoss`].
     pub(crate) const fn from_number(number: u8) -> Result<Self, RecordError> {
         Ok(match number {
             1 => Self::Overload,

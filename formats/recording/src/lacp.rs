@@ -11,7 +11,7 @@ use suimon_teaming::lacp::{
 
 use crate::{Policy, PolicyKind, Recorded, Sink};
 
-/// Input of the LACP policy.
+/// Recorded input of a team's LACP policy ([`Lacp`]).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LacpInput {
@@ -44,20 +44,21 @@ pub enum LacpInput {
     Frame {
         /// Member that received the frame.
         member: MemberId,
-        /// Complete frame, as received from the link.
+        /// Complete frame without FCS, as received on the member.
         frame: Vec<u8>,
     },
-    /// [`Lacp::poll`] at or after a deadline.
+    /// Call of [`Lacp::poll`] at or after a deadline.
     Poll,
 }
 
 /// Decision of the LACP policy.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct LacpDecision {
-    /// Reason why an input was rejected: invalid configuration or malformed frame.
+    /// Reason for which the policy rejected the input (invalid configuration or malformed frame);
+    /// `None` if it did not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
-    /// Classification of a received frame.
+    /// Classification of the received frame; `None` for other inputs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub received: Option<Received>,
     /// Actions to carry out, in order.
@@ -111,10 +112,12 @@ impl Policy for Lacp {
 }
 
 impl Recorded<Lacp> {
-    /// As [`Lacp::new`], with recording.
+    /// Creates the policy as [`Lacp::new`] does, and starts recording if there is a `sink`; `name`
+    /// is that of the stream.
     ///
     /// # Errors
-    /// As the policy's function.
+    ///
+    /// As [`Lacp::new`].
     pub fn lacp(
         sink: Option<&Arc<dyn Sink>>,
         (now, name): (Time, &str),
@@ -135,18 +138,20 @@ impl Recorded<Lacp> {
         result
     }
 
-    /// As [`Lacp::set_spec`], with recording.
+    /// As [`Lacp::set_spec`]; records the call.
     ///
     /// # Errors
-    /// As the policy's function.
+    ///
+    /// As [`Lacp::set_spec`].
     pub fn set_spec(&mut self, now: Time, spec: LacpSpec) -> Result<(), LacpSpecError> {
         self.change(now, LacpInput::Spec(spec.clone()), |lacp| lacp.set_spec(spec, now))
     }
 
-    /// As [`Lacp::add_member`], with recording.
+    /// As [`Lacp::add_member`]; records the call.
     ///
     /// # Errors
-    /// As the policy's function.
+    ///
+    /// As [`Lacp::add_member`].
     pub fn add_member(
         &mut self,
         now: Time,
@@ -157,10 +162,11 @@ impl Recorded<Lacp> {
         self.change(now, input, |lacp| lacp.add_member(member, spec, now))
     }
 
-    /// As [`Lacp::set_member`], with recording.
+    /// As [`Lacp::set_member`]; records the call.
     ///
     /// # Errors
-    /// As the policy's function.
+    ///
+    /// As [`Lacp::set_member`].
     pub fn set_member(
         &mut self,
         now: Time,
@@ -171,18 +177,20 @@ impl Recorded<Lacp> {
         self.change(now, input, |lacp| lacp.set_member(member, spec, now))
     }
 
-    /// As [`Lacp::remove_member`], with recording.
+    /// As [`Lacp::remove_member`]; records the call.
     ///
     /// # Errors
-    /// As the policy's function.
+    ///
+    /// As [`Lacp::remove_member`].
     pub fn remove_member(&mut self, now: Time, member: MemberId) -> Result<(), LacpSpecError> {
         self.change(now, LacpInput::Remove(member), |lacp| lacp.remove_member(member, now))
     }
 
-    /// As [`Lacp::handle_link`], with recording.
+    /// As [`Lacp::handle_link`]; records the call.
     ///
     /// # Errors
-    /// As the policy's function.
+    ///
+    /// As [`Lacp::handle_link`].
     pub fn handle_link(
         &mut self,
         now: Time,
@@ -193,10 +201,11 @@ impl Recorded<Lacp> {
         self.change(now, input, |lacp| lacp.handle_link(member, link, now))
     }
 
-    /// As [`Lacp::handle_frame`], with recording.
+    /// As [`Lacp::handle_frame`]; records the call.
     ///
     /// # Errors
-    /// As the policy's function.
+    ///
+    /// As [`Lacp::handle_frame`].
     pub fn handle_frame(
         &mut self,
         now: Time,
@@ -210,8 +219,8 @@ impl Recorded<Lacp> {
         result
     }
 
-    /// As [`Lacp::poll`], with recording. Calls before the deadline are not recorded, because they
-    /// change nothing.
+    /// As [`Lacp::poll`]; records the call. Calls before the deadline are not recorded, because
+    /// they change nothing.
     pub fn poll(&mut self, now: Time, out: &mut Vec<LacpAction>) {
         let is_due = self.policy.next_deadline().is_some_and(|due| due <= now);
         let before = out.len();

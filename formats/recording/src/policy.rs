@@ -1,4 +1,4 @@
-//! Policies whose inputs and decisions are recorded as JSON.
+//! Interface of policies whose inputs and decisions are recorded as JSON.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -6,9 +6,9 @@ use suimon_quantity::Time;
 
 use crate::{PolicyKind, RecordError};
 
-/// Policy that can be created and driven from its records.
+/// Policy that can be created and called from its records.
 pub trait Policy: Sized {
-    /// Kind stored in begin records.
+    /// Kind of policy that begin records contain.
     const KIND: PolicyKind;
     /// Initial state of the policy.
     type InitialState: Serialize + DeserializeOwned;
@@ -17,10 +17,11 @@ pub trait Policy: Sized {
     /// Decision that a step record contains.
     type Decision: Serialize;
 
-    /// Creates the policy.
+    /// Creates the policy from its initial state, `birth`.
     ///
     /// # Errors
-    /// Returns the reason why the initial state is invalid.
+    ///
+    /// The reason for which the initial state is invalid.
     fn begin(now: Time, birth: Self::InitialState) -> Result<Self, String>;
 
     /// Applies an input and returns the decision.
@@ -30,7 +31,8 @@ pub trait Policy: Sized {
 /// Decodes an input or initial state.
 ///
 /// # Errors
-/// Fails if `body` is not valid JSON of the type.
+///
+/// `body` is not valid JSON of the type.
 pub fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, RecordError> {
     Ok(serde_json::from_slice(body)?)
 }
@@ -42,8 +44,8 @@ pub(crate) fn text(value: &impl Serialize) -> Vec<u8> {
     text
 }
 
-/// Appends a value as JSON. Recorded types always encode: map keys are strings and no serializer
-/// fails.
+/// Appends a value as JSON to `out`. Recorded types can always be encoded: map keys are strings and
+/// no serializer fails.
 pub(crate) fn put_text(out: &mut Vec<u8>, value: &impl Serialize) {
     if let Err(error) = serde_json::to_writer(&mut *out, value) {
         out.clear();

@@ -25,7 +25,7 @@ pub struct RecordingSource {
     pub began_unix_ms: u64,
 }
 
-/// Names of numeric identifiers in records.
+/// Names of objects that records identify by numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Names {
     /// Names of disks by disk number.
@@ -36,10 +36,10 @@ pub struct Names {
     pub stores: BTreeMap<u32, String>,
 }
 
-/// Decoded record that borrows from its block.
+/// Decoded record. It borrows from the body of its block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record<'a> {
-    /// Origin of the recording: JSON of [`Origin`].
+    /// Origin of the recording: JSON of [`RecordingSource`].
     Origin(&'a [u8]),
     /// Start of the stream of a new policy.
     Begin {
@@ -76,8 +76,12 @@ pub enum Record<'a> {
     Names(&'a [u8]),
 }
 
-/// Decodes a record. `time_ns`: time of the previous record in nanoseconds, updated to this
-/// record's.
+/// Decodes the next record. `time_ns` is the time of the previous record in nanoseconds and is set
+/// to that of this record.
+///
+/// # Errors
+///
+/// The record is invalid.
 pub(crate) fn decode_record<'a>(
     bytes: &mut Bytes<'a>,
     time_ns: &mut u64,
@@ -106,8 +110,8 @@ pub(crate) fn decode_record<'a>(
     })
 }
 
-/// Appends the common head of a record. `last`: time of the previous record, updated to this
-/// record's.
+/// Appends type, stream and time, with which every record begins. `last` is the time of the
+/// previous record and is set to `now`.
 fn put_head(out: &mut Vec<u8>, kind: u8, stream: StreamId, now: Time, last: &mut Time) {
     out.push(kind);
     put(out, u64::from(stream.0));
@@ -148,17 +152,17 @@ pub(crate) fn put_lost(
     out.push(loss as u8);
 }
 
-/// Encodes a block body with the origin of the recording.
+/// Returns a block body that contains the origin of the recording.
 pub fn encode_about(source: &RecordingSource) -> Vec<u8> {
     encode_text(ABOUT, source)
 }
 
-/// Encodes a block body with names of identifiers.
+/// Returns a block body that contains names of identifiers.
 pub fn encode_names(names: &Names) -> Vec<u8> {
     encode_text(NAMES, names)
 }
 
-/// Encodes a block body with the early end of a stream.
+/// Returns a block body that contains the early end of a stream.
 pub fn encode_lost(stream: StreamId, loss: Loss) -> Vec<u8> {
     let (mut body, mut last) = (Vec::new(), Time::ZERO);
     put_lost(&mut body, (stream, Time::ZERO, &mut last), loss);

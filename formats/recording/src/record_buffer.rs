@@ -8,21 +8,21 @@ use suimon_quantity::Time;
 use crate::record::{put_begin, put_step};
 use crate::{PolicyKind, StreamId};
 
-/// Buffered bytes at which a buffer passes a block to the sink.
+/// Number of buffered bytes from which a buffer passes a block to the sink.
 const FLUSH_THRESHOLD_BYTES: usize = 64 << 10;
 
-/// Receiver of recorded blocks. Never blocks.
+/// Receiver of recorded blocks, such as a file. Its functions never block.
 pub trait Sink: Send + Sync {
     /// Returns an unused stream identifier.
     fn next_stream(&self) -> StreamId;
 
     /// Accepts a block body with records of a stream. Returns false if it was discarded; the sink
-    /// then records the early end of the stream.
+    /// then records the early end of the stream itself.
     fn accept_block(&self, stream: StreamId, body: Vec<u8>) -> bool;
 }
 
-/// Record buffer of one policy. A clone belongs to a clone of the policy; only one of both may pass
-/// blocks to the sink, the other must be dropped first.
+/// Buffer for the records of one policy. A clone belongs to a clone of the policy; only one of the
+/// two may pass blocks to the sink, the other must be dropped first.
 #[derive(Clone)]
 pub struct RecordBuffer {
     sink: Arc<dyn Sink>,
@@ -42,7 +42,7 @@ impl fmt::Debug for RecordBuffer {
 }
 
 impl RecordBuffer {
-    /// Starts a stream for a new policy.
+    /// Starts the stream of a new policy with its begin record.
     pub(crate) fn begin(
         sink: &Arc<dyn Sink>,
         now: Time,
@@ -64,7 +64,8 @@ impl RecordBuffer {
         buffer
     }
 
-    /// Appends a step; `write` encodes input and decision.
+    /// Appends a step record; `write` encodes the input into its first argument and the decision
+    /// into its second.
     pub(crate) fn step(&mut self, now: Time, write: impl FnOnce(&mut Vec<u8>, &mut Vec<u8>)) {
         if self.is_over {
             return;
@@ -76,14 +77,14 @@ impl RecordBuffer {
         put_step(&mut self.body, header, &self.input, &self.decision);
     }
 
-    /// Passes the buffer to the sink if it has reached its threshold.
+    /// Passes the buffered records to the sink if they have reached the threshold.
     pub(crate) fn flush_if_long(&mut self) {
         if self.body.len() >= FLUSH_THRESHOLD_BYTES {
             self.flush();
         }
     }
 
-    /// Passes the buffer to the sink.
+    /// Passes the buffered records to the sink.
     pub(crate) fn flush(&mut self) {
         if self.body.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! Wrapper that records a policy.
+//! Wrapper that records the calls of a policy.
 
 use core::ops::Deref;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use suimon_quantity::Time;
 use crate::policy::{put_text, text};
 use crate::{Policy, RecordBuffer, Sink};
 
-/// Policy with optional recording. Read access goes to the policy through `Deref`; functions that
-/// change it have the policy's names here.
+/// Policy whose calls are optionally recorded. Functions that only read are those of the policy, by
+/// `Deref`; functions that change it are defined here under the policy's names.
 #[derive(Clone, Debug)]
 pub struct Recorded<P> {
     pub(crate) policy: P,
@@ -27,8 +27,8 @@ impl<P> Deref for Recorded<P> {
 }
 
 impl<P> Recorded<P> {
-    /// Passes buffered records to the sink. To be called periodically, for example where decisions
-    /// are carried out.
+    /// Passes buffered records to the sink. Must be called periodically, for example where
+    /// decisions are carried out.
     pub fn flush(&mut self) {
         if let Some(buffer) = &mut self.buffer {
             buffer.flush();
@@ -42,7 +42,7 @@ impl<P> Recorded<P> {
 }
 
 impl<P: Policy> Recorded<P> {
-    /// Wraps a new policy; with a sink, starts a stream called `name`.
+    /// Wraps a new policy. If there is a sink, starts a stream with this name.
     pub(crate) fn start(
         policy: P,
         sink: Option<&Arc<dyn Sink>>,
@@ -54,7 +54,7 @@ impl<P: Policy> Recorded<P> {
         Self { policy, buffer }
     }
 
-    /// Records an input with its decision.
+    /// Records a call if the policy is recorded; `step` returns its input and decision.
     pub(crate) fn record<D: Serialize>(&mut self, now: Time, step: impl FnOnce() -> (P::Input, D)) {
         let Some(buffer) = &mut self.buffer else { return };
         let (policy_input, decided) = step();

@@ -11,20 +11,21 @@
 //! | 2 | poll | | 0 idle; 1 wait until *time*; 2 dispatch: slot, tag |
 //! | 3 | requests completed | slot, operation, bytes, count, latency in ns plus 1 (0: not measured) | |
 //! | 4 | change | JSON | tags of removed requests |
-//! | 5 | observe delivered service | | JSON, or empty |
+//! | 5 | sample delivered operations | | JSON, or empty |
 //! | 6 | share with other workers | worker | |
-//! | 7 | report | worker; wants, ahead, completions, returns, times, each after its count | |
+//! | 7 | report | worker; five lists, each after its length | |
 //! | 8 | poll the next grant | | 0 none; or worker plus 1, slot, 0 to 3, number |
 //! | 9 | end of sharing | pairs (slot, tag) of requests queued at the remaining worker | |
-//! | 10 | request ended without service | slot, bytes | |
+//! | 10 | request ended without execution | slot, bytes | |
 //! | 11 | a worker has stopped reporting | worker | |
-//! | 12 | a worker has ended its membership | worker | |
+//! | 12 | a worker has stopped using the store | worker | |
 //!
-//! An operation is 0 for a read, 1 for a write, 2 for a flush and 3 for others. A completion in a
-//! report consists of a slot, an operation, bytes and a latency as in 3. A time consists of a slot,
-//! the nanoseconds during which the disk had requests in flight, and the change of their number,
-//! zigzag encoded. Phases and other times of requests have no influence on decisions and are not
-//! recorded.
+//! An operation is 0 for a read, 1 for a write, 2 for a flush and 3 for others. The lists of a
+//! report contain queued requests, requested loans (both: slot, bytes), completions, returned grants
+//! (slot, requests, cost, bytes) and times. A completion consists of a slot, an operation, bytes and
+//! a latency as in 3. A time consists of a slot, the nanoseconds in which the disk had requests, and
+//! the change of the number of requests in flight, zigzag encoded. Phases and other times of
+//! requests do not affect decisions and are not recorded.
 
 use std::sync::Arc;
 
@@ -54,7 +55,8 @@ impl<P> Recorded<P> {
 }
 
 impl Recorded<StoreScheduler> {
-    /// As [`StoreScheduler::new`], with recording; the stream starts at `now`.
+    /// Creates a scheduler as [`StoreScheduler::new`] does, and starts recording at `now` if there
+    /// is a `sink`; `name` is that of the stream.
     pub fn scheduler(
         sink: Option<&Arc<dyn Sink>>,
         (now, name): (Time, &str),
@@ -66,10 +68,11 @@ impl Recorded<StoreScheduler> {
         Self { policy: StoreScheduler::new(spec), buffer }
     }
 
-    /// As [`StoreScheduler::submit`], with recording.
+    /// As [`StoreScheduler::submit`]; records the call.
     ///
     /// # Errors
-    /// As the policy's function.
+    ///
+    /// As [`StoreScheduler::submit`].
     #[inline]
     pub fn submit(
         &mut self,
@@ -86,10 +89,11 @@ impl Recorded<StoreScheduler> {
         result
     }
 
-    /// As [`StoreScheduler::submit_batch`], with recording.
+    /// As [`StoreScheduler::submit_batch`]; records the call.
     ///
     /// # Errors
-    /// As the policy's function.
+    ///
+    /// As [`StoreScheduler::submit_batch`].
     #[inline]
     pub fn submit_together(
         &mut self,
@@ -106,7 +110,7 @@ impl Recorded<StoreScheduler> {
         result
     }
 
-    /// As [`StoreScheduler::poll`], with recording.
+    /// As [`StoreScheduler::poll`]; records the call.
     #[inline]
     pub fn poll(&mut self, now: Time) -> Next {
         let next = self.policy.poll(now);
@@ -117,21 +121,20 @@ impl Recorded<StoreScheduler> {
         next
     }
 
-    /// As [`StoreScheduler::handle_completed`], with recording.
+    /// As [`StoreScheduler::handle_completed`]; records the call.
     #[inline(always)]
     pub fn handle_completed(&mut self, now: Time, slot: DiskSlot, completed: Completed) {
         self.policy.handle_completed(now, slot, completed);
         self.record_bytes(now, |input, _| code::put_completed(input, slot, completed));
     }
 
-    /// As [`StoreScheduler::handle_undone`], with recording.
+    /// As [`StoreScheduler::handle_undone`]; records the call.
     pub fn handle_undone(&mut self, now: Time, slot: DiskSlot, bytes: u32) {
         self.policy.handle_undone(now, slot, bytes);
         self.record_bytes(now, |input, _| code::put_undone(input, slot, bytes));
     }
 
-    /// As [`StoreScheduler::handle_phase`]. It is not recorded, because it has no influence on
-    /// decisions.
+    /// As [`StoreScheduler::handle_phase`]. Not recorded, because it does not affect decisions.
     pub fn handle_phase(
         &mut self,
         now: Time,
@@ -142,12 +145,13 @@ impl Recorded<StoreScheduler> {
         self.policy.handle_phase(now, slot, from, to);
     }
 
-    /// As [`StoreScheduler::handle_unscheduled`]. Not recorded, because it changes no decision.
+    /// As [`StoreScheduler::handle_unscheduled`]. Not recorded, because it does not affect
+    /// decisions.
     pub fn handle_unscheduled(&mut self, unscheduled: Unscheduled) {
         self.policy.handle_unscheduled(unscheduled);
     }
 
-    /// As [`StoreScheduler::apply`], with recording.
+    /// As [`StoreScheduler::apply`]; records the call.
     pub fn apply(&mut self, now: Time, change: Change) -> Vec<u32> {
         let tags = self.policy.apply(now, change);
         self.record_bytes(now, |input, decision| {
@@ -157,7 +161,7 @@ impl Recorded<StoreScheduler> {
         tags
     }
 
-    /// As [`StoreScheduler::observe`], with recording.
+    /// As [`StoreScheduler::observe`]; records the call.
     pub fn observe(&mut self, now: Time) -> Vec<StoreEvent> {
         let events = self.policy.observe(now);
         self.record_bytes(now, |input, decision| {
@@ -168,7 +172,7 @@ impl Recorded<StoreScheduler> {
         events
     }
 
-    /// As [`StoreBudget::share`], with recording.
+    /// As [`StoreBudget::share`]; records the call in the same stream.
     pub fn share(
         mut self,
         now: Time,
@@ -181,31 +185,31 @@ impl Recorded<StoreScheduler> {
 }
 
 impl Recorded<StoreBudget> {
-    /// As [`StoreBudget::apply`], with recording.
+    /// As [`StoreBudget::apply`]; records the call.
     pub fn apply(&mut self, now: Time, change: Change) {
         self.policy.apply(now, change);
         self.record_bytes(now, |input, _| code::put_change(input, change));
     }
 
-    /// As [`StoreBudget::handle_report`], with recording.
+    /// As [`StoreBudget::handle_report`]; records the call.
     pub fn handle_report(&mut self, now: Time, from: WorkerId, report: &LoanReport) {
         self.policy.handle_report(now, from, report);
         self.record_bytes(now, |input, _| code::put_report(input, from, report));
     }
 
-    /// As [`StoreBudget::handle_absent`], with recording.
+    /// As [`StoreBudget::handle_absent`]; records the call at `now`.
     pub fn handle_absent(&mut self, now: Time, worker: WorkerId) {
         self.policy.handle_absent(worker);
         self.record_bytes(now, |input, _| code::put_absent(input, worker));
     }
 
-    /// As [`StoreBudget::handle_ended`], with recording.
+    /// As [`StoreBudget::handle_ended`]; records the call.
     pub fn handle_ended(&mut self, now: Time, worker: WorkerId) {
         self.policy.handle_ended(now, worker);
         self.record_bytes(now, |input, _| code::put_ended(input, worker));
     }
 
-    /// As [`StoreBudget::poll_grant`], with recording.
+    /// As [`StoreBudget::poll_grant`]; records the call.
     pub fn poll_grant(&mut self, now: Time) -> Option<WorkerGrant> {
         let grant = self.policy.poll_grant(now);
         self.record_bytes(now, |input, decision| {
@@ -215,7 +219,7 @@ impl Recorded<StoreBudget> {
         grant
     }
 
-    /// As [`StoreBudget::observe`], with recording.
+    /// As [`StoreBudget::observe`]; records the call.
     pub fn observe(&mut self, now: Time) -> Vec<StoreEvent> {
         let events = self.policy.observe(now);
         self.record_bytes(now, |input, decision| {
@@ -226,11 +230,11 @@ impl Recorded<StoreBudget> {
         events
     }
 
-    /// As [`StoreBudget::unshare`], with recording.
+    /// As [`StoreBudget::unshare`]; records the call in the same stream.
     pub fn unshare(mut self, now: Time, mut borrower: Borrower) -> Recorded<StoreScheduler> {
         let last = borrower.take_times(now);
         if !last.is_empty() {
-            // The times of a worker do not depend on which one it is.
+            // The times of a worker do not depend on which worker it is.
             self.handle_report(now, WorkerId(0), &last);
         }
         self.record_bytes(now, |input, _| {

@@ -30,7 +30,7 @@ const ENDED: u8 = 12;
 /// Maximum number of requests in one submission or report.
 const REQUESTS_MAX: u64 = 1 << 20;
 
-/// Input of a scheduler or shared budget.
+/// Recorded input of a store's scheduler or shared budget.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreInput {
     /// Submission of one request of a disk.
@@ -60,7 +60,7 @@ pub enum StoreInput {
         /// Size, number and latency of the completed requests.
         of: Completed,
     },
-    /// End of a request of one disk without service.
+    /// A dispatched request of a disk ended without being executed.
     Undone {
         /// Slot of the disk in the scheduler.
         slot: DiskSlot,
@@ -69,24 +69,25 @@ pub enum StoreInput {
     },
     /// Change of configuration, such as limits or disks.
     Change(Change),
-    /// Periodic evaluation of the delivered service.
+    /// Periodic sampling of the delivered operations.
     Observe,
-    /// Start of sharing the store with other workers.
+    /// Start of sharing the store with other workers. Contains the worker that used the scheduler
+    /// alone.
     Share(WorkerId),
-    /// Report of another worker on its disks.
+    /// Report of a worker to the shared budget.
     Report {
         /// Worker that sent the report.
         from: WorkerId,
-        /// Demand, completions and returned grants.
+        /// Requested grants, completions and returned grants.
         report: LoanReport,
     },
-    /// Worker with grants that has stopped reporting.
+    /// A worker with grants has stopped reporting.
     Absent(WorkerId),
-    /// End of a worker's membership.
+    /// A worker has stopped using the store.
     Ended(WorkerId),
-    /// Poll for the next grant to another worker.
+    /// Poll for the next grant to a worker.
     PollGrant,
-    /// End of sharing: slots and tags of the requests queued at the remaining worker.
+    /// End of sharing. Contains slots and tags of the requests queued at the remaining worker.
     Unshare(Vec<(DiskSlot, u32)>),
 }
 
@@ -233,10 +234,11 @@ pub(crate) fn put_unshare(out: &mut Vec<u8>, waiting: impl Iterator<Item = (Disk
     waiting.for_each(|(slot, tag)| put_numbers(out, [slot.0, tag]));
 }
 
-/// Decodes an input of a scheduler.
+/// Decodes a recorded input of a scheduler.
 ///
 /// # Errors
-/// Fails if `body` is not a valid input.
+///
+/// `body` is not a valid input.
 pub fn decode_store_input(body: &[u8]) -> Result<StoreInput, RecordError> {
     let mut bytes = Bytes::new(body);
     let input = match bytes.byte()? {

@@ -7,10 +7,11 @@ use crate::scheduler_encoding as code;
 use crate::scheduler_encoding::{StoreInput, decode_store_input};
 use crate::{Difference, PolicyReplay, RecordError, decode};
 
-/// Maximum number of queued requests of a store in a recording; bounds memory in replay.
+/// Maximum number of queued requests of a store in a recording, which bounds the memory of a
+/// replay.
 const WAITING_MAX: u32 = 1 << 20;
 
-/// Scheduler of a store in its current sharing mode.
+/// Scheduler of a store, in its current mode: for one worker or shared by several.
 #[allow(clippy::large_enum_variant, reason = "there is one for each store of a recording")]
 enum Mode {
     Sole(StoreScheduler),
@@ -18,7 +19,7 @@ enum Mode {
     Transition,
 }
 
-/// Replay of one store's scheduler.
+/// Replay of the scheduler of one store.
 pub(crate) struct SchedulerReplay {
     spec: StoreSpec,
     mode: Mode,
@@ -27,7 +28,8 @@ pub(crate) struct SchedulerReplay {
 /// Decodes the initial state of a scheduler.
 ///
 /// # Errors
-/// Fails if the initial state is invalid or exceeds the replay's limits.
+///
+/// The initial state is invalid or exceeds the limits of a replay.
 pub fn decode_store_initial_state(birth: &[u8]) -> Result<StoreSpec, RecordError> {
     let spec: StoreSpec =
         decode(birth).map_err(|fault| RecordError::InitialState(fault.to_string()))?;

@@ -11,7 +11,7 @@ use suimon_teaming::{
 
 use crate::{Policy, PolicyKind, Recorded, Sink};
 
-/// Input of a team's state machine.
+/// Recorded input of a team's state machine ([`Team`]).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TeamInput {
@@ -26,23 +26,24 @@ pub enum TeamInput {
     Ports(Vec<TeamPort>),
     /// Call of [`Team::set_spec`].
     Spec(TeamSpec),
-    /// [`Team::handle_loads`]: buckets with load or an assigned member.
+    /// Call of [`Team::handle_loads`]. Contains the buckets with traffic or a member, by index.
     Loads(Vec<(u16, BucketLoad)>),
 }
 
 /// Decision of a team's state machine.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct TeamDecision {
-    /// Reason why the input was rejected; nothing was changed then.
+    /// Reason for which the team rejected the input and did not change; `None` if it did not reject
+    /// it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
-    /// New distribution of flows to members, if changed.
+    /// New distribution; `None` if it did not change.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "shared")]
     pub distribution: Option<Arc<Distribution>>,
-    /// Announcements of moved addresses to send.
+    /// Announcements of port addresses to send.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub announcements: Vec<AnnounceRequest>,
-    /// Events for the event log.
+    /// State changes to report.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<TeamEvent>,
 }
@@ -102,10 +103,12 @@ impl Policy for Team {
 }
 
 impl Recorded<Team> {
-    /// As [`Team::new`], with recording.
+    /// Creates the policy as [`Team::new`] does, and starts recording if there is a `sink`; `name`
+    /// is that of the stream.
     ///
     /// # Errors
-    /// As the policy's function.
+    ///
+    /// As [`Team::new`].
     pub fn team(
         sink: Option<&Arc<dyn Sink>>,
         (now, name): (Time, &str),
@@ -115,10 +118,11 @@ impl Recorded<Team> {
         Ok(Self::start(policy, sink, (now, name), || spec))
     }
 
-    /// As [`Team::handle_member`], with recording.
+    /// As [`Team::handle_member`]; records the call.
     ///
     /// # Errors
-    /// As the policy's function.
+    ///
+    /// As [`Team::handle_member`].
     pub fn handle_member(
         &mut self,
         now: Time,
@@ -130,17 +134,18 @@ impl Recorded<Team> {
         result
     }
 
-    /// As [`Team::handle_ports`], with recording.
+    /// As [`Team::handle_ports`]; records the call.
     pub fn handle_ports(&mut self, now: Time, ports: &[TeamPort]) -> TeamChange {
         let change = self.policy.handle_ports(ports);
         self.record(now, || (TeamInput::Ports(ports.to_vec()), TeamDecision::from(&change)));
         change
     }
 
-    /// As [`Team::set_spec`], with recording.
+    /// As [`Team::set_spec`]; records the call.
     ///
     /// # Errors
-    /// As the policy's function.
+    ///
+    /// As [`Team::set_spec`].
     pub fn set_spec(&mut self, now: Time, spec: TeamSpec) -> Result<TeamChange, TeamSpecError> {
         let recorded_spec = self.buffer.is_some().then(|| spec.clone());
         let result = self.policy.set_spec(spec);
@@ -150,7 +155,7 @@ impl Recorded<Team> {
         result
     }
 
-    /// As [`Team::handle_loads`], with recording.
+    /// As [`Team::handle_loads`]; records the call.
     pub fn handle_loads(&mut self, now: Time, loads: &[BucketLoad; BUCKETS]) -> TeamChange {
         let change = self.policy.handle_loads(loads);
         self.record(now, || {

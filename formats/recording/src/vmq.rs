@@ -1,4 +1,4 @@
-//! Recording of the inputs and decisions of VMQ placement.
+//! Recording of the inputs and decisions of VMQ placement ([`Vmq`]).
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use suimon_vmq::{
 
 use crate::{Policy, PolicyKind, Recorded, Sink};
 
-/// Initial state of VMQ placement.
+/// Initial state of VMQ placement, also its state after a change of configuration or workers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VmqInitialState {
     /// Configured settings of the placement.
@@ -21,7 +21,7 @@ pub struct VmqInitialState {
     pub workers: Vec<WorkerSpec>,
 }
 
-/// Input of the VMQ placement policy.
+/// Recorded input of the VMQ placement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VmqInput {
@@ -35,7 +35,7 @@ pub enum VmqInput {
         nic: PortId,
         /// VMQ settings of the NIC.
         spec: NicSpec,
-        /// Maximum number of queues of the NIC's device.
+        /// Number of queues that the device provides for the NIC.
         queues_max: u16,
     },
     /// Call of [`Vmq::remove_nic`].
@@ -46,14 +46,14 @@ pub enum VmqInput {
     RemoveQueue(QueueId),
     /// Call of [`Vmq::handle_moved_externally`].
     Found {
-        /// Queue found at an unexpected worker.
+        /// Queue that was found on another worker than expected.
         queue: QueueId,
         /// Worker that services the queue.
         at: WorkerId,
     },
     /// Call of [`Vmq::handle_moved`].
     Moved {
-        /// Queue that completed its move.
+        /// Queue whose move has ended.
         queue: QueueId,
         /// Worker that services the queue now.
         at: WorkerId,
@@ -62,14 +62,14 @@ pub enum VmqInput {
     Observe(Measurements),
 }
 
-/// Decision of the VMQ placement policy.
+/// Decision of the VMQ placement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VmqDecision {
     /// The input requires no action.
     #[serde(rename = "heard")]
     NoAction,
-    /// Rejection of the input, with the reason.
+    /// The policy rejected the input. Contains the reason.
     Refused(String),
     /// Queues to move between workers.
     Moves(Vec<Move>),
@@ -85,7 +85,7 @@ pub enum VmqDecision {
 }
 
 impl VmqDecision {
-    /// Returns the queues to move between workers.
+    /// Returns the moves of the decision; empty if it has none.
     pub fn moves(&self) -> &[Move] {
         match self {
             Self::NoAction | Self::Refused(_) => &[],
@@ -156,10 +156,12 @@ impl Policy for Vmq {
 }
 
 impl Recorded<Vmq> {
-    /// As [`Vmq::new`], with recording.
+    /// Creates the policy as [`Vmq::new`] does, and starts recording if there is a `sink`; `name`
+    /// is that of the stream.
     ///
     /// # Errors
-    /// As the policy's function.
+    ///
+    /// As [`Vmq::new`].
     pub fn record_vmq(
         sink: Option<&Arc<dyn Sink>>,
         (now, name): (Time, &str),
@@ -171,10 +173,11 @@ impl Recorded<Vmq> {
         Ok(Self::start(policy, sink, (now, name), birth))
     }
 
-    /// As [`Vmq::configure`], with recording.
+    /// As [`Vmq::configure`]; records the call.
     ///
     /// # Errors
-    /// As the policy's function.
+    ///
+    /// As [`Vmq::configure`].
     pub fn configure(
         &mut self,
         spec: VmqSpec,
@@ -187,16 +190,17 @@ impl Recorded<Vmq> {
         result
     }
 
-    /// As [`Vmq::forget_history`], with recording.
+    /// As [`Vmq::forget_history`]; records the call.
     pub fn forget_history(&mut self, now: Time) {
         self.policy.forget_history(now);
         self.record(now, || (VmqInput::ForgetHistory, VmqDecision::NoAction));
     }
 
-    /// As [`Vmq::set_nic`], with recording.
+    /// As [`Vmq::set_nic`]; records the call.
     ///
     /// # Errors
-    /// As the policy's function.
+    ///
+    /// As [`Vmq::set_nic`].
     pub fn set_nic(
         &mut self,
         nic: PortId,
@@ -209,30 +213,31 @@ impl Recorded<Vmq> {
         result
     }
 
-    /// As [`Vmq::remove_nic`], with recording.
+    /// As [`Vmq::remove_nic`]; records the call.
     pub fn remove_nic(&mut self, nic: PortId, now: Time) {
         self.policy.remove_nic(nic, now);
         self.record(now, || (VmqInput::RemoveNic(nic), VmqDecision::NoAction));
     }
 
-    /// As [`Vmq::add_queue`], with recording.
+    /// As [`Vmq::add_queue`]; records the call.
     ///
     /// # Errors
-    /// As the policy's function.
+    ///
+    /// As [`Vmq::add_queue`].
     pub fn add_queue(&mut self, queue: QueueId, now: Time) -> Result<Added, QueueError> {
         let result = self.policy.add_queue(queue, now);
         self.record(now, || (VmqInput::AddQueue(queue), added(&result)));
         result
     }
 
-    /// As [`Vmq::remove_queue`], with recording.
+    /// As [`Vmq::remove_queue`]; records the call.
     pub fn remove_queue(&mut self, queue: QueueId, now: Time) -> bool {
         let is_known = self.policy.remove_queue(queue, now);
         self.record(now, || (VmqInput::RemoveQueue(queue), VmqDecision::NoAction));
         is_known
     }
 
-    /// As [`Vmq::handle_moved_externally`], with recording.
+    /// As [`Vmq::handle_moved_externally`]; records the call.
     pub fn handle_found(&mut self, queue: QueueId, worker: WorkerId, now: Time) {
         // Reported for each queue at each measurement; unchanged placements are not recorded.
         let is_known =
@@ -243,13 +248,13 @@ impl Recorded<Vmq> {
         }
     }
 
-    /// As [`Vmq::handle_moved`], with recording.
+    /// As [`Vmq::handle_moved`]; records the call.
     pub fn handle_moved(&mut self, queue: QueueId, worker: WorkerId, now: Time) {
         self.policy.handle_moved(queue, worker, now);
         self.record(now, || (VmqInput::Moved { queue, at: worker }, VmqDecision::NoAction));
     }
 
-    /// As [`Vmq::observe`], with recording.
+    /// As [`Vmq::observe`]; records the call.
     pub fn observe(&mut self, measurements: &Measurements, now: Time) -> Observed {
         let observed = self.policy.observe(measurements, now);
         self.record(now, || {

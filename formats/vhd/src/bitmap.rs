@@ -1,7 +1,7 @@
-//! Sector bitmaps: one bit per sector; the first sector is the most significant bit of the first
-//! byte.
+//! Sector bitmaps ("Block Allocation Table and Data Blocks"): one bit per sector; the first sector
+//! is the most significant bit of the first byte.
 
-/// Returns true if a sector's bit is set.
+/// Returns true if the bit of `sector`, counted from the start of the block, is set.
 pub(crate) fn is_set(bits: &[u8], sector: u64) -> bool {
     let byte = usize::try_from(sector / 8).ok().and_then(|index| bits.get(index));
     byte.is_some_and(|byte| byte & mask(sector) != 0)
@@ -11,7 +11,7 @@ const fn mask(sector: u64) -> u8 {
     0x80 >> (sector % 8)
 }
 
-/// Sets the bits `from .. end`; returns true if any bit changed.
+/// Sets the bits of the sectors `start .. end`. Returns true if any bit changed.
 pub(crate) fn set(bits: &mut [u8], start: u64, end: u64) -> bool {
     let mut changed = false;
     for sector in start..end {
@@ -30,7 +30,7 @@ pub(crate) fn is_full(bits: &[u8], sectors: u64) -> bool {
     run_end(bits, 0, sectors) == sectors && (sectors == 0 || is_set(bits, 0))
 }
 
-/// Returns the first sector after `start` with a different bit value, or `end`.
+/// Returns the first sector after `start` whose bit differs from that of `start`, at most `end`.
 pub(crate) fn run_end(bits: &[u8], start: u64, end: u64) -> u64 {
     let first = is_set(bits, start);
     let full = if first { 0xff } else { 0 };

@@ -1,4 +1,4 @@
-//! Cache of sector bitmaps of partially allocated blocks.
+//! Cache of the sector bitmaps of partially allocated blocks.
 //!
 //! Invariants
 //! - A bitmap with uncommitted changes is not evicted, nor is one with writes in flight to its
@@ -12,8 +12,8 @@ use suimon_image::ByteRange;
 
 use crate::bitmap;
 
-/// Maximum size of the cache in bytes, but at least [`BITMAPS_MIN`] bitmaps. Bitmaps needed by
-/// writes in flight and by the current request are kept beyond that.
+/// Maximum size of the cache in bytes; it holds at least [`BITMAPS_MIN`] bitmaps in any case.
+/// Bitmaps needed by writes in flight and by the current request are kept beyond that.
 const BYTES_MAX: u64 = 4 << 20;
 const BITMAPS_MIN: u64 = 8;
 /// Maximum number of bitmaps that one insertion examines for eviction. While more bitmaps than that
@@ -24,7 +24,7 @@ const EXAMINED_MAX: usize = 32;
 #[derive(Debug, Default)]
 pub(crate) struct SectorMap {
     pub(crate) bits: Box<[u8]>,
-    /// Number of placed writes to the block that have not completed.
+    /// Number of writes to the block that are in flight.
     pub(crate) writes: u32,
     /// True if the bitmap has changes that are not durable.
     pub(crate) is_dirty: bool,
@@ -32,13 +32,14 @@ pub(crate) struct SectorMap {
 }
 
 impl SectorMap {
-    /// Returns the bitmap of a block that has no sectors in the file.
+    /// Returns the bitmap, of `bytes` bytes, of a block that has no sectors in the file and
+    /// `writes` writes in flight.
     pub(crate) fn empty(bytes: usize, writes: u32) -> Self {
         let bits = vec![0; bytes].into_boxed_slice();
         Self { bits, writes, is_dirty: false, has_changed: false }
     }
 
-    /// Sets bits; returns true if any bit changed.
+    /// Sets the bits of the sectors `start .. end`. Returns true if any bit changed.
     pub(crate) fn set(&mut self, start: u64, end: u64) -> bool {
         let changed = bitmap::set(&mut self.bits, start, end);
         self.has_changed |= changed;
@@ -50,9 +51,10 @@ impl SectorMap {
 #[derive(Debug)]
 pub(crate) struct BitmapCache {
     maps: BTreeMap<u32, SectorMap>,
-    /// Block numbers in the order of insertion; their bitmaps may have been removed.
+    /// Block numbers in the order in which their bitmaps were inserted. Bitmaps may have been
+    /// removed meanwhile.
     order: VecDeque<u32>,
-    /// Bitmap reads in flight by file offset: block number and number of requests.
+    /// Bitmap reads in flight, by file offset: block number and number of requests.
     reads: BTreeMap<u64, (u32, u32)>,
     bitmap_bytes: u64,
     /// Number of bitmaps that insertions have examined for eviction.
@@ -86,13 +88,14 @@ impl BitmapCache {
         self.maps.get_mut(&block)
     }
 
-    /// Registers a read of a block's bitmap.
+    /// Records that a read of the bitmap of `block` from file range `range` begins.
     pub(crate) fn begin_read(&mut self, range: ByteRange, block: u32) {
         let (_, times) = self.reads.entry(range.offset()).or_insert((block, 0));
         *times = times.saturating_add(1);
     }
 
-    /// Completes a read, which may have failed; returns the block number of the bitmap.
+    /// Records that a read ended, successfully or not. Returns the block whose bitmap it was, or
+    /// `None` if no such read was recorded.
     pub(crate) fn end_read(&mut self, range: ByteRange) -> Option<u32> {
         let (block, times) = self.reads.get_mut(&range.offset())?;
         let block = *block;
@@ -103,7 +106,8 @@ impl BitmapCache {
         Some(block)
     }
 
-    /// Inserts a bitmap and evicts others, except those in use and those of blocks in `protected`.
+    /// Inserts the bitmap of a block and evicts others, except those in use and those of blocks in
+    /// `protected`.
     pub(crate) fn insert(
         &mut self,
         block: u32,
@@ -126,7 +130,7 @@ impl BitmapCache {
         self.insert(block, map, protected);
     }
 
-    /// Removes a block's bitmap from the cache.
+    /// Removes a block's bitmap from the cache and returns it.
     pub(crate) fn remove(&mut self, block: u32) -> Option<SectorMap> {
         self.maps.remove(&block)
     }

@@ -1,4 +1,4 @@
-//! Set of blocks with a full bitmap (one bit per block).
+//! Set of blocks, one bit per block.
 
 /// Set of block numbers of an image.
 #[derive(Debug)]

@@ -1,21 +1,21 @@
-//! Metadata changes that are not durable yet.
+//! Metadata changes of an open image that are not durable yet.
 
 use std::collections::BTreeSet;
 
-/// Number of table entries per sector.
+/// Number of block allocation table entries per sector.
 pub(crate) const ENTRIES_PER_SECTOR: u32 = 128;
 
 /// Metadata changes that no commit includes yet.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
-    /// Changed sectors of the block allocation table.
+    /// Numbers of the changed sectors of the block allocation table.
     pub(crate) table_sectors: BTreeSet<u32>,
-    /// Newly allocated blocks. No part of their bitmap is in the file, and no table in the file
-    /// refers to them.
+    /// Blocks that were allocated since the last commit. No part of their bitmap is in the file,
+    /// and no table in the file refers to them.
     pub(crate) fresh: BTreeSet<u32>,
-    /// Blocks with a changed bitmap that are not fresh.
+    /// Blocks with a changed bitmap, except those in `fresh`.
     pub(crate) bitmaps: BTreeSet<u32>,
-    /// Sectors of blocks that were freed.
+    /// First sectors, in the file, of blocks that were freed.
     pub(crate) freed: Vec<u32>,
     /// Number of blocks that need space beyond the end of the file.
     pub(crate) blocks_beyond_end: u64,
@@ -30,14 +30,14 @@ impl Changes {
             && self.blocks_beyond_end == 0
     }
 
-    /// Records that a block was allocated.
+    /// Records that `block` was allocated.
     pub(crate) fn allocated(&mut self, block: u32) {
         self.table_sectors.insert(block / ENTRIES_PER_SECTOR);
         self.bitmaps.remove(&block);
         self.fresh.insert(block);
     }
 
-    /// Records that a block was freed from `sector`.
+    /// Records that `block`, which begins at `sector` of the file, was freed.
     pub(crate) fn freed(&mut self, block: u32, sector: u32) {
         self.table_sectors.insert(block / ENTRIES_PER_SECTOR);
         self.fresh.remove(&block);
@@ -45,27 +45,27 @@ impl Changes {
         self.freed.push(sector);
     }
 
-    /// Records that a block's bitmap changed.
+    /// Records that the bitmap of `block` changed.
     pub(crate) fn changed_map(&mut self, block: u32) {
         if !self.fresh.contains(&block) {
             self.bitmaps.insert(block);
         }
     }
 
-    /// Returns true if a block's bitmap must be written.
+    /// Returns true if a commit must write the bitmap of `block`.
     pub(crate) fn has_bitmap(&self, block: u32) -> bool {
         self.fresh.contains(&block) || self.bitmaps.contains(&block)
     }
 
-    /// Returns the number of bitmaps to write.
+    /// Returns the number of bitmaps that a commit must write.
     pub(crate) fn bitmaps(&self) -> usize {
         self.fresh.len() + self.bitmaps.len()
     }
 
     /// Adds the changes of a failed commit back. The file may contain a table that refers to its
-    /// new blocks, so these are no longer counted as fresh. Room for blocks is no longer requested:
-    /// a write that needs room is placed again, and must not cause the failure of commits for other
-    /// writes.
+    /// new blocks, so these are no longer counted as fresh. Space for blocks is no longer
+    /// requested: a write that needs space is translated again, and must not cause the failure of
+    /// commits for other writes.
     pub(crate) fn merge_failed(&mut self, failed: Self, has_place: impl Fn(u32) -> bool) {
         self.table_sectors.extend(failed.table_sectors);
         for block in failed.fresh.into_iter().chain(failed.bitmaps) {
@@ -77,7 +77,7 @@ impl Changes {
     }
 }
 
-/// Commit that has not ended yet.
+/// Commit in progress.
 #[derive(Debug)]
 pub(crate) struct Committing {
     pub(crate) changes: Changes,

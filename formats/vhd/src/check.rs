@@ -18,7 +18,7 @@ use crate::table::{self, UNUSED};
 /// Maximum number of findings in a report; further ones are only counted.
 pub const FINDINGS_MAX: usize = 1000;
 
-/// Severity of a check's finding.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FindingSeverity {
     /// No data is affected, but other programs may interpret the image differently.
@@ -33,9 +33,9 @@ pub enum FindingSeverity {
 /// Inconsistency found in an image.
 #[derive(Debug)]
 pub struct CheckFinding {
-    /// Severity of the inconsistency found.
+    /// Severity of the inconsistency.
     pub severity: FindingSeverity,
-    /// Description with field and offset.
+    /// Description of the inconsistency, with field and offset.
     pub error: ImageError,
 }
 
@@ -44,16 +44,16 @@ pub struct CheckFinding {
 pub struct CheckReport {
     /// Findings in order of detection; at most [`FINDINGS_MAX`].
     pub findings: Vec<CheckFinding>,
-    /// Number of findings beyond that limit.
+    /// Number of findings beyond [`FINDINGS_MAX`].
     pub findings_omitted: u64,
-    /// Allocated blocks; 0 for fixed disks.
+    /// Number of allocated blocks; 0 for fixed disks.
     pub blocks_allocated: u64,
-    /// Total blocks of the disk; 0 for fixed disks.
+    /// Number of blocks of the disk; 0 for fixed disks.
     pub blocks: u64,
     /// Unused space in the file, in bytes.
     pub unused_bytes: u64,
-    /// Part of the unused space, in bytes, that directly precedes the footer, if it exceeds the
-    /// reserve that images keep for new blocks; otherwise 0.
+    /// Unused space in bytes that directly precedes the footer, if it exceeds the reserve that
+    /// images keep for new blocks; otherwise 0. It is included in `unused_bytes`.
     pub tail_bytes: u64,
 }
 
@@ -74,7 +74,8 @@ impl CheckReport {
 }
 
 /// Checks an image without changing it. Reads the structures that [`crate::Vhd::open`] reads, and
-/// for dynamic disks each block's bitmap and the payload that must be zero.
+/// for dynamic disks each block's bitmap and the payload that must be zero. `rule` determines the
+/// field with the size of the disk.
 #[must_use]
 pub fn check(file: &dyn ImageFile, rule: SizeSource) -> CheckReport {
     let mut report = CheckReport::default();
@@ -84,7 +85,11 @@ pub fn check(file: &dyn ImageFile, rule: SizeSource) -> CheckReport {
     report
 }
 
-/// Checks the image. An error ends the check, because later structures depend on the damaged one.
+/// Checks the image and adds findings to `report`.
+///
+/// # Errors
+///
+/// A defect that prevents further checks, because later structures depend on the damaged one.
 fn check_all(
     file: &dyn ImageFile,
     rule: SizeSource,
@@ -167,8 +172,8 @@ fn check_blocks(
     Ok(())
 }
 
-/// Checks that sectors with a clear bit are zero, because some programs read them and others do
-/// not.
+/// Checks that sectors of `block` with a clear bit are zero, because some programs read them and
+/// others do not. The block begins at `sector` of the file.
 fn check_bitmap(
     file: &dyn ImageFile,
     layout: &Layout,

@@ -1,4 +1,4 @@
-//! Commits: steps that make metadata changes durable.
+//! Commits: sequences of steps that make metadata changes durable.
 //!
 //! Order of steps: write the footer at its new position if the file grows; write bitmaps that no
 //! reader uses before the table refers to them; flush; write other bitmaps and the table; flush.
@@ -16,7 +16,7 @@ use crate::fields::{SECTOR, index};
 use crate::header::encode_table;
 use crate::sparse::Sparse;
 
-/// Number of blocks for which a commit with new blocks leaves room before the footer.
+/// Number of blocks for which a commit that contains new blocks leaves space before the footer.
 const ROOM_MIN: u64 = 1;
 
 impl Sparse {
@@ -69,12 +69,12 @@ impl Sparse {
     }
 
     /// Returns the new sector of the footer if blocks need more space than is available now or will
-    /// be soon.
+    /// be soon; `None` if the file need not grow.
     fn growth(&mut self, changes: &Changes) -> Option<u64> {
         let allocated = self.allocated;
         let space = self.space.as_mut()?;
         let is_wanted = changes.blocks_beyond_end > 0 && !space.reserve(changes.blocks_beyond_end);
-        // Lack of room for later blocks must not fail the commit of existing ones.
+        // Lack of space for later blocks must not fail the commit of existing ones.
         let is_ahead = !self.has_failed_to_grow && !changes.fresh.is_empty();
         let is_soon = is_ahead && space.available_blocks(ROOM_MIN) < ROOM_MIN;
         if !is_wanted && !is_soon {
@@ -87,7 +87,7 @@ impl Sparse {
     fn bitmap_write(&self, block: u32) -> Option<Step> {
         let range = self.layout.bitmap_range(self.sector(block)?)?;
         let bytes = if self.complete.contains(block) && self.is_differencing {
-            // Sectors behind the end of the disk belong to the parent if the disk grows.
+            // Sectors beyond the end of the disk belong to the parent if the disk grows.
             let mut bits = vec![0; index(range.len())];
             bitmap::set(&mut bits, 0, self.layout.block_sectors(block));
             bits

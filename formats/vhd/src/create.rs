@@ -1,4 +1,4 @@
-//! Creation of images.
+//! Creation of VHD images.
 
 use suimon_image::{FileError, ImageError, ImageFault, ImageFile};
 
@@ -15,7 +15,7 @@ use crate::table::UNUSED;
 /// Default block size in bytes, which all programs support.
 pub const BLOCK_SIZE_DEFAULT: u32 = 2 << 20;
 
-/// Type of a new image.
+/// Type of a new image, with its parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CreateParameters {
     /// Fixed: the file contains the whole disk, sparse where the file system supports it.
@@ -34,7 +34,7 @@ pub enum CreateParameters {
     },
 }
 
-/// Representation of a new disk's size.
+/// How the footer of a new image represents the size of the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SizeEncoding {
     /// Exact size in the field Current Size. The creator is recorded as Windows, because some
@@ -45,15 +45,15 @@ pub enum SizeEncoding {
     Geometry,
 }
 
-/// Specification of a new image. Id and time are parameters, because this crate uses neither
-/// randomness nor a clock.
+/// Specification of a new image. The Unique Id and the time are parameters, because this crate uses
+/// neither randomness nor a clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewVhd {
     /// Type of the disk image.
     pub disk: CreateParameters,
     /// Size of the disk in bytes; rounded up to whole sectors.
     pub size: u64,
-    /// Representation of the size in the footer.
+    /// How the footer represents the size.
     pub size_encoding: SizeEncoding,
     /// Unique Id of the disk.
     pub unique_id: [u8; 16],
@@ -65,10 +65,11 @@ const CREATOR_VERSION: u32 = 0x000a_0000;
 const CREATOR_HOST_OS: [u8; 4] = *b"Wi2k";
 
 impl NewVhd {
-    /// Creates the image, overwriting the file. Returns the size of the disk in bytes.
+    /// Creates the image in `file`, which is overwritten. Returns the size of the disk in bytes.
     ///
     /// # Errors
-    /// Fails if the format does not support the disk, or if the file cannot be written.
+    ///
+    /// The format does not support the disk, or the file cannot be written.
     pub fn create(&self, file: &dyn ImageFile) -> Result<u64, ImageError> {
         let size = self.rounded_size()?;
         let failed = |error: FileError| ImageError::new("image", 0, error);
@@ -171,7 +172,12 @@ fn write_sparse(
     file.write_at(end, footer).map_err(failed)
 }
 
-/// Assigns sectors to each locator, starting at `end`. Returns offset and content of each.
+/// Enters `parent` into `header`, and assigns file sectors to its locators from byte offset `end`
+/// on. Advances `end`. Returns file offset in bytes and content of each locator.
+///
+/// # Errors
+///
+/// The name, a path or the number of paths exceeds the limits of the format.
 fn assign_locator_sectors(
     header: &mut DynamicHeader,
     parent: &Parent,

@@ -1,4 +1,4 @@
-//! Location of the footer: at the end of the file, otherwise the copy at its start.
+//! Search for the footer: at the end of the file, otherwise its copy at the start of the file.
 
 use suimon_image::{ImageError, ImageFault, ImageFile};
 
@@ -8,30 +8,30 @@ use crate::footer::{DiskType, FOOTER, Footer};
 /// Length in bytes of footers written by versions before Virtual PC 2004.
 const OLD_FOOTER: u64 = FOOTER - 1;
 
-/// Footer with its raw bytes.
+/// Footer found in a file, with its bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
     pub(crate) footer: Footer,
     pub(crate) bytes: [u8; 512],
-    /// Offset in the file, in bytes.
+    /// Offset of the footer in the file, in bytes.
     pub(crate) offset: u64,
 }
 
-/// Footer of a file, and its copy.
+/// Footer of a file and its copy.
 #[derive(Debug)]
 pub(crate) struct Footers {
-    /// Footer that determines the disk's properties.
+    /// Footer that determines the disk's properties: the one at the end of the file or the copy.
     pub(crate) found: Found,
-    /// Error of the footer that is not authoritative: the one at the end or the copy. `None` for
-    /// fixed disks, which have no copy.
+    /// Error of the footer that is not in `found`; `None` if it is valid, and for fixed disks,
+    /// which have no copy.
     pub(crate) other: Option<ImageError>,
-    /// True if the footer at the end is authoritative.
+    /// True if `found` is the footer at the end of the file.
     pub(crate) is_at_end: bool,
-    /// Maximum end of payload and structures, in bytes.
+    /// Maximum end of payload and structures in the file, in bytes.
     pub(crate) limit: u64,
-    /// Correct offset of the footer, in bytes.
+    /// Offset, in bytes, at which the footer should be.
     pub(crate) correct_offset: u64,
-    /// True if the footer has 512 bytes and is aligned to a sector.
+    /// True if the footer at the end has 512 bytes and is aligned to a sector.
     pub(crate) is_complete: bool,
 }
 
@@ -41,6 +41,10 @@ pub(crate) struct Footers {
 /// footer, and growing images write the new footer first. The first sector of a fixed disk, in
 /// contrast, is guest data. The copy at the start is therefore used only if the footer at the end
 /// is invalid.
+///
+/// # Errors
+///
+/// The file cannot be read, or neither footer is valid.
 pub(crate) fn footers(file: &dyn ImageFile) -> Result<Footers, ImageError> {
     let len = file.len().map_err(|error| ImageError::new("footer", 0, error))?;
     let end = at_end(file, len);

@@ -1,4 +1,4 @@
-//! Hard disk footer ("Hard Disk Footer Format").
+//! Hard disk footer (VHD specification, "Hard Disk Footer Format").
 
 use suimon_image::{ImageError, ImageFault};
 
@@ -48,17 +48,17 @@ impl DiskType {
     }
 }
 
-/// Field of the footer that determines the disk's size; implementations differ.
+/// Which field of the footer determines the size of the disk; programs differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SizeSource {
-    /// Determined by the creator: Current Size for Hyper-V, Disk2vhd, XenServer, XenConverter and
-    /// QEMU with `force_size`; the geometry for Virtual PC and all others, except for the largest
-    /// geometry.
+    /// The field that the creator uses: Current Size for Hyper-V, Disk2vhd, XenServer, XenConverter
+    /// and QEMU with `force_size`; the geometry for Virtual PC and all others, except for the
+    /// largest geometry.
     #[default]
     Creator,
-    /// Current Size is authoritative for every creator.
+    /// Current Size, for every creator.
     CurrentSize,
-    /// The geometry is authoritative, except for the largest geometry.
+    /// The geometry, except for the largest geometry.
     Geometry,
 }
 
@@ -67,13 +67,13 @@ pub enum SizeSource {
 pub struct Footer {
     /// Features: bit 0 marks a temporary disk, bit 1 is always set.
     pub features: u32,
-    /// Offset of the dynamic disk header; [`u64::MAX`] if there is none.
+    /// Offset of the dynamic disk header in the file, in bytes; [`u64::MAX`] if there is none.
     pub data_offset: u64,
     /// Creation time in seconds since 2000-01-01 UTC.
     pub created: u32,
-    /// Creator Application: code of the creating program.
+    /// Creator Application: code of the program that created the image.
     pub creator_application: [u8; 4],
-    /// Creator Version: version of the creating program.
+    /// Creator Version: version of that program.
     pub creator_version: u32,
     /// Creator Host OS: code of the operating system.
     pub creator_host_os: [u8; 4],
@@ -92,10 +92,11 @@ pub struct Footer {
 }
 
 impl Footer {
-    /// Decodes a footer read at `offset` of the file.
+    /// Decodes a footer that was read at `offset` of the file.
     ///
     /// # Errors
-    /// Fails if the bytes are not a footer or are damaged, or if version or disk type are unknown.
+    ///
+    /// The bytes are not a footer or are damaged, or version or disk type are unknown.
     pub fn parse(bytes: &[u8; 512], offset: u64) -> Result<Self, ImageError> {
         let invalid = |name, field_offset: u64, fault: ImageFault| {
             Err(ImageError::new(name, offset + field_offset, fault))
@@ -160,8 +161,8 @@ impl Footer {
         bytes
     }
 
-    /// Returns a footer's bytes with another size and an updated checksum; other fields are
-    /// preserved.
+    /// Returns the footer's bytes with size and geometry changed to `size` bytes, and with an
+    /// updated checksum; other fields are preserved.
     pub(crate) fn resized(bytes: &[u8; 512], size: u64) -> [u8; 512] {
         let mut bytes = *bytes;
         let geometry = Geometry::from_sectors(size / SECTOR);
@@ -173,16 +174,17 @@ impl Footer {
         bytes
     }
 
-    /// Returns true if Current Size is authoritative for the creator.
+    /// Returns true if the creator of the image uses Current Size instead of the geometry.
     pub(crate) fn has_exact_size(&self) -> bool {
         CREATORS_OF_EXACT_SIZES.iter().any(|creator| self.creator_application.starts_with(creator))
     }
 
-    /// Returns the size of the disk in bytes, in whole sectors. `offset`: position of the footer,
-    /// for errors.
+    /// Returns the size of the disk in bytes, in whole sectors, from the field that `rule`
+    /// determines. `offset` is the position of the footer, for errors.
     ///
     /// # Errors
-    /// Fails if the size is 0 or exceeds [`SIZE_MAX`].
+    ///
+    /// The size is 0 or exceeds [`SIZE_MAX`].
     pub fn size(&self, rule: SizeSource, offset: u64) -> Result<u64, ImageError> {
         let geometry_sectors = self.geometry.sectors();
         let is_exact = match rule {

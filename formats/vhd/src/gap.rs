@@ -1,4 +1,4 @@
-//! Unused ranges of the file.
+//! Unused ranges (gaps) of the file.
 
 use crate::fields::SECTOR;
 
@@ -9,7 +9,7 @@ pub(crate) struct Gap {
     pub(crate) end: u64,
 }
 
-/// Returns the gap directly before the footer at `place`; may be empty.
+/// Returns the gap that ends at the footer at `offset`; it may be empty.
 pub(crate) fn tail(gaps: &[Gap], offset: u64) -> Gap {
     let sector = offset / SECTOR;
     let last = gaps.last().copied().filter(|gap| gap.end == sector);

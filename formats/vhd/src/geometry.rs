@@ -1,4 +1,4 @@
-//! Disk geometry: cylinders, heads, sectors (appendix "CHS Calculation").
+//! Disk geometry: cylinders, heads, sectors (VHD specification, appendix "CHS Calculation").
 
 /// Geometry reported by an ATA controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,8 +19,8 @@ const LONG_TRACKS_SECTORS: u64 = 65535 * 16 * 63;
 const STEP_SECTORS: u64 = 2 * 16 * 255;
 
 impl Geometry {
-    /// Computes the geometry of a number of sectors as specified. It represents at most that many
-    /// sectors.
+    /// Returns the geometry of a disk with `sectors` sectors as specified. It represents at most
+    /// that many sectors.
     #[must_use]
     pub fn from_sectors(sectors: u64) -> Self {
         let sectors = sectors.min(GEOMETRY_SECTORS_MAX);
@@ -51,7 +51,7 @@ impl Geometry {
     }
 
     /// Returns the smallest number of sectors, at least `sectors`, that a geometry represents
-    /// exactly. Above the largest geometry returns `sectors`, because readers then use Current
+    /// exactly. Above the largest geometry it returns `sectors`, because readers then use Current
     /// Size.
     #[must_use]
     pub fn round_up(sectors: u64) -> u64 {

@@ -1,4 +1,4 @@
-//! Dynamic disk header ("Dynamic Disk Header Format").
+//! Dynamic disk header (VHD specification, "Dynamic Disk Header Format").
 
 use suimon_image::{ImageError, ImageFault};
 
@@ -27,13 +27,13 @@ pub(crate) const LOCATORS: usize = 8;
 /// Decoded dynamic disk header of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DynamicHeader {
-    /// Offset of the block allocation table in the file.
+    /// Offset of the block allocation table in the file, in bytes.
     pub table_offset: u64,
     /// Number of block allocation table entries.
     pub max_table_entries: u32,
-    /// Block size in bytes, without the bitmap.
+    /// Size of a block's data in bytes, without the bitmap.
     pub block_size: u32,
-    /// Unique Id of the parent.
+    /// Unique Id of the parent; zeros if there is none.
     pub parent_unique_id: [u8; 16],
     /// Modification time of the parent in seconds since 2000-01-01 UTC.
     pub parent_modified: u32,
@@ -43,17 +43,17 @@ pub struct DynamicHeader {
     pub locators: [LocatorEntry; LOCATORS],
 }
 
-/// Returns the offset of a locator entry within the header.
+/// Returns the offset in bytes of locator entry number `index` within the header.
 pub(crate) const fn locator_at(index: usize) -> usize {
     LOCATORS_AT + index * LocatorEntry::BYTES
 }
 
 impl DynamicHeader {
-    /// Decodes a header read at `offset` of the file.
+    /// Decodes a header that was read at `offset` of the file.
     ///
     /// # Errors
-    /// Fails if the bytes are not a header or are damaged, or if block size or table size are
-    /// invalid.
+    ///
+    /// The bytes are not a header or are damaged, or block size or table size are invalid.
     pub fn parse(bytes: &[u8; 1024], offset: u64) -> Result<Self, ImageError> {
         let invalid = |name, field_offset: u64, fault: ImageFault| {
             Err(ImageError::new(name, offset.saturating_add(field_offset), fault))
@@ -100,7 +100,7 @@ impl DynamicHeader {
         })
     }
 
-    /// Encodes the header with its checksum. A name that is too long is truncated.
+    /// Encodes the header with its checksum. A parent name that is too long is truncated.
     #[must_use]
     pub fn encode(&self) -> [u8; 1024] {
         let mut bytes = [0; 1024];
@@ -121,8 +121,8 @@ impl DynamicHeader {
     }
 }
 
-/// Updates position and size of the table and the checksum in an encoded header; other fields are
-/// preserved.
+/// Changes position and size of the block allocation table in an encoded header, and its checksum;
+/// other fields are preserved.
 pub(crate) fn set_table(bytes: &mut [u8; 1024], table_offset: u64, max_table_entries: u32) {
     put(bytes, 16, &table_offset.to_be_bytes());
     put(bytes, 28, &max_table_entries.to_be_bytes());
@@ -131,6 +131,10 @@ pub(crate) fn set_table(bytes: &mut [u8; 1024], table_offset: u64, max_table_ent
 }
 
 /// Checks that the format supports a block size.
+///
+/// # Errors
+///
+/// The size is not a power of two or out of range.
 pub(crate) fn check_block_size(bytes: u32) -> Result<(), ImageFault> {
     if bytes.is_power_of_two() && (BLOCK_MIN..=BLOCK_MAX).contains(&bytes) {
         return Ok(());
@@ -141,13 +145,15 @@ pub(crate) fn check_block_size(bytes: u32) -> Result<(), ImageFault> {
     })
 }
 
-/// Returns the number of blocks of a disk; `None` if the table would exceed its limit.
+/// Returns the number of blocks of a disk with `size` bytes; `None` if the block allocation table
+/// would exceed [`TABLE_ENTRIES_MAX`].
 pub(crate) fn blocks(size: u64, block_size: u32) -> Option<u32> {
     let blocks = size.div_ceil(u64::from(block_size).max(1));
     u32::try_from(blocks).ok().filter(|blocks| *blocks <= TABLE_ENTRIES_MAX)
 }
 
-/// Returns the length in bytes of a table with `entries` entries, in whole sectors.
+/// Returns the length in bytes of a block allocation table with `entries` entries, in whole
+/// sectors.
 pub(crate) fn table_bytes(entries: u32) -> u64 {
     (u64::from(entries) * 4).next_multiple_of(512)
 }

@@ -27,7 +27,7 @@ pub(crate) enum Body {
 }
 
 impl Body {
-    /// Returns the body of a fixed disk.
+    /// Returns the body of a fixed disk with `size` bytes.
     pub(crate) fn fixed(size: u64, is_writable: bool) -> Self {
         Self::Fixed(Linear::new(shape(size, 0, size % 4096 == 0), 0, !is_writable))
     }
@@ -131,7 +131,7 @@ impl Image for Vhd {
     }
 
     fn identity(&self) -> ImageIdentity {
-        // Opening a VHD image changes no field. The blocks determine the footer's position.
+        // Opening a VHD image changes no field. The blocks determine the position of the footer.
         ImageIdentity { write_id: self.footer.unique_id, file_len: 0 }
     }
 }

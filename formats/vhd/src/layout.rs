@@ -5,9 +5,10 @@ use suimon_image::{ByteRange, ImageError, ImageFault};
 use crate::fields::SECTOR;
 use crate::header::{DynamicHeader, HEADER, blocks, table_bytes};
 
-/// Alignment of payload in bytes, to match pages and physical sectors of the storage.
+/// Alignment of blocks' data in bytes, to match pages and physical sectors of the storage.
 pub(crate) const PAYLOAD_ALIGNMENT: u64 = 4096;
-/// Minimum block size for alignment of payload; aligning smaller blocks would waste too much space.
+/// Minimum block size in bytes from which data is aligned; aligning smaller blocks would waste too
+/// much space.
 const ALIGNED_BLOCK_MIN: u64 = 64 << 10;
 
 /// Sizes and offsets of an image, in bytes.
@@ -19,7 +20,7 @@ pub(crate) struct Layout {
     pub(crate) blocks: u32,
     /// Size of a block's data in bytes.
     pub(crate) block: u64,
-    /// Size of a block's sector bitmap in bytes; precedes the data.
+    /// Size in bytes of the sector bitmap that precedes each block's data.
     pub(crate) bitmap: u64,
     pub(crate) header_offset: u64,
     pub(crate) table_offset: u64,
@@ -29,6 +30,10 @@ pub(crate) struct Layout {
 
 impl Layout {
     /// Derives the layout from the header of a disk with `size` bytes.
+    ///
+    /// # Errors
+    ///
+    /// The table has fewer entries than the disk has blocks, or an offset is not a multiple of 512.
     pub(crate) fn new(
         header: &DynamicHeader,
         header_offset: u64,
@@ -65,23 +70,24 @@ impl Layout {
         })
     }
 
-    /// Returns the size of a block in the file in sectors, including its bitmap.
+    /// Returns the number of sectors that a block occupies in the file, including its bitmap.
     pub(crate) const fn slot_sectors(&self) -> u64 {
         (self.bitmap + self.block) / SECTOR
     }
 
-    /// Returns the distance between new blocks in sectors.
+    /// Returns the distance in sectors between the starts of new blocks, which includes alignment.
     pub(crate) const fn stride_sectors(&self) -> u64 {
         self.slot_sectors().next_multiple_of(self.alignment_sectors())
     }
 
-    /// Returns the first sector, at least `sector`, at which a block's payload is aligned.
+    /// Returns the first sector, at least `sector`, at which a block may begin so that its data is
+    /// aligned.
     pub(crate) fn align(&self, sector: u64) -> u64 {
         let before = self.bitmap / SECTOR;
         (sector + before).next_multiple_of(self.alignment_sectors()) - before
     }
 
-    /// Returns true if the payload of new blocks is aligned.
+    /// Returns true if the data of new blocks is aligned.
     pub(crate) const fn aligns(&self) -> bool {
         self.block >= ALIGNED_BLOCK_MIN
     }
@@ -90,29 +96,35 @@ impl Layout {
         if self.aligns() { PAYLOAD_ALIGNMENT / SECTOR } else { 1 }
     }
 
-    /// Returns the file offset of a block's data from the sector of its bitmap.
+    /// Returns the file offset in bytes of a block's data; the block begins at `sector`, with its
+    /// bitmap.
     pub(crate) const fn payload(&self, sector: u32) -> u64 {
         sector as u64 * SECTOR + self.bitmap
     }
 
-    /// Returns the file range of a block's bitmap.
+    /// Returns the file range of the bitmap of the block that begins at `sector`; `None` on
+    /// overflow.
     pub(crate) fn bitmap_range(&self, sector: u32) -> Option<ByteRange> {
         ByteRange::new(u64::from(sector) * SECTOR, self.bitmap)
     }
 
-    /// Returns the number of sectors of a block within the disk; the last block may exceed it.
+    /// Returns the number of sectors of a block that lie within the disk; the last block may extend
+    /// beyond its end.
     pub(crate) fn block_sectors(&self, block: u32) -> u64 {
         let start = u64::from(block) * self.block;
         self.size.saturating_sub(start).min(self.block) / SECTOR
     }
 
-    /// Returns the file offset of a table entry.
+    /// Returns the file offset in bytes of a table entry.
     pub(crate) const fn entry_offset(&self, entry: u32) -> u64 {
         self.table_offset.saturating_add(entry as u64 * 4)
     }
 
-    /// Returns the structures of the file other than blocks and footer, in order, all within
-    /// `limit`.
+    /// Returns the structures of the file other than blocks and footer, in order.
+    ///
+    /// # Errors
+    ///
+    /// A structure exceeds `limit` or overlaps another one.
     pub(crate) fn regions(
         &self,
         header: &DynamicHeader,
@@ -154,7 +166,7 @@ impl Layout {
     }
 }
 
-/// Returns the size in bytes of the bitmap of a block of `block` bytes.
+/// Returns the size in bytes of the sector bitmap of a block of `block` bytes, in whole sectors.
 pub(crate) const fn bitmap_bytes(block: u64) -> u64 {
     (block / SECTOR).div_ceil(8).next_multiple_of(SECTOR)
 }

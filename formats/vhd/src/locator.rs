@@ -1,4 +1,4 @@
-//! Parent locators of differencing disks.
+//! Parent locators of differencing disks (VHD specification, "Dynamic Disk Header Format").
 
 use suimon_image::{ImageError, ImageFault, ImageFile};
 
@@ -32,7 +32,7 @@ pub enum ParentLocator {
 }
 
 impl ParentLocator {
-    /// Returns platform code and encoded path.
+    /// Returns the platform code and the encoded path.
     pub(crate) fn encode(&self) -> ([u8; 4], Vec<u8>) {
         let utf16 = |path: &str| path.encode_utf16().flat_map(u16::to_le_bytes).collect();
         match self {
@@ -58,25 +58,28 @@ impl ParentLocator {
     }
 }
 
-/// Parent information of a differencing disk.
+/// Information that a differencing disk records about its parent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parent {
     /// Unique Id of the parent, which identifies it.
     pub unique_id: [u8; 16],
-    /// Modification time of the parent when the child was created, in seconds since 2000-01-01 UTC.
+    /// Modification time of the parent at the creation of the child, in seconds since 2000-01-01
+    /// UTC.
     pub modified: u32,
     /// File name of the parent.
     pub name: String,
-    /// Paths of the parent in order of the table.
+    /// Paths of the parent in the order of the header's table.
     pub locators: Vec<ParentLocator>,
 }
 
 impl Parent {
-    /// Checks that a disk is this parent and unmodified. Copying a file may change its modification
-    /// time, so callers may treat [`ParentMismatch::Modified`] as a warning.
+    /// Checks that a disk with this Unique Id and modification time is the parent and unmodified.
+    /// Copying a file may change its modification time, so callers may treat
+    /// [`ParentMismatch::Modified`] as a warning.
     ///
     /// # Errors
-    /// Fails if the Unique Id or the modification time differs.
+    ///
+    /// The Unique Id or the modification time differs.
     pub fn check(&self, unique_id: [u8; 16], modified: u32) -> Result<(), ParentMismatch> {
         if unique_id != self.unique_id {
             return Err(ParentMismatch::UniqueId);
@@ -88,7 +91,7 @@ impl Parent {
     }
 }
 
-/// Difference between a disk and the expected parent.
+/// Difference between a disk and the parent that the child records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParentMismatch {
     /// The Unique Id differs: the disk is not the parent.
@@ -107,7 +110,12 @@ pub enum ParentMismatch {
     },
 }
 
-/// Reads the parent information of a differencing disk with its header at `header_offset`.
+/// Reads the parent information of a differencing disk whose header is at `header_offset` of the
+/// file.
+///
+/// # Errors
+///
+/// A locator is invalid or the file cannot be read.
 pub(crate) fn read(
     file: &dyn ImageFile,
     header: &DynamicHeader,

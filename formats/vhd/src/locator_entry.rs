@@ -1,13 +1,13 @@
-//! Entries of the header's parent locator table.
+//! Entries of the parent locator table in the dynamic disk header.
 
 use crate::fields::{field, put, u32_at, u64_at};
 
-/// Entry of the header's parent locator table.
+/// Entry of the parent locator table in the dynamic disk header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LocatorEntry {
     /// Platform Code; zeros if the entry is unused.
     pub platform: [u8; 4],
-    /// Platform Data Space: number of sectors, although some programs store bytes. Ignored.
+    /// Platform Data Space: number of sectors, although some programs store bytes. Not used.
     pub data_space: u32,
     /// Platform Data Length in bytes.
     pub data_length: u32,

@@ -35,7 +35,7 @@ pub struct OpenOptions {
     pub size: SizeSource,
 }
 
-/// Validated structures of a dynamic or differencing image.
+/// Validated structures of a dynamic or differencing image: header and layout.
 pub(crate) struct Structures {
     pub(crate) header: DynamicHeader,
     pub(crate) header_bytes: [u8; 1024],
@@ -67,7 +67,8 @@ impl Structures {
         Ok(Self { header, header_bytes: bytes, layout, regions })
     }
 
-    /// Reads the table; returns it with the gaps before the footer's correct offset.
+    /// Reads and validates the block allocation table. Returns it with the gaps before the correct
+    /// offset of the footer.
     pub(crate) fn read_table(
         &self,
         file: &dyn ImageFile,
@@ -79,7 +80,11 @@ impl Structures {
         Ok((table, gaps))
     }
 
-    /// Validates a table; returns its blocks ordered by sector.
+    /// Validates a table. Returns its blocks in order of sectors: (sector, block).
+    ///
+    /// # Errors
+    ///
+    /// The first invalid entry.
     fn validate(&self, table: &[u32], footers: &Footers) -> Result<Vec<(u32, u32)>, ImageError> {
         let blocks = table::sorted(table);
         let first = &mut ControlFlow::Break::<ImageError, ()>;
@@ -89,8 +94,8 @@ impl Structures {
         }
     }
 
-    /// Applies changes that a killed process had not committed: first to bitmaps, then to the
-    /// table. The file contains their payload already. Idempotent, so it may be interrupted and
+    /// Writes changes that a killed process had not committed, first those of bitmaps, then those
+    /// of the table, to the file. The file contains their payload already. May be interrupted and
     /// repeated.
     fn redo(
         &self,
@@ -166,17 +171,20 @@ impl Vhd {
     /// one bit per entry, and during opening eight bytes per allocated block.
     ///
     /// # Errors
-    /// Fails if the file is not a VHD image, is damaged, or cannot be read or written.
+    ///
+    /// The file is not a VHD image, is damaged, or cannot be read or written.
     pub fn open(file: &dyn ImageFile, options: OpenOptions) -> Result<Self, ImageError> {
         Self::open_with_redo(file, options, &RedoChanges::default())
     }
 
     /// Opens an image that a killed process of this host had open for writing, and applies the
-    /// metadata changes it had not committed. Without write access the changes are not applied.
+    /// metadata changes that this process had not committed. Without write access the changes are
+    /// not applied.
     ///
     /// # Errors
-    /// As [`Vhd::open`]; also fails, with the file unchanged, if another program has modified the
-    /// image since.
+    ///
+    /// As [`Vhd::open`]; also if another program has modified the image since. The file is then
+    /// unchanged.
     pub fn open_with_redo(
         file: &dyn ImageFile,
         options: OpenOptions,
@@ -226,7 +234,7 @@ impl Vhd {
     }
 }
 
-/// Makes footer and copy identical and zeroes free space, which may contain unreferenced payload
+/// Makes footer and copy identical, and zeroes free space, which may contain unreferenced data
 /// after a crash.
 fn repair(
     file: &dyn ImageFile,
@@ -254,7 +262,7 @@ fn repair(
     Ok(())
 }
 
-/// Zeroes the gaps that can contain a block. Returns true if there is any.
+/// Zeroes the gaps that are large enough for a block. Returns true if there is any.
 fn zero_gaps(file: &dyn ImageFile, layout: &Layout, gaps: &[Gap]) -> Result<bool, ImageError> {
     let mut is_changed = false;
     for (index, gap) in (1..).zip(gaps) {

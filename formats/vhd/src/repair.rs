@@ -16,7 +16,7 @@ use crate::table;
 /// Repair that was performed on an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RepairAction {
-    /// The footer was restored from its copy, or completed.
+    /// The footer was restored from its copy, or completed to 512 bytes.
     Footer {
         /// Offset of the footer in the file, in bytes.
         offset: u64,
@@ -30,12 +30,13 @@ pub enum RepairAction {
     },
 }
 
-/// Repairs the footer and its copy, and releases unreferenced space at the end of the file.
-/// Payload, header and block allocation table are not written. A consistent file is not written at
-/// all.
+/// Repairs the footer and its copy, and releases unreferenced space at the end of the file. Returns
+/// the performed repairs. Payload, header and block allocation table are not written. A consistent
+/// file is not written at all.
 ///
 /// # Errors
-/// Fails if neither footer is valid, or if the file cannot be written.
+///
+/// Neither footer is valid, or the file cannot be written.
 pub fn repair(file: &dyn ImageFile, rule: SizeSource) -> Result<Vec<RepairAction>, ImageError> {
     let footers = footers(file)?;
     if footers.found.footer.disk_type == DiskType::Fixed {
@@ -67,8 +68,8 @@ pub fn repair(file: &dyn ImageFile, rule: SizeSource) -> Result<Vec<RepairAction
     Ok(actions)
 }
 
-/// Returns the correct offset of the footer. The second value is true if the free space before the
-/// footer exceeds the reserve.
+/// Returns the correct offset of the footer in bytes. The second value is true if the free space
+/// before the footer exceeds the reserve for new blocks.
 fn correct_footer_offset(
     file: &dyn ImageFile,
     footers: &Footers,
@@ -97,7 +98,8 @@ fn correct_footer_offset(
 /// footer of a fixed disk.
 ///
 /// # Errors
-/// Fails if the image is damaged or cannot be read.
+///
+/// The image is damaged or cannot be read.
 pub fn payload_ranges(
     file: &dyn ImageFile,
     rule: SizeSource,
@@ -118,8 +120,9 @@ pub fn payload_ranges(
 /// image has either the old or the new values.
 ///
 /// # Errors
-/// Fails if the image is not differencing or needs repair, if a path is too long, or if the file
-/// cannot be written.
+///
+/// The image is not differencing or needs repair, a path is too long, or the file cannot be
+/// written.
 pub fn set_parent_path(
     file: &dyn ImageFile,
     parent: &Parent,

@@ -16,13 +16,13 @@ use crate::open::{Access, OpenOptions, Structures};
 use crate::table::{self, UNUSED};
 
 /// Changes the size of a disk that is not in use to `size` bytes, rounded up to a size that the
-/// image's creator can represent. Returns the new size. Added space reads as zeros or from the
-/// parent.
+/// image's creator can represent. Returns the new size in bytes. Added space reads as zeros or from
+/// the parent.
 ///
 /// # Errors
-/// Fails if the image is damaged or in saved state, if a fixed disk or a disk with blocks behind
-/// the new end would shrink, if the format does not support the size, or if the file cannot be read
-/// or written.
+///
+/// The image is damaged or in saved state; a fixed disk or a disk with blocks beyond the new end
+/// would shrink; the format does not support the size; or the file cannot be read or written.
 pub fn resize(file: &dyn ImageFile, size: u64, rule: SizeSource) -> Result<u64, ImageError> {
     // This repairs the image, and rejects a damaged one.
     Vhd::open(file, OpenOptions { access: Access::Write, size: rule })?;
@@ -67,8 +67,9 @@ fn failed(error: FileError) -> ImageError {
     ImageError::new("image", 0, error)
 }
 
-/// Grows a fixed disk. The sector of the former footer becomes part of the disk. It is therefore
-/// zeroed while the disk has its old size and a footer at the new offset.
+/// Grows a fixed disk from `before` to `size` bytes. The sector of the former footer becomes part
+/// of the disk. It is therefore zeroed while the disk has its old size and a footer at the new
+/// offset.
 fn grow_fixed(
     file: &dyn ImageFile,
     footers: &Footers,
@@ -119,7 +120,7 @@ fn resize_blocks(
     Ok(())
 }
 
-/// Rejects shrinking if blocks behind the new end would be lost.
+/// Rejects shrinking to `required` blocks if blocks beyond the new end would be lost.
 fn check_unused(layout: &Layout, table: &[u32], required: u32) -> Result<(), ImageError> {
     let beyond_end = (0..).zip(table).skip(required as usize);
     let used = beyond_end.into_iter().find(|(_, sector)| **sector != UNUSED);
@@ -130,7 +131,7 @@ fn check_unused(layout: &Layout, table: &[u32], required: u32) -> Result<(), Ima
     })
 }
 
-/// Removes data behind the end of the disk (in its last block or in further blocks), which must not
+/// Removes data beyond the end of the disk (in its last block or in further blocks), which must not
 /// appear when the disk grows. Returns the updated table.
 fn clear_behind_end(
     file: &dyn ImageFile,
@@ -151,8 +152,9 @@ fn clear_behind_end(
     Ok(table)
 }
 
-/// Enlarges the table: in place if the space behind it is free, otherwise by moving it to the end
-/// of the file, before a new footer. Returns the offset of the footer.
+/// Enlarges the table to `entries` entries: in place if the space behind it is free, otherwise by
+/// moving it to the end of the file, before a new footer. Returns the offset of the footer in
+/// bytes.
 fn enlarge_table(
     file: &dyn ImageFile,
     footers: &Footers,

@@ -15,16 +15,16 @@ use crate::gap::Gap;
 use crate::layout::Layout;
 use crate::table::UNUSED;
 
-/// Maximum number of bytes that are allocated beyond the current demand. Below it, the reserve is
-/// an eighth of the allocated blocks.
+/// Maximum number of bytes that are allocated in addition to the current demand. Below it, the
+/// reserve is an eighth of the allocated blocks.
 const GROWTH_BYTES_MAX: u64 = 64 << 20;
 
 /// Maximum size in bytes of one range that is zeroed, but at least a block. File systems block
 /// direct I/O on a file while they deallocate a range of it.
 const ZEROING_BYTES_MAX: u64 = 64 << 20;
 
-/// Returns true if the gap before the footer exceeds the reserve for new blocks that a growing
-/// image keeps.
+/// Returns true if `tail`, the gap before the footer, exceeds the reserve for new blocks that a
+/// growing image keeps.
 pub(crate) fn exceeds_room(layout: &Layout, tail: Gap) -> bool {
     let growth = GROWTH_BYTES_MAX / SECTOR + 2 * layout.stride_sectors();
     tail.end.saturating_sub(tail.start) > growth
@@ -35,15 +35,15 @@ pub(crate) fn exceeds_room(layout: &Layout, tail: Gap) -> bool {
 pub(crate) struct Space {
     layout: Layout,
     gaps: VecDeque<Gap>,
-    /// Sectors of blocks that were freed and zeroed.
+    /// First sectors of blocks that were freed and zeroed.
     freed: Vec<u32>,
-    /// Sectors of freed blocks that no durable table refers to, and that are not zeroed.
+    /// First sectors of freed blocks that no durable table refers to and that are not zeroed.
     released: BTreeSet<u32>,
-    /// Sectors of adjacent blocks that are being zeroed.
+    /// First sectors of the adjacent blocks that are being zeroed.
     zeroing: Vec<u32>,
     /// True if zeroing has failed since the last commit.
     has_failed_zeroing: bool,
-    /// Sectors reserved for the next blocks.
+    /// First sectors reserved for the next blocks.
     ready: VecDeque<u32>,
     /// Gap directly before the footer.
     tail: Gap,
@@ -52,7 +52,7 @@ pub(crate) struct Space {
 }
 
 impl Space {
-    /// Creates an allocator from the gaps returned by [`crate::table::gaps`].
+    /// Creates an allocator from the gaps that [`crate::table::gaps`] returned.
     pub(crate) fn new(layout: Layout, gaps: Vec<Gap>) -> Self {
         let mut gaps = VecDeque::from(gaps);
         let tail = gaps.pop_back().unwrap_or(Gap { start: 0, end: 0 });
@@ -74,7 +74,8 @@ impl Space {
         self.tail.end * SECTOR
     }
 
-    /// Returns true if space for `blocks` blocks is available without growing; reserves it.
+    /// Reserves space for `blocks` blocks without growing the file. Returns false if there is not
+    /// enough.
     pub(crate) fn reserve(&mut self, blocks: u64) -> bool {
         while (self.ready.len() as u64) < blocks {
             let Some(sector) = self.find() else { return false };
@@ -83,19 +84,21 @@ impl Space {
         true
     }
 
-    /// Allocates space for a block. Requires [`Space::reserve`] before.
+    /// Returns the first sector of the space for a block; `None` if none is reserved
+    /// ([`Space::reserve`]).
     pub(crate) fn allocate(&mut self) -> Option<u32> {
         self.ready.pop_front().or_else(|| self.find())
     }
 
-    /// Releases the space of blocks after their deallocation has become durable.
+    /// Adds the space of freed blocks, which begin at `sectors`, to that to be zeroed. Their
+    /// deallocation must be durable.
     pub(crate) fn release(&mut self, sectors: impl IntoIterator<Item = u32>) {
         self.released.extend(sectors);
         self.has_failed_zeroing = false;
     }
 
-    /// Returns the next range to zero: adjacent freed blocks. `None` if there are none, or if a
-    /// range is being zeroed.
+    /// Returns the next range of the file to zero: adjacent freed blocks. `None` if there are none,
+    /// or while a range is being zeroed.
     pub(crate) fn poll_zeroing(&mut self) -> Option<ByteRange> {
         if !self.zeroing.is_empty() || self.has_failed_zeroing {
             return None;
@@ -115,7 +118,8 @@ impl Space {
         ByteRange::new(first * SECTOR, (end - first) * SECTOR)
     }
 
-    /// Ends the zeroing of a range. If it succeeded, its blocks become available.
+    /// Records the end of the zeroing of a range. If it succeeded (`is_zero`), its blocks become
+    /// available.
     pub(crate) fn handle_zeroed(&mut self, is_zero: bool) {
         let sectors = core::mem::take(&mut self.zeroing);
         if is_zero {
@@ -126,7 +130,8 @@ impl Space {
         }
     }
 
-    /// Returns the number of further blocks that fit without growing the file, at most `limit`.
+    /// Returns the number of further blocks that fit without growing the file, counted up to
+    /// `limit`.
     pub(crate) fn available_blocks(&self, limit: u64) -> u64 {
         let stride = self.layout.stride_sectors().max(1);
         let blocks_in = |gap: &Gap| gap.end.saturating_sub(self.layout.align(gap.start)) / stride;
@@ -135,8 +140,9 @@ impl Space {
         available.saturating_add(in_gaps).saturating_add(blocks_in(&self.tail)).min(limit)
     }
 
-    /// Returns the sector of the footer after growing for `requested` blocks and a reserve; `None`
-    /// if the format cannot address such sectors.
+    /// Returns the sector of the footer after growing the file for `requested` blocks and a
+    /// reserve, which depends on the number of `allocated` blocks; `None` if the format cannot
+    /// address such sectors.
     pub(crate) fn grown(&self, requested: u64, allocated: u64) -> Option<u64> {
         let spare = (GROWTH_BYTES_MAX / self.layout.block.max(1)).min(allocated / 8);
         let end = |blocks: u64| {
@@ -148,12 +154,12 @@ impl Space {
         end(requested.saturating_add(spare)).or_else(|| end(requested))
     }
 
-    /// Records that a footer is about to be written at this sector.
+    /// Records that a footer will be written at this sector.
     pub(crate) fn record_footer(&mut self, sector: u64) {
         self.highest_footer = self.highest_footer.max(sector);
     }
 
-    /// Records that the footer is durable at this sector and the former one is zeroed.
+    /// Records that the footer at this sector is durable and the former one is zeroed.
     pub(crate) fn grow(&mut self, sector: u64) {
         self.tail.end = self.tail.end.max(sector);
         self.record_footer(sector);
@@ -173,7 +179,8 @@ impl Space {
     }
 }
 
-/// Takes space for a block from the front of a gap.
+/// Removes space for a block from the start of a gap and returns its first sector; `None` if the
+/// gap is too small.
 fn take_from_gap(layout: &Layout, gap: &mut Gap) -> Option<u32> {
     let start = layout.align(gap.start);
     let end = start.checked_add(layout.slot_sectors())?;

@@ -1,4 +1,4 @@
-//! Open dynamic or differencing image.
+//! Open dynamic or differencing image: metadata in memory.
 
 mod translate;
 
@@ -19,11 +19,11 @@ use crate::layout::{Layout, PAYLOAD_ALIGNMENT};
 use crate::space::Space;
 use crate::table::UNUSED;
 
-/// Space allocated to a block that has no completed writes.
+/// Space in the file for a block whose first writes are in flight.
 #[derive(Debug)]
 struct PendingBlock {
     sector: u32,
-    /// Number of placed writes that have not completed.
+    /// Number of writes to the block that are in flight.
     writes: u32,
 }
 
@@ -33,13 +33,14 @@ pub(crate) struct Sparse {
     pub(crate) layout: Layout,
     shape: DiskGeometry,
     pub(crate) is_differencing: bool,
-    /// Block allocation table as seen by reads.
+    /// Block allocation table as reads use it, including uncommitted changes: first sector by
+    /// block.
     pub(crate) table: Vec<u32>,
-    /// Blocks with a full bitmap, including uncommitted changes.
+    /// Blocks whose bitmap is full, including uncommitted changes.
     pub(crate) complete: BlockSet,
     pending_blocks: BTreeMap<u32, PendingBlock>,
     pub(crate) maps: BitmapCache,
-    /// Block range of the last request that needed a bitmap; its bitmaps must be cached together.
+    /// First and last block of the last request that needed bitmaps; these must be cached together.
     bitmap_blocks: (u32, u32),
     /// Free space; `None` in an image that was opened for reading only.
     pub(crate) space: Option<Space>,
@@ -47,16 +48,17 @@ pub(crate) struct Sparse {
     pub(crate) committing: Option<Committing>,
     /// True if the last commit that extends the file failed.
     pub(crate) has_failed_to_grow: bool,
-    /// Log of changes to table and bitmaps for a redo record; `None` if changes are not recorded.
+    /// Changes to table and bitmaps since they were last taken for a redo record; `None` if they
+    /// are not recorded.
     remembered: Option<Vec<MetadataChange>>,
     pub(crate) footer: [u8; 512],
     /// Number of blocks allocated in the file.
     pub(crate) allocated: u64,
 }
 
-/// Operation that a write to a block requires first.
+/// Operation that must precede a write to a block.
 enum WriteRequirement {
-    /// None: the write can proceed.
+    /// No operation: the write can proceed.
     Yes,
     /// Allocation of space for the block.
     Allocate,
@@ -95,7 +97,7 @@ impl Sparse {
         }
     }
 
-    /// Returns the sector of an allocated block.
+    /// Returns the first sector of a block in the file; `None` if it is not allocated.
     pub(crate) fn sector(&self, block: u32) -> Option<u32> {
         let sector = self.table.get(block as usize).copied()?;
         (sector != UNUSED).then_some(sector)
@@ -108,13 +110,13 @@ impl Sparse {
         self.shape.check(range)
     }
 
-    /// Splits a range into its pieces by block.
+    /// Splits a disk range at block boundaries. Returns each block with the range within the block.
     fn split_by_block(&self, range: ByteRange) -> impl Iterator<Item = (u32, ByteRange)> + use<> {
         let blocks = range.blocks(self.layout.block);
         blocks.map(|(block, part)| (u32::try_from(block).unwrap_or(UNUSED), part))
     }
 
-    /// Returns the file offset of a piece of a block.
+    /// Returns the file offset in bytes of a range within the block that begins at `sector`.
     fn offset(&self, sector: u32, part: ByteRange) -> u64 {
         self.layout.payload(sector).saturating_add(part.offset() % self.layout.block)
     }
@@ -123,7 +125,8 @@ impl Sparse {
         if self.is_differencing { Location::Parent } else { Location::Zero }
     }
 
-    /// Returns the request to read the bitmap of an allocated block.
+    /// Records a read of the bitmap of a block that begins at `sector`, and returns the request to
+    /// perform it.
     fn request_bitmap(&mut self, block: u32, sector: u32) -> Translation {
         // Sector numbers have 32 bits, so the offset does not overflow.
         let Some(range) = self.layout.bitmap_range(sector) else { return Translation::NeedsCommit };
@@ -131,7 +134,8 @@ impl Sparse {
         Translation::NeedsMetadata(range)
     }
 
-    /// Appends the extents of a piece: sectors in the file and sectors in the parent.
+    /// Appends the extents of a range within the block that begins at `sector`: sectors in the file
+    /// and sectors in the parent, as `map` determines.
     fn push_runs(
         &self,
         sector: u32,
@@ -161,7 +165,7 @@ impl Sparse {
         (block(range.offset()), block(range.end().saturating_sub(1)))
     }
 
-    /// Returns the operation that a write to a block with an incomplete bitmap requires first.
+    /// Returns the operation that must precede a write to a block with an incomplete bitmap.
     fn write_requirement(&self, block: u32) -> WriteRequirement {
         match self.sector(block) {
             Some(sector) if self.maps.map(block).is_none() => self
@@ -175,6 +179,10 @@ impl Sparse {
 
     /// Returns true if changes must be committed before `blocks` blocks are allocated, or before
     /// more bitmaps change.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot grow.
     fn is_commit_due(&mut self, blocks: u64) -> Result<bool, ImageError> {
         let Some(space) = &mut self.space else { return Ok(false) };
         if blocks > 0 && !space.reserve(blocks) {
@@ -189,7 +197,8 @@ impl Sparse {
         Ok(self.changes.bitmaps() + uncommitted >= self.maps.capacity())
     }
 
-    /// Returns the sector to which a write to a block goes; allocates space if necessary.
+    /// Returns the first sector of the block to which a write goes, with space allocated if
+    /// necessary; `None` if there is no space.
     fn assign_sector(&mut self, block: u32) -> Option<u32> {
         if let Some(sector) = self.sector(block) {
             if self.complete.contains(block) {
@@ -209,7 +218,7 @@ impl Sparse {
         Some(sector)
     }
 
-    /// Updates the table entry of a block; returns false if the block does not exist.
+    /// Changes the table entry of a block. Returns false if the block does not exist.
     fn set_sector(&mut self, block: u32, sector: u32) -> bool {
         let Some(entry) = self.table.get_mut(block as usize) else { return false };
         let before = core::mem::replace(entry, sector);
@@ -220,7 +229,7 @@ impl Sparse {
         true
     }
 
-    /// Adds the fact that the bitmap of an allocated block is full to the log of changes.
+    /// Records, for the redo record, that the bitmap of an allocated block is full.
     fn remember_full_bitmap(&mut self, block: u32) {
         let range = self.sector(block).and_then(|sector| self.layout.bitmap_range(sector));
         if let (Some(changes), Some(range)) = (&mut self.remembered, range) {
@@ -228,8 +237,8 @@ impl Sparse {
         }
     }
 
-    /// Adds the bytes of a block's cached bitmap that contain the bits `from .. end` to the log of
-    /// changes.
+    /// Records, for the redo record, the bytes of a block's cached bitmap that contain the bits of
+    /// the sectors `start .. end`.
     fn remember_bits(&mut self, block: u32, start: u64, end: u64) {
         let range = self.sector(block).and_then(|sector| self.layout.bitmap_range(sector));
         let (Some(range), Some(map)) = (range, self.maps.map(block)) else { return };
@@ -266,7 +275,7 @@ impl Sparse {
         }
     }
 
-    /// Updates the bitmap of an allocated block after a write.
+    /// Sets the bits of the written range `part` of an allocated block.
     fn set_written(&mut self, block: u32, part: ByteRange) {
         let is_differencing = self.is_differencing;
         let sectors = self.layout.block_sectors(block);

@@ -1,4 +1,4 @@
-//! Block allocation table ("Block Allocation Table and Data Blocks").
+//! Block allocation table (VHD specification, "Block Allocation Table and Data Blocks").
 
 use core::ops::ControlFlow;
 
@@ -12,6 +12,10 @@ use crate::layout::{Layout, Region};
 pub(crate) const UNUSED: u32 = u32::MAX;
 
 /// Reads the table. It must lie within the file, which bounds the memory.
+///
+/// # Errors
+///
+/// The table exceeds the file, or the file cannot be read.
 pub(crate) fn read(file: &dyn ImageFile, layout: &Layout) -> Result<Vec<u32>, ImageError> {
     let mut bytes = vec![0; index(u64::from(layout.entries) * 4)];
     file.read_at(layout.table_offset, &mut bytes)
@@ -19,7 +23,7 @@ pub(crate) fn read(file: &dyn ImageFile, layout: &Layout) -> Result<Vec<u32>, Im
     Ok(bytes.chunks_exact(4).map(|entry| u32::from_be_bytes(field(entry, 0))).collect())
 }
 
-/// Returns the allocated blocks ordered by sector: sector and entry number.
+/// Returns the allocated blocks in order of sectors: (first sector, entry number).
 pub(crate) fn sorted(table: &[u32]) -> Vec<(u32, u32)> {
     let mut blocks: Vec<_> =
         table.iter().copied().zip(0..).filter(|(sector, _)| *sector != UNUSED).collect();
@@ -27,7 +31,7 @@ pub(crate) fn sorted(table: &[u32]) -> Vec<(u32, u32)> {
     blocks
 }
 
-/// Reports each block that exceeds `limit` or overlaps a region or another block.
+/// Calls `fault` for each block that exceeds `limit` or overlaps a structure or another block.
 pub(crate) fn validate(
     layout: &Layout,
     blocks: &[(u32, u32)],
@@ -56,7 +60,8 @@ pub(crate) fn validate(
     ControlFlow::Continue(())
 }
 
-/// Returns the unused gaps in ascending order; the last one ends at `limit` and may be empty.
+/// Returns the unused gaps of the file in ascending order; the last one ends at `limit` and may be
+/// empty.
 pub(crate) fn gaps(
     layout: &Layout,
     blocks: &[(u32, u32)],

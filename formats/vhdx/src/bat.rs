@@ -1,4 +1,4 @@
-//! In-memory block allocation table ([MS-VHDX] 2.5).
+//! Block allocation table (BAT) in memory ([MS-VHDX] 2.5).
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ const STATE_MASK: u64 = 7;
 /// Code of the unmapped state in version 0.95 of the format.
 const UNMAPPED_V095: u64 = 5;
 const MB_SHIFT: u32 = 20;
-/// Chunk size for reading the BAT, in bytes.
+/// Number of bytes of the BAT that are read at a time.
 const READ_LEN: u64 = MB;
 
 /// State of a block ([MS-VHDX] 2.5.1.1).
@@ -40,7 +40,7 @@ impl Entry {
     pub(crate) const NOT_PRESENT: Self = Self(0);
     pub(crate) const UNMAPPED: Self = Self(State::Unmapped as u32);
 
-    /// Returns the entry of an allocated block at `mb` megabytes, below [`FILE_MB_MAX`].
+    /// Returns the entry of a block that is allocated at `mb` megabytes, below [`FILE_MB_MAX`].
     pub(crate) const fn present(state: State, mb: u32) -> Self {
         Self(mb << 3 | state as u32)
     }
@@ -90,20 +90,24 @@ impl Entry {
 pub(crate) struct Bat {
     payload: Vec<Entry>,
     bitmaps: Vec<Entry>,
-    /// Numbers of table pages that changed since they were last part of a commit.
+    /// Numbers of the pages of the table that changed since they were last part of a commit.
     pub dirty: BTreeSet<u64>,
-    /// Log of changes to entries and sector bitmaps for a redo record; `None` if changes are not
-    /// recorded.
+    /// Changes of entries and sector bitmaps since they were last taken for a redo record; `None`
+    /// if they are not recorded.
     pub changes: Option<Vec<MetadataChange>>,
     pub region: ByteRange,
 }
 
-/// Handler of errors in entries. It returns an error to end reading, or records the error to
-/// continue.
+/// Handler of errors in entries. It returns the error to end reading, or records it and returns
+/// `Ok` to continue.
 pub(crate) type Faults<'a> = dyn FnMut(ImageError) -> Result<(), ImageError> + 'a;
 
 impl Bat {
-    /// Reads the table and marks the space it refers to as occupied.
+    /// Reads the table and marks the space that it refers to as occupied.
+    ///
+    /// # Errors
+    ///
+    /// The error that `faults` returned, or the file cannot be read.
     pub(crate) fn read(
         view: &View<'_>,
         region: ByteRange,
@@ -165,7 +169,7 @@ impl Bat {
         bat
     }
 
-    /// Checks that each partially present block has a sector bitmap.
+    /// Checks that a sector bitmap is allocated for each partially present block.
     fn check_bitmaps(
         &self,
         geometry: &Geometry,
@@ -186,7 +190,7 @@ impl Bat {
         Ok(())
     }
 
-    /// Returns true if the file range lies within a sector bitmap.
+    /// Returns true if the file range lies within an allocated sector bitmap.
     pub(crate) fn has_bits(&self, range: ByteRange) -> bool {
         let bitmaps = self.bitmaps.iter().filter(|entry| entry.is_present());
         let mut bitmaps = bitmaps.filter_map(|entry| ByteRange::new(entry.offset(), MB));
@@ -220,7 +224,7 @@ impl Bat {
         }
     }
 
-    /// Records the change of an entry.
+    /// Records the change of entry `number` for a commit and for the redo record.
     fn record_change(&mut self, number: u64, before: Entry, after: Entry) {
         self.dirty.insert(number / PAGE_ENTRIES);
         if let Some(changes) = &mut self.changes {
@@ -230,19 +234,19 @@ impl Bat {
         }
     }
 
-    /// Adapts the table to a new disk size: removes entries, or adds entries that are not present.
+    /// Adapts the table to a new disk size: removes entries, or adds entries in state not present.
     pub(crate) fn resize(&mut self, geometry: &Geometry) {
         self.payload.resize(to_usize(geometry.blocks()), Entry::NOT_PRESENT);
         let chunks = if geometry.has_parent { geometry.chunks() } else { 0 };
         self.bitmaps.resize(to_usize(chunks), Entry::NOT_PRESENT);
     }
 
-    /// Returns the entries of every block, in order.
+    /// Returns the entries of all blocks, in order.
     pub(crate) fn entries(&self) -> impl Iterator<Item = Entry> {
         self.payload.iter().copied()
     }
 
-    /// Returns the file offset and contents of a table page.
+    /// Returns file offset and encoded contents of page number `page` of the table.
     pub(crate) fn page(&self, page: u64, geometry: &Geometry) -> (u64, Box<[u8; PAGE_LEN]>) {
         let mut bytes = Box::new([0; PAGE_LEN]);
         let first = page * PAGE_ENTRIES;
@@ -258,8 +262,8 @@ impl Bat {
     }
 }
 
-/// Normalizes a stored entry: clears reserved bits, and for unallocated blocks the offset, which is
-/// undefined ([MS-VHDX] 2.5.1.1).
+/// Normalizes an entry in stored form: clears reserved bits, and for unallocated blocks the offset,
+/// which is undefined ([MS-VHDX] 2.5.1.1).
 pub(crate) fn normalize(entry: [u8; 8]) -> [u8; 8] {
     let raw = u64::from_le_bytes(entry);
     let normalized = match raw & STATE_MASK {
@@ -270,7 +274,12 @@ pub(crate) fn normalize(entry: [u8; 8]) -> [u8; 8] {
     normalized.to_le_bytes()
 }
 
-/// Decodes the entry at offset `offset` of the file, and marks its space as occupied.
+/// Decodes the entry `raw`, which was read at `offset` of the file, and marks its space as
+/// occupied. `slot` is the block or sector bitmap that the entry describes.
+///
+/// # Errors
+///
+/// The entry is invalid or its space is already occupied.
 fn parse(
     raw: u64,
     slot: Slot,

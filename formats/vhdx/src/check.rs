@@ -6,7 +6,7 @@ use crate::fields::MB;
 use crate::metadata::Metadata;
 use crate::open::Structures;
 
-/// Maximum number of faults listed individually.
+/// Maximum number of faults that a report lists.
 const FAULTS_MAX: usize = 1000;
 
 /// Result of checking an image.
@@ -14,9 +14,9 @@ const FAULTS_MAX: usize = 1000;
 pub struct CheckReport {
     /// Faults with field, offset and reason; at most 1000.
     pub faults: Vec<ImageError>,
-    /// Number of faults beyond that limit.
+    /// Number of faults beyond the listed ones.
     pub faults_omitted: u64,
-    /// Number of log entries to replay. Not a fault: the image was not closed.
+    /// Number of log entries that must be replayed. Not a fault: the image was not closed.
     pub log_entries: usize,
     /// Number of blocks allocated in the file.
     pub present_blocks: u64,
@@ -50,8 +50,8 @@ impl CheckReport {
 /// Maximum reserve that QEMU 7.2 leaves at the end of a new image, in bytes.
 const ROOM_BYTES: u64 = 8 * MB;
 
-/// Returns true if the unused space at the end of the file exceeds the usual reserve. Fixed images
-/// are exempt, because QEMU allocates their space before it sets the entries.
+/// Returns true if `tail`, the unused bytes at the end of the file, exceed the usual reserve. Fixed
+/// images are exempt, because QEMU allocates their space before it sets the entries.
 pub(crate) fn exceeds_room(tail: u64, metadata: &Metadata) -> bool {
     !metadata.leave_allocated && tail > metadata.block.max(ROOM_BYTES)
 }

@@ -113,8 +113,8 @@ impl Vhdx {
 }
 
 impl WriteState {
-    /// Appends the steps that write pages to the log and then in place, in as many entries as
-    /// needed.
+    /// Appends to `steps` the writes of pages to the log and then in place, in as many entries as
+    /// needed. Returns the entries.
     fn write_entries(
         &mut self,
         pages: &[Page],
@@ -148,7 +148,8 @@ impl WriteState {
         entries
     }
 
-    /// Makes the log continue behind its last durable entry after a failed commit.
+    /// Makes the log continue behind its last durable entry after the commit `failed`, of which the
+    /// first `completed` steps succeeded.
     ///
     /// Each entry is replayed on its own. A durable entry must therefore not be superseded before
     /// its pages are in place. An entry that may not be durable protects no page.

@@ -1,4 +1,4 @@
-//! Creation of images.
+//! Creation of VHDX images.
 
 use suimon_image::{ByteRange, FileError, ImageError, ImageFault, ImageFile};
 
@@ -19,7 +19,8 @@ const CREATOR: &str = "Suimon";
 /// Specification of a new image.
 #[derive(Clone, Debug)]
 pub struct NewImage {
-    /// Size of the disk in bytes: a multiple of the logical sector size, at most 64 TB.
+    /// Size of the disk in bytes: a multiple of the logical sector size, at most
+    /// [`DISK_BYTES_MAX`](crate::DISK_BYTES_MAX) (64 TB).
     pub size: u64,
     /// Block size in bytes: a power of two from 1 MB to 256 MB; usually 32 MB.
     pub block_bytes: u64,
@@ -27,20 +28,20 @@ pub struct NewImage {
     pub logical_sector: u32,
     /// Physical sector size in bytes: 512 or 4096, at least the logical sector size.
     pub physical_sector: u32,
-    /// True to allocate every block at creation. Ignored for images with a parent.
+    /// True to allocate all blocks at creation. Ignored for images with a parent.
     pub is_fixed: bool,
-    /// Parent of a differencing image.
+    /// Parent of a differencing image; `None` for fixed and dynamic images.
     pub parent: Option<ParentLocator>,
-    /// New FileWriteGuid, identifying this version of the file.
+    /// New FileWriteGuid, which identifies this version of the file.
     pub file_write: Guid,
-    /// New DataWriteGuid, identifying the contents of the disk.
+    /// New DataWriteGuid, which identifies the contents of the disk.
     pub data_write: Guid,
     /// New identifier of the disk (Virtual Disk ID).
     pub disk_id: Guid,
 }
 
 impl NewImage {
-    /// Returns the type of the image.
+    /// Returns the type of the image that [`NewImage::create`] creates.
     #[must_use]
     pub fn kind(&self) -> ImageType {
         match self {
@@ -78,8 +79,8 @@ impl NewImage {
     /// that a crash leaves a complete image or none.
     ///
     /// # Errors
-    /// Fails if the format does not support the image, if the file is not empty, or if it cannot be
-    /// written.
+    ///
+    /// The format does not support the image, the file is not empty, or it cannot be written.
     pub fn create(&self, file: &dyn ImageFile) -> Result<(), ImageError> {
         let metadata = self.metadata()?;
         let geometry = Geometry::new(&metadata);
@@ -135,7 +136,7 @@ impl NewImage {
     }
 }
 
-/// Writes a BAT with contiguous blocks that directly follow it.
+/// Writes a BAT to `region` whose blocks follow it contiguously.
 fn write_fixed_bat(
     file: &dyn ImageFile,
     region: ByteRange,

@@ -1,4 +1,4 @@
-//! Discards.
+//! Discards of disk ranges.
 
 use suimon_image::ByteRange;
 

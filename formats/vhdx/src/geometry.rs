@@ -5,15 +5,15 @@ use suimon_image::{ByteRange, ImageError, ImageFault};
 use crate::fields::PAGE;
 use crate::metadata::Metadata;
 
-/// Sectors per sector bitmap block (2^23), as a shift.
+/// Base-2 logarithm of the number of sectors per sector bitmap block (2^23), which is a chunk.
 const CHUNK_SECTORS_SHIFT: u32 = 23;
-/// Sectors per sector bitmap page (2^15), as a shift.
+/// Base-2 logarithm of the number of sectors per page of a sector bitmap (2^15).
 pub(crate) const PAGE_SECTORS_SHIFT: u32 = 15;
 /// Number of BAT entries per page.
 pub(crate) const PAGE_ENTRIES: u64 = PAGE / 8;
 
-/// Sizes of a disk. Units are powers of two and the disk has at most 64 TB, so sums do not
-/// overflow.
+/// Sizes of a disk, its blocks and sectors. Units are powers of two and the disk has at most 64 TB,
+/// so sums do not overflow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Geometry {
     pub size: u64,
@@ -22,7 +22,7 @@ pub(crate) struct Geometry {
     pub has_parent: bool,
 }
 
-/// Meaning of a BAT entry.
+/// Block or sector bitmap that a BAT entry describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slot {
     /// Payload block with this number.
@@ -50,7 +50,7 @@ impl Geometry {
         self.size.div_ceil(self.block_bytes())
     }
 
-    /// Returns the number of blocks per chunk (chunk ratio), as a shift.
+    /// Returns the base-2 logarithm of the number of blocks per chunk (chunk ratio).
     fn ratio_shift(&self) -> u32 {
         CHUNK_SECTORS_SHIFT + self.sector_shift - self.block_shift
     }
@@ -68,17 +68,17 @@ impl Geometry {
         }
     }
 
-    /// Returns the entry number of a block.
+    /// Returns the number of the BAT entry of a block.
     pub(crate) fn payload_entry(&self, block: u64) -> u64 {
         block + (block >> self.ratio_shift())
     }
 
-    /// Returns the entry number of a chunk's sector bitmap.
+    /// Returns the number of the BAT entry of a chunk's sector bitmap.
     pub(crate) fn bitmap_entry(&self, chunk: u64) -> u64 {
         ((chunk + 1) << self.ratio_shift()) + chunk
     }
 
-    /// Returns the meaning of an entry.
+    /// Returns what BAT entry number `entry` describes.
     pub(crate) fn slot(&self, entry: u64) -> Slot {
         let per_chunk = (1 << self.ratio_shift()) + 1;
         let (chunk, index) = (entry / per_chunk, entry % per_chunk);
@@ -89,18 +89,22 @@ impl Geometry {
         }
     }
 
-    /// Returns the chunk of a block.
+    /// Returns the number of the chunk that contains a block.
     pub(crate) fn chunk(&self, block: u64) -> u64 {
         block >> self.ratio_shift()
     }
 
-    /// Returns the number of disk bytes in a block; the last one may have fewer.
+    /// Returns the number of disk bytes in a block; the last block may have fewer than the others.
     pub(crate) fn block_len(&self, block: u64) -> u64 {
         let offset = block.saturating_mul(self.block_bytes());
         self.size.saturating_sub(offset).min(self.block_bytes())
     }
 
-    /// Rejects ranges that exceed the disk or are not aligned to sectors.
+    /// Checks that a range is within the disk and aligned to sectors.
+    ///
+    /// # Errors
+    ///
+    /// The range exceeds the disk or is not aligned.
     #[inline]
     pub(crate) fn check(&self, range: ByteRange) -> Result<(), ImageError> {
         let mask = (1_u64 << self.sector_shift) - 1;

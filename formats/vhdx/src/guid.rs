@@ -1,9 +1,9 @@
-//! GUIDs of the format.
+//! GUIDs of the format, and their text form.
 
 use core::fmt;
 use core::str::FromStr;
 
-/// GUID in stored byte order: the first three fields little-endian ([MS-DTYP] 2.3.4.2).
+/// GUID in stored byte order: the first three fields are little-endian ([MS-DTYP] 2.3.4.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Guid([u8; 16]);
 
@@ -11,7 +11,7 @@ impl Guid {
     /// Nil GUID, which represents no value.
     pub const NIL: Self = Self([0; 16]);
 
-    /// Creates a GUID from its hexadecimal digits in text order.
+    /// Creates a GUID from its hexadecimal digits in the order of the text form.
     #[must_use]
     pub const fn new(digits: u128) -> Self {
         Self(swap_fields(digits.to_be_bytes()))
@@ -29,14 +29,14 @@ impl Guid {
         self.0
     }
 
-    /// Returns true for the nil GUID.
+    /// Returns true if this is the nil GUID.
     #[must_use]
     pub fn is_nil(self) -> bool {
         self == Self::NIL
     }
 }
 
-/// Converts between text order and stored order; its own inverse.
+/// Converts from text order to stored order, and vice versa.
 const fn swap_fields(b: [u8; 16]) -> [u8; 16] {
     [
         b[3], b[2], b[1], b[0], b[5], b[4], b[7], b[6], b[8], b[9], b[10], b[11], b[12], b[13],
@@ -45,7 +45,7 @@ const fn swap_fields(b: [u8; 16]) -> [u8; 16] {
 }
 
 impl fmt::Display for Guid {
-    /// Formats the GUID such as `2dc27766-f623-4200-9d64-115e9bfd4a08`.
+    /// Formats the GUID in lower case, for example `2dc27766-f623-4200-9d64-115e9bfd4a08`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, byte) in swap_fields(self.0).into_iter().enumerate() {
             if matches!(index, 4 | 6 | 8 | 10) {
@@ -57,7 +57,7 @@ impl fmt::Display for Guid {
     }
 }
 
-/// Error of parsing a GUID from text.
+/// Error: a text is not a GUID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GuidError;
 

@@ -12,7 +12,7 @@ const HEADER_LEN: usize = 4096;
 const IDENTIFIER: &[u8; 8] = b"vhdxfile";
 const CHECKSUM_AT: usize = 4;
 
-/// Decoded header; each file has two.
+/// Decoded header. Each file has two headers, of which one is current.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub sequence: u64,
@@ -20,7 +20,7 @@ pub(crate) struct Header {
     pub file_write: Guid,
     /// DataWriteGuid: changes whenever guest-visible data may change.
     pub data_write: Guid,
-    /// LogGuid: identifies valid log entries; nil if the log is empty.
+    /// LogGuid: log entries with this GUID are valid; nil if the log is empty.
     pub log_guid: Guid,
     pub log_version: u16,
     pub log: ByteRange,
@@ -72,7 +72,8 @@ impl Header {
     }
 }
 
-/// Validates the range of a region or the log: multiples of 1 MB after the header section.
+/// Checks the file range of a region or the log: multiples of 1 MB after the header section.
+/// `field` and the offset of its field are for the error.
 pub(crate) fn region_range(
     field: &'static str,
     field_offset: u64,
@@ -91,18 +92,22 @@ pub(crate) fn region_range(
     ByteRange::new(offset, len).ok_or_else(|| invalid(offset, "a range that ends within 64 bits"))
 }
 
-/// Pair of headers, of which one is current.
+/// The two headers of a file, of which one is current.
 #[derive(Debug)]
 pub(crate) struct Headers {
     pub current: Header,
     /// True if the second header is the current one.
     is_second: bool,
-    /// Error of the other header; `None` if it is valid.
+    /// Error of the header that is not current; `None` if it is valid.
     pub other_fault: Option<ImageError>,
 }
 
 impl Headers {
     /// Reads the file type identifier and both headers, and selects the current one.
+    ///
+    /// # Errors
+    ///
+    /// The file is not a VHDX image, or neither header is valid.
     pub(crate) fn read(file: &dyn ImageFile, file_len: u64) -> Result<Self, ImageError> {
         let short = || {
             let fault = ImageFault::Truncated { file_len };
@@ -152,7 +157,7 @@ impl Headers {
     }
 
     /// Writes a changed header over the header that is not current, and makes it the current one.
-    /// After a crash, one of the two headers is valid ([MS-VHDX] 2.2.2.1).
+    /// After a crash, at least one of the two headers is valid ([MS-VHDX] 2.2.2.1).
     pub(crate) fn update(
         &mut self,
         file: &dyn ImageFile,

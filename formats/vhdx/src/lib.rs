@@ -22,6 +22,8 @@
 //!   file.
 //! - Memory for untrusted files is bounded: 256 MB for the BAT of 64 TB with blocks of 1 MB; during
 //!   opening 128 MB for a log of 64 MB, and as much again for the occupancy map of 512 TB.
+//!
+//! In this crate, as in the specification, MB, GB and TB are 2^20, 2^30 and 2^40 bytes.
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 

@@ -28,7 +28,7 @@ pub struct ParentLocator {
 }
 
 impl ParentLocator {
-    /// Creates a locator without paths. `linkage`: DataWriteGuid of the parent.
+    /// Creates a locator without paths. `linkage` is the DataWriteGuid of the parent.
     #[must_use]
     pub fn new(linkage: Guid) -> Self {
         Self { entries: [(LINKAGE.to_owned(), format!("{{{linkage}}}"))].into() }
@@ -57,19 +57,20 @@ impl ParentLocator {
         self
     }
 
-    /// Returns the value of a key.
+    /// Returns the value of a key; `None` if the locator does not have the key.
     #[must_use]
     pub fn value(&self, key: &str) -> Option<&str> {
         self.entries.get(key).map(String::as_str)
     }
 
-    /// Returns the DataWriteGuid that the parent must have.
+    /// Returns the DataWriteGuid that the parent must have; `None` if the entry is missing or
+    /// malformed.
     #[must_use]
     pub fn linkage(&self) -> Option<Guid> {
         self.value(LINKAGE)?.parse().ok()
     }
 
-    /// Returns true if an image with this DataWriteGuid is the parent with the contents on which
+    /// Returns true if an image with this DataWriteGuid is the parent, with the contents on which
     /// the child is based. Otherwise the parent has been modified and the child is invalid.
     #[must_use]
     pub fn is_linked_to(&self, data_write: Guid) -> bool {
@@ -77,26 +78,30 @@ impl ParentLocator {
         self.linkage() == Some(data_write) || second == Some(data_write)
     }
 
-    /// Returns the path relative to the child's folder, in Windows syntax.
+    /// Returns the path relative to the child's folder, in Windows syntax, or `None`.
     #[must_use]
     pub fn relative_path(&self) -> Option<&str> {
         self.value(RELATIVE_PATH)
     }
 
-    /// Returns the path with a volume GUID.
+    /// Returns the path with a volume GUID, or `None`.
     #[must_use]
     pub fn volume_path(&self) -> Option<&str> {
         self.value(VOLUME_PATH)
     }
 
-    /// Returns the absolute path in Windows syntax.
+    /// Returns the absolute path in Windows syntax, or `None`.
     #[must_use]
     pub fn absolute_win32_path(&self) -> Option<&str> {
         self.value(ABSOLUTE_WIN32_PATH)
     }
 
-    /// Decodes the metadata item at `offset` of the file. Allocates at most twice the item's
-    /// length.
+    /// Decodes a locator item that was read at `offset` of the file. Allocates at most twice the
+    /// item's length.
+    ///
+    /// # Errors
+    ///
+    /// The item is malformed.
     pub(crate) fn parse(bytes: &[u8], offset: u64) -> Result<Self, ImageError> {
         let kind = Guid::from_stored(array(bytes, 0));
         if kind != VHDX_TYPE {
@@ -144,10 +149,11 @@ impl ParentLocator {
         Ok(locator)
     }
 
-    /// Encodes the metadata item.
+    /// Encodes the locator as a metadata item.
     ///
     /// # Errors
-    /// Fails if a path exceeds the format's limit.
+    ///
+    /// A path exceeds the format's limit.
     pub(crate) fn encode(&self) -> Result<Vec<u8>, ImageError> {
         let mut bytes = vec![0; HEADER_LEN + ENTRY_LEN * self.entries.len()];
         put(&mut bytes, 0, &VHDX_TYPE.stored());

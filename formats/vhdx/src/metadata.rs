@@ -102,6 +102,10 @@ impl Metadata {
     }
 
     /// Encodes the metadata table and the items behind it.
+    ///
+    /// # Errors
+    ///
+    /// A path of the parent exceeds the format's limit.
     pub(crate) fn encode(&self) -> Result<Vec<u8>, ImageError> {
         let flags = u32::from(self.leave_allocated) * LEAVE_ALLOCATED
             | u32::from(self.parent.is_some()) * HAS_PARENT;
@@ -191,7 +195,12 @@ impl<'a> Items<'a> {
         })
     }
 
-    /// Returns the first `len` bytes of an item and their file offset.
+    /// Returns the first `len` bytes of the item with this id, and their file offset. `name` is for
+    /// errors.
+    ///
+    /// # Errors
+    ///
+    /// The item is missing, too short or cannot be read.
     fn content(
         &self,
         id: Guid,
@@ -215,7 +224,7 @@ impl<'a> Items<'a> {
     }
 }
 
-/// Location for a further parent locator, and the table entry that refers to it.
+/// File range for a further parent locator, and the table entry that must refer to it.
 pub(crate) struct ParentSlot {
     /// Range of the new item, which overlaps no other item.
     pub content: ByteRange,
@@ -223,7 +232,11 @@ pub(crate) struct ParentSlot {
     pub entry_offset: u64,
 }
 
-/// Finds space for a parent locator of `len` bytes in addition to the current one.
+/// Returns a free range for a parent locator of `len` bytes in addition to the current one.
+///
+/// # Errors
+///
+/// The region has no space, or the image has no parent.
 pub(crate) fn parent_slot(
     view: &View<'_>,
     region: ByteRange,
@@ -264,7 +277,11 @@ fn is_known(id: Guid) -> bool {
         .contains(&id)
 }
 
-/// Checks that the format supports a block size.
+/// Checks that the format supports a block size in bytes.
+///
+/// # Errors
+///
+/// The size is not supported.
 pub(crate) fn check_block(block: u64) -> Result<(), ImageFault> {
     if block.is_power_of_two() && (BLOCK_BYTES_MIN..=BLOCK_BYTES_MAX).contains(&block) {
         return Ok(());
@@ -272,7 +289,11 @@ pub(crate) fn check_block(block: u64) -> Result<(), ImageFault> {
     Err(ImageFault::InvalidValue { value: block, allowed: "a power of two from 1 MB to 256 MB" })
 }
 
-/// Checks that the format supports a sector size.
+/// Checks that the format supports a sector size in bytes.
+///
+/// # Errors
+///
+/// The size is not supported.
 pub(crate) fn check_sector(sector: u32) -> Result<(), ImageFault> {
     if matches!(sector, 512 | 4096) {
         return Ok(());
@@ -280,7 +301,11 @@ pub(crate) fn check_sector(sector: u32) -> Result<(), ImageFault> {
     Err(ImageFault::InvalidValue { value: sector.into(), allowed: "512 or 4096" })
 }
 
-/// Checks that the format supports a disk size.
+/// Checks that the format supports a disk size in bytes with this sector size.
+///
+/// # Errors
+///
+/// The size is not supported.
 pub(crate) fn check_size(size: u64, logical_sector: u32) -> Result<(), ImageFault> {
     if size % u64::from(logical_sector) == 0 && (1..=DISK_BYTES_MAX).contains(&size) {
         return Ok(());

@@ -21,19 +21,19 @@ use crate::vhdx::WriteState;
 use crate::view::{Change, Overlay, View};
 use crate::{Guid, Vhdx};
 
-/// New GUIDs for opening an image for writing. Each must be unique.
+/// New GUIDs that opening an image for writing records. Each must be unique.
 #[derive(Clone, Copy, Debug)]
 pub struct WriteGuids {
-    /// New FileWriteGuid: marks the file as modified.
+    /// New FileWriteGuid, which marks the file as modified.
     pub file_write: Guid,
-    /// New DataWriteGuid: marks guest-visible data as modified, which invalidates existing
+    /// New DataWriteGuid, which marks guest-visible data as modified and so invalidates existing
     /// children.
     pub data_write: Guid,
-    /// New LogGuid: distinguishes log entries from older ones; not nil.
+    /// New LogGuid, which distinguishes new log entries from older ones; not nil.
     pub log: Guid,
 }
 
-/// Structures of a file, with its log replayed in memory.
+/// Structures of an image, with its log applied in memory.
 pub(crate) struct Structures {
     pub headers: Headers,
     pub regions: Regions,
@@ -42,8 +42,8 @@ pub(crate) struct Structures {
     pub bat: Bat,
     pub occupancy: Occupancy,
     pub overlay: Overlay,
-    /// Ranges of overlay changes: those of the log, and those of the redo record. Each range must
-    /// be durable before the next one is written.
+    /// Ranges of changes in `overlay`: those of the log, then those of the redo record. Each range
+    /// must be durable before the next one is written.
     stages: Vec<Range<usize>>,
     pub log_entries: usize,
     pub file_len: u64,
@@ -53,8 +53,12 @@ pub(crate) struct Structures {
 
 impl Structures {
     /// Reads the structures, with the changes of `redo` applied. `faults` handles errors of BAT
-    /// entries; other errors end reading. With `stays_in_memory`, the changes must not concern
-    /// payload, because payload is read directly from the file.
+    /// entries. If `stays_in_memory`, the changes must not concern payload, because payload is read
+    /// directly from the file.
+    ///
+    /// # Errors
+    ///
+    /// All errors except those that `faults` accepts.
     pub(crate) fn read(
         file: &dyn ImageFile,
         stays_in_memory: bool,
@@ -126,9 +130,9 @@ impl Structures {
     }
 }
 
-/// Returns the ranges in megabytes that the log changes and payload blocks must not use. They are
-/// disjoint and in ascending order. Regions and sector bitmaps are exempt, because they are read
-/// with the changes applied.
+/// Returns the file ranges, in megabytes, that the log changes and that payload blocks must not
+/// use. They are disjoint and in ascending order. Regions and sector bitmaps are exempt, because
+/// they are read with the changes applied.
 fn logged(overlay: &Overlay, regions: &Regions) -> Vec<(u32, u32)> {
     let to_mb = |bytes: u64| u32::try_from(bytes / MB).unwrap_or(u32::MAX);
     let is_metadata = |range: ByteRange| {
@@ -158,9 +162,9 @@ impl Vhdx {
     /// in memory.
     ///
     /// # Errors
-    /// Fails with field and offset if the file is not a VHDX image, is damaged, or requires
-    /// unsupported features; also if the log changes payload, which requires opening the image for
-    /// writing once.
+    ///
+    /// With field and offset: the file is not a VHDX image, is damaged, or requires unsupported
+    /// features; or the log changes payload, which requires opening the image for writing once.
     pub fn open_read_only(file: &dyn ImageFile) -> Result<Self, ImageError> {
         Ok(Structures::read(file, true, &RedoChanges::default(), &mut Err)?.into_image(None))
     }
@@ -169,18 +173,20 @@ impl Vhdx {
     /// is not changed.
     ///
     /// # Errors
-    /// As [`Vhdx::open_read_only`]; also fails if the file cannot be written.
+    ///
+    /// As [`Vhdx::open_read_only`]; also if the file cannot be written.
     pub fn open(file: &dyn ImageFile, guids: &WriteGuids) -> Result<Self, ImageError> {
         Self::open_with_redo(file, guids, &RedoChanges::default())
     }
 
     /// Opens an image that a killed process of this host had open for writing, and applies the
-    /// metadata changes it had not committed. May be repeated with the same `redo` if this process
-    /// is killed, too. `redo.redone_as` must equal `guids.file_write`.
+    /// metadata changes that this process had not committed. May be repeated with the same `redo`
+    /// if the calling process is killed, too. `redo.redone_as` must equal `guids.file_write`.
     ///
     /// # Errors
-    /// As [`Vhdx::open`]; also fails, with the file unchanged, if another program has opened the
-    /// image for writing since.
+    ///
+    /// As [`Vhdx::open`]; also if another program has opened the image for writing since. The file
+    /// is then unchanged.
     pub fn open_with_redo(
         file: &dyn ImageFile,
         guids: &WriteGuids,
@@ -238,8 +244,9 @@ impl Vhdx {
     /// but the next opener must replay its log.
     ///
     /// # Errors
-    /// Fails if the file cannot be written, and with the file unchanged if another program has
-    /// replaced its headers since it was opened for writing.
+    ///
+    /// The file cannot be written; or another program has replaced its headers since it was opened
+    /// for writing, in which case the file is unchanged.
     pub fn close(mut self, file: &dyn ImageFile) -> Result<(), ImageError> {
         if self.writing.is_some() {
             self.check_headers(file)?;
@@ -261,8 +268,11 @@ impl Vhdx {
         file.set_len(end).and_then(|()| file.flush()).map_err(failed)
     }
 
-    /// Fails if the file has other headers than this image has written: it was overwritten with
-    /// another image, which commits and the truncation would destroy.
+    /// Checks that the file has the headers that this image has written.
+    ///
+    /// # Errors
+    ///
+    /// The file was overwritten with another image, which commits and the truncation would destroy.
     fn check_headers(&self, file: &dyn ImageFile) -> Result<(), ImageError> {
         let found = Headers::read(file, file.len().map_err(failed)?)?;
         if found.current == self.headers.current {
@@ -274,11 +284,12 @@ impl Vhdx {
 }
 
 /// Returns the ranges of a file that opening an image for writing changes, although nothing is
-/// written to the disk: those of the headers and the log. `None` if the log has changes that are not
-/// in the file yet.
+/// written to the disk: those of the headers and the log. `None` if the log has changes that are
+/// not in the file yet.
 ///
 /// # Errors
-/// Fails if the file cannot be read or is not a VHDX image, or if headers or log are damaged.
+///
+/// The file cannot be read or is not a VHDX image, or headers or log are damaged.
 pub fn opening_ranges(file: &dyn ImageFile) -> Result<Option<[ByteRange; 2]>, ImageError> {
     let file_len = file.len().map_err(failed)?;
     let headers = Headers::read(file, file_len)?;
@@ -292,6 +303,10 @@ pub fn opening_ranges(file: &dyn ImageFile) -> Result<Option<[ByteRange; 2]>, Im
 }
 
 /// Returns true if the changes of `redo` are not yet in the file.
+///
+/// # Errors
+///
+/// Another program has opened the image for writing since they were recorded.
 fn is_to_redo(redo: &RedoChanges, headers: &Headers) -> Result<bool, ImageError> {
     let write_id = headers.current.file_write.stored();
     if redo.changes.is_empty() || write_id == redo.new_write_id {
@@ -305,8 +320,8 @@ fn is_to_redo(redo: &RedoChanges, headers: &Headers) -> Result<bool, ImageError>
     Ok(true)
 }
 
-/// Returns the changed pages in stages. Each stage must be durable before the next, so that a host
-/// crash in between leaves a consistent image: sector bitmap contents, BAT entries of sector
+/// Returns the changed pages in three stages. Each stage must be durable before the next, so that a
+/// host crash in between leaves a consistent image: sector bitmap contents, BAT entries of sector
 /// bitmaps, BAT entries of blocks.
 fn redo_stages(
     redo: &RedoChanges,
@@ -344,9 +359,9 @@ fn redo_stages(
 }
 
 impl Structures {
-    /// Applies the changes of the log and of the redo record. Repeatable until the FileWriteGuid
-    /// changes. The log precedes the redo record; it is marked empty before the record is applied,
-    /// so that no later opener replays it over a partially applied record.
+    /// Writes the changes of the log and of the redo record to the file. May be repeated until the
+    /// FileWriteGuid changes. The log precedes the redo record; it is marked empty before the
+    /// record is applied, so that no later opener replays it over a partially applied record.
     fn redo(&mut self, file: &dyn ImageFile, file_write: Guid) -> Result<(), ImageError> {
         file.flush().map_err(failed)?;
         let (log, redo) = self.stages.split_at_checked(1).unwrap_or_default();
@@ -358,7 +373,7 @@ impl Structures {
         self.headers.update(file, |header| header.file_write = file_write)
     }
 
-    /// Applies the changes of some stages durably.
+    /// Writes the changes of `stages` to the file, each stage durably before the next.
     fn replay(&self, file: &dyn ImageFile, stages: &[Range<usize>]) -> Result<(), FileError> {
         if self.file_len < self.replayed_len {
             file.set_len(self.replayed_len)?;

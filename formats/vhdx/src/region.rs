@@ -30,19 +30,23 @@ pub(crate) struct Regions {
     regions: Vec<Region>,
     pub bat: ByteRange,
     pub metadata: ByteRange,
-    /// Errors of the copies that were not used.
+    /// Errors of the copies of the table that were not used.
     pub copy_faults: Vec<ImageError>,
 }
 
 impl Regions {
-    /// Returns a table with the two required regions.
+    /// Returns a table with the two required regions: metadata and BAT.
     pub(crate) fn new(metadata: ByteRange, bat: ByteRange) -> Self {
         let region = |guid, range| Region { guid, range, is_required: true, entry_offset: 0 };
         let regions = vec![region(METADATA, metadata), region(BAT, bat)];
         Self { regions, bat, metadata, copy_faults: Vec::new() }
     }
 
-    /// Reads the first valid copy.
+    /// Reads the first valid copy of the table.
+    ///
+    /// # Errors
+    ///
+    /// No copy is valid, an entry is invalid, or a required region is missing or unknown.
     pub(crate) fn read(view: &View<'_>) -> Result<Self, ImageError> {
         let mut copy_faults = Vec::new();
         let mut copy = None;
@@ -94,7 +98,7 @@ impl Regions {
         Ok(Self { regions, bat, metadata, copy_faults: Vec::new() })
     }
 
-    /// Returns the range of each region with the file offset of its entry.
+    /// Returns the file range of each region, with the file offset of its table entry.
     pub(crate) fn ranges(&self) -> impl Iterator<Item = (ByteRange, u64)> {
         self.regions.iter().map(|region| (region.range, region.entry_offset))
     }

@@ -36,13 +36,13 @@ pub enum Repair {
     },
 }
 
-/// Result of [`repair`].
+/// Result of [`repair`]: performed repairs and remaining damage.
 #[derive(Debug, Default)]
 pub struct Repaired {
     /// Repairs in the order in which they were carried out.
     pub done: Vec<Repair>,
-    /// Damage without a redundant copy. It prevented the replay of the log and the release of
-    /// space.
+    /// Damage that has no redundant copy; `None` if there is none. It prevented the replay of the
+    /// log and the release of space.
     pub unrepaired: Option<ImageError>,
 }
 
@@ -52,7 +52,8 @@ pub struct Repaired {
 /// used. A consistent file is not written at all.
 ///
 /// # Errors
-/// Fails if no header or no region table is valid, or if the file cannot be written.
+///
+/// No header or no region table is valid, or the file cannot be written.
 pub fn repair(file: &dyn ImageFile, guids: &WriteGuids) -> Result<Repaired, ImageError> {
     let mut repaired = Repaired::default();
     let len = file.len().map_err(failed)?;
@@ -97,8 +98,8 @@ pub fn repair(file: &dyn ImageFile, guids: &WriteGuids) -> Result<Repaired, Imag
 /// new path.
 ///
 /// # Errors
-/// Fails if the image has no parent or was not closed, if the path is too long, or if the file
-/// cannot be written.
+///
+/// The image has no parent or was not closed, the path is too long, or the file cannot be written.
 pub fn set_parent_path(
     file: &dyn ImageFile,
     linkage: Guid,

@@ -16,13 +16,14 @@ use crate::region::{REGION_TABLE_OFFSETS, Regions};
 use crate::vhdx::WriteState;
 use crate::{ImageType, Vhdx, WriteGuids};
 
-/// Changes the size of the disk to `size` bytes. Data behind a new lower end is lost; added space
-/// reads as zeros or from the parent. The image must not be in use: the caller suspends requests,
-/// closes the image, resizes it, and opens it again.
+/// Changes the size of the disk to `size` bytes. Data beyond a lower end is lost; added space reads
+/// as zeros or from the parent. The image must not be in use: the caller suspends requests, closes
+/// the image, resizes it, and opens it again.
 ///
 /// # Errors
-/// Fails if the format does not support the size, if the image is damaged, or if the file cannot be
-/// written. After a crash the disk has one of the two sizes.
+///
+/// The format does not support the size, the image is damaged, or the file cannot be written. After
+/// a crash the disk has the old or the new size.
 pub fn resize(file: &dyn ImageFile, size: u64, guids: &WriteGuids) -> Result<(), ImageError> {
     let mut image = Vhdx::open(file, guids)?;
     let sector = image.metadata.logical_sector;
@@ -56,7 +57,7 @@ pub fn resize(file: &dyn ImageFile, size: u64, guids: &WriteGuids) -> Result<(),
     }
     write_size(file, &mut writing, &pages)?;
     if after.size < before.size {
-        // Entries behind the end of the disk are undefined, but some programs read them.
+        // Entries beyond the end of the disk are undefined, but some programs read them.
         write_pages(file, &image.bat, first..last, &after)?;
     }
     image.bat.dirty.clear();
@@ -64,8 +65,8 @@ pub fn resize(file: &dyn ImageFile, size: u64, guids: &WriteGuids) -> Result<(),
     image.close(file)
 }
 
-/// Zeroes the part of the last block behind the end of the disk, which becomes part of the disk if
-/// it grows.
+/// Zeroes the part of the last block that is beyond the end of the disk, because it becomes part of
+/// the disk if that grows.
 fn zero_end(file: &dyn ImageFile, image: &Vhdx) -> Result<(), ImageError> {
     let last = image.geometry.blocks().saturating_sub(1);
     let (entry, len) = (image.bat.payload(last), image.geometry.block_len(last));
@@ -105,7 +106,8 @@ fn write_pages(
     file.flush().map_err(failed)
 }
 
-/// Returns the pages of the file that contain a range, with its bytes replaced.
+/// Returns the pages of the file that contain the bytes from `offset` on, with these replaced by
+/// `bytes`.
 fn changed_pages(file: &dyn ImageFile, offset: u64, bytes: &[u8]) -> Result<Vec<Page>, ImageError> {
     let mut pages = Vec::new();
     let end = offset.saturating_add(bytes.len() as u64);
@@ -124,7 +126,7 @@ fn changed_pages(file: &dyn ImageFile, offset: u64, bytes: &[u8]) -> Result<Vec<
     Ok(pages)
 }
 
-/// Returns the pages of both region tables that change with the location of the BAT.
+/// Returns the pages of both region tables that change if the BAT moves to `bat`.
 fn region_table_pages(
     file: &dyn ImageFile,
     regions: &mut Regions,

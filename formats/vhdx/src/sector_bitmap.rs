@@ -9,15 +9,15 @@ use crate::fields::{PAGE, PAGE_LEN, to_usize};
 use crate::geometry::{Geometry, PAGE_SECTORS_SHIFT};
 use crate::log::Page;
 
-/// Maximum number of cached pages not in use: 8 MB, sufficient for 32 GB of partially present
-/// blocks with sectors of 512 bytes.
+/// Maximum number of cached pages that are not in use: 8 MB, sufficient for 32 GB of partially
+/// present blocks with sectors of 512 bytes.
 const PAGES_MAX: usize = 2048;
 /// Maximum number of pages that one request may need, so that they fit into the cache.
 pub(crate) const PAGES_PER_REQUEST_MAX: u64 = PAGES_MAX as u64 / 2;
 /// Maximum number of pages that one insertion examines for eviction. While more pages than that are
 /// in use, the cache grows beyond its maximum by one page per insertion.
 const EXAMINED_MAX: usize = 32;
-/// Pages per sector bitmap block.
+/// Number of pages per sector bitmap block.
 const CHUNK_PAGES: u64 = 256;
 
 #[derive(Debug)]
@@ -33,18 +33,18 @@ pub(crate) struct SectorBitmaps {
     pages: BTreeMap<u64, Cached>,
     /// Cached pages in the order of their last use.
     order: BTreeMap<u64, u64>,
-    /// Position for the next page that is used.
+    /// Position in `order` of the page that is used next.
     next_use: u64,
     /// Pages that changed since they were last part of a commit.
     pub dirty: BTreeSet<u64>,
     /// Pages that are part of the commit in progress.
     pub committing: BTreeSet<u64>,
-    /// Chunks with a sector bitmap that is not in the file yet and reads as zeros.
+    /// Chunks whose sector bitmap is not in the file yet and reads as zeros.
     pub fresh: BTreeSet<u64>,
     /// Blocks with writes in flight, and the number of these writes. The pages of these blocks are
     /// not evicted.
     pinned: BTreeMap<u64, u32>,
-    /// Requested pages by their file offset.
+    /// Pages that are being read, by file offset.
     requested: BTreeMap<u64, u64>,
     /// Number of pages that insertions have examined for eviction.
     #[cfg(test)]
@@ -52,14 +52,14 @@ pub(crate) struct SectorBitmaps {
 }
 
 impl SectorBitmaps {
-    /// Returns the pages that cover a part of a block.
+    /// Returns the numbers of the pages with the bits of a disk range.
     fn covering_pages(range: ByteRange, geometry: &Geometry) -> core::ops::Range<u64> {
         let shift = geometry.sector_shift + PAGE_SECTORS_SHIFT;
         range.offset() >> shift..(range.end().saturating_sub(1) >> shift) + 1
     }
 
-    /// Loads the pages of a non-empty range within one chunk. Returns the file range that must be
-    /// read for it; `None` if the pages are cached.
+    /// Makes the pages of a non-empty range within one chunk available. Returns the file range that
+    /// must be read first; `None` if all pages are cached.
     pub(crate) fn load(
         &mut self,
         range: ByteRange,
@@ -83,7 +83,7 @@ impl SectorBitmaps {
         None
     }
 
-    /// Inserts a page requested by [`SectorBitmaps::load`], unless the cache already contains a
+    /// Inserts a page that [`SectorBitmaps::load`] requested, unless the cache already contains a
     /// newer version.
     pub(crate) fn handle_page(
         &mut self,
@@ -121,8 +121,8 @@ impl SectorBitmaps {
         self.next_use += 1;
     }
 
-    /// Evicts a page. Pages in use are moved to the end of the order, so that the next insertions
-    /// do not examine them again.
+    /// Evicts the least recently used page that may be evicted. Pages in use are moved to the end
+    /// of the order, so that the next insertions do not examine them again.
     fn evict(&mut self, geometry: &Geometry) {
         for _ in 0..EXAMINED_MAX {
             if self.pages.len() < PAGES_MAX {
@@ -143,7 +143,8 @@ impl SectorBitmaps {
         }
     }
 
-    /// Returns true if a page must remain cached: it differs from the file or is about to change.
+    /// Returns true if a page must remain cached: it differs from the file or a write in flight
+    /// will change it.
     fn must_stay_cached(&self, page: u64, geometry: &Geometry) -> bool {
         let first = page << (geometry.sector_shift + PAGE_SECTORS_SHIFT);
         let last = first + ((1 << (geometry.sector_shift + PAGE_SECTORS_SHIFT)) - 1);
@@ -154,7 +155,7 @@ impl SectorBitmaps {
             || self.pinned.range(blocks).next().is_some()
     }
 
-    /// Records a write in flight to a block, which prevents eviction of its pages.
+    /// Records a write in flight to a block, which prevents the eviction of its pages.
     pub(crate) fn pin(&mut self, block: u64) {
         let writes = self.pinned.entry(block).or_insert(0);
         *writes = writes.saturating_add(1);
@@ -170,13 +171,13 @@ impl SectorBitmaps {
         }
     }
 
-    /// Records that no write in flight needs the pages of a block.
+    /// Records that no write to a block is in flight any more.
     pub(crate) fn release_all(&mut self, block: u64) {
         self.pinned.remove(&block);
     }
 
-    /// Returns the state and length of the first run of sectors in a loaded range that are all in
-    /// the file or all not.
+    /// Returns the state and the length in bytes of the first run of sectors in a loaded range that
+    /// are all in the file (true) or all not (false).
     pub(crate) fn first_run(&self, range: ByteRange, geometry: &Geometry) -> (bool, u64) {
         let first = range.offset() >> geometry.sector_shift;
         let end = range.end() >> geometry.sector_shift;
@@ -203,7 +204,7 @@ impl SectorBitmaps {
         word >> (sector % 64)
     }
 
-    /// Sets or clears the bits of a loaded range. Returns true if any bit changed.
+    /// Sets or clears the bits of a loaded range of the disk. Returns true if any bit changed.
     pub(crate) fn set(&mut self, range: ByteRange, is_present: bool, geometry: &Geometry) -> bool {
         let mut is_changed = false;
         let end = range.end() >> geometry.sector_shift;
@@ -228,8 +229,9 @@ impl SectorBitmaps {
         is_changed
     }
 
-    /// Appends the byte changes of a previous [`SectorBitmaps::set`]. The bits of whole bytes are
-    /// equal; bytes at the ends of the range have their current value.
+    /// Appends the byte changes of the preceding [`SectorBitmaps::set`] with the same range to
+    /// `changes`. The bits of whole bytes are equal; bytes at the ends of the range have their
+    /// current value.
     pub(crate) fn push_changes(
         &self,
         range: ByteRange,
@@ -256,12 +258,13 @@ impl SectorBitmaps {
         }
     }
 
-    /// Returns true if the pages of a range are cached.
+    /// Returns true if all pages of a disk range are cached.
     pub(crate) fn is_loaded(&self, range: ByteRange, geometry: &Geometry) -> bool {
         Self::covering_pages(range, geometry).all(|page| self.pages.contains_key(&page))
     }
 
-    /// Returns the file offset and contents of a cached page.
+    /// Returns file offset and contents of a cached page; `None` if it is not cached or its bitmap
+    /// is not allocated.
     pub(crate) fn page(&self, page: u64, bat: &Bat) -> Option<Page> {
         let entry = bat.bitmap(page / CHUNK_PAGES);
         let bits = self.pages.get(&page).filter(|_| entry.is_present())?;

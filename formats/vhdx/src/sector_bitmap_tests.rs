@@ -4,7 +4,7 @@ use super::*;
 use crate::bat::{Entry, State};
 use crate::fields::MB;
 
-/// Bytes of the disk covered by one page.
+/// Number of disk bytes that one page covers.
 const PAGE_DISK: u64 = 16 * MB;
 const PAGES: u64 = 3 * PAGES_MAX as u64;
 
@@ -27,7 +27,7 @@ fn page_range(page: u64) -> ByteRange {
     ByteRange::new(page * PAGE_DISK, 512).unwrap()
 }
 
-/// Loads a page, with `byte` as its first byte if it is read; returns whether it was read.
+/// Loads a page; if it must be read, its first byte is `byte`. Returns true if it was read.
 fn load(bitmaps: &mut SectorBitmaps, page: u64, byte: u8, geometry: &Geometry, bat: &Bat) -> bool {
     let Some(required) = bitmaps.load(page_range(page), geometry, bat) else { return false };
     let expected = bat.bitmap(page / CHUNK_PAGES).offset() + page % CHUNK_PAGES * PAGE;
@@ -72,7 +72,7 @@ fn cache_is_bounded_and_keeps_needed_pages() {
     assert!(load(&mut bitmaps, 2, 8, &geometry, &bat));
 }
 
-/// Insertions into a full cache examine few pages, also while a quarter of the pages is in use.
+/// An insertion into a full cache examines few pages, even while a quarter of the pages is in use.
 #[test]
 fn an_insertion_into_a_full_cache_examines_few_pages() {
     const INSERTED: usize = 2 * PAGES_MAX;

@@ -1,14 +1,14 @@
-//! Occupancy of the file, and allocation of space for new blocks.
+//! Occupancy of the file, and allocation of space for new blocks and sector bitmaps.
 
 use suimon_image::{ByteRange, ImageError, ImageFault, RangeSet};
 
 use crate::fields::{FILE_MB_MAX, MB};
 
-/// Maximum number of blocks prepared from a gap at a time.
+/// Maximum number of blocks for which space from a gap is zeroed at a time.
 const GAP_BLOCKS_MAX: u32 = 64;
 /// Maximum number of recorded gaps. Further gaps become usable when the image is opened again.
 const GAPS_MAX: usize = 1 << 16;
-/// Maximum number of megabytes that the file grows beyond the current demand.
+/// Maximum number of megabytes by which the file grows in addition to the current demand.
 const GROWTH_MB_MAX: u64 = 256;
 /// Maximum size in megabytes of one range that is zeroed, but at least a block. File systems block
 /// direct I/O on a file while they deallocate a range of it.
@@ -19,18 +19,22 @@ const ZEROING_MB_MAX: u32 = 64;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Occupancy {
     words: Vec<u64>,
-    /// Ranges of the file, in megabytes, that entries of the log change. No payload may be written
-    /// there.
+    /// Ranges of the file, in megabytes, that entries of the log change. No payload may be there.
     logged: Vec<(u32, u32)>,
 }
 
 impl Occupancy {
-    /// Sets the ranges of the file in megabytes, in ascending order, in which payload is rejected.
+    /// Sets the ranges of the file, in megabytes and ascending order, in which
+    /// [`Occupancy::take_payload`] fails.
     pub(crate) fn set_logged(&mut self, logged: Vec<(u32, u32)>) {
         self.logged = logged;
     }
 
-    /// Marks `from .. to` as occupied; fails with a description of the conflict.
+    /// Marks the megabytes `from .. to` as occupied.
+    ///
+    /// # Errors
+    ///
+    /// Name of the conflicting structure, if some are already occupied.
     pub(crate) fn take(&mut self, from: u32, to: u32) -> Result<(), &'static str> {
         let words = (to as usize).div_ceil(64);
         if self.words.len() < words {
@@ -47,8 +51,12 @@ impl Occupancy {
         Ok(())
     }
 
-    /// Marks `from .. to` as occupied by payload, which is read from the file without applying the
-    /// log.
+    /// Marks the megabytes `from .. to` as occupied by payload, which is read from the file without
+    /// applying the log.
+    ///
+    /// # Errors
+    ///
+    /// As [`Occupancy::take`]; also if the log changes them.
     pub(crate) fn take_payload(&mut self, from: u32, to: u32) -> Result<(), &'static str> {
         let after = self.logged.partition_point(|&(_, end)| end <= from);
         if self.logged.get(after).is_some_and(|&(begin, _)| begin < to) {
@@ -57,7 +65,11 @@ impl Occupancy {
         self.take(from, to)
     }
 
-    /// Marks a range that is aligned to megabytes as occupied.
+    /// Marks a file range that is aligned to megabytes as occupied.
+    ///
+    /// # Errors
+    ///
+    /// As [`Occupancy::take`]; also if the range ends beyond the maximum file length.
     pub(crate) fn take_range(&mut self, range: ByteRange) -> Result<(), ImageFault> {
         let too_far = ImageFault::FormatLimit { limit: FILE_MB_MAX * MB };
         let to = Some(range.end() / MB).filter(|end| *end <= FILE_MB_MAX);
@@ -81,7 +93,7 @@ impl Occupancy {
         self.words.iter().map(|word| u64::from(word.count_ones())).sum()
     }
 
-    /// Returns the unused ranges before the end in ascending order, at most 65 536.
+    /// Returns the unused ranges before the end, in megabytes and ascending order, at most 65 536.
     pub(crate) fn gaps(&self) -> Vec<(u32, u32)> {
         let mut gaps = Vec::new();
         let mut from = None;
@@ -113,20 +125,21 @@ impl Occupancy {
 pub(crate) struct Space {
     block_mb: u32,
     has_bitmaps: bool,
-    /// End of all space ever allocated, in megabytes.
+    /// End of all space that was ever allocated, in megabytes.
     end: u32,
-    /// End of all space ever referenced by metadata, in megabytes.
+    /// End of all space that metadata ever referred to, in megabytes.
     referenced_end: u32,
-    /// Zeroed spaces for blocks, as offsets in megabytes.
+    /// Space for blocks that reads as zeros, as offsets in megabytes.
     blocks: Vec<u32>,
     slots: Vec<u32>,
-    /// Gaps between structures, with unknown contents.
+    /// Gaps between structures, in megabytes, with unknown contents.
     gaps: Vec<(u32, u32)>,
-    /// Blocks freed since the last commit began.
+    /// Offsets in megabytes of blocks that were freed since the last commit began.
     pub freed: Vec<u32>,
-    /// Blocks never referenced by metadata, in which a failed write may have left payload.
+    /// Offsets in megabytes of blocks that metadata never referred to, in which a failed write may
+    /// have left payload.
     pub unreferenced: Vec<u32>,
-    /// Freed blocks that no durable metadata refers to, and that are not zeroed.
+    /// Ranges of freed blocks that no durable metadata refers to and that are not zeroed.
     released: RangeSet,
     zeroing: Option<Zeroing>,
     /// True if zeroing has failed since the last commit.
@@ -161,13 +174,17 @@ impl Space {
         }
     }
 
-    /// Records that metadata refers to a block, or to a sector bitmap if `is_payload` is false.
+    /// Records that metadata refers to a block (`is_payload`) or a sector bitmap at `mb` megabytes.
     pub(crate) fn add_reference(&mut self, mb: u32, is_payload: bool) {
         let len = if is_payload { self.block_mb } else { 1 };
         self.referenced_end = self.referenced_end.max(mb.saturating_add(len));
     }
 
-    /// Allocates space for a block; returns its offset in megabytes.
+    /// Allocates space for a block and returns its offset in megabytes.
+    ///
+    /// # Errors
+    ///
+    /// The maximum file length is reached.
     pub(crate) fn allocate_block(&mut self) -> Result<u32, ImageError> {
         match self.blocks.pop() {
             Some(mb) => Ok(mb),
@@ -175,7 +192,11 @@ impl Space {
         }
     }
 
-    /// Allocates space for a sector bitmap; returns its offset in megabytes.
+    /// Allocates space for a sector bitmap and returns its offset in megabytes.
+    ///
+    /// # Errors
+    ///
+    /// The maximum file length is reached.
     pub(crate) fn allocate_bitmap(&mut self) -> Result<u32, ImageError> {
         match self.slots.pop() {
             Some(mb) => Ok(mb),
@@ -183,7 +204,8 @@ impl Space {
         }
     }
 
-    /// Allocates space at the end, possibly beyond the current end of the file.
+    /// Allocates `mb` megabytes at the end, possibly beyond the current end of the file, and
+    /// returns their offset in megabytes.
     fn extend(&mut self, mb: u32) -> Result<u32, ImageError> {
         let end = self.end.saturating_add(mb);
         if u64::from(end) > FILE_MB_MAX {
@@ -194,7 +216,7 @@ impl Space {
         Ok(core::mem::replace(&mut self.end, end))
     }
 
-    /// Allocates space at the end for a region.
+    /// Allocates `mb` megabytes at the end for a region, and returns their offset in megabytes.
     pub(crate) fn extend_for_region(&mut self, mb: u32) -> Result<u32, ImageError> {
         let mb_start = self.extend(mb)?;
         self.referenced_end = self.end;
@@ -206,15 +228,15 @@ impl Space {
         u64::from(self.referenced_end) * MB
     }
 
-    /// Returns the file length to extend to, in bytes: with a reserve, so that the file does not
-    /// grow with each block.
+    /// Returns the file length to extend to, in bytes. It includes a reserve, so that the file does
+    /// not grow with each block.
     pub(crate) fn grown_bytes(&self) -> u64 {
         let end = u64::from(self.end);
         let growth = (end / 16).clamp(u64::from(self.block_mb), GROWTH_MB_MAX);
         (end + growth).min(FILE_MB_MAX) * MB
     }
 
-    /// Releases the space of freed blocks after their deallocation has become durable.
+    /// Adds the space of freed blocks to that to be zeroed. Their deallocation must be durable.
     pub(crate) fn release(&mut self, blocks: &[u32]) {
         let ranges = blocks.iter().filter_map(|mb| self.block_range(*mb));
         let mut ranges = ranges.collect();
@@ -222,8 +244,8 @@ impl Space {
         self.has_failed_zeroing = false;
     }
 
-    /// Returns the next range to zero: adjacent freed blocks, or a part of a gap if little zeroed
-    /// space is left. `None` if there is none, or if a range is being zeroed.
+    /// Returns the next range of the file to zero: adjacent freed blocks, or a part of a gap if
+    /// little zeroed space is left. `None` if there is none, or while a range is being zeroed.
     pub(crate) fn poll_zeroing(&mut self) -> Option<ByteRange> {
         if self.zeroing.is_some() || self.has_failed_zeroing {
             return None;
@@ -242,13 +264,14 @@ impl Space {
         self.range((zeroing.from, zeroing.to))
     }
 
-    /// Removes and returns a range of adjacent freed blocks that are not zeroed.
+    /// Removes and returns a file range of adjacent freed blocks that are not zeroed.
     pub(crate) fn pop_released(&mut self) -> Option<ByteRange> {
         let blocks = (ZEROING_MB_MAX / self.block_mb.max(1)).max(1);
         self.released.pop_first(u64::from(blocks * self.block_mb) * MB)
     }
 
-    /// Ends the zeroing of a range. If it succeeded, its space becomes available.
+    /// Records the end of the zeroing of a range. If it succeeded (`is_zero`), its space becomes
+    /// available.
     pub(crate) fn handle_zeroed(&mut self, is_zero: bool) {
         let Some(Zeroing { from, to, is_gap }) = self.zeroing.take() else { return };
         if is_zero {
@@ -261,7 +284,8 @@ impl Space {
         }
     }
 
-    /// Returns a part of a gap to zero if little zeroed space is left.
+    /// Returns a part of a gap, in megabytes, that should be zeroed, because little zeroed space is
+    /// left; otherwise `None`.
     fn begin_zeroing(&mut self) -> Option<(u32, u32)> {
         if self.blocks.len() >= GAP_BLOCKS_MAX as usize {
             return None;
@@ -280,7 +304,7 @@ impl Space {
         None
     }
 
-    /// Adds a zeroed range to the available space.
+    /// Adds the zeroed megabytes `from .. to` to the available space.
     fn add_zeroed(&mut self, (mut from, to): (u32, u32)) {
         while to - from >= self.block_mb {
             self.blocks.push(from);
@@ -296,12 +320,12 @@ impl Space {
         self.blocks.extend_from_slice(blocks);
     }
 
-    /// Returns the file range of a block.
+    /// Returns the file range of the block at `mb` megabytes; `None` on overflow.
     pub(crate) fn block_range(&self, mb: u32) -> Option<ByteRange> {
         self.range((mb, mb.saturating_add(self.block_mb)))
     }
 
-    /// Returns the file range of the megabytes `from .. to`.
+    /// Returns the file range of the megabytes `from .. to`; `None` on overflow.
     pub(crate) fn range(&self, (from, to): (u32, u32)) -> Option<ByteRange> {
         ByteRange::new(u64::from(from) * MB, u64::from(to.saturating_sub(from)) * MB)
     }

@@ -1,4 +1,4 @@
-//! Translation: [`Image`] for VHDX.
+//! Translation of requests: implementation of [`Image`] for VHDX.
 
 use suimon_image::{
     ByteRange, Commit, CommitOutcome, DiskGeometry, Image, ImageError, ImageExtent, ImageFault,
@@ -135,7 +135,8 @@ impl Vhdx {
         block == last && self.bat.payload(block).is_fully_present()
     }
 
-    /// Appends the extent of a range in one fully present block; returns false for other ranges.
+    /// Appends the extent of a range within one fully present block. Returns false, without a
+    /// change, for other ranges.
     #[inline]
     fn push_present(&self, range: ByteRange, extents: &mut Vec<ImageExtent>) -> bool {
         let is_present = self.is_in_present_block(range);
@@ -147,14 +148,19 @@ impl Vhdx {
         is_present
     }
 
-    /// Returns the offset of a range within its block.
+    /// Returns the offset in bytes of the start of a range within its block.
     #[inline]
     fn offset_in_block(&self, range: ByteRange) -> u64 {
         range.offset() & (self.geometry.block_bytes() - 1)
     }
 
-    /// Loads the sector bitmap pages that a request needs. `is_needed` receives a block, its entry
-    /// and the requested part. It returns the range for which the bits are needed.
+    /// Loads the sector bitmap pages that a request for `range` needs. `is_needed` receives each
+    /// block, its entry and the requested range within the block, and returns the range of which
+    /// the bits are needed.
+    ///
+    /// # Errors
+    ///
+    /// The request needs too many pages.
     fn load_bitmaps(
         &mut self,
         range: ByteRange,
@@ -212,7 +218,8 @@ impl Vhdx {
         Ok(located)
     }
 
-    /// Appends the extents of a part of a partially present block.
+    /// Appends the extents of `part`, a range within one partially present block: sectors in the
+    /// file and sectors in the parent.
     fn push_sectors(&self, entry: Entry, part: ByteRange, extents: &mut Vec<ImageExtent>) {
         let mut remaining = part;
         while !remaining.is_empty() {
@@ -227,8 +234,8 @@ impl Vhdx {
         }
     }
 
-    /// Returns true if writing a part of a block changes its sector bitmap, because other sectors
-    /// of the block are in the parent.
+    /// Returns true if writing `part`, a range within one block, changes the sector bitmap, because
+    /// other sectors of the block are in the parent.
     pub(crate) fn changes_bitmap(&self, block: u64, entry: Entry, part: ByteRange) -> bool {
         self.geometry.has_parent
             && matches!(entry.state(), State::NotPresent | State::PartiallyPresent)
@@ -272,7 +279,12 @@ impl Vhdx {
         Ok(located)
     }
 
-    /// Returns the file offset to which a part of a block must be written.
+    /// Returns the file offset in bytes to which `part`, a range within one block, must be written.
+    /// Allocates space for a block that has none.
+    ///
+    /// # Errors
+    ///
+    /// There is no space.
     fn write_offset(&mut self, block: u64, part: ByteRange) -> Result<u64, ImageError> {
         let entry = self.bat.payload(block);
         let needs_bitmap = self.changes_bitmap(block, entry, part);
@@ -299,8 +311,8 @@ impl Vhdx {
 }
 
 impl WriteState {
-    /// Returns the space for the first write to a block. Concurrent first writes to the block share
-    /// it.
+    /// Returns the space for the first write to a block, as an offset in megabytes. Concurrent
+    /// first writes to the block share it.
     fn pending_space(&mut self, block: u64) -> Result<u32, ImageError> {
         if let Some(pending) = self.pending.get_mut(&block) {
             pending.writes = pending.writes.saturating_add(1);

@@ -27,16 +27,16 @@ pub enum ImageType {
     Differencing,
 }
 
-/// Space of a block that has no completed writes.
+/// Space for a block whose first writes are in flight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PendingBlock {
     /// File offset of the space in megabytes.
     pub mb: u32,
-    /// Number of placed writes that have not completed.
+    /// Number of writes to the block that are in flight.
     pub writes: u32,
 }
 
-/// Additional state of an image that is open for writing.
+/// State of an image that exists only while it is open for writing.
 #[derive(Debug)]
 pub(crate) struct WriteState {
     pub space: Space,
@@ -44,7 +44,7 @@ pub(crate) struct WriteState {
     /// Pages of the last log entry, if a commit failed after the entry was durable. Some of the
     /// pages may be missing or torn at their offsets in the file. All of them are dirty.
     pub unapplied: Vec<Page>,
-    /// Blocks for which the first write is in flight.
+    /// Blocks whose first writes are in flight, with their space.
     pub pending: BTreeMap<u64, PendingBlock>,
     pub committing: Option<Committing>,
     /// Intended length of the file in bytes. The actual file may be shorter.
@@ -64,7 +64,7 @@ pub struct Vhdx {
     pub(crate) regions: Regions,
     pub(crate) bat: Bat,
     pub(crate) bitmaps: SectorBitmaps,
-    /// Log changes of an image opened for reading only.
+    /// Changes in the log of an image that is open for reading only.
     pub(crate) overlay: Overlay,
     pub(crate) linear: Option<u64>,
     /// State for writing; `None` if the image is open for reading only.
@@ -101,7 +101,7 @@ impl Vhdx {
         self.headers.current.data_write
     }
 
-    /// Returns the parent locator of a differencing image.
+    /// Returns the parent locator of a differencing image; `None` for other images.
     #[must_use]
     pub fn parent_locator(&self) -> Option<&ParentLocator> {
         self.metadata.parent.as_ref()
@@ -116,7 +116,7 @@ impl Vhdx {
         }
     }
 
-    /// Returns true if a part of a block covers all of the block within the disk.
+    /// Returns true if `part` covers all of the block that lies within the disk.
     pub(crate) fn covers_block(&self, block: u64, part: ByteRange) -> bool {
         part.len() == self.geometry.block_len(block)
     }
@@ -138,7 +138,7 @@ impl Vhdx {
         is_linear.then_some(first.offset())
     }
 
-    /// Returns the number of metadata pages that are not durable.
+    /// Returns the number of metadata pages with changes that are not durable.
     pub(crate) fn uncommitted_pages(&self) -> u64 {
         let committing = self.writing.as_ref().and_then(|writing| writing.committing.as_ref());
         let under_way = committing.map_or(0, Committing::pages);
@@ -146,7 +146,8 @@ impl Vhdx {
         dirty.iter().map(|pages| *pages as u64).sum::<u64>().saturating_add(under_way)
     }
 
-    /// Takes the changed sector bitmap and BAT pages for a commit.
+    /// Removes and returns the numbers of the changed pages of sector bitmaps and BAT, for a
+    /// commit.
     pub(crate) fn take_dirty(&mut self) -> (BTreeSet<u64>, BTreeSet<u64>) {
         (core::mem::take(&mut self.bitmaps.dirty), core::mem::take(&mut self.bat.dirty))
     }

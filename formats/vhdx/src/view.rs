@@ -1,10 +1,10 @@
-//! View of a file with its log applied, in memory or on disk.
+//! View of a file with the changes of its log, applied in memory or on disk.
 
 use suimon_image::{ByteRange, ImageError, ImageFault, ImageFile};
 
 use crate::fields::{PAGE_LEN, to_usize};
 
-/// Change recorded in the log.
+/// Change of the file that a log entry contains.
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
     /// New contents of a page.
@@ -27,14 +27,14 @@ impl Change {
     }
 }
 
-/// Log changes, in order, that were not applied to the file.
+/// Changes of the log, in order, that have not been applied to the file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Overlay {
     pub changes: Vec<Change>,
 }
 
 impl Overlay {
-    /// Applies the changes to `bytes`, read from the file at `offset`.
+    /// Applies the changes to `bytes`, which were read from the file at `offset`.
     pub(crate) fn patch(&self, offset: u64, bytes: &mut [u8]) {
         let end = offset.saturating_add(bytes.len() as u64);
         for change in &self.changes {
@@ -59,7 +59,7 @@ impl Overlay {
     }
 }
 
-/// File with the changes of its log.
+/// File as it is after applying the changes of its log.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a> {
     pub file: &'a dyn ImageFile,
@@ -71,7 +71,11 @@ pub(crate) struct View<'a> {
 }
 
 impl View<'_> {
-    /// Reads a range. Checks that the file contains it before memory is allocated.
+    /// Reads a range of the file. Checks that the file contains it before memory is allocated.
+    ///
+    /// # Errors
+    ///
+    /// The range exceeds the file, or the file cannot be read.
     pub(crate) fn read(
         &self,
         field: &'static str,

@@ -1,4 +1,4 @@
-//! Completion of writes: the resulting metadata changes.
+//! Completion of writes: changes of the metadata in memory.
 
 use suimon_image::ByteRange;
 
@@ -40,8 +40,8 @@ impl Vhdx {
         }
     }
 
-    /// Sets or clears the bits of sectors with a cached bitmap, and adds the change to the log of
-    /// changes.
+    /// Sets or clears the bits of the sectors in a range whose bitmap is cached, and records the
+    /// change for the redo record.
     fn set_sectors(&mut self, range: ByteRange, is_present: bool) {
         if !self.bitmaps.set(range, is_present, &self.geometry) {
             return;
@@ -73,7 +73,7 @@ impl Vhdx {
         }
     }
 
-    /// Handles the failure of a placed write.
+    /// Releases the space of a failed write if it was the first to its block.
     pub(crate) fn handle_failed_write(&mut self, range: ByteRange) {
         for (block, part) in range.blocks(self.geometry.block_bytes()) {
             let entry = self.bat.payload(block);
@@ -104,8 +104,8 @@ impl Vhdx {
         self.writing.as_mut()?.pending.remove(&block).map(|pending| pending.mb)
     }
 
-    /// Returns true if every sector of a partially present block is in the file. Only the cached
-    /// part of its bitmap is considered.
+    /// Returns true if every sector of a partially present block is in the file, as far as its
+    /// bitmap is cached.
     fn has_all_sectors(&self, block: u64) -> bool {
         let Some(block_range) = self.block_range(block) else { return false };
         self.bitmaps.is_loaded(block_range, &self.geometry)

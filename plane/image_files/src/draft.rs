@@ -28,7 +28,7 @@ impl IncompleteImage {
         unit: u32,
     ) -> Result<Self, DiskError> {
         let name = Self::name_for(target)?;
-        remove_left(files.as_ref(), &name)?;
+        remove_incomplete(files.as_ref(), &name)?;
         let file = Some(files.create(&name, unit)?);
         Ok(Self { files: Arc::clone(files), target: target.clone(), name, file })
     }
@@ -129,8 +129,11 @@ impl Drop for IncompleteImage {
     }
 }
 
-/// Removes the incomplete file of this name. Returns false if there is none; fails if it is in use.
-pub(crate) fn remove_left(files: &dyn StoreFiles, name: &FileName) -> Result<bool, DiskError> {
+/// Removes a file of this name that an interrupted operation has left. Returns false if there is none.
+///
+/// # Errors
+/// The file is in use, or the store failed.
+pub fn remove_incomplete(files: &dyn StoreFiles, name: &FileName) -> Result<bool, DiskError> {
     match files.open(name, FileLockMode::Write, 1) {
         Ok(draft) => {
             files.remove(name)?;
@@ -161,7 +164,7 @@ pub fn sweep(files: &dyn StoreFiles, kept_files: &[FileName]) -> Result<Vec<File
     let is_incomplete =
         |name: &FileName| name.file_name().starts_with('.') && !kept_files.contains(name);
     for name in drafts.into_iter().filter(is_incomplete) {
-        match remove_left(files, &name) {
+        match remove_incomplete(files, &name) {
             Ok(true) => removed.push(name),
             Ok(false) => {}
             Err(error) => match *error.fault {

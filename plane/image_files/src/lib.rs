@@ -44,7 +44,7 @@ mod verify_metadata;
 pub use content_mark::ContentMark;
 pub use create::{UnnamedImage, create, create_unnamed, exists};
 pub use disk_spec::{DiskLayer, DiskSpec, Freeing};
-pub use draft::{DRAFT_ENDING, draft_name, remove_left, sweep};
+pub use draft::{DRAFT_ENDING, draft_name, remove_incomplete, sweep};
 pub use error::{DiskError, DiskFault};
 pub use format::{DiskFormat, DiskKind};
 pub use mark::{MarkFault, StoreMark};

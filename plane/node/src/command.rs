@@ -57,8 +57,8 @@ pub(crate) enum Command {
         failure: Option<String>,
     },
     NbdNotice(NbdNotice),
-    /// The host file was applied: unfinished disk jobs resume.
-    ResumeDiskJobs,
+    /// The host file was applied: unfinished disk jobs resume, and VMs start with the host.
+    FinishStart,
     /// Effective limits of disks have changed without a change of the desired state.
     PublishLimits,
     /// Wakes the control thread, because another thread has left a result.

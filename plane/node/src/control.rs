@@ -63,6 +63,9 @@ pub(crate) struct Controller {
     pub(crate) measurements: Vec<RunningMeasurement>,
     /// NICs of VMs that other nodes run, according to the tables published last.
     pub(crate) away: BTreeSet<Name>,
+    /// True from the first start of the daemon after a boot of the host until VMs with `autostart`
+    /// are started.
+    pub(crate) is_autostart_due: bool,
     /// VM that the change in progress takes over from another node.
     pub(crate) arriving: Option<Arc<IncomingMigrationRequest>>,
 }
@@ -145,7 +148,10 @@ impl Controller {
                 Command::Stop => return true,
                 Command::Wake => {}
                 Command::PublishLimits => self.follow_limits(),
-                Command::ResumeDiskJobs => self.resume_jobs(),
+                Command::FinishStart => {
+                    self.resume_jobs();
+                    self.autostart_vms();
+                }
                 Command::DeviceNotices(notices) => self.handle_notices_of(&notices),
                 Command::NbdNotice(notice) => self.drafts.push(nbd_event(notice)),
                 Command::Change { operation, edit, options } => {

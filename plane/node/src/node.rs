@@ -276,11 +276,12 @@ impl Node {
         self.operation(id).ok_or_else(expired_operation)
     }
 
-    /// Resumes disk jobs that earlier daemon processes left unfinished. Their disks stay closed
-    /// until this call, which the daemon makes after it has applied the host file.
-    pub fn resume_disk_jobs(&self) {
+    /// Resumes disk jobs that earlier daemon processes left unfinished, and starts VMs with `autostart`
+    /// if the host has booted since the last daemon. The daemon calls it after it has applied the
+    /// host file. Until then the disks of these jobs stay closed.
+    pub fn finish_start(&self) {
         // A send error means that the control thread has ended.
-        let _ = self.send(Command::ResumeDiskJobs);
+        let _ = self.send(Command::FinishStart);
     }
 
     /// Starts a job on a disk's image file. Conflicts are reported at once.

@@ -71,6 +71,7 @@ pub(crate) fn start_up(
         new_disks: BTreeSet::new(),
         measurements: Vec::new(),
         away: BTreeSet::new(),
+        is_autostart_due: false,
         arriving: None,
     };
     if let Some(intent) = &intent {
@@ -125,7 +126,7 @@ impl Controller {
         self.devices.created.note_opened(required.values())?;
         self.open_stored(&state.config, disks, &disks_elsewhere(&vms))?;
         self.remove_doomed(&state.config)?;
-        self.drive_stored_vms(&state.config, vms)?;
+        self.drive_stored_vms(vms)?;
         // Second time, with the MTU of uplinks without a configured MTU.
         self.publish(&state.config).map_err(|error| NodeError::Tables(error.to_string()))?;
         shared.record_names();

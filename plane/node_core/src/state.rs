@@ -9,6 +9,7 @@ mod records;
 pub use self::deferring_store::{DEFERRED_MAX, DeferringStore};
 pub(crate) use self::records::{EVENTS, event_key, load_reserved_events, save_reserved_events};
 pub use self::records::{
-    Intent, StoreChange, StoredState, clear_intent, decode, encode, load_boot, load_intent,
-    load_state, path_key, save_boot, save_intent, save_state, scan_all,
+    Intent, StoreChange, StoredState, clear_intent, decode, encode, load_autostart_boot, load_boot,
+    load_intent, load_state, path_key, save_autostart_boot, save_boot, save_intent, save_state,
+    scan_all,
 };

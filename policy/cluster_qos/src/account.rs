@@ -1,16 +1,17 @@
-//! Leader's upper bound of the grants one node may still apply.
+//! Leader's record of the grants that one node may still apply, and the resulting upper bounds of
+//! the node's rate. Rates are in normalised operations per second.
 
 use suimon_quantity::Time;
 
 use crate::GrantId;
 use crate::grant::{NodeGrant, NodeShare};
 
-/// Grant that a node may still apply.
+/// Grant, or several merged grants, that a node may still apply.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     id: GrantId,
-    /// Incarnation of the report that the grant answers. A later incarnation of the node does not
-    /// accept the grant.
+    /// Incarnation of the node's daemon in the report that the grant answers. A later incarnation
+    /// does not accept the grant; `u64::MAX`: unknown.
     incarnation: u64,
     leased: u64,
     /// Time on the leader's clock by which the lease has ended on the node, whenever the grant was
@@ -20,7 +21,7 @@ struct Entry {
     fallback: u64,
 }
 
-/// Properties of a grant other than its share.
+/// Identifier, node incarnation and lease expiry of a grant that is being recorded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GrantHeader {
     pub(crate) id: GrantId,
@@ -61,7 +62,8 @@ impl Account {
         Self { entries: vec![current, last] }
     }
 
-    /// Records that a node reports a reservation of `reserved` without a matching grant.
+    /// Adds an entry for a reservation of `reserved` that the node reports and that exceeds all
+    /// recorded grants, so that it counts in the upper bounds.
     pub(crate) fn add_unaccounted(&mut self, reserved: u64) {
         let id = self.entries.last().map_or_else(GrantId::default, |entry| entry.id);
         let incarnation = u64::MAX;
@@ -70,7 +72,8 @@ impl Account {
         self.entries.push(entry);
     }
 
-    /// Adds a grant and returns its share with the totals that the next leader needs.
+    /// Adds a grant of `share`. Returns `share` with its `*_held_iops` fields set to the largest
+    /// rates of all entries, which the next leader needs.
     pub(crate) fn add_grant(
         &mut self,
         now: Time,
@@ -97,14 +100,15 @@ impl Account {
         self.entries.retain(|entry| entry.id >= grant_id);
     }
 
-    /// Ends the leases of grants to earlier incarnations of the node.
+    /// Ends the leases of grants to earlier incarnations of the node, which the restarted node does
+    /// not apply.
     pub(crate) fn restart(&mut self, incarnation: u64) {
         for entry in self.entries.iter_mut().filter(|entry| entry.incarnation < incarnation) {
             entry.expires = Time::ZERO;
         }
     }
 
-    /// Merges all entries with ended leases into one, which bounds the memory.
+    /// Merges all entries whose leases have ended into one without a lease, to bound the memory.
     fn forget_leases(&mut self, now: Time) {
         let mut expired: Option<Entry> = None;
         self.entries.retain(|entry| {
@@ -127,43 +131,46 @@ impl Account {
         self.entries.iter().map(value_of).max().unwrap_or_default()
     }
 
-    /// Returns the largest leased share still in force at `time`.
+    /// Returns the largest leased rate among the grants whose leases are still in force at `time`.
     pub(crate) fn leased(&self, time: Time) -> u64 {
         self.largest(|entry| if entry.expires > time { entry.leased } else { 0 })
     }
 
-    /// Returns the largest reserved share, which applies without a lease.
+    /// Returns the largest reserved rate of all entries. Reserved rates apply without a lease.
     pub(crate) fn reserved(&self) -> u64 {
         self.largest(|entry| entry.reserved)
     }
 
-    /// Returns the smallest reserved share, which the node certainly has.
+    /// Returns the smallest reserved rate of all entries: whichever grant the node applies, it may
+    /// use at least this.
     pub(crate) fn reserved_min(&self) -> u64 {
         self.entries.iter().map(|entry| entry.reserved).min().unwrap_or_default()
     }
 
-    /// Returns the largest fallback share.
+    /// Returns the largest fallback rate of all entries.
     pub(crate) fn fallback(&self) -> u64 {
         self.largest(|entry| entry.fallback)
     }
 
-    /// Returns the largest share that can apply once all leases have ended.
+    /// Returns the largest rate that the node may use once all leases have ended, including its
+    /// fallback rate.
     pub(crate) fn end(&self) -> u64 {
         self.reserved().max(self.fallback())
     }
 
-    /// Returns the largest share that can apply at `time`, excluding the fallback share.
+    /// Returns the largest rate that the node may use at `time`, excluding its fallback rate.
     pub(crate) fn total_at(&self, time: Time) -> u64 {
         self.leased(time).max(self.reserved())
     }
 
-    /// Returns the leased share in effect at the node's last report: the first entry is the
-    /// acknowledged grant.
+    /// Returns the leased rate of the first entry: that of the grant which the node's last report
+    /// acknowledged.
     pub(crate) fn acknowledged_leased(&self) -> u64 {
         self.entries.first().map_or(0, |entry| entry.leased)
     }
 
-    /// Returns the share granted last.
+    /// Returns the share of the newest grant, with all `*_held_iops` 0; all rates are 0 if there is
+    /// none.
     pub(crate) fn last(&self) -> NodeShare {
         self.entries.last().map_or_else(NodeShare::default, |entry| NodeShare {
             leased_iops: entry.leased,
@@ -173,7 +180,7 @@ impl Account {
         })
     }
 
-    /// Returns the next lease expiry after `now`.
+    /// Returns the first lease expiry after `now`, or `None` if no lease ends later.
     pub(crate) fn next_expiry(&self, now: Time) -> Option<Time> {
         self.entries.iter().map(|entry| entry.expires).filter(|expiry| *expiry > now).min()
     }

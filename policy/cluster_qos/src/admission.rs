@@ -1,4 +1,4 @@
-//! Admission of guarantees in a cluster.
+//! Admission check of guaranteed rates (minimums) on a store shared by a cluster.
 
 use core::fmt;
 
@@ -19,25 +19,27 @@ pub enum SharedStoreCapacity {
 }
 
 impl SharedStoreCapacity {
-    /// Returns the capacity as a number.
+    /// Returns the declared or measured capacity in normalised operations per second.
     pub const fn iops(self) -> u64 {
         match self {
             Self::Declared(iops) | Self::Measured(iops) => iops,
         }
     }
 
-    /// Returns the maximum sum of all guarantees.
+    /// Returns the maximum sum of all guarantees, [`GUARANTEED_PERCENT_MAX`] percent of the
+    /// capacity, in normalised operations per second.
     pub fn guaranteeable_iops(self) -> u64 {
         let iops = u128::from(self.iops()) * u128::from(GUARANTEED_PERCENT_MAX) / 100;
         u64::try_from(iops).unwrap_or(u64::MAX)
     }
 }
 
-/// Admission calculation of a cluster with a requested guarantee.
+/// Admission calculation for one requested increase of a guaranteed rate on a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AdmissionCheck {
-    /// Guarantees of all nodes: minimums and a floor for each node. Until a node acknowledges a
-    /// decrease, its previous reservation counts.
+    /// Sum of the guarantees already admitted for all nodes: their minimums and one
+    /// [`Parameters::floor_iops`](crate::Parameters::floor_iops) per node with disks. Until a node
+    /// acknowledges a decrease, its previous reservation counts.
     #[serde(rename = "promised_iops")]
     pub guaranteed_iops: u64,
     /// Requested increase, in normalised operations per second.
@@ -49,7 +51,8 @@ pub struct AdmissionCheck {
 }
 
 impl AdmissionCheck {
-    /// Returns true if the request can be admitted.
+    /// Returns true if the sum of guaranteed and requested rates is at most
+    /// [`SharedStoreCapacity::guaranteeable_iops`].
     pub fn fit(&self) -> bool {
         self.guaranteed_iops.saturating_add(self.requested_iops)
             <= self.capacity.guaranteeable_iops()

@@ -1,4 +1,4 @@
-//! Leader's side of a shared store.
+//! State machine of the leader of a shared store, which grants shares of the store to nodes.
 
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -18,10 +18,11 @@ use crate::{
     AdmissionCheck, GrantId, NodeId, Parameters, PolicyKey, ReportId, SharedStoreCapacity, Term,
 };
 
-/// Maximum number of unacknowledged grants whose times are kept per node.
+/// Maximum number of unacknowledged grants whose times the leader records per node.
 const UNACKNOWLEDGED_MAX: usize = 32;
 
-/// Maximum number of unknown policies that are kept. Those that no node uses make room for others.
+/// Maximum number of recorded unknown policies. When it is reached, unknown policies that no node
+/// reports any more are removed.
 const UNKNOWN_MAX: usize = 256;
 
 /// Limits that disks on several nodes share.
@@ -29,16 +30,17 @@ const UNKNOWN_MAX: usize = 256;
 pub struct PolicyLimits {
     /// Guaranteed rate of all disks together, in normalised operations per second; 0: no guarantee.
     pub min_iops: u64,
-    /// Maximum rate of all disks together.
+    /// Maximum rate of all disks together, in normalised operations per second; `None`: unlimited.
     pub max_iops: Option<u64>,
 }
 
-/// Event for the leader's state machine.
+/// Input of the [`Allocator`]: leadership change, node report, write result or configuration
+/// change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum AllocatorEvent {
-    /// This node was elected. The state in the event is read after the election, when no earlier
-    /// leader can write any more.
+    /// This node was elected. The caller reads `records` and `policies` after the election, when no
+    /// earlier leader can write any more.
     Elected {
         /// Term of this leader, higher than all earlier terms.
         term: Term,
@@ -57,9 +59,9 @@ pub enum AllocatorEvent {
         /// Report received from the node.
         report: LoadReport,
     },
-    /// The last write was committed.
+    /// The records of the last [`AllocatorAction::Write`] were committed.
     Written,
-    /// The last write failed, or its outcome is unknown.
+    /// The last [`AllocatorAction::Write`] failed, or its outcome is unknown. The leader resigns.
     WriteFailed,
     /// The capacity of the store changed.
     #[serde(rename = "capability_set")]
@@ -75,7 +77,7 @@ pub enum AllocatorEvent {
         /// Limits in effect from now on.
         limits: PolicyLimits,
     },
-    /// A policy is to be removed.
+    /// A policy was deleted by the operator. It stays in effect until no disk uses it.
     PolicyRemoved {
         /// Policy that is to be removed.
         policy: PolicyKey,
@@ -95,20 +97,20 @@ pub enum AllocatorEvent {
     },
 }
 
-/// Action for the owner of the leader's state machine.
+/// Action that the caller of [`Allocator::poll_action`] must carry out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum AllocatorAction {
     /// Write these records if this node is still the leader of the term, then report
-    /// [`AllocatorEvent::Written`] or [`AllocatorEvent::WriteFailed`]. May be split into several
-    /// transactions, each of which must fail if the term is over. Nodes read their grants from the
-    /// store. No later action may be written before.
+    /// [`AllocatorEvent::Written`] or [`AllocatorEvent::WriteFailed`]. The write may be split into
+    /// several transactions, each of which must fail if the term is over. Nodes read their grants
+    /// from these records. Later actions must not be written before this one.
     Write {
         /// Term in which the decision was made.
         term: Term,
         /// Grants, which replace the earlier grants of the nodes.
         grants: Vec<(NodeId, NodeGrant)>,
-        /// Nodes whose grant records are to be deleted.
+        /// Nodes that stopped using the store, whose grant records are to be deleted.
         forgotten: Vec<NodeId>,
     },
     /// Resign as the leader of the store. The outcome of the last write is unknown; the next leader
@@ -129,16 +131,19 @@ pub enum AllocatorAction {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NodeState {
     pub(crate) report: Option<(LoadReport, Time)>,
-    /// Last report that was answered.
+    /// Identifier of the newest report for which the node received a grant.
     pub(crate) last_answered_report: Option<ReportId>,
-    /// Grants since the last acknowledged one, with their times.
+    /// Grants after the last acknowledged one, oldest first, each with the time at which it was
+    /// given.
     pub(crate) unacknowledged: VecDeque<(GrantId, Time)>,
-    /// Time of the last acknowledged grant.
+    /// Time at which the last acknowledged grant was given; `None` before the first
+    /// acknowledgement.
     pub(crate) acknowledged_at: Option<Time>,
-    /// Reservation admitted for the node.
+    /// Admitted reservation of the node, in normalised operations per second.
     pub(crate) admitted: u64,
     pub(crate) admitted_late: u64,
-    /// Rejected reservation, with the admission calculation.
+    /// Reservation that was requested and rejected, in normalised operations per second, with the
+    /// admission calculation; `None` if nothing is rejected.
     pub(crate) refused: Option<(u64, AdmissionCheck)>,
     pub(crate) is_silent: bool,
 }
@@ -152,7 +157,7 @@ pub(crate) struct LeaderState {
     pub(crate) store: Ledger,
     pub(crate) shared: BTreeMap<PolicyKey, Ledger>,
     pub(crate) policies: BTreeMap<PolicyKey, PolicyLimits>,
-    /// Policies to remove once no disk uses them.
+    /// Policies that the operator deleted and that disks still use.
     pub(crate) removing: BTreeSet<PolicyKey>,
     /// Policies that nodes report and that do not exist.
     pub(crate) unknown: BTreeSet<PolicyKey>,
@@ -162,14 +167,17 @@ pub(crate) struct LeaderState {
     pub(crate) unmet: UnmetMinimums,
     pub(crate) elected: Time,
     pub(crate) is_writing: bool,
-    /// True if a round of decisions is due.
+    /// True if grants are to be recalculated: a report or a periodic evaluation came since the last
+    /// round.
     pub(crate) is_due: bool,
-    /// True if a node can get a larger share once other nodes have released theirs.
+    /// True if the last round granted a node less than its target, because other nodes may still
+    /// use the capacity.
     pub(crate) has_pending_demand: bool,
     pub(crate) last_round: Option<Time>,
 }
 
-/// Leader's state machine of a shared store. See the crate documentation.
+/// State machine of the leader of a shared store; has no effect while this node is not the leader.
+/// See the crate documentation.
 #[derive(Clone, Debug)]
 pub struct Allocator {
     pub(crate) terms: Parameters,
@@ -180,7 +188,7 @@ pub struct Allocator {
 }
 
 impl Allocator {
-    /// Creates an allocator that does not lead.
+    /// Creates an allocator of a node that is not the leader.
     pub const fn new(terms: Parameters) -> Self {
         Self {
             terms,
@@ -237,7 +245,7 @@ impl Allocator {
         Some(expiry.map_or(evaluation, |time| time.min(evaluation)))
     }
 
-    /// Returns the term if this node is the leader.
+    /// Returns the current term, or `None` if this node is not the leader.
     pub fn term(&self) -> Option<Term> {
         self.leader_state.as_ref().map(|leader_state| leader_state.term)
     }
@@ -365,14 +373,15 @@ impl LeaderState {
         self.is_due = true;
     }
 
-    /// Returns the first lease expiry after `after` over all nodes.
+    /// Returns the first lease expiry after `after` on any node, of the store or of a policy;
+    /// `None` if there is none.
     fn next_expiry(&self, after: Time) -> Option<Time> {
         let ledgers = self.shared.values().chain([&self.store]);
         let accounts = ledgers.flat_map(|ledger| ledger.accounts.values());
         accounts.filter_map(|account| account.next_expiry(after)).min()
     }
 
-    /// Returns the nodes with disks of a policy.
+    /// Returns the nodes whose last report contains disks of `policy`, in ascending order.
     pub(crate) fn nodes_with(&self, policy: PolicyKey) -> impl Iterator<Item = NodeId> + '_ {
         let predicate = move |state: &NodeState| {
             let report = state.report.as_ref();
@@ -482,7 +491,7 @@ impl NodeState {
         self.last_answered_report = Some(answers);
     }
 
-    /// Returns the report of the node if it is recent enough for a lease.
+    /// Returns the last report of the node, or `None` if it was received `max_age` or longer ago.
     pub(crate) fn current(&self, now: Time, max_age: Duration) -> Option<&LoadReport> {
         let (report, received_at) = self.report.as_ref()?;
         (now.since(*received_at) < max_age).then_some(report)

@@ -13,7 +13,8 @@ use suimon_quantity::Time;
 
 use crate::{Parameters, Term};
 
-/// Time after which the reference grant is replaced by a later one.
+/// Time after which the reference grant is replaced by a later one, and for which a detected slow
+/// clock is distrusted.
 const WINDOW: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy, Debug)]
@@ -28,12 +29,15 @@ struct Anchor {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ClockCheck {
     anchor: Option<Anchor>,
-    /// Time until which a slow clock is distrusted.
+    /// Time until which no lease may be used, because the clock of this node was slower than
+    /// permitted.
     slow_until: Option<Time>,
 }
 
 impl ClockCheck {
-    /// Processes a received grant and returns whether its lease may be used.
+    /// Processes a grant received at `now`: its term, the time on the leader's clock at which it
+    /// was given, and the time on this node's clock at which the answered report was made. Returns
+    /// true if the lease may be used, false while the clock of this node is distrusted.
     pub(crate) fn process(
         &mut self,
         terms: &Parameters,

@@ -1,4 +1,5 @@
-//! Minimums of a node that are in effect.
+//! Determines which minimums of a node are in effect while its reservation is smaller than their
+//! sum.
 
 /// Reservation of a node compared with the minimums of its disks on the store.
 ///
@@ -15,13 +16,14 @@ pub struct Coverage {
 }
 
 impl Coverage {
-    /// Compares these minimums with the reservation, in normalised operations per second.
+    /// Compares the sum of `minimums`, in normalised operations per second, with the reservation.
     pub fn new(reserved_iops: u64, minimums: impl IntoIterator<Item = u64>) -> Self {
         let sum = minimums.into_iter().fold(0_u64, u64::saturating_add);
         Self { is_whole: sum <= reserved_iops }
     }
 
-    /// Returns the minimum in effect for a disk; `before` is the one in effect until now.
+    /// Returns the minimum in effect for a disk: `minimum`, the configured one, if the reservation
+    /// covers all minimums, otherwise the lower of it and `before`, the one in effect until now.
     #[must_use]
     pub fn minimum_in_effect(self, minimum: u64, before: u64) -> u64 {
         if self.is_whole { minimum } else { minimum.min(before) }

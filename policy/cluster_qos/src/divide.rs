@@ -19,20 +19,21 @@ pub struct WeightedDemand {
     pub weight: u64,
 }
 
-/// Participant in a division of capacity.
+/// Node or other participant in a division of capacity, with its claims and bounds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Claimant<'a> {
     pub(crate) claims: &'a [WeightedDemand],
-    /// Part of the claims that is already satisfied from another source.
+    /// Rate that the participant already has from another source and that counts towards its
+    /// claims.
     pub(crate) has: u64,
-    /// Minimum share, independent of the other claimants, as far as available.
+    /// Lower bound of the share, even if the claims are smaller.
     pub(crate) share_min: u64,
-    /// Maximum share, also if more is available.
+    /// Upper bound of the share, even if the claims are larger.
     pub(crate) share_max: u64,
 }
 
 impl<'a> Claimant<'a> {
-    /// Creates a claimant whose share is determined by its claims alone.
+    /// Creates a claimant without other sources and bounds, whose share depends only on its claims.
     pub(crate) const fn new(claims: &'a [WeightedDemand]) -> Self {
         Self { claims, has: 0, share_min: 0, share_max: u64::MAX }
     }
@@ -47,8 +48,9 @@ impl<'a> Claimant<'a> {
     }
 }
 
-/// Divides `total` by weight. No claimant gets more than it demands, and the unused part is divided
-/// among the others. The sum never exceeds `total` and is less only if every demand is satisfied.
+/// Divides `total` among the claimants by weight and returns their shares in the same order. No
+/// claimant gets more than it demands, and the unused part is divided among the others. The sum
+/// never exceeds `total` and is less only if every demand is satisfied.
 pub(crate) fn divide(total: u64, claimants: &[Claimant<'_>]) -> Vec<u64> {
     let is_affordable = |level: u128| {
         let sum = claimants

@@ -13,11 +13,12 @@ use crate::SharedStoreCapacity;
 
 /// Interval between evaluations of the observed throughput.
 pub(crate) const EVALUATE_EVERY: Duration = Duration::from_secs(1);
-/// Time for which delivered throughput counts as proof of capacity.
+/// Time for which a delivered throughput proves that the store has at least that capacity.
 const PROOF_LIFETIME: Duration = Duration::from_secs(10);
-/// Time after a reduction in which the estimate is not raised.
+/// Time after a reduction of the estimate during which it is not increased step by step.
 const RAISE_DELAY: Duration = Duration::from_secs(10);
-/// Consecutive evaluations that must agree before a reduction.
+/// Number of consecutive evaluations that must find the store saturated before the estimate is
+/// reduced.
 const AGREEING_EVALUATIONS: u32 = 3;
 /// Latency, in percent of the lowest observed, above which the store is saturated.
 const FULL_PERCENT: u64 = 150;
@@ -26,15 +27,17 @@ const REPORT_AFTER: Duration = Duration::from_secs(10);
 /// Estimate, in percent of the capacity, below which the capacity counts as low.
 const LOW_PERCENT: u64 = 95;
 
-/// Observations of all nodes together.
+/// Load and latency of the store, combined from the recent reports of all nodes. Rates are in
+/// normalised operations per second.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Observation {
     pub(crate) delivered: u64,
-    /// Shares of the nodes with requests queued at the store.
+    /// Sum of the leased shares of the nodes with requests queued at the store.
     pub(crate) saturated_share: u64,
-    /// Throughput of these nodes.
+    /// Throughput of the nodes with requests queued at the store.
     pub(crate) saturated_delivered: u64,
-    /// True if a node is limited by its grant.
+    /// True if the demand of any node exceeds its leased share and no requests of that node are
+    /// queued at the store itself.
     pub(crate) is_limited_by_grant: bool,
     /// Mean latency weighted by throughput, in ns; 0 if nothing was delivered.
     pub(crate) latency_ns: u64,
@@ -44,13 +47,15 @@ pub(crate) struct Observation {
 pub(crate) struct Estimate {
     capacity: SharedStoreCapacity,
     iops: u64,
-    /// Recent estimates and delivered throughput, with their times.
+    /// Recent evaluations: time, estimate before the evaluation, and delivered throughput of all
+    /// nodes.
     proved: VecDeque<(Time, u64, u64)>,
     best_latency_ns: u64,
     evaluations: u32,
     raise_after: Time,
     evaluated_at: Time,
-    /// Time since which the state differs from the reported one.
+    /// Time since which the capacity has differed from the state reported last (low or sufficient);
+    /// `None` if it does not differ.
     since: Option<Time>,
     is_low: bool,
 }
@@ -84,7 +89,8 @@ impl Estimate {
         self.capacity
     }
 
-    /// Returns the capacity available for division.
+    /// Returns the estimated capacity, in normalised operations per second, on which new grants are
+    /// based.
     pub(crate) const fn iops(&self) -> u64 {
         self.iops
     }
@@ -101,7 +107,9 @@ impl Estimate {
         self.evaluated_at + EVALUATE_EVERY
     }
 
-    /// Evaluates observations. Returns whether the capacity is low if that is to be reported now.
+    /// Updates the estimate from observations. Returns `Some(true)` if a low capacity is to be
+    /// reported now, `Some(false)` if its end is to be reported, and `None` if there is nothing
+    /// new.
     pub(crate) fn evaluate(&mut self, now: Time, observation: Observation) -> Option<bool> {
         self.evaluated_at = now;
         self.proved.retain(|(time, ..)| now.since(*time) < PROOF_LIFETIME);

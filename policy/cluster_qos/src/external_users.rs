@@ -1,4 +1,4 @@
-//! External users of the store that the leader has detected.
+//! External users of the store (other clusters or nodes) that the leader has detected.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -7,11 +7,11 @@ use suimon_quantity::Time;
 
 use crate::notice::ExternalUser;
 
-/// Maximum number of users that are kept. Users beyond it are ignored while all of these use the
-/// store: anyone who can create files in its directory can create any number of names.
+/// Maximum number of recorded users. Further users are ignored while all recorded ones are still
+/// detected: anyone who can create files in the store's directory can create any number of names.
 const USERS_MAX: usize = 64;
 
-/// Time since its last detection after which a user makes room for another one.
+/// Time since its last detection after which a user may be replaced by another one.
 const UNUSED_AFTER: Duration = Duration::from_secs(60);
 
 /// Users by name, each with the time of its last detection.
@@ -19,7 +19,8 @@ const UNUSED_AFTER: Duration = Duration::from_secs(60);
 pub(crate) struct ExternalUsers(BTreeMap<String, (ExternalUser, Time)>);
 
 impl ExternalUsers {
-    /// Records that a user was detected. Returns true if the user is new.
+    /// Records that a user was detected at `now`. Returns true if the user was not recorded before,
+    /// false if it was or if the table is full.
     pub(crate) fn insert(&mut self, now: Time, user: &ExternalUser) -> bool {
         if let Some(entry) = self.0.get_mut(&user.name) {
             *entry = (user.clone(), now);

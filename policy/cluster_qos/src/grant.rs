@@ -1,4 +1,4 @@
-//! Grants of the leader and the rates they permit over time.
+//! Grants of the leader, and the rates they permit over time.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -11,11 +11,12 @@ use crate::{AdmissionCheck, GrantId, NodeId, PolicyKey, ReportId};
 /// Node's share of a store or of a policy's maximum. Rates are in normalised operations per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeShare {
-    /// Rate while the lease is in force.
+    /// Maximum rate while the lease is in force.
     pub leased_iops: u64,
-    /// Rate that applies indefinitely, with or without a lease.
+    /// Maximum rate that applies indefinitely, with or without a lease.
     pub reserved_iops: u64,
-    /// Fallback rate that replaces the reserved one long after the last grant; 0: none.
+    /// Rate that applies, if higher than the reserved one, after
+    /// [`Parameters::fallback_after`](crate::Parameters::fallback_after) without a grant; 0: none.
     #[serde(rename = "late_iops")]
     pub fallback_iops: u64,
     /// Largest leased rate of all grants still in force, including this one. Read by the next
@@ -27,15 +28,15 @@ pub struct NodeShare {
     pub late_held_iops: u64,
 }
 
-/// Share that each node is to get.
+/// Share that the leader intends to grant to each node.
 pub(crate) type Targets = BTreeMap<NodeId, NodeShare>;
 
-/// Node's share of a policy.
+/// Node's share of the minimum and maximum of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyShare {
     /// Identifier of the policy, unique in the cluster.
     pub policy: PolicyKey,
-    /// Guaranteed rate of the policy's disks on this node.
+    /// Guaranteed rate of the policy's disks on this node, in normalised operations per second.
     pub min_iops: u64,
     /// Maximum rate of the policy's disks on this node; `None`: the policy has no maximum.
     pub max: Option<NodeShare>,
@@ -48,20 +49,22 @@ pub struct NodeGrant {
     pub version: u16,
     /// Identifier of the grant, increasing across leaders.
     pub id: GrantId,
-    /// Report that the grant answers. The lease counts from the time at which the report was made.
+    /// Report that the grant answers. The duration of the lease counts from the time at which the
+    /// node made that report.
     pub answers: ReportId,
-    /// Time of the grant on the leader's clock.
+    /// Time at which the grant was given, on the leader's clock.
     pub at: Time,
-    /// Duration of the lease, from the answered report on.
+    /// Duration of the lease, counted from the time at which the node made the answered report.
     pub lease: Duration,
-    /// Maximum rate of all nodes together, in normalised operations per second.
+    /// Estimated capacity of the store: intended maximum rate of all nodes together, in normalised
+    /// operations per second.
     pub limit_iops: u64,
     /// Share of the store's capacity.
     pub store: NodeShare,
-    /// Shares of policies, in ascending order.
+    /// Shares of policies, in ascending order of policies.
     pub policies: Vec<PolicyShare>,
-    /// Admission calculation if the requested reservation was rejected. It stays rejected until
-    /// others request less.
+    /// Admission calculation if the node's requested reservation was rejected. It stays rejected
+    /// until other nodes reduce their guarantees.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<AdmissionCheck>,
 }

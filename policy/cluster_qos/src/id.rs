@@ -14,7 +14,7 @@ pub struct NodeId(pub u32);
 #[serde(transparent)]
 pub struct DiskKey(pub u64);
 
-/// Identifier of a policy whose limits disks on several nodes share.
+/// Identifier of a policy whose limits several disks, possibly on different nodes, share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PolicyKey(pub u32);

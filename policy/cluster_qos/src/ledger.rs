@@ -1,4 +1,4 @@
-//! Capacity and the upper bounds of the shares nodes may use.
+//! Capacity of a store or policy, and the upper bounds of the rates that nodes may use of it.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::NodeId;
 use crate::account::{Account, GrantHeader};
 use crate::grant::NodeShare;
 
-/// Accounts of a divided capacity: a store or the maximum of a policy.
+/// Accounts of all nodes for one divided capacity: that of a store, or the maximum of a policy.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
     pub(crate) accounts: BTreeMap<NodeId, Account>,
@@ -27,22 +27,22 @@ pub(crate) struct Remaining {
     fallback_at: Option<Time>,
     sum_now: u64,
     sum_then: u64,
-    /// Sum of the rates without leases, including fallback rates.
+    /// Sum of the rates after all leases have ended, including fallback rates.
     sum_end: u64,
 }
 
-/// Upper bounds of the share that a node can be granted.
+/// Upper bounds of the rates in the next grant to one node.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ShareBounds {
-    /// Bound for the duration of a lease.
+    /// Bound of [`NodeShare::leased_iops`].
     pub(crate) leased: u64,
-    /// Bound of the indefinite part.
+    /// Bound of [`NodeShare::reserved_iops`].
     pub(crate) reserved: u64,
-    /// Bound of the fallback part.
+    /// Bound of [`NodeShare::fallback_iops`].
     pub(crate) fallback: u64,
 }
 
-/// Limits a share to the capacity left.
+/// Returns `target` with each of its three rates limited to its bound.
 pub(crate) fn fit(target: &NodeShare, bounds: ShareBounds) -> NodeShare {
     NodeShare {
         leased_iops: target.leased_iops.min(bounds.leased),
@@ -53,8 +53,9 @@ pub(crate) fn fit(target: &NodeShare, bounds: ShareBounds) -> NodeShare {
 }
 
 impl Ledger {
-    /// Sums up the accounts. `fallback_from` returns when a node may change to its fallback share,
-    /// if that is before the end of a lease given now.
+    /// Returns the capacity that is not used by the accounts, `limit` being the total.
+    /// `fallback_from` returns when a node may change to its fallback share, or `None` if that is
+    /// not before the end of a lease given now.
     pub(crate) fn remaining(
         &self,
         limit: u64,
@@ -83,7 +84,9 @@ impl Remaining {
         account.total_at(fallback_at).max(fallback)
     }
 
-    /// Returns the bounds of a node's total share: the capacity that the others cannot use.
+    /// Returns the bounds of the next grant to the node with this account: the capacity that the
+    /// other nodes cannot use. `is_late` is true if the node may change to its fallback share
+    /// during the lease.
     ///
     /// An account is an upper bound. If all accounts together exceed the limit, a node does not
     /// have all that its account contains, so granting that amount could be an increase. Only the
@@ -103,7 +106,9 @@ impl Remaining {
         ShareBounds { leased, reserved: end.min(leased).max(assumed_use), fallback }
     }
 
-    /// Grants a share, for which capacity must be left, and returns its record.
+    /// Records a grant of `share` in the account and deducts it from the remaining capacity. The
+    /// caller must have limited `share` to [`Remaining::for_node`]. Returns the share with the
+    /// totals that the next leader needs.
     pub(crate) fn grant(
         &mut self,
         account: &mut Account,

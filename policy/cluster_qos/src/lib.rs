@@ -66,11 +66,13 @@
 //!
 //! # Write load
 //!
-//! A node writes at most one report per store in [`Parameters::report_pause`], one in
-//! [`Parameters::report_every`] while nothing changes, and one in [`Parameters::idle_every`] while it demands
-//! no more than its reservation. The leader writes one grant per report, and an additional one if a
-//! share changed by more than an eighth; at most one per node in [`Parameters::round_pause`], all nodes
-//! in one write. The size of a report is independent of the number of disks.
+//! A node writes at most one report per store in [`Parameters::report_pause`], and one in
+//! [`Parameters::report_every`] while nothing changes. It writes only one in
+//! [`Parameters::idle_every`] while it has no disks with shared policies, holds no lease above its
+//! reservation, and neither its demand nor the sum of its minimums exceeds the reservation. The
+//! leader writes one grant per report, and an additional one if a share changed by more than an
+//! eighth; at most one per node in [`Parameters::round_pause`], all nodes in one write. The size of
+//! a report is independent of the number of disks.
 //!
 //! # Notices
 //!

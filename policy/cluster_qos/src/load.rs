@@ -1,4 +1,4 @@
-//! Loads and reports of nodes.
+//! Loads of disks and the reports that nodes send to the leader.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,11 @@ use crate::{DiskKey, GrantId, NodeId, PolicyKey, ReportId};
 
 /// Version of reports and grants. Other versions are rejected.
 pub const VERSION: u16 = 2;
-/// Maximum number of disks of each kind named in a report.
+/// Maximum length of each of the two disk lists in a report: [`LoadReport::largest`] and
+/// [`LoadReport::unmet`].
 pub const NAMED_MAX: usize = 8;
-/// Maximum number of claims in a report: one for each power of four of demand per weight.
+/// Maximum number of claims in a report. Claims are grouped by powers of four of the demand per
+/// weight.
 pub const CLAIMS_MAX: usize = 34;
 /// Demand that counts as unlimited, in normalised operations per second.
 pub const UNBOUNDED: u64 = u64::MAX / 4;
@@ -23,15 +25,16 @@ pub(crate) const MET_PERCENT: u64 = 95;
 pub struct DiskLoad {
     /// Identifier of the disk, unique in the cluster.
     pub disk: DiskKey,
-    /// Policy that the disk shares with others. If set, the policy's minimum and maximum apply and
-    /// the next two fields are ignored.
+    /// Policy whose limits the disk shares with other disks. If set, `min_iops` and `max_iops` are
+    /// ignored.
     pub policy: Option<PolicyKey>,
     /// Minimum of the disk; 0: none.
     pub min_iops: u64,
     /// Maximum of the disk; `None`: none.
     pub max_iops: Option<u64>,
-    /// Fallback rate long after the last grant, if configured: at least the minimum, at most the
-    /// maximum in normal operation.
+    /// Rate that the disk may use after
+    /// [`Parameters::fallback_after`](crate::Parameters::fallback_after) without a grant, if
+    /// configured. At least the minimum and at most the maximum.
     pub fallback_iops: Option<u64>,
     /// Weight in the division of spare capacity, 1 to 10 000.
     pub weight: u32,
@@ -40,19 +43,21 @@ pub struct DiskLoad {
     pub demand_iops: u64,
     /// Delivered rate: rate of completed requests.
     pub delivered_iops: u64,
-    /// True if requests were queued because of the node's cap, so that the demand may exceed the
-    /// submitted rate.
+    /// True if requests were queued because of the node's cap. The demand may then exceed the rate
+    /// of submitted requests.
     pub waits_for_grant: bool,
     /// True if requests were queued at the store itself.
     pub waits_for_store: bool,
-    /// True if requests were in flight nearly all the time, so that the submitted rate may be
-    /// limited by the delivered rate.
+    /// True if requests were in flight nearly all the time. The client may then submit more
+    /// requests once completions are faster.
     #[serde(default)]
     pub is_busy: bool,
 }
 
 impl DiskLoad {
-    /// Returns the estimated demand in normalised operations per second.
+    /// Returns the estimated demand in normalised operations per second: [`UNBOUNDED`] if requests
+    /// were queued because of the cap, otherwise the submitted rate plus an eighth. At most the
+    /// disk's own maximum.
     pub(crate) fn estimated_demand_iops(&self) -> u64 {
         let demand = if self.waits_for_grant {
             UNBOUNDED
@@ -67,13 +72,14 @@ impl DiskLoad {
         }
     }
 
-    /// Returns the part of the demand within the minimum.
+    /// Returns the smaller of estimated demand and minimum; 0 for a disk with a policy.
     fn within_minimum(&self) -> u64 {
         let own_minimum = if self.policy.is_none() { self.min_iops } else { 0 };
         self.estimated_demand_iops().min(own_minimum)
     }
 
-    /// Returns the guaranteed part of the demand.
+    /// Returns the guaranteed rate, in normalised operations per second: the minimum, or the demand
+    /// if that is lower and certain. 0 for a disk with a policy.
     pub(crate) fn guaranteed_iops(&self) -> u64 {
         let is_own = self.policy.is_none();
         let is_open = self.waits_for_grant || self.is_busy;
@@ -112,7 +118,8 @@ impl From<&DiskLoad> for NamedDisk {
 pub struct PolicyLoad {
     /// Identifier of the policy, unique in the cluster.
     pub policy: PolicyKey,
-    /// Demand; [`UNBOUNDED`] if limited by grants.
+    /// Demand of the disks, in normalised operations per second; [`UNBOUNDED`] if limited by
+    /// grants.
     #[serde(rename = "wanted_iops")]
     pub demand_iops: u64,
     /// Delivered rate, in normalised operations per second.
@@ -126,9 +133,9 @@ pub struct PolicyLoad {
 pub struct NodeLoad {
     /// Number of disks of the store that are open on the node.
     pub disks: u32,
-    /// Sum of the disks' own minimums.
+    /// Sum of the minimums of disks without a policy.
     pub minimums_iops: u64,
-    /// Sum of the fallback rates, if every disk has one.
+    /// Sum of the fallback rates; `None` unless every disk has one.
     pub fallback_iops: Option<u64>,
     /// Guaranteed part of the demand of all disks.
     #[serde(rename = "entitled_iops")]
@@ -155,23 +162,24 @@ pub struct LoadReport {
     pub node: NodeId,
     /// Identifier of the report, increasing per node.
     pub id: ReportId,
-    /// Last grant received and applied. A node never returns to an earlier one.
+    /// Newest grant that the node has received and applied. A node never returns to an earlier one.
     #[serde(rename = "heard")]
     pub acknowledged: Option<GrantId>,
-    /// Largest rate of the node without a lease.
+    /// Reserved rate of the node's current grant, in normalised operations per second.
     pub reserved_iops: u64,
-    /// True if the node can use leases, that is, its clock is not slow.
+    /// True if the node applies leases; false while its clock is found to be slow.
     pub takes_leases: bool,
     /// Load of all disks together.
     pub load: NodeLoad,
-    /// Demand of the disks. Missing in version 1, for which the default permits decoding and
-    /// reporting the version.
+    /// Demand of the disks within and beyond their minimums. Reports of version 1 lack it; the
+    /// default permits decoding them to report the version.
     #[serde(default)]
     #[serde(rename = "wants")]
     pub demand: Demand,
     /// Loads of shared policies, each once, in ascending order.
     pub policies: Vec<PolicyLoad>,
-    /// Disks with the most throughput above the guaranteed rate, at most [`NAMED_MAX`].
+    /// Disks that deliver more than their guaranteed rate, at most [`NAMED_MAX`], largest excess
+    /// first.
     pub largest: Vec<NamedDisk>,
     /// Disks below their guaranteed rate, at most [`NAMED_MAX`], largest deficit first.
     pub unmet: Vec<NamedDisk>,
@@ -179,7 +187,7 @@ pub struct LoadReport {
 
 #[cfg(test)]
 impl LoadReport {
-    /// Returns the report of a node without disks.
+    /// Returns a report of a node without disks, with the first report identifier.
     pub(crate) fn empty(node: NodeId) -> Self {
         Self {
             version: VERSION,
@@ -197,7 +205,7 @@ impl LoadReport {
     }
 }
 
-/// Sums up the loads of disks.
+/// Returns the sum of the loads of the disks of one node; `latency_ns` is copied.
 pub(crate) fn sum(disks: &[DiskLoad], latency_ns: u64) -> NodeLoad {
     let mut load = NodeLoad { latency_ns, ..NodeLoad::default() };
     let mut fallback = (!disks.is_empty()).then_some(0_u64);
@@ -223,15 +231,16 @@ pub(crate) fn sum(disks: &[DiskLoad], latency_ns: u64) -> NodeLoad {
 /// Demand of a node's disks, assuming their minimums are in effect.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Demand {
-    /// Demand within the minimums, in normalised operations per second.
+    /// Sum of the demands up to each disk's minimum, in normalised operations per second.
     pub within_minimums_iops: u64,
-    /// Demand beyond the minimums, at most [`CLAIMS_MAX`] claims. Disks with similar demand per
+    /// Demands beyond the minimums, at most [`CLAIMS_MAX`] claims. Disks with similar demand per
     /// weight form one claim, so that a disk with a large weight and a small demand does not
     /// increase the share of another.
     pub beyond_minimums: Vec<WeightedDemand>,
 }
 
-/// Returns the demand of disks.
+/// Returns the demand of disks within and beyond their minimums, with the latter grouped into
+/// claims.
 pub(crate) fn demand(disks: &[DiskLoad]) -> Demand {
     let mut within_minimums_iops = 0_u64;
     let mut claims: BTreeMap<u32, WeightedDemand> = BTreeMap::new();
@@ -253,7 +262,7 @@ pub(crate) fn demand(disks: &[DiskLoad]) -> Demand {
     Demand { within_minimums_iops, beyond_minimums: claims.into_values().collect() }
 }
 
-/// Returns the loads of disks by policy.
+/// Returns the sum of the loads of each policy's disks, in ascending order of policies.
 pub(crate) fn by_policy(disks: &[DiskLoad]) -> Vec<PolicyLoad> {
     let mut loads = BTreeMap::new();
     for disk in disks {
@@ -273,8 +282,8 @@ pub(crate) fn is_met(delivered_iops: u64, guaranteed_iops: u64) -> bool {
     u128::from(delivered_iops) * 100 >= u128::from(guaranteed_iops) * u128::from(MET_PERCENT)
 }
 
-/// Returns the disks to name in a report: those with the most throughput above the guaranteed rate,
-/// and those below it.
+/// Returns the disks to name in a report: first those with the most throughput above their
+/// guaranteed rate, second those with the largest deficit, at most [`NAMED_MAX`] each.
 pub(crate) fn named(disks: &[DiskLoad]) -> (Vec<NamedDisk>, Vec<NamedDisk>) {
     let named = disks.iter().map(NamedDisk::from);
     let excess = |disk: &NamedDisk| disk.delivered_iops.saturating_sub(disk.guaranteed_iops);
@@ -326,7 +335,7 @@ mod tests {
         assert!(demand(&loads.collect::<Vec<_>>()).beyond_minimums.len() <= CLAIMS_MAX);
     }
 
-    /// The leader reports the version, which requires that it can decode the report.
+    /// The leader reports the unsupported version, which requires that it can decode the report.
     #[test]
     fn a_report_of_an_earlier_version_is_read() {
         let report = LoadReport { version: 1, ..LoadReport::empty(NodeId(3)) };

@@ -1,4 +1,4 @@
-//! Node's side of a shared store.
+//! State machine of a node that uses a shared store.
 
 use std::collections::VecDeque;
 
@@ -10,11 +10,11 @@ use crate::grant::{NodeGrant, NodeShare, PolicyShare};
 use crate::load::{self, Demand, DiskLoad, LoadReport, NamedDisk, NodeLoad, PolicyLoad, VERSION};
 use crate::{GrantId, NodeId, Parameters, PolicyKey, ReportId};
 
-/// Event for a node's state machine.
+/// Input of the [`Member`]: sampled loads or a received grant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum MemberEvent {
-    /// Load of all disks of the store. Disks not listed no longer exist.
+    /// Loads of all disks of the store since the previous sample. Disks not listed no longer exist.
     Loads {
         /// Loads of the disks, each disk once.
         disks: Vec<DiskLoad>,
@@ -28,8 +28,8 @@ pub enum MemberEvent {
     },
 }
 
-/// Action for a node. Actions are carried out in order, and each is in effect before the next is
-/// started: a report describes the state in effect.
+/// Action that the caller of [`Member::poll_action`] must carry out. Actions are carried out in
+/// order, and each is in effect before the next is started: a report describes the state in effect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum MemberAction {
@@ -37,7 +37,7 @@ pub enum MemberAction {
     Apply {
         /// Cap on all disks of the store together.
         store: TimedRateLimit,
-        /// Caps of policies; disks of policies not listed may do no I/O.
+        /// Caps of policies. Disks of a policy that is not listed must perform no I/O.
         policies: Vec<PolicyCap>,
     },
     /// Persist this state durably for the next start.
@@ -49,7 +49,7 @@ pub enum MemberAction {
     },
     /// Send a report to the leader.
     Send {
-        /// Demand and use of the node's disks.
+        /// Load of the node's disks and the newest grant it applied.
         report: LoadReport,
     },
     /// Report a notice to the operator of the node.
@@ -60,32 +60,33 @@ pub enum MemberAction {
     },
 }
 
-/// Limits of a policy's disks on a node.
+/// Limits of the disks of one policy on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyCap {
     /// Identifier of the policy, unique in the cluster.
     pub policy: PolicyKey,
-    /// Guaranteed rate of the disks together.
+    /// Guaranteed rate of these disks together, in normalised operations per second.
     pub min_iops: u64,
-    /// Maximum rate of the disks together; `None`: the policy has no maximum.
+    /// Maximum rate of these disks together; `None`: the policy has no maximum.
     pub max: Option<TimedRateLimit>,
 }
 
-/// State of a node that survives a restart.
+/// Shares of a node that it persists and applies after a restart until the first grant.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DurableState {
     /// Share of the store's capacity.
     pub store: DurableShare,
-    /// Policies with their minimums and shares of their maximums.
+    /// Policies: identifier, minimum of its disks on this node in normalised operations per second,
+    /// and share of its maximum; `None`: no maximum.
     pub policies: Vec<(PolicyKey, u64, Option<DurableShare>)>,
 }
 
-/// Part of a [`NodeShare`] that applies indefinitely.
+/// Rates of a [`NodeShare`] that apply without a lease.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DurableShare {
-    /// Reserved rate, as in [`NodeShare`].
+    /// Reserved rate, as [`NodeShare::reserved_iops`].
     pub reserved_iops: u64,
-    /// Fallback rate, as in [`NodeShare`].
+    /// Fallback rate, as [`NodeShare::fallback_iops`].
     pub late_iops: u64,
 }
 
@@ -93,18 +94,18 @@ pub struct DurableShare {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MemberNotice {
-    /// The node has a lease.
+    /// The node received a grant with a lease and had none before.
     Leased,
-    /// The lease ended without another; the node is limited to its reservation.
+    /// The lease ended without a new one; the node is limited to its reservation.
     Lapsed,
-    /// The clock is slower than the leader's by more than the terms permit. The node uses no lease
-    /// until the clocks agree.
+    /// The node's clock is slower than the leader's by more than [`Parameters::drift_ppm`]. The
+    /// node uses no lease until the clocks agree.
     ClockSlow,
-    /// A grant of an unsupported version was received.
+    /// A grant with this unsupported protocol version was received and ignored.
     OtherVersion(u16),
 }
 
-/// Node's state machine of a shared store. See the crate documentation.
+/// State machine of one node for one shared store. See the crate documentation.
 #[derive(Clone, Debug)]
 pub struct Member {
     terms: Parameters,
@@ -132,8 +133,8 @@ pub struct Member {
 }
 
 impl Member {
-    /// Creates the state machine of a node started at `now` with the state it persisted.
-    /// `incarnation` must be higher than at each earlier start.
+    /// Creates the state machine of a node started at `now` with the state it persisted last.
+    /// `incarnation` must be higher than at each earlier start of the node.
     pub fn new(
         terms: Parameters,
         now: Time,
@@ -310,7 +311,8 @@ impl Member {
         self.is_urgent |= is_kept || self.cap().iops_at(self.now) < before;
     }
 
-    /// Persists the indefinite shares if they changed, and returns whether they did.
+    /// Queues [`MemberAction::Persist`] if the reserved or fallback rates changed, and returns
+    /// whether they did.
     fn persist_if_changed(&mut self) -> bool {
         let to_durable = |share: &NodeShare| DurableShare {
             reserved_iops: share.reserved_iops,
@@ -328,7 +330,7 @@ impl Member {
         is_other
     }
 
-    /// Returns when the next report is due.
+    /// Returns when the next report must be sent.
     fn due(&self) -> Time {
         let Some(((last, _), load)) = self.reported.zip(self.load) else { return self.now };
         let is_leasing = self.is_leased && self.store.leased_iops > self.store.reserved_iops;

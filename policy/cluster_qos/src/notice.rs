@@ -18,7 +18,7 @@ pub struct OverGuaranteeDisk {
     pub disk: DiskKey,
     /// Delivered rate, in normalised operations per second.
     pub delivered_iops: u64,
-    /// Guaranteed part of the delivered rate.
+    /// Guaranteed part of the disk's demand, in normalised operations per second.
     #[serde(rename = "entitled_iops")]
     pub guaranteed_iops: u64,
 }
@@ -29,9 +29,9 @@ pub struct OverGuaranteeDisk {
 pub enum Cause {
     /// The minimum was not admitted, because the guarantees would exceed the capacity.
     NotAdmitted,
-    /// The capacity is still held by other nodes, which have not released their shares.
+    /// Other nodes have not yet released enough of their shares.
     OtherNodes,
-    /// The cap of the node is sufficient, but its other disks use it.
+    /// The cap of the node is sufficient and used up by its other disks.
     OwnNode,
     /// The store delivers less than its capacity: it has external load or has become slower.
     #[serde(rename = "foreign_load")]
@@ -47,7 +47,7 @@ pub struct UnmetDisk {
     pub node: NodeId,
     /// Identifier of the disk, unique in the cluster.
     pub disk: DiskKey,
-    /// Time since the minimum has been unmet.
+    /// Duration for which the minimum has been unmet.
     pub lasting: Duration,
     /// Guaranteed part of the demand, in normalised operations per second.
     #[serde(rename = "entitled_iops")]
@@ -65,9 +65,10 @@ pub struct UnmetDisk {
 /// External user of the store, outside this cluster, detected on the store itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExternalUser {
-    /// Name of the other cluster or node.
+    /// Name of the other cluster or node, as found on the store.
     pub name: String,
-    /// Throughput it reports, in normalised operations per second; 0 if unknown.
+    /// Throughput that the external user itself publishes, in normalised operations per second; 0
+    /// if unknown.
     pub delivered_iops: u64,
 }
 
@@ -85,7 +86,7 @@ pub enum Notice {
     },
     /// A minimum has been unmet for a minute.
     MinimumUnmet(UnmetDisk),
-    /// A minimum reported as unmet is met or no longer requested.
+    /// A minimum that was reported as unmet is now met or the disk demands less.
     MinimumMet {
         /// Node on which the disk is open.
         node: NodeId,
@@ -95,31 +96,32 @@ pub enum Notice {
     /// The store delivers less than its capacity.
     #[serde(rename = "foreign_load")]
     ExternalLoad {
-        /// Throughput of all nodes together.
+        /// Throughput of all nodes of this cluster, in normalised operations per second.
         delivered_iops: u64,
-        /// Capacity of the store, declared or measured.
+        /// Capacity of the store, declared or measured, in normalised operations per second.
         #[serde(rename = "capability_iops")]
         capacity_iops: u64,
         /// External users detected on the store.
         strangers: Vec<ExternalUser>,
-        /// Nodes that send no reports and may use their reservations.
+        /// Nodes that send no reports but may still use their reservations.
         silent: Vec<NodeId>,
     },
     /// The store delivers its capacity again.
     #[serde(rename = "foreign_load_gone")]
     ExternalLoadEnded,
-    /// An external user of the store was detected.
+    /// An external user of the store was detected that was not known.
     #[serde(rename = "stranger_seen")]
     ExternalUserDetected(ExternalUser),
-    /// A node sends no reports. It may use its reservation.
+    /// A node has sent no report for longer than twice the idle interval plus a lease. It may still
+    /// use its reservation.
     NodeSilent {
         /// Node that has stopped sending reports.
         node: NodeId,
         /// Reservation of the node, in normalised operations per second.
         reserved_iops: u64,
     },
-    /// A node holds a reservation that the cluster has no record of granting. It is counted from
-    /// now on.
+    /// A node holds a reservation that the leader has no record of granting. The leader counts it
+    /// from now on.
     Unaccounted {
         /// Node that reported the reservation.
         node: NodeId,

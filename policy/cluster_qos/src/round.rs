@@ -1,4 +1,4 @@
-//! Round of the leader: admission, targets and grants.
+//! Round of the leader: admits reservations, calculates target shares and issues grants.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,24 +14,26 @@ use crate::notice::Notice;
 use crate::shared::PolicyPlan;
 use crate::{AdmissionCheck, CLAIMS_MAX, GrantId, NodeId, Parameters, PolicyKey};
 
-/// Factor by which a saturated node's share may grow per round without proof of its use.
+/// Factor by which the leased share of a node may grow from one report to the next.
 const GROWTH_FACTOR: u64 = 4;
-/// Fraction of the capacity that a saturated node may get at least per round.
+/// Divisor of the capacity that gives the minimum growth of a node's share per report.
 const STEP_DIVISOR: u64 = 32;
 
-/// Demand of a node for spare capacity.
+/// Demand of a node beyond its reservation.
 #[derive(Clone, Debug)]
 struct NodeDemand {
     claims: Vec<WeightedDemand>,
-    /// Unused part of the node's reservation, which its other disks can use.
+    /// Part of the node's admitted reservation that its demand within minimums does not use; its
+    /// other disks can use it.
     unused_reserved: u64,
-    /// Share the node is assumed to use.
+    /// Maximum spare capacity for the node in the first pass of [`divide_spare`], in normalised
+    /// operations per second.
     assumed_use: u64,
 }
 
 impl NodeDemand {
-    /// Returns the demand of a node whose share was `before` at the time of its report. `min` is
-    /// the lower bound of the assumed use.
+    /// Derives the demand from a report. `before` is the leased share in effect when the node made
+    /// the report; `min` is the lower bound of the assumed use.
     fn from_report(state: &NodeState, report: &LoadReport, before: u64, min: u64) -> Self {
         // Based on the total share: the reservation alone does not indicate the demand.
         let assumed_use =
@@ -52,10 +54,11 @@ impl NodeDemand {
     }
 }
 
-/// Divides spare capacity. A saturated node reports that its demand is higher than its share, but
-/// not by how much; often it is little. In a first pass each node gets what it is assumed to use;
-/// the second pass divides the rest among nodes with further demand. Otherwise half of the spare
-/// capacity would be unused by a node with a small demand until its next report.
+/// Divides spare capacity among nodes and returns their shares in the same order. A saturated node
+/// reports that its demand is higher than its share, but not by how much; often it is little. In a
+/// first pass each node gets at most its assumed use; the second pass divides the rest among nodes
+/// with further demand. Otherwise half of the spare capacity would be unused by a node with a small
+/// demand until its next report.
 fn divide_spare(spare: u64, demands: &[NodeDemand]) -> Vec<u64> {
     let first: Vec<Claimant<'_>> = demands
         .iter()
@@ -79,7 +82,8 @@ fn divide_spare(spare: u64, demands: &[NodeDemand]) -> Vec<u64> {
 }
 
 impl LeaderState {
-    /// Grants capacity to nodes, as far as it is free or was released.
+    /// Runs one round: admits reservations, calculates target shares, and queues one write with the
+    /// grants, which are limited to the capacity that no other node may still use.
     pub(crate) fn round(
         &mut self,
         terms: &Parameters,
@@ -165,7 +169,8 @@ impl LeaderState {
         times.filter(|(_, start)| *start <= limit).collect()
     }
 
-    /// Determines the reservations of nodes.
+    /// Admits or rejects the reservations and fallback shares that nodes request, within the
+    /// capacity. Queues [`Notice::Refused`] for a new rejection.
     fn admit(&mut self, terms: &Parameters, actions: &mut VecDeque<AllocatorAction>) {
         let shares = self.shares_of_minimums();
         let capability = self.estimate.capacity();
@@ -265,7 +270,7 @@ impl LeaderState {
         targets
     }
 
-    /// Returns the nodes that get a grant now, decreases before increases.
+    /// Returns the nodes that get a grant in this round, those with a decrease first.
     fn order(&self, now: Time, targets: &Targets) -> Vec<NodeId> {
         let mut order = Vec::new();
         for (node, target) in targets {
@@ -289,7 +294,7 @@ impl LeaderState {
         order.into_iter().map(|(_, _, node)| node).collect()
     }
 
-    /// Returns the reports that are recent enough for a lease.
+    /// Returns each node whose last report is recent enough for a lease, with its state and report.
     pub(crate) fn current<'a>(
         &'a self,
         terms: &Parameters,
@@ -302,7 +307,7 @@ impl LeaderState {
     }
 }
 
-/// Returns true if the values differ by more than an eighth.
+/// Returns true if `new` differs from `old` by more than an eighth.
 fn differs(old: u64, new: u64) -> bool {
     old.abs_diff(new) > old.max(new) / 8
 }

@@ -16,20 +16,21 @@ use crate::grant::{NodeShare, Targets};
 use crate::ledger::{Remaining, fit};
 use crate::{NodeId, Parameters, PolicyKey};
 
-/// Target shares of a policy by node.
+/// Target shares of one policy, by node, for one round.
 pub(crate) struct PolicyPlan {
-    /// Shares of the policy's maximum by node.
+    /// Target shares of the policy's maximum, by node.
     targets: Targets,
-    /// Shares of the policy's minimum by node.
+    /// Parts of the policy's minimum, by node, divided by demand, in normalised operations per
+    /// second.
     pub(crate) minimums: BTreeMap<NodeId, u64>,
-    /// Nodes with disks of the policy.
+    /// Nodes whose last report contains disks of the policy.
     users: BTreeSet<NodeId>,
     /// True if the policy has a maximum. An unknown policy has a maximum of 0.
     has_max: bool,
 }
 
 impl LeaderState {
-    /// Returns the policies that exist and those of which a node may still hold a share.
+    /// Returns the existing policies and deleted ones of which a node may still apply a share.
     pub(crate) fn known_policies(&self) -> BTreeSet<PolicyKey> {
         self.policies.keys().chain(self.shared.keys()).copied().collect()
     }
@@ -55,7 +56,8 @@ impl LeaderState {
         });
     }
 
-    /// Returns the sum of each node's parts of policy minimums.
+    /// Returns the sum of policy minimums to reserve on each node: each minimum divided equally
+    /// among the nodes with disks of the policy.
     pub(crate) fn shares_of_minimums(&self) -> BTreeMap<NodeId, u64> {
         let mut shares = BTreeMap::<NodeId, u64>::new();
         for (policy, limits) in &self.policies {
@@ -67,7 +69,8 @@ impl LeaderState {
         shares
     }
 
-    /// Divides `total` equally among the nodes with disks of a policy.
+    /// Divides `total` equally among the nodes with disks of a policy; the remainder goes to the
+    /// first ones.
     fn equally(&self, policy: PolicyKey, total: u64) -> Vec<(NodeId, u64)> {
         let nodes: Vec<NodeId> = self.nodes_with(policy).collect();
         let count = u64::try_from(nodes.len()).unwrap_or(u64::MAX).max(1);
@@ -75,7 +78,7 @@ impl LeaderState {
         nodes.iter().copied().zip((0..count).map(share)).collect()
     }
 
-    /// Determines the target shares of a policy.
+    /// Calculates the target shares of a policy from the reported demands.
     pub(crate) fn policy_targets(
         &self,
         policy: PolicyKey,
@@ -122,8 +125,9 @@ impl LeaderState {
         plan
     }
 
-    /// Grants a node its share of a policy. Returns `None` if the node has no disks and no share of
-    /// it. The share of a policy that does not exist is 0.
+    /// Grants a node its share of a policy's maximum. Returns `None` if the node has no disks of
+    /// the policy and may apply no share of it, and `Some(None)` if the policy has no maximum. The
+    /// share of a policy that does not exist is 0.
     pub(crate) fn grant_policy(
         &mut self,
         policy: PolicyKey,

@@ -1,4 +1,4 @@
-//! Timing and limits on which all nodes of a cluster agree.
+//! Timing parameters on which all nodes of a cluster must agree.
 
 use core::time::Duration;
 
@@ -7,22 +7,25 @@ use thiserror::Error;
 
 const MILLION: u128 = 1_000_000;
 
-/// Durations of grants and intervals of reports. Equal on all nodes of a store.
+/// Lease duration, report intervals and other parameters of the protocol between nodes and leader.
+/// They must be equal on all nodes that share a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parameters {
     /// Duration of a lease, from the time at which the answered report was made, on the node's
     /// clock.
     pub lease: Duration,
-    /// Maximum difference in rate between the clocks of two nodes, in parts per million. The
-    /// setting of clocks is irrelevant: times of different clocks are not compared.
+    /// Maximum relative difference in speed between the clocks of two nodes, in parts per million.
+    /// The setting of clocks is irrelevant: times of different clocks are not compared.
     pub drift_ppm: u32,
-    /// Report interval of a node with a demand above its reservation.
+    /// Report interval of a node whose demand exceeds its reservation, which uses a lease beyond
+    /// its reservation, or which has disks of shared policies.
     pub report_every: Duration,
     /// Minimum interval between reports of a node.
     pub report_pause: Duration,
     /// Report interval of a node with a demand within its reservation.
     pub idle_every: Duration,
-    /// Minimum interval between rounds of grants.
+    /// Report interval of a node whose demand is within its reservation and that has no disks of
+    /// shared policies.
     pub round_pause: Duration,
     /// Time without a grant after which a node changes to the fallback rates of its disks, if
     /// configured.
@@ -47,11 +50,11 @@ impl Default for Parameters {
     }
 }
 
-/// Reason for which terms are rejected. The previous terms stay in effect.
+/// Reason for which [`Parameters::check`] rejects parameters. The previous ones stay in effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TermsError {
-    /// A duration is not less than another.
+    /// A duration is not shorter than another that must be longer.
     #[error("{longer} must be longer than {shorter}; raise {longer} or lower {shorter}")]
     Order {
         /// Duration that must be shorter.
@@ -59,17 +62,17 @@ pub enum TermsError {
         /// Duration that must be longer.
         longer: &'static str,
     },
-    /// The drift is outside the permitted range.
+    /// `drift_ppm` is outside 1 to 100 000.
     #[error("drift_ppm {0} is outside of 1 to 100000; quartz clocks are within 200")]
     Drift(u32),
 }
 
 impl Parameters {
-    /// Validates the terms.
+    /// Validates the parameters.
     ///
     /// # Errors
     ///
-    /// The contradicting fields.
+    /// [`TermsError::Order`] with two contradicting durations, or [`TermsError::Drift`].
     pub fn check(&self) -> Result<(), TermsError> {
         if self.drift_ppm == 0 || self.drift_ppm > 100_000 {
             return Err(TermsError::Drift(self.drift_ppm));
@@ -97,13 +100,13 @@ impl Parameters {
         Ok(())
     }
 
-    /// Returns the longest time that a span of one clock can take on another.
+    /// Returns the longest time that another clock can show for a `span` of one clock.
     pub(crate) fn at_most(&self, span: Duration) -> Duration {
         let ns = (span.as_nanos() * (MILLION + u128::from(self.drift_ppm))).div_ceil(MILLION);
         Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX))
     }
 
-    /// Returns the shortest time that a span of one clock can take on another.
+    /// Returns the shortest time that another clock can show for a `span` of one clock.
     pub(crate) fn at_least(&self, span: Duration) -> Duration {
         let ns = span.as_nanos() * MILLION / (MILLION + u128::from(self.drift_ppm));
         Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX))

@@ -1,4 +1,4 @@
-//! Minimums that disks do not reach, from the reports of the nodes.
+//! Minimums that disks do not reach although they have demand, from the reports of the nodes.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::load::{LoadReport, NAMED_MAX, NamedDisk};
 use crate::notice::Notice;
 use crate::{DiskKey, NodeId};
 
-/// Maximum number of unmet minimums that are kept per node.
+/// Maximum number of unmet minimums that the leader records per node.
 const UNMET_PER_NODE_MAX: usize = 64;
 
 /// Minimum that a disk does not reach although it has demand.
@@ -18,7 +18,7 @@ pub(crate) struct UnmetMinimum {
     pub(crate) since: Time,
     /// Entry for the disk in the newest report that names it.
     pub(crate) last: NamedDisk,
-    /// True if a notice was sent.
+    /// True if the leader has reported the minimum as unmet.
     pub(crate) is_reported: bool,
 }
 
@@ -29,6 +29,9 @@ pub(crate) struct UnmetMinimums {
 }
 
 impl UnmetMinimums {
+    /// Updates the unmet minimums of the reporting node. Returns [`Notice::MinimumMet`] for each
+    /// reported minimum that the node no longer names.
+    ///
     /// A report names at most [`NAMED_MAX`] disks. If it names that many, disks that it does not
     /// name keep their state.
     pub(crate) fn handle_report(&mut self, now: Time, report: &LoadReport) -> Vec<Notice> {

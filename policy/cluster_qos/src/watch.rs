@@ -16,7 +16,8 @@ use crate::{DiskKey, NodeId, Parameters};
 pub const REPORT_AFTER: Duration = Duration::from_secs(60);
 
 impl Allocator {
-    /// Returns the minimums unmet at present, with the disks that cause it.
+    /// Returns the minimums that are unmet at present, each with the disks that got more than their
+    /// guaranteed rate. Empty if this node is not the leader.
     pub fn unmet(&self) -> Vec<UnmetDisk> {
         let Some(leader_state) = &self.leader_state else { return Vec::new() };
         let unmet = leader_state.unmet.minimums.iter();
@@ -25,12 +26,15 @@ impl Allocator {
             .collect()
     }
 
-    /// Returns the rate of all nodes together; `None` if this node is not the leader.
+    /// Returns the estimated capacity that is divided among all nodes, in normalised operations per
+    /// second; `None` if this node is not the leader.
     pub fn limit_iops(&self) -> Option<u64> {
         self.leader_state.as_ref().map(|leader_state| leader_state.estimate.iops())
     }
 
-    /// Returns the upper bound of the current rates of all nodes, for any set of received grants.
+    /// Returns the upper bound of the rates that all nodes together may use now, whichever grants
+    /// they have received, in normalised operations per second; `None` if this node is not the
+    /// leader.
     pub fn rate_bound_iops(&self) -> Option<u64> {
         let leader_state = self.leader_state.as_ref()?;
         let accounts = leader_state.store.accounts.values();
@@ -39,7 +43,9 @@ impl Allocator {
 }
 
 impl LeaderState {
-    /// Evaluates the reports of all nodes. Called periodically.
+    /// Evaluates the recent reports of all nodes: updates the capacity estimate and queues notices
+    /// of low capacity, silent nodes and unmet minimums. Called once per
+    /// [`EVALUATE_EVERY`](crate::estimate::EVALUATE_EVERY).
     pub(crate) fn evaluate(
         &mut self,
         terms: &Parameters,
@@ -61,7 +67,7 @@ impl LeaderState {
                 Notice::ExternalLoadEnded
             });
         }
-        // The leader must have been in office for this time.
+        // A node is silent only if this leader has been in office at least this long.
         let timeout = terms.idle_every * 2 + terms.lease;
         for (node, state) in &mut self.nodes {
             let last_report =

@@ -1,4 +1,4 @@
-//! Actions of the state machine.
+//! Actions of the failover state machine.
 
 use core::fmt;
 
@@ -7,7 +7,8 @@ use suimon_quantity::PortId;
 
 use crate::VfId;
 
-/// Action for the owner of the state machine.
+/// Action that the caller of [`Failover::poll_action`](crate::Failover::poll_action) must carry
+/// out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum FailoverAction {
@@ -18,7 +19,7 @@ pub enum FailoverAction {
         nic: PortId,
         /// VF to hot-plug into the VM.
         vf: VfId,
-        /// Reason, as reported with the action.
+        /// Cause of the assignment.
         #[serde(rename = "why")]
         reason: FailoverReason,
     },
@@ -28,7 +29,7 @@ pub enum FailoverAction {
         nic: PortId,
         /// VF that the NIC has.
         vf: VfId,
-        /// Reason, as reported with the action.
+        /// Cause of the switch.
         #[serde(rename = "why")]
         reason: FailoverReason,
     },
@@ -37,37 +38,39 @@ pub enum FailoverAction {
     UseParavirtual {
         /// NIC whose data path is switched.
         nic: PortId,
-        /// Reason, as reported with the action.
+        /// Cause of the switch.
         #[serde(rename = "why")]
         reason: FailoverReason,
     },
-    /// Hot-unplug a VF, then report [`Event::VfReleased`](crate::Event::VfReleased).
+    /// Hot-unplug a VF, then report
+    /// [`FailoverEvent::VfReleased`](crate::FailoverEvent::VfReleased).
     #[serde(rename = "take_vf")]
     UnplugVf {
         /// NIC that loses the VF.
         nic: PortId,
         /// VF to hot-unplug from the VM.
         vf: VfId,
-        /// Reason, as reported with the action.
+        /// Cause of the unplugging.
         #[serde(rename = "why")]
         reason: FailoverReason,
     },
-    /// Report that a NIC with a weight stays on the paravirtual path.
+    /// Report to the operator that a NIC with an `iov_weight` above 0 remains on the paravirtual
+    /// path.
     #[serde(rename = "stay_synthetic")]
     StayParavirtual {
         /// NIC that waits for a VF.
         nic: PortId,
-        /// Reason, as reported with the action.
+        /// Cause of the missing VF.
         #[serde(rename = "why")]
         reason: FailoverReason,
     },
 }
 
-/// Cause of an action, reported with it.
+/// Cause of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailoverReason {
-    /// The NIC is next by its weight.
+    /// A VF is free, and no waiting NIC has a higher weight.
     #[serde(rename = "turn")]
     NextByWeight,
     /// The guest's driver uses the VF.
@@ -90,12 +93,13 @@ pub enum FailoverReason {
     OtherAdapters,
     /// The NIC was removed from its switch or VM, or its guest does not support failover any more.
     NicRemoved,
-    /// All suitable VFs are assigned, or held down after a failure.
+    /// All VFs of the NIC's adapters are assigned, or held down after a failure.
     NoVfFree,
 }
 
 impl FailoverReason {
-    /// Returns true if the reason is a failure, after which NIC and VF are held down.
+    /// Returns true if the reason is a failure of the VF, its adapter or the guest's driver, after
+    /// which NIC and VF are held down.
     pub const fn is_failure(self) -> bool {
         match self {
             Self::VfLost
@@ -148,7 +152,7 @@ impl FailoverAction {
     }
 }
 
-/// Formats the action as text of an event about the NIC.
+/// Formats the action as the text of an event about the NIC.
 impl fmt::Display for FailoverAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -47,9 +47,10 @@ impl Failover {
         }
     }
 
-    /// Returns the VF that a NIC would get now: of the adapter with the fewest assigned VFs, the
-    /// one whose last failure is longest ago. The VF that failed last at this NIC is chosen only if
-    /// no other is free: another process may have it open for a long time.
+    /// Returns the VF to assign to a NIC now, or `None` if none is free: from the adapter with the
+    /// fewest assigned VFs, the one whose last failure is longest ago. `assigned` contains the
+    /// number of assigned VFs by adapter. The VF that failed last at this NIC is chosen only if no
+    /// other is free: another process may have it open for a long time.
     fn choose(&self, nic: &Nic, assigned: &BTreeMap<AdapterId, usize>) -> Option<VfId> {
         let free = nic.adapters.iter().enumerate().filter_map(|(position, adapter)| {
             let first = VfId { adapter: *adapter, index: 0 };
@@ -83,7 +84,8 @@ impl Failover {
         self.adapters.get(&adapter).copied().unwrap_or_default()
     }
 
-    /// Returns the next time at which a waiting NIC, an offer or a held VF changes state.
+    /// Returns the next time at which the hold-down of a waiting NIC or of a free VF ends, or at
+    /// which the guest must use a hot-plugged VF; `None` if there is no such time.
     pub(crate) fn earliest(&self) -> Option<Time> {
         let wanting = || self.nics.values().filter(|nic| nic.is_waiting_for_vf());
         let nics = wanting().map(|nic| nic.held_down_until);
@@ -91,7 +93,7 @@ impl Failover {
             Stage::Offered { until, .. } => Some(until),
             _ => None,
         });
-        // Held VFs matter only while a NIC waits for one.
+        // The hold-down of a VF matters only while a NIC waits for a VF.
         let vfs = self.vfs.values().filter(|vf| vf.exists && vf.owner.is_none());
         let vfs = vfs.map(|vf| vf.held_down_until).filter(|_| wanting().next().is_some());
         let times = nics.chain(vfs).filter(|time| *time > self.now);

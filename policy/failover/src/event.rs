@@ -1,11 +1,11 @@
-//! Events for the state machine.
+//! Events for the failover state machine.
 
 use serde::{Deserialize, Serialize};
 use suimon_quantity::PortId;
 
 use crate::{AdapterId, VfId};
 
-/// Event about NICs, VFs and adapters.
+/// Event about a NIC, a VF or an adapter. The state machine ignores events of unknown objects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum FailoverEvent {
@@ -38,7 +38,7 @@ pub enum FailoverEvent {
         /// VF that is not free.
         vf: VfId,
     },
-    /// A NIC was removed from its switch.
+    /// A NIC was removed from its switch. Its VF is unplugged.
     NicRemoved {
         /// Identifier of the removed NIC.
         nic: PortId,
@@ -63,12 +63,12 @@ pub enum FailoverEvent {
         /// Adapter whose reset has ended.
         adapter: AdapterId,
     },
-    /// An adapter has no driver: its VFs carry no frames.
+    /// The driver of an adapter was unbound: its VFs carry no frames.
     DriverUnbound {
         /// Adapter whose driver was unbound.
         adapter: AdapterId,
     },
-    /// An adapter has a driver again.
+    /// A driver was bound to an adapter.
     DriverBound {
         /// Adapter whose driver was bound.
         adapter: AdapterId,
@@ -83,7 +83,7 @@ pub enum FailoverEvent {
         /// NIC of the VM being migrated.
         nic: PortId,
     },
-    /// The guest's driver uses the VF assigned to its NIC.
+    /// The guest's driver uses the VF that was hot-plugged for its NIC.
     VfPathReady {
         /// NIC that the VF is assigned to.
         nic: PortId,
@@ -97,7 +97,7 @@ pub enum FailoverEvent {
         /// VF that is assigned to the NIC.
         vf: VfId,
     },
-    /// A VF taken from a NIC is free.
+    /// The hot-unplug of a VF has ended: it can be assigned to another NIC.
     VfReleased {
         /// VF that no guest uses any longer.
         vf: VfId,

@@ -1,4 +1,4 @@
-//! State machine of the failover between paths.
+//! Failover state machine of NICs between virtual function and paravirtual path.
 
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
@@ -10,24 +10,24 @@ use crate::event::FailoverEvent;
 use crate::state::{Adapter, Nic, Path, Stage, Vf};
 use crate::{AdapterId, VfId};
 
-/// Hold-down and time limit of the failover.
+/// Times that govern the failover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FailoverSpec {
-    /// Time for which a NIC and VF are held down after a failure.
+    /// Time after a failure during which the NIC gets no VF and the VF is not assigned.
     pub hold_down: Duration,
-    /// Time within which a guest must use an assigned VF.
+    /// Time after hot-plugging within which the guest must use the VF; later it is unplugged.
     pub ready_limit: Duration,
 }
 
 impl Default for FailoverSpec {
-    /// Returns defaults above the usual durations: a guest's driver needs some seconds for a new
-    /// VF, an adapter's reset less.
+    /// Returns defaults above the usual durations: a guest's driver takes a few seconds to use a
+    /// new VF, the reset of an adapter takes less.
     fn default() -> Self {
         Self { hold_down: Duration::from_secs(10), ready_limit: Duration::from_secs(60) }
     }
 }
 
-/// State machine of the failover. See the crate documentation.
+/// Failover state machine of all NICs of a host. See the crate documentation.
 #[derive(Clone, Debug)]
 pub struct Failover {
     pub(crate) spec: FailoverSpec,
@@ -150,7 +150,8 @@ impl Failover {
         }
     }
 
-    /// Records that a NIC already has a VF. Ignored for a known NIC and for an assigned VF.
+    /// Records that a NIC already uses a VF, and requests the VF path for it. Ignored if the NIC is
+    /// known or the VF is assigned.
     fn adopt_vf(&mut self, id: PortId, vf: VfId) {
         let state = self.vfs.entry(vf).or_default();
         if state.owner.is_some() || self.nics.contains_key(&id) {
@@ -165,7 +166,8 @@ impl Failover {
         });
     }
 
-    /// Takes the VF assigned to a NIC away, if any.
+    /// Switches a NIC to the paravirtual path and unplugs its VF, if it has one. Holds both down if
+    /// `reason` is a failure.
     fn withdraw_vf(&mut self, id: PortId, reason: FailoverReason) {
         let held_until = self.now + self.spec.hold_down;
         let Some(nic) = self.nics.get_mut(&id) else { return };
@@ -236,7 +238,7 @@ impl Failover {
         let Some(owner) = state.owner else { return };
         match self.nics.get_mut(&owner) {
             Some(nic) if nic.stage == (Stage::Unplugging { vf }) => nic.stage = Stage::Paravirtual,
-            // The VF is in use and was not requested back: the event is erroneous.
+            // The VF is in use and is not being unplugged: the event is erroneous.
             Some(nic) if nic.assigned_vf() == Some(vf) => return,
             _ => {}
         }

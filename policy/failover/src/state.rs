@@ -13,12 +13,12 @@ pub enum Path {
     Vf(VfId),
 }
 
-/// Stage of a NIC between its two paths.
+/// Stage of a NIC's change between paravirtual path and VF.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// The NIC has no VF.
     Paravirtual,
-    /// A VF is being hot-plugged; abandoned at `until`.
+    /// `vf` is being hot-plugged; it is unplugged if the guest does not use it before `until`.
     Offered { vf: VfId, until: Time },
     /// The NIC's frames use a VF.
     OnVf { vf: VfId },
@@ -33,10 +33,11 @@ pub(crate) struct Nic {
     pub(crate) is_migrating: bool,
     /// Time before which the NIC gets no VF.
     pub(crate) held_down_until: Time,
-    /// VF that could not be attached last, or that the guest did not use.
+    /// VF that last could not be attached to this NIC or that the guest did not use in time; `None`
+    /// after a success.
     pub(crate) failed_vf: Option<VfId>,
     pub(crate) stage: Stage,
-    /// True if the lack of a free VF was reported.
+    /// True if the operator was informed that no VF is free for the NIC.
     pub(crate) is_reported: bool,
 }
 
@@ -45,7 +46,7 @@ pub(crate) struct Vf {
     pub(crate) exists: bool,
     /// Time before which the VF is not assigned.
     pub(crate) held_down_until: Time,
-    /// NIC that has the VF or has not released it yet.
+    /// NIC to which the VF is assigned or from which it is being unplugged.
     pub(crate) owner: Option<PortId>,
 }
 
@@ -62,7 +63,7 @@ impl Adapter {
 }
 
 impl Nic {
-    /// Creates a NIC without a weight.
+    /// Creates a NIC with weight 0, without adapters and VF.
     pub(crate) const fn new() -> Self {
         Self {
             iov_weight: 0,
@@ -75,7 +76,7 @@ impl Nic {
         }
     }
 
-    /// Returns the VF assigned to the NIC and not requested back.
+    /// Returns the VF that is being hot-plugged or in use, but not one that is being unplugged.
     pub(crate) const fn assigned_vf(&self) -> Option<VfId> {
         match self.stage {
             Stage::Offered { vf, .. } | Stage::OnVf { vf } => Some(vf),
@@ -83,7 +84,8 @@ impl Nic {
         }
     }
 
-    /// Returns true if the NIC waits for a VF.
+    /// Returns true if the NIC is on the paravirtual path, has a weight above 0, and its VM is not
+    /// being migrated.
     pub(crate) fn is_waiting_for_vf(&self) -> bool {
         self.iov_weight > 0 && !self.is_migrating && self.stage == Stage::Paravirtual
     }

@@ -1,10 +1,10 @@
-//! Table of the addresses learned by one replica.
+//! Hash table of the addresses that one worker has learned (its replica).
 //!
-//! Set-associative hash table: an address is stored in one of two buckets of four entries, each one
-//! cache line, nearly always in the first. Removal frees the entry immediately; there are no
-//! tombstones. At most half of the entries are used, and an address whose buckets are both full
-//! moves one entry to that entry's other bucket, so that addresses not chosen by an attacker always
-//! find a place.
+//! The table is set-associative: an address is stored in one of two buckets of four entries, each
+//! bucket one cache line, nearly always in the first. Removal frees the entry immediately; there
+//! are no tombstones. At most half of the entries are used. If both buckets of an address are full,
+//! one of their entries is moved to its own other bucket, so that addresses not chosen by an
+//! attacker can always be stored.
 //!
 //! The hash is fixed, so a guest that may use any source address can construct addresses that fill
 //! two buckets. The effect is limited: other addresses of these buckets are not learned, and frames
@@ -32,14 +32,14 @@ pub(crate) fn ticks(span: Duration) -> u32 {
     u32::try_from(span.as_nanos() >> TICK_SHIFT).unwrap_or(u32::MAX)
 }
 
-/// Converts a time to ticks; wraps.
+/// Converts a time to ticks; the 32-bit result wraps.
 #[inline]
 pub(crate) fn tick(time: Time) -> u32 {
     (time.as_ns() >> TICK_SHIFT) as u32
 }
 
-/// Returns the ticks from `stamp` to `now`; 0 if `stamp` is later, as the clock of another worker
-/// may be.
+/// Returns the number of ticks from `stamp` to `now`; 0 if `stamp` is later, because another
+/// worker's clock reading may be ahead.
 #[inline]
 pub(crate) fn age(now: u32, stamp: u32) -> u32 {
     (now.wrapping_sub(stamp) as i32).max(0) as u32
@@ -50,15 +50,15 @@ pub(crate) fn span(ticks: u32) -> Duration {
     Duration::from_nanos(u64::from(ticks) << TICK_SHIFT)
 }
 
-/// Learned address, a quarter of a cache line.
+/// Learned address with its port. Four entries form one cache line.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Entry {
     word: u64,
-    /// Index into `Tables::switches`.
+    /// Index into `Tables::switches` of the switch that the address belongs to.
     pub(crate) switch: u16,
-    /// Index into `Tables::ports`.
+    /// Index into `Tables::ports` of the port on which the address was learned.
     pub(crate) slot: u16,
-    /// Time of the entry's last renewal, in ticks.
+    /// Time of the last renewal by a frame or an announcement, in ticks.
     pub(crate) stamp: u32,
 }
 
@@ -98,7 +98,7 @@ impl Entry {
 #[repr(align(64))]
 struct Bucket([Entry; WAYS]);
 
-/// Position of an entry, valid until the next change.
+/// Position of an entry in the table, valid until the next insertion or removal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Position {
     bucket: usize,
@@ -150,7 +150,8 @@ impl Addresses {
     }
 
     /// Loads the cache line in which a key with this hash nearly always is, so that a later
-    /// [`Addresses::find`] does not stall.
+    /// [`Addresses::find`] does not stall. Returns data of the line, which the caller must pass to
+    /// `black_box` lest the load is optimised away.
     #[inline]
     pub(crate) fn touch(&self, hash: u64) -> u64 {
         self.buckets.get(hash as usize & self.mask).map_or(0, |bucket| bucket.0[0].word)
@@ -160,8 +161,9 @@ impl Addresses {
         self.buckets.get_mut(position.bucket)?.0.get_mut(position.way_index)
     }
 
-    /// Adds an address that is not in the table. Returns `false` if there is no free entry. `salts`
-    /// are those of `Tables::switches`.
+    /// Adds the address `key`, which must not be in the table, with the content of `note`. Returns
+    /// `false` if the capacity is reached or both buckets are full. `salts` contains the hash salt
+    /// of each switch, by index into `Tables::switches`.
     pub(crate) fn insert(&mut self, key: &Key, note: Entry, salts: &[u64]) -> bool {
         if self.len >= self.capacity {
             return false;
@@ -189,7 +191,8 @@ impl Addresses {
         Some(Position { bucket: bucket_index, way_index: way })
     }
 
-    /// Frees an entry by moving its address to the other bucket.
+    /// Frees an entry in the buckets of `hash` by moving its address to that address's other
+    /// bucket. Returns the freed position, or `None` if no entry can be moved.
     fn make_room(&mut self, hash: u64, salts: &[u64]) -> Option<Position> {
         for bucket_index in self.bucket_pair(hash) {
             for way in 0..WAYS {
@@ -209,13 +212,15 @@ impl Addresses {
         None
     }
 
-    /// Returns the occupied entries of `count` buckets from bucket `first` on.
+    /// Returns the occupied entries of `count` buckets, starting with bucket `first`.
     pub(crate) fn entries(&self, first: usize, count: usize) -> impl Iterator<Item = &Entry> + '_ {
         let buckets = self.buckets.iter().skip(first).take(count);
         buckets.flat_map(|bucket| &bucket.0).filter(|note| note.is_occupied())
     }
 
-    /// Keeps or removes the entries of `count` buckets from bucket `first` on, as `keep` decides.
+    /// Calls `keep` for each occupied entry of `count` buckets, starting with bucket `first`, and
+    /// removes the entries for which it returns false. `keep` may change the entry's port and
+    /// switch.
     pub(crate) fn retain(
         &mut self,
         first: usize,

@@ -1,11 +1,11 @@
-//! Input of the forwarding decision besides the frames.
+//! Context of the forwarding decision that all frames of a batch share.
 
 use suimon_quantity::Time;
 
 use crate::slot::PortSlot;
 use crate::tables::{Port, Switch, Tables};
 
-/// State common to all frames of a batch.
+/// Tables, time and ingress port of all frames of a batch.
 pub(crate) struct Batch<'a> {
     pub(crate) tables: &'a Tables,
     pub(crate) now: Time,

@@ -1,4 +1,4 @@
-//! Construction of the tables and validation of their input.
+//! Construction of the forwarding tables and validation of their input.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -19,8 +19,8 @@ use crate::{ForwardingPortSpec, PortRole, PortSlot, SwitchSpec, Tables, VlanMode
 /// Length of an untagged Ethernet header in bytes.
 const ETHERNET_HEADER_BYTES: u16 = 14;
 
-/// Reason for which tables could not be built. Nothing was changed; correct the named switch or
-/// port and build again.
+/// Reason for which [`Tables::build`] failed. Nothing was changed; correct the named switch or port
+/// and build again.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TablesError {
@@ -39,7 +39,7 @@ pub enum TablesError {
         /// Switch that the port refers to.
         switch: SwitchId,
     },
-    /// More switches or ports than tables can hold.
+    /// There are more switches or ports than tables can hold.
     #[error("{count} {kind} exceed the limit of {max} per host; remove some")]
     TooMany {
         /// Kind of the objects: `switches` or `ports`.
@@ -66,7 +66,7 @@ pub enum TablesError {
         /// Configured MTU in bytes.
         mtu: u16,
     },
-    /// A configured or bound address is a group address or zero.
+    /// A configured or bound address is not a station address: it is a group address or zero.
     #[error("port {}: {mac} is a group address or zero; set a unicast address", .port.0)]
     NotAStation {
         /// Port with the invalid address.
@@ -80,14 +80,14 @@ pub enum TablesError {
         /// Uplink with an invalid configured address.
         port: PortId,
     },
-    /// The port named in `reached_by` is not an uplink of the same switch.
+    /// The port named in `reached_by_uplink` is not an uplink of the same switch.
     #[error(
         "port {} is reached by port {}, which is not an uplink of its switch; name an uplink of \
          the switch", .port.0, .by.0)]
     NotReachedBy {
         /// Port with the invalid reference.
         port: PortId,
-        /// Port named in `reached_by`.
+        /// Port named in `reached_by_uplink`.
         by: PortId,
     },
     /// Two ports have the same configured or bound address on a common VLAN of a switch.
@@ -104,11 +104,12 @@ pub enum TablesError {
 }
 
 impl Tables {
-    /// Builds the tables of all switches and ports of the host, given in any order.
+    /// Builds the tables of all switches and ports of the host. `switches` and `ports` may be in
+    /// any order.
     ///
     /// # Errors
     ///
-    /// The defect and the switch or port concerned.
+    /// The first invalid or contradictory switch or port, see [`TablesError`].
     pub fn build(
         switches: &[SwitchSpec],
         ports: &[ForwardingPortSpec],
@@ -138,6 +139,10 @@ impl Tables {
 }
 
 /// Validates the switches and returns them in ascending order of identifiers.
+///
+/// # Errors
+///
+/// Too many switches, a duplicate identifier, or an invalid ageing.
 fn checked_switches(specs: &[SwitchSpec]) -> Result<Vec<&SwitchSpec>, TablesError> {
     let max = usize::from(u16::MAX);
     if specs.len() > max {
@@ -156,14 +161,14 @@ fn checked_switches(specs: &[SwitchSpec]) -> Result<Vec<&SwitchSpec>, TablesErro
     Ok(sorted)
 }
 
-/// Port with the index of its switch.
+/// Configuration of a port with the index of its switch in the tables.
 struct PortOfSwitch<'a> {
     switch: u16,
     spec: &'a ForwardingPortSpec,
 }
 
-/// Validates the ports and returns them in the order of their slots: by switch, trunks first, then
-/// by VLAN.
+/// Validates the ports and returns them in the order of their slots: by switch, trunks before
+/// access ports, access ports by VLAN.
 fn checked_ports<'a>(
     switches: &[&SwitchSpec],
     specs: &'a [ForwardingPortSpec],
@@ -211,7 +216,12 @@ fn check_port(spec: &ForwardingPortSpec) -> Result<(), TablesError> {
     }
 }
 
-/// Returns the uplinks by which the addresses of other ports are reached.
+/// Returns the uplink by port for each port whose configured address is reached by an uplink
+/// (`reached_by_uplink`).
+///
+/// # Errors
+///
+/// [`TablesError::NotReachedBy`]: the named port is not an uplink of the same switch.
 fn reached_by(specs: &[ForwardingPortSpec]) -> Result<BTreeMap<PortId, PortId>, TablesError> {
     let mut reached = BTreeMap::new();
     for spec in specs {
@@ -307,10 +317,11 @@ fn add_ports(tables: &mut Tables, switch_ports: &[PortOfSwitch<'_>]) {
     tables.by_id = by_id.into();
 }
 
-/// Address with the port that has it.
+/// Slot of a port and its configured or bound address.
 type Owner = (PortSlot, MacAddr);
 
-/// Returns the ports for which `address` returns an address, in ascending order of slots.
+/// Returns slot and address of each port for which `address` returns `Some`, in ascending order of
+/// slots.
 fn owners(
     switch_ports: &[PortOfSwitch<'_>],
     address: impl Fn(&ForwardingPortSpec) -> Option<MacAddr>,
@@ -319,8 +330,11 @@ fn owners(
     slots.filter_map(|(slot, switch_port)| Some((slot, address(switch_port.spec)?))).collect()
 }
 
-/// Rejects addresses that ports share on a VLAN. Takes one pass over the ports of each (switch,
-/// address), because each VLAN is taken once.
+/// Rejects tables in which two ports of a switch have the same address on a common VLAN.
+///
+/// # Errors
+///
+/// [`TablesError::DuplicateAddress`] for the first such pair.
 fn reject_shared_addresses(tables: &Tables, owners: &[Owner]) -> Result<(), TablesError> {
     let port = |(slot, mac): &Owner| Some((*mac, tables.port(*slot)?));
     let mut owners: Vec<(MacAddr, &Port)> = owners.iter().filter_map(port).collect();
@@ -356,7 +370,8 @@ fn carried_vlans(tables: &Tables, port: &Port) -> VlanSet {
     set
 }
 
-/// Builds a table of addresses. An address reached by another port is stored with that port.
+/// Builds the lookup table of configured or bound addresses. An address reached by an uplink
+/// (`reached_by`, uplink by port) is stored with the slot of that uplink.
 fn address_table(
     tables: &Tables,
     owners: &[Owner],
@@ -379,7 +394,8 @@ fn address_table(
     addresses
 }
 
-/// Returns a hash of everything that determines the validity of learned addresses.
+/// Returns a hash of all properties of the tables that determine which learned addresses stay
+/// valid.
 fn fingerprint(tables: &Tables, bound: &[Owner]) -> u64 {
     let fold = |sum: u64, word: u64| hash::mix(word, sum.rotate_left(23));
     let mut sum = fold(tables.switches.len() as u64, tables.ports.len() as u64);

@@ -10,14 +10,14 @@ use crate::key::Key;
 use crate::tables::Port;
 use crate::{DropReason, FloodKind, Forwarder, PortSlot, Tables, Verdict};
 
-/// Group bit of a MAC address stored as a number.
+/// Group bit of a MAC address that is stored as a 48-bit number.
 const GROUP: u64 = 1 << 40;
 /// Prefix of the reserved addresses 01:80:c2:00:00:00 to 0f, without the last four bits.
 const LINK_LOCAL: u64 = 0x0180_c200_0000;
 
-/// Number of learned addresses from which all addresses of a batch are loaded before the first
-/// lookup: the table then exceeds the nearest caches, and independent loads overlap. A smaller
-/// table stays in the cache.
+/// Number of learned addresses from which the table entries of all frames of a batch are loaded
+/// before the first lookup: the table then exceeds the nearest caches, and independent loads
+/// overlap. A smaller table stays in the cache.
 const TOUCH_ADDRESSES_MIN: usize = 1024;
 
 /// Frame fields that determine the forwarding decision.
@@ -36,8 +36,8 @@ enum Decision<'a> {
     Flood(Option<VlanId>, FloodKind),
 }
 
-/// Result of a unicast lookup. It is reused for the next frame of the batch if that belongs to the
-/// same flow, as most do: nothing is learned and no time passes in between.
+/// Result of a unicast lookup. The next frame of the batch reuses it if that frame belongs to the
+/// same flow, which is the usual case: no address is learned and no time passes between the two.
 #[derive(Clone, Copy)]
 struct Route<'a> {
     flow: Flow,
@@ -61,14 +61,14 @@ impl Flow {
 }
 
 impl Forwarder {
-    /// Decides about each frame of a batch and learns its source address. At most
-    /// [`BATCH_FRAMES_MAX`] `frames`; further ones get no verdict.
+    /// Decides about each frame of a batch and learns its source address. Writes one verdict per
+    /// frame to `verdicts`; at most [`BATCH_FRAMES_MAX`] `frames`, further ones get no verdict.
     ///
-    /// No address is learned from dropped frames, unless they are dropped at the egress. A frame
-    /// whose source is the configured address of another port is dropped if that port is restricted
-    /// to its address. If it may use others (for example an address shared by a cluster), the frame
-    /// is forwarded and nothing is learned: the configured port keeps the address. A frame of a NIC
-    /// whose source is bound to another NIC is dropped.
+    /// No address is learned from dropped frames, unless they are dropped because of the egress
+    /// port. A frame whose source is the configured address of another port is dropped if that port
+    /// is restricted to its address. If that port may use other addresses (for example one shared
+    /// by a cluster), the frame is forwarded and nothing is learned: the configured port keeps the
+    /// address. A frame of a NIC whose source is bound to another NIC is dropped.
     pub fn decide(
         &mut self,
         tables: &Tables,
@@ -104,8 +104,8 @@ impl Forwarder {
         }
     }
 
-    /// Loads the table entries of these frames. The hashes are computed first, so that the loads
-    /// are consecutive and overlap.
+    /// Loads the table entries of the source and destination addresses of `frames` into the cache.
+    /// The hashes are computed first, so that the loads are consecutive and overlap.
     fn touch(&self, batch: &Batch<'_>, frames: &[Frame]) {
         let mut hashes = [0; 2 * BATCH_FRAMES_MAX];
         let mut count = 0;
@@ -133,7 +133,12 @@ impl Forwarder {
         core::hint::black_box(loads.fold(0, |sum, word| sum ^ word));
     }
 
-    /// Returns the decision for a frame: the previous one if it belongs to the same flow.
+    /// Returns the decision for a frame: `last`, that of the previous frame, if both belong to the
+    /// same flow, otherwise a new one. Updates `last`.
+    ///
+    /// # Errors
+    ///
+    /// The reason for which the frame is dropped.
     #[inline]
     fn route<'a>(
         &mut self,
@@ -153,7 +158,11 @@ impl Forwarder {
         course
     }
 
-    /// Decides from addresses and tag only, and learns the source.
+    /// Decides from the addresses and tag of a frame, and learns its source address.
+    ///
+    /// # Errors
+    ///
+    /// The reason for which the frame is dropped.
     #[inline]
     fn decide_flow<'a>(
         &mut self,
@@ -170,9 +179,10 @@ impl Forwarder {
             let owner = batch.tables.static_slot(&key);
             match owner.and_then(|slot| batch.tables.port(slot)) {
                 None => self.learn(batch, &key)?,
-                // Address of a port that is reached by the ingress port.
+                // The address belongs to a port that is reached by the ingress port.
                 Some(_) if owner == Some(batch.ingress) => {}
-                // Address of a port that is reached by another port or restricted to its address.
+                // The address belongs to a port that is reached by another port or restricted to
+                // its address.
                 Some(owner) if owner.guarded || owner.mac != flow.source => {
                     return Err(DropReason::SpoofedSource);
                 }
@@ -211,7 +221,13 @@ impl Forwarder {
     }
 }
 
-/// Returns true if the source is the port's own configured address, which needs no further check.
+/// Checks the source address of a frame. Returns true if it is the configured address of the
+/// ingress port, false if it must be looked up.
+///
+/// # Errors
+///
+/// [`DropReason::ZeroSource`], [`DropReason::GroupSource`], or [`DropReason::SpoofedSource`] if the
+/// port is restricted to its configured address.
 #[inline]
 fn check_source(batch: &Batch<'_>, source: u64) -> Result<bool, DropReason> {
     if source == batch.port.mac {

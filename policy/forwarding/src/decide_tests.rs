@@ -26,8 +26,8 @@ fn decide(forwarder: &mut Forwarder, tables: &Tables, frames: &mut [Frame]) -> V
     verdicts[..frames.len()].to_vec()
 }
 
-/// Addresses of a batch are loaded ahead once many are learned. Addresses learned within the batch,
-/// and frames without an address to load, are handled correctly.
+/// The addresses of a batch are loaded ahead if many are learned. Addresses learned within the
+/// batch, and frames without an address to load, are handled correctly.
 #[test]
 fn a_batch_is_decided_alike_whether_few_or_many_addresses_are_learned() {
     let uplink = |id| ForwardingPortSpec {
@@ -41,7 +41,7 @@ fn a_batch_is_decided_alike_whether_few_or_many_addresses_are_learned() {
         frames.extend((0..10).flat_map(|n| {
             [
                 frame(mac(n), mac(1_000_000 + n), None),
-                // To a source of an earlier frame in this batch.
+                // The destination is the source of an earlier frame in this batch.
                 frame(mac(1_000_000 + n), mac(n + 20), None),
                 frame(MacAddr::BROADCAST.octets(), mac(2_000_000), tag),
             ]
@@ -68,10 +68,10 @@ fn a_batch_is_decided_alike_whether_few_or_many_addresses_are_learned() {
     assert_eq!(verdicts[0][2], Verdict::Drop(DropReason::SameEgress));
 }
 
-/// With a virtual function assigned, the guest is reached by the uplink, and its port still has the
+/// With a virtual function assigned, the guest is reached by the uplink, and the port still has the
 /// address.
 #[test]
-fn an_address_that_is_reached_by_the_uplink_is_looked_for_there() {
+fn an_address_reached_by_the_uplink_is_forwarded_to_the_uplink() {
     let port = |id, role| ForwardingPortSpec::new(PortId(id), SWITCH, role);
     let nic = |id: u32, reached_by| ForwardingPortSpec {
         mac: Some(MacAddr::new(mac(id))),
@@ -95,7 +95,8 @@ fn an_address_that_is_reached_by_the_uplink_is_looked_for_there() {
     let vf = Some(PortId(9));
     assert_eq!(decide_for(None, 2, 2, 1), Ok(1));
     assert_eq!(decide_for(vf, 2, 2, 1), Ok(9));
-    // From the function by way of the uplink, and from the paravirtual path that is being left.
+    // The frames come from the function by way of the uplink, and from the paravirtual path that
+    // the guest still uses.
     assert_eq!(decide_for(vf, 9, 1, 2), Ok(2));
     assert_eq!(decide_for(vf, 1, 1, 2), Ok(2));
     assert_eq!(decide_for(None, 9, 1, 2), Err(DropReason::SpoofedSource));

@@ -1,4 +1,4 @@
-//! Egress properties: VLAN membership, tags and frame lengths.
+//! Egress checks and rewriting: VLAN membership, tags and frame lengths.
 
 use core::ops::Range;
 
@@ -8,7 +8,7 @@ use crate::tables::{ACCESS, Port};
 use crate::vlan_set::number;
 use crate::{DropReason, FloodKind, PortSlot, Tables};
 
-/// Tag of a VLAN's frames at a port.
+/// Whether frames of a VLAN are sent with or without a tag at a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TagRule {
     /// The VLAN is untagged at the port.
@@ -28,9 +28,10 @@ impl TagRule {
         }
     }
 
-    /// Returns true if a frame with a tag inside may be sent to the port. If its own tag is removed, the
-    /// receiver would read the VLAN from the inner one: of an access port that is the guest itself,
-    /// for which the inner tags of its VLAN are payload, elsewhere it is another switch.
+    /// Returns true if a frame that contains a second tag may be sent to `port` under this rule. If
+    /// the outer tag is removed, the receiver would take the inner one for the VLAN. Behind an
+    /// access port the receiver is the guest itself, for which inner tags are payload; elsewhere it
+    /// is another switch.
     #[inline]
     pub(crate) fn permits_nested_tag(self, port: &Port) -> bool {
         self != Self::Untagged || (port.trunk == ACCESS && port.is_nic)
@@ -57,9 +58,9 @@ pub struct FloodMember {
 }
 
 impl Tables {
-    /// Returns the ports that get a flooded frame: those of the ingress port's switch that carry
-    /// the VLAN, except the ingress port, isolated ports if the ingress port is isolated, and for
-    /// an unknown unicast ports restricted to their configured address.
+    /// Returns the ports to which a flooded frame is copied: those of the ingress port's switch
+    /// that carry the VLAN. Excluded are the ingress port, isolated ports if the ingress port is
+    /// isolated, and for an unknown unicast ports restricted to their configured address.
     #[inline]
     pub fn flood(&self, ingress: PortSlot, vlan: Option<VlanId>, kind: FloodKind) -> Flood<'_> {
         let vlan = number(vlan);
@@ -87,7 +88,8 @@ impl Tables {
         flood
     }
 
-    /// Returns the tag of a VLAN's frames at a port; `None` if the port does not carry the VLAN.
+    /// Returns how frames of a VLAN are tagged at the port in `slot`; `None` if the port does not
+    /// carry the VLAN.
     #[inline]
     pub fn tag_rule(&self, slot: PortSlot, vlan: Option<VlanId>) -> Option<TagRule> {
         let vlan = number(vlan);
@@ -120,7 +122,7 @@ pub struct Flood<'a> {
     skip_isolated: bool,
     skip_guarded: bool,
     slots: Range<u16>,
-    /// Range of access ports, visited after `slots`.
+    /// Slots of the access ports of the VLAN, visited after the trunks in `slots`.
     access: Range<u16>,
 }
 
@@ -154,8 +156,9 @@ pub(crate) fn fits(port: &Port, frame: &Frame) -> bool {
     frame.len() <= bytes_max || segment_bytes(frame).is_some_and(|bytes| bytes <= bytes_max)
 }
 
-/// Returns the length of the longest segment of a large frame, untagged; `None` if the frame is not
-/// large. The metadata is consistent with the frame: the checksum starts at the transport header.
+/// Returns the length in bytes of the longest segment into which a large (GSO) frame is divided,
+/// without VLAN tag; `None` if the frame is not large. The metadata is consistent with the frame:
+/// the checksum starts at the transport header.
 fn segment_bytes(frame: &Frame) -> Option<usize> {
     let gso = frame.meta.gso?;
     let Checksum::Partial { start, .. } = frame.meta.checksum else { return None };

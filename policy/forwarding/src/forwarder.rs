@@ -1,4 +1,4 @@
-//! Learned addresses of one worker (a replica), and its forwarding decisions.
+//! Learned addresses of one worker (its replica), and the forwarding decisions based on them.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -18,27 +18,28 @@ use crate::{DropReason, PortSlot, Tables};
 /// Maximum number of pending announcements. Further ones are not lost: the address is announced
 /// with one of its next frames.
 const ANNOUNCEMENTS_MAX: usize = 1024;
-/// Buckets processed in one call of [`Forwarder::handle_age`]: 64 KB.
+/// Number of buckets (64 KB) that one call of [`Forwarder::handle_age`] checks for expired
+/// addresses.
 const SWEEP_BUCKETS: usize = 1024;
-/// Replica of the learned addresses of one worker, and its forwarding decisions.
+/// Learned addresses of one worker (its replica), and its forwarding decisions.
 ///
-/// Each worker has one. The owner passes the results of [`Forwarder::poll_announcement`] to
-/// [`Forwarder::handle_learned`] of the others. The latest sighting of an address takes precedence
-/// in every replica; of two at the same time the one on the port with the higher identifier. So
-/// replicas converge once announcements have been delivered. An address in use is announced again
-/// when its entry is a quarter of the ageing old, so that no replica removes an address that only
-/// another one sees.
+/// Each worker has one. Its owner passes the results of [`Forwarder::poll_announcement`] to
+/// [`Forwarder::handle_learned`] of the other workers. The latest sighting of an address takes
+/// precedence in every replica; of two at the same time the one on the port with the higher
+/// identifier. So replicas converge once announcements have been delivered. An address in use is
+/// announced again when its entry is a quarter of the ageing old, so that no replica removes an
+/// address whose frames only another worker receives.
 ///
-/// A port with its maximum number of addresses neither learns nor takes over further ones: their
-/// frames are forwarded, and frames to them are flooded or sent to the port where the address was
-/// last learned. The same holds for an address that would move to a port to which too many have
+/// A port with its maximum number of addresses neither learns further ones nor takes them over:
+/// their frames are forwarded, and frames to them are flooded or sent to the port where the address
+/// was last learned. The same holds for an address that would move to a port to which too many have
 /// moved: as many as it may learn at once, at least 64, then about 240 per second.
 #[derive(Debug)]
 pub struct Forwarder {
     pub(crate) addresses: Addresses,
-    /// Number of learned addresses by slot.
+    /// Number of learned addresses of each port, by slot.
     counts: Vec<u32>,
-    /// Limits of moves by slot.
+    /// Budget for address moves to each port, by slot.
     moves: Vec<MoveBudget>,
     announcements: VecDeque<Learned>,
     adopted: AdoptedTables,
@@ -46,14 +47,14 @@ pub struct Forwarder {
     sweep_due: Time,
 }
 
-/// Properties of the tables adopted last.
+/// Properties of the tables adopted last, which the next tables are compared with.
 #[derive(Debug, Default)]
 struct AdoptedTables {
-    /// Fingerprint of the tables; 0 before the first.
+    /// Fingerprint of these tables; 0 before the first ones.
     fingerprint: u64,
     is_adopted: bool,
     ports: Vec<PortId>,
-    /// True for ports whose first source address is to be bound, by slot.
+    /// For each port, by slot: true if its first source address is to be bound to it.
     binds_source: Vec<bool>,
     switches: Vec<(SwitchId, Ageing)>,
     salts: Vec<u64>,
@@ -77,13 +78,13 @@ impl Forwarder {
 
     /// Adopts new tables. Removes the addresses learned on ports that were removed, moved to
     /// another switch or no longer carry the VLAN; those that are now configured; those on a NIC
-    /// that are now bound to another one; and all on a port on which `binds_source` was enabled, so
-    /// that its next frame is a first sighting. All others are kept. Tables may be skipped: only
-    /// the last adopted ones and these are compared.
+    /// that are now bound to another one; those above the port's maximum; and all on a port on
+    /// which `binds_source` was enabled, so that its next frame is a first sighting. All others are
+    /// kept. Tables may be skipped: only the last adopted ones and these are compared.
     ///
-    /// The other functions call this when they see changed tables; an early call keeps the work out
-    /// of the first batch. Returns true if the addresses were checked: tables that do not differ in
-    /// these respects cost nothing, however many addresses are learned.
+    /// The other functions call this when they find changed tables; an early call keeps the work
+    /// out of the first batch. Returns true if the addresses were checked. Tables that do not
+    /// differ in these respects cost nothing, however many addresses are learned.
     pub fn handle_tables(&mut self, tables: &Tables) -> bool {
         if self.adopted.is_adopted && self.adopted.fingerprint == tables.fingerprint {
             return false;
@@ -132,8 +133,8 @@ impl Forwarder {
         self.announcements.pop_front()
     }
 
-    /// Processes an announcement of another replica. Announcements of ports, VLANs or switches not
-    /// in `tables`, or older than the own entry, have no effect.
+    /// Processes an announcement of another worker's replica. Announcements of ports, VLANs or
+    /// switches not in `tables`, or older than this replica's own entry, have no effect.
     pub fn handle_learned(&mut self, tables: &Tables, now: Time, learned: Learned) {
         self.adopt(tables);
         let vlan = number(learned.vlan);
@@ -171,9 +172,10 @@ impl Forwarder {
         }
     }
 
-    /// Removes some of the expired addresses: a bounded amount of work, and none before
-    /// [`Forwarder::next_deadline`]. Expired addresses are unused in any case; removal frees their
-    /// entries and must not be delayed by months.
+    /// Removes expired addresses from the next 1024 buckets; does nothing before
+    /// [`Forwarder::next_deadline`]. Expired addresses are not used for forwarding in any case;
+    /// removal frees their entries. The calls must not be delayed by months, because entry ages
+    /// wrap.
     pub fn handle_age(&mut self, now: Time) {
         if now < self.sweep_due {
             return;
@@ -237,18 +239,20 @@ impl Forwarder {
         }
     }
 
-    /// Takes a move to a port from its budget. Returns false if there is none left.
+    /// Deducts one address move from the budget of the port in `slot`. Returns false if the budget
+    /// is used up.
     fn may_move(&mut self, slot: PortSlot, port: &Port, tick: u32) -> bool {
         let budget = self.moves.get_mut(slot.index());
         budget.is_some_and(|budget| budget.take(tick, port.learned_max))
     }
 
-    /// Learns a source address on the ingress port.
+    /// Learns the source address `key` on the ingress port.
     ///
     /// # Errors
     ///
-    /// The address is bound to another NIC. This is not checked for an address already learned on
-    /// the ingress port: [`Forwarder::handle_tables`] removes those bound elsewhere.
+    /// [`DropReason::SpoofedSource`]: the address is bound to another NIC. This is not checked for
+    /// an address already learned on the ingress port: [`Forwarder::handle_tables`] removes those
+    /// bound elsewhere.
     #[inline]
     pub(crate) fn learn(&mut self, batch: &Batch<'_>, key: &Key) -> Result<(), DropReason> {
         match self.addresses.find(key) {
@@ -264,7 +268,8 @@ impl Forwarder {
         Ok(())
     }
 
-    /// Handles the uncommon part of learning: new, moved, or due to be announced.
+    /// Learns an address that is new, has moved to the ingress port, or is due to be renewed and
+    /// announced.
     #[cold]
     fn learn_new_address(
         &mut self,
@@ -328,8 +333,8 @@ impl Forwarder {
         is_inserted
     }
 
-    /// Records that a known address is on another port now. Returns false if that port has its
-    /// maximum number of addresses.
+    /// Changes the port of a known address to `slot`. Returns false, without a change, if that port
+    /// has its maximum number of addresses.
     fn relocate(
         &mut self,
         position: Position,

@@ -25,7 +25,7 @@ fn tables(ports: &[ForwardingPortSpec]) -> Tables {
     Tables::build(&[SwitchSpec::new(SWITCH)], ports).unwrap()
 }
 
-/// Forwards one frame of 60 bytes and returns its verdict.
+/// Forwards one frame of 60 bytes from port `from`, and returns its verdict.
 fn send(
     forwarder: &mut Forwarder,
     tables: &Tables,
@@ -76,7 +76,7 @@ fn sorted(forwarder: &Forwarder, now: Time) -> Vec<(MacAddr, PortId)> {
 }
 
 #[test]
-fn a_change_leaves_the_addresses_of_other_ports() {
+fn a_table_change_keeps_the_addresses_of_other_ports() {
     let mut forwarder = Forwarder::new(64);
     let before = tables(&[port(5), port(7), port(9)]);
     send_broadcast(&mut forwarder, &before, time_at(1), 5, mac(5));
@@ -90,7 +90,7 @@ fn a_change_leaves_the_addresses_of_other_ports() {
 }
 
 #[test]
-fn a_port_that_moves_leaves_its_addresses_behind() {
+fn a_port_that_changes_its_switch_loses_its_addresses() {
     let other = SwitchId(1);
     let switches = [SwitchSpec::new(SWITCH), SwitchSpec::new(other)];
     let mut forwarder = Forwarder::new(64);
@@ -107,7 +107,7 @@ fn a_port_that_moves_leaves_its_addresses_behind() {
 }
 
 #[test]
-fn a_new_switch_before_another_leaves_its_addresses() {
+fn a_new_switch_keeps_the_addresses_of_others() {
     let specs =
         |ids: &[u32]| ids.iter().map(|id| SwitchSpec::new(SwitchId(*id))).collect::<Vec<_>>();
     let mut forwarder = Forwarder::new(64);
@@ -163,7 +163,7 @@ fn equal_tables_cost_nothing() {
     let mut forwarder = Forwarder::new(1 << 17);
     let equal_tables = tables(&[port(5), port(9)]);
     send_broadcast(&mut forwarder, &equal_tables, time_at(1), 5, mac(1));
-    // Also of the ports only those properties count that addresses depend on.
+    // Of the ports, too, only those properties count on which learned addresses depend.
     let isolated = ForwardingPortSpec { isolated: true, ..port(5) };
     for equivalent in [&[port(5), port(9)], &[isolated, port(9)]] {
         assert!(!forwarder.handle_tables(&tables(equivalent)), "the addresses are not checked");
@@ -217,7 +217,7 @@ fn a_station_that_moves_within_a_batch_is_followed_at_once() {
 }
 
 #[test]
-fn a_stale_slot_is_no_port() {
+fn a_slot_of_other_tables_is_no_port() {
     let many = tables(&[port(1), port(2), port(9)]);
     let limited = tables(&[port(9)]);
     let mut frames = [Frame::new(0)];
@@ -265,7 +265,8 @@ fn ageing_frees_entries_and_then_needs_no_deadline() {
         forwarder.handle_age(deadline);
         calls += 1;
     }
-    // Ageing, its quarter of tolerance, and one sweep.
+    // The time consists of the ageing, the permitted delay of renewals (a quarter of it), and one
+    // sweep.
     assert!(last <= time_at(10 + 300 + 75 + 76), "{last}");
     assert!(calls < 100, "{calls} calls");
     send_broadcast(&mut forwarder, &tables, last, 5, mac(1));
@@ -273,7 +274,7 @@ fn ageing_frees_entries_and_then_needs_no_deadline() {
 }
 
 #[test]
-fn a_full_port_neither_learns_nor_takes_over() {
+fn a_full_port_learns_no_new_or_moved_addresses() {
     let mut forwarder = Forwarder::new(64);
     let tables = tables(&[ForwardingPortSpec { learned_max: 2, ..port(5) }, port(7), port(9)]);
     send_broadcast(&mut forwarder, &tables, time_at(1), 7, mac(7));
@@ -400,7 +401,7 @@ fn a_port_that_begins_to_bind_reports_its_next_source_as_the_first() {
 }
 
 #[test]
-fn unknown_unicast_spares_ports_with_one_address() {
+fn unknown_unicast_is_not_flooded_to_restricted_ports() {
     let owner = ForwardingPortSpec { mac: Some(mac(5)), ..port(5) };
     let free = ForwardingPortSpec { mac: Some(mac(8)), spoofing_allowed: true, ..port(8) };
     let tables = tables(&[owner, free, port(9), port(10)]);
@@ -447,7 +448,7 @@ fn a_unicast_carries_the_tag_of_its_egress_and_keeps_its_priority() {
 }
 
 #[test]
-fn replicas_agree_once_news_has_spread() {
+fn replicas_agree_once_announcements_are_delivered() {
     let tables = tables(&[port(5), port(7), port(9)]);
     let mut replicas = [Forwarder::new(256), Forwarder::new(256), Forwarder::new(256)];
     // The same addresses seen on different ports by different workers, some at the same time.
@@ -521,7 +522,7 @@ fn one_address_on_two_switches_is_two_addresses() {
 }
 
 #[test]
-fn an_address_in_use_is_announced_again_before_others_forget_it() {
+fn an_address_in_use_is_announced_again_before_other_replicas_remove_it() {
     let tables = tables(&[port(5), port(9)]);
     let mut replicas = [Forwarder::new(64), Forwarder::new(64)];
     let mut announced = 0;
@@ -536,7 +537,7 @@ fn an_address_in_use_is_announced_again_before_others_forget_it() {
 }
 
 #[test]
-fn news_that_does_not_fit_is_reported_later() {
+fn announcements_beyond_the_queue_are_made_later() {
     let uplink = ForwardingPortSpec {
         learned_max: 5000,
         ..ForwardingPortSpec::new(PortId(5), SWITCH, PortRole::Uplink)
@@ -553,7 +554,7 @@ fn news_that_does_not_fit_is_reported_later() {
                 && forwarder.announcements.capacity() < 2 * ANNOUNCEMENTS_MAX
         );
         while let Some(learned) = forwarder.poll_announcement() {
-            assert!(reported.insert(learned.mac), "told twice");
+            assert!(reported.insert(learned.mac), "announced twice");
         }
     }
     assert_eq!(reported.len(), 3000);

@@ -2,18 +2,19 @@
 
 use crate::hash::mix;
 
-/// Address on a VLAN of a switch, with its hash.
+/// MAC address on a VLAN of a switch, with its hash.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Key {
-    /// MAC address in bits 0 to 47, VLAN number in bits 48 to 59.
+    /// MAC address in bits 0 to 47, VLAN number in bits 48 to 59 (0: untagged VLAN).
     pub(crate) word: u64,
-    /// Index into `Tables::switches`.
+    /// Index of the switch in `Tables::switches`.
     pub(crate) switch: u16,
     pub(crate) hash: u64,
 }
 
 impl Key {
-    /// Creates the key of an address; `salt` is that of the switch.
+    /// Creates the key of the address `mac` on VLAN number `vlan` of the switch with index `index`
+    /// and hash salt `salt`.
     #[inline]
     pub(crate) fn new(salt: u64, index: u16, vlan: u16, mac: u64) -> Self {
         let word = mac | u64::from(vlan) << 48;

@@ -1,4 +1,4 @@
-//! Learned addresses by identifiers that are independent of tables.
+//! Learned addresses, described by identifiers that stay valid when the tables change.
 
 use core::time::Duration;
 
@@ -19,11 +19,11 @@ pub struct Learned {
     pub port: PortId,
     /// Time at which the address was seen.
     pub seen: Time,
-    /// Port of the previous sighting if the address has moved, as known to the replica that reports
-    /// this one.
+    /// Port of the previous sighting if the address has moved, as known to the announcing replica;
+    /// `None` if it has not moved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moved_from: Option<PortId>,
-    /// True if that replica had not learned the address on any port.
+    /// True if the announcing replica had not learned the address on any port before.
     #[serde(default)]
     pub is_first: bool,
 }
@@ -39,7 +39,7 @@ pub struct LearnedAddress {
     pub mac: MacAddr,
     /// Port on which it was learned.
     pub port: PortId,
-    /// Time since the last renewal of the entry. Frames renew an entry only once it is a quarter of
-    /// the switch's ageing old.
+    /// Time since the last renewal of the entry. Frames renew an entry only when it is at least a
+    /// quarter of the switch's ageing old.
     pub age: Duration,
 }

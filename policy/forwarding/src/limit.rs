@@ -1,4 +1,4 @@
-//! Rate limit with a state of one number, shared by all queues.
+//! Rate limit whose state is one number that all queues of a port can share.
 
 use core::time::Duration;
 
@@ -6,18 +6,18 @@ use suimon_quantity::{BitRate, Time};
 
 /// Maximum number of fractional bits of a byte or frame.
 const FRACTION_BITS_MAX: u32 = 24;
-/// Base-2 logarithm of the desired maximum of units per second, reached by reducing fractional
-/// bits, so that units take decades to wrap.
+/// Base-2 logarithm of the aimed maximum of units per second. The number of fractional bits is
+/// chosen accordingly, so that the 64-bit count of units wraps only after decades.
 const UNITS_PER_SECOND_BITS: u32 = 34;
-/// Rate, in bytes or frames per second, that counts as unlimited (4.4 Tbit/s). No host reaches it,
-/// and units would wrap too soon.
+/// Rate, in bytes or frames per second, above which limits are reduced to this rate (4.4 Tbit/s).
+/// No host reaches it, and the count of units would wrap too soon.
 const RATE_MAX: u128 = 1 << 39;
 const NS_PER_SECOND: u128 = 1_000_000_000;
 /// Maximum lag between the clock readings of two threads.
 const LAG_MAX: Duration = Duration::from_secs(8);
 
-/// State of a [`Limit`]. Starts as the default, with a full burst. The number can be kept in an
-/// `AtomicU64`.
+/// State of a [`Limit`]. The default is the state with an unused burst. The number can be kept in
+/// an `AtomicU64`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LimitState(u64);
 
@@ -60,10 +60,10 @@ pub struct Limit {
     multiplier: u64,
     shift: u32,
     fraction_bits: u32,
-    /// Burst in units of the limit.
+    /// Burst in units, that is, bytes or frames shifted left by `fraction_bits`.
     burst: u64,
-    /// Maximum amount by which a state can be ahead of the clock; a larger difference means that
-    /// the clock has passed it.
+    /// Maximum number of units by which a state can be ahead of the clock; a larger difference
+    /// means that the clock has passed the state.
     ahead_max: u64,
 }
 
@@ -81,7 +81,8 @@ impl Limit {
         (frames_per_second > 0).then(|| Self::new(frames_per_second.into(), 1, burst_frames))
     }
 
-    /// Creates a limit of `rate` / `divisor` units of cost per second, before fractions.
+    /// Creates a limit of `rate` / `divisor` bytes or frames per second with a burst of `burst`
+    /// bytes or frames.
     fn new(rate: u128, divisor: u128, burst: u32) -> Self {
         let rate = rate.min(RATE_MAX * divisor);
         let rate_bits = u128::BITS - (rate / divisor).leading_zeros();
@@ -97,19 +98,19 @@ impl Limit {
         Self { multiplier, shift, fraction_bits, burst, ahead_max }
     }
 
-    /// Admits `cost` (bytes or frames) at `now` and returns the new state.
+    /// Admits work of `cost` bytes or frames at `now` and returns the new state.
     ///
     /// # Errors
     ///
-    /// The earliest time at which the same cost is admitted if the state does not change meanwhile;
-    /// the state must be left unchanged.
+    /// If the limit does not permit the work now: the earliest time at which it does if the state
+    /// does not change meanwhile. The caller must keep the old state.
     #[inline]
     pub fn admit(&self, state: LimitState, now: Time, cost: u32) -> Result<LimitState, Time> {
         let clock = self.clock(now);
         let cost = u64::from(cost) << self.fraction_bits;
         let ahead = state.0.wrapping_sub(clock);
         let ahead = if ahead > self.ahead_max { 0 } else { ahead };
-        // Amount that may be in use before this cost; 0 if the cost exceeds the burst.
+        // Number of units that may be in use before this cost; 0 if the cost exceeds the burst.
         let allowed = self.burst.saturating_sub(cost);
         if ahead > allowed {
             return Err(self.wait(now, ahead - allowed));
@@ -117,9 +118,9 @@ impl Limit {
         Ok(LimitState(clock.wrapping_add(ahead).wrapping_add(cost)))
     }
 
-    /// Charges `cost` whether or not it is within the limit; [`Limit::admit`] rejects until it is
-    /// paid for. For work whose cost is known only on completion: call `admit` with a cost of 0
-    /// before, `charge` afterwards.
+    /// Charges `cost` bytes or frames whether or not it is within the limit, and returns the new
+    /// state; [`Limit::admit`] then rejects until it is paid for. For work whose cost is known only
+    /// on completion: call `admit` with a cost of 0 before, `charge` afterwards.
     #[inline]
     #[must_use]
     pub fn charge(&self, state: LimitState, now: Time, cost: u32) -> LimitState {
@@ -130,13 +131,14 @@ impl Limit {
         LimitState(clock.wrapping_add(ahead).wrapping_add(cost))
     }
 
-    /// Returns the units since the origin of the clock; wraps.
+    /// Returns the time as the number of units that the rate permits since the clock's origin;
+    /// wraps.
     #[inline]
     fn clock(&self, now: Time) -> u64 {
         ((u128::from(now.as_ns()) * u128::from(self.multiplier)) >> self.shift) as u64
     }
 
-    /// Returns the earliest time at which the clock shows `units` more than at `now`.
+    /// Returns the earliest time at which [`Limit::clock`] is `units` higher than at `now`.
     #[cold]
     fn wait(&self, now: Time, units: u64) -> Time {
         let product = u128::from(now.as_ns()) * u128::from(self.multiplier);
@@ -149,8 +151,9 @@ impl Limit {
     }
 }
 
-/// Returns `numerator` / `denominator` as a multiplier of 64 significant bits and a shift, rounded
-/// down by less than 2^-63 of the value.
+/// Returns `numerator` / `denominator` as a pair (multiplier, shift): the quotient is multiplier /
+/// 2^shift. The multiplier has 64 significant bits; the value is rounded down by less than 2^-63 of
+/// itself.
 fn normalised(numerator: u128, denominator: u128) -> (u64, u32) {
     let mut shift = 0;
     let mut quotient = numerator / denominator;

@@ -8,8 +8,8 @@ fn bits(rate: u64, burst: u32) -> Limit {
     Limit::from_bit_rate(BitRate::new(rate).unwrap(), burst)
 }
 
-/// Simulates a caller that always has work and returns exactly when told. Returns the cost admitted
-/// from `from` to `deadline`.
+/// Simulates a caller that always has work and retries exactly at the returned times. Returns the
+/// cost admitted from `from` to `deadline`.
 fn backlogged(limit: Limit, from: Time, deadline: Time, cost: u32) -> u64 {
     let mut state = LimitState::default();
     let (mut now, mut admitted) = (from, 0);
@@ -104,7 +104,8 @@ fn any_rate() -> impl Strategy<Value = u64> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// For any caller, in any window: at most rate × window + burst + one unit.
+    /// Whatever the caller requests, at most rate × window + burst + one unit is admitted in any
+    /// window.
     #[test]
     fn never_more_than_the_rate(
         rate in any_rate(),
@@ -157,10 +158,10 @@ proptest! {
         // Up to 18 years: before the units first wrap.
         start in 0u64..(1 << 59),
     ) {
-        // The clock has a resolution of 1 ns, which the burst has to bridge.
+        // The clock has a resolution of 1 ns, which the burst must compensate.
         let per_ns = u32::try_from(rate / (8 * SECOND)).unwrap() + 1;
         let limit = bits(rate, cost * bursts + per_ns);
-        // As long as a thousand costs take, at any rate.
+        // The time is that of a thousand costs, at any rate.
         let span = BitRate::new(rate).unwrap().time_for_bytes(u64::from(cost) * 1000);
         let start = Time::from_ns(start);
         let admitted = backlogged(limit, start, start + span, cost);

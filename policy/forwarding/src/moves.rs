@@ -1,25 +1,25 @@
-//! Limit of the address moves to one port, as one replica counts them.
+//! Limit of how often learned addresses may move to a port, counted by each replica on its own.
 //!
 //! Each move is announced to every other replica. Two guests that may use any source address could
 //! otherwise cause an announcement with every frame, by sending from one address alternately.
 
-/// Moves per tick beyond the burst: about 240 per second.
+/// Number of moves per tick (about 17 ms) in addition to the burst: about 240 per second.
 const MOVES_PER_TICK: u32 = 4;
-/// Least number of moves in a burst.
+/// Minimum number of moves that a port may receive at once.
 const BURST_MIN: u32 = 64;
 
-/// Token bucket of the moves to one port. The burst is the number of addresses that the port may
-/// learn, so that all of them may move at once, as after a failover.
+/// Token bucket of the address moves to one port. The burst is the number of addresses that the
+/// port may learn, so that all of them may move at once, as after a failover.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct MoveBudget {
     used: u32,
-    /// Tick of the last refill.
+    /// Tick of the last refill of the bucket.
     refilled: u32,
 }
 
 impl MoveBudget {
-    /// Takes one move from the budget of a port that may learn `learned_max` addresses. Returns
-    /// false if there is none left.
+    /// Deducts one move at `tick` from the budget of a port that may learn `learned_max` addresses.
+    /// Returns false if the budget is used up.
     pub(crate) fn take(&mut self, tick: u32, learned_max: u32) -> bool {
         let ticks = crate::addresses::age(tick, self.refilled);
         if ticks > 0 || self.used == 0 {

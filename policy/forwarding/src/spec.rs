@@ -1,4 +1,4 @@
-//! Input from which tables are built.
+//! Configuration of switches and ports from which [`Tables`](crate::Tables) are built.
 
 use core::time::Duration;
 
@@ -26,7 +26,7 @@ pub struct SwitchSpec {
     /// Identifier of the switch.
     pub id: SwitchId,
     /// Ageing, from [`AGEING_MIN`] to [`AGEING_MAX`]. A learned address expires between 1 and 1.25
-    /// times this long after its last frame.
+    /// times this duration after its last frame.
     pub ageing: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! Table of configured addresses.
+//! Lookup table of configured or bound addresses.
 
 use crate::hash;
 use crate::key::Key;
@@ -16,13 +16,14 @@ struct StaticPosition {
     slot: u16,
 }
 
-/// Hash table with open addressing, at most a quarter full, built once.
+/// Hash table from address and VLAN to port, with open addressing, at most a quarter full, never
+/// changed once it is built.
 ///
 /// The address of an access port is stored under its VLAN, that of a trunk once under [`ANY_VLAN`]:
 /// a trunk that carries every VLAN must not use 4094 entries.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Statics {
-    /// Entries; their number is 0 or a power of two.
+    /// Entries of the hash table; their number is 0 or a power of two.
     positions: Box<[StaticPosition]>,
 }
 
@@ -35,12 +36,14 @@ impl Statics {
         Self { positions: vec![StaticPosition::default(); (count * 4).next_power_of_two()].into() }
     }
 
-    /// Adds the address of an access port. The caller has reserved the capacity.
+    /// Adds the address of the access port `slot`. The table must have been created with sufficient
+    /// capacity.
     pub(crate) fn insert_access(&mut self, key: &Key, slot: PortSlot) {
         self.insert(key.word, key.hash, key.switch, slot);
     }
 
-    /// Adds the address of a trunk; the VLAN of `key` is ignored.
+    /// Adds the address of the trunk port `slot` on all its VLANs; the VLAN of `key` is ignored.
+    /// `salt` is the hash salt of the switch.
     pub(crate) fn insert_trunk(&mut self, key: &Key, salt: u64, slot: PortSlot) {
         let word = key.word & MAC_BITS | ANY_VLAN;
         self.insert(word, hash::mix(word, salt), key.switch, slot);
@@ -61,13 +64,14 @@ impl Statics {
         }
     }
 
-    /// Returns the access port that has the address on its VLAN.
+    /// Returns the access port whose configured or bound address and VLAN are those of `key`.
     #[inline]
     pub(crate) fn access_port(&self, key: &Key) -> Option<PortSlot> {
         self.find(key.word, key.hash, key.switch, |_| true)
     }
 
-    /// Returns the trunk that has the address and carries the VLAN.
+    /// Returns the trunk port that has the address of `key`, if `carries` returns true for it,
+    /// which checks the VLAN. `salt` is the hash salt of the switch.
     pub(crate) fn trunk_port(
         &self,
         key: &Key,

@@ -13,22 +13,22 @@ pub(crate) const ACCESS: u32 = u32::MAX;
 /// Value of `Port::untagged` for a trunk without a VLAN for untagged frames.
 pub(crate) const NO_VLAN: u16 = u16::MAX;
 
-/// Port properties used for each frame, half a cache line.
+/// Properties of a port that are used for each frame, half a cache line.
 #[derive(Clone, Debug)]
 pub(crate) struct Port {
     /// Configured address; 0 if there is none.
     pub(crate) mac: u64,
     pub(crate) id: PortId,
-    /// Index into `Tables::trunks`, or [`ACCESS`].
+    /// Index of the port's VLAN set in `Tables::trunks`, or [`ACCESS`].
     pub(crate) trunk: u32,
     pub(crate) learned_max: u32,
     /// Number of the VLAN whose frames are untagged on the link, or [`NO_VLAN`].
     pub(crate) untagged: u16,
     /// Index into `Tables::switches`.
     pub(crate) switch: u16,
-    /// Length of the longest frame sent to the port, untagged, in bytes.
+    /// Length in bytes of the longest frame that may be sent to the port, without VLAN tag.
     pub(crate) frame_bytes_max: u16,
-    /// True if `mac` is the only permitted source address.
+    /// True if the port is restricted to source address `mac` (port security).
     pub(crate) guarded: bool,
     /// True for a guest's NIC. It may not send from addresses bound to other NICs.
     pub(crate) is_nic: bool,
@@ -37,8 +37,8 @@ pub(crate) struct Port {
     pub(crate) binds_source: bool,
 }
 
-/// Switch in the tables. Its ports are contiguous: trunks first, then access ports by VLAN, so that
-/// the members of a VLAN are two ranges.
+/// Switch in the tables. Its ports have contiguous slots: trunks first, then access ports by VLAN,
+/// so that the ports of a VLAN are two ranges.
 #[derive(Clone, Debug)]
 pub(crate) struct Switch {
     pub(crate) id: SwitchId,
@@ -53,7 +53,7 @@ pub(crate) struct Switch {
     pub(crate) has_trunk_bound: bool,
 }
 
-/// Ageing of a switch, in ticks of the learned addresses.
+/// Ageing of a switch, in ticks (about 17 ms).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ageing {
     /// Age from which an entry is renewed by the next frame.
@@ -69,12 +69,13 @@ pub struct Tables {
     pub(crate) ports: Box<[Port]>,
     pub(crate) switches: Box<[Switch]>,
     pub(crate) trunks: Box<[[u64; 64]]>,
-    /// Slots of ports in ascending order of identifiers.
+    /// Slot of each port, in ascending order of port identifiers.
     pub(crate) by_id: Box<[(PortId, PortSlot)]>,
     pub(crate) statics: Statics,
     /// Bound addresses, each with the one NIC that may send from it.
     pub(crate) bound: Statics,
-    /// Hash that differs between tables that differ in properties a replica depends on.
+    /// Hash of the properties on which learned addresses depend: tables with equal fingerprints
+    /// need no check of learned addresses.
     pub(crate) fingerprint: u64,
 }
 
@@ -96,13 +97,14 @@ impl Tables {
         self.switch(self.port(slot)?.switch).map(|switch| switch.id)
     }
 
-    /// Returns the number of ports; slots are below it.
+    /// Returns the number of ports. Valid slots are below it.
     #[inline]
     pub fn slots(&self) -> usize {
         self.ports.len()
     }
 
-    /// Returns the port that has `mac` by configuration on a VLAN of a switch.
+    /// Returns the port whose configured address is `mac` on a VLAN of a switch, or the uplink by
+    /// which that address is reached; `None` if there is none.
     pub fn static_port(
         &self,
         switch: SwitchId,
@@ -144,10 +146,16 @@ impl Tables {
             .is_some_and(|word| word >> (vlan & 63) & 1 != 0)
     }
 
-    /// Returns the number of the VLAN of a frame received on `port` with this tag.
+    /// Returns the number of the VLAN to which a frame received on `port` with this tag belongs; 0
+    /// is the untagged VLAN.
     ///
     /// A frame that belongs to the VLAN of untagged frames must not contain a tag: where it leaves
     /// untagged, the receiver would read the VLAN from that tag (double tagging).
+    ///
+    /// # Errors
+    ///
+    /// The reason for which the frame is dropped: the port does not carry the VLAN, or the tags are
+    /// not permitted on it.
     #[inline]
     pub(crate) fn ingress_vlan(
         &self,
@@ -173,7 +181,8 @@ impl Tables {
         }
     }
 
-    /// Returns the port that has this address by configuration.
+    /// Returns the port whose configured address and VLAN are those of `key`, or the uplink by
+    /// which the address is reached.
     #[inline]
     pub(crate) fn static_slot(&self, key: &Key) -> Option<PortSlot> {
         let slot = self.statics.access_port(key);

@@ -26,7 +26,7 @@ pub enum Verdict {
         /// Reason for which the frame is flooded.
         kind: FloodKind,
     },
-    /// The frame is dropped and counted.
+    /// The frame is dropped and counted under this reason.
     Drop(DropReason),
 }
 
@@ -36,7 +36,7 @@ impl Default for Verdict {
     }
 }
 
-/// Reason for which a frame is flooded.
+/// Whether a frame is flooded because of its group address or an unknown destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FloodKind {
     /// The destination is a group address: multicast or broadcast. All members get the frame.
@@ -48,7 +48,7 @@ pub enum FloodKind {
 
 macro_rules! drop_reasons {
     ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal,)*) => {
-        /// Reason for which a frame was dropped. The names are stable: metrics, JSON and
+        /// Reason for which the data plane drops a frame. The names are stable: metrics, JSON and
         /// events use them.
         #[derive(
             Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
@@ -70,7 +70,8 @@ macro_rules! drop_reasons {
                 }
             }
 
-            /// Returns the meaning in sentences, as the reference page shows it.
+            /// Returns the meaning of the reason in one or more sentences, as the reference page
+            /// shows it.
             pub const fn meaning(self) -> &'static str {
                 match self {
                     $(Self::$variant => concat!($($doc),+).trim_ascii(),)*
@@ -100,8 +101,8 @@ drop_reasons! {
     /// (VLAN 0), it has another type than 0x8100, or the tag before it would be removed at a trunk port
     /// or an uplink.
     NestedTag = "nested_tag",
-    /// An untagged frame arrived on a trunk port without untagged VLAN. Stays 0: a trunk port of a NIC
-    /// always has one, its native VLAN or the untagged network.
+    /// An untagged frame arrived on a trunk port without untagged VLAN. No configuration of a NIC
+    /// leads to this: a trunk port of a NIC always has a native VLAN or the untagged network.
     UntaggedOnTrunk = "untagged_on_trunk",
     /// The destination is a link-local group address, which a switch does not forward
     /// (01:80:c2:00:00:00 to 0f; IEEE 802.1Q-2022, table 8-1).
@@ -158,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_is_the_same_everywhere() {
+    fn reason_names_equal_their_serialized_names() {
         for (index, reason) in DropReason::ALL.iter().enumerate() {
             assert_eq!(reason.index(), index);
             let json = serde_json::to_string(reason).unwrap();

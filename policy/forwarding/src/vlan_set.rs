@@ -6,9 +6,9 @@ use suimon_frame::VlanId;
 
 const WORDS: usize = 64;
 
-/// Set of VLANs of a switch: any of 1 to 4094, and the untagged VLAN.
+/// Set of VLANs: any of 1 to 4094, and the untagged VLAN.
 ///
-/// The untagged VLAN is that of ports without a configured VLAN. It has no number, so on a trunk
+/// The untagged VLAN is the one of ports without a configured VLAN. It has no number, so on a trunk
 /// its frames are untagged.
 #[derive(Clone, PartialEq, Eq)]
 pub struct VlanSet {
@@ -79,7 +79,7 @@ impl VlanSet {
         }
     }
 
-    /// Returns true if the set contains VLAN number `n`; 0 is the untagged VLAN.
+    /// Returns true if the set contains the VLAN with number `n`; 0 is the untagged VLAN.
     #[inline]
     pub(crate) fn contains_number(&self, n: u16) -> bool {
         self.words.get(usize::from(n >> 6)).is_some_and(|word| word >> (n & 63) & 1 != 0)
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn reserved_numbers_are_never_held() {
+    fn sets_never_contain_reserved_numbers() {
         let full = VlanSet::all();
         assert!(full.contains_number(0) && full.contains_number(1) && full.contains_number(4094));
         assert!(
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn intersection_sees_the_untagged_vlan() {
+    fn intersections_include_the_untagged_vlan() {
         let mut a = set(&[5]);
         let mut b = set(&[6]);
         assert!(!a.intersects(&b));

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Feature of a network device that corresponds to an offload capability, named as in the kernel's
-/// `ETH_SS_FEATURES` (`net/ethtool/common.c`, `netdev_features_strings`), which `ethtool -k`
-/// prints.
+/// Feature of a network device that corresponds to an offload capability. The kernel's names are
+/// those of `ETH_SS_FEATURES` (`net/ethtool/common.c`, `netdev_features_strings`), which `ethtool
+/// -k` prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum DeviceFeature {
     /// Completes transport checksums of any protocol on transmission.
@@ -92,23 +92,23 @@ impl DeviceFeature {
 /// `FEATURES_GET`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FeatureState {
-    /// `hw`: the feature can be switched.
+    /// The driver permits changing the feature (`hw`).
     pub can_change: bool,
-    /// `wanted`: the feature was requested.
+    /// The feature was requested (`wanted`).
     pub is_wanted: bool,
-    /// `active`: the feature is in use.
+    /// The feature is in use (`active`).
     pub is_active: bool,
-    /// `nochange`: the feature can never be switched.
+    /// The feature can never be changed (`nochange`).
     pub is_fixed: bool,
 }
 
 impl FeatureState {
-    /// Returns true if the device supports the feature.
+    /// Returns true if the feature is in use or can be switched on.
     pub const fn is_supported(self) -> bool {
         self.is_active || (self.can_change && !self.is_fixed)
     }
 
-    /// Returns the state in the words of `ethtool -k`.
+    /// Returns the state as `ethtool -k` prints it, for example `off [fixed]`.
     pub const fn ethtool_state(self) -> &'static str {
         let is_fixed = self.is_fixed || !self.can_change;
         match (self.is_active, is_fixed, self.is_wanted) {
@@ -122,7 +122,8 @@ impl FeatureState {
     }
 }
 
-/// Features of one device. A feature unknown to this kernel is missing and counts as unsupported.
+/// Features of one network device with their states. A feature unknown to the running kernel is
+/// missing and counts as unsupported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceFeatures(BTreeMap<DeviceFeature, FeatureState>);
 

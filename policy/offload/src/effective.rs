@@ -1,37 +1,39 @@
-//! Offloads in effect on a port.
+//! Determines the offloads in effect on a port.
 
 use serde::{Deserialize, Serialize};
 use suimon_frame::Offloads;
 
 use crate::{CapabilityStatus, OffloadCapability, OffloadReason, OffloadToggle, OffloadToggles};
 
-/// Side of a port, seen from the switch.
+/// Direction of frames at a port, seen from the switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
-    /// Incoming frames: sent by the guest, or received by the uplink's device.
+    /// Frames that enter the switch: sent by the guest, or received by the uplink's device.
     Ingress,
-    /// Outgoing frames: to the guest, or by the uplink's device.
+    /// Frames that leave the switch: to the guest, or through the uplink's device.
     Egress,
 }
 
-/// Kind of a port, which determines the direction of its switches. They are named from the view of
-/// the port's user: the guest uses its NIC, the data plane uses the uplink's device.
+/// Kind of a port, which determines the meaning of `tx` and `rx` in its offload switches. The
+/// switches are named from the view of the port's user: the guest uses its NIC, the data plane uses
+/// the uplink's device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PortKind {
-    /// Guest NIC: its `tx` is incoming here.
+    /// NIC of a guest: its `tx` frames enter the switch.
     Nic,
-    /// Uplink: its `tx` is outgoing here.
+    /// Uplink: its `tx` frames leave the switch.
     Uplink,
 }
 
 impl PortKind {
-    /// Returns true if the port's user receives on this side.
+    /// Returns true if frames in this direction are received by the port's user: the guest at a
+    /// NIC, the data plane at an uplink.
     pub const fn receives(self, side: Side) -> bool {
         matches!((self, side), (Self::Nic, Side::Egress) | (Self::Uplink, Side::Ingress))
     }
 
-    /// Returns the switch that controls a capability on this side.
+    /// Returns the operator's switch that controls a capability in this direction.
     pub const fn toggle_for(self, side: Side, capability: OffloadCapability) -> OffloadToggle {
         match (capability, self.receives(side)) {
             (OffloadCapability::Checksum, false) => OffloadToggle::TxChecksum,
@@ -44,22 +46,22 @@ impl PortKind {
     }
 }
 
-/// Offloads in effect on one side of a port.
+/// Offloads in effect for one direction of a port.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EffectiveOffloads {
-    /// Forms of frames that may pass this side.
+    /// Frame forms (partial checksum, large frames) that may pass in this direction.
     pub offloads: Offloads,
-    /// Forms of frames from an uplink that may pass this side. No link carries a large frame, so a
-    /// large one from an uplink was coalesced on reception. Without receive coalescing of the
-    /// uplink or of the guest's NIC, the guest gets the segments.
+    /// Frame forms that may pass in this direction if the frame came from an uplink. No link
+    /// carries a large frame, so a large one from an uplink was coalesced on reception. Without
+    /// receive coalescing at the uplink or the guest's NIC, the guest gets the segments.
     pub offloads_from_uplink: Offloads,
-    /// Finding for each capability of this side, in the order of [`OffloadCapability`].
+    /// Status of each capability that this direction has, in the order of [`OffloadCapability`].
     pub findings: Vec<CapabilityStatus>,
 }
 
 impl EffectiveOffloads {
-    /// Returns the reason for which `capability` is in use or not; `None` if this side does not
-    /// have it.
+    /// Returns the reason for which `capability` is in use or not; `None` if this direction does
+    /// not have the capability.
     pub fn reason(&self, capability: OffloadCapability) -> Option<OffloadReason> {
         self.findings
             .iter()
@@ -68,8 +70,8 @@ impl EffectiveOffloads {
     }
 }
 
-/// Returns the offloads in effect on one side of a port: supported by the other side, switched on
-/// by the operator, and consistent with each other.
+/// Returns the offloads in effect for one direction of a port: `supported` by the guest or device
+/// at the port, switched on by the operator, and consistent with each other.
 pub fn effective(
     supported: Offloads,
     switches: &OffloadToggles,
@@ -85,7 +87,7 @@ pub fn effective(
     };
     let tcp4 = segmentation(OffloadCapability::Tcp4Segmentation, supported.tcp4_segmentation);
     let tcp6 = segmentation(OffloadCapability::Tcp6Segmentation, supported.tcp6_segmentation);
-    // ECN is a variant of the other two, not a separate offload.
+    // ECN is a variant of TCP/IPv4 and TCP/IPv6 segmentation, not a separate offload.
     let any_tcp = if tcp4 == OffloadReason::On { tcp4 } else { tcp6 };
     let ecn = segmentation(OffloadCapability::TcpEcnSegmentation, supported.tcp_ecn_segmentation)
         .or_needs(any_tcp, OffloadCapability::Tcp4Segmentation);
@@ -122,8 +124,8 @@ pub fn effective(
     EffectiveOffloads { offloads, offloads_from_uplink, findings }
 }
 
-/// Judges one capability. The operator's setting has precedence: a disabled capability is not
-/// reported as unsupported.
+/// Determines whether one capability is in use, without its dependencies. The operator's setting
+/// has precedence: a disabled capability is not reported as unsupported.
 fn evaluate(is_supported: bool, switches: &OffloadToggles, switch: OffloadToggle) -> OffloadReason {
     match (switches.is_on(switch), is_supported) {
         (false, _) => OffloadReason::SwitchedOff { switch },
@@ -141,9 +143,9 @@ fn ip_checksum(switches: &OffloadToggles, switch: OffloadToggle) -> OffloadReaso
 }
 
 impl OffloadReason {
-    /// Returns this reason, or `Needs` if it is `On` and the required `other` is not, for `reason`.
-    /// If `other` is switched off, this capability was not offered to the other side and does not
-    /// count as unsupported.
+    /// Returns this reason, or [`OffloadReason::Needs`] if it is `On` and the required capability
+    /// `other`, whose reason is `reason`, is not in use. If `other` is switched off, this
+    /// capability was not offered to the guest and does not count as unsupported.
     fn or_needs(self, reason: Self, other: OffloadCapability) -> Self {
         match (self, reason) {
             (Self::On, Self::On) => self,

@@ -3,7 +3,8 @@
 use crate::DeviceFeature as Feature;
 use crate::{CapabilityStatus, DeviceFeatures, OffloadCapability, PortKind, Side};
 
-/// Component that performs the work when a frame requires it.
+/// Component that does the work of an offload (checksums, segmentation, coalescing) when a frame
+/// requires it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Performer {
     /// Guest, or the remote end of the connection.
@@ -14,23 +15,24 @@ pub enum Performer {
     Kernel,
     /// Software of the data plane.
     Software,
-    /// Component responsible at the port by which the frame leaves.
+    /// Determined at the port by which the frame leaves: see the performer there.
     Egress,
     /// No component: the work is not done.
     NotDone,
 }
 
-/// Component that performs the work at an uplink's device, and the deciding feature.
+/// Component that does the work of an offload at an uplink's device, and the device feature that
+/// decides it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PerformerChoice {
     /// Component that performs the work.
     pub performer: Performer,
-    /// Feature that decides; `None` if the device does not matter.
+    /// Device feature that decides; `None` if the device has no influence.
     pub by: Option<Feature>,
 }
 
-/// Returns the component for a port without a network device with features of its own: a guest's
-/// NIC, or an uplink that is a TAP device, connected to this host's kernel.
+/// Returns the component that does the work at a port without device features: a guest's NIC, or an
+/// uplink that is a TAP device connected to this host's kernel.
 pub fn performer(kind: PortKind, side: Side, finding: &CapabilityStatus) -> Performer {
     let other_side = match kind {
         PortKind::Nic => Performer::Guest,
@@ -46,8 +48,8 @@ pub fn performer(kind: PortKind, side: Side, finding: &CapabilityStatus) -> Perf
     }
 }
 
-/// Returns the component for an uplink whose frames pass the kernel to and from `device`. The
-/// kernel accepts every form of frame and performs the work that `device` does not support.
+/// Returns the component that does the work at an uplink whose frames pass the kernel to and from
+/// `device`. The kernel accepts every frame form and does the work that `device` does not support.
 pub fn performer_at_device(
     side: Side,
     finding: &CapabilityStatus,
@@ -58,7 +60,7 @@ pub fn performer_at_device(
         (OffloadCapability::IpChecksum | OffloadCapability::ReceiveCoalescing, ..)
         | (_, Side::Egress, false) => without_feature(performer(PortKind::Uplink, side, finding)),
         (_, Side::Egress, true) => transmit_performer(finding.capability, device),
-        // The device's checksum verification is not passed on: the receiver verifies.
+        // The data plane ignores the device's checksum verification: the receiver verifies.
         (OffloadCapability::Checksum, Side::Ingress, false) => without_feature(Performer::Guest),
         (OffloadCapability::Checksum, Side::Ingress, true) => PerformerChoice {
             performer: if is_active(device, Feature::RxChecksum) {
@@ -73,7 +75,8 @@ pub fn performer_at_device(
     }
 }
 
-/// Returns true if `device` supports the work, switched on or off.
+/// Returns true if `device` supports the work of `capability` in this direction, whether it is
+/// switched on or off.
 pub fn is_supported(side: Side, capability: OffloadCapability, device: &DeviceFeatures) -> bool {
     let any_supported =
         |features: &[Feature]| features.iter().any(|f| device.state(*f).is_supported());
@@ -107,8 +110,9 @@ fn transmit_performer(capability: OffloadCapability, device: &DeviceFeatures) ->
     PerformerChoice { performer: if is_nic { Performer::Nic } else { Performer::Kernel }, by }
 }
 
-/// Returns the feature that decides whether the device completes checksums of both IP versions: one
-/// for all protocols, or one per version. Of two, the inactive one.
+/// Returns the device feature that decides whether the device completes checksums of both IP
+/// versions: the one for all protocols or, of the two for one IP version each, the one that is not
+/// active. Always `Some`, so that [`transmit_performer`] needs no conversion.
 fn checksum_feature(device: &DeviceFeatures) -> Option<Feature> {
     let per_version = [Feature::TxChecksumIpv4, Feature::TxChecksumIpv6];
     let has_generic = device.state(Feature::TxChecksum).is_supported();
@@ -131,7 +135,8 @@ const fn segmentation_feature(capability: OffloadCapability) -> Option<Feature> 
     }
 }
 
-/// Returns the features that can have coalesced a large received frame, those of the device first.
+/// Returns the features that can cause large received frames of this capability: first those of the
+/// device, then those of the kernel.
 const fn coalescing_features(capability: OffloadCapability) -> &'static [Feature] {
     match capability {
         OffloadCapability::UdpSegmentation => &[Feature::RxUdpGro],

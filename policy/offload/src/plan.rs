@@ -1,8 +1,8 @@
-//! Step that one frame requires at one egress.
+//! Determines the software step that a frame requires before it leaves by an egress port.
 
 use suimon_frame::{Checksum, EgressForm, FrameMeta, Offloads};
 
-/// Step required before an egress accepts a frame.
+/// Software step that a frame requires before an egress port accepts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EgressStep {
     /// The frame is forwarded unchanged.
@@ -11,13 +11,15 @@ pub enum EgressStep {
     CompleteChecksum,
     /// Segment the frame with [`segment`](suimon_frame::segment).
     Segment {
-        /// True if the egress completes the segments' checksums.
+        /// True if the egress port completes the segments' checksums; false if the segmentation
+        /// must.
         partial_checksum: bool,
     },
 }
 
-/// Returns the step that a frame with this metadata requires before an egress with these offloads
-/// accepts it and the ingress port's restrictions are met. Called for every frame and egress.
+/// Returns the step that a frame with this metadata requires before it may leave by a port with the
+/// offloads `egress`, and the ingress port's restrictions are met. Called for every frame and
+/// egress port.
 #[inline]
 pub const fn plan(frame: &FrameMeta, egress: Offloads) -> EgressStep {
     let egress = match frame.egress_form {

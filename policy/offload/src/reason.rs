@@ -12,7 +12,7 @@ use crate::OffloadToggle;
 pub enum OffloadCapability {
     /// TCP and UDP checksum offload.
     Checksum,
-    /// IPv4 header checksums.
+    /// IPv4 header checksum offload.
     IpChecksum,
     /// Segmentation of large TCP/IPv4 frames.
     Tcp4Segmentation,
@@ -22,7 +22,8 @@ pub enum OffloadCapability {
     TcpEcnSegmentation,
     /// Segmentation of large UDP frames.
     UdpSegmentation,
-    /// Delivery of coalesced received segments. Receiving side only.
+    /// Delivery of frames that were coalesced on reception. Only for the direction in which the
+    /// port's user receives.
     ReceiveCoalescing,
 }
 
@@ -53,7 +54,7 @@ pub enum OffloadReason {
         /// Switch that controls the capability.
         switch: OffloadToggle,
     },
-    /// The capability requires another one that is not in use.
+    /// The capability requires another capability, which is not in use.
     Needs {
         /// Required capability that is not in use.
         other: OffloadCapability,
@@ -76,7 +77,7 @@ impl fmt::Display for OffloadReason {
     }
 }
 
-/// Line of `suimon nic show`: a capability with the reason for which it is in use or not.
+/// Offload capability with the reason for which it is in use or not; one line of `suimon nic show`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CapabilityStatus {
     /// Capability that the line is about.

@@ -1,20 +1,20 @@
-//! Settings that a power plan requires on a machine.
+//! Determines the kernel settings that a power plan requires on a host.
 
 use crate::{
     Cpu, FrequencyPolicy, HostPowerSettings, PowerSpec, SettingId, SettingKind, TurboFile,
     Unavailable,
 };
 
-/// Required value of a setting's file.
+/// Setting with the value that a plan requires.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RequiredSetting {
-    /// Setting that is to have the value.
+    /// Setting that must have the value.
     pub id: SettingId,
     /// Required value, as written to the file.
     pub value: String,
 }
 
-/// Scope of a target: host or CPUs.
+/// Host or CPUs that a requirement applies to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
     /// The host as a whole.
@@ -23,18 +23,18 @@ pub enum Scope {
     Cpus(Vec<u16>),
 }
 
-/// Single requirement of a plan.
+/// Single requirement of a power plan, with the settings that fulfil it on this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// Host or CPUs that the requirement applies to.
     pub scope: Scope,
     /// Kind of the setting, as shown to users.
     pub kind: SettingKind,
-    /// Requirement in words, for display.
+    /// Description of the requirement, for display.
     pub required: String,
     /// Settings that fulfil the requirement; empty if it cannot be fulfilled.
     pub settings: Vec<RequiredSetting>,
-    /// Reason for which the requirement is not or not fully met.
+    /// Reason for which the requirement is not met, or not on all CPUs; `None` if it is met.
     pub why_not: Option<Unavailable>,
 }
 
@@ -53,8 +53,8 @@ impl Target {
     }
 }
 
-/// Returns all requirements of a plan with the settings that fulfil them: frequencies, turbo, idle
-/// states.
+/// Returns all requirements of a plan, with the settings that fulfil them, in this order:
+/// frequencies, turbo, idle states.
 pub fn decide(spec: &PowerSpec, machine: &HostPowerSettings) -> Vec<Target> {
     let mut targets = Vec::new();
     turbo(spec, machine, &mut targets);
@@ -74,14 +74,15 @@ pub fn decide(spec: &PowerSpec, machine: &HostPowerSettings) -> Vec<Target> {
     targets
 }
 
-/// Returns the frequency requirements in words.
+/// Returns the frequency requirements of a plan for a cpufreq driver: kind of setting and
+/// description for display.
 fn frequency_requirements(spec: &PowerSpec, driver: &str) -> Vec<(SettingKind, String)> {
     let mut requirements = Vec::new();
     let governors = spec.governors(driver);
     if !governors.is_empty() {
         requirements.push((SettingKind::Governor, governors.join(" or ")));
     }
-    // Driver-specific settings are optional for a plan.
+    // A missing setting that only some drivers have is no shortcoming for a plan.
     if let Some(preference) = &spec.energy_preference {
         requirements.push((SettingKind::EnergyPreference, preference.clone()));
     }

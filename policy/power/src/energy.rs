@@ -10,12 +10,13 @@ use suimon_quantity::Time;
 /// Upper bound of a zone's power, in mW: about twice the short-term limit of the largest sockets. A
 /// counter may have wrapped more than once if this power fills it between readings.
 const ZONE_MILLIWATTS_MAX: u64 = 2_000_000;
-/// Minimum interval between readings, in ns. Counters advance in steps of about a millisecond.
+/// Minimum interval between evaluated readings, in ns. Counters advance in steps of about a
+/// millisecond.
 const APART_MIN_NS: u64 = 20_000_000;
-/// Maximum number of power zones (powercap) that are recorded. A machine has a few per socket.
+/// Maximum number of power zones (powercap) that are recorded; a machine has a few per socket.
 const ZONES_MAX: usize = 256;
 
-/// Energy counter of one zone, as read.
+/// Energy counter of one powercap zone, as read from sysfs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ZoneReading {
     /// Directory of the zone, for example `intel-rapl:0`.
@@ -28,23 +29,24 @@ pub struct ZoneReading {
     pub energy_uj_max: u64,
 }
 
-/// Energy and power of a zone.
+/// Energy and power of one powercap zone, calculated from readings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ZoneEnergy {
     /// Directory of the zone below powercap.
     pub zone: String,
     /// Name of the zone, for example `package-0`.
     pub name: String,
-    /// Energy since the first reading, excluding gaps, in microjoules.
+    /// Energy used since the first reading, excluding gaps, in microjoules.
     pub energy_uj: u64,
-    /// Power between the last two readings, in mW; `None` after a gap.
+    /// Mean power between the last two readings, in mW; `None` after a gap or for a zone no longer
+    /// read.
     pub milliwatts: Option<u64>,
-    /// True if the zone is part of the host's sum: packages and memory are; cores are part of their
-    /// package.
+    /// True if the zone counts towards the host's sum: packages and memory count, cores do not
+    /// because their package includes them.
     pub is_counted: bool,
 }
 
-/// Accumulator of the energy of all zones.
+/// Calculates the energy and power of all zones from counter readings.
 #[derive(Clone, Debug, Default)]
 pub struct EnergyMeter {
     zones: BTreeMap<String, Meter>,
@@ -62,8 +64,8 @@ struct Meter {
 }
 
 impl EnergyMeter {
-    /// Processes the counters read at `now`. Zones no longer listed keep their energy and have no
-    /// power.
+    /// Processes the counters read at `now`. Zones missing from `readings` keep their energy and
+    /// have no power.
     pub fn observe(&mut self, now: Time, readings: &[ZoneReading]) {
         let elapsed_ns = match self.read_at {
             Some(last) if now <= last => return,
@@ -112,7 +114,7 @@ impl EnergyMeter {
         }
     }
 
-    /// Returns all zones ever read, by directory.
+    /// Returns all zones ever read, in ascending order of directories.
     pub fn zones(&self) -> Vec<ZoneEnergy> {
         let zones = self.zones.iter().map(|(zone, meter)| ZoneEnergy {
             zone: zone.clone(),
@@ -124,19 +126,20 @@ impl EnergyMeter {
         zones.collect()
     }
 
-    /// Returns when the counters were last read.
+    /// Returns the time of the last reading; `None` before the first.
     pub const fn read_at(&self) -> Option<Time> {
         self.read_at
     }
 
-    /// Returns the number of gaps: intervals too long to determine the energy used.
+    /// Returns the number of gaps: intervals whose energy is unknown because a counter may have
+    /// wrapped more than once.
     pub const fn gaps(&self) -> u64 {
         self.gaps
     }
 }
 
-/// Returns the energy used since the last reading; `None` if the counter may have wrapped more than
-/// once or its value is invalid.
+/// Returns the energy in microjoules used in the `elapsed_ns` since the last reading; `None` if the
+/// counter may have wrapped more than once or its value is invalid.
 fn used_uj(last_uj: u64, reading: &ZoneReading, elapsed_ns: u64) -> Option<u64> {
     let ZoneReading { energy_uj, energy_uj_max, .. } = *reading;
     let at_most_uj = u128::from(ZONE_MILLIWATTS_MAX) * u128::from(elapsed_ns) / 1_000_000;
@@ -150,7 +153,7 @@ fn used_uj(last_uj: u64, reading: &ZoneReading, elapsed_ns: u64) -> Option<u64> 
     (u128::from(used) <= at_most_uj).then_some(used)
 }
 
-/// Returns true if a zone counts towards the host's sum. Cores and graphics are parts of their
+/// Returns true if a zone counts towards the host's sum. Cores and graphics are included in their
 /// package, `psys` includes more than the packages, and `intel-rapl-mmio` duplicates `intel-rapl`.
 fn is_counted(zone: &str, name: &str) -> bool {
     !zone.starts_with("intel-rapl-mmio") && (name.starts_with("package") || name == "dram")

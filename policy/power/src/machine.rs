@@ -1,4 +1,4 @@
-//! Kernel settings of the CPUs with their current values.
+//! Kernel settings of a host's CPUs with their current values, as read from sysfs.
 
 use crate::{SettingId, TurboFile};
 
@@ -7,11 +7,11 @@ use crate::{SettingId, TurboFile};
 pub struct Turbo {
     /// File in sysfs that enables or disables turbo frequencies.
     pub file: TurboFile,
-    /// True if turbo is on.
+    /// True if frequencies above the nominal one are enabled.
     pub on: bool,
 }
 
-/// Frequency policy `cpufreq/policyN`: CPUs with a common frequency.
+/// Frequency policy `cpufreq/policyN`: CPUs that share one frequency.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FrequencyPolicy {
     /// Number N of the policy.
@@ -28,13 +28,15 @@ pub struct FrequencyPolicy {
     pub preferences: Vec<String>,
     /// Current preference, from `energy_performance_preference`.
     pub preference: Option<String>,
-    /// Frequency range in kHz, from `cpuinfo_min_freq` and `cpuinfo_max_freq`.
+    /// Lowest and highest possible frequency in kHz, from `cpuinfo_min_freq` and
+    /// `cpuinfo_max_freq`.
     pub khz_range: Option<(u32, u32)>,
-    /// Minimum frequency in kHz, from `scaling_min_freq`.
+    /// Configured minimum frequency in kHz, from `scaling_min_freq`.
     pub khz_min: Option<u32>,
-    /// Maximum frequency in kHz, from `scaling_max_freq`.
+    /// Configured maximum frequency in kHz, from `scaling_max_freq`.
     pub khz_max: Option<u32>,
-    /// Turbo state of this policy, from `boost`, where the host has no common file.
+    /// Turbo state of this policy, from its file `boost`; `None` where the host has one file for
+    /// all CPUs.
     pub boost: Option<bool>,
 }
 
@@ -62,19 +64,20 @@ pub struct Cpu {
     pub idle_states: Vec<IdleState>,
 }
 
-/// CPUs of the host with their settings.
+/// CPUs of the host with their power settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostPowerSettings {
     /// CPUs in ascending order of numbers.
     pub cpus: Vec<Cpu>,
     /// Frequency policies in ascending order of numbers.
     pub policies: Vec<FrequencyPolicy>,
-    /// Turbo of the whole host, if a common file exists.
+    /// Turbo state of the whole host; `None` if there is no file for all CPUs.
     pub turbo: Option<Turbo>,
 }
 
 impl HostPowerSettings {
-    /// Returns the current value of a setting's file; `None` if it does not exist.
+    /// Returns the current value of a setting as its file contains it; `None` if the file does not
+    /// exist.
     pub fn value(&self, id: SettingId) -> Option<String> {
         let flag = |enabled: bool| u8::from(enabled).to_string();
         match id {
@@ -102,12 +105,12 @@ impl HostPowerSettings {
         }
     }
 
-    /// Returns the frequency policy with this number.
+    /// Returns the frequency policy with this number, or `None`.
     pub fn policy(&self, number: u16) -> Option<&FrequencyPolicy> {
         self.policies.iter().find(|policy| policy.number == number)
     }
 
-    /// Returns the online CPUs in ascending order.
+    /// Returns the numbers of the online CPUs in ascending order.
     pub fn online(&self) -> Vec<u16> {
         self.cpus.iter().filter(|cpu| cpu.online).map(|cpu| cpu.number).collect()
     }

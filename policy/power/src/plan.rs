@@ -34,7 +34,7 @@ impl PowerPlan {
     }
 }
 
-/// Power plan with overrides. `None` means the value of the plan.
+/// Power plan with the operator's overrides. `None` means the value of the plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PowerSpec {
     /// Plan that supplies the defaults.
@@ -47,41 +47,42 @@ pub struct PowerSpec {
     pub performance_percent_min: Option<u8>,
     /// Maximum frequency, in percent of the CPU's highest; 1 to 100.
     pub performance_percent_max: Option<u8>,
-    /// True to permit frequencies above the nominal one.
+    /// True to permit frequencies above the nominal one, false to forbid them.
     pub turbo: Option<bool>,
     /// Name of the deepest permitted idle state.
     pub idle_state_max: Option<String>,
     /// Maximum exit latency of permitted idle states, in microseconds.
     pub idle_latency_us_max: Option<u32>,
-    /// True to empty workers of the data plane so that they park.
+    /// True to move queues away from under-used workers of the data plane, so that these workers
+    /// park.
     pub parking: Option<bool>,
-    /// Poll budget of a worker before it sleeps, in microseconds.
+    /// Time in microseconds for which a worker polls before it sleeps.
     pub poll_us: Option<u32>,
-    /// High water mark of VMQ in percent of a processor, 50 to 95.
+    /// High water mark of VMQ in percent of a worker's time, 50 to 95.
     pub vmq_high_percent: Option<u8>,
-    /// Low water mark of VMQ in percent of a processor, 0 to 65.
+    /// Low water mark of VMQ in percent of a worker's time, 0 to 65.
     pub vmq_low_percent: Option<u8>,
 }
 
-/// Data-plane settings of a plan.
+/// Settings of the data plane that a power plan determines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataPlaneSettings {
-    /// True if workers are emptied so that they park.
+    /// True if under-used workers are emptied, so that they park.
     pub parking: bool,
-    /// Poll budget of a worker before it sleeps.
+    /// Time for which a worker polls before it sleeps.
     pub poll: Duration,
-    /// Load in percent above which a processor sheds queues.
+    /// Load in percent of a worker's time above which a worker sheds queues.
     pub vmq_high_percent: u8,
-    /// Load in percent up to which a processor is under-used.
+    /// Load in percent of a worker's time up to which a worker is under-used.
     pub vmq_low_percent: u8,
 }
 
-/// Minimum difference of the water marks in percentage points: packed queues must leave room below
-/// the high mark.
+/// Minimum difference of the water marks in percentage points: a worker that took over the queues
+/// of others must stay below the high mark.
 const MARKS_APART: u8 = 30;
 
 impl DataPlaneSettings {
-    /// Plan that changes no setting.
+    /// Settings of the plans `Balanced` and `Custom`.
     pub const DEFAULT: Self = Self {
         parking: true,
         poll: Duration::from_micros(50),
@@ -109,7 +110,7 @@ impl DataPlaneSettings {
 }
 
 impl PowerSpec {
-    /// Creates a plan without overrides.
+    /// Creates a specification of a plan without overrides.
     pub const fn of(plan: PowerPlan) -> Self {
         Self {
             plan,
@@ -127,8 +128,8 @@ impl PowerSpec {
         }
     }
 
-    /// Returns the data-plane settings. Overrides take precedence over the plan; if the water marks
-    /// are too close, the one without an override is changed.
+    /// Returns the data-plane settings. Overrides take precedence over the plan; if the resulting
+    /// water marks are too close, the one without an override is changed.
     pub fn data_plane(&self) -> DataPlaneSettings {
         let plan = DataPlaneSettings::for_plan(self.plan);
         let high = self.vmq_high_percent.unwrap_or(plan.vmq_high_percent);
@@ -147,10 +148,10 @@ impl PowerSpec {
         }
     }
 
-    /// Returns the suitable governors in order of preference; empty if any is suitable. A driver
-    /// that selects frequencies itself (`intel_pstate` in active mode, `amd-pstate-epp`) has two,
-    /// which control how aggressively it does (Documentation/admin-guide/pm/intel_pstate.rst and
-    /// amd-pstate.rst).
+    /// Returns the suitable governors for a cpufreq driver in order of preference; empty if any is
+    /// suitable. A driver that selects frequencies itself (`intel_pstate` in active mode,
+    /// `amd-pstate-epp`) has two governors, which control how aggressively it does
+    /// (Documentation/admin-guide/pm/intel_pstate.rst and amd-pstate.rst).
     pub(crate) fn governors(&self, driver: &str) -> Vec<&str> {
         if let Some(governor) = &self.governor {
             return vec![governor];
@@ -174,9 +175,9 @@ impl PowerSpec {
         })
     }
 
-    /// Returns minimum and maximum frequency in percent, both or none. With one override, the other
-    /// limit is relaxed where it would conflict. If two overrides contradict each other, the
-    /// maximum takes precedence.
+    /// Returns minimum and maximum frequency in percent of the CPU's highest. They are either both
+    /// present or both `None`. With one override, the other limit is relaxed where it would
+    /// conflict. If two overrides contradict each other, the maximum takes precedence.
     pub(crate) fn percents(&self) -> (Option<u8>, Option<u8>) {
         let (min, max) = match self.plan {
             PowerPlan::Balanced | PowerPlan::PowerSaver => (Some(0), Some(100)),

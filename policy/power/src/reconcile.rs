@@ -1,4 +1,4 @@
-//! Writes that apply a plan, and restoration of previous values.
+//! Determines the writes that apply a power plan or restore the previous values.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,48 +6,51 @@ use serde::{Deserialize, Serialize};
 
 use crate::{HostPowerSettings, RequiredSetting, SettingId};
 
-/// Record of a setting, persisted before it is written.
+/// Record of a setting that the daemon changes, persisted before the first write.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SettingRecord {
-    /// Value before the first write.
+    /// Value before the daemon's first write, to be restored.
     pub before: String,
     /// Value written or about to be written.
     pub written: String,
-    /// Value read after the write, which a driver may have rounded; `None` if not read yet.
+    /// Value read after the write, which a driver may have rounded; `None` if it has not been read
+    /// yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<String>,
 }
 
 impl SettingRecord {
-    /// Returns true if `value` results from our write. After a crash between the write and the
-    /// read, the driver's rounded value is unknown.
+    /// Returns true if `value` results from the daemon's write. If the daemon crashed between write
+    /// and read, the value that the driver rounded to is unknown; any value then counts for a
+    /// setting that drivers round.
     fn is_ours(&self, id: SettingId, value: &str) -> bool {
         let is_unread = self.found.is_none() && id.is_rounded() && value != self.before;
         self.written == value || self.found.as_deref() == Some(value) || is_unread
     }
 
-    /// Returns true if the setting with this record fulfils `required` although it reads `now`: a
-    /// driver selects the nearest frequency it supports.
+    /// Returns true if the setting, which now has the value `now`, fulfils `required`: the driver
+    /// may have rounded the written value to the nearest supported frequency.
     pub fn fulfils(&self, id: SettingId, required: &str, now: &str) -> bool {
         self.written == required && self.is_ours(id, now)
     }
 }
 
-/// Records of all settings that differ from their original values.
+/// Records of all settings that the daemon has changed.
 pub type Records = BTreeMap<SettingId, SettingRecord>;
 
-/// Extent to which external changes are overwritten.
+/// Which external changes are overwritten.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Overwrite {
     /// No external change is overwritten.
     Nothing,
     /// Every external change is overwritten: the operator has just set a plan.
     All,
-    /// Changes of CPUs that came online are overwritten: the kernel has reset them.
+    /// Changes of settings of these CPUs, which came online, are overwritten: the kernel has reset
+    /// them.
     Cpus(BTreeSet<u16>),
 }
 
-/// Setting changed by an external agent.
+/// Setting that another program changed after the daemon had written it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExternalChange {
     /// Setting that another program changed.
@@ -63,21 +66,23 @@ pub struct ExternalChange {
 /// Result of a reconciliation: records, writes and exceptions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reconciliation {
-    /// Records to persist before anything is written.
+    /// Records that the caller must persist before it writes anything.
     pub records: Records,
-    /// Writes in the order in which they are carried out.
+    /// Writes, in the order in which the caller must carry them out.
     pub writes: Vec<RequiredSetting>,
-    /// Writes that restore the original value: the record is dropped once the write has succeeded.
+    /// Settings whose write restores the original value. The caller drops the record once the write
+    /// has succeeded.
     pub restored: BTreeSet<SettingId>,
     /// Settings changed by external agents and left alone. If the plan does not require the
     /// setting, its record is dropped.
     pub external_changes: Vec<ExternalChange>,
-    /// Settings not available now, such as those of offline CPUs; their records are kept.
+    /// Settings that do not exist at present, such as those of offline CPUs; their records are
+    /// kept.
     pub waiting: BTreeSet<SettingId>,
 }
 
-/// Returns the writes after which all wanted settings are in effect and all other recorded settings
-/// are restored.
+/// Returns the writes after which all `required` settings are in effect and all other recorded
+/// settings are restored. `assert` determines which external changes are overwritten.
 pub fn reconcile(
     required: &[RequiredSetting],
     machine: &HostPowerSettings,
@@ -114,7 +119,7 @@ pub fn reconcile(
     outcome
 }
 
-/// Treatment of an external change.
+/// Treatment of a setting that another program has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Treatment {
     /// The change is left alone.
@@ -160,7 +165,7 @@ impl Reconciliation {
             return;
         };
         if now == value && now == record.before {
-            // The setting has its original value, which is the wanted one: no record is needed.
+            // The setting has its original value, which is the required one: no record is needed.
         } else if now == value || record.fulfils(id, value, &now) {
             let found = Some(now);
             self.records
@@ -169,7 +174,8 @@ impl Reconciliation {
             || now == record.before
             || treatment == Treatment::OverwriteOnly
         {
-            // Another plan, an interrupted write, or a CPU that was reset.
+            // The setting has the value of another plan, its write was interrupted, or its CPU was
+            // reset.
             self.write(id, value, record.before.clone());
         } else if treatment == Treatment::OverwriteAndRestore {
             self.write(id, value, now);
@@ -209,8 +215,8 @@ fn external_changes(id: SettingId, record: &SettingRecord, now: String) -> Exter
     ExternalChange { id, before: record.before.clone(), written: record.written.clone(), now }
 }
 
-/// Orders writes such that the kernel accepts them: turbo, governors, preferences, frequencies,
-/// idle states. Of a policy's frequencies the maximum comes first, unless it is lowered below the
+/// Sorts writes such that the kernel accepts each: turbo, governors, preferences, frequencies, idle
+/// states. Of a policy's frequencies the maximum is written first, unless it is lowered below the
 /// current minimum.
 fn order(writes: &mut [RequiredSetting], machine: &HostPowerSettings) {
     writes.sort();

@@ -1,4 +1,4 @@
-//! Settings and their sysfs files.
+//! Identifiers of kernel power settings and their sysfs files.
 
 use core::fmt;
 
@@ -13,8 +13,9 @@ pub enum TurboFile {
     Boost,
 }
 
-/// Setting, which corresponds to one file. Ordered as settings are written: turbo determines the
-/// available frequencies, and a governor the available preferences.
+/// Kernel power setting, which corresponds to one sysfs file. Ordered as settings are written:
+/// turbo determines the available frequencies, and a governor the available preferences. Numbers
+/// are those of frequency policies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SettingId {
     /// Turbo of the whole host.
@@ -74,7 +75,7 @@ impl SettingKind {
 const CPUS: &str = "devices/system/cpu/";
 
 impl SettingId {
-    /// Returns the file of the setting below the root of sysfs
+    /// Returns the path of the setting's file below the root of sysfs
     /// (Documentation/admin-guide/pm/cpufreq.rst and cpuidle.rst).
     pub fn file(self) -> String {
         let of_policy = |policy: u16, file: &str| format!("{CPUS}cpufreq/policy{policy}/{file}");
@@ -90,10 +91,12 @@ impl SettingId {
         }
     }
 
-    /// Returns the setting of this file; `None` if it belongs to no setting.
+    /// Returns the setting whose file is `file`, a path below the root of sysfs; `None` if no
+    /// setting has this file.
     pub fn from_file(file: &str) -> Option<Self> {
         let setting = Self::read(file.strip_prefix(CPUS)?)?;
-        // Rejects numbers such as `007`, which would name another file.
+        // Rejects numbers with leading zeros such as `007`, because such a file would be another
+        // one.
         (setting.file() == file).then_some(setting)
     }
 
@@ -121,7 +124,7 @@ impl SettingId {
         }
     }
 
-    /// Returns the kind of the setting.
+    /// Returns the kind of the setting, as shown to users.
     pub const fn kind(self) -> SettingKind {
         match self {
             Self::Turbo(_) | Self::Boost(_) => SettingKind::Turbo,
@@ -133,7 +136,7 @@ impl SettingId {
         }
     }
 
-    /// Returns true if a driver may round the written value to the nearest it supports.
+    /// Returns true if the driver may round a written value to the nearest one that it supports.
     pub(crate) const fn is_rounded(self) -> bool {
         matches!(self, Self::FrequencyMax(_) | Self::FrequencyMin(_))
     }

@@ -1,10 +1,10 @@
-//! Reasons for which settings are not available.
+//! Reasons for which required power settings are not available.
 
 use core::fmt;
 
 use thiserror::Error;
 
-/// Reason for which a required setting is not available, with a remedy.
+/// Reason for which a required setting is not available. The message names a remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Unavailable {
     /// No CPU of the host has a frequency policy.
@@ -26,7 +26,7 @@ pub enum Unavailable {
     NoGovernor {
         /// Name of the cpufreq driver.
         driver: String,
-        /// Suitable governors of the plan.
+        /// Governors that are suitable for the plan, in order of preference.
         required: Vec<String>,
         /// Governors that the driver supports.
         offered: Vec<String>,
@@ -51,7 +51,7 @@ pub enum Unavailable {
         /// Preferences that the driver supports.
         offered: Vec<String>,
     },
-    /// The driver accepts no other preference with this governor.
+    /// The current governor forbids all other preferences (`performance` of an active driver).
     #[error("with governor performance, driver {driver} accepts no preference but performance")]
     GovernorForbids {
         /// Name of the cpufreq driver.
@@ -83,13 +83,13 @@ pub enum Unavailable {
         /// Names of the existing idle states.
         offered: Vec<String>,
     },
-    /// The exit latency of even the shallowest state exceeds the limit.
+    /// Even the shallowest idle state has an exit latency above the limit.
     #[error(
         "no idle state has a latency of at most {limit_us} us; the shallowest, {name}, with \
          {latency_us} us, stays enabled"
     )]
     AllTooSlow {
-        /// Maximum exit latency in microseconds.
+        /// Configured maximum exit latency in microseconds.
         limit_us: u32,
         /// Name of the shallowest state.
         name: String,

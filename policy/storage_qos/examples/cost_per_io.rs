@@ -15,10 +15,10 @@ use suimon_storage_qos::{
 const REQUESTS: u64 = 2_000_000;
 const SAMPLES: usize = 7;
 const BYTES: u32 = 4096;
-/// Time between completions: a million operations per second.
+/// Time between completions in ns: a million operations per second.
 const STEP_NS: u64 = 1000;
 const LATENCY: Duration = Duration::from_micros(80);
-/// Queued requests of each backlogged disk.
+/// Number of queued requests of each backlogged disk.
 const BACKLOG: u32 = 4;
 
 #[derive(Clone, Copy)]
@@ -53,7 +53,7 @@ fn scheduler(disks: u32, set: Set) -> (StoreScheduler, Time) {
     let mut scheduler =
         StoreScheduler::new(StoreSpec { depth_min: 64, depth_max: 64, ..StoreSpec::default() });
     let now = Time::from_ns(1 << 40);
-    for change in store.propose(&proposals, false).expect("promises fit") {
+    for change in store.propose(&proposals, false).expect("the minimums are admissible") {
         scheduler.apply(now, change);
     }
     (scheduler, now)
@@ -65,7 +65,7 @@ fn cpu_ns() -> u64 {
 }
 
 /// Measures requests that are dispatched without queueing, one at a time and round-robin over the
-/// disks.
+/// disks. Returns the time per request in ns.
 fn nobody_waits(disks: u32, set: Set) -> f64 {
     let (mut scheduler, mut now) = scheduler(disks, set);
     let (mut disk, start) = (0, cpu_ns());
@@ -79,7 +79,8 @@ fn nobody_waits(disks: u32, set: Set) -> f64 {
     (cpu_ns() - start) as f64 / REQUESTS as f64
 }
 
-/// Measures `backlogged` disks with permanently queued requests, with a full device.
+/// Measures requests of `backlogged` disks that always have queued requests, with a full device.
+/// Returns the time per request in ns.
 fn all_wait(disks: u32, backlogged: u32, set: Set) -> f64 {
     let (mut scheduler, mut now) = scheduler(disks, set);
     let mut in_device = std::collections::VecDeque::new();

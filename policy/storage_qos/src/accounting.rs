@@ -1,6 +1,6 @@
-//! Accounting of request time: phases, time in which workers were not scheduled, and time reported
-//! by workers that borrow from the store's budget. Of these, only the busy time of flows affects
-//! scheduling.
+//! Accounting of request time in the scheduler: phases of requests, time in which workers were not
+//! scheduled by the kernel, and time that workers report which borrow from the store's budget. Of
+//! these, only the busy time of flows affects scheduling.
 
 use suimon_quantity::Time;
 
@@ -12,7 +12,7 @@ fn signed(requests: u32) -> i32 {
 }
 
 impl StoreScheduler {
-    /// Moves one request in flight of a disk from one phase to another.
+    /// Moves one request in flight of a disk from phase `from` to phase `to`.
     pub fn handle_phase(
         &mut self,
         now: Time,
@@ -26,7 +26,7 @@ impl StoreScheduler {
         disk.change_phase(from, to);
     }
 
-    /// Adds time in which the disk's worker was runnable but not running.
+    /// Adds time in which the disk's worker was runnable but the kernel did not run it.
     pub fn handle_unscheduled(&mut self, unscheduled: Unscheduled) {
         if let Some(disk) = self.disks.get_mut(unscheduled.disk.0 as usize) {
             disk.totals.time.add_unscheduled(unscheduled);
@@ -49,7 +49,7 @@ impl StoreScheduler {
         self.at_workers = Some(AtWorkers { in_flight: signed(in_flight), depth: in_flight });
     }
 
-    /// Switches to accounting by the scheduler for all requests from `now` on.
+    /// Switches back to accounting by the scheduler, for all requests from `now` on.
     pub(crate) fn end_lending(&mut self, now: Time) {
         self.at_workers = None;
         for flow in &mut self.flows {
@@ -62,8 +62,9 @@ impl StoreScheduler {
         }
     }
 
-    /// Adds the busy time of disks that was collected in their flows. Disks of a policy are busy
-    /// concurrently, so the limit is applied once to their sum.
+    /// Adds the busy time that [`Flow::reporting_ns`](crate::flow::Flow::reporting_ns) collected
+    /// for these disks to their flows. Disks of a policy are busy concurrently, so the limit is
+    /// applied once to their sum.
     fn add_reported(&mut self, now: Time, disks: impl Iterator<Item = DiskSlot>) {
         for slot in disks {
             let flow_index = self.disks.get(slot.0 as usize).map(|disk| disk.flow);
@@ -78,7 +79,7 @@ impl StoreScheduler {
         }
     }
 
-    /// Subtracts requests in flight of a disk that a worker has reported before it ended.
+    /// Subtracts requests in flight of a disk that a worker had reported before it ended.
     pub(crate) fn forget_worker(&mut self, slot: DiskSlot, requests: i32) {
         let (Some(at_workers), Some(disk)) =
             (&mut self.at_workers, self.disks.get_mut(slot.0 as usize))
@@ -89,8 +90,8 @@ impl StoreScheduler {
         disk.at_workers = disk.at_workers.saturating_sub(requests);
     }
 
-    /// Adds the request times of a worker's report. `ended_requests` is the number of requests that
-    /// complete in the same report.
+    /// Adds the request times of a worker's report. `ended_requests` is the number of requests in
+    /// the same report that have completed.
     pub(crate) fn handle_worker_times(
         &mut self,
         now: Time,

@@ -11,21 +11,21 @@ use crate::{DISKS_MAX, LimitsError, PolicyId};
 /// Percentage of a store's capacity that minimums may reserve.
 pub const MINIMUMS_PERCENT_MAX: u64 = 90;
 
-/// Capacity of a store in normalised operations per second.
+/// Capacity of a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Capacity {
-    /// The capacity is not known; no minimums are admitted.
+    /// The capacity is not known, and no minimums are admitted.
     #[default]
     Unknown,
-    /// Capacity declared by the operator.
+    /// Capacity in normalised operations per second, declared by the operator.
     Declared(u64),
-    /// Capacity from a measurement of the store.
+    /// Capacity in normalised operations per second, from a measurement of the store.
     Measured(u64),
 }
 
 impl Capacity {
-    /// Returns the capacity in normalised operations per second, if it is known.
+    /// Returns the capacity in normalised operations per second; `None` if it is not known.
     pub const fn iops(self) -> Option<u64> {
         match self {
             Self::Unknown => None,
@@ -34,7 +34,7 @@ impl Capacity {
     }
 }
 
-/// Admission arithmetic of a store: its minimums and its capacity.
+/// Sum of a store's minimums, and the capacity that it is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AdmittedMinimums {
     /// Sum of all minimums in normalised operations per second. The minimum of a shared policy
@@ -48,13 +48,14 @@ pub struct AdmittedMinimums {
 }
 
 impl AdmittedMinimums {
-    /// Returns the largest permitted sum of minimums; 0 if the capacity is not known.
+    /// Returns the largest permitted sum of minimums in normalised operations per second; 0 if the
+    /// capacity is not known.
     pub fn admissible_iops(&self) -> u64 {
         let iops = u128::from(self.capacity.iops().unwrap_or_default());
         u64::try_from(iops * u128::from(MINIMUMS_PERCENT_MAX) / 100).unwrap_or(u64::MAX)
     }
 
-    /// Returns true if the sum of the minimums is permitted.
+    /// Returns true if the sum of the minimums is at most [`AdmittedMinimums::admissible_iops`].
     pub fn fit(&self) -> bool {
         self.minimums_iops <= self.admissible_iops()
     }
@@ -78,11 +79,11 @@ impl fmt::Display for AdmittedMinimums {
     }
 }
 
-/// Reason why a change was refused. The store is unchanged.
+/// Reason for which the store refuses a change. The store is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum AdmissionError {
-    /// The limits of the change contradict each other.
+    /// The requested limits contradict each other.
     #[error(transparent)]
     Limits(#[from] LimitsError),
     /// The sum of minimums exceeds the permitted share of the capacity.
@@ -103,12 +104,13 @@ pub enum AdmissionError {
         /// One of the disks that use the policy.
         disk: DiskId,
     },
-    /// The maximum number of disks or policies of the store is reached.
+    /// The maximum number of disks or policies of the store is reached. Contains the plural of the
+    /// kind of object.
     #[error("the store has {DISKS_MAX} {0}, the most it can have; remove one")]
     TooMany(&'static str),
 }
 
-/// Advice on how to make the minimums fit.
+/// Formats advice for the operator on how to make the minimums fit.
 struct Remedy<'a>(&'a AdmittedMinimums);
 
 impl fmt::Display for Remedy<'_> {

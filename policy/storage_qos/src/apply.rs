@@ -1,4 +1,4 @@
-//! Application of changes while requests are queued and in flight.
+//! Application of configuration changes while requests are queued and in flight.
 
 use suimon_quantity::{DiskId, Time};
 
@@ -11,13 +11,13 @@ use crate::{
     StoreScheduler,
 };
 
-/// Largest number of flows: one for each disk, and the same number of policies.
+/// Maximum number of flows: one for each disk, and the same number of policies.
 const FLOWS_MAX: usize = 2 * DISKS_MAX;
 
 impl StoreScheduler {
-    /// Applies a step of a change. Returns the tags of queued requests that will never be
-    /// dispatched, because their disk was removed; their charges are not used. A step with a slot
-    /// outside the bounds of a store has no effect.
+    /// Applies one step of a change. Returns the tags of queued requests that will never be
+    /// dispatched, because their disk was removed; what they were charged is not used. A step with
+    /// a slot outside the bounds of a store has no effect.
     ///
     /// Requests in the device remain accounted for, even if their disk was removed. They should
     /// complete before another disk gets the slot. Otherwise they are counted as delivered to that
@@ -79,14 +79,14 @@ impl StoreScheduler {
 
     fn remove_flow(&mut self, now: Time, slot: FlowSlot) {
         let Some(flow) = self.flows.get_mut(slot.0 as usize) else { return };
-        // A flow with queued requests is retained. Earlier steps of the change move its disks to
-        // other flows or remove them.
+        // A flow with queued requests is retained. Earlier steps of the same change move its disks
+        // to other flows or remove them.
         if flow.waiting > 0 {
             return;
         }
         self.displace(slot.0);
         if let Some(flow) = self.flows.get_mut(slot.0 as usize) {
-            // Requests in the device complete without regard to limits and minimum.
+            // Requests in the device complete regardless of limits and minimum.
             *flow = flow.without_holder(now);
         }
         if let Some(watch) = self.watches.get_mut(slot.0 as usize) {

@@ -66,7 +66,7 @@ fn any_op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Scheduler under test and its expected state.
+/// Scheduler under test, and the state that it must have.
 struct Model {
     store: Store,
     scheduler: StoreScheduler,
@@ -177,7 +177,7 @@ proptest! {
     /// in order, or returned when its disk is removed. The depth is never exceeded, the view shows
     /// the limits that were set, and no request remains queued forever.
     #[test]
-    fn every_request_goes_once_or_comes_back(ops in prop::collection::vec(any_op(), 1..150)) {
+    fn every_request_is_dispatched_once_or_returned(ops in prop::collection::vec(any_op(), 1..150)) {
         let mut model = Model::new(32);
         for op in ops {
             model.step(op);
@@ -199,7 +199,7 @@ proptest! {
         prop_assert_eq!(model.scheduler.in_flight(), 0);
     }
 
-    /// Changes that no store produces, with slots outside of its bounds.
+    /// Changes that no store produces, with slots outside its bounds, cause no failure.
     #[test]
     fn invalid_changes_cause_no_failure(changes in prop::collection::vec(
         (0u8..5, prop_oneof![0u32..6, any::<u32>()], prop_oneof![0u32..6, any::<u32>()], any_limits()), 1..60,
@@ -229,7 +229,7 @@ proptest! {
     }
 }
 
-/// The limits of a disk with requests that the device never completes do not outlive the disk.
+/// A flow is removed with its disk, even if the device never completes some of its requests.
 #[test]
 fn a_flow_is_removed_while_its_requests_are_in_the_device() {
     let now = Time::from_ns(1 << 40);
@@ -258,7 +258,7 @@ fn a_flow_is_removed_while_its_requests_are_in_the_device() {
 /// A request for which the store has no space is neither delivered nor charged, and its time is not
 /// counted as latency.
 #[test]
-fn a_request_that_ends_without_service_leaves_no_trace() {
+fn an_undone_request_is_neither_counted_nor_charged() {
     let now = Time::from_ns(1 << 40);
     let mut store = Store::new(Capacity::Declared(10_000));
     let mut scheduler = StoreScheduler::new(StoreSpec::default());
@@ -290,9 +290,9 @@ fn changes_can_be_serialized() {
     assert_eq!(serde_json::from_str::<Change>(&text).unwrap(), change);
 }
 
-/// An operation that is due after the largest time is due at that time.
+/// A minimum whose due time would be after the largest time is due at the largest time.
 #[test]
-fn the_end_of_time_comes_to_an_end() {
+fn a_request_due_after_the_largest_time_is_dispatched() {
     let spec = StoreSpec { depth_max: 1, ..StoreSpec::default() };
     let mut scheduler = StoreScheduler::new(spec);
     let now = Time::from_ns(u64::MAX);
@@ -307,7 +307,7 @@ fn the_end_of_time_comes_to_an_end() {
 }
 
 /// A disk that was idle for a millisecond is owed a millisecond less, regardless of the number of
-/// refused submissions.
+/// rejected submissions.
 #[test]
 fn refused_requests_do_not_reduce_the_due_of_a_minimum() {
     let due_after = |rejections: u32| {

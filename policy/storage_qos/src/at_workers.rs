@@ -1,6 +1,6 @@
 //! Requests in flight at workers that borrow from a store's budget.
 
-/// Requests in flight at workers that borrow, as far as these have reported them.
+/// Number of requests in flight at the workers that borrow, according to their reports.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AtWorkers {
     /// Number of requests in flight. Signed: the sum of the changes that workers report.
@@ -10,7 +10,7 @@ pub(crate) struct AtWorkers {
     pub(crate) depth: u32,
 }
 
-/// Converts a number of requests to an unsigned one; a negative number becomes 0.
+/// Converts a number of requests to an unsigned number; a negative number becomes 0.
 pub(crate) fn at_least_zero(requests: i32) -> u32 {
     u32::try_from(requests).unwrap_or(0)
 }

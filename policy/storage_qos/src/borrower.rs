@@ -1,4 +1,5 @@
-//! Worker's part in the scheduling of a store that several workers use.
+//! A worker's part of the scheduling of a store that several workers use: it dispatches requests
+//! that the store's budget grants.
 
 mod late;
 mod sharing;
@@ -15,16 +16,16 @@ use crate::{
     RequestedGrant, Return, SubmitError, Submitted, Unscheduled, WorkerGrant,
 };
 
-/// Time after which an unused loan is returned to the budget.
+/// Time after which the worker returns an unused loan to the budget.
 pub const LOAN_IDLE_MAX: Duration = Duration::from_millis(1);
 /// Time for which a grant is valid after the budget has decided it. A worker that was blocked for
 /// longer declines it, see [`Borrower::handle_late_grant`]: the requests would otherwise be
 /// dispatched together with those that the maximums permit at that time.
 pub const GRANT_AGE_MAX: Duration = crate::CATCH_UP;
-/// Largest number of loans (requests granted in advance) for one disk.
+/// Maximum number of loans (requests granted in advance) of one disk.
 const AHEAD_MAX: u32 = 16;
 
-/// Requests of one disk at this worker.
+/// Queued requests of one disk at this worker, and the grants for them.
 #[derive(Clone, Debug, Default)]
 struct Queue {
     fifo: Fifo,
@@ -35,7 +36,7 @@ struct Queue {
     /// `ahead_bytes` bytes.
     loans: u32,
     ahead_bytes: u32,
-    /// Number of requested loans to which the budget has not replied.
+    /// Number of requested loans that the budget has neither granted nor refused yet.
     loans_requested: u32,
     ahead_since: Time,
     /// Target number of loans. Each request without an available loan raises the target. Loans
@@ -49,8 +50,8 @@ struct Queue {
 }
 
 impl Queue {
-    /// Accounts for request time up to `now`. `changed` lists the disks that changed since the
-    /// previous report.
+    /// Accounts for request time up to `now`. Appends `disk` to `changed`, the disks that changed
+    /// since the previous report, if it is not in it.
     #[inline]
     fn account(&mut self, now: Time, disk: DiskSlot, changed: &mut Vec<u32>) {
         if self.local.account(now, self.waiting) {
@@ -61,10 +62,10 @@ impl Queue {
 
 /// Requests of one worker for a store, and the grants of the store's budget for them.
 ///
-/// The worker dispatches only requests that the budget has granted. A loan is used for a request,
-/// or returned after at most [`LOAN_IDLE_MAX`]. Over any time window, the requests that all workers
-/// dispatch for a disk therefore exceed those of a single scheduler by no more than its maximum
-/// permits in that time plus the latency of a message.
+/// The worker dispatches only requests that the budget has granted. A loan is a grant for a future
+/// request; the worker uses it for a request or returns it after at most [`LOAN_IDLE_MAX`]. Over
+/// any time window, the requests that all workers dispatch for a disk therefore exceed those of a
+/// single scheduler by no more than its maximum permits in that time plus the latency of a message.
 ///
 /// If workers are blocked meanwhile, the excess is larger by no more than what the maximum permits
 /// in [`GRANT_AGE_MAX`], for grants that are fetched late; one request of each disk of the flow;
@@ -83,8 +84,8 @@ pub struct Borrower {
     /// of these disks.
     changed: Vec<u32>,
     /// Disks that had requests at the last report about them. Reports at intervals of at least
-    /// [`ALL_EVERY`] contain their times, so that the cost of other reports does not depend on
-    /// their number.
+    /// [`ALL_EVERY`] contain the times of these disks, so that the cost of other reports does not
+    /// depend on the number of disks.
     busy: Vec<u32>,
     /// Time of the last report that contained the times of all disks.
     times_reported: Time,
@@ -94,7 +95,8 @@ pub struct Borrower {
 }
 
 impl Borrower {
-    /// Creates a borrower with room for `waiting_max` queued requests on this worker.
+    /// Creates a borrower without disks, with memory for `waiting_max` queued requests of this
+    /// worker.
     pub fn new(normalization: Normalization, waiting_max: u32) -> Self {
         Self {
             normalization,
@@ -117,7 +119,7 @@ impl Borrower {
         self.is_settling = is_settling;
     }
 
-    /// Returns true if all data is reported and the worker has no grants other than those of
+    /// Returns true if the worker has reported everything and has no grants other than those of
     /// requests in the device.
     pub fn is_settled(&self) -> bool {
         let is_free =
@@ -130,7 +132,7 @@ impl Borrower {
         self.queues.get(disk.0 as usize).map_or(0, |queue| queue.waiting)
     }
 
-    /// Adds a disk with a queue on this worker. Allocates memory.
+    /// Adds a disk to this worker. Allocates memory.
     pub fn add(&mut self, disk: DiskSlot) {
         let index = disk.0 as usize;
         if index < DISKS_MAX && self.queues.len() <= index {
@@ -142,9 +144,11 @@ impl Borrower {
         }
     }
 
-    /// Queues a request. If a loan covers it, the caller dispatches it at once instead.
+    /// Queues a request of `bytes` bytes. If a loan covers it, the caller must dispatch it at once
+    /// instead ([`Submitted::Dispatch`]).
     ///
     /// # Errors
+    ///
     /// [`SubmitError`] if the disk is not known or the queue is full.
     pub fn submit(
         &mut self,
@@ -184,8 +188,8 @@ impl Borrower {
         Ok(Submitted::Queued)
     }
 
-    /// Returns the next action: dispatch a request or idle. Returns no time; see
-    /// [`Borrower::next_deadline`].
+    /// Returns the next action: dispatch a request or idle. It never returns [`Next::WaitUntil`];
+    /// see [`Borrower::next_deadline`].
     pub fn poll(&mut self, now: Time) -> Next {
         while let Some(slot) = self.ready.front().copied() {
             let queue = self.queues.get_mut(slot as usize).filter(|queue| queue.granted > 0);
@@ -225,7 +229,8 @@ impl Borrower {
         self.report.returns.push(Return { disk, requests: 1, cost, bytes });
     }
 
-    /// Moves one request to another phase. See [`crate::StoreScheduler::handle_phase`].
+    /// Moves one request in flight from phase `from` to phase `to`. See
+    /// [`crate::StoreScheduler::handle_phase`].
     pub fn handle_phase(
         &mut self,
         now: Time,
@@ -238,19 +243,19 @@ impl Borrower {
         queue.local.change_phase(from, to);
     }
 
-    /// Adds time in which the disk's worker was runnable but not running.
+    /// Adds time in which the disk's worker was runnable but the kernel did not run it.
     pub fn handle_unscheduled(&mut self, now: Time, unscheduled: Unscheduled) {
         let Some(queue) = self.queues.get_mut(unscheduled.disk.0 as usize) else { return };
         queue.account(now, unscheduled.disk, &mut self.changed);
         queue.local.add_unscheduled(unscheduled);
     }
 
-    /// Applies a grant of the budget.
+    /// Applies a grant or refusal of the budget.
     pub fn handle_grant(&mut self, now: Time, grant: WorkerGrant) {
         let Some(queue) = self.queues.get_mut(grant.disk.0 as usize) else { return };
         match grant.of {
             GrantKind::Waiting(requests) => {
-                // Surplus grants were intended for requests that were withdrawn meanwhile.
+                // Surplus grants were intended for requests that have been withdrawn meanwhile.
                 let used = requests.min(queue.waiting.saturating_sub(queue.granted));
                 let requests = requests.saturating_sub(used);
                 if requests > 0 {
@@ -279,8 +284,8 @@ impl Borrower {
         }
     }
 
-    /// Removes a disk's oldest queued request because the disk is removed, and returns its tag. The
-    /// caller repeats the call until it returns `None`.
+    /// Removes a disk's oldest queued request, because the disk is being removed, and returns its
+    /// tag. The caller repeats the call until it returns `None`.
     pub fn withdraw(&mut self, disk: DiskSlot) -> Option<u32> {
         let queue = self.queues.get_mut(disk.0 as usize)?;
         self.report.loan_demand.retain(|request| request.disk != disk);
@@ -294,7 +299,8 @@ impl Borrower {
         Some(record.tag)
     }
 
-    /// Returns the time of the next report that is due by time alone.
+    /// Returns when [`Borrower::poll_report`] must be called next even if nothing happens before;
+    /// `None` if no report will be due by time alone.
     pub fn next_deadline(&self) -> Option<Time> {
         let has_times = !self.changed.is_empty() || !self.busy.is_empty();
         let times = has_times.then(|| self.times_reported + REPORT_EVERY);
@@ -303,11 +309,11 @@ impl Borrower {
         lending.map(|queue| queue.ahead_since + LOAN_IDLE_MAX).chain(times).min()
     }
 
-    /// Returns the report that is due, in exchange for `spent`, an empty report that provides
-    /// memory for reuse.
+    /// Returns the report that is due. `spent` is an empty report whose memory is reused.
     ///
     /// # Errors
-    /// Returns `spent` if there is nothing to report.
+    ///
+    /// `spent`, if there is nothing to report.
     pub fn poll_report(
         &mut self,
         now: Time,
@@ -348,8 +354,8 @@ impl Borrower {
         Ok(core::mem::replace(&mut self.report, spent))
     }
 
-    /// Adds request times to the report: those of the disks that changed, or of all disks with
-    /// requests.
+    /// Adds request times to the report: those of the disks that changed or, if `is_of_all`, of all
+    /// disks with requests.
     fn report_times(&mut self, now: Time, is_of_all: bool) {
         let (queues, times) = (&mut self.queues, &mut self.report.times);
         for slot in self.changed.drain(..) {
@@ -372,7 +378,7 @@ impl Borrower {
     }
 }
 
-/// Returns all loans of a disk to the budget.
+/// Adds the return of all loans of a disk to the report.
 fn return_loan(
     report: &mut LoanReport,
     normalization: Normalization,

@@ -21,18 +21,18 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct StoreBudget {
     scheduler: StoreScheduler,
-    /// Grants that the caller has not fetched. Consecutive grants for the same worker and disk are
-    /// merged.
+    /// Grants that the caller has not fetched yet. Consecutive grants for the same worker and disk
+    /// are merged.
     granted: VecDeque<WorkerGrant>,
     workers: BTreeMap<WorkerId, WorkerGrants>,
 }
 
-/// Grants of one worker that are in use.
+/// Grants of one worker that have not ended.
 #[derive(Clone, Debug, Default)]
 struct WorkerGrants {
-    /// Requests granted or lent to the worker that have not ended.
+    /// Number of requests granted or lent to the worker that have not ended.
     in_flight: u32,
-    /// Requests by disk slot, for their removal when the worker ends.
+    /// Requests by disk slot, which are subtracted when the worker ends.
     disks: Vec<WorkerRequests>,
     /// True if the worker has stopped reporting. The device depth then does not count its requests.
     is_absent: bool,
@@ -41,9 +41,10 @@ struct WorkerGrants {
 /// Requests of one disk at one worker.
 #[derive(Clone, Copy, Debug, Default)]
 struct WorkerRequests {
-    /// Requests granted or lent to the worker that have not ended.
+    /// Number of requests granted or lent to the worker that have not ended.
     granted: u32,
-    /// Requests in flight, as reported by the worker. Signed: the sum of reported changes.
+    /// Number of requests in flight, as reported by the worker. Signed: the sum of reported
+    /// changes.
     at_worker: i32,
 }
 
@@ -73,8 +74,8 @@ impl StoreBudget {
         Self { scheduler, granted: VecDeque::with_capacity(depth_max), workers }
     }
 
-    /// Converts a worker's scheduler to a budget. The queued requests move to `borrower`, which
-    /// must be new. All charges are preserved.
+    /// Converts the scheduler of the single worker `worker` to a budget for several workers. The
+    /// queued requests move to `borrower`, which must be new. All charges are preserved.
     pub fn share(
         mut scheduler: StoreScheduler,
         now: Time,
@@ -127,13 +128,13 @@ impl StoreBudget {
         self.scheduler
     }
 
-    /// Applies a step of a change. Workers remove the requests of a removed disk themselves by
+    /// Applies one step of a change. Workers remove the requests of a removed disk themselves by
     /// [`crate::Borrower::withdraw`], before or after this call.
     pub fn apply(&mut self, now: Time, change: Change) {
         self.scheduler.apply(now, change);
     }
 
-    /// Applies the report of a worker. A worker that reports is not absent any more.
+    /// Applies the report of a worker. A worker that reports no longer counts as absent.
     pub fn handle_report(&mut self, now: Time, from: WorkerId, report: &LoanReport) {
         self.end_absence(from);
         let before = self.scheduler.in_flight();
@@ -192,7 +193,8 @@ impl StoreBudget {
         self.granted.pop_front()
     }
 
-    /// Returns the time at which a request may be granted even without a further report.
+    /// Returns when [`StoreBudget::poll_grant`] may return a grant even without a further report;
+    /// `None` if only a report can lead to one.
     pub fn next_deadline(&self) -> Option<Time> {
         self.scheduler.next_deadline()
     }
@@ -229,8 +231,8 @@ impl StoreBudget {
         self.scheduler.depth()
     }
 
-    /// Returns the number of requests that are in the device or granted, including those of absent
-    /// workers.
+    /// Returns the number of requests that are granted, including those in the device and those of
+    /// absent workers.
     pub fn in_flight(&self) -> u32 {
         let absent =
             self.workers.values().filter(|grants| grants.is_absent).map(|grants| grants.in_flight);
@@ -238,8 +240,9 @@ impl StoreBudget {
     }
 
     /// Records that a worker has stopped reporting although it has grants, because it is blocked.
-    /// Until its next report, its requests remain charged to the limits of their disks, but the
-    /// device depth does not count them: a worker that uses the whole depth would stop all others.
+    /// Until its next report, its requests remain charged to the limits of their disks, but do not
+    /// count towards the device's queue depth: a worker that uses the whole depth would stop all
+    /// others.
     pub fn handle_absent(&mut self, worker: WorkerId) {
         if let Some(grants) = self.workers.get_mut(&worker).filter(|grants| !grants.is_absent) {
             grants.is_absent = true;
@@ -248,10 +251,10 @@ impl StoreBudget {
         }
     }
 
-    /// Records that a worker uses the budget no more and sends no further reports. Its remaining
-    /// requests remain charged, but count neither as requests of their disks nor for the device
-    /// depth. Queued requests that it has reported are granted once more; the caller must return
-    /// these grants.
+    /// Records that a worker has stopped using the budget and will send no further reports. Its
+    /// remaining requests remain charged, but count neither as requests of their disks nor towards
+    /// the device's queue depth. Queued requests that it has reported are granted once more; the
+    /// caller must return these grants.
     pub fn handle_ended(&mut self, now: Time, worker: WorkerId) {
         // The depth counts the requests again, so that each of them is subtracted once below.
         self.end_absence(worker);
@@ -268,7 +271,7 @@ impl StoreBudget {
         *in_flight = in_flight.saturating_sub(grants.in_flight.saturating_sub(subtracted));
     }
 
-    /// Returns true if the device depth counts requests of the worker.
+    /// Returns true if requests of the worker count towards the device's queue depth.
     pub fn has_grants(&self, worker: WorkerId) -> bool {
         self.workers.get(&worker).is_some_and(|grants| grants.in_flight > 0 && !grants.is_absent)
     }
@@ -281,7 +284,7 @@ impl StoreBudget {
         }
     }
 
-    /// Counts a request that was dispatched for a worker.
+    /// Counts a request that was granted to a worker.
     fn count(&mut self, worker: WorkerId, disk: DiskSlot) {
         let grants = self.workers.entry(worker).or_default();
         grants.in_flight = grants.in_flight.saturating_add(1);

@@ -1,11 +1,11 @@
-//! Changes of a store's scheduler.
+//! Configuration changes of a store's scheduler.
 
 use serde::{Deserialize, Serialize};
 use suimon_quantity::{DiskId, TimedRateLimit};
 
 use crate::{Limits, PolicyId, PolicyShare};
 
-/// Slot of a disk in a store's scheduler. A slot is reused after its disk was removed.
+/// Slot of a disk in a store's scheduler. Another disk may get the slot after its disk was removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct DiskSlot(pub u32);
@@ -25,7 +25,7 @@ pub enum LimitsOwner {
     Policy(PolicyId),
 }
 
-/// One step of a change. The steps of a change are applied together and in order.
+/// One step of a configuration change. The steps of a change must be applied together and in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
@@ -58,8 +58,8 @@ pub enum Change {
     /// the limit. Minimums have priority within the limit. The caller must therefore ensure that
     /// the limit covers them.
     Cap(Option<TimedRateLimit>),
-    /// Limits the disks of a policy on this node if the policy also applies to disks of other
-    /// nodes. `None`: the policy's limits apply to this node alone. Also applies to disks that are
+    /// Limits the disks of a policy on this node, if the policy also has disks on other nodes.
+    /// `None`: the policy's limits apply to this node alone. Also applies to disks that are
     /// assigned to the policy later.
     Part(PolicyId, Option<PolicyShare>),
     /// Sets the device latency from a measurement of the store; `None` if it was not measured.
@@ -72,6 +72,6 @@ pub enum Change {
 pub struct MeasuredLatency {
     /// Queue depth of the device during the measurement.
     pub depth: u32,
-    /// Mean latency of a request that counts as one operation, in nanoseconds.
+    /// Mean latency, in nanoseconds, of a request that counts as one operation.
     pub latency_ns: u64,
 }

@@ -1,4 +1,5 @@
-//! Clocks that determine the order of flows.
+//! Clocks that determine the order in which flows are served: a virtual time for weights, and a
+//! reservation clock for minimums.
 
 use suimon_quantity::Time;
 
@@ -8,19 +9,20 @@ use crate::pace::{FixedNs, fine};
 use crate::records::Units;
 use crate::run::Run;
 
-/// Virtual time at which all virtual times are reset to avoid an overflow.
+/// Virtual time from which all virtual times are reset to avoid an overflow.
 const VIRTUAL_MAX: u64 = 1 << 62;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Clocks {
     /// Virtual time of the flow that was last served by weight, before that service.
     pub(crate) virtual_time: u64,
-    /// Time by which the reservation clock lags behind real time.
+    /// Time by which the reservation clock is behind real time, because the store could not deliver
+    /// all minimums.
     pub(crate) lost: FixedNs,
 }
 
 impl Clocks {
-    /// Returns the value of the reservation clock.
+    /// Returns the value of the reservation clock at `now`.
     #[inline]
     pub(crate) fn reservation(&self, now: Time) -> FixedNs {
         fine(now).saturating_sub(self.lost)
@@ -32,8 +34,8 @@ impl Clocks {
         self.virtual_time > VIRTUAL_MAX
     }
 
-    /// Accounts for a run of requests dispatched now, of a flow with a minimum that is not due.
-    /// Returns false and changes nothing if the run would use up a maximum. The caller then submits
+    /// Accounts for a run of requests that are dispatched now, of a flow whose minimum is not due.
+    /// Returns false, without a change, if the run would use up a maximum. The caller then submits
     /// each request separately.
     #[inline]
     pub(crate) fn start_run(
@@ -63,8 +65,8 @@ impl Clocks {
         true
     }
 
-    /// Calls [`Clocks::start`] for a request that was not queued. Not inlined, to keep the caller
-    /// small.
+    /// Accounts for a request that is dispatched now without having been queued; see
+    /// [`Clocks::start`]. Not inlined, to keep the caller small.
     #[inline(never)]
     pub(crate) fn start_now(
         &mut self,
@@ -78,7 +80,8 @@ impl Clocks {
         self.start((now, clock), disk, flow, units, is_due);
     }
 
-    /// Accounts for a request dispatched now; `clock` is the value of the reservation clock.
+    /// Accounts for a request that is dispatched now; `clock` is the value of the reservation
+    /// clock. `is_due` is true if the minimum of its flow is due.
     #[inline(always)]
     pub(crate) fn start(
         &mut self,

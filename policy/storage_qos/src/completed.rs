@@ -2,7 +2,7 @@
 
 use crate::IoKind;
 
-/// Requests of one disk, operation and size that completed at the same time.
+/// Requests of one disk with the same operation and size that completed at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completed {
     /// Operation that the requests performed.
@@ -11,7 +11,7 @@ pub struct Completed {
     pub bytes: u32,
     /// Number of requests that completed together.
     pub requests: u32,
-    /// Sum of the times in the device in nanoseconds; `None` if the times do not reflect the
-    /// device's load.
+    /// Sum of the times in the device in nanoseconds; `None` if the times do not depend on the load
+    /// of the device.
     pub latency_ns: Option<u64>,
 }

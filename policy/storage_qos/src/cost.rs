@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Number of size classes of costs.
+/// Number of size classes into which requests are divided by cost.
 pub(crate) const SIZE_CLASSES: usize = 4;
 
 /// Returns the size class of requests of `cost` operations. Requests of a class have similar
@@ -49,7 +49,7 @@ impl Normalization {
 }
 
 impl Default for Normalization {
-    /// 8 KiB, as in Hyper-V.
+    /// Returns the normalisation of Hyper-V, 8 KiB.
     fn default() -> Self {
         Self { shift: 13 }
     }

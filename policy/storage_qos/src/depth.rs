@@ -1,5 +1,6 @@
-//! Queue depth of the device: deep enough that the device is never idle while requests are queued,
-//! and shallow enough that the scheduler still determines the order of requests.
+//! Queue depth of the device: the maximum number of requests in the device. It is deep enough that
+//! the device is never idle while requests are queued, and shallow enough that the scheduler still
+//! determines the order of requests.
 //!
 //! The depth grows while requests are queued for the device and its latency is low. The depth
 //! shrinks while the latency exceeds [`SLOWDOWN_MAX`] times the latency under low load. Latencies
@@ -18,34 +19,37 @@ use crate::cost::{SIZE_CLASSES, size_class};
 
 /// Largest ratio of the latency of a busy device to its latency under low load.
 const SLOWDOWN_MAX: u64 = 3;
-/// Latency in nanoseconds up to which the device never counts as overloaded. The engine's part of
-/// the latency dominates there.
+/// Latency in nanoseconds up to which the device never counts as overloaded. Below it, most of the
+/// latency is caused by the storage engine.
 const SHORT_NS: u64 = 100_000;
-/// Smallest number of completions on which an adjustment of the depth is based.
+/// Minimum number of completions on which an adjustment of the depth is based.
 const SAMPLES_MIN: u32 = 32;
 const JUDGED_BY_MAX: u32 = 256;
 /// Interval after which the depth is adjusted on the basis of at least [`FEW`] completions.
 const ADJUST_INTERVAL: Duration = Duration::from_millis(500);
 const FEW: u32 = 4;
-/// Fixed-point one for ratios of the latency to the permitted latency.
+/// Value that represents 1 in the fixed-point ratio of the latency to the permitted latency.
 const ONE: u64 = 1024;
-/// Ratios below which the depth grows by a half and by an eighth, respectively.
+/// Ratio, in units of 1/[`ONE`], below which the depth grows by a half.
 const FAST: u64 = 600;
+/// Ratio, in units of 1/[`ONE`], below which the depth grows by an eighth.
 const FAST_ENOUGH: u64 = 900;
-/// Interval at which the latency under low load is measured (probed).
+/// Interval at which the latency under low load is measured, by a short reduction of the depth
+/// (probe).
 const PROBE_EVERY: Duration = Duration::from_secs(30);
 const PROBE_MAX: Duration = Duration::from_millis(500);
 const START: u32 = 4;
 /// Time without requests after which another disk no longer counts as a user of the store.
 const GONE_AFTER: Duration = Duration::from_secs(1);
 
-/// Completed requests of similar size.
+/// Completed requests of one class of similar sizes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Class {
-    /// Sum of latencies and number of the requests completed since the last adjustment.
+    /// Sum of the latencies of the requests that completed since the last adjustment.
     sum_ns: u64,
+    /// Number of these requests.
     count: u32,
-    /// Latency under low load; 0 if not known.
+    /// Mean latency under low load in nanoseconds; 0 if not known.
     least_ns: u64,
 }
 
@@ -53,14 +57,13 @@ struct Class {
 pub(crate) struct Depth {
     min: u32,
     max: u32,
-    /// Depth while several disks use the device.
+    /// Depth that applies while several disks use the device.
     shared: u32,
-    /// Depth while one disk uses the device.
+    /// Depth that applies while one disk uses the device; `None` while several do.
     alone: Option<u32>,
-    /// Effective depth, including the effect of a probe. Stored because each request is compared
-    /// with it.
+    /// Depth in effect, including that of a probe. Stored because each request is compared with it.
     limit: u32,
-    /// Number of completions at which the depth is adjusted.
+    /// Number of completions after which the depth is adjusted.
     enough: u32,
     alone_ns: u64,
     /// Time until which the device counts as used by several disks.
@@ -70,7 +73,7 @@ pub(crate) struct Depth {
     classes: [Class; SIZE_CLASSES],
     completed: u32,
     adjusted_at: Time,
-    /// Mean latency at the last adjustment.
+    /// Mean latency at the last adjustment in nanoseconds; 0 if not known.
     pub(crate) latency_ns: u64,
     probed: Time,
     probe: Option<Probe>,
@@ -111,7 +114,7 @@ impl Depth {
         depth
     }
 
-    /// Returns the largest number of requests in the device.
+    /// Returns the maximum number of requests in the device.
     #[inline]
     pub(crate) const fn limit(&self) -> u32 {
         self.limit
@@ -121,7 +124,7 @@ impl Depth {
         self.alone.unwrap_or(self.shared)
     }
 
-    /// Recomputes the values derived from the depths.
+    /// Recomputes the values that are derived from the depths.
     fn update_limit(&mut self) {
         let tuned = self.tuned();
         self.limit = self.probe.map_or(tuned, |probe| probe.limit);
@@ -144,8 +147,8 @@ impl Depth {
         }
     }
 
-    /// Switches between the shared depth and that of a single user. Completions counted so far are
-    /// discarded, because they belong to the previous depth.
+    /// Switches between the shared depth (`None`) and that of a single user. Completions counted so
+    /// far are discarded, because they belong to the previous depth.
     #[cold]
     fn switch(&mut self, alone: Option<u32>) {
         self.alone = alone;
@@ -156,7 +159,7 @@ impl Depth {
         }
     }
 
-    /// Returns true while the latency under low load is probed.
+    /// Returns true while the latency under low load is being measured.
     #[inline]
     pub(crate) const fn is_probing(&self) -> bool {
         self.probe.is_some()
@@ -179,8 +182,8 @@ impl Depth {
         self.was_full = true;
     }
 
-    /// Removes completed requests. Returns the number of requests with a latency to be counted.
-    /// During a probe, requests submitted before it are not counted.
+    /// Subtracts completed requests from those in flight. Returns the number of them whose latency
+    /// is to be counted: during a probe, requests submitted before it are not counted.
     #[inline]
     pub(crate) fn handle_left(&mut self, requests: u32) -> u32 {
         self.in_flight = self.in_flight.saturating_sub(requests);
@@ -282,8 +285,8 @@ impl Depth {
     fn adjust(&mut self, ratio: u64) {
         let limit = u64::from(self.tuned());
         let depth = if ratio > ONE {
-            // Half of the difference to the depth with the permitted latency, assuming that latency
-            // is proportional to depth.
+            // Half of the difference to the depth at which the latency would be the permitted one,
+            // assuming that latency is proportional to depth.
             (limit + limit * ONE / ratio) / 2
         } else if self.was_full && ratio < FAST {
             limit + (limit / 2).max(1)

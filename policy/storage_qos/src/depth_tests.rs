@@ -14,9 +14,10 @@ fn served(depth: &mut Depth, now: &mut Time, least_ns: u64, servers: u64, comple
     depth.limit()
 }
 
-/// Short latencies of a cache at the beginning do not lower the permitted latency permanently.
+/// Short latencies at the beginning, such as those of a cache, do not lower the permitted latency
+/// permanently.
 #[test]
-fn a_moment_of_haste_is_not_held_against_the_device() {
+fn initial_cache_hits_do_not_lower_the_permitted_latency() {
     let mut depth = Depth::new(&StoreSpec::default());
     // The run ends before the first periodic probe.
     let mut now = Time::from_ns(1);
@@ -37,7 +38,7 @@ fn the_depth_does_not_grow_if_requests_only_wait_in_the_device() {
 /// A few large requests among many small ones, too few to determine their permitted latency, do not
 /// reduce the depth.
 #[test]
-fn a_few_large_requests_do_not_keep_the_device_empty() {
+fn few_large_requests_do_not_reduce_the_depth() {
     let mut depth = Depth::new(&StoreSpec::default());
     let mut now = Time::from_ns(1);
     for number in 0..2_000u32 {
@@ -50,8 +51,8 @@ fn a_few_large_requests_do_not_keep_the_device_empty() {
     assert!(depth.limit() >= 16, "{}", depth.limit());
 }
 
-/// Simulates a device that has one request at a time from each of many disks, or many requests of
-/// one disk.
+/// Simulates completions of a device that has one request at a time from each of many disks or, if
+/// `is_alone`, many requests of one disk. Returns the depth afterwards.
 fn used(depth: &mut Depth, now: &mut Time, is_alone: bool, completions: u32) -> u32 {
     for _ in 0..completions {
         let limit = u64::from(depth.limit());
@@ -83,7 +84,7 @@ fn a_single_disk_uses_the_full_depth() {
     assert_eq!(used(&mut depth, &mut now, true, 200), shared);
 }
 
-/// A slow device is not filled up even if only one disk uses it.
+/// The depth does not become too large on a slow device even if only one disk uses it.
 #[test]
 fn a_single_disk_does_not_fill_a_slow_device() {
     let mut depth = Depth::new(&StoreSpec::default());

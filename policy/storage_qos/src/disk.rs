@@ -1,4 +1,4 @@
-//! State of a disk in the scheduler: its queue, requests in flight and accounting.
+//! State of a disk in the scheduler: its queue, requests in flight and counters.
 
 use suimon_quantity::{DiskId, Time};
 
@@ -19,27 +19,28 @@ pub(crate) struct Disk {
     pub(crate) waiting: u32,
     pub(crate) fifo: Fifo,
     pub(crate) in_flight: u32,
-    /// True for the only disk of its flow. It remains a member of the flow without a queued
-    /// request, because no order has to be maintained.
+    /// True if the disk is the only one of its flow. It then remains a member of the flow without a
+    /// queued request, because no order has to be maintained.
     pub(crate) is_only: bool,
     /// True if workers that borrow from the store's budget account for the disk's requests in
-    /// flight. `in_flight` then includes loans.
+    /// flight. `in_flight` then includes loans (grants for future requests).
     pub(crate) is_lent: bool,
-    /// True if a request is in a phase other than [`RequestPhase::Data`].
+    /// True if a request in flight is in a phase other than [`RequestPhase::Data`].
     has_phases: bool,
-    /// Virtual time up to which the disk was served among the disks of the policy, in operations.
+    /// Virtual time of the policy up to which the disk was served, in operations.
     pub(crate) served: u64,
     /// Time up to which request time is accounted for.
     pub(crate) accounted: Time,
     pub(crate) totals: Totals,
     phases: Phases,
-    /// Requests in flight at workers that borrow, as reported by them. Signed: the sum of the
-    /// changes that workers report.
+    /// Number of requests in flight at workers that borrow, as reported by them. Signed: the sum of
+    /// the changes that workers report.
     pub(crate) at_workers: i32,
 }
 
 impl Disk {
-    /// Resets the slot for another disk. Queued and in-flight requests are preserved.
+    /// Resets the counters of the slot for another disk. Queued and in-flight requests are
+    /// preserved.
     pub(crate) fn begin(&mut self, now: Time) {
         *self = Self {
             fifo: self.fifo,
@@ -54,8 +55,8 @@ impl Disk {
         };
     }
 
-    /// Accounts for request time up to `now`; called before a request changes its state. `cause` is
-    /// the cause of queueing.
+    /// Accounts for request time up to `now`. Must be called before a request changes its state.
+    /// `cause` is the cause for which the disk's requests are queued.
     #[inline]
     pub(crate) fn account(&mut self, now: Time, cause: QueueCause) {
         let ns = now.ns_since(self.accounted);
@@ -70,18 +71,19 @@ impl Disk {
         }
     }
 
-    /// Returns the reported number of requests in flight. Loans are not counted.
+    /// Returns the number of requests in flight; workers that borrow have reported it. Loans
+    /// (grants for future requests) are not counted.
     pub(crate) fn in_flight_for_report(&self) -> u32 {
         if self.is_lent { at_least_zero(self.at_workers) } else { self.in_flight }
     }
 
-    /// Returns the number of requests in flight, if the scheduler accounts for their time.
+    /// Returns the number of requests in flight; `None` if workers account for their time.
     #[inline]
     const fn accounted_in_flight(&self) -> Option<u32> {
         if self.is_lent { None } else { Some(self.in_flight) }
     }
 
-    /// Moves one request in flight from one phase to another.
+    /// Moves one request in flight from phase `from` to phase `to`.
     pub(crate) fn change_phase(&mut self, from: RequestPhase, to: RequestPhase) {
         self.phases.change(from, to);
         self.has_phases = !self.phases.is_empty();
@@ -102,14 +104,15 @@ impl Disk {
         core::mem::take(&mut self.phases)
     }
 
-    /// Sets the phases of the requests in flight. No phases are set while workers account for the
-    /// requests.
+    /// Sets the phases of the requests in flight. Not called with phases while workers account for
+    /// the requests.
     pub(crate) fn set_phases(&mut self, phases: Phases) {
         self.phases = phases;
         self.has_phases = !phases.is_empty();
     }
 
-    /// Returns the counters of request time up to `now`; `cause` is the cause of queueing.
+    /// Returns the counters up to `now`; `cause` is the cause for which the disk's requests are
+    /// queued.
     pub(crate) fn totals_at(&self, now: Time, cause: QueueCause) -> Totals {
         let mut totals = self.totals;
         let ns = now.ns_since(self.accounted);
@@ -120,8 +123,8 @@ impl Disk {
         totals
     }
 
-    /// Returns the counters of operations and queueing up to `now`. `cause` is the cause of
-    /// queueing, `busy_ns` the busy time of the disk's flow.
+    /// Returns the counters of operations and queueing up to `now`. `cause` is the cause for which
+    /// the disk's requests are queued, `busy_ns` the busy time of the disk's flow.
     pub(crate) fn done(&self, now: Time, cause: QueueCause, busy_ns: u64) -> DiskQosCounters {
         let Totals { demanded, delivered, waits, .. } = self.totals_at(now, cause);
         DiskQosCounters { demanded, delivered, waits, busy_ns }

@@ -1,4 +1,4 @@
-//! Capacity of a store, estimated from its throughput while requests are queued for the device.
+//! Estimate of a store's capacity from its throughput while requests are queued for the device.
 //!
 //! A partially loaded device permits no estimate. Only the time in which the device was full and
 //! further requests were queued is counted.
@@ -8,9 +8,9 @@ use core::time::Duration;
 use serde::{Deserialize, Serialize};
 use suimon_quantity::Time;
 
-/// Minimum time with a full device in a sample, for the sample to be used.
+/// Minimum time in which the device was full during a sample that is used.
 const FULL_MIN: Duration = Duration::from_millis(250);
-/// Minimum number of completions in that time, for the sample to be used.
+/// Minimum number of completions in that time during a sample that is used.
 const REQUESTS_MIN: u64 = 4;
 /// Age at which an estimate is discarded.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
@@ -26,25 +26,28 @@ pub struct CapacityEstimate {
     pub at: Time,
 }
 
-/// Completions while the device was full, and the estimate from them.
+/// Completions while the device was full, and the resulting estimate.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Estimate {
-    /// Time of the last completion, and whether the device was full before it.
+    /// Time of the last completion.
     last: Time,
+    /// True if the device was full, with further requests queued, before the last completion.
     was_full: bool,
-    /// True if the time up to the last completion is counted; and that time, with the operations
-    /// and requests completed at its end.
+    /// True if the time before the last completion is counted.
     counts: bool,
+    /// Time in which the device was full during this sample, in nanoseconds.
     full_ns: u64,
+    /// Normalised operations that completed in that time.
     operations: u64,
+    /// Number of requests that completed in that time.
     requests: u64,
     depth: u32,
     found: Option<CapacityEstimate>,
 }
 
 impl Estimate {
-    /// Accounts for completed requests of `cost` operations in total. `is_full`: until now, the
-    /// device was full and further requests were queued.
+    /// Accounts for completed requests of `cost` operations in total. `is_full` is true if the
+    /// device was full and further requests were queued until now.
     ///
     /// A device that is full at a completion receives a queued request, and remains full up to the
     /// next completion. Completions at the same time end the same time span.
@@ -65,8 +68,8 @@ impl Estimate {
         }
     }
 
-    /// Ends a sample; `depth` is the current queue depth of the device. Returns true if the sample
-    /// contributed to the estimate.
+    /// Ends a sample and updates the estimate; `depth` is the current queue depth of the device.
+    /// Returns true if the sample was used.
     pub(crate) fn sample(&mut self, now: Time, depth: u32) -> bool {
         let before = core::mem::replace(&mut self.depth, depth);
         let full_ns = core::mem::take(&mut self.full_ns);
@@ -80,7 +83,7 @@ impl Estimate {
         }
         let rate = u128::from(operations) * NS_PER_SECOND / u128::from(full_ns.max(1));
         let recent = self.found.filter(|estimate| now.since(estimate.at) < FORGOTTEN_AFTER);
-        // Each sample has a weight of one quarter, which is a half-life of about 1.2 s.
+        // Each sample has a weight of one quarter, which corresponds to a half-life of about 1.2 s.
         let smooth = recent.map_or(rate, |estimate| (u128::from(estimate.iops) * 3 + rate) / 4);
         let iops = u64::try_from(smooth).unwrap_or(u64::MAX);
         self.found = Some(CapacityEstimate { iops, at: now });

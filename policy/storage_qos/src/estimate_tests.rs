@@ -6,7 +6,7 @@ use crate::SAMPLE;
 const SECOND: u64 = 1_000_000_000;
 
 /// Simulates a device that is always full, with a completion each `every_ns`, for `seconds`
-/// seconds.
+/// seconds. Returns the time at the end in ns.
 fn run(estimate: &mut Estimate, from: u64, every_ns: u64, seconds: u64) -> u64 {
     let deadline = from + seconds * SECOND;
     let (mut now_ns, mut sampled) = (from, from);

@@ -1,4 +1,4 @@
-//! Events for the operator.
+//! Events of a store for the operator.
 
 use core::time::Duration;
 
@@ -9,10 +9,10 @@ use crate::LimitsOwner;
 
 /// Time for which a minimum must be unmet before an event is emitted.
 pub const REPORTED_AFTER: Duration = Duration::from_secs(60);
-/// Largest number of disks that an event names as served instead of an unmet minimum.
+/// Maximum number of disks that an event names as served instead of an unmet minimum.
 pub const DISPLACERS_MAX: usize = 8;
 
-/// Disk served while a minimum was unmet.
+/// Disk that was served while a minimum was unmet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Displacer {
     /// Disk that was served instead.
@@ -31,22 +31,21 @@ pub enum Shortfall {
     /// slower.
     #[serde(rename = "foreign-load")]
     ExternalLoad,
-    /// Requests are dispatched without queueing, but the client's queue depth is too small for the
-    /// minimum at the device's latency.
+    /// Requests are dispatched without queueing, but the client's queue depth is too small to reach
+    /// the minimum at the device's latency.
     DeviceLatency,
     /// The disk's own maximum of bandwidth or operations is reached.
     OwnMaximum,
 }
 
-/// Minimum that is not met for some time, with the reason.
+/// Minimum that has been unmet for some time, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unmet {
-    /// Disk or aggregated policy that has the minimum.
+    /// Disk, or policy shared by several disks, that has the minimum.
     pub holder: LimitsOwner,
-    /// Time since the minimum was last met.
+    /// Time since the minimum was last met. The three rates below are means over this time.
     pub lasting: Duration,
-    /// Guaranteed normalised operations per second. This field and the next two are means over
-    /// `lasting`.
+    /// Normalised operations per second that the minimum guaranteed for the demand.
     #[serde(rename = "entitled_iops")]
     pub guaranteed_iops: u64,
     /// Normalised operations per second that the clients demanded.
@@ -57,7 +56,7 @@ pub struct Unmet {
     pub shortfall: Shortfall,
     /// Disks that were served instead, highest throughput first.
     pub displaced_by: Vec<Displacer>,
-    /// Device latency of a request, in nanoseconds.
+    /// Mean device latency of a request, in nanoseconds.
     pub device_latency_ns: u64,
     /// Difference between capacity and throughput of the store, in normalised operations per
     /// second.
@@ -75,7 +74,7 @@ pub struct CapacityLow {
     /// Sum of all minimums in normalised operations per second.
     #[serde(rename = "promised_iops")]
     pub reserved_iops: u64,
-    /// Capacity that is sufficient for this sum of minimums.
+    /// Capacity that is sufficient for this sum of minimums, in normalised operations per second.
     pub needed_iops: u64,
 }
 
@@ -85,9 +84,9 @@ pub struct CapacityLow {
 pub enum StoreEvent {
     /// A minimum was not met for [`REPORTED_AFTER`] although requests were queued.
     MinimumUnmet(Unmet),
-    /// A minimum of an earlier event is met again, or there is no demand for it.
+    /// A minimum that was reported as unmet is met again, or there is no demand for it.
     MinimumMet {
-        /// Disk or aggregated policy that has the minimum.
+        /// Disk, or policy shared by several disks, that has the minimum.
         holder: LimitsOwner,
         /// Time for which the minimum was unmet.
         lasted: Duration,
@@ -95,14 +94,14 @@ pub enum StoreEvent {
     /// The estimated capacity is too low to deliver all minimums concurrently.
     #[serde(rename = "capability-low")]
     CapacityLow(CapacityLow),
-    /// The capacity is sufficient again after an earlier event, or minimums were lowered since.
+    /// A capacity that was reported as too low is sufficient again, or minimums were lowered since.
     #[serde(rename = "capability-enough")]
     CapacitySufficient {
         /// Time for which the capacity was too low.
         lasted: Duration,
         /// Estimated capacity in normalised operations per second.
         estimate_iops: u64,
-        /// Capacity that the minimums need.
+        /// Capacity that the minimums need, in normalised operations per second.
         needed_iops: u64,
     },
 }

@@ -1,4 +1,4 @@
-//! Messages between workers and a store's budget.
+//! Messages between the workers that use a store and the store's budget.
 
 use core::time::Duration;
 
@@ -7,16 +7,16 @@ use suimon_quantity::WorkerId;
 
 use crate::{DiskSlot, IoKind, WorkerTime};
 
-/// Request that is queued on a worker, or a future request for which a worker requests a loan.
+/// Request for which a worker requests a grant: one that is queued, or a future one (loan).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestedGrant {
     /// Disk that the request belongs to.
     pub disk: DiskSlot,
-    /// Size of the request in bytes.
+    /// Size of the request in bytes; for a loan, the maximum size.
     pub bytes: u32,
 }
 
-/// Completed request of a worker.
+/// Request of a worker that has completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Completion {
     /// Disk that the request belongs to.
@@ -25,37 +25,37 @@ pub struct Completion {
     pub operation: IoKind,
     /// Size of the request in bytes.
     pub bytes: u32,
-    /// Time in the device; `None` if the time does not reflect the device's load.
+    /// Time in the device; `None` if the time does not depend on the load of the device.
     pub latency: Option<Duration>,
 }
 
-/// Grant that the worker returns unused.
+/// Grant that a worker returns unused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Return {
     /// Disk that the grant was made for.
     pub disk: DiskSlot,
     /// Number of requests that the budget may grant again.
     pub requests: u32,
-    /// Operations that were charged and not performed.
+    /// Number of operations that were charged and not performed.
     pub cost: u32,
-    /// Bytes that were charged and not transferred.
+    /// Number of bytes that were charged and not transferred.
     pub bytes: u32,
 }
 
-/// Report of a worker to the budget. The memory of its lists is reused after its processing.
+/// Report of a worker to the budget. Its memory is reused after it was processed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoanReport {
     /// Requests queued since the previous report, in order.
     #[serde(rename = "wants")]
     pub loan_demand: Vec<RequestedGrant>,
-    /// Loans that the worker requests for future requests.
+    /// Future requests for which the worker requests loans.
     #[serde(rename = "ahead")]
     pub loan_requests: Vec<RequestedGrant>,
     /// Requests completed since the previous report.
     pub completions: Vec<Completion>,
     /// Grants that the worker returns unused.
     pub returns: Vec<Return>,
-    /// Request time since the previous report.
+    /// Request time since the previous report, by disk.
     #[serde(default)]
     pub times: Vec<WorkerTime>,
 }
@@ -70,7 +70,7 @@ impl LoanReport {
             && self.times.is_empty()
     }
 
-    /// Appends a later report of the same worker and empties that report.
+    /// Appends the lists of `other`, a later report of the same worker, and empties `other`.
     pub fn append(&mut self, other: &mut Self) {
         self.loan_demand.append(&mut other.loan_demand);
         self.loan_requests.append(&mut other.loan_requests);
@@ -89,27 +89,27 @@ impl LoanReport {
     }
 }
 
-/// Grant of the budget to a worker.
+/// Grant or refusal by the budget, for a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerGrant {
     /// Worker that receives the grant.
     #[serde(rename = "processor")]
     pub worker: WorkerId,
-    /// Disk of the granted requests.
+    /// Disk that the grant is for.
     pub disk: DiskSlot,
     /// Kind and amount of the grant.
     pub of: GrantKind,
 }
 
-/// Kind and amount of a grant.
+/// Kind and amount of a grant or refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GrantKind {
     /// Number of queued requests that may be dispatched, oldest first.
     Waiting(u32),
-    /// Loan for one future request of up to this number of bytes.
+    /// Loan: one future request of up to this number of bytes may be dispatched.
     Ahead(u32),
-    /// Refusal of a loan: no capacity is available.
+    /// Refusal of a requested loan: no capacity is available.
     Nothing,
     /// Refusal of a queued request of this number of bytes: the budget's queue is full or the disk
     /// is not known. The worker must report the request again.

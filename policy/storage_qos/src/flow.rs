@@ -14,25 +14,25 @@ use crate::pace::FixedNs;
 use crate::records::Units;
 use crate::{Limits, LimitsOwner, PolicyShare, QueueCause};
 
-/// Increase of virtual time for one operation at weight 1.
+/// Increase of a flow's virtual time for one operation at weight 1.
 const SHARE_ONE: u32 = 1 << 24;
-/// Number of operations by which a disk's service may exceed its weighted share because of its
+/// Number of operations by which a flow's service may exceed its weighted share because of its
 /// minimum. Service beyond that is not charged to its share.
 const AHEAD_MAX: u32 = 256;
 
-/// Seconds for which holding back other flows for a minimum is suspended after it had no effect:
-/// the first time, and after repeated failures. The first interval is about as long as the failed
-/// attempt, so that a short slowdown of the device suspends minimums only for a short time. The
-/// longest interval limits the throughput that a store with too low a capacity loses by repeated
-/// attempts.
+/// Seconds for which the scheduler stops holding back other flows for a minimum after holding back
+/// had no effect: the first time, and after repeated failures. The first interval is about as long
+/// as the failed attempt, so that a short slowdown of the device suspends minimums only for a short
+/// time. The longest interval limits the throughput that a store with too low a capacity loses by
+/// repeated attempts.
 const SUSPENDED_S: u8 = 2;
 const FUTILE_S_MAX: u8 = 30;
 
-/// Longest busy time carried over from one worker's report to the next, because messages have
+/// Maximum busy time carried over from one worker's report to the next, because messages have
 /// different delays.
 const EXCESS_MAX_NS: u64 = 10_000_000;
 
-/// Orders of the store in which a flow is listed.
+/// Which of the scheduler's orders list the flow.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Listed {
     pub(crate) throttled: bool,
@@ -40,48 +40,53 @@ pub(crate) struct Listed {
     pub(crate) shares: bool,
 }
 
-/// Flow in the scheduler. The field order is the memory layout: fields that each request needs are
-/// first.
+/// Flow in the scheduler: limits, meters and counters. The field order is the memory layout: fields
+/// that each request needs are first.
 #[derive(Clone, Debug, Default)]
 #[repr(C, align(64))]
 pub(crate) struct Flow {
     pub(crate) minimum: Option<Minimum>,
-    /// Time at which the maximums permit the next request.
+    /// Time from which the maximums permit the next request.
     permitted_at: Time,
-    /// Virtual time of the store up to which the flow was served.
+    /// Virtual time of the store up to which the flow has been served by weight.
     pub(crate) served: u64,
     pub(crate) waiting: u32,
     pub(crate) in_flight: u32,
-    /// Largest cost of a recent request.
+    /// Largest cost of a recent request, in operations. Decays at each sample.
     pub(crate) cost_max: u32,
-    /// Maximum that currently delays the flow's requests.
+    /// Maximum that currently delays the flow's requests; `None` if none does.
     pub(crate) throttled_by: Option<QueueCause>,
     pub(crate) listed: Listed,
 
     maximum: Option<Meter>,
     bandwidth: Option<Meter>,
 
-    /// Normalised operations that were demanded, and busy time up to `since`. Counters wrap.
+    /// Normalised operations that the clients demanded. Wraps.
     pub(crate) demanded: u64,
+    /// Normalised operations that were delivered. Wraps.
     pub(crate) delivered: u64,
+    /// Time in nanoseconds, up to `since`, in which the flow had requests. Wraps.
     busy_ns: u64,
     /// Start of the busy time that `busy_ns` does not contain yet, or start of the idle time.
     pub(crate) since: Time,
     pub(crate) member_time: u64,
-    /// Requests dispatched for the flow's minimum although another flow was first by weight. Wraps.
+    /// Number of requests dispatched for the flow's minimum although another flow was first by
+    /// weight. Wraps.
     pub(crate) minimum_turns: u64,
-    /// Increase of the flow's virtual time for one operation.
+    /// Increase of the flow's virtual time for one operation; inversely proportional to the weight.
     share: u32,
     /// True if several disks may be members.
     pub(crate) is_shared: bool,
-    /// True if the flow has limits other than one maximum of operations and one of bandwidth.
+    /// True if the flow has a burst rate or a share of a policy that spans nodes, in addition to
+    /// one maximum of operations and one of bandwidth.
     has_more_limits: bool,
     /// True if the flow was behind its minimum at the last check.
     is_late: bool,
     /// Disks with queued requests, ordered by the service they received; or the flow's only disk.
     pub(crate) members: Heap,
 
-    /// Time since which the flow has been behind its minimum although other flows are held back.
+    /// Time since which the flow has been behind its minimum although other flows are held back;
+    /// `None` if it is not behind.
     pub(crate) behind_since: Option<Time>,
     /// Seconds for which holding back was last suspended because it had no effect. 0 if the flow
     /// has met its minimum since.
@@ -92,23 +97,24 @@ pub(crate) struct Flow {
     peak: Option<Meter>,
     guaranteed: Entitled,
     pub(crate) limits: Limits,
-    /// Minimum that the meter currently applies.
+    /// Minimum that `minimum` applies.
     metered_minimum: Option<Iops>,
     /// Disk or policy that owns the limits; `None` for a free slot.
     pub(crate) holder: Option<LimitsOwner>,
     /// Configured minimum of the disk or policy, before it is divided among nodes.
     own_min: Option<Iops>,
-    /// True if this node has only a part of a policy that spans nodes; and the meter that limits
-    /// the flow to that part.
+    /// True if this node has only a share of the limits, of a policy that spans nodes.
     has_part: bool,
+    /// Meter that limits the flow to this node's share of the policy's maximum.
     part: Option<Box<CapMeter>>,
     /// True if workers that borrow account for the flow's busy time.
     is_lent: bool,
-    /// Time of the last report of busy time, and the amount by which that busy time exceeded the
-    /// time since the report before.
+    /// Time of the last report of busy time.
     reported: Time,
+    /// Reported busy time in excess of the time since the report before, in nanoseconds, at most
+    /// [`EXCESS_MAX_NS`].
     excess_ns: u64,
-    /// Busy time of the flow's disks in the report that is being processed.
+    /// Busy time in nanoseconds of the flow's disks in the report that is being processed.
     pub(crate) reporting_ns: u64,
 }
 
@@ -142,13 +148,13 @@ impl Flow {
         self.holder = Some(holder);
     }
 
-    /// Returns the flow without owner and limits. Requests in flight remain counted.
+    /// Returns a flow without owner and limits that has the same number of requests in flight.
     pub(crate) fn without_holder(&self, now: Time) -> Self {
         Self { in_flight: self.in_flight, since: now, ..Self::default() }
     }
 
-    /// Sets the metered minimum. If this node has a part of a policy, operations that are owed
-    /// remain owed when the part changes.
+    /// Sets the minimum that `minimum` applies. If this node has only a share of a policy,
+    /// operations that are owed remain owed when the share changes.
     fn set_metered_minimum(&mut self, min: Option<Iops>, clock: FixedNs) {
         if self.metered_minimum == min {
             return;
@@ -164,7 +170,7 @@ impl Flow {
         }
     }
 
-    /// Sets this node's part of the policy; `None` if the limits apply to this node alone. Must
+    /// Sets this node's share of the policy; `None` if the limits apply to this node alone. Must
     /// also be called after each change of limits.
     pub(crate) fn set_part(&mut self, now: Time, clock: FixedNs, part: Option<PolicyShare>) {
         self.limits.min_iops = part.map_or(self.own_min, |part| Iops::new(part.min_iops));
@@ -178,7 +184,7 @@ impl Flow {
         self.reopen();
     }
 
-    /// Returns the time at which the maximums permit the next request, as currently known.
+    /// Returns the time from which the maximums permit the next request.
     #[inline]
     pub(crate) fn permitted_at(&mut self, now: Time) -> Time {
         if self.has_more_limits && self.permitted_at <= now {
@@ -187,7 +193,7 @@ impl Flow {
         self.permitted_at
     }
 
-    /// Delays the next request if this node's part of the policy is used up.
+    /// Delays the next request if this node's share of the policy is used up.
     #[cold]
     fn look_at_part(&mut self, now: Time) {
         let Some(part) = &mut self.part else { return };
@@ -196,7 +202,8 @@ impl Flow {
         }
     }
 
-    /// Returns the maximum that delays the next request longest.
+    /// Returns the cause of queueing that corresponds to the maximum which delays the next request
+    /// longest.
     pub(crate) fn last_throttled_by(&self) -> QueueCause {
         let operations = [self.maximum, self.peak].into_iter().flatten();
         let operations = operations.map(|meter| meter.opens()).max().unwrap_or(Time::ZERO);
@@ -232,11 +239,11 @@ impl Flow {
         self.peak.as_mut().map_or(Time::ZERO, |meter| meter.charge(now, cost))
     }
 
-    /// Charges the maximums, if they permit a further request after these. Returns true if they
-    /// were charged.
+    /// Charges `cost` operations and `bytes` bytes to the maximums, if they permit a further
+    /// request afterwards. Returns true if they were charged.
     #[inline]
     pub(crate) fn charge_maximums_if_open(&mut self, now: Time, cost: u32, bytes: u32) -> bool {
-        // If the node has a part of a policy, each request may be the last permitted one.
+        // If the node has a share of a policy, each request may be the last permitted one.
         if self.part.is_some() {
             return false;
         }
@@ -249,15 +256,15 @@ impl Flow {
         is_open
     }
 
-    /// Recomputes the time at which the maximums permit the next request.
+    /// Recomputes the time from which the maximums permit the next request.
     fn reopen(&mut self) {
         let meters = [self.maximum, self.peak, self.bandwidth].into_iter().flatten();
         self.permitted_at = meters.map(|meter| meter.opens()).max().unwrap_or(Time::ZERO);
         self.has_more_limits = self.peak.is_some() || self.part.is_some();
     }
 
-    /// Refunds charges for operations that were not performed; `clock` is the value of the
-    /// reservation clock.
+    /// Refunds `units` that were charged for operations which were not performed; `clock` is the
+    /// value of the reservation clock.
     pub(crate) fn reclaim(&mut self, clock: FixedNs, units: Units) {
         for meter in [&mut self.maximum, &mut self.peak].into_iter().flatten() {
             meter.refund(units.cost);
@@ -281,8 +288,9 @@ impl Flow {
         u64::from(self.share) * u64::from(cost)
     }
 
-    /// Advances the flow's virtual time by the operations served. `virtual_time` bounds the lead
-    /// over other flows that the minimum may cause.
+    /// Advances the flow's virtual time by `cost` operations. If the minimum was due (`was_due`),
+    /// the lead over `virtual_time` is bounded: service because of the minimum beyond it is not
+    /// charged.
     #[inline]
     pub(crate) fn charge_share(&mut self, cost: u32, virtual_time: u64, was_due: bool) {
         let before = self.served;
@@ -319,7 +327,8 @@ impl Flow {
         (self.behind_since, self.futile_s, self.is_late) = (None, 0, false);
     }
 
-    /// Records that holding back other flows had no effect on the minimum.
+    /// Records that holding back other flows had no effect on the minimum, and suspends it for this
+    /// flow.
     #[cold]
     pub(crate) fn handle_futile(&mut self, now: Time) {
         let seconds = self.futile_s.saturating_mul(2).clamp(SUSPENDED_S, FUTILE_S_MAX);
@@ -327,7 +336,7 @@ impl Flow {
         (self.behind_since, self.futile_s) = (None, seconds);
     }
 
-    /// Returns the busy time up to `now`, in nanoseconds.
+    /// Returns the time up to `now`, in nanoseconds, in which the flow had requests.
     pub(crate) fn busy_ns(&self, now: Time) -> u64 {
         let elapsed = now.as_ns().saturating_sub(self.since.as_ns());
         self.busy_ns.wrapping_add(if self.is_busy() && !self.is_lent { elapsed } else { 0 })
@@ -352,7 +361,8 @@ impl Flow {
         self.busy_ns = self.busy_ns.wrapping_add(ns);
     }
 
-    /// Adds the busy time up to `now`.
+    /// Adds the time up to `now` to the busy time, if the flow has requests and the scheduler
+    /// accounts for it.
     #[inline]
     pub(crate) fn account_busy(&mut self, now: Time) {
         if self.is_busy() && !self.is_lent {
@@ -361,7 +371,8 @@ impl Flow {
         }
     }
 
-    /// Computes the operations that the current minimum guarantees to the flow up to `now`.
+    /// Adds the operations that the current minimum guarantees for the busy time up to `now`. Must
+    /// be called before the minimum changes.
     pub(crate) fn account_guaranteed(&mut self, now: Time) {
         self.account_busy(now);
         self.guaranteed.reckon(self.limits.min_iops, self.busy_ns);

@@ -1,12 +1,11 @@
-//! Limit of all disks of a store on this node together: the node's share of a store that other
-//! nodes use.
+//! Limit of the rate of a flow, or of all disks of a store on this node, that changes over time:
+//! the node's share of a store or policy that other nodes use, too.
 
 use suimon_quantity::{Time, TimedRateLimit};
 
 use crate::{CATCH_UP, QueueCause};
 
-/// One operation in units of credit. One unit is a rate of one operation per second times one
-/// nanosecond.
+/// Credit for one operation. One unit is a rate of one operation per second times one nanosecond.
 const OPERATION: i128 = 1_000_000_000;
 
 /// Meter that limits dispatches to a [`TimedRateLimit`] (cap). Without a cap, the meter permits
@@ -19,14 +18,14 @@ const OPERATION: i128 = 1_000_000_000;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CapMeter {
     limit: Option<Limit>,
-    /// True if requests were queued for the cap more recently than for the device.
+    /// True if requests were last found queued because of the cap, false if for the device.
     is_limiting: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Limit {
     cap: TimedRateLimit,
-    /// Rate of the cap since `seen`, in operations per second.
+    /// Rate of the cap since `updated_at`, in operations per second.
     rate: u64,
     /// Time up to which `credit` is computed.
     updated_at: Time,
@@ -37,7 +36,8 @@ struct Limit {
 }
 
 impl CapMeter {
-    /// Sets the cap; `None` removes it.
+    /// Sets the cap from `now` on; `None` removes it. Credit is kept as far as the new rate
+    /// permits.
     pub(crate) fn set(&mut self, now: Time, cap: Option<TimedRateLimit>) {
         self.update(now);
         self.is_limiting &= cap.is_some();
@@ -75,24 +75,25 @@ impl CapMeter {
         !limit.is_closed
     }
 
-    /// Records whether requests are queued because of the cap or for the device.
+    /// Records whether requests are queued because of the cap (true) or for the device (false).
     #[inline]
     pub(crate) const fn set_holds(&mut self, holds: bool) {
         self.is_limiting = holds;
     }
 
-    /// Returns true if requests are queued because of the cap.
+    /// Returns true if requests are queued because of the cap, as last recorded.
     pub(crate) const fn is_limiting(&self) -> bool {
         self.is_limiting
     }
 
-    /// Returns the cause of queueing for flows that are dispatched by weight.
+    /// Returns the cause of queueing of flows that no maximum delays: cap or device.
     #[inline]
     pub(crate) const fn contention(&self) -> QueueCause {
         if self.is_limiting { QueueCause::StoreCap } else { QueueCause::DeviceDepth }
     }
 
-    /// Charges a dispatch. Must follow a call of [`CapMeter::is_open`] that returned true.
+    /// Charges a dispatch of `cost` operations. Must follow a call of [`CapMeter::is_open`] that
+    /// returned true.
     #[inline]
     pub(crate) fn charge(&mut self, cost: u32) {
         if let Some(limit) = &mut self.limit {
@@ -101,7 +102,7 @@ impl CapMeter {
         }
     }
 
-    /// Refunds the charge of a dispatch.
+    /// Refunds `cost` operations that were charged.
     pub(crate) fn refund(&mut self, cost: u32) {
         if let Some(limit) = &mut self.limit {
             limit.credit += i128::from(cost) * OPERATION;
@@ -109,7 +110,8 @@ impl CapMeter {
         }
     }
 
-    /// Returns the time of the next evaluation. `None` if the last evaluation permitted a dispatch.
+    /// Returns when the cap may permit the next dispatch; `None` if it permitted one at the last
+    /// evaluation.
     #[inline]
     pub(crate) fn closed_until(&self) -> Option<Time> {
         let limit = self.limit.as_ref().filter(|limit| limit.is_closed)?;
@@ -123,7 +125,7 @@ impl Limit {
         i128::from(rate) * i128::try_from(CATCH_UP.as_nanos()).unwrap_or(i128::MAX)
     }
 
-    /// Adds the credit accrued since the last evaluation.
+    /// Adds the credit for the time from `updated_at` to `now` at the current rate.
     fn earn(&mut self, now: Time) {
         let ns = now.as_ns().saturating_sub(self.updated_at.as_ns());
         let credit = self.credit + i128::from(self.rate) * i128::from(ns);
@@ -131,7 +133,8 @@ impl Limit {
         self.updated_at = self.updated_at.max(now);
     }
 
-    /// Returns the time of the next permitted dispatch at the current rate.
+    /// Returns the time of the next permitted dispatch if the rate does not change; [`Time::NEVER`]
+    /// at rate 0.
     fn opens(&self) -> Time {
         if self.rate == 0 {
             return Time::NEVER;

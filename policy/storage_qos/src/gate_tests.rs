@@ -11,7 +11,8 @@ fn time_at(ns: u64) -> Time {
     Time::from_ns(ns)
 }
 
-/// Dispatches as much as is permitted up to `end`. Returns the times of the dispatches.
+/// Dispatches as much as is permitted up to `end`, in requests of `cost` operations. Returns the
+/// times of the dispatches.
 fn run(gate: &mut CapMeter, from: u64, end: u64, cost: u32) -> Vec<u64> {
     let (mut now, mut admitted) = (from, Vec::new());
     while now < end {
@@ -42,7 +43,7 @@ fn a_lease_expires_and_the_reservation_stays() {
 }
 
 #[test]
-fn a_closed_gate_admits_nothing_and_the_late_share_starts_on_time() {
+fn a_closed_cap_admits_nothing_and_the_fallback_rate_starts_on_time() {
     let late = Some((500, time_at(2 * SECOND)));
     let mut gate = CapMeter::default();
     gate.set(time_at(0), Some(TimedRateLimit { later: late, ..TimedRateLimit::default() }));
@@ -82,8 +83,7 @@ fn refunded_requests_may_be_admitted_again() {
 }
 
 proptest! {
-    /// In no time window is more dispatched than permitted by caps that are replaced at arbitrary
-    /// times.
+    /// Whenever caps are replaced, no time window has more dispatches than they permitted.
     #[test]
     fn never_more_than_the_caps_allowed(
         caps in prop::collection::vec(
@@ -92,7 +92,7 @@ proptest! {
     ) {
         let mut gate = CapMeter::default();
         let (mut now, mut admitted) = (0, Vec::new());
-        // Permitted rates with the begin of each.
+        // Permitted rates with the start of each.
         let mut allowed: Vec<(u64, u64)> = Vec::new();
         for (span, leased, reserved, lease) in &caps {
             let end = now + lease;
@@ -127,7 +127,7 @@ proptest! {
     }
 }
 
-/// Like [`run`], also for caps that never permit a dispatch.
+/// As [`run`], also for caps that never permit a dispatch.
 fn run_bounded(gate: &mut CapMeter, from: u64, end: u64, cost: u32) -> Vec<u64> {
     let (mut now, mut admitted) = (from, Vec::new());
     while now < end {

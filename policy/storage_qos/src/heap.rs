@@ -1,11 +1,11 @@
-//! Priority queue with entries that can be moved and removed, for many small queues. For one large
-//! queue, [`crate::ranking`] costs less.
+//! Priority queue (4-ary heap) with entries that can be moved and removed, for many small queues.
+//! For one large queue, [`crate::ranking`] costs less.
 
 use crate::ranking::Entry;
 
-/// Position of an absent entry.
+/// Value for an entry that is in no heap.
 const ABSENT: u32 = u32::MAX;
-/// Number of children of an entry. A heap of arity 4 has fewer levels than a binary one, and
+/// Number of children of each entry. A heap of arity 4 has fewer levels than a binary one, and
 /// siblings are adjacent in memory.
 const ARITY: usize = 4;
 
@@ -38,13 +38,14 @@ impl Positions {
     }
 }
 
-/// Heap with the lowest key first. No operation allocates after room was reserved.
+/// Heap from which the entry with the lowest key is taken first. No operation allocates memory
+/// after [`Heap::reserve`].
 ///
 /// The first entry is stored inline: most heaps have only one entry, and need no further memory.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(crate) struct Heap {
-    /// First entry; its position is not stored.
+    /// Key of the first entry, whose position is not stored.
     key: u64,
     id: u32,
     /// True if there are further entries.
@@ -68,7 +69,7 @@ impl Heap {
         (self.id != ABSENT).then_some(Entry { key: self.key, id: self.id })
     }
 
-    /// Inserts `id`, or changes its key.
+    /// Inserts `id` with this key, or changes its key.
     #[inline]
     pub(crate) fn set(&mut self, positions: &mut Positions, id: u32, key: u64) {
         if !self.is_many && (self.id == id || self.id == ABSENT) {
@@ -78,7 +79,7 @@ impl Heap {
         }
     }
 
-    /// Removes `id` if present.
+    /// Removes `id` if it is in the heap.
     #[inline]
     pub(crate) fn remove(&mut self, positions: &mut Positions, id: u32) {
         if self.is_many {
@@ -182,7 +183,7 @@ mod tests {
     proptest! {
         /// The heap behaves like a sorted list for any sequence of operations.
         #[test]
-        fn the_first_is_the_least(ops in prop::collection::vec((0u32..40, prop::option::of(0u64..30)), 1..300)) {
+        fn the_first_entry_has_the_lowest_key(ops in prop::collection::vec((0u32..40, prop::option::of(0u64..30)), 1..300)) {
             let (mut heap, mut positions) = (Heap::default(), Positions::default());
             positions.reserve(40);
             let mut model = BTreeMap::new();

@@ -8,18 +8,19 @@ use suimon_quantity::{Iops, Time};
 use crate::{QueueCause, QueueTime, RequestTime};
 
 const NS_PER_SECOND: u128 = 1_000_000_000;
-/// Number of readings of a window: one more than the number of its parts.
+/// Number of readings in a window: the window has ten intervals.
 const READINGS: usize = 11;
 
-/// Time between readings while a store is in use.
+/// Interval between readings while a store is in use.
 pub const SAMPLE: Duration = Duration::from_millis(500);
-/// Time between readings of the five-minute window.
+/// Interval between readings of the five-minute window.
 const LONG_EVERY: Duration = Duration::from_secs(30);
-/// Lengths of the two windows.
+/// Length of the short window.
 const SHORT: Duration = Duration::from_secs(5);
 const LONG: Duration = Duration::from_secs(300);
 
-/// Normalised operations, request time and queueing time since the disk was added. Counters wrap.
+/// Counters of a disk since it was added: normalised operations, request time and queueing time.
+/// Counters wrap.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(crate) struct Totals {
@@ -27,23 +28,24 @@ pub(crate) struct Totals {
     pub(crate) delivered: u64,
     pub(crate) time: RequestTime,
     pub(crate) waits: QueueTime,
-    /// Guaranteed operations of the disk's flow at the time of the reading.
+    /// Operations guaranteed to the disk's flow, at the time of the reading.
     guaranteed: u64,
     /// Dispatch counters of the store and of the disk's flow at the time of the reading.
     rounds: Turns,
 }
 
-/// Counters of dispatches of queued requests of a store. Counters wrap.
+/// Counters of the dispatches of queued requests of a store, as they concern one flow. Counters
+/// wrap.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Turns {
     pub(crate) all: u64,
-    /// Dispatches for the minimums of other flows although a flow was first by weight.
+    /// Dispatches for the minimums of other flows although another flow was first by weight.
     pub(crate) others_minimums: u64,
 }
 
 impl Totals {
-    /// Adds `ns` nanoseconds in which `waiting` requests were queued because of `cause`, and
-    /// `in_flight` requests were in flight. `in_flight` is `None` if workers account for those.
+    /// Adds `ns` nanoseconds in which `waiting` requests were queued because of `cause` (the pair),
+    /// and `in_flight` requests were in flight. `in_flight` is `None` if workers account for those.
     #[inline]
     pub(crate) fn add_time(
         &mut self,
@@ -60,7 +62,7 @@ impl Totals {
     }
 }
 
-/// Counters of a flow, including the operations guaranteed to it while it was busy.
+/// Counters of a flow, including the operations that its minimum guaranteed while it was busy.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FlowTotals {
     pub(crate) guaranteed: u64,
@@ -70,14 +72,14 @@ pub(crate) struct FlowTotals {
     pub(crate) rounds: Turns,
 }
 
-/// Operations that a flow's minimum guarantees while the flow is busy. They are computed when the
-/// counter is read and before the minimum changes, so that no request costs a division.
+/// Counter of the operations that a flow's minimum guarantees while the flow is busy. It is updated
+/// when it is read and before the minimum changes, so that no request costs a division.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Entitled {
     pub(crate) operations: u64,
-    /// Fraction of an operation, in billionths.
+    /// Fraction of an operation, in billionths, that is not in the counter yet.
     part: u64,
-    /// Value of [`FlowTotals::busy_ns`] up to which the operations were computed.
+    /// Value of [`FlowTotals::busy_ns`] up to which the counter was updated.
     reckoned_ns: u64,
 }
 
@@ -91,8 +93,8 @@ impl Entitled {
     }
 }
 
-/// Normalised operations and queueing time since the disk was added to the store's scheduler. They
-/// begin again with a new scheduler.
+/// Counters of a disk since it was added to the store's scheduler: normalised operations and
+/// queueing time. They begin again with a new scheduler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskQosCounters {
     /// Normalised operations that the clients demanded.
@@ -101,16 +103,17 @@ pub struct DiskQosCounters {
     pub delivered: u64,
     /// Queueing time of requests by cause.
     pub waits: QueueTime,
-    /// Nanoseconds in which the disk had requests. For a disk with a shared policy: in which any
-    /// disk of the policy had requests.
+    /// Time in nanoseconds in which the disk had requests. For a disk with a shared policy: in
+    /// which any disk of the policy had requests.
     #[serde(default)]
     pub busy_ns: u64,
 }
 
-/// Inverse of the fraction of the time from which queueing is reported: queueing time below 1/20 of
-/// the time of one permanently queued request is omitted.
+/// Queueing is reported only if the queueing time is at least one part in this number of the time
+/// span: 1/20 of the time of one permanently queued request.
 const WAITS_ONE_IN: u64 = 20;
-/// Inverse of the fraction of idle time below which a disk counts as busy: 1/20.
+/// A disk counts as busy if its idle time is less than one part in this number of the time span:
+/// 1/20.
 const IDLES_ONE_IN: u64 = 20;
 
 /// Rates of a disk over a time span, as reported to other nodes.
@@ -177,11 +180,12 @@ pub struct Delivery {
     /// Request time outside of the QoS queue, by state.
     #[serde(default)]
     pub time: RequestTime,
-    /// Dispatches of queued requests of the store.
+    /// Number of queued requests of the store that were dispatched in the window.
     #[serde(default)]
     #[serde(rename = "turns")]
     pub rounds: u64,
-    /// Dispatches for the minimums of other disks although a disk was first by weight.
+    /// Number of dispatches in the window for the minimums of other disks although another disk was
+    /// first by weight.
     #[serde(default)]
     pub turns_of_minimums: u64,
 }
@@ -203,7 +207,7 @@ impl Window {
     }
 }
 
-/// Window over which delivered operations and request times are averaged.
+/// Time window over which delivered operations and request times are averaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Window {
@@ -213,7 +217,7 @@ pub enum Window {
     Long,
 }
 
-/// Readings of one window, in a ring: the oldest reading is overwritten.
+/// Readings of one window, in a ring buffer: the oldest reading is overwritten.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ring {
     readings: [(Time, Totals); READINGS],
@@ -245,8 +249,8 @@ impl Ring {
         old_enough.or_else(|| self.newest_first().last())
     }
 
-    /// Repeats the last reading at the begin of the window after an idle time longer than the
-    /// window. The counters did not change meanwhile, and earlier readings are discarded.
+    /// Repeats the last reading at the start of the window after an idle time longer than the
+    /// window. The counters did not change meanwhile. Earlier readings are discarded.
     fn skip_pause(&mut self, now: Time, last: &(Time, Totals), window: Duration) {
         if now.since(last.0) >= window {
             self.taken = 0;
@@ -276,7 +280,7 @@ impl History {
         }
     }
 
-    /// Converts the readings of the disk's former flow, so that they are comparable with the
+    /// Converts the readings made in the disk's former flow, so that they are comparable with the
     /// counters of its new flow.
     pub(crate) fn change_flow(&mut self, from: &FlowTotals, to: &FlowTotals) {
         let rebase = |value: &mut u64, from: u64, to: u64| {

@@ -10,7 +10,8 @@ fn totals(delivered: u64) -> Totals {
     Totals { delivered, ..Totals::default() }
 }
 
-/// Samples a disk that completes 10 operations each half second.
+/// Samples a disk that completes 10 operations each half second, for `time`. Returns the time at
+/// the end.
 fn run(history: &mut History, from: Time, delivered: &mut u64, time: Duration) -> Time {
     let mut now = from;
     while now.since(from) < time {

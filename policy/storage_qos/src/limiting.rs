@@ -19,13 +19,13 @@ use crate::{Delivery, QueueCause, RequestTime};
 
 /// Whole window, in parts per million.
 pub const ALL_PPM: u32 = 1_000_000;
-/// Smallest share of queueing in the time of requests for which the disk counts as queued in the
-/// scheduler. Above this share, service time in the device is not a limit, and a larger queue depth
-/// of the client has no effect.
+/// Minimum share of queueing in the request time, in parts per million, from which the disk counts
+/// as queued in the scheduler. Above it, service time in the device is not a limit, and a larger
+/// queue depth of the client has no effect.
 const QUEUED_PPM: u128 = 50_000;
 
-/// Latency in nanoseconds per request by which the own latency must be exceeded for the device to
-/// count as slow. The engine's part of the latency dominates below this value.
+/// Time in nanoseconds per request by which the latency must exceed the own latency for the device
+/// to count as slow. Differences below it are mostly caused by the storage engine.
 const SHORT_NS: u128 = 100_000;
 
 /// Factor that limits a disk's throughput.
@@ -40,11 +40,11 @@ pub enum LimitingFactor {
     SharedPolicy,
     /// Share of this node in a store that other nodes use.
     StoreCap,
-    /// Requests that were dispatched first for minimums of other disks.
+    /// Queueing while requests were dispatched for minimums of other disks.
     OthersMinimums,
     /// Device at its capacity: requests are queued for the device or within it.
     DeviceSaturated,
-    /// Device that is slower than its own latency at the same depth.
+    /// Device whose latency exceeds its own latency at the same depth.
     DeviceSlow,
     /// Flushes, and durable writes that wait for the device to make data durable.
     Flushes,
@@ -55,7 +55,7 @@ pub enum LimitingFactor {
     /// Requests queued in the engine behind other requests of the disk. Their cause is not
     /// measured.
     Unmeasured,
-    /// Worker thread that was runnable but not running.
+    /// Worker thread that was runnable but that the kernel did not run.
     Worker,
     /// Queue depth of the client: all its requests are in the device, at the device's lowest
     /// latency.
@@ -103,7 +103,7 @@ impl From<QueueCause> for LimitingFactor {
     }
 }
 
-/// A factor's share of a window's time.
+/// Share of a window's time that is attributed to one factor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimeShare {
     /// Factor that limited the disk in this share.
@@ -136,7 +136,7 @@ impl Amounts {
 
 impl RequestTime {
     /// Returns the time of requests in flight in phases other than
-    /// [`Phase::Data`](crate::Phase::Data), by factor.
+    /// [`RequestPhase::Data`](crate::RequestPhase::Data), by factor.
     const fn phases(&self) -> [(LimitingFactor, u64); 4] {
         [
             (LimitingFactor::Flushes, self.flush_ns),
@@ -177,7 +177,7 @@ impl Delivery {
     }
 
     /// Returns the mean number of queued and in-flight requests during the time with requests, in
-    /// thousandths.
+    /// thousandths of a request.
     #[must_use]
     pub fn queue_depth_milli(&self) -> u64 {
         let sum = self.of_requests().sum() * 1000;
@@ -185,7 +185,7 @@ impl Delivery {
         u64::try_from(depth).unwrap_or(u64::MAX)
     }
 
-    /// Returns the mean time of a read or write in the device and the device's own latency at the
+    /// Returns the mean time of a read or write in the device, and the device's own latency at the
     /// same depth, both in nanoseconds. `None` if no read or write completed.
     #[must_use]
     pub fn device_latency_ns(&self) -> Option<(u64, u64)> {
@@ -194,13 +194,13 @@ impl Delivery {
         Some((time.device_ns.checked_div(measured)?, time.own_ns.checked_div(measured)?))
     }
 
-    /// Returns the time of requests by limiting factor, summed over requests.
+    /// Returns the time of requests by limiting factor, in nanoseconds, summed over requests.
     fn of_requests(&self) -> Amounts {
         let mut amounts = Amounts::default();
         for cause in QueueCause::ALL {
             amounts.add(cause.into(), self.waits.ns(cause).into());
         }
-        // Part of the queueing for the device that is caused by requests dispatched for other
+        // Part of the queueing for the device, caused by requests that were dispatched for other
         // disks' minimums.
         let for_device = u128::from(self.waits.ns(QueueCause::DeviceDepth));
         let rounds = u128::from(self.rounds.max(1));
@@ -218,7 +218,7 @@ impl Delivery {
         let own_ns = u128::from(self.time.own_ns).min(data);
         let unloaded = u128::from(self.time.unloaded_ns).min(own_ns);
         // Requests that the device has not completed have no own latency. All their time counts as
-        // beyond it.
+        // time beyond it.
         let excess = data - own_ns;
         let unscheduled = excess.min(self.time.unscheduled_ns.into());
         amounts.add(LimitingFactor::Worker, unscheduled);
@@ -239,8 +239,8 @@ impl Delivery {
     }
 }
 
-/// Returns the shares of the amounts in descending order. The rounding error is added to the first
-/// share.
+/// Returns the amounts as shares of their sum, in descending order. The rounding error is added to
+/// the first share.
 fn shares(amounts: &Amounts) -> Vec<TimeShare> {
     let sum = amounts.sum().max(1);
     let share = |ns: u128| u32::try_from(ns * u128::from(ALL_PPM) / sum).unwrap_or(ALL_PPM);

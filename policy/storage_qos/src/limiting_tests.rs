@@ -39,13 +39,13 @@ fn shares_of(delivery: &Delivery) -> Vec<(LimitingFactor, u32)> {
 }
 
 #[test]
-fn time_is_divided_by_where_it_was_spent() {
+fn time_is_divided_by_request_state() {
     use LimitingFactor as F;
     let healthy = in_device(SECOND, SECOND, SECOND, SECOND);
     let cases = [
         (window(RequestTime::default(), &[]), vec![(F::ClientIdle, 1_000_000)]),
         (window(healthy, &[]), vec![(F::QueueDepth, 1_000_000)]),
-        // A variation below the own latency is not a fault.
+        // A variation below the own latency does not count as a slow device.
         (
             window(in_device(SECOND, SECOND, 600_000_000, 600_000_000), &[]),
             vec![(F::QueueDepth, 1_000_000)],
@@ -132,7 +132,7 @@ fn a_worker_that_does_not_run_is_neither_a_slow_device_nor_an_idle_client() {
 /// Batches that a cache completes in 4 us do not determine the latency of requests that take 22 us
 /// on a loaded host.
 #[test]
-fn a_device_that_is_quick_is_not_slow() {
+fn low_cache_latencies_do_not_make_a_device_slow() {
     let time = in_device(SECOND, SECOND, SECOND / 5, SECOND / 5);
     let quick = window(RequestTime { requests: 45_000, ..time }, &[]);
     assert_eq!(shares_of(&quick), [(LimitingFactor::QueueDepth, 1_000_000)]);
@@ -141,14 +141,14 @@ fn a_device_that_is_quick_is_not_slow() {
 }
 
 #[test]
-fn a_device_from_which_nothing_comes_back_is_slow() {
+fn a_device_without_completions_is_slow() {
     let time = RequestTime { requests: 0, device_ns: 0, ..in_device(4 * SECOND, 0, 0, 0) };
     let delivery = window(time, &[]);
     assert_eq!(shares_of(&delivery), [(LimitingFactor::DeviceSlow, 1_000_000)]);
     assert_eq!((delivery.queue_depth_milli(), delivery.device_latency_ns()), (4000, None));
 }
 
-/// Request of the model.
+/// Request in the reference model.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     submitted: Time,
@@ -156,7 +156,7 @@ struct Sample {
     completed: Time,
     phase: RequestPhase,
     entered: Time,
-    /// Time in each phase that the request has left.
+    /// Time that the request spent in each phase that it has left, in ns.
     phases_ns: [u64; RequestPhase::COUNT],
 }
 
@@ -173,13 +173,13 @@ impl Sample {
     }
 }
 
-/// Requests of two disks, tracked individually next to a scheduler.
+/// Reference model: requests of two disks, tracked individually, and the scheduler under test.
 struct Model {
     scheduler: StoreScheduler,
     queued: [VecDeque<Time>; 2],
     in_flight: Vec<(usize, Sample)>,
     ended: [Vec<Sample>; 2],
-    /// Time in which a disk had requests.
+    /// Time in which each disk had requests, in ns.
     busy_ns: [u64; 2],
 }
 
@@ -248,7 +248,7 @@ impl Model {
         self.scheduler.handle_completed(now, slot, completed);
     }
 
-    /// Moves a request in flight to another phase.
+    /// Moves the request at `offset` of those in flight to another phase.
     fn enter(&mut self, now: Time, offset: usize, phase: RequestPhase) {
         let count = self.in_flight.len();
         let Some((disk, sample)) = self.in_flight.get_mut(offset % count.max(1)) else { return };
@@ -330,9 +330,9 @@ proptest! {
         }
     }
 
-    /// For any counters, the shares are in order and their sum is the whole window.
+    /// For any counters, the shares are in descending order and their sum is the whole window.
     #[test]
-    fn shares_come_to_all_of_the_time(
+    fn shares_sum_up_to_the_window(
         window_ns in prop_oneof![1u64..1000, any::<u64>()],
         counts in prop::array::uniform13(prop_oneof![0u64..1000, 0..10 * SECOND, any::<u64>()]),
         waits in prop::array::uniform6(prop_oneof![Just(0u64), 0..10 * SECOND, any::<u64>()]),

@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 use suimon_quantity::{ByteRate, Iops};
 use thiserror::Error;
 
-/// Longest burst of a disk in seconds.
+/// Maximum length of a burst in seconds.
 pub const BURST_SECONDS_MAX: u32 = 3600;
-/// Largest rate in operations per second. The interval of operations at a higher rate would be
+/// Maximum rate in operations per second. The interval of operations at a higher rate would be
 /// below one nanosecond.
 pub const IOPS_MAX: u64 = 1_000_000_000;
 
-/// Rate above the maximum for a limited time.
+/// Permission to exceed the maximum for a limited time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Burst {
     /// Rate during the burst in operations per second. Exceeds the maximum.
@@ -28,7 +28,7 @@ pub struct Burst {
 pub struct Weight(u16);
 
 impl Weight {
-    /// Largest weight of a disk.
+    /// Maximum weight of a disk or policy.
     pub const MAX: u16 = 10_000;
 
     /// Creates a weight; `None` if `weight` is not from 1 to [`Weight::MAX`].
@@ -65,15 +65,15 @@ impl From<Weight> for u16 {
 /// Limits of a disk or policy. The default has no minimum, no maximum and the default weight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Guaranteed normalised operations per second.
+    /// Guaranteed rate in normalised operations per second; `None`: no guarantee.
     pub min_iops: Option<Iops>,
-    /// Largest rate in normalised operations per second.
+    /// Maximum rate in normalised operations per second; `None`: unlimited.
     pub max_iops: Option<Iops>,
-    /// Largest rate in bytes per second.
+    /// Maximum rate in bytes per second; `None`: unlimited.
     pub max_bandwidth: Option<ByteRate>,
     /// Weight for the capacity beyond the minimums.
     pub weight: Weight,
-    /// Rate above `max_iops` for a limited time.
+    /// Permission to exceed `max_iops` for a limited time.
     pub burst: Option<Burst>,
 }
 
@@ -81,6 +81,7 @@ impl Limits {
     /// Checks the limits for contradictions.
     ///
     /// # Errors
+    ///
     /// The contradicting fields and the accepted values.
     pub fn check(&self) -> Result<(), LimitsError> {
         let rates = [
@@ -109,12 +110,12 @@ impl Limits {
         Ok(())
     }
 
-    /// Returns the time for which an unused maximum may be used later.
+    /// Returns the time for which unused operations of the maximum may be used later.
     pub const fn catch_up_window(&self) -> Duration {
         if self.min_iops.is_some() { crate::CATCH_UP_WITH_MINIMUM } else { crate::CATCH_UP }
     }
 
-    /// Returns the largest number of operations in any time window of length `window`, excluding
+    /// Returns the maximum number of operations in any time window of length `window`, excluding
     /// the cost of one request. It includes the maximum over the window and
     /// [`Limits::catch_up_window`], and the burst. `None` without a maximum.
     pub fn operations_max(&self, window: Duration) -> Option<u64> {
@@ -137,15 +138,15 @@ impl Limits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum LimitsError {
-    /// The rate exceeds the largest rate.
+    /// The rate exceeds [`IOPS_MAX`].
     #[error("{field} {iops} exceeds the maximum of {IOPS_MAX}; lower it or remove it")]
     RateTooHigh {
-        /// Field that holds the rate.
+        /// Name of the field with the rate.
         field: &'static str,
         /// Requested rate in operations per second.
         iops: u64,
     },
-    /// The minimum exceeds the maximum of the limits.
+    /// The minimum exceeds the maximum.
     #[error(
         "min_iops {} exceeds max_iops {}; lower min_iops or raise max_iops", .min.per_second(), .max.per_second())]
     MinimumAboveMaximum {
@@ -166,7 +167,7 @@ pub enum LimitsError {
         /// Requested maximum, `max_iops`.
         max: Iops,
     },
-    /// The burst length is out of range.
+    /// The length of the burst is out of range. Contains the requested length in seconds.
     #[error("burst_s {0} is outside of 1 to {BURST_SECONDS_MAX}")]
     BurstSeconds(u32),
 }

@@ -1,11 +1,11 @@
-//! Order of the disks of a flow: the disk with the least service is next. No order is maintained
-//! for a flow with a single disk.
+//! Order in which the disks of a flow are served: the disk with the least service is next. No order
+//! is maintained for a flow with a single disk.
 
 use crate::disk::Disk;
 use crate::flow::Flow;
 use crate::heap::Positions;
 
-/// Adds a disk to the order after its first request was queued.
+/// Adds the disk in `slot` to the order of its flow after its first request was queued.
 #[inline]
 pub(crate) fn enter(flow: &mut Flow, disk: &mut Disk, slot: u32, positions: &mut Positions) {
     if !disk.is_only {
@@ -14,7 +14,8 @@ pub(crate) fn enter(flow: &mut Flow, disk: &mut Disk, slot: u32, positions: &mut
     }
 }
 
-/// Accounts for a dispatched request of `cost` operations of the first disk.
+/// Accounts for a dispatched request of `cost` operations of `disk`, and moves the disk in the
+/// order of its flow.
 #[inline]
 pub(crate) fn serve(
     flow: &mut Flow,

@@ -41,7 +41,7 @@ mod tests {
     }
 
     impl Shared {
-        /// Creates a policy without disks, on a store with a queue depth of 1.
+        /// Creates a store with a policy without disks, and with a queue depth of 1.
         fn new() -> Self {
             let spec = StoreSpec { depth_min: 1, depth_max: 1, ..StoreSpec::default() };
             let store = Store::new(Capacity::Declared(1000));
@@ -68,8 +68,8 @@ mod tests {
             }
         }
 
-        /// Completes requests one after another. Returns the slots of the requests that are
-        /// dispatched next.
+        /// Completes requests one after another, the first one being of disk `in_device`. Returns
+        /// the disk slots of the requests that are dispatched next.
         fn order(&mut self, mut in_device: DiskSlot) -> Vec<u32> {
             let mut order = Vec::new();
             loop {
@@ -87,9 +87,9 @@ mod tests {
     }
 
     /// Queued requests of a policy's only disk alternate with those of a disk that is added to the
-    /// policy. They continue when that disk is removed from it.
+    /// policy. After that disk is removed from the policy, the former continue.
     #[test]
-    fn disks_come_to_a_policy_and_leave_it_while_requests_wait() {
+    fn disks_are_added_to_and_removed_from_a_policy_with_queued_requests() {
         let mut shared = Shared::new();
         let a = shared.join(1);
         assert_eq!(shared.scheduler.submit(NOW, a, 4096, 0), Ok(Submitted::Dispatch));

@@ -1,4 +1,4 @@
-//! Meter of a maximum, stored as the time up to which the maximum is used up.
+//! Meter of a maximum. Its state is the time up to which the maximum is used up.
 
 use core::time::Duration;
 
@@ -6,17 +6,17 @@ use suimon_quantity::Time;
 
 use crate::pace::{FixedNs, UnitTime, fine, fine_ns, not_after, not_before};
 
-/// Time for which an unused maximum may be used later. A disk at queue depth 1 thereby reaches its
-/// maximum although device latency varies and timers fire late.
+/// Time for which unused operations of a maximum may be used later. A disk at queue depth 1 thereby
+/// reaches its maximum although device latency varies and timers fire late.
 ///
 /// This time and the burst are the only tolerances. Over any time window, the operations dispatched
 /// are at most those of the maximum over the window plus this time, the burst, and one request.
 pub const CATCH_UP: Duration = Duration::from_millis(20);
 
-/// Time for which a disk with a minimum may use an unused maximum later. Other disks are held back
-/// only after the minimum is behind, and the disk must be able to make up for the shortfall within
-/// its maximum. The value exceeds the time until other disks are held back, even if the maximum is
-/// slightly above the minimum and requests have 512 KiB. It is 1.6 % of five seconds.
+/// As [`CATCH_UP`], for a disk with a minimum. Other disks are held back only after the minimum is
+/// behind, and the disk must be able to make up for the shortfall within its maximum. The value
+/// exceeds the time until other disks are held back, even if the maximum is slightly above the
+/// minimum and requests have 512 KiB. It is 1.6 % of five seconds.
 pub const CATCH_UP_WITH_MINIMUM: Duration = Duration::from_millis(80);
 
 /// Rate limit in the virtual scheduling form of the generic cell rate algorithm (ITU-T I.371, annex
@@ -25,13 +25,14 @@ pub const CATCH_UP_WITH_MINIMUM: Duration = Duration::from_millis(80);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Meter {
     pace: UnitTime,
-    /// Time by which the use of the maximum may be ahead, in nanoseconds.
+    /// Time in nanoseconds by which the use of the maximum may be ahead.
     tolerance_ns: u64,
     used_until: FixedNs,
 }
 
 impl Meter {
-    /// Creates the meter of an unused maximum. `extra` units may be used at once.
+    /// Creates the meter of an unused maximum of `per_second` units. `extra` units may be used at
+    /// once, in addition to those of `catch_up`.
     pub(crate) fn new(per_second: u64, extra: u64, catch_up: Duration) -> Self {
         let pace = UnitTime::at_most(per_second);
         Self { pace, tolerance_ns: tolerance_ns(pace, extra, catch_up), used_until: 0 }
@@ -63,14 +64,15 @@ impl Meter {
         Time::from_ns(ns.saturating_sub(self.tolerance_ns))
     }
 
-    /// Charges a request and returns the time of the next permitted request.
+    /// Charges a request of `units` units at `now`, and returns the time of the next permitted
+    /// request.
     #[inline]
     pub(crate) fn charge(&mut self, now: Time, units: u32) -> Time {
         self.used_until = self.used_until.max(fine(now)) + self.pace.span(units);
         self.opens()
     }
 
-    /// Refunds the charge of a request.
+    /// Refunds a charge of `units` units.
     pub(crate) fn refund(&mut self, units: u32) {
         self.used_until = self.used_until.saturating_sub(self.pace.span(units));
     }

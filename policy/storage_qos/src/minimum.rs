@@ -1,13 +1,13 @@
-//! Meter of a minimum, stored as the due time of its next request.
+//! Meter of a minimum. Its state is the time at which the next request is due.
 
 use suimon_quantity::Iops;
 
 use crate::pace::{FixedNs, UnitTime, fine_ns};
 
-/// Longest lag in nanoseconds that may be made up for.
+/// Maximum lag in nanoseconds that a flow may make up for.
 const LAG_MAX_NS: u64 = 100_000_000;
-/// Smallest lag at which a minimum counts as behind, in nanoseconds and in requests
-/// ([`BEHIND_REQUESTS`]).
+/// Minimum lag at which a minimum counts as behind, in nanoseconds; it must also be at least
+/// [`BEHIND_REQUESTS`] requests.
 const BEHIND_NS: u64 = 10_000_000;
 const BEHIND_REQUESTS: FixedNs = 2;
 
@@ -18,7 +18,7 @@ pub(crate) struct Minimum {
     pace: UnitTime,
     /// Due time of the next request.
     pub(crate) due: FixedNs,
-    /// Cost of the last request.
+    /// Cost of the last request in operations.
     last: u32,
 }
 
@@ -32,8 +32,8 @@ impl Minimum {
         Self { pace: UnitTime::at_least(rate.per_second()), ..self }
     }
 
-    /// Charges a request. If it was dispatched before the minimum was due, it delays the next
-    /// request by at most its own cost.
+    /// Charges a dispatched request of `cost` operations. If the minimum was not due, the request
+    /// delays the next due time by at most its own cost.
     #[inline]
     pub(crate) fn charge(&mut self, clock: FixedNs, cost: u32) {
         if self.due > clock {
@@ -51,8 +51,9 @@ impl Minimum {
         self.last = cost;
     }
 
-    /// Refunds the charge of requests. The refund does not let the minimum lag behind by more than
-    /// what may be made up for, because the catch-up of other flows would then be dropped, too.
+    /// Refunds the charge of requests of `cost` operations. The refund does not let the minimum lag
+    /// behind by more than what may be made up for, because the catch-up of other flows would then
+    /// be dropped, too.
     pub(crate) fn refund(&mut self, clock: FixedNs, cost: u32) {
         let oldest = self.due.min(clock.saturating_sub(self.guaranteed()));
         self.due = self.due.saturating_sub(self.pace.span(cost)).max(oldest);
@@ -63,7 +64,7 @@ impl Minimum {
         self.due = self.due.max(clock);
     }
 
-    /// Continues after the disk had no requests for `idle`. Operations of that time are not owed.
+    /// Continues after the flow had no requests for `idle`. Operations of that time are not owed.
     pub(crate) fn resume(&mut self, clock: FixedNs, idle: FixedNs) {
         let due = self.due.saturating_add(idle);
         let oldest = if idle > fine_ns(LAG_MAX_NS) {
@@ -74,7 +75,8 @@ impl Minimum {
         self.due = if due < clock { due.max(oldest) } else { self.due.max(clock) };
     }
 
-    /// Returns the time by which the minimum is behind.
+    /// Returns the time by which the minimum is behind on the reservation clock; 0 if it is not
+    /// due.
     #[inline]
     pub(crate) fn lag(&self, clock: FixedNs) -> FixedNs {
         clock.saturating_sub(self.due)
@@ -84,7 +86,7 @@ impl Minimum {
         self.lag(clock) > fine_ns(BEHIND_NS).max(self.pace.span(self.last) * BEHIND_REQUESTS)
     }
 
-    /// Returns the longest lag that may be made up for.
+    /// Returns the maximum lag that may be made up for.
     #[inline]
     pub(crate) fn guaranteed(&self) -> FixedNs {
         fine_ns(LAG_MAX_NS).max(self.pace.span(self.last) * 2 * BEHIND_REQUESTS)

@@ -1,4 +1,4 @@
-//! Sampling of delivered operations, every half second while a store is in use.
+//! Sampling of counters and delivered operations, every half second while a store is in use.
 
 use core::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::{
     REPORTED_AFTER, Shortfall, StoreEvent, StoreScheduler, Unmet, Window,
 };
 
-/// Delivered operations and limits of a disk.
+/// Limits and delivered operations of a disk, for display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct DiskFlow {
     /// Identifier of the disk that this state describes.
@@ -21,9 +21,9 @@ pub struct DiskFlow {
     pub limits: Limits,
     /// Number of queued requests of the disk.
     pub waiting: u32,
-    /// Number of requests in flight. Loans are not counted.
+    /// Number of requests in flight. Loans (grants for future requests) are not counted.
     pub in_flight: u32,
-    /// Operations and queueing time since the disk was added.
+    /// Counters of operations and queueing time since the disk was added.
     pub done: DiskQosCounters,
     /// Delivered, demanded and guaranteed operations over the last five seconds.
     pub short: Delivery,
@@ -32,9 +32,9 @@ pub struct DiskFlow {
 }
 
 impl StoreScheduler {
-    /// Samples the counters of all disks, and returns events for minimums that are not met. Must be
-    /// called every [`crate::SAMPLE`] while there are requests. Calls may pause while there are
-    /// none.
+    /// Samples the counters of all disks, and returns events for minimums that become unmet or met
+    /// and for the store's capacity. Must be called every [`crate::SAMPLE`] while there are
+    /// requests. Calls may pause while there are none.
     pub fn observe(&mut self, now: Time) -> Vec<StoreEvent> {
         for flow in &mut self.flows {
             flow.account_guaranteed(now);
@@ -69,7 +69,8 @@ impl StoreScheduler {
         events
     }
 
-    /// Compares the capacity of the store with the requirement of its minimums.
+    /// Compares the estimated capacity of the store with the requirement of its minimums, and
+    /// returns an event if the result changed.
     fn check_capacity(&mut self, now: Time) -> Option<StoreEvent> {
         let is_new = self.estimate.sample(now, self.depth.limit());
         let estimate = self.estimate.found()?;
@@ -79,7 +80,7 @@ impl StoreScheduler {
         self.shortage.evaluate(now, estimate, is_new, promised)
     }
 
-    /// Returns the state of the disk in a slot.
+    /// Returns the state of the disk in a slot; `None` if the slot has no disk.
     pub fn view(&self, now: Time, slot: DiskSlot) -> Option<DiskFlow> {
         let disk = self.disks.get(slot.0 as usize)?;
         let flow = self.flows.get(disk.flow as usize)?;
@@ -129,8 +130,8 @@ impl StoreScheduler {
         }))
     }
 
-    /// Returns the other disks that were served within the last five seconds, and the throughput of
-    /// all disks.
+    /// Returns the disks of other flows that were served within the last five seconds, and the
+    /// throughput of all disks in normalised operations per second.
     fn served_beside(&self, now: Time, flow_index: usize) -> (Vec<Displacer>, u64) {
         let mut displacers = Vec::new();
         let mut total = 0u64;

@@ -1,9 +1,9 @@
-//! Operations of requests.
+//! Operations that requests perform.
 
 use serde::{Deserialize, Serialize};
 
-/// Operation of a request. Only used to distinguish latencies of reads and writes; does not affect
-/// scheduling.
+/// Operation that a request performs. Only used to distinguish latencies of reads and writes; does
+/// not affect scheduling.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum IoKind {

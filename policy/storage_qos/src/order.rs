@@ -1,4 +1,5 @@
-//! Orders in which flows with queued requests are listed.
+//! Orders in which flows are listed: by due minimum, by weight, and by the time at which a maximum
+//! permits the next request.
 
 use suimon_quantity::Time;
 
@@ -7,16 +8,16 @@ use crate::pace::not_before;
 use crate::ranking::{Entry, Ranking};
 
 impl StoreScheduler {
-    /// Returns the flow with the earliest due minimum, if it is due at `clock` on the reservation
-    /// clock.
+    /// Returns the flow with the earliest due minimum if it is due at `clock` on the reservation
+    /// clock, otherwise `None`.
     #[inline]
     pub(crate) fn first_due(&mut self, clock: Time) -> Option<Entry> {
         let first = self.due.first_until(clock.as_ns())?;
         self.first_due_from(first, clock)
     }
 
-    /// Continues [`StoreScheduler::first_due`] with the flow that is first by its stored key, which
-    /// may be too low. Rarely called.
+    /// Continues [`StoreScheduler::first_due`] with `first`, the flow with the lowest stored key.
+    /// The stored key may be lower than the actual due time. Rarely called.
     #[inline(never)]
     fn first_due_from(&mut self, mut first: Entry, clock: Time) -> Option<Entry> {
         loop {
@@ -34,7 +35,8 @@ impl StoreScheduler {
         }
     }
 
-    /// Lists flows as dispatchable if their maximum permits a request now.
+    /// Moves flows from the throttled to the dispatchable ones if their maximum permits a request
+    /// now.
     #[inline]
     pub(crate) fn release(&mut self, now: Time) {
         while let Some(first) = self.throttled.first_until(now.as_ns()) {
@@ -46,8 +48,8 @@ impl StoreScheduler {
         }
     }
 
-    /// Updates the orders that list a flow. A flow without queued requests is in none. A flow
-    /// delayed by a maximum is listed as throttled, any other as dispatchable.
+    /// Updates the orders by weight and by maximum for a flow. A flow without queued requests is in
+    /// neither. A flow delayed by a maximum is listed as throttled, any other as dispatchable.
     #[inline]
     pub(crate) fn position(&mut self, now: Time, flow_index: u32) {
         let Some(flow) = self.flows.get_mut(flow_index as usize) else { return };
@@ -83,7 +85,7 @@ impl StoreScheduler {
         let held_by = (opens > now).then(|| flow.last_throttled_by());
         if held_by != flow.throttled_by {
             // In a shared policy, only the disk that is next accounts for its queueing here. The
-            // other disks do so when they are next.
+            // other disks account for it when they are next.
             let is_turn = !flow.is_shared || flow.throttled_by.is_some();
             let disk = flow.members.first().filter(|_| is_turn);
             if let Some(disk) = disk.and_then(|first| self.disks.get_mut(first.id as usize)) {
@@ -108,7 +110,7 @@ impl StoreScheduler {
         self.enqueue_eligible(flow_index);
     }
 
-    /// Adds a flow that no maximum delays to the orders by weight and by minimum.
+    /// Lists a flow that no maximum delays in the orders by weight and by minimum.
     #[inline]
     fn enqueue_eligible(&mut self, flow_index: u32) {
         let Some(flow) = self.flows.get_mut(flow_index as usize) else { return };
@@ -121,7 +123,7 @@ impl StoreScheduler {
         }
     }
 
-    /// Removes a flow from all orders before its keys change.
+    /// Removes a flow from all orders. Must be called before its keys change.
     #[inline]
     pub(crate) fn displace(&mut self, flow_index: u32) {
         let Some(flow) = self.flows.get_mut(flow_index as usize) else { return };
@@ -137,8 +139,8 @@ impl StoreScheduler {
         }
     }
 
-    /// Resets virtual times. This has no effect on scheduling, because they are only compared with
-    /// each other.
+    /// Resets the virtual times of all flows. Their order is preserved, because virtual times are
+    /// only compared with each other.
     #[cold]
     pub(crate) fn start_virtual_time_again(&mut self, now: Time) {
         let offset = core::mem::take(&mut self.clocks.virtual_time);

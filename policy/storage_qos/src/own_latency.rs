@@ -1,4 +1,4 @@
-//! Device latency at each queue depth without other load.
+//! Device latency at each queue depth without other load (own latency).
 //!
 //! The own latency of an operation, size class and depth is the lowest mean over at least [`SPAN`]
 //! and [`BATCH`] requests in the last one to two hours, so that a short burst or a cache hit has no
@@ -16,12 +16,12 @@ use suimon_quantity::Time;
 
 use crate::{Completed, IoKind, MeasuredLatency, Normalization};
 
-/// Smallest number of requests, and shortest time, that one mean covers.
+/// Minimum number of requests that one mean covers.
 const BATCH: u32 = 16;
 const SPAN: Duration = Duration::from_millis(500);
-/// Number of depth classes: from 1, 2, 4, ... on; the last class has all larger depths.
+/// Number of depth classes: from 1, 2, 4, ... requests on; the last class has all larger depths.
 const DEPTHS: usize = 10;
-/// Shortest time for which a lowest mean is used. The longest time is twice as long.
+/// Minimum time for which a lowest mean is used. The maximum is twice as long.
 const BASELINE_TTL: Duration = Duration::from_secs(3600);
 /// Requests of up to this size are in the first size class; each further class has twice the size.
 const FIRST_CLASS_BYTES: u32 = 4096;
@@ -30,35 +30,36 @@ const SIZE_CLASSES: usize = 10;
 /// Value of a lowest mean that is not known.
 const UNKNOWN: u64 = u64::MAX;
 
-/// Requests of one operation and size class at one depth.
+/// Latencies of requests of one operation and size class at one depth class.
 #[derive(Clone, Copy, Debug)]
 struct Cell {
     sum_ns: u64,
     count: u32,
     since: Time,
-    /// Lowest means of the current hour and of the previous one.
+    /// Lowest mean of the current hour in nanoseconds, or [`UNKNOWN`].
     present_ns: u64,
+    /// Lowest mean of the previous hour in nanoseconds, or [`UNKNOWN`].
     previous_ns: u64,
 }
 
 const EMPTY: Cell =
     Cell { sum_ns: 0, count: 0, since: Time::ZERO, present_ns: UNKNOWN, previous_ns: UNKNOWN };
 
-/// Portions of a latency that are due to the device itself.
+/// Portions of a total latency that are due to the device itself, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Own {
-    /// Own latency at the current depth.
+    /// Portion up to the own latency at the current depth.
     pub(crate) own_ns: u64,
-    /// Own latency at the depth at which it is lowest.
+    /// Portion up to the own latency at the depth at which it is lowest.
     pub(crate) unloaded_ns: u64,
 }
 
-/// Requests of one operation and size class.
+/// Latencies of requests of one operation and size class.
 #[derive(Clone, Copy, Debug)]
 struct Class {
-    /// Own latency by depth. Looked up for each completion.
+    /// Own latency by depth class in nanoseconds. Read for each completion.
     own_ns: [u64; DEPTHS],
-    /// Own latency at the depth at which it is lowest.
+    /// Own latency, in nanoseconds, at the depth at which it is lowest.
     unloaded_ns: u64,
     cells: [Cell; DEPTHS],
 }
@@ -73,7 +74,7 @@ impl Default for Class {
 pub(crate) struct OwnLatency {
     /// Size classes of reads, followed by those of writes.
     classes: Vec<Class>,
-    /// Result of a measurement, and the bytes of each of its requests.
+    /// Result of a measurement of the store, and the size of its requests in bytes.
     measured: Option<(MeasuredLatency, u32)>,
     started: Time,
 }
@@ -92,7 +93,8 @@ fn size_class(bytes: u32) -> usize {
     (steps.trailing_zeros() as usize).min(SIZE_CLASSES - 1)
 }
 
-/// Returns the index of the class of a request; `None` if its operation has no own latency.
+/// Returns the index in [`OwnLatency::classes`] of the class of a request; `None` if its operation
+/// has no own latency.
 #[inline]
 fn class_of(operation: IoKind, bytes: u32) -> Option<usize> {
     match operation {
@@ -102,7 +104,7 @@ fn class_of(operation: IoKind, bytes: u32) -> Option<usize> {
     }
 }
 
-/// Returns the depth class of a depth.
+/// Returns the index of the depth class that contains `depth`.
 #[inline]
 fn index_of(depth: u32) -> usize {
     ((depth | 1).ilog2() as usize).min(DEPTHS - 1)
@@ -181,7 +183,7 @@ impl OwnLatency {
         }
     }
 
-    /// Recomputes the lookup tables of a class.
+    /// Recomputes the own latencies of a class from its means.
     fn settle(&mut self, class: usize) {
         // Requests smaller than those of the measurement take at most the same time.
         let is_measured = |bytes: u32| class % SIZE_CLASSES <= size_class(bytes);

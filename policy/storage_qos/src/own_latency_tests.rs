@@ -3,19 +3,20 @@ use super::*;
 const NOW: Time = Time::from_ns(1 << 44);
 const HOUR: Duration = Duration::from_secs(3601);
 
-/// Creates reads of 4 KiB.
+/// Returns completed reads of 4 KiB.
 fn reads(requests: u32) -> Completed {
     Completed { operation: IoKind::Read, bytes: 4096, requests, latency_ns: None }
 }
 
-/// Completes a batch of requests that took `us` microseconds each. Returns the part of one that is
-/// the device's own latency, in microseconds.
+/// Completes a batch of requests twice at queue depth `depth`; each takes `us` microseconds. Returns
+/// the portions of one request's latency that are due to the device: at this depth and at the
+/// lowest depth, in microseconds.
 fn complete(own_latency: &mut OwnLatency, now: Time, depth: u32, us: u64) -> (u64, u64) {
     complete_all(own_latency, now, reads(BATCH), depth, us)
 }
 
-/// Completes the requests twice, at `us` microseconds each. Returns the part of one that is the
-/// device's own latency, in microseconds.
+/// Completes `requests` twice, at `us` microseconds each. Returns the portions of one request's
+/// latency that are due to the device, as [`complete`] does.
 fn complete_all(
     own_latency: &mut OwnLatency,
     now: Time,

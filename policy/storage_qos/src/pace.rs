@@ -1,10 +1,10 @@
-//! Rates with a resolution of fractions of a nanosecond, so that sums do not drift.
+//! Rates and times with a resolution of fractions of a nanosecond, so that sums do not drift.
 
 use core::num::NonZeroU64;
 
 use suimon_quantity::Time;
 
-/// Number of fractional bits of a nanosecond.
+/// Number of fractional bits of a fixed-point nanosecond.
 const PLACES: u32 = 32;
 const NS_PER_SECOND: u128 = 1_000_000_000;
 
@@ -36,7 +36,7 @@ pub(crate) const fn not_after(time: FixedNs) -> Time {
     if is_out { Time::NEVER } else { Time::from_ns((time >> PLACES) as u64) }
 }
 
-/// Rate, as the time of one unit.
+/// Rate, stored as the time of one unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UnitTime(NonZeroU64);
 
@@ -65,7 +65,8 @@ impl UnitTime {
         FixedNs::from(self.0.get()) * FixedNs::from(units)
     }
 
-    /// Converts `span` at this rate to the time of the same number of units at another rate.
+    /// Converts `span`, the time of some units at this rate, to the time of as many units at rate
+    /// `to`.
     pub(crate) fn translate(self, span: FixedNs, to: Self) -> FixedNs {
         let (from, to) = (FixedNs::from(self.0.get()), FixedNs::from(to.0.get()));
         let whole_span = (span / from).saturating_mul(to);

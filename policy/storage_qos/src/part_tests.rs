@@ -15,7 +15,7 @@ fn time_at(ms: u64) -> Time {
     Time::from_ns(ms * MS)
 }
 
-/// Creates two disks of a policy with a maximum.
+/// Returns a scheduler with two disks of a policy whose maximum is `max`.
 fn scheduler(max: u64) -> (StoreScheduler, Store) {
     let mut store = Store::new(Capacity::Declared(100_000));
     let limits = Limits { max_iops: Iops::new(max), ..Limits::default() };
@@ -32,8 +32,8 @@ fn scheduler(max: u64) -> (StoreScheduler, Store) {
     (scheduler, store)
 }
 
-/// Runs disks that always have 16 requests. A request takes no time. `change_at` is called each
-/// millisecond and may return a change. Returns the time and disk of each dispatch.
+/// Simulates disks that always have 16 requests, on a device that takes no time. `change_at` is
+/// called each millisecond and may return a change. Returns the time and disk of each dispatch.
 fn run(
     scheduler: &mut StoreScheduler,
     (from, end): (u64, u64),
@@ -90,7 +90,7 @@ fn part(leased: Option<(u64, u64)>, reserved_iops: u64) -> Option<PolicyShare> {
 }
 
 #[test]
-fn disks_of_a_policy_keep_to_its_local_part_and_a_lease_expires() {
+fn disks_of_a_policy_stay_within_the_nodes_share_and_a_lease_expires() {
     let (mut scheduler, _) = scheduler(5000);
     scheduler.apply(time_at(0), Change::Part(POLICY, part(Some((2000, 1000)), 500)));
     let dispatched = run(&mut scheduler, (0, 2000), &[0, 1], |_| None);
@@ -104,7 +104,7 @@ fn disks_of_a_policy_keep_to_its_local_part_and_a_lease_expires() {
 }
 
 #[test]
-fn a_part_of_nothing_lets_nothing_go_until_there_is_more() {
+fn a_share_of_zero_permits_no_dispatch_until_it_is_raised() {
     let (mut scheduler, _) = scheduler(5000);
     scheduler.apply(time_at(0), Change::Part(POLICY, part(None, 0)));
     let dispatched = run(&mut scheduler, (0, 1000), &[0], |_| None);
@@ -121,7 +121,7 @@ fn a_part_of_nothing_lets_nothing_go_until_there_is_more() {
 }
 
 #[test]
-fn a_part_holds_for_disks_that_come_later_and_its_minimum_is_in_effect() {
+fn a_share_applies_to_disks_added_later_and_its_minimum_is_in_effect() {
     let mut scheduler = StoreScheduler::new(StoreSpec::default());
     let share = PolicyShare { min_iops: 700, max: Some(TimedRateLimit::default()) };
     scheduler.apply(time_at(0), Change::Part(POLICY, Some(share)));
@@ -142,10 +142,10 @@ fn a_part_holds_for_disks_that_come_later_and_its_minimum_is_in_effect() {
 }
 
 proptest! {
-    /// For any sequence of parts: the operations dispatched are at most those permitted at each
+    /// For any sequence of shares, the operations dispatched are at most those permitted at each
     /// moment, those of the highest rate in the catch-up time, and one request per disk.
     #[test]
-    fn never_more_than_the_part_allowed(
+    fn never_more_than_the_nodes_share_permits(
         parts in prop::collection::vec((0_u64..300, 0_u64..3000, 0_u64..4000), 1..12)
     ) {
         let (mut scheduler, _) = scheduler(100_000);

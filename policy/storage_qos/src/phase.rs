@@ -35,7 +35,7 @@ pub(crate) struct Phases {
 }
 
 impl Phases {
-    /// Moves one request from one phase to another.
+    /// Moves one request from phase `from` to phase `to`.
     pub(crate) fn change(&mut self, from: RequestPhase, to: RequestPhase) {
         let count = |counts: &mut [u32; RequestPhase::COUNT], phase: RequestPhase, change: i32| {
             if let Some(count) =

@@ -46,8 +46,8 @@ impl Default for LimitsSource {
     }
 }
 
-/// This node's part of an aggregated policy with disks on several nodes. `max` applies in addition
-/// to the policy's own maximums. `min_iops` replaces the policy's minimum.
+/// This node's share of an aggregated policy that has disks on several nodes. `max` applies in
+/// addition to the policy's own maximums. `min_iops` replaces the policy's minimum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyShare {
     /// Guaranteed normalised operations per second for the policy's disks on this node together; 0

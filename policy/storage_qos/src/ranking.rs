@@ -4,9 +4,9 @@
 //! branches. This costs less than the sift in a heap, because the steps of a sift depend on each
 //! other and are unpredictable.
 
-/// Key of an absent entry, above all others.
+/// Key of an absent entry, above all valid keys.
 const ABSENT: u64 = u64::MAX;
-/// Largest key of an entry.
+/// Largest valid key of an entry.
 pub(crate) const LAST: u64 = ABSENT - 1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +18,8 @@ pub(crate) struct Entry {
 /// Absent entry, which is ordered behind all others.
 const NOBODY: Entry = Entry { key: ABSENT, id: 0 };
 
-/// Tournament tree with the lowest key first. No operation allocates after room was reserved.
+/// Tournament tree from which the entry with the lowest key is taken first. No operation allocates
+/// memory after [`Ranking::reserve`].
 #[derive(Clone, Debug)]
 pub(crate) struct Ranking {
     /// Entry with the lowest key.
@@ -28,8 +29,8 @@ pub(crate) struct Ranking {
     nodes: Vec<Entry>,
     leaves: usize,
     /// Exclusive upper bound of the identifiers used so far. The root is on the left edge of the
-    /// tree above all used leaves, and not at index 1: nodes above it would have only one non-empty
-    /// subtree.
+    /// tree, at the lowest node above all used leaves, and not at index 1: nodes above it would
+    /// have only one non-empty subtree.
     width: usize,
     last: usize,
 }
@@ -63,7 +64,7 @@ impl Ranking {
         Some(self.first).filter(|first| first.key != ABSENT)
     }
 
-    /// Returns the first entry if its key is at most `key`.
+    /// Returns the entry with the lowest key if that key is at most `key`.
     #[inline]
     pub(crate) fn first_until(&self, key: u64) -> Option<Entry> {
         // `key` is limited to the largest valid key, so that no check for absent entries is
@@ -76,8 +77,7 @@ impl Ranking {
         self.nodes.iter().skip(self.leaves).copied().filter(|entry| entry.key != ABSENT)
     }
 
-    /// Inserts `id`, or changes its key. The largest value of the type is treated as the value
-    /// below it.
+    /// Inserts `id` with this key, or changes its key. Keys above [`LAST`] count as [`LAST`].
     #[inline]
     pub(crate) fn set(&mut self, id: u32, key: u64) {
         if id as usize >= self.width {
@@ -92,13 +92,13 @@ impl Ranking {
         key.min(LAST) <= entry.key
     }
 
-    /// Removes `id` if present.
+    /// Removes `id` if it is in the tree.
     #[inline]
     pub(crate) fn remove(&mut self, id: u32) {
         self.play(Entry { key: ABSENT, id });
     }
 
-    /// Moves the root up until `id` is below it.
+    /// Moves the root up until the leaf of `id` is below it.
     #[cold]
     fn widen(&mut self, id: usize) {
         while self.width <= id && self.width < self.leaves {
@@ -151,7 +151,7 @@ mod tests {
     proptest! {
         /// The ranking behaves like a sorted list for any sequence of operations.
         #[test]
-        fn the_first_is_the_least(
+        fn the_first_entry_has_the_lowest_key(
             ops in prop::collection::vec((0u32..40, prop::option::of(0u64..30), 1usize..41), 1..300),
         ) {
             let mut ranking = Ranking::default();
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_time_is_a_key() {
+    fn the_largest_time_is_a_valid_key() {
         let mut ranking = Ranking::default();
         assert_eq!(ranking.first(), None);
         ranking.set(3, 5);

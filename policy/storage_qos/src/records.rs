@@ -1,9 +1,9 @@
-//! Storage of queued requests: one block of memory with a linked list for each disk.
+//! Storage of queued requests: one block of memory that contains a linked list for each disk.
 
 /// Index that terminates a list.
 const NONE: u32 = u32::MAX;
 
-/// Amount that a request is charged for.
+/// Operations and bytes that a request is charged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Units {
     pub(crate) cost: u32,
@@ -31,7 +31,7 @@ impl Default for Fifo {
     }
 }
 
-/// Storage of all queued requests.
+/// Storage of the queued requests of all disks.
 #[derive(Clone, Debug)]
 pub(crate) struct Records {
     slots: Vec<Record>,
@@ -53,7 +53,7 @@ impl Records {
         self.free != NONE
     }
 
-    /// Appends a request. Has no effect if there is no room.
+    /// Appends a request to the list `fifo`. Has no effect if there is no room.
     #[inline]
     pub(crate) fn push(&mut self, fifo: &mut Fifo, tag: u32, units: Units) {
         let index = self.free;
@@ -67,7 +67,8 @@ impl Records {
         fifo.tail = index;
     }
 
-    /// Replaces the tags of a list's requests, oldest first; `None` keeps a tag.
+    /// Calls `tag` for each request of a list, oldest first, and replaces the request's tag by the
+    /// result; `None` keeps it.
     pub(crate) fn retag(&mut self, fifo: &Fifo, mut tag: impl FnMut(&Record) -> Option<u32>) {
         let mut index = fifo.head;
         while let Some(record) = self.slots.get_mut(index as usize) {

@@ -11,7 +11,7 @@ use crate::phase::Phases;
 use crate::{RequestPhase, Unscheduled};
 
 /// Request time since the disk was added, in nanoseconds, except queueing
-/// ([`Waits`](crate::Waits)). Counters wrap; differences of two readings are valid.
+/// ([`QueueTime`](crate::QueueTime)). Counters wrap; differences of two readings are valid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(C)]
 pub struct RequestTime {
@@ -27,16 +27,16 @@ pub struct RequestTime {
     pub own_ns: u64,
     /// Part of `own_ns` up to the device's lowest own latency at any depth.
     pub unloaded_ns: u64,
-    /// Time of requests in flight, summed over requests, during which the worker was runnable but
-    /// not running.
+    /// Time of requests in flight, summed over requests, in which the worker was runnable but the
+    /// kernel did not run it.
     pub unscheduled_ns: u64,
-    /// Time without requests in flight before the worker was scheduled again, during which it was
-    /// runnable but not running. The client's request was in its queue during that time.
+    /// Time without requests in flight in which the worker was runnable but the kernel did not run
+    /// it. The client's request was in its queue during that time.
     #[serde(rename = "untaken_ns")]
     pub unserviced_ns: u64,
     /// Number of requests that completed.
     pub requests: u64,
-    /// Completed requests without a device time: flushes, discards, writes of zeros.
+    /// Number of completed requests without a device time: flushes, discards, writes of zeros.
     pub unmeasured: u64,
     /// Part of `in_flight_ns` in [`RequestPhase::Metadata`].
     #[serde(default)]
@@ -53,7 +53,7 @@ pub struct RequestTime {
 }
 
 impl RequestTime {
-    /// Adds `ns` nanoseconds in which the disk had requests, `in_flight` of them in flight.
+    /// Adds `ns` nanoseconds in which the disk had requests, of which `in_flight` were in flight.
     #[inline]
     pub(crate) fn add(&mut self, ns: u64, in_flight: u32) {
         self.busy_ns = self.busy_ns.wrapping_add(ns);
@@ -76,7 +76,7 @@ impl RequestTime {
         }
     }
 
-    /// Adds time in which the worker was runnable but not running.
+    /// Adds time in which the worker was runnable but the kernel did not run it.
     pub(crate) fn add_unscheduled(&mut self, unscheduled: Unscheduled) {
         self.unscheduled_ns = self.unscheduled_ns.wrapping_add(unscheduled.in_flight_ns);
         self.unserviced_ns = self.unserviced_ns.wrapping_add(unscheduled.unserviced_ns);
@@ -88,7 +88,7 @@ impl RequestTime {
         self.combine(earlier, false)
     }
 
-    /// Adds time that a worker accounted for.
+    /// Adds the time that a worker has accounted for.
     pub(crate) fn merge(&mut self, other: &Self) {
         *self = self.combine(other, true);
     }

@@ -1,8 +1,8 @@
-//! Runs: requests of the same size that are charged together.
+//! Runs: several requests of the same size that are charged together.
 
 use crate::records::Units;
 
-/// Requests of the same size that are charged together.
+/// Several requests of the same size that are charged together.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run {
     pub(crate) requests: u32,
@@ -13,7 +13,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Creates a run; `None` if the sums overflow.
+    /// Creates a run of `requests` requests; `None` if the sums overflow.
     #[inline]
     pub(crate) fn new(each: Units, requests: u32) -> Option<Self> {
         let total = Units {

@@ -1,4 +1,4 @@
-//! Data path of the scheduler: selection of the next request to dispatch, and of its time.
+//! Data path of the scheduler: selects the next request to dispatch, and determines when.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -40,7 +40,7 @@ pub(crate) struct Admission {
     pub(crate) is_first: bool,
     /// True if the flow's minimum is due.
     pub(crate) is_due: bool,
-    /// True if the request can be dispatched at once.
+    /// True if no limit delays the request.
     pub(crate) is_free: bool,
 }
 
@@ -49,14 +49,14 @@ pub(crate) struct Admission {
 pub struct StoreScheduler {
     pub(crate) spec: StoreSpec,
     pub(crate) disks: Vec<Disk>,
-    /// Histories of the disks in the same order. Stored separately from the fields that each
+    /// Histories of the disks, indexed by disk slot. Stored separately from the fields that each
     /// request accesses.
     pub(crate) histories: Vec<History>,
     pub(crate) flows: Vec<Flow>,
     pub(crate) watches: Vec<UnmetWatch>,
     pub(crate) records: Records,
-    /// Flows with requests delayed by a maximum, ordered by the time at which the maximum permits
-    /// the next one.
+    /// Flows whose requests a maximum delays, ordered by the time at which the maximum permits the
+    /// next one.
     pub(crate) throttled: Ranking,
     /// Flows ordered by the time at which their minimum is due. Includes flows without dispatchable
     /// requests that had some. A key may be lower than the actual value, which only increases while
@@ -67,7 +67,7 @@ pub struct StoreScheduler {
     /// Flows with dispatchable requests, ordered by the service they received relative to their
     /// weight.
     pub(crate) shares: WeightOrder,
-    /// Positions of disks within the heap of their flow.
+    /// Positions of disks within the heaps of their flows.
     pub(crate) member_places: Positions,
     pub(crate) clocks: Clocks,
     pub(crate) depth: Depth,
@@ -77,16 +77,17 @@ pub struct StoreScheduler {
     pub(crate) at_workers: Option<AtWorkers>,
     pub(crate) spare: BestEffortDepth,
     pub(crate) gate: CapMeter,
-    /// Cause of queueing for flows that no maximum delays.
+    /// Cause for which requests of flows that no maximum delays are queued.
     pub(crate) contention: QueueCause,
-    /// Counters of dispatches of queued requests, and of those for a minimum although another flow
-    /// was first by weight. Counters wrap.
+    /// Number of queued requests that were dispatched. Wraps.
     pub(crate) rounds: u64,
+    /// Number of these that were dispatched for a minimum although another flow was first by
+    /// weight. Wraps.
     pub(crate) minimum_dispatches: u64,
     pub(crate) capacity: Option<u64>,
     pub(crate) estimate: Estimate,
     pub(crate) shortage: Shortage,
-    /// This node's parts of policies that span nodes.
+    /// This node's shares of policies that have disks on several nodes.
     pub(crate) parts: BTreeMap<PolicyId, PolicyShare>,
 }
 
@@ -126,7 +127,7 @@ impl StoreScheduler {
         self.depth.in_flight
     }
 
-    /// Returns the largest number of requests that may be in the device.
+    /// Returns the maximum number of requests that may be in the device.
     pub fn depth(&self) -> u32 {
         self.depth.limit()
     }
@@ -137,8 +138,8 @@ impl StoreScheduler {
         self.depth.latency_ns
     }
 
-    /// Returns the capacity estimate of the last time at which requests were queued for the device;
-    /// `None` if there was none.
+    /// Returns the capacity estimate from the last time at which requests were queued for the
+    /// device; `None` if there was none or it is too old.
     pub const fn estimate(&self) -> Option<CapacityEstimate> {
         self.estimate.found()
     }
@@ -148,16 +149,18 @@ impl StoreScheduler {
         self.gate.is_limiting() && !self.shares.is_empty()
     }
 
-    /// Returns the value of the reservation clock.
+    /// Returns the value of the reservation clock at `now`.
     #[inline]
     pub(crate) fn clock(&self, now: Time) -> FixedNs {
         self.clocks.reservation(now)
     }
 
-    /// Submits a disk's request of `bytes` bytes. If no limit delays it, the caller dispatches it
-    /// at once. Otherwise it is queued behind the disk's earlier requests.
+    /// Submits a disk's request of `bytes` bytes. If no limit delays it, the caller must dispatch
+    /// it at once ([`Submitted::Dispatch`]). Otherwise it is queued behind the disk's earlier
+    /// requests.
     ///
     /// # Errors
+    ///
     /// [`SubmitError`] if the disk is not known or the queue is full. The caller must not submit
     /// later requests of the disk before this one.
     #[inline]
@@ -181,8 +184,8 @@ impl StoreScheduler {
         Ok(Submitted::Queued)
     }
 
-    /// Submits an optional request, which is either dispatched at once or dropped. Returns true if
-    /// it is dispatched.
+    /// Submits a request that is dropped if it cannot be dispatched at once. Returns true if it is
+    /// dispatched.
     pub(crate) fn submit_if_free(&mut self, now: Time, slot: DiskSlot, bytes: u32) -> bool {
         let units = Units { cost: self.spec.normalization.cost(bytes), bytes };
         let Some(admission) = self.admission(now, slot).ok().filter(|admission| admission.is_free)
@@ -193,7 +196,7 @@ impl StoreScheduler {
         true
     }
 
-    /// Checks whether a request could be dispatched at once.
+    /// Checks whether a request of the disk could be dispatched at once.
     #[inline]
     pub(crate) fn admission(
         &mut self,
@@ -300,13 +303,14 @@ impl StoreScheduler {
         self.next_deadline().map_or(Next::Idle, Next::WaitUntil)
     }
 
-    /// Returns the time at which a request may be dispatched even without a submission or
-    /// completion. After submissions, the time may be too early until the next poll.
+    /// Returns when a request may be dispatched even without a submission or completion; `None` if
+    /// there is no such time. After submissions, the time may be too early until the next poll.
     pub fn next_deadline(&self) -> Option<Time> {
         if !self.depth.has_room() {
             return None;
         }
-        // Requests that a policy never permits remain queued until the policy changes.
+        // Requests that a policy never permits (maximum of 0) remain queued until the policy
+        // changes.
         let throttled = self.throttled.first().filter(|first| first.key < LAST);
         let throttled = throttled.map(|first| Time::from_ns(first.key));
         if let Some(opens) = self.gate.closed_until() {
@@ -333,9 +337,9 @@ impl StoreScheduler {
         self.handle_completed(now, slot, Completed { operation, bytes, requests: 1, latency_ns });
     }
 
-    /// Accounts for a dispatched request of `bytes` bytes that ended without being executed,
-    /// because the store has no space for it. It is counted neither as demanded nor as delivered,
-    /// is not charged, and its time is not counted as latency.
+    /// Accounts for a dispatched request of `bytes` bytes that ended without being executed, for
+    /// example because the store has no space for it. It is counted neither as demanded nor as
+    /// delivered, what it was charged is refunded, and its time is not counted as latency.
     pub fn handle_undone(&mut self, now: Time, slot: DiskSlot, bytes: u32) {
         let units = Units { cost: self.spec.normalization.cost(bytes), bytes };
         self.reclaim(now, slot, 1, units);
@@ -375,14 +379,14 @@ impl StoreScheduler {
         }
     }
 
-    /// Returns the counters of a flow, and the dispatch counters of the store.
+    /// Returns the counters of a flow, including the dispatch counters of the store.
     pub(crate) fn totals_of(&self, flow: &Flow) -> FlowTotals {
         let others_minimums = self.minimum_dispatches.wrapping_sub(flow.minimum_turns);
         FlowTotals { rounds: Turns { all: self.rounds, others_minimums }, ..flow.totals() }
     }
 
-    /// Calls [`StoreScheduler::dispatch`] for a flow with a due minimum. Not inlined: the common
-    /// case, dispatch by weight, is inlined at the call.
+    /// Dispatches a request of a flow with a due minimum. Not inlined: the common case, dispatch by
+    /// weight, is inlined at the call.
     #[inline(never)]
     fn dispatch_due(&mut self, now: Time, clock: FixedNs, flow_index: u32) -> Next {
         self.dispatch(now, clock, flow_index, true)
@@ -422,20 +426,20 @@ impl StoreScheduler {
         self.flows.get(flow_index).and_then(|flow| flow.holder)
     }
 
-    /// Returns the disk in a slot.
+    /// Returns the disk in a slot; `None` if the slot is free.
     pub fn disk(&self, slot: DiskSlot) -> Option<DiskId> {
         self.disks.get(slot.0 as usize).and_then(|disk| disk.id)
     }
 }
 
-/// Counts the demand of a submitted request.
+/// Counts a submitted request of `cost` operations as demand of its disk and flow.
 #[inline]
 fn demand(disk: &mut Disk, flow: &mut Flow, cost: u32) {
     disk.totals.demanded = disk.totals.demanded.wrapping_add(cost.into());
     flow.demanded = flow.demanded.wrapping_add(cost.into());
 }
 
-/// Updates a flow that receives a request while none was queued. Returns true if its minimum is
+/// Updates a flow without queued requests that receives a request. Returns true if its minimum is
 /// due.
 #[inline]
 fn wake(flow: &mut Flow, spare: &mut BestEffortDepth, now: Time, clock: FixedNs) -> bool {

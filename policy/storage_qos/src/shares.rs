@@ -10,24 +10,26 @@ use crate::ranking::{Entry, LAST, Ranking};
 /// Absent entry, which is ordered behind all others.
 const NOBODY: Entry = Entry { key: u64::MAX, id: u32::MAX };
 
-/// Values in `positions` for a flow that is absent, and for one that is in the ranking.
+/// Value in `positions` for a flow that is absent.
 const OUT: u64 = 0;
+/// Value in `positions` for a flow that is in the ranking.
 const RANKED: u64 = 1;
-/// Number of the first valid position of the queue.
+/// Lowest valid position of an entry in the queue.
 const ROW: u64 = 2;
 
-/// Order with the lowest key first; entries of the queue with equal keys are in order of insertion.
-/// No operation allocates after room was reserved.
+/// Order from which the flow with the lowest key is taken first; entries of the queue with equal
+/// keys are in order of insertion. No operation allocates memory after [`WeightOrder::reserve`].
 #[derive(Clone, Debug)]
 pub(crate) struct WeightOrder {
     first: Entry,
     /// Ring buffer with the entries from `front` up to `end` in ascending order of keys. A removed
     /// entry leaves [`NOBODY`] behind, except at either end.
     row: Vec<Entry>,
-    /// Positions of the front and end of the queue. They are counted up and never wrap.
+    /// Position of the first entry of the queue. Positions are counted up and never wrap.
     front: u64,
+    /// Position after the last entry of the queue.
     end: u64,
-    /// Position of each flow in the queue, or its state if it is not in the queue.
+    /// Position of each flow in the queue, or [`OUT`] or [`RANKED`].
     positions: Vec<u64>,
     ranked: Ranking,
 }
@@ -40,14 +42,14 @@ impl Default for WeightOrder {
 }
 
 impl WeightOrder {
-    /// Allocates room for flows below `count`.
+    /// Allocates room for flows with identifiers below `count`.
     pub(crate) fn reserve(&mut self, count: usize) {
         if self.positions.len() >= count {
             return;
         }
         self.positions.resize(count, OUT);
         self.ranked.reserve(count);
-        // With room for as many gaps as flows, the cost of removing gaps is amortised.
+        // With room for as many gaps as flows, the amortised cost of removing gaps is constant.
         let capacity = (2 * count).next_power_of_two();
         if capacity > self.row.len() {
             let entries: Vec<Entry> = self.standing().collect();
@@ -72,8 +74,8 @@ impl WeightOrder {
         self.standing().chain(self.ranked.entries())
     }
 
-    /// Inserts `id`, or changes its key. The largest value of the type is treated as the value
-    /// below it.
+    /// Inserts `id` with this key, or changes its key. The largest `u64` counts as the value below
+    /// it.
     #[inline]
     pub(crate) fn set(&mut self, id: u32, key: u64) {
         let entry = Entry { key: key.min(LAST), id };
@@ -91,7 +93,7 @@ impl WeightOrder {
         }
     }
 
-    /// Removes `id` if present.
+    /// Removes `id` if it is in the order.
     #[inline]
     pub(crate) fn remove(&mut self, id: u32) {
         let Some(entry) = self.positions.get_mut(id as usize) else { return };
@@ -109,14 +111,14 @@ impl WeightOrder {
         }
     }
 
-    /// Returns the entries of the queue.
+    /// Returns the entries of the queue, without those of the ranking.
     fn standing(&self) -> impl Iterator<Item = Entry> {
         (self.front..self.end)
             .map(|position| self.at(position))
             .filter(|entry| entry.id != NOBODY.id)
     }
 
-    /// Returns the entry at a position of the queue.
+    /// Returns the entry at a position of the queue; [`NOBODY`] for a gap.
     #[inline]
     fn at(&self, position: u64) -> Entry {
         let index = position as usize & self.row.len().wrapping_sub(1);
@@ -131,7 +133,7 @@ impl WeightOrder {
         }
     }
 
-    /// Returns true if no entry of the queue has a larger key.
+    /// Returns true if no entry of the queue has a larger key than `entry`.
     #[inline]
     fn is_last(&self, entry: Entry) -> bool {
         self.front == self.end || self.at(self.end - 1).key <= entry.key
@@ -162,7 +164,7 @@ impl WeightOrder {
         self.note(entry.id, RANKED);
     }
 
-    /// Inserts an entry that cannot be appended to the queue.
+    /// Inserts an entry that cannot be appended to the queue into the ranking.
     #[inline(never)]
     fn insert(&mut self, entry: Entry) {
         if self.is_last(entry) {
@@ -182,7 +184,7 @@ impl WeightOrder {
         }
     }
 
-    /// Removes an entry that is not the first of the queue.
+    /// Removes the entry of `id` at `position`, which is not the first of the queue.
     #[inline(never)]
     fn leave(&mut self, id: u32, position: u64) {
         if position == RANKED {
@@ -194,7 +196,7 @@ impl WeightOrder {
         }
     }
 
-    /// Moves the front of the queue to its first entry.
+    /// Moves the front of the queue past removed entries to its first entry.
     #[inline(never)]
     fn close_up(&mut self) {
         while self.front < self.end && self.at(self.front).id == NOBODY.id {

@@ -8,14 +8,14 @@ proptest! {
     /// The order behaves like a sorted list for any sequence of operations, and uses no more memory
     /// than was reserved.
     #[test]
-    fn the_first_is_the_least(
+    fn the_first_entry_has_the_lowest_key(
         ops in prop::collection::vec((0u32..12, prop::option::of(0u64..40), 1usize..13), 1..600),
         grows in any::<bool>(),
     ) {
         let (mut shares, mut model) = (WeightOrder::default(), BTreeMap::new());
         let mut table_len = if grows { 0 } else { 12 };
         shares.reserve(table_len as usize);
-        // Keys grow like those of served flows, and are sometimes far ahead or behind.
+        // Keys grow like those of served flows; some are far ahead or behind.
         for (step, (id, key, count)) in ops.into_iter().enumerate() {
             if grows {
                 shares.reserve(count);
@@ -52,8 +52,8 @@ fn shares_of(count: usize) -> WeightOrder {
     shares
 }
 
-/// Serves the flows round-robin, each for `span` of its identifier. Returns the largest number of
-/// entries in the ranking.
+/// Serves the flows round-robin for `rounds` rounds; `span` returns by how much the key of a flow
+/// grows. Returns the largest number of entries in the ranking.
 fn ranked_at_most(shares: &mut WeightOrder, rounds: u32, span: impl Fn(u32) -> u64) -> usize {
     let mut max = 0;
     for _ in 0..rounds {
@@ -85,7 +85,7 @@ fn equal_shares_are_ordered_by_arrival() {
 
 /// A flow with large requests is served rarely. The other flows remain in the queue.
 #[test]
-fn one_far_behind_does_not_keep_the_others_out_of_the_row() {
+fn a_flow_far_behind_does_not_keep_others_out_of_the_queue() {
     let mut shares = shares_of(8);
     for id in 0..8 {
         shares.set(id, 0);
@@ -95,7 +95,7 @@ fn one_far_behind_does_not_keep_the_others_out_of_the_row() {
 
 /// If the first flow is never served by weight, gaps behind it are closed.
 #[test]
-fn gaps_take_no_more_room_than_there_is() {
+fn gaps_are_closed_within_the_reserved_memory() {
     let mut shares = shares_of(3);
     shares.set(0, 1);
     let capacity = shares.row.len();

@@ -1,4 +1,4 @@
-//! Detection of a store capacity that is below the requirement of the minimums.
+//! Detection of a store whose estimated capacity is below the requirement of its minimums.
 
 use core::time::Duration;
 
@@ -8,28 +8,31 @@ use crate::{CapacityEstimate, CapacityLow, MINIMUMS_PERCENT_MAX, StoreEvent};
 
 /// Time for which the capacity must be too low, or sufficient again, before an event is emitted.
 const LASTING: Duration = Duration::from_secs(60);
-/// Longest interval between consecutive samples.
+/// Maximum interval between consecutive evaluations; after a longer one, the time of the current
+/// state starts again.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
-/// Percentage of the requirement below which the capacity is too low. With the largest permitted
-/// minimums, the estimate of a healthy store may be slightly below the requirement at times.
+/// Percentage of the required capacity below which the estimate is too low. With the largest
+/// permitted minimums, the estimate of a healthy store may be slightly below the requirement at
+/// times.
 const LOW_PERCENT: u128 = 95;
-/// Percentage of the requirement at which the capacity is sufficient again. The estimate of a
-/// healthy store is above it most of the time.
+/// Percentage of the required capacity from which the estimate is sufficient again. The estimate of
+/// a healthy store is above it most of the time.
 const ENOUGH_PERCENT: u128 = 98;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shortage {
-    /// Time since which the state has differed from the one last reported.
+    /// Time since which the state has differed from the one last reported; `None` if it does not
+    /// differ.
     since: Option<Time>,
     /// Time of the last evaluation.
     evaluated_at: Time,
-    /// Begin of the reported shortage; `None` if none is reported.
+    /// Start of the reported shortage; `None` if none is reported.
     is_reported: Option<Time>,
 }
 
 impl Shortage {
-    /// Compares a capacity estimate with the sum of the minimums. `is_new`: the estimate has just
-    /// been updated.
+    /// Compares a capacity estimate with the sum of the minimums, `promised_iops`, and returns the
+    /// event to report, if any. `is_new` is true if the estimate has just been updated.
     pub(crate) fn evaluate(
         &mut self,
         now: Time,
@@ -75,7 +78,8 @@ impl Shortage {
     }
 }
 
-/// Returns the capacity that is needed for a sum of minimums.
+/// Returns the capacity that is needed for a sum of minimums, both in normalised operations per
+/// second.
 fn required(promised_iops: u64) -> u64 {
     let required = (u128::from(promised_iops) * 100).div_ceil(u128::from(MINIMUMS_PERCENT_MAX));
     u64::try_from(required).unwrap_or(u64::MAX)

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Evaluates a number of samples with the same estimate. Returns the events.
+/// Evaluates `samples` samples with the same estimate and sum of minimums. Returns the events.
 fn run(
     shortage: &mut Shortage,
     now: &mut Time,
@@ -40,7 +40,7 @@ fn a_shortage_is_reported_once_and_so_is_its_end() {
 }
 
 #[test]
-fn a_store_of_which_all_is_promised_may_dip() {
+fn a_fully_reserved_store_may_briefly_fall_short() {
     let (mut shortage, mut now) = (Shortage::default(), Time::from_ns(1 << 40));
     for _ in 0..50 {
         // The capacity is slightly too low most of the time, and clearly too low for less than a
@@ -60,7 +60,7 @@ fn two_moments_far_apart_are_not_lasting() {
 }
 
 #[test]
-fn fewer_promises_end_it_without_another_sample() {
+fn lower_minimums_end_a_shortage_without_another_sample() {
     let (mut shortage, mut now) = (Shortage::default(), Time::from_ns(1 << 40));
     assert_eq!(run(&mut shortage, &mut now, 200, 500, 900).len(), 1);
     let estimate = CapacityEstimate { iops: 500, at: now };

@@ -1,5 +1,5 @@
-//! Holding back of other disks for a minimum that is behind although its requests are not queued.
-//! Requests of other disks delay them in the device.
+//! Holding back of other disks for a minimum that is behind although its own requests are not
+//! queued: requests of the other disks delay them in the device.
 //!
 //! A second, lower queue depth of the device applies to requests that no minimum guarantees. This
 //! depth decreases while a minimum is behind, and increases again afterwards.
@@ -8,8 +8,8 @@ use core::time::Duration;
 
 use suimon_quantity::Time;
 
-/// Shortest interval between adjustments. An adjustment takes effect after the duration of two
-/// requests.
+/// Minimum interval between adjustments, and at least the duration of two requests, after which an
+/// adjustment takes effect.
 const PERIOD: Duration = Duration::from_millis(10);
 
 #[derive(Clone, Debug)]
@@ -29,17 +29,19 @@ impl BestEffortDepth {
         in_flight < self.limit
     }
 
-    /// Returns the number of requests without a guarantee that may be dispatched.
+    /// Returns the number of requests without a guarantee that may be dispatched while `in_flight`
+    /// requests are in the device.
     pub(crate) const fn remaining(&self, in_flight: u32) -> u32 {
         self.limit.saturating_sub(in_flight)
     }
 
-    /// Returns true if only guaranteed requests are dispatched, unless the device is idle.
+    /// Returns true if the depth is at its minimum: only guaranteed requests are dispatched, unless
+    /// the device is idle.
     pub(crate) const fn is_least(&self) -> bool {
         self.limit <= 1
     }
 
-    /// Records that a minimum is behind.
+    /// Records that a minimum is behind, until the next adjustment.
     pub(crate) const fn handle_behind(&mut self) {
         self.is_behind = true;
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Normalization;
 
-/// Largest number of disks of a store.
+/// Maximum number of disks of a store.
 pub const DISKS_MAX: usize = 4096;
 
 /// Normalisation, queue depths and queue size of a store.
@@ -24,7 +24,7 @@ pub struct StoreSpec {
     /// once.
     #[serde(default)]
     pub alone_latency: Duration,
-    /// Largest number of queued requests of all disks. Memory for them is allocated when the
+    /// Maximum number of queued requests of all disks. Memory for them is allocated when the
     /// scheduler is created.
     pub waiting_max: u32,
 }

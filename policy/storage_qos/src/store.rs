@@ -14,7 +14,7 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Proposal {
-    /// Adds a disk, or sets the limits of an existing one.
+    /// Adds a disk, or changes the source of limits of an existing one.
     Disk(DiskId, LimitsSource),
     /// Removes a disk from the store.
     RemoveDisk(DiskId),
@@ -77,7 +77,7 @@ impl Store {
         promises
     }
 
-    /// Returns the limits in effect for a disk.
+    /// Returns the limits in effect for a disk; `None` if the disk is not on this store.
     pub fn effective(&self, disk: DiskId) -> Option<EffectiveLimits> {
         let holder = LimitsOwner::Disk(disk);
         let policy = match self.disks.get(&disk)?.value {
@@ -92,20 +92,22 @@ impl Store {
         Some(EffectiveLimits { holder, limits: spec.limits })
     }
 
-    /// Returns the slot of a disk in the store's scheduler.
+    /// Returns the slot of a disk in the store's scheduler; `None` if the disk is not on this
+    /// store.
     pub fn slot(&self, disk: DiskId) -> Option<DiskSlot> {
         self.disks.get(&disk).map(|slotted| DiskSlot(slotted.slot))
     }
 
-    /// Returns the disks of the store.
+    /// Returns the disks of the store in ascending order.
     pub fn disks(&self) -> impl Iterator<Item = DiskId> {
         self.disks.keys().copied()
     }
 
-    /// Checks whether all these changes would be accepted together, and returns the resulting sum
-    /// of minimums. Does not change the store.
+    /// Checks whether the store would accept all these changes together, and returns the resulting
+    /// sum of minimums. Does not change the store.
     ///
     /// # Errors
+    ///
     /// The reason for which [`Store::propose`] without `force` would refuse the changes.
     pub fn check(&self, proposals: &[Proposal]) -> Result<AdmittedMinimums, AdmissionError> {
         let mut proposed = self.clone();
@@ -113,11 +115,12 @@ impl Store {
         Ok(proposed.admitted())
     }
 
-    /// Applies these changes. Either all are applied or none. `force` permits a sum of minimums
-    /// above the permitted share of the capacity.
+    /// Applies all these changes or none, and returns the steps for the store's scheduler. `force`
+    /// permits a sum of minimums above the permitted share of the capacity.
     ///
     /// # Errors
-    /// The reason why the first invalid change was refused, or that the minimums exceed the
+    ///
+    /// The reason for which the first invalid change was refused, or that the minimums exceed the
     /// permitted share of the capacity. Changes that do not increase the sum of minimums are never
     /// refused for the latter reason.
     pub fn propose(
@@ -210,7 +213,7 @@ impl Store {
         steps
     }
 
-    /// Returns all flows with their owners and limits.
+    /// Returns all flows with the owners of their limits and the limits, by slot.
     fn flows(&self) -> BTreeMap<FlowSlot, (LimitsOwner, Limits)> {
         let flow_of = |disk: &DiskId| {
             let effective = self.effective(*disk)?;
@@ -219,7 +222,8 @@ impl Store {
         self.disks.keys().filter_map(flow_of).collect()
     }
 
-    /// Disks with their own limits have even flow slots; policies have odd ones.
+    /// Returns the flow of a disk; `None` if the disk is not on this store. Disks with their own
+    /// limits have even flow slots; policies have odd ones.
     fn flow(&self, disk: DiskId) -> Option<FlowSlot> {
         match self.effective(disk)?.holder {
             LimitsOwner::Disk(disk) => {
@@ -232,7 +236,8 @@ impl Store {
     }
 }
 
-/// Inserts or updates an entry. A new entry gets the lowest free slot.
+/// Inserts or updates an entry. A new entry gets the lowest free slot. Returns `None` if all slots
+/// are used.
 fn position<K: Ord, T>(entries: &mut BTreeMap<K, Slotted<T>>, key: K, value: T) -> Option<()> {
     if let Some(slotted) = entries.get_mut(&key) {
         slotted.value = value;

@@ -20,7 +20,7 @@ fn policy(policy: u32, kind: PolicyKind, limits: Limits) -> Proposal {
 }
 
 #[test]
-fn nine_tenths_may_be_promised_and_the_refusal_shows_the_arithmetic() {
+fn minimums_may_reserve_90_percent_and_a_refusal_shows_the_calculation() {
     let mut store = Store::new(Capacity::Measured(10_000));
     let refusal = store.propose(&[own_limits(1, min(9001))], false).unwrap_err();
     assert!(refusal.to_string().starts_with("the sum of 1 minimum is 9001 IOPS;"), "{refusal}");
@@ -42,7 +42,7 @@ fn nine_tenths_may_be_promised_and_the_refusal_shows_the_arithmetic() {
 }
 
 #[test]
-fn nothing_can_be_promised_of_an_unknown_store() {
+fn a_store_of_unknown_capacity_admits_no_minimums() {
     let mut store = Store::default();
     let refusal = store.propose(&[own_limits(1, min(1))], false).unwrap_err().to_string();
     assert!(
@@ -53,7 +53,7 @@ fn nothing_can_be_promised_of_an_unknown_store() {
 }
 
 #[test]
-fn a_question_changes_nothing() {
+fn a_check_changes_nothing() {
     let mut store = Store::new(Capacity::Declared(1000));
     store.propose(&[own_limits(1, min(500))], false).unwrap();
     let before = store.clone();
@@ -63,7 +63,7 @@ fn a_question_changes_nothing() {
         Err(AdmissionError::Overcommitted(_))
     ));
     assert_eq!(format!("{store:?}"), format!("{before:?}"));
-    // The changes are considered together: one makes room for the other.
+    // The changes are considered together: one reduces the sum so that the other is permitted.
     assert!(store.check(&[own_limits(2, min(900)), own_limits(1, Limits::default())]).is_ok());
 }
 

@@ -13,9 +13,9 @@ use crate::{DiskSlot, QueueCause, StoreScheduler, SubmitError};
 /// because the queue is full ([`SubmitError::Full`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BatchSubmitted {
-    /// Number of requests at the front that the caller dispatches now.
+    /// Number of requests, from the first on, that the caller must dispatch now.
     pub dispatched: usize,
-    /// Number of the requests after them that are queued.
+    /// Number of the requests after those that are queued.
     pub waiting: usize,
 }
 
@@ -53,8 +53,8 @@ impl StoreScheduler {
         Ok(submitted)
     }
 
-    /// Dispatches the first request, or several of its size if no limit delays them. Returns the
-    /// number of dispatched requests.
+    /// Dispatches the first request, or several of the same size if no limit delays them. Returns
+    /// the number of dispatched requests.
     #[inline]
     fn start_first_of(
         &mut self,
@@ -82,7 +82,7 @@ impl StoreScheduler {
         1
     }
 
-    /// Dispatches a run if the maximums permit all of its requests. Returns true if it was
+    /// Dispatches a run of requests if the maximums permit all of them. Returns true if it was
     /// dispatched.
     #[inline]
     fn start_run(&mut self, now: Time, slot: DiskSlot, admission: Admission, run: Run) -> bool {
@@ -100,7 +100,8 @@ impl StoreScheduler {
         true
     }
 
-    /// Accounts for completed requests. Inlined, so that a single completion has cheaper code.
+    /// Accounts for completed requests. Inlined, so that the code of a single completion is
+    /// cheaper.
     #[inline(always)]
     pub fn handle_completed(&mut self, now: Time, slot: DiskSlot, completed: Completed) {
         let Some(disk) = self.disks.get_mut(slot.0 as usize) else { return };

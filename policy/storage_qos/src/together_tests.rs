@@ -13,16 +13,17 @@ use crate::{
 
 const DISKS: u32 = 3;
 
-/// Dispatched or queued request of a disk.
+/// Request that was dispatched or queued: disk and size in bytes.
 type Sent = (DiskSlot, u32);
 
 #[derive(Clone, Debug)]
 enum Operation {
-    /// Advances time by nanoseconds.
+    /// Advances time by this number of nanoseconds.
     Wait(u64),
-    /// Submits requests of a disk.
+    /// Submits requests of a disk with these sizes.
     Come(u32, Vec<u32>),
-    /// Completes up to this number of requests in the device, of one disk and size.
+    /// Completes requests in the device of one disk and size: those like the one at this index, at
+    /// most this number.
     End(usize, u32),
     /// Sets the cap of all disks together.
     Cap(Option<u64>),
@@ -100,12 +101,14 @@ impl Side {
         }
     }
 
-    /// Returns the whole state, except for the records of queued requests, most of which are empty.
+    /// Returns the whole state as text, except for the records of queued requests, most of which
+    /// are empty.
     fn state(&self) -> String {
         format!("{:?}", StoreScheduler { records: Records::new(0), ..self.scheduler.clone() })
     }
 
-    /// Removes up to `count` requests like the one at `index` from the device.
+    /// Removes up to `count` requests of the same disk and size as the one at `index` from the
+    /// device. Returns that request, and their number.
     fn take(&mut self, index: usize, count: u32) -> Option<(Sent, u32)> {
         let request = *self.in_device.get(index % self.in_device.len().max(1))?;
         let mut removed = 0;
@@ -121,7 +124,7 @@ impl Side {
 proptest! {
     /// Requests submitted in one call are accounted for exactly like those submitted one by one.
     #[test]
-    fn coming_together_is_coming_one_by_one(
+    fn batch_submission_equals_single_submissions(
         limits in prop::collection::vec(any_limits(), DISKS as usize),
         depth in prop_oneof![Just((1u32, 2u32)), Just((4, 256)), Just((4096, 4096))],
         deeds in prop::collection::vec(any_operation(), 1..120),
@@ -156,9 +159,9 @@ proptest! {
     }
 
     /// Requests completed in one call are accounted for like those completed one by one. Compared
-    /// are delivered operations and requests in the device.
+    /// are the delivered operations and the requests in the device.
     #[test]
-    fn ending_together_is_ending_one_by_one(
+    fn batch_completion_equals_single_completions(
         limits in any_limits(),
         deeds in prop::collection::vec((any_operation(), any::<bool>()), 1..120),
     ) {

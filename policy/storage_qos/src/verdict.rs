@@ -9,14 +9,14 @@ use crate::DiskSlot;
 /// Result of the submission of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Submitted {
-    /// The caller dispatches the request now.
+    /// The caller must dispatch the request now.
     Dispatch,
     /// The request is queued. [`crate::StoreScheduler::poll`] returns it later.
     #[serde(rename = "Waits")]
     Queued,
 }
 
-/// Reason why a request was not accepted.
+/// Reason for which a request is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SubmitError {
@@ -32,15 +32,15 @@ pub enum SubmitError {
 /// Next action of the scheduler's caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Next {
-    /// Dispatch this request, and poll again.
+    /// Dispatch this request, then poll again.
     Dispatch {
         /// Disk that the request belongs to.
         disk: DiskSlot,
         /// Identifier of the request in the engine.
         tag: u32,
     },
-    /// Idle until this time, unless a request is submitted or completes.
+    /// Nothing to do until this time, unless a request is submitted or completes.
     WaitUntil(Time),
-    /// Idle until a request is submitted or completes.
+    /// Nothing to do until a request is submitted or completes.
     Idle,
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Cause for which requests of a disk are queued.
+/// Cause for which requests of a disk are queued in the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum QueueCause {
@@ -12,7 +12,7 @@ pub enum QueueCause {
     OwnBandwidth,
     /// Maximum of the policy that the disk shares with other disks.
     SharedPolicy,
-    /// Minimums of other disks, which further requests in the device would delay.
+    /// Minimums of other disks: further requests in the device would delay their requests.
     OthersMinimums,
     /// Queue depth limit of the device.
     DeviceDepth,
@@ -40,7 +40,7 @@ impl QueueCause {
 pub struct QueueTime([u64; QueueCause::COUNT]);
 
 impl QueueTime {
-    /// Returns the nanoseconds of one cause.
+    /// Returns the queueing time of one cause in nanoseconds.
     pub fn ns(&self, cause: QueueCause) -> u64 {
         self.0.get(cause as usize).copied().unwrap_or_default()
     }

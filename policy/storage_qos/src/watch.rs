@@ -1,4 +1,5 @@
-//! Evaluation of a minimum by the operations that completed while requests were queued.
+//! Evaluation of a minimum: whether the operations that completed while requests were queued meet
+//! it.
 
 use core::time::Duration;
 
@@ -15,7 +16,7 @@ const TOLERANCE_PERCENT: u128 = 2;
 pub(crate) struct UnmetWatch {
     samples: [(Time, FlowTotals); SAMPLES],
     taken: usize,
-    /// Begin of the current shortfall, and the counters at that time.
+    /// Start of the current shortfall, and the counters at that time; `None` if the minimum is met.
     unmet: Option<(Time, FlowTotals)>,
     is_reported: bool,
 }
@@ -23,15 +24,18 @@ pub(crate) struct UnmetWatch {
 /// Change of a minimum's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Finding {
-    /// The minimum is unmet for `lasting`. Contains the operations in that time.
+    /// The minimum has been unmet for `lasting`, a time in which these numbers of operations were
+    /// guaranteed, demanded and delivered.
     Unmet { lasting: Duration, guaranteed: u64, demanded: u64, delivered: u64 },
-    /// The minimum is met again after [`Finding::Unmet`] was returned.
+    /// The minimum is met again after it was unmet for `lasted` and [`Finding::Unmet`] was
+    /// returned.
     Met { lasted: Duration },
 }
 
 impl UnmetWatch {
-    /// Takes a sample. `cost_max` is the cost of the largest request. A shortfall of two such
-    /// requests is tolerated.
+    /// Takes a sample and evaluates the last five seconds. `cost_max` is the cost of the largest
+    /// recent request; a shortfall of two such requests is tolerated. `told_after` is the time for
+    /// which the minimum must be unmet before it is reported. Returns a change to report, if any.
     pub(crate) fn sample(
         &mut self,
         now: Time,

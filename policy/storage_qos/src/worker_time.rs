@@ -12,10 +12,10 @@ use suimon_quantity::Time;
 use crate::phase::Phases;
 use crate::{DiskSlot, RequestPhase, RequestTime, Unscheduled};
 
-/// Longest interval between reports of request time while the worker has requests.
+/// Maximum interval between reports of request time while the worker has requests.
 pub(crate) const REPORT_EVERY: Duration = Duration::from_millis(100);
 
-/// Shortest interval between reports with the times of all disks: half of the busy time that the
+/// Minimum interval between reports with the times of all disks: half of the busy time that the
 /// budget carries over between the disks of a policy.
 pub(crate) const ALL_EVERY: Duration = Duration::from_millis(5);
 
@@ -24,13 +24,14 @@ pub(crate) const ALL_EVERY: Duration = Duration::from_millis(5);
 pub struct WorkerTime {
     /// Disk that the time belongs to.
     pub disk: DiskSlot,
-    /// Busy time, time in flight by phase, and time in which the worker was not running.
+    /// Busy time, time in flight by phase, and time in which the kernel did not run the worker.
     pub time: RequestTime,
     /// Change of the number of requests in flight since the previous report.
     pub in_flight_change: i32,
 }
 
-/// Queued and in-flight requests of a disk at a worker, and their time that is not reported yet.
+/// Queued and in-flight requests of a disk at a worker, and their time that has not been reported
+/// yet.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LocalRequests {
     pub(crate) in_flight: u32,
@@ -66,7 +67,7 @@ impl LocalRequests {
         }
     }
 
-    /// Removes a request that has completed.
+    /// Subtracts a request that has completed from those in flight.
     pub(crate) fn complete(&mut self) {
         self.in_flight = self.in_flight.saturating_sub(1);
         if self.in_flight == 0 {
@@ -74,12 +75,12 @@ impl LocalRequests {
         }
     }
 
-    /// Moves one request from one phase to another.
+    /// Moves one request from phase `from` to phase `to`.
     pub(crate) fn change_phase(&mut self, from: RequestPhase, to: RequestPhase) {
         self.phases.change(from, to);
     }
 
-    /// Adds time in which the worker was runnable but not running.
+    /// Adds time in which the worker was runnable but the kernel did not run it.
     pub(crate) fn add_unscheduled(&mut self, unscheduled: Unscheduled) {
         self.time.add_unscheduled(unscheduled);
     }

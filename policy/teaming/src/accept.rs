@@ -1,5 +1,4 @@
-//! Admission of frames that arrive on a team member, and selection of the switch ports that get
-//! them.
+//! Admission of frames received on a team member, and selection of the switch ports that get them.
 
 use core::fmt;
 
@@ -15,9 +14,9 @@ use crate::{Distribution, MemberSlot};
 pub struct Incoming {
     /// Source MAC address of the frame.
     pub source: MacAddr,
-    /// True if the switch received a frame with this source on one of its other ports within the
-    /// last second. A reflected frame returns within milliseconds; a station that moved to another
-    /// host stops sending here before it sends from there.
+    /// True if the switch received a frame with this source on a port other than the team's within
+    /// the last second. A reflected frame returns within milliseconds; a station that moved to
+    /// another host stops sending here before it sends from there.
     pub is_received_here: bool,
 }
 
@@ -36,11 +35,12 @@ pub enum Acceptance {
 pub enum IncomingDrop {
     /// The team is down and accepts no frames.
     TeamDown,
-    /// The member is not in the team, its link is down, or LACP has it not collecting.
+    /// The member is not in the team, its link is down, or LACP does not permit it to collect
+    /// frames.
     NotCollecting,
-    /// The member is the standby and not in use.
+    /// The member is the standby, which is not in use.
     Standby,
-    /// Another member receives for the team; this frame is a copy.
+    /// Another member is the team's only receiver; this frame is a copy.
     NotPrimary,
     /// Reflected frame: this host sent it, or its source is an address of this host.
     Reflected,
@@ -69,7 +69,8 @@ impl fmt::Display for IncomingDrop {
 }
 
 impl Incoming {
-    /// Returns the admission properties of this frame.
+    /// Returns the admission properties of `frame`. `is_received_here` is copied to the field of
+    /// that name.
     #[inline]
     pub fn from_frame(frame: &Frame, is_received_here: bool) -> Self {
         Self { source: frame.source(), is_received_here }
@@ -77,7 +78,7 @@ impl Incoming {
 }
 
 impl Distribution {
-    /// Returns whether a frame received on `member` is accepted. Called before the switch forwards
+    /// Returns whether a frame received on `member` is accepted. Call it before the switch forwards
     /// the frame and learns its source.
     ///
     /// In switch-independent mode an upstream switch floods group frames and frames for unknown
@@ -96,7 +97,7 @@ impl Distribution {
     ///
     /// # Errors
     ///
-    /// The reason for which every frame is dropped.
+    /// The reason for which every frame on this member is dropped.
     #[inline]
     pub fn check_member(&self, member: MemberSlot) -> Result<(), IncomingDrop> {
         if !self.is_up {
@@ -112,23 +113,23 @@ impl Distribution {
         }
     }
 
-    /// Returns true if a received frame is a reflection of one this host sent: the part of
-    /// [`Distribution::accepts`] that is the same for all frames with one source.
+    /// Returns true if a received frame is a reflection of a frame that this host sent: the part of
+    /// [`Distribution::accepts`] that depends on the frame's source.
     #[inline]
     pub fn is_reflected(&self, incoming: &Incoming) -> bool {
         incoming.is_received_here || self.own.find(incoming.source.to_u64()).is_some()
     }
 
-    /// Returns whether a frame accepted on `member` is forwarded to this port of the switch. If
-    /// not, the port receives another member's copy; the frame counts as
-    /// [`IncomingDrop::OtherMember`] if no port gets it. Called for the egress port of a unicast
-    /// and for each port a frame is flooded to.
+    /// Returns true if a frame accepted on `member` is forwarded to port `egress` of the switch. If
+    /// not, the port receives the copy that arrives on another member; the frame counts as
+    /// [`IncomingDrop::OtherMember`] if no port gets it. Call it for the egress port of a unicast
+    /// frame and for each port that a frame is flooded to.
     #[inline]
     pub fn reaches(&self, member: MemberSlot, egress: PortId) -> bool {
         self.receives != IngressMode::PerPort || self.anchor(egress) == Some(member)
     }
 
-    /// Returns true if [`Distribution::reaches`] depends on the port, that is, may return false.
+    /// Returns true if [`Distribution::reaches`] may return false for some port.
     #[inline]
     pub fn depends_on_port(&self) -> bool {
         self.receives == IngressMode::PerPort

@@ -1,4 +1,5 @@
-//! Replacement source addresses for frames that leave by a member other than their port's own.
+//! Replacement source addresses for frames that leave by a member other than the one assigned to
+//! their port.
 
 use std::collections::BTreeSet;
 
@@ -10,12 +11,12 @@ use crate::slots::PerSlot;
 /// Locally administered bit of the first octet of a MAC address (IEEE 802-2014, section 8.4).
 const LOCAL: u8 = 2;
 
-/// Returns for each member the replacement source address of frames whose own source it must not
-/// expose.
+/// Returns by slot the replacement source address for frames that leave by this member although
+/// another member is assigned to their port.
 ///
 /// The replacement is the member's own address, unless a port of the switch has the same address (a
-/// host NIC often has its uplink's); an upstream switch would then see one address on two ports. In
-/// that case a locally administered address is derived that is unused on this host.
+/// host NIC often has the address of its uplink): an upstream switch would then see one address on
+/// two ports. In that case a locally administered address is derived that is unused on this host.
 pub(crate) fn replacement_sources(
     roster: &MemberTable,
     ports: &BTreeSet<MacAddr>,
@@ -26,7 +27,7 @@ pub(crate) fn replacement_sources(
     for (slot, entry) in roster.entries() {
         *sources.at_mut(slot) = entry.mac;
         if ports.contains(&entry.mac) {
-            // One candidate more than addresses in use, so that at least one is free.
+            // There is one candidate more than addresses in use, so that at least one is free.
             let mut candidates = (0..=used.len()).map(|number| local(entry.mac, number));
             if let Some(free) = candidates.find(|mac| !used.contains(mac)) {
                 *sources.at_mut(slot) = free;
@@ -37,8 +38,8 @@ pub(crate) fn replacement_sources(
     sources
 }
 
-/// Returns the `number`-th locally administered address derived from `mac`. Addresses differ if
-/// their numbers differ modulo 2^24.
+/// Returns the locally administered address with number `number` that is derived from `mac`.
+/// Addresses differ if their numbers differ modulo 2^24.
 fn local(mac: MacAddr, number: usize) -> MacAddr {
     let [first, second, third, last @ ..] = mac.octets();
     let [fourth, fifth, sixth] = last;
@@ -53,7 +54,7 @@ mod tests {
     use crate::test_teams::members;
 
     #[test]
-    fn a_member_shows_its_own_address_unless_a_port_has_it() {
+    fn a_member_uses_its_own_address_unless_a_port_has_it() {
         let mut members = members(3);
         members[0].mac = MacAddr::new([0x00, 0x1b, 0x21, 0xff, 0xff, 0xff]);
         members[1].mac = MacAddr::new([0x02, 0x1b, 0x21, 0x00, 0x00, 0x00]);

@@ -1,4 +1,4 @@
-//! Construction of a distribution from the state of a team.
+//! Construction of a [`Distribution`] from the state of a team.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::slots::{PerSlot, SlotSet};
 use crate::standing::MemberRoles;
 use crate::{Algorithm, Distribution, MemberId, MemberSlot, TeamMode, TeamSpec};
 
-/// Inputs from which a [`Distribution`] is built.
+/// State of a team from which a [`Distribution`] is built.
 pub(crate) struct DistributionInputs<'a> {
     pub(crate) spec: &'a TeamSpec,
     pub(crate) roster: &'a MemberTable,
@@ -26,7 +26,7 @@ pub(crate) struct DistributionInputs<'a> {
     pub(crate) weights: &'a Weights,
 }
 
-/// Returns true if each port is assigned to one member.
+/// Returns true if this combination of mode and algorithm assigns each switch port to one member.
 pub(crate) fn assigns_ports(mode: TeamMode, algorithm: Algorithm) -> bool {
     algorithm == Algorithm::HyperVPort || receives(mode, algorithm) == IngressMode::PerPort
 }
@@ -39,21 +39,21 @@ fn receives(mode: TeamMode, algorithm: Algorithm) -> IngressMode {
     }
 }
 
-/// Returns the key under which the home of a port is stored. Ports with the same address on
-/// different VLANs share a home, because the upstream switch may learn addresses independently of
-/// the VLAN.
+/// Returns the key of a port in the assignment of ports to members. Ports with the same address on
+/// different VLANs share the key and thus the member, because the upstream switch may learn
+/// addresses independently of the VLAN.
 pub(crate) fn assignment_key(port: PortId, mac: Option<MacAddr>) -> u64 {
     mac.map_or(1 << 48 | u64::from(port.0), MacAddr::to_u64)
 }
 
-/// Returns the slots of members that carry frames.
+/// Returns the slots of the active members: those that carry frames.
 pub(crate) fn active_slots(standing: &MemberRoles, roster: &MemberTable) -> SlotSet {
     let is_active = |id: MemberId| standing.active.contains(&id);
     roster.entries().filter(|(_, entry)| is_active(entry.id)).map(|(slot, _)| slot).collect()
 }
 
-/// Returns the capacities of these members in Mbit/s. A member of unknown speed counts as the
-/// slowest of known speed.
+/// Returns the capacities of the active members in Mbit/s, by slot. A member of unknown speed
+/// counts as the slowest of known speed.
 pub(crate) fn weights(active: SlotSet, roster: &MemberTable) -> Weights {
     let speed = |slot| roster.entry(slot).map_or(0, |entry| entry.link.speed_mbps);
     let slowest = active.iter().map(speed).filter(|speed| *speed > 0).min().unwrap_or(1);
@@ -131,7 +131,7 @@ impl DistributionInputs<'_> {
     }
 
     fn buckets(&self, primary: Option<MemberSlot>) -> [MemberSlot; BUCKETS] {
-        // Without active members no bucket is looked up, so the value is irrelevant.
+        // Without active members no bucket is used, so its value is irrelevant.
         let fallback = primary.unwrap_or(MemberSlot::from_number(0));
         let mut buckets = [fallback; BUCKETS];
         for (bucket, slot) in (0..).zip(&mut buckets) {
@@ -162,8 +162,8 @@ fn spread(algorithm: Algorithm) -> Spread {
     }
 }
 
-/// Returns the addresses that only this host sends from: those of the ports and members, and the
-/// replacement addresses of members.
+/// Returns the set of addresses that only this host sends from: those of the ports and members, and
+/// the replacement addresses of members. The slots in the map have no meaning.
 fn own_addresses(
     ports: &BTreeSet<MacAddr>,
     roster: &MemberTable,

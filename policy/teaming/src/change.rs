@@ -1,4 +1,4 @@
-//! Results of a team event: distribution, announcements and events.
+//! Results of a change of a team: distribution, announcements and events.
 
 use core::fmt;
 use std::sync::Arc;
@@ -8,16 +8,16 @@ use suimon_quantity::{CountedNoun, PortId};
 
 use crate::{Distribution, MemberId};
 
-/// Results of a team event. The caller publishes the distribution before it sends the
-/// announcements.
+/// Results of a call that changed the state of a team. The caller publishes the distribution before
+/// it sends the announcements.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct TeamChange {
-    /// New distribution, if it differs from the previous one.
+    /// New distribution; `None` if it equals the previous one.
     pub distribution: Option<Arc<Distribution>>,
-    /// Addresses to announce to upstream switches, by port.
+    /// Ports whose addresses the caller must announce to upstream switches.
     pub announcements: Vec<AnnounceRequest>,
-    /// State changes, with their reasons.
+    /// State changes to report, with their reasons.
     pub events: Vec<TeamEvent>,
 }
 
@@ -40,7 +40,7 @@ pub struct AnnounceRequest {
 pub enum MemberFault {
     /// The link of the member is down.
     LinkDown,
-    /// LACP has the member not distributing.
+    /// LACP does not permit the member to distribute frames.
     NotDistributing,
 }
 
@@ -48,16 +48,16 @@ pub enum MemberFault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum TeamEvent {
-    /// Fewer members are usable than the team requires; it carries no frames.
+    /// The team went down: fewer members are in use than the team requires. It carries no frames.
     Down {
-        /// Number of members that are usable.
+        /// Number of usable members, without an idle standby.
         usable: u32,
         /// Minimum number of usable members the team requires.
         min_links: u32,
     },
-    /// As many members are usable as the team requires.
+    /// The team came up: as many members are in use as the team requires.
     Up {
-        /// Number of members that are usable.
+        /// Number of usable members, without an idle standby.
         usable: u32,
         /// Minimum number of usable members the team requires.
         min_links: u32,
@@ -74,26 +74,26 @@ pub enum TeamEvent {
         /// Member that can be used again.
         member: MemberId,
     },
-    /// The standby took over for a failed member.
+    /// The standby came into use in place of a failed member.
     StandbyTookOver {
         /// Member configured as the standby.
         standby: MemberId,
-        /// Member that is not usable.
+        /// Member that failed.
         failed: MemberId,
     },
-    /// The standby is out of use: all other members are usable, or the standby itself failed.
+    /// The standby went out of use: all other members are usable, or the standby itself failed.
     StandbyReleased {
         /// Member configured as the standby.
         standby: MemberId,
     },
     /// The primary (receiving) member changed, because of a failure or by configuration.
     PrimaryChanged {
-        /// Previous primary, if there was one.
+        /// Previous primary; `None` if there was none.
         from: Option<MemberId>,
         /// Member that is the primary now.
         to: MemberId,
     },
-    /// The configured primary receives again.
+    /// The configured primary receives (again) instead of another member.
     PrimaryRestored {
         /// Member that was primary in its place.
         from: MemberId,

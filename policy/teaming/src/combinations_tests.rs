@@ -1,4 +1,5 @@
-//! Every mode with every algorithm: outgoing member, admission, and effect of a failure.
+//! Every combination of mode and algorithm: member of outgoing frames, admission, and effect of a
+//! failure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,10 +15,10 @@ use TeamMode::{Lacp, Static, SwitchIndependent};
 
 const STRANGER: MacAddr = MacAddr::new([2, 9, 9, 9, 9, 9]);
 
-/// Properties by which outgoing frames of one port are distributed.
+/// Frame properties by which the outgoing frames of one port are distributed over members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Apart {
-    /// None: one member carries all frames.
+    /// None: one member carries all frames of the port.
     Nothing,
     Flows,
     Addresses,
@@ -32,8 +33,8 @@ enum Takes {
     Homes,
 }
 
-/// Row: mode, algorithm, distribution of one port's frames, source replacement, binding of ARP to
-/// one member, receiving members.
+/// Row: mode, algorithm, distribution of one port's frames, whether source addresses are replaced,
+/// whether ARP is bound to one member, receiving members.
 type Row = (TeamMode, Algorithm, Apart, bool, bool, Takes);
 
 const ROWS: [Row; 15] = [
@@ -116,7 +117,7 @@ fn source_addresses_are_replaced_only_where_defined() {
             if replaces {
                 assert_eq!(member, anchor(&world, port));
             }
-            // Many stations behind one port, as with a nested host.
+            // Many stations are behind one port, as with a nested host.
             arps.extend(
                 (0..32)
                     .filter_map(|station| Some(world.send(0, &arp(port_mac(1000 + station)))?.0)),
@@ -127,7 +128,7 @@ fn source_addresses_are_replaced_only_where_defined() {
 }
 
 #[test]
-fn arriving_frames_are_taken_by_the_members_that_receive() {
+fn received_frames_are_accepted_on_the_receiving_members() {
     for (mode, algorithm, .., receivers) in ROWS {
         let world = World::new(mode, algorithm, 4, 8);
         for port in 0..8 {

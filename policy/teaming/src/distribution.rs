@@ -11,64 +11,67 @@ use crate::lookup::Lookup;
 use crate::slots::{PerSlot, SlotSet};
 use crate::{Bucket, FlowletState, MemberId, MemberSlot, TeamId};
 
-/// Number of buckets into which flows are hashed. With 32 members and equal flows no member is more
-/// than 3 % above its share (1 + 31 / 1024), with two members 0.1 %.
+/// Number of buckets into which flows are hashed. With 32 members and equal load of all buckets no
+/// member is more than 3 % above its share (1 + 31 / 1024), with two members 0.1 %.
 pub const BUCKETS: usize = 1 << BUCKET_BITS;
 pub(crate) const BUCKET_BITS: u32 = 10;
 
 /// Method by which outgoing frames are distributed over members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) enum Spread {
-    /// Each port is assigned to a member.
+    /// Each switch port is assigned to a member, by which all its frames leave.
     #[serde(rename = "Homes")]
     PerPort,
     /// Each bucket of flows is assigned to a member.
     Buckets(FlowFields),
-    /// Each bucket of flows has a target member, to which it changes between flowlets.
+    /// Each bucket of flows has a target member. A flow changes to it only after a pause, that is,
+    /// between flowlets.
     Flowlets(FlowFields),
 }
 
-/// Members on which received frames are accepted.
+/// Members on which the team accepts received frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) enum IngressMode {
     /// Every member that collects frames.
     All,
     /// Only the team's primary member.
     Primary,
-    /// For each port the member it is assigned to (its home).
+    /// For each switch port, the member assigned to it.
     #[serde(rename = "Homes")]
     PerPort,
 }
 
-/// Snapshot of a team's forwarding decisions: by which member frames leave and which received
-/// frames are accepted. Created by [`Team`](crate::Team); immutable.
+/// Immutable snapshot of a team's forwarding decisions: by which member frames leave and which
+/// received frames are accepted. Created by [`Team`](crate::Team).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Distribution {
     pub(crate) team: TeamId,
     pub(crate) is_up: bool,
     pub(crate) spread: Spread,
     pub(crate) receives: IngressMode,
-    /// True if a member replaces the source address of frames whose port has another home.
+    /// True if a member replaces the source address of frames whose port is assigned to another
+    /// member.
     pub(crate) replaces_source: bool,
     pub(crate) primary: Option<MemberSlot>,
     pub(crate) collecting: SlotSet,
-    /// Standby that is not in use.
+    /// Standby that is not in use; `None` if there is none or it is in use.
     pub(crate) idle_standby: Option<MemberSlot>,
     pub(crate) ids: PerSlot<Option<MemberId>>,
     /// Replacement source address of each member.
     #[serde(rename = "shown")]
     pub(crate) replacement_sources: PerSlot<MacAddr>,
-    /// Home member of each port; empty if ports have no homes.
+    /// Member assigned to each switch port; empty if ports are not assigned to members.
     #[serde(rename = "homes")]
     pub(crate) port_members: Lookup,
-    /// Addresses that only this host sends from.
+    /// Set of addresses that only this host sends from.
     pub(crate) own: Lookup,
     #[serde(serialize_with = "digits")]
     pub(crate) buckets: [MemberSlot; BUCKETS],
     pub(crate) flowlets: FlowletRules,
 }
 
-/// Serializes the slots of the buckets as one base-32 digit each.
+/// Serializes the members of the buckets as a string with one base-32 digit (slot number) per
+/// bucket.
 fn digits<S: Serializer>(
     buckets: &[MemberSlot; BUCKETS],
     serializer: S,
@@ -77,37 +80,38 @@ fn digits<S: Serializer>(
     serializer.serialize_str(&buckets.iter().map(digit).collect::<String>())
 }
 
-/// Ingress-dependent input of the member selection, the same for all frames of a batch from one
-/// switch port.
+/// Input of the member selection that depends on the switch port from which frames come. It is the
+/// same for all frames of a batch from one port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IngressContext {
-    /// Only member that may expose the source addresses of the ingress port.
+    /// Only member by which frames may leave with their own source address: that assigned to the
+    /// port, or the primary.
     anchor: Option<MemberSlot>,
 }
 
-/// Frame-dependent input of the member selection.
+/// Input of the member selection that depends on the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutgoingKey {
     hash: u32,
-    /// Only member that may expose the frame's source address.
+    /// Only member by which the frame may leave with its own source address.
     anchor: Option<MemberSlot>,
-    /// True if the frame must leave by the anchor.
+    /// True if the frame must keep its source address, so that it leaves by `anchor`.
     is_bound: bool,
 }
 
-/// Selected member for an outgoing frame.
+/// Member selected for an outgoing frame, and the source address to send it with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
     /// Member by which the frame leaves.
     pub member: MemberSlot,
-    /// Replacement source address ([`Frame::set_source`](suimon_frame::Frame::set_source)); `None`
-    /// leaves the source unchanged. A caller that also floods the frame to other ports restores the
-    /// original source for them.
+    /// Replacement source address, to be set with
+    /// [`Frame::set_source`](suimon_frame::Frame::set_source); `None` leaves the source unchanged.
+    /// A caller that also floods the frame to other ports restores the original source for them.
     pub source: Option<MacAddr>,
 }
 
 impl Distribution {
-    /// Returns the team of this distribution.
+    /// Returns the identifier of the team.
     pub const fn team(&self) -> TeamId {
         self.team
     }
@@ -117,13 +121,13 @@ impl Distribution {
         self.is_up
     }
 
-    /// Returns the member in a slot; `None` only for a slot of another distribution.
+    /// Returns the member in a slot; `None` if the slot is free in this distribution.
     pub fn member(&self, slot: MemberSlot) -> Option<MemberId> {
         *self.ids.at(slot)
     }
 
     /// Returns the member that the flows of a bucket are assigned to. `None` if the algorithm has
-    /// no buckets or the bucket is out of range.
+    /// no buckets or the bucket is not below [`BUCKETS`].
     pub fn member_of_bucket(&self, bucket: usize) -> Option<MemberId> {
         if self.spread == Spread::PerPort {
             return None;
@@ -145,14 +149,15 @@ impl Distribution {
         }
     }
 
-    /// Returns the part of the selection key that depends on the ingress port of the switch.
+    /// Returns the part of the member selection that depends on `ingress`, the switch port from
+    /// which frames come.
     #[inline]
     pub fn ingress_context(&self, ingress: PortId) -> IngressContext {
         IngressContext { anchor: self.anchor(ingress) }
     }
 
-    /// Returns the selection key of a frame from this origin. A frame that will be segmented is
-    /// looked up as a whole, so that its segments leave by the same member.
+    /// Returns the selection key of a frame from this switch port. The key of a frame that will be
+    /// segmented is that of all its segments, so that they leave by the same member.
     #[inline]
     pub fn key(&self, frame: &Frame, IngressContext { anchor }: IngressContext) -> OutgoingKey {
         let (Spread::Buckets(fields) | Spread::Flowlets(fields)) = self.spread else {
@@ -163,16 +168,17 @@ impl Distribution {
         OutgoingKey { hash: flow.hash, anchor, is_bound }
     }
 
-    /// Returns the bucket whose [`FlowletState`] determines the member of this frame. `None` if no
-    /// flowlet state applies; the caller then uses [`Distribution::choose`].
+    /// Returns the bucket whose [`FlowletState`] determines the member of this frame. `None` if the
+    /// member does not depend on a flowlet state; the caller then uses [`Distribution::choose`].
     #[inline]
     pub fn bucket(&self, key: &OutgoingKey) -> Option<Bucket> {
         let is_flowlet = matches!(self.spread, Spread::Flowlets(_)) && !key.is_bound;
         is_flowlet.then_some(bucket(key.hash))
     }
 
-    /// Returns the member by which the frame leaves; `None` if the team is down. For a frame with a
-    /// [`Distribution::bucket`], the member it would leave by after a pause.
+    /// Returns the member by which the frame leaves, independent of flowlets; `None` if the team is
+    /// down. For a frame with a [`Distribution::bucket`] this is the member by which it would leave
+    /// after a pause.
     #[inline]
     pub fn choose(&self, key: &OutgoingKey) -> Option<Choice> {
         if !self.is_up {
@@ -185,8 +191,8 @@ impl Distribution {
         }
     }
 
-    /// Returns the member by which a frame of `bytes` in this bucket leaves at `now`, and the new
-    /// state of the bucket; `None` if the team is down.
+    /// Returns the member by which a frame of `bytes` bytes leaves at `now`, and the new state of
+    /// its bucket; `None` if the team is down.
     ///
     /// While frames of the bucket follow each other within [`Distribution::flowlet_gap`], they
     /// leave by the same member as long as it carries frames, which preserves their order. After a
@@ -210,14 +216,14 @@ impl Distribution {
         Some((self.choice_of(slot, key)?, state))
     }
 
-    /// Returns the target member of a bucket.
+    /// Returns the target member of a bucket; `None` only for a bucket out of range.
     #[inline]
     pub(crate) fn assigned(&self, bucket: Bucket) -> Option<MemberSlot> {
         self.buckets.get(bucket.index()).copied()
     }
 
-    /// Returns the only member that may expose the addresses of a port: its home if ports have
-    /// homes, otherwise the primary. Ports unknown to the team are assigned to the primary.
+    /// Returns the only member by which frames of a port may leave with their own source address:
+    /// the one assigned to the port, otherwise the primary. `None` if there is no primary either.
     #[inline]
     pub(crate) fn anchor(&self, port: PortId) -> Option<MemberSlot> {
         self.port_members.find(u64::from(port.0)).or(self.primary)
@@ -231,8 +237,8 @@ impl Distribution {
     }
 }
 
-/// Returns the bucket of a hash: its high bits. The low bits select the queues of a port; a member
-/// whose flows shared low bits would leave queues unused.
+/// Returns the bucket of a flow hash: its high bits. The low bits select the queues of a port; a
+/// member whose flows shared low bits would leave queues unused.
 #[inline]
 fn bucket(hash: u32) -> Bucket {
     Bucket((hash >> (u32::BITS - BUCKET_BITS)) as u16)

@@ -21,7 +21,7 @@ const QUEUED_BYTES_MAX: u64 = 256 * 1024;
 
 /// Base-2 logarithm of the nanoseconds per tick; a tick is about a microsecond.
 const TICK_SHIFT: u32 = 10;
-/// Bits of the time in ticks. It wraps after 2^58 ns, nine years.
+/// Number of bits of a time in ticks. It wraps after 2^58 ns, nine years.
 const TICK_BITS: u32 = 48;
 const TICK_MASK: u64 = (1 << TICK_BITS) - 1;
 /// Largest amount by which the time of a state may be ahead of a clock, in ticks: transmission of a
@@ -29,7 +29,8 @@ const TICK_MASK: u64 = (1 << TICK_BITS) - 1;
 /// very old state.
 const AHEAD_MAX: u64 = 8_000_000_000 >> TICK_SHIFT;
 
-/// Index of the flowlets that share one state: at least 0 and below [`BUCKETS`](crate::BUCKETS).
+/// Index of the bucket of flows that share one flowlet state: at least 0 and below
+/// [`BUCKETS`](crate::BUCKETS).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Bucket(pub(crate) u16);
 
@@ -41,8 +42,9 @@ impl Bucket {
     }
 }
 
-/// State of a bucket: the member by which its last frame left and the time until which the
-/// transmission lasts. Starts as the default. The number can be kept in an `AtomicU64`.
+/// State of a bucket: the member by which its last frame left, and the time at which that member
+/// will have transmitted the frame. The default is the state before the first frame. The number can
+/// be kept in an `AtomicU64`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowletState(u64);
 
@@ -89,16 +91,17 @@ impl FlowletState {
     }
 }
 
-/// Properties of a member on which its flowlets depend.
+/// Generation and speed of one team member, as far as flowlets depend on them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct FlowletMember {
-    /// Generation of the slot; 0 for a member that carries no frames.
+    /// Generation of the member's slot, which changes when flowlets recorded for it end; 0 for a
+    /// member that carries no frames.
     pub(crate) generation: u8,
     /// Transmission time of 1024 bytes, in ns.
     pub(crate) ns_per_kib: u64,
 }
 
-/// Flowlet parameters of one distribution.
+/// Flowlet gap and members of one distribution.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct FlowletRules {
     gap: Duration,
@@ -107,14 +110,15 @@ pub(crate) struct FlowletRules {
     slots: PerSlot<FlowletMember>,
 }
 
-/// Returns the transmission time of 1024 bytes at this speed, in ns.
+/// Returns the transmission time of 1024 bytes at `speed_mbps` Mbit/s, in ns.
 pub(crate) fn ns_per_kib(speed_mbps: u32) -> u64 {
     (1024 * 8 * 1000u64).div_ceil(u64::from(speed_mbps.max(1)))
 }
 
 impl FlowletRules {
-    /// Creates the parameters. The gap equals the largest difference in delay between two members:
-    /// the queue of the slowest is full and its path is the longest, the other's queue is empty.
+    /// Creates the parameters from the members by slot. The gap equals the largest difference in
+    /// delay between two members: the queue of the slowest is full and its path is the longest, the
+    /// queue of the other is empty.
     pub(crate) fn new(slots: PerSlot<FlowletMember>) -> Self {
         let slowest = slots.iter().filter(|(_, member)| member.generation != 0);
         let slowest = slowest.map(|(_, member)| member.ns_per_kib).max().unwrap_or_default();
@@ -127,9 +131,9 @@ impl FlowletRules {
         self.gap
     }
 
-    /// Returns the member for a frame of `bytes` that leaves at `now`, and the new state. A flowlet
-    /// in progress stays on its member while that carries frames; otherwise the frame starts a new
-    /// flowlet on the target member.
+    /// Returns the member for a frame of `bytes` bytes that leaves at `now`, and the new state of
+    /// its bucket. A flowlet in progress stays on its member while that carries frames; otherwise
+    /// the frame starts a new flowlet on `assigned`, the target member.
     #[inline]
     pub(crate) fn step(
         &self,

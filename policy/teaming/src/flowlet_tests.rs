@@ -6,7 +6,8 @@ fn slot(number: u8) -> MemberSlot {
     MemberSlot::from_number(number)
 }
 
-/// Returns rules for members of these speeds, all of generation 1; speed 0 carries no frames.
+/// Returns rules for members with these speeds in Mbit/s, all of generation 1; a member with speed
+/// 0 carries no frames.
 fn rules(speeds: &[u32]) -> FlowletRules {
     let mut slots = PerSlot::<FlowletMember>::default();
     for (number, speed) in (0..).zip(speeds) {
@@ -58,7 +59,7 @@ fn a_large_frame_lasts_until_it_has_left() {
     let (_, state) = rules.step(FlowletState::default(), slot(0), at_us(0), 65_536);
     assert_eq!(rules.step(state, slot(1), at_us(26_700), 1).0, slot(0));
     assert_eq!(rules.step(state, slot(1), at_us(26_720), 1).0, slot(1));
-    // A small frame behind it does not shorten the time.
+    // A small frame after it does not shorten the time.
     let (_, state) = rules.step(state, slot(1), at_us(1), 1);
     assert_eq!(rules.step(state, slot(1), at_us(26_700), 1).0, slot(0));
 }
@@ -107,8 +108,8 @@ fn old_states_have_ended_until_the_time_wraps() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Two members with queues up to the assumed limit and paths that differ by the assumed delay:
-    /// the frames of a bucket arrive in order.
+    /// With members' queues up to the assumed limit and paths that differ by the assumed delay, the
+    /// frames of a bucket arrive in order.
     #[test]
     fn no_frame_overtakes_another(
         frames in prop::collection::vec((0u64..3_000_000, 60u32..65_536, 0u8..3), 1..200),

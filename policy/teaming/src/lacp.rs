@@ -1,4 +1,4 @@
-//! Link Aggregation Control Protocol, version 1, and Marker Responder.
+//! Link Aggregation Control Protocol (LACP), version 1, and Marker Responder.
 //!
 //! This module sends no frame, reads no clock and distributes no traffic. [`Lacp`] receives link
 //! changes and frames and returns the frames to send and the members that collect and distribute.
@@ -6,7 +6,7 @@
 //! Lifecycle
 //! - [`Lacp::new`] creates the aggregation of one team, [`Lacp::add_member`] its ports.
 //! - After every `handle_*`, `set_*`, `add_*` and `remove_*`, and at [`Lacp::next_deadline`], the
-//!   owner calls [`Lacp::poll`] and carries out the returned actions.
+//!   caller calls [`Lacp::poll`] and carries out the returned actions.
 //!
 //! Invariants
 //! - A member distributes only while its Partner is in sync and it is selected for the one

@@ -15,13 +15,14 @@ const KEY_END: u64 = 1 << 55;
 /// peer chooses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Lookup {
-    /// Entries: key + 1 above eight bits of the slot number; 0 if empty.
+    /// Entries: (key + 1) in the upper 56 bits, slot number in the lower eight; 0 if empty.
     entries: Box<[u64]>,
     shift: u32,
 }
 
 impl Lookup {
-    /// Creates the map. Of several slots for one key the last one is used.
+    /// Creates the map from (key, slot) pairs. Of several slots for one key the last one is used;
+    /// keys of 2^55 and above are left out.
     pub(crate) fn new(pairs: &[(u64, MemberSlot)]) -> Self {
         let bits = (pairs.len().max(1) * 2).next_power_of_two().trailing_zeros();
         let mut lookup =
@@ -42,7 +43,8 @@ impl Lookup {
         (entry != 0).then_some(MemberSlot::from_number(entry as u8))
     }
 
-    /// Returns the index at which the key is or would be stored, and the entry there.
+    /// Returns the index at which the key is or would be stored, and the entry there; `None` for an
+    /// empty map.
     #[inline]
     fn probe(&self, key: u64) -> Option<(usize, u64)> {
         let mask = self.entries.len().wrapping_sub(1);

@@ -1,4 +1,4 @@
-//! Team members: uplinks of the host.
+//! Team members, which are uplinks of the host.
 
 use core::fmt;
 
@@ -25,7 +25,7 @@ pub struct MemberSpec {
     pub mac: MacAddr,
 }
 
-/// Link state of a member.
+/// Link state of a member, as reported to the team.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemberLink {
     /// True if the link is up.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct TeamId(pub u32);
 
-/// Teaming mode: configuration of the upstream switch.
+/// Teaming mode, which depends on the configuration of the upstream switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TeamMode {
@@ -21,11 +21,11 @@ pub enum TeamMode {
     SwitchIndependent,
 }
 
-/// Load balancing algorithm: frame properties that select a member.
+/// Load balancing algorithm: frame properties by which a member is selected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Algorithm {
-    /// Switch port of origin: each port is assigned to one member.
+    /// The switch port from which a frame comes: each port is assigned to one member.
     HyperVPort,
     /// IP addresses, protocol and transport ports.
     TransportPorts,
@@ -33,7 +33,7 @@ pub enum Algorithm {
     IpAddresses,
     /// Source and destination MAC address, and VLAN.
     MacAddresses,
-    /// Flows as for `TransportPorts`, moved between members by load when they pause.
+    /// As `TransportPorts`, and flows are moved between members by load when they pause.
     Dynamic,
 }
 

@@ -56,7 +56,7 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// Applies an event and returns the announced ports.
+/// Applies an event and returns the ports that are announced.
 fn carry_out(world: &mut World, event: Event) -> Vec<u32> {
     let change = match event {
         Event::Link(member_index, link) => {
@@ -83,7 +83,8 @@ fn carry_out(world: &mut World, event: Event) -> Vec<u32> {
     change.announcements.iter().map(|announcement| announcement.port.0).collect()
 }
 
-/// Sends frames of several kinds from several ports and returns their members.
+/// Sends frames of several kinds from several ports. Returns the members by which they leave and
+/// their source addresses.
 fn send_all(world: &mut World) -> Vec<Option<(MemberId, MacAddr)>> {
     let mut results = Vec::new();
     for port in 0..12 {
@@ -116,7 +117,7 @@ fn assert_only_usable(world: &mut World) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Asserts the documented bounds of the shares.
+/// Asserts the documented bounds of the members' shares.
 fn assert_fair(world: &World, ports: u32) -> Result<(), TestCaseError> {
     let spec = world.team.spec();
     let status = spec.members.iter().map(|member| world.team.member_status(member.id).unwrap());

@@ -10,10 +10,10 @@ use crate::shares::Weights;
 use crate::slots::{PerSlot, SlotSet};
 
 /// Interval of load measurements: short enough to follow a load within a few seconds, long enough
-/// that a period contains many round trips of its flows.
+/// to contain many round trips of a flow.
 pub const REBALANCE_PERIOD: Duration = Duration::from_secs(1);
 
-/// Bytes per period over all members below which no bucket is moved.
+/// Number of bytes per period over all members below which no bucket is moved.
 const LOAD_MIN_BYTES: u64 = 1 << 20;
 /// Load of the busiest member, in percent of the mean, from which buckets are moved.
 const START_PERCENT: u128 = 110;
@@ -21,9 +21,11 @@ const START_PERCENT: u128 = 110;
 const STOP_PERCENT: u128 = 103;
 /// Maximum number of buckets moved in one period.
 const MOVES_MAX: usize = BUCKETS / 16;
-/// Periods for which a moved bucket stays, so that buckets do not follow a fluctuating load.
+/// Number of periods for which a moved bucket stays, so that buckets do not follow a fluctuating
+/// load.
 const PINNED_PERIODS: u8 = 8;
-/// Periods without a pause after which a bucket is left on its current member.
+/// Number of periods after which a bucket whose frames have not paused, and so still leave by the
+/// previous member, is assigned to that member again.
 const MOVE_TIMEOUT_PERIODS: u8 = 2;
 
 /// Traffic of a bucket in one period.
@@ -31,7 +33,8 @@ const MOVE_TIMEOUT_PERIODS: u8 = 2;
 pub struct BucketLoad {
     /// Bytes that the bucket carried.
     pub bytes: u64,
-    /// Member by which the last frame left ([`FlowletState::member`]), if there was one.
+    /// Member by which the last frame left ([`FlowletState::member`]); `None` if there was no
+    /// frame.
     ///
     /// [`FlowletState::member`]: crate::FlowletState::member
     pub member: Option<MemberSlot>,
@@ -40,15 +43,16 @@ pub struct BucketLoad {
 /// Rebalancing state of a bucket.
 #[derive(Clone, Copy, Debug, Default)]
 struct BucketState {
-    /// Bytes per period, smoothed over about four periods.
+    /// Traffic in bytes per period, smoothed over about four periods.
     load: u64,
-    /// Periods for which the bucket must not be moved.
+    /// Number of periods for which the bucket must not be moved.
     pinned_periods: u8,
-    /// Periods for which the bucket has been carried by a member other than its target.
+    /// Number of periods for which frames of the bucket have left by a member other than its
+    /// target.
     pending_periods: u8,
 }
 
-/// Moves buckets from busy members to less busy ones.
+/// Load-based rebalancing: moves buckets from busy members to less busy ones.
 #[derive(Clone, Debug)]
 pub(crate) struct Rebalancer {
     buckets: Box<[BucketState]>,
@@ -61,8 +65,8 @@ impl Default for Rebalancer {
 }
 
 impl Rebalancer {
-    /// Processes the traffic of each bucket in the last period and updates `assignment`, the target
-    /// member by bucket.
+    /// Processes the traffic of each bucket in the last period, and updates `assignment`, the
+    /// target member by bucket. `weights` are the capacities of the active members.
     pub(crate) fn handle_period(
         &mut self,
         loads: &[BucketLoad; BUCKETS],
@@ -110,10 +114,10 @@ impl Rebalancer {
         }
     }
 
-    /// Returns the bucket of `from` whose move balances the two members best: the largest that does
-    /// not make `to` the busier one, otherwise the smallest that leaves `to` at least 10 % less
-    /// busy than `from` is now. A bucket that alone makes its member the busiest is not moved,
-    /// because the move would only shift the overload.
+    /// Returns the bucket of member `from` whose move to `to` balances the two best; `None` if no
+    /// move helps. This is the largest that does not make `to` the busier one, otherwise the
+    /// smallest that leaves `to` at least 10 % less busy than `from` is now. A bucket that alone
+    /// makes its member the busiest is not moved, because the move would only shift the overload.
     fn best(
         &self,
         from: MemberSlot,
@@ -124,7 +128,7 @@ impl Rebalancer {
     ) -> Option<usize> {
         let busy = (u128::from(*totals.at(from)), u128::from(*weights.at(from)));
         let idle = (u128::from(*totals.at(to)), u128::from(*weights.at(to)));
-        // (busy.0 − ideal) / busy.1 = (idle.0 + ideal) / idle.1
+        // Condition for balance: (busy.0 − ideal) / busy.1 = (idle.0 + ideal) / idle.1
         let difference = (busy.0 * idle.1).saturating_sub(idle.0 * busy.1);
         let ideal = difference.checked_div(busy.1 + idle.1).unwrap_or_default();
         let movable = self
@@ -165,7 +169,8 @@ impl BucketState {
     }
 }
 
-/// Returns the members with the highest and the lowest load per capacity; the first among equals.
+/// Returns the active members with the highest and the lowest load per capacity, the first among
+/// equals; `None` without active members.
 fn extremes(
     totals: &PerSlot<u64>,
     active: SlotSet,
@@ -181,7 +186,8 @@ fn extremes(
     busiest.zip(idlest)
 }
 
-/// Returns true if the load per capacity of the busiest member is at least `percent` of the mean.
+/// Returns true if the load per capacity of the busiest member is at least `percent` of the mean
+/// over all active members.
 fn is_uneven(totals: &PerSlot<u64>, active: SlotSet, weights: &Weights, percent: u128) -> bool {
     let Some((busiest, _)) = extremes(totals, active, weights) else { return false };
     let sum: u128 = active.iter().map(|slot| u128::from(*totals.at(slot))).sum();

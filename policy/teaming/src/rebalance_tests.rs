@@ -6,11 +6,11 @@ fn slot(number: usize) -> MemberSlot {
     MemberSlot::from_number(number as u8)
 }
 
-/// Buckets with given loads on members of these capacities.
+/// Buckets with given loads on members with given capacities.
 struct Model {
     rebalancer: Rebalancer,
     assigned: [MemberSlot; BUCKETS],
-    /// Member by which each bucket leaves.
+    /// Member by which the frames of each bucket leave.
     actual: [MemberSlot; BUCKETS],
     active: SlotSet,
     weights: Weights,
@@ -34,8 +34,8 @@ impl Model {
         }
     }
 
-    /// Simulates one period with these bytes by bucket. Buckets for which `pauses` returns true
-    /// change to their target member at its end.
+    /// Simulates one period in which each bucket carries this number of bytes. At its end, buckets
+    /// for which `pauses` returns true change to their target member.
     fn period(&mut self, bytes: &[u64], pauses: impl Fn(usize) -> bool) {
         let mut loads = [BucketLoad::default(); BUCKETS];
         for (index, load) in loads.iter_mut().enumerate() {
@@ -62,7 +62,7 @@ impl Model {
     }
 }
 
-/// Returns loads of `bytes` for the buckets in `at` and 0 for the others.
+/// Returns loads of `bytes` for `buckets`, and 0 for the others.
 fn loads_on(buckets: impl IntoIterator<Item = usize>, bytes: u64) -> Vec<u64> {
     let mut loads = vec![0; BUCKETS];
     for index in buckets {
@@ -72,7 +72,7 @@ fn loads_on(buckets: impl IntoIterator<Item = usize>, bytes: u64) -> Vec<u64> {
 }
 
 #[test]
-fn a_crowd_on_one_member_is_spread_within_a_few_periods_and_then_rests() {
+fn load_on_one_member_is_spread_within_a_few_periods_and_then_stays() {
     for capacities in [&[1, 1][..], &[10, 10, 10, 10], &[40, 10], &[100, 25, 25, 10]] {
         let mut model = Model::new(capacities);
         let crowd = loads_on((0..BUCKETS).step_by(capacities.len()), 1_000_000);
@@ -89,7 +89,7 @@ fn a_crowd_on_one_member_is_spread_within_a_few_periods_and_then_rests() {
 }
 
 #[test]
-fn elephants_part_and_one_alone_is_left_in_peace() {
+fn large_flows_are_separated_and_a_single_one_is_not_moved() {
     let mut model = Model::new(&[1, 1]);
     let two = loads_on([0, 2], 500_000_000);
     for _ in 0..3 {
@@ -143,7 +143,7 @@ fn a_bucket_that_never_pauses_is_given_up_and_others_are_moved() {
 }
 
 #[test]
-fn absurd_loads_break_nothing() {
+fn extreme_loads_cause_no_failure() {
     let mut model = Model::new(&[u32::MAX, 1]);
     for _ in 0..20 {
         model.period(&vec![u64::MAX; BUCKETS], |_| true);
@@ -159,7 +159,7 @@ proptest! {
 
     /// A constant load reaches a stable assignment that is no worse than the initial one.
     #[test]
-    fn steady_loads_come_to_rest(
+    fn constant_loads_reach_a_stable_assignment(
         bytes in prop::collection::vec(prop::sample::select(vec![0u64, 1000, 100_000, 10_000_000, 200_000_000]), BUCKETS),
         capacities in prop::collection::vec(prop::sample::select(vec![1u32, 10, 25, 100]), 1..8),
     ) {

@@ -1,11 +1,11 @@
-//! Members of a team with their slots and links.
+//! Members of a team, with their slots and link states.
 
 use suimon_frame::MacAddr;
 
 use crate::slots::PerSlot;
 use crate::{MemberId, MemberLink, MemberSlot, MemberSpec};
 
-/// Member of the team in its slot.
+/// Member of a team with its link state.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MemberEntry {
     pub(crate) id: MemberId,
@@ -17,13 +17,15 @@ pub(crate) struct MemberEntry {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MemberTable {
     entries: PerSlot<Option<MemberEntry>>,
-    /// Generation of each slot: never 0 for a slot that was used, and changed whenever the flowlet
-    /// states recorded for the slot become invalid.
+    /// Generation of each slot: never 0 for a slot that has been used. It changes when a new member
+    /// gets the slot or its member stops carrying frames, which invalidates the flowlet states
+    /// recorded for the slot.
     generations: PerSlot<u8>,
 }
 
 impl MemberTable {
-    /// Sets the members, at most [`MEMBERS_MAX`](crate::MEMBERS_MAX).
+    /// Sets the members, at most [`MEMBERS_MAX`](crate::MEMBERS_MAX). Members that stay keep their
+    /// slots and links; the links of new ones are down.
     pub(crate) fn set_members(&mut self, members: &[MemberSpec]) {
         for slot in MemberSlot::all() {
             let entry = self.entries.at_mut(slot);
@@ -43,7 +45,7 @@ impl MemberTable {
         }
     }
 
-    /// Invalidates the flowlet states recorded for this slot.
+    /// Changes the generation of the slot, which invalidates the flowlet states recorded for it.
     pub(crate) fn renew(&mut self, slot: MemberSlot) {
         let generation = self.generations.at_mut(slot);
         *generation = if *generation == u8::MAX { 1 } else { *generation + 1 };
@@ -80,7 +82,7 @@ mod tests {
     use crate::test_teams::members;
 
     #[test]
-    fn members_keep_their_places_and_the_places_of_others_are_used_again() {
+    fn members_keep_their_slots_and_free_slots_are_reused() {
         let specs = members(32);
         let mut roster = MemberTable::default();
         roster.set_members(&specs);
@@ -104,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn generations_come_round_without_nought() {
+    fn generations_wrap_without_zero() {
         let mut roster = MemberTable::default();
         roster.set_members(&members(1));
         let slot = roster.slot(MemberId(0)).unwrap();

@@ -1,4 +1,5 @@
-//! Proportional assignment of equal items to members: flow buckets or port addresses.
+//! Assignment of items (flow buckets or port addresses) to members, in proportion to their
+//! capacities.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use crate::slots::{PerSlot, SlotSet};
 /// Capacities of members in any common unit; not 0 for active members.
 pub(crate) type Weights = PerSlot<u32>;
 
-/// Items, each assigned to one member, in proportion to capacity.
+/// Assignment of items of equal size to members, in proportion to the members' capacities.
 ///
 /// An item keeps its member unless the member is lost or a move makes the most loaded member less
 /// loaded than the receiver becomes. The result is the highest averages allocation (D'Hondt): no
@@ -26,15 +27,16 @@ fn is_above(a: (u32, u32), b: (u32, u32)) -> bool {
 }
 
 impl Shares {
-    /// Sets the items; existing items keep their members.
+    /// Replaces the set of items. Existing items keep their members, new ones have none until
+    /// [`Shares::rebalance`].
     pub(crate) fn set_items(&mut self, items: impl Iterator<Item = u64>) {
         let mut before = core::mem::take(&mut self.assignments);
         self.assignments = items.map(|item| (item, before.remove(&item).flatten())).collect();
     }
 
-    /// Assigns every item whose member is inactive to an active one, then balances by moves to
-    /// `receivers`. Without active members no item is moved, so that items return to their previous
-    /// members.
+    /// Assigns every item whose member is inactive to an active one, then balances the counts by
+    /// moves to `receivers`. Without active members no item is moved, so that items keep their
+    /// previous members.
     pub(crate) fn rebalance(&mut self, active: SlotSet, weights: &Weights, receivers: SlotSet) {
         if active.is_empty() {
             return;
@@ -54,11 +56,12 @@ impl Shares {
         self.apply(&mut moves(active, weights, receivers, &mut counts));
     }
 
-    /// Carries out the moves: each member gives up its items with the highest numbers.
+    /// Carries out the moves, given by slot of the losing member: each loses its items with the
+    /// highest numbers.
     fn apply(&mut self, moves: &mut PerSlot<Vec<MemberSlot>>) {
         for assignment in self.assignments.values_mut().rev() {
             let Some(slot) = *assignment else { continue };
-            // A member that gives items never receives any, so no item is moved twice.
+            // A member that loses items never receives any, so no item is moved twice.
             if let Some(to) = moves.at_mut(slot).pop() {
                 *assignment = Some(to);
             }
@@ -82,8 +85,8 @@ impl Shares {
     }
 }
 
-/// Returns the member on which one more item makes the lowest count per capacity; the first among
-/// equals.
+/// Returns the member whose count per capacity would be lowest with one more item, the first among
+/// equals; `None` if `among` is empty.
 fn emptiest(among: SlotSet, counts: &PerSlot<u32>, weights: &Weights) -> Option<MemberSlot> {
     let after = |slot: MemberSlot| (counts.at(slot) + 1, *weights.at(slot));
     among.iter().reduce(|best, slot| if is_above(after(best), after(slot)) { slot } else { best })
@@ -94,8 +97,9 @@ fn fullest(among: SlotSet, counts: &PerSlot<u32>, weights: &Weights) -> Option<M
     among.iter().reduce(|best, slot| if is_above(now(slot), now(best)) { slot } else { best })
 }
 
-/// Returns for each member the receivers of its items. Every move lowers the maximum count per
-/// capacity of the two members, so there are at most as many moves as items.
+/// Returns the moves that balance the counts: for each member the receivers of its items. Updates
+/// `counts`. Every move lowers the maximum count per capacity of the two members, so there are at
+/// most as many moves as items.
 fn moves(
     active: SlotSet,
     weights: &Weights,

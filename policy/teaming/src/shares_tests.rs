@@ -8,7 +8,7 @@ fn slot(number: usize) -> MemberSlot {
     MemberSlot::from_number(number as u8)
 }
 
-/// Settled assignment for members with these capacities; 0 marks an inactive member.
+/// Assignment after rebalancing to members with these capacities; 0 marks an inactive member.
 struct Settled {
     shares: Shares,
     weights: Weights,
@@ -69,7 +69,7 @@ fn equal_members_have_equal_shares_and_unequal_ones_by_capacity() {
 }
 
 #[test]
-fn without_members_everything_waits_where_it_was() {
+fn without_active_members_items_keep_their_members() {
     let mut settled = Settled::new(8, &[1, 1]);
     let before = settled.homes(8);
     settled.settle(&[0, 0]);
@@ -83,7 +83,7 @@ fn without_members_everything_waits_where_it_was() {
 }
 
 #[test]
-fn only_receivers_are_given_more() {
+fn only_receivers_gain_items() {
     let mut settled = Settled::new(12, &[1, 1, 0]);
     let receivers: SlotSet = [slot(2)].into_iter().collect();
     *settled.weights.at_mut(slot(2)) = 1;
@@ -137,7 +137,7 @@ proptest! {
     }
 
     #[test]
-    fn adding_a_thing_moves_no_other_and_removing_one_moves_at_most_one(
+    fn adding_an_item_moves_no_other_and_removing_one_moves_at_most_one(
         items in 1u32..100,
         capacities in prop::collection::vec(1u32..40, 1..8),
         removed in any::<prop::sample::Index>(),

@@ -1,11 +1,12 @@
-//! Slots of members in a distribution, sets of slots, and values by slot.
+//! Slots: numbers of the members in a distribution, sets of slots, and values by slot.
 
 use serde::{Deserialize, Serialize};
 
 /// Maximum number of members of a team, the same as in Hyper-V.
 pub const MEMBERS_MAX: usize = 32;
 
-/// Slot of a member, kept until the member leaves the team. Afterwards another member may get it.
+/// Number of a member in a distribution, kept until the member leaves the team. Afterwards another
+/// member may get it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(from = "u8", into = "u8")]
 pub struct MemberSlot(u8);
@@ -28,7 +29,7 @@ impl MemberSlot {
         (0..MEMBERS_MAX as u8).map(Self)
     }
 
-    /// Returns the slot with this number modulo [`MEMBERS_MAX`].
+    /// Returns the slot `number` modulo [`MEMBERS_MAX`].
     #[inline]
     pub(crate) const fn from_number(number: u8) -> Self {
         Self(number % MEMBERS_MAX as u8)
@@ -78,7 +79,7 @@ impl FromIterator<MemberSlot> for SlotSet {
     }
 }
 
-/// Array with one value per member slot.
+/// One value for each possible member slot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub(crate) struct PerSlot<T>([T; MEMBERS_MAX]);
@@ -112,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_place_has_its_own_value() {
+    fn every_slot_has_its_own_value() {
         let mut values = PerSlot::<u8>::default();
         for slot in MemberSlot::all() {
             *values.at_mut(slot) = slot.number() + 1;

@@ -19,13 +19,13 @@ pub struct TeamSpec {
     /// Members: 1 to [`MEMBERS_MAX`], distinct, with distinct addresses. Earlier members are
     /// preferred where no other criterion decides.
     pub members: Vec<MemberSpec>,
-    /// Minimum number of usable members, at least 1. The team is down with fewer.
+    /// Minimum number of members in use, at least 1. With fewer the team is down.
     pub min_links: u32,
-    /// Member used only while another is not usable. Switch-independent mode only, because switches
-    /// in the other modes would send to it.
+    /// Member that is used only while another one is not usable. Switch-independent mode only,
+    /// because switches in the other modes would send to it.
     pub standby: Option<MemberId>,
-    /// Member that receives while it is usable. Switch-independent mode only. If unset, the team
-    /// chooses one and keeps it while it is usable.
+    /// Member that is the single receiver while it is usable. Switch-independent mode only. If
+    /// `None`, the team chooses one and keeps it while it is usable.
     pub primary: Option<MemberId>,
 }
 
@@ -45,7 +45,7 @@ impl TeamSpec {
     ///
     /// # Errors
     ///
-    /// The contradicting field and its accepted values.
+    /// The first contradicting field and its accepted values.
     pub fn check(&self) -> Result<(), TeamSpecError> {
         self.check_members()?;
         self.check_roles()?;

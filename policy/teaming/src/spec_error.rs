@@ -34,7 +34,7 @@ pub enum TeamSpecError {
     /// The address of a member is a group address or zero.
     #[error("member {member}: {mac} is a group address or zero; set a unicast address")]
     NotAStation {
-        /// Member that the action or error concerns.
+        /// Member with the invalid address.
         member: MemberId,
         /// Address of the member.
         mac: MacAddr,

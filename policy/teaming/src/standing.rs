@@ -1,26 +1,28 @@
-//! Roles of a team's members, and the events caused by their changes.
+//! Roles of a team's members (usable, active, primary, standby in use), and the events caused by
+//! their changes.
 
 use std::collections::BTreeSet;
 
 use crate::roster::{MemberEntry, MemberTable};
 use crate::{MemberFault, MemberId, TeamEvent, TeamMode, TeamSpec};
 
-/// Roles of members, derived from configuration and links.
+/// Roles of a team's members, derived from configuration and links.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MemberRoles {
     /// Members that can carry frames, including the standby.
     pub(crate) usable: BTreeSet<MemberId>,
     /// Members that carry frames if the team is up.
     pub(crate) active: BTreeSet<MemberId>,
-    /// Member that receives in modes with a single receiver. `None` without active members.
+    /// Member that receives alone in modes with a single receiver, and to which unknown ports are
+    /// assigned. `None` without active members.
     pub(crate) primary: Option<MemberId>,
-    /// Failed member that the active standby replaces, if any.
+    /// Failed member that the standby replaces; `None` if the standby is not in use.
     pub(crate) standby_for: Option<MemberId>,
     pub(crate) is_up: bool,
 }
 
 impl MemberRoles {
-    /// Derives the roles; `before` is the previous primary.
+    /// Derives the roles from configuration and links; `before` is the previous primary.
     pub(crate) fn derive(spec: &TeamSpec, roster: &MemberTable, before: Option<MemberId>) -> Self {
         let usable: BTreeSet<MemberId> = roster
             .entries()
@@ -42,7 +44,8 @@ impl MemberRoles {
         Self { usable, active, primary, standby_for, is_up }
     }
 
-    /// Returns the events between `before` and this state. `spec` and `roster` are current.
+    /// Returns the events for the differences between the roles `before` and these. `spec` and
+    /// `roster` are the current ones.
     pub(crate) fn events_since(
         &self,
         before: &Self,

@@ -1,4 +1,4 @@
-//! Control side of a team.
+//! Control side of a team: state of its members, and construction of distributions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,38 +19,39 @@ use crate::{
     TeamMode, TeamSpec, TeamSpecError, UnknownMember,
 };
 
-/// Port of the switch that uses the team as its uplink; excludes the port of the team itself.
+/// Port of the switch that has the team as its uplink. The port of the team itself is not included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TeamPort {
     /// Identifier of a port on the team's switch.
     pub id: PortId,
-    /// Configured MAC address of the port, if any.
+    /// Configured MAC address of the port; `None` if it has none.
     pub mac: Option<MacAddr>,
 }
 
-/// State of a member in its team.
+/// State of a member in its team, for display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemberStatus {
     /// Link state as last reported.
     pub link: MemberLink,
-    /// True if the member can carry frames.
+    /// True if the link is up and, with LACP, the member may distribute.
     pub is_usable: bool,
-    /// True if frames leave by the member. An idle standby is usable but not active.
+    /// True if the member carries frames while the team is up. An idle standby is usable but not
+    /// active.
     pub is_active: bool,
-    /// True if the member is the single receiver and the home of ports unknown to the team.
+    /// True if the member is the single receiver, and the member for ports unknown to the team.
     pub is_primary: bool,
-    /// True if the member is the standby.
+    /// True if the member is the configured standby.
     pub is_standby: bool,
-    /// Flow buckets assigned to the member, out of [`BUCKETS`].
+    /// Number of flow buckets assigned to the member, out of [`BUCKETS`].
     pub buckets: u32,
-    /// Port addresses assigned to the member; 0 if ports have no homes.
+    /// Number of port addresses assigned to the member; 0 if ports are not assigned to members.
     pub assigned_ports: u32,
 }
 
-/// Address and member by which upstream switches see a port.
+/// Address of a port and member by which upstream switches see it.
 type PortLocation = (Option<MacAddr>, MemberId);
 
-/// Control side of a team: processes links, ports, configuration and loads and returns the
+/// Control side of a team: processes links, ports, configuration and loads, and returns the
 /// resulting [`TeamChange`].
 ///
 /// A team starts with all links down and no ports. Repeating an input has no effect.
@@ -64,7 +65,7 @@ pub struct Team {
     buckets: Shares,
     rebalancer: Rebalancer,
     locations: BTreeMap<PortId, PortLocation>,
-    /// Slots of the members that carry frames.
+    /// Slots of the members that carry frames while the team is up.
     active: SlotSet,
     distribution: Arc<Distribution>,
 }
@@ -144,8 +145,8 @@ impl Team {
         self.refresh()
     }
 
-    /// Changes the configuration. Remaining members keep their links, and their ports and flows
-    /// where the new configuration permits.
+    /// Changes the configuration. Members that stay in the team keep their links, and their ports
+    /// and flows where the new configuration permits.
     ///
     /// # Errors
     ///
@@ -194,8 +195,8 @@ impl Team {
         })
     }
 
-    /// Returns the home of a port, also while the team is down; `None` if ports have no homes or
-    /// the port is unknown.
+    /// Returns the member assigned to a port, also while the team is down; `None` if ports are not
+    /// assigned to members or the port is unknown.
     pub fn assigned_member(&self, port: PortId) -> Option<MemberId> {
         if !assigns_ports(self.spec.mode, self.spec.algorithm) {
             return None;
@@ -205,7 +206,8 @@ impl Team {
         self.roster.entry(slot).map(|entry| entry.id)
     }
 
-    /// Recomputes the state of the team and returns the differences.
+    /// Derives roles, assignments and distribution from configuration, links and ports, and returns
+    /// the changes.
     fn refresh(&mut self) -> TeamChange {
         let standing = MemberRoles::derive(&self.spec, &self.roster, self.standing.primary);
         let events = standing.events_since(&self.standing, &self.spec, &self.roster);
@@ -245,7 +247,8 @@ impl Team {
         }
     }
 
-    /// Updates the recorded faces of the ports and returns announcements for new ones.
+    /// Updates the recorded locations of the ports, and returns an announcement for each port whose
+    /// location changed.
     fn announce(&mut self) -> Vec<AnnounceRequest> {
         let locations = self.port_locations();
         let announcements = locations
@@ -257,9 +260,9 @@ impl Team {
         announcements
     }
 
-    /// Returns the address and member by which each port is seen. Empty in other modes than
-    /// switch-independent, where upstream switches see one logical port, and while the team is
-    /// down.
+    /// Returns by port the address and member by which upstream switches see it. Empty while the
+    /// team is down, and in modes other than switch-independent, in which upstream switches see the
+    /// team as one logical port.
     fn port_locations(&self) -> BTreeMap<PortId, PortLocation> {
         if self.spec.mode != TeamMode::SwitchIndependent || !self.standing.is_up {
             return BTreeMap::new();

@@ -96,7 +96,7 @@ fn without_a_configured_primary_the_one_that_took_over_stays() {
 }
 
 #[test]
-fn a_ports_new_home_is_announced_and_no_others() {
+fn only_ports_assigned_to_another_member_are_announced() {
     let mut world = World::new(INDEPENDENT, Algorithm::HyperVPort, 3, 9);
     let member_of = |world: &World, port| world.team.assigned_member(PortId(port)).unwrap().0;
     let before: Vec<u32> = (0..9).map(|port| member_of(&world, port)).collect();
@@ -129,7 +129,7 @@ fn a_new_port_and_a_new_address_are_announced() {
 }
 
 #[test]
-fn ports_with_one_address_live_together() {
+fn ports_with_the_same_address_share_a_member() {
     let mut world = World::new(INDEPENDENT, Algorithm::HyperVPort, 4, 0);
     let mut shared = ports(8);
     for port in &mut shared {
@@ -295,7 +295,7 @@ fn loads_move_buckets_and_unrelated_changes_do_not_move_them_back() {
 }
 
 #[test]
-fn loads_mean_nothing_to_other_algorithms() {
+fn other_algorithms_ignore_loads() {
     let mut world = World::new(TeamMode::Static, Algorithm::TransportPorts, 3, 2);
     let loads = one_sided(&world);
     assert!(world.team.handle_loads(&loads).distribution.is_none());

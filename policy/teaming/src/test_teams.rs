@@ -24,7 +24,7 @@ pub(crate) const UP: MemberLink =
 pub(crate) const DOWN: MemberLink =
     MemberLink { up: false, speed_mbps: 0, distributing: false, collecting: false };
 
-/// Returns members 0, 1, 2, …
+/// Returns `count` members with identifiers 0, 1, 2, …
 pub(crate) fn members(count: u32) -> Vec<MemberSpec> {
     (0..count)
         .map(|id| MemberSpec {
@@ -72,7 +72,7 @@ pub(crate) fn frame(bytes: &[u8]) -> Frame {
     frame
 }
 
-/// Team with the data-plane part around it: flowlet states and a clock.
+/// Team together with the state that a data plane keeps for it: flowlet states and a clock.
 pub(crate) struct World {
     pub(crate) team: Team,
     pub(crate) states: Vec<FlowletState>,
@@ -106,7 +106,8 @@ impl World {
         self.now = self.now + core::time::Duration::from_secs(20);
     }
 
-    /// Returns the member and the visible source of a frame sent from this port.
+    /// Returns the member by which a frame from this port leaves, and its source address on the
+    /// link; `None` if the team is down.
     pub(crate) fn send(&mut self, port: u32, frame: &Frame) -> Option<(MemberId, MacAddr)> {
         let distribution = self.team.distribution();
         let key = distribution.key(frame, distribution.ingress_context(PortId(port)));
@@ -124,8 +125,8 @@ impl World {
         Some((member, source.unwrap_or(frame.source())))
     }
 
-    /// Returns the number of copies a port gets of a frame from this source received on these
-    /// members.
+    /// Returns the number of copies that a port gets of a frame from this source that arrives on
+    /// all of these members.
     pub(crate) fn copies(&self, arrives_on: &[u32], source: MacAddr, port: u32) -> usize {
         let distribution = self.team.distribution();
         let incoming = Incoming { source, is_received_here: false };
@@ -137,11 +138,12 @@ impl World {
     }
 }
 
-/// Upstream switch with each member on its own port; it learns addresses independently of VLANs.
+/// Upstream switch on which each member has its own port. It learns addresses independently of
+/// VLANs.
 #[derive(Default)]
 pub(crate) struct Upstream {
     pub(crate) learned: BTreeMap<MacAddr, MemberId>,
-    /// Addresses seen on one port after another.
+    /// Addresses that were learned on one port after another.
     pub(crate) moved: Vec<MacAddr>,
 }
 

@@ -1,4 +1,4 @@
-//! View of upstream switches in switch-independent mode, and frames they reflect.
+//! Addresses that upstream switches see in switch-independent mode, and frames that they reflect.
 
 use suimon_frame::MacAddr;
 use suimon_quantity::PortId;
@@ -30,7 +30,7 @@ fn one_source_is_never_shown_on_two_switch_ports_while_nothing_changes() {
         let mut upstream = Upstream::default();
         send_frames(&mut world, &mut upstream);
         assert_eq!(upstream.moved, [], "{algorithm}");
-        // Each port was seen under its own address, on the member by which it receives.
+        // Each port is seen with its own address, on the member by which it receives.
         for port in 0..PORTS {
             let member = upstream.learned[&port_mac(port)];
             assert_eq!(world.copies(&[member.0], MacAddr::new([2; 6]), port), 1, "{algorithm}");
@@ -42,7 +42,7 @@ fn one_source_is_never_shown_on_two_switch_ports_while_nothing_changes() {
 fn even_an_uplinks_address_that_a_port_has_too_is_shown_in_one_place() {
     for algorithm in ALGORITHMS {
         let mut world = World::new(INDEPENDENT, algorithm, 3, PORTS);
-        // A host NIC has the address of the uplink it replaced.
+        // A host NIC has the address of the uplink that it replaced.
         let mut ports = crate::test_teams::ports(PORTS);
         let members = world.team.spec().members.clone();
         ports[4].mac = Some(members[1].mac);

@@ -1,4 +1,5 @@
-//! Reaction speed of load shedding: alerts after load steps, and rests between single moves.
+//! Speed at which overloaded workers shed queues: fast after a step in load (an alert), otherwise
+//! one queue at a time with growing pauses.
 
 use core::time::Duration;
 
@@ -10,7 +11,7 @@ use crate::thresholds::{
     SHED_INTERVAL_MIN, SHED_INTERVAL_NEXT, STEP_MIN,
 };
 
-/// Reference for the detection of a rise in load.
+/// Statistics of a load from which a step is detected.
 #[derive(Clone, Copy, Debug, Default)]
 struct LoadHistory {
     /// Running mean of the load.
@@ -20,7 +21,8 @@ struct LoadHistory {
 }
 
 impl LoadHistory {
-    /// Adds a load. Returns true if it exceeds the recent maximum by more than the usual variation.
+    /// Adds a measured load. Returns true if it is a step: it exceeds the recent maximum by
+    /// [`STEP_MIN`] and by twice the difference between maximum and mean.
     fn push(&mut self, load: Load) -> bool {
         let is_step = load > self.peak + (self.peak - self.usual).doubled().max(STEP_MIN);
         self.usual = self.usual.towards(load, USUAL_MEASUREMENTS);
@@ -29,31 +31,31 @@ impl LoadHistory {
     }
 }
 
-/// State of alerts and rests.
+/// State that limits the speed at which queues are shed.
 ///
-/// After a load step, queues are shed as soon as two measurements agree, for the short time that
-/// spreading takes. Afterwards one queue is shed at a time, at growing intervals: moves do not
-/// solve a constant load that spreading did not solve.
+/// After a load step, an alert: queues are shed as soon as two measurements agree, for the short
+/// time that spreading takes. Afterwards one queue is shed at a time, at growing intervals: moves
+/// do not solve a constant load that spreading did not solve.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ShedPacing {
-    /// End of the alert; `None`: it starts with the next shed queue.
+    /// End of the alert; `None`: the alert begins with the next shed queue.
     until: Option<Time>,
-    /// Minimum interval between the last single shed queue and the next.
+    /// Minimum interval after the last queue that was shed outside of an alert.
     interval: Duration,
     next_shed_at: Time,
-    /// End of the time in which further queues may follow the last single shed queue, to workers
-    /// with room.
+    /// End of the time in which further queues may be shed, to workers with room, after the last
+    /// queue that was shed outside of an alert.
     followed_until: Time,
-    /// Reference of the sum of queue loads.
+    /// Statistics of the sum of all queues' loads.
     sums: LoadHistory,
-    /// Reference of the running mean, for steps among strongly varying loads.
+    /// Statistics of the running mean of that sum, which reveal steps among strongly varying loads.
     means: LoadHistory,
-    /// Start of the last alert.
+    /// Time at which the last alert began.
     began_at: Time,
-    /// Number of queues shed since the last alert began, except those that packing had moved and
-    /// that return.
+    /// Number of queues shed since the last alert began, excluding those whose return was prepaid
+    /// from the move budget.
     unpaid: u32,
-    /// Time at which a worker with queues was last hot.
+    /// Time at which any worker with queues was last above the high mark.
     hot_at: Time,
 }
 
@@ -72,7 +74,7 @@ impl ShedPacing {
         }
     }
 
-    /// Resets the state because the load has changed.
+    /// Lets the next shed queue begin an alert, because the load has changed.
     pub(crate) fn reset(&mut self) {
         self.until = None;
         self.interval = Duration::ZERO;
@@ -80,14 +82,16 @@ impl ShedPacing {
         self.unpaid = 0;
     }
 
-    /// Continues the alert because a move failed, so the load is not spread yet.
+    /// Lets the next shed queue begin an alert, because a move failed and the load is not spread
+    /// yet.
     pub(crate) const fn handle_not_moved(&mut self) {
         self.until = None;
         self.next_shed_at = Time::ZERO;
     }
 
-    /// Processes the smaller total queue load of two measurements, and whether a worker with
-    /// queues was hot in one of them. Returns true if the load has changed.
+    /// Processes the smaller one of the total queue loads in the last two measurements, and whether
+    /// any worker with queues was above the high mark in one of them. Returns true if the load has
+    /// changed, so that an alert is possible.
     pub(crate) fn handle_measured(&mut self, sum: Load, is_any_hot: bool, now: Time) -> bool {
         let age = now.since(self.began_at);
         let is_high = self.sums.push(sum);
@@ -104,17 +108,17 @@ impl ShedPacing {
         is_other
     }
 
-    /// Returns true if two measurements suffice for shedding.
+    /// Returns true during an alert, or if the next shed queue begins one.
     pub(crate) fn is_on(&self, now: Time) -> bool {
         self.until.is_none_or(|deadline| now <= deadline)
     }
 
-    /// Records a shed queue that is not the return of a queue moved by packing.
+    /// Records that a queue was shed whose return was not prepaid from the move budget.
     pub(crate) const fn note_not_prepaid(&mut self) {
         self.unpaid = self.unpaid.saturating_add(1);
     }
 
-    /// Records that queues were shed during an alert. Returns true for the first time after a step.
+    /// Records that queues were shed during an alert. Returns true if the alert began with them.
     pub(crate) fn handle_shed(&mut self, now: Time) -> bool {
         let is_first = self.until.is_none();
         if is_first {
@@ -125,17 +129,17 @@ impl ShedPacing {
         is_first
     }
 
-    /// Returns when the next queue may be shed outside of an alert.
+    /// Returns the earliest time at which the next queue may be shed outside of an alert.
     pub(crate) const fn next_shed_at(&self) -> Time {
         self.next_shed_at
     }
 
-    /// Returns true if further queues may follow the last single shed queue.
+    /// Returns true if further queues may be shed soon after the last one, see [`FOLLOWED`].
     pub(crate) fn is_followed(&self, now: Time) -> bool {
         now <= self.followed_until
     }
 
-    /// Records that a single queue was shed outside of an alert, and extends the interval until the
+    /// Records that one queue was shed outside of an alert, and doubles the interval until the
     /// next.
     pub(crate) fn handle_paced_shed(&mut self, now: Time) {
         self.interval =
@@ -144,7 +148,7 @@ impl ShedPacing {
         self.followed_until = now + FOLLOWED;
     }
 
-    /// Returns when a worker with queues was last hot.
+    /// Returns when any worker with queues was last above the high mark.
     pub(crate) const fn hot_at(&self) -> Time {
         self.hot_at
     }
@@ -165,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn an_alert_is_short_and_rests_grow() {
+    fn an_alert_is_short_and_pauses_grow() {
         let mut now = Time::from_ns(1_000_000_000_000);
         let mut alert = ShedPacing::new(now);
         assert!(alert.is_on(now + FORGET), "until something is shed");

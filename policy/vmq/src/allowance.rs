@@ -1,4 +1,4 @@
-//! Budget of load-induced moves.
+//! Budget that limits moves of queues because of load.
 
 use core::time::Duration;
 
@@ -6,7 +6,7 @@ use suimon_quantity::Time;
 
 use crate::thresholds::{MOVE_BURST_MIN, MOVE_BURST_PER_QUEUE, MOVE_EVERY};
 
-/// Token bucket of moves, stored as time: one move per [`MOVE_EVERY`].
+/// Token bucket of moves, stored as a duration: one move costs [`MOVE_EVERY`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MoveBudget {
     saved: Duration,
@@ -15,13 +15,14 @@ pub(crate) struct MoveBudget {
 }
 
 impl MoveBudget {
-    /// Creates a full budget for this number of queues.
+    /// Creates a full budget; its maximum depends on the number of queues.
     pub(crate) fn full(queues: usize, now: Time) -> Self {
         let saved_max = saved_max(queues);
         Self { saved: saved_max, updated_at: now, saved_max }
     }
 
-    /// Adapts the budget to the number of queues; a new queue adds its part.
+    /// Adapts the maximum of the budget to the number of queues. A new queue adds its share at
+    /// once.
     pub(crate) fn resize(&mut self, queues: usize, now: Time) {
         self.save(now);
         let saved_max = saved_max(queues);
@@ -29,7 +30,7 @@ impl MoveBudget {
         self.saved_max = saved_max;
     }
 
-    /// Takes `moves` from the budget. Returns false, taking none, if fewer are available.
+    /// Deducts `moves` from the budget. Returns false, without deducting, if fewer are available.
     pub(crate) fn take(&mut self, moves: u32, now: Time) -> bool {
         self.save(now);
         match self.saved.checked_sub(MOVE_EVERY.saturating_mul(moves)) {
@@ -41,7 +42,7 @@ impl MoveBudget {
         }
     }
 
-    /// Returns when `moves` will be available if none are taken before; [`Time::NEVER`] if they
+    /// Returns when `moves` will be available if none are deducted before; [`Time::NEVER`] if they
     /// exceed the maximum.
     pub(crate) fn ready_at(&self, moves: u32, now: Time) -> Time {
         let due = MOVE_EVERY.saturating_mul(moves);

@@ -1,4 +1,5 @@
-//! Static assignment: balanced by weight when queues are added or the configuration changes.
+//! Static assignment of queues to workers, balanced by weight when queues are added or the
+//! configuration changes.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +8,8 @@ use suimon_quantity::{PortId, QueueId, Time, WorkerId};
 use crate::{Move, MoveReason, Vmq};
 
 impl Vmq {
-    /// Returns the workers to which queues are assigned.
+    /// Returns the workers to which static assignment may assign queues: the first `max_workers` in
+    /// the order of use.
     fn assignable(&self) -> impl Iterator<Item = WorkerId> + '_ {
         self.order.iter().take(self.spec.max_workers.into()).copied()
     }
@@ -35,8 +37,8 @@ impl Vmq {
         self.assignable().min_by_key(|id| weights.get(id).copied()).unwrap_or_else(|| self.base())
     }
 
-    /// Moves the queues of workers that are no longer permitted to the workers with the
-    /// lowest weight. Other queues stay.
+    /// Moves queues from workers that are no longer permitted, or exceed `max_workers`, to the
+    /// worker with the lowest weight. Other queues stay. Returns the moves.
     pub(crate) fn settle_static(&mut self, now: Time) -> Vec<Move> {
         let assignable: Vec<WorkerId> = self.assignable().collect();
         let astray = self.queues.iter().filter(|(id, queue)| {
@@ -62,7 +64,8 @@ impl Vmq {
         moves
     }
 
-    /// Reassigns the queues of a NIC as if they were added now; other queues stay.
+    /// Assigns the queues of a NIC again as if they were added now; other queues stay. Returns the
+    /// moves.
     pub(crate) fn reassign(&mut self, nic: PortId, now: Time) -> Vec<Move> {
         let of_nic = self.queues.iter().filter(|(id, queue)| {
             id.port == nic && queue.may_move(now) && !self.uses_default_queue(**id)
@@ -85,8 +88,8 @@ impl Vmq {
         moves
     }
 
-    /// Balances the weights with the fewest moves after a change of the configuration. Each queue
-    /// moves at most once.
+    /// Balances the weights with few moves after a change of the configuration, and returns the
+    /// moves. Each queue moves at most once.
     pub(crate) fn balance(&mut self, now: Time) -> Vec<Move> {
         let mut moves = Vec::new();
         while let Some((queue, to)) = self.balancing_move(now) {
@@ -96,8 +99,9 @@ impl Vmq {
         moves
     }
 
-    /// Returns the heaviest queue whose move reduces the difference between the heaviest and the
-    /// lightest worker. Queues in transit are excluded, which bounds the loop.
+    /// Returns the heaviest queue on the heaviest worker whose move to the lightest worker reduces
+    /// their difference, and that worker; `None` if there is none. Queues in transit are excluded,
+    /// which bounds the loop of the caller.
     fn balancing_move(&self, now: Time) -> Option<(QueueId, WorkerId)> {
         let weights = self.weights();
         let to = self.lightest();

@@ -1,4 +1,4 @@
-//! Draft placement on which moves are evaluated before they are made.
+//! Copy of the placement on which moves are tried before they are decided.
 
 use std::collections::BTreeMap;
 
@@ -7,33 +7,34 @@ use suimon_quantity::{QueueId, WorkerId};
 use crate::thresholds::SHED_MIN;
 use crate::{Figures, Load};
 
-/// Queue in a draft placement: its worker and its load.
+/// Queue in a draft placement, with its worker and load.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Item {
     pub queue: QueueId,
     pub worker: WorkerId,
-    /// Assumed demand of the queue.
+    /// Demand that is assumed for the queue; above `measured` on a saturated worker.
     pub load: Load,
-    /// Measured load of the queue, which is below the demand on a saturated worker.
+    /// Measured load of the queue, which is less than its demand on a saturated worker.
     pub measured: Load,
     pub may_move: bool,
 }
 
-/// Worker in a draft placement: its load and the number of its queues.
+/// Worker in a draft placement, with its load and the number of its queues.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DraftWorker {
     pub rank: Option<usize>,
     pub core: u32,
-    /// Load of other work on the worker.
+    /// Measured load of the worker except that of its queues.
     pub other: Load,
-    /// Assumed demand of its queues.
+    /// Sum of the assumed demands of the worker's queues.
     pub own: Load,
-    /// Measured load of its queues.
+    /// Sum of the measured loads of the worker's queues.
     pub own_measured: Load,
     pub queues: usize,
-    /// True while the worker is being emptied: it accepts no queues and does not count as used.
+    /// True while the worker is being emptied. It then accepts no queues and does not count as
+    /// used.
     pub is_closed: bool,
-    /// True if queues moved here got less than expected.
+    /// True if a queue that was moved here for a larger share got a smaller one.
     pub has_unequal_shares: bool,
 }
 
@@ -64,7 +65,7 @@ pub(crate) struct Step {
     pub predicted: Figures,
 }
 
-/// Draft placement. See the module documentation.
+/// Placement of all queues on workers, on which moves are tried. See the module documentation.
 #[derive(Clone, Debug)]
 pub(crate) struct Draft {
     workers: BTreeMap<WorkerId, DraftWorker>,
@@ -94,12 +95,13 @@ impl Draft {
         self.workers.get(&id)
     }
 
-    /// Returns the queues of a worker, highest load first.
+    /// Returns the queues of worker `id`, highest assumed demand first.
     pub(crate) fn items_at(&self, id: WorkerId) -> Vec<Item> {
         self.items_astray(|worker| *worker != id)
     }
 
-    /// Returns the queues of workers for which `is_allowed` is false, highest load first.
+    /// Returns the queues whose worker is not allowed by `is_allowed`, highest assumed demand
+    /// first.
     pub(crate) fn items_astray(&self, is_allowed: impl Fn(&WorkerId) -> bool) -> Vec<Item> {
         let mut items: Vec<Item> =
             self.items.values().filter(|item| !is_allowed(&item.worker)).copied().collect();
@@ -107,7 +109,7 @@ impl Draft {
         items
     }
 
-    /// Returns the workers in use, in the order of use.
+    /// Returns the workers that have queues and are not being emptied, in the order of use.
     pub(crate) fn used(&self) -> Vec<WorkerId> {
         let mut used: Vec<_> = self
             .workers
@@ -125,15 +127,15 @@ impl Draft {
         }
     }
 
-    /// Fixes a queue on its worker.
+    /// Excludes a queue from further moves.
     pub(crate) fn pin(&mut self, queue: QueueId) {
         if let Some(item) = self.items.get_mut(&queue) {
             item.may_move = false;
         }
     }
 
-    /// Returns the load of `to` with `item`. Half of the load of a sibling thread counts too,
-    /// because siblings share the core.
+    /// Returns the load that `to`, whose state is `worker_state`, would have with `item`. Half of
+    /// the load of sibling threads is added, because siblings share the core.
     pub(crate) fn after(&self, item: &Item, to: WorkerId, worker_state: &DraftWorker) -> Load {
         let siblings =
             self.workers.iter().filter(|(id, other)| other.core == worker_state.core && **id != to);
@@ -147,7 +149,8 @@ impl Draft {
         worker_state.load() + item.load + siblings.halved()
     }
 
-    /// Returns the worker in use with the lowest load including `item`, and that load.
+    /// Returns the worker in use whose load would be lowest with `item`, and that load; `None` if
+    /// no other worker is in use.
     pub(crate) fn emptiest(&self, item: &Item) -> Option<(Load, WorkerId)> {
         self.candidates(item, DraftWorker::is_used)
             .map(|(id, worker_state)| (self.after(item, id, worker_state), worker_state.rank, id))
@@ -155,8 +158,8 @@ impl Draft {
             .map(|(after, _, id)| (after, id))
     }
 
-    /// Returns the worker, in use or free for use, on which `item` gets the largest share if all
-    /// active queues there share equally, and the share.
+    /// Returns the largest share of a worker that `item` would get if all active queues shared it
+    /// equally, and that worker: one in use, or one to bring into use. `None` if there is none.
     pub(crate) fn largest_share(&self, item: &Item) -> Option<(Load, WorkerId)> {
         let unused = self.fresh(item).map(|(_, id)| id);
         self.candidates(item, |_| true)
@@ -174,7 +177,8 @@ impl Draft {
         (Load::FULL - worker_state.other).shared_by(sharing.count().saturating_add(1))
     }
 
-    /// Returns the first worker in use on which the load including `item` is at most `limit`.
+    /// Returns the first worker in the order of use that is in use and whose load with `item` would
+    /// be at most `limit`.
     pub(crate) fn first_fit(&self, item: &Item, limit: Load) -> Option<WorkerId> {
         self.candidates(item, DraftWorker::is_used)
             .filter(|(id, worker_state)| self.after(item, *id, worker_state) <= limit)
@@ -182,8 +186,9 @@ impl Draft {
             .map(|(id, _)| id)
     }
 
-    /// Returns the unused worker to bring into use for `item`, if one more is permitted: the
-    /// first in order, unless another is less loaded by a tenth.
+    /// Returns the unused worker to bring into use for `item`, and its load with `item`; `None` if
+    /// no further worker is permitted. It is the first in the order of use, unless another is less
+    /// loaded by a tenth of a worker.
     pub(crate) fn fresh(&self, item: &Item) -> Option<(Load, WorkerId)> {
         let used = self.workers.iter().filter(|(id, worker_state)| {
             let leaves_none = **id == item.worker && worker_state.queues == 1;
@@ -208,7 +213,8 @@ impl Draft {
         workers.filter(move |(id, worker_state)| *id != from && is_candidate(worker_state))
     }
 
-    /// Moves a queue in the draft. The predicted loads exclude sibling threads.
+    /// Moves a queue in the draft and returns the move; `None` if the queue is unknown. The
+    /// predicted loads exclude sibling threads.
     pub(crate) fn shift(&mut self, queue: QueueId, to: WorkerId) -> Option<Step> {
         let item = self.items.get_mut(&queue)?;
         let Item { worker: measured, load, measured: measured_load, .. } = *item;

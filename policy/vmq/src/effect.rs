@@ -6,7 +6,7 @@ use suimon_quantity::{QueueId, WorkerId};
 use crate::thresholds::EFFECT_MEASUREMENTS;
 use crate::{Figures, Load, Move, MoveReason};
 
-/// Measured and predicted effect of a move. Includes the effects of simultaneous moves and load
+/// Predicted and measured effect of a move. The measured one includes simultaneous moves and load
 /// changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MoveEffect {
@@ -18,8 +18,8 @@ pub struct MoveEffect {
     pub to: WorkerId,
     /// Loads predicted when the move was decided.
     pub predicted: Figures,
-    /// Measured loads: before, when the move was decided; after, the mean of several measurements
-    /// after it was carried out.
+    /// Measured loads: those before the move at the time of the decision, those after the move as
+    /// the mean of several measurements after it was carried out.
     pub measured: Figures,
 }
 
@@ -28,12 +28,13 @@ pub struct MoveEffect {
 pub(crate) struct PendingEffect {
     effect: MoveEffect,
     is_carried_out: bool,
-    /// True once the measurement in which the queue moved is over; it covers both workers.
+    /// True once the measurement during which the queue moved is over: that one covers both
+    /// workers.
     is_first_past: bool,
     measurements: u32,
     from_sum: Load,
     to_sum: Load,
-    /// Load of the queue before, if it was moved for a larger share.
+    /// Load of the queue before the move, if it was moved for a larger share of a saturated worker.
     load_before: Option<Load>,
     queue_load_sum: Load,
 }
@@ -59,8 +60,8 @@ impl PendingEffect {
         self.is_carried_out = true;
     }
 
-    /// Processes a measurement: `busy` returns the load of a worker, `load` is the load of the
-    /// queue. Returns the effect once it is known.
+    /// Processes one measurement: `busy` returns the total load of a worker, `load` is the load of
+    /// the queue. Returns the effect after [`EFFECT_MEASUREMENTS`] measurements, `None` before.
     pub(crate) fn handle_measured(
         &mut self,
         busy: impl Fn(WorkerId) -> Load,

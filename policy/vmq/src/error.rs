@@ -37,9 +37,9 @@ pub enum VmqSpecError {
     /// The highest worker is below the base worker.
     #[error("max_worker_number {highest} is below base_worker {base}; set {base} or more")]
     HighestBelowBase {
-        /// `max_worker_number`.
+        /// Configured `max_worker_number`.
         highest: WorkerId,
-        /// `base_worker`.
+        /// Configured `base_worker`.
         base: WorkerId,
     },
     /// The NUMA node has no worker of the data plane.
@@ -54,17 +54,17 @@ pub enum VmqSpecError {
     #[error(
         "base_worker {base} is not on numa_node {node}; set one of {}", List(.on_node))]
     BaseOnOtherNode {
-        /// `base_worker`.
+        /// Configured `base_worker`.
         base: WorkerId,
-        /// `numa_node`.
+        /// Configured `numa_node`.
         node: u16,
-        /// Base workers that would be accepted.
+        /// Workers on that node, which would be accepted as base worker.
         on_node: Vec<WorkerId>,
     },
     /// No worker is left at or below `max_worker_number`.
     #[error("max_worker_number {highest} leaves no permitted worker; set {lowest} or more")]
     NoWorkerLeft {
-        /// `max_worker_number`.
+        /// Configured `max_worker_number`.
         highest: WorkerId,
         /// Lowest worker that the rest of the configuration permits.
         lowest: WorkerId,
@@ -100,7 +100,7 @@ pub enum QueueError {
     #[error(
         "queue {} ({}) of NIC {} exists already; remove it first", .0.index, .0.direction, .0.port.0)]
     Duplicate(QueueId),
-    /// The index exceeds the NIC's number of queues.
+    /// The index is not below the NIC's number of queues.
     #[error("NIC {}: queue index {} is outside of 0 to {}", .queue.port.0, .queue.index, .queues.saturating_sub(1))]
     IndexTooHigh {
         /// Queue with the rejected index.

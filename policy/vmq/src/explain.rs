@@ -1,4 +1,4 @@
-//! Explanation of the placement of queues.
+//! Explanation of the placement of queues, for operators.
 
 use core::fmt;
 use core::time::Duration;
@@ -14,49 +14,49 @@ use crate::{Load, PlacementReason, Vmq, WaterMarks};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "stays", rename_all = "snake_case")]
 pub enum StayReason {
-    /// The move to the worker is in progress.
+    /// The move of the queue to its worker is in progress.
     #[serde(rename = "on_its_way")]
     MoveInProgress,
-    /// The default queue is not moved.
+    /// The queue is a NIC's default queue, which stays on the base worker.
     DefaultQueue,
-    /// Queues with static assignment are not moved.
+    /// The queue is assigned statically.
     Assigned,
-    /// The worker is above the high mark, but the queue is its only one and would overload any
-    /// other.
+    /// The worker is above the high mark, but the queue is its only one, so that a move would only
+    /// shift the overload.
     Alone,
-    /// The worker is above the high mark and a move would help, but queues were moved recently
-    /// and the load is unchanged since.
+    /// The worker is above the high mark and a move would help, but a queue was shed recently and
+    /// the load is unchanged since.
     Rests {
         /// Time until the next move is permitted.
         left: Duration,
     },
     /// The worker is momentarily above the high mark, but its usual load is below it.
     Momentary,
-    /// The worker is above the high mark and a move would help, but the budget of moves is used
+    /// The worker is above the high mark and a move would help, but the budget for moves is used
     /// up.
     AllowanceUsedUp {
         /// Minimum time until the budget permits a move.
         left: Duration,
     },
-    /// The worker is above the high mark, but no other is better for this queue.
+    /// The worker is above the high mark, but no other worker is better for this queue.
     #[serde(rename = "no_better_place")]
     NoBetterWorker,
-    /// The worker is under-used. It is emptied if its queues fit elsewhere until then.
+    /// The worker is under-used and will be emptied, so that it parks, if its queues still fit on
+    /// other workers then.
     Packable {
         /// Time until the worker is emptied.
         left: Duration,
     },
-    /// The worker is below the high mark, and its load is above the low mark, or its queues would
-    /// overload another worker.
+    /// The worker is below the high mark and not under-used, or its queues do not fit on other
+    /// workers.
     Calm,
-    /// The worker is below the high mark, and no other worker has queues, so that none would be
-    /// parked.
+    /// The worker is below the high mark and has all queues, so that emptying it would park none.
     OnlyOne,
     /// The worker is below the high mark, and parking is disabled.
     Unparked,
 }
 
-/// Explanation of the placement of a NIC's queues.
+/// Explanation of the placement of all queues of one NIC.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Explanation {
     /// NIC that the queues belong to.
@@ -80,12 +80,12 @@ pub struct QueueExplanation {
     pub reason: PlacementReason,
     /// Load of the queue, as a fraction of one worker.
     pub load: Load,
-    /// Total load of its worker, including other work.
+    /// Load of the queue's worker, including other work.
     #[serde(rename = "processor_load")]
     pub worker_load: Load,
-    /// Part of the worker load that is other work.
+    /// Part of `worker_load` that is not caused by queues.
     pub other_load: Load,
-    /// Reason for which the queue stays.
+    /// Reason for which the queue stays on its worker.
     pub stays: StayReason,
     /// Water marks that the placement uses.
     pub water: WaterMarks,
@@ -171,7 +171,8 @@ impl Vmq {
 }
 
 impl StayReason {
-    /// Returns the reason as words that follow "it stays: ", for these water marks.
+    /// Returns the reason as text that follows "it stays: ". `water_marks` are those of the
+    /// placement.
     pub fn describe(self, water_marks: WaterMarks) -> String {
         let (high, fit_mark) = (water_marks.high, water_marks.fit());
         match self {

@@ -1,13 +1,13 @@
-//! Queues moved by external agents.
+//! Queues that programs other than the daemon moved to another worker.
 
 use suimon_quantity::{QueueId, Time, WorkerId};
 
 use crate::{PlacementReason, Vmq};
 
 impl Vmq {
-    /// Records that a queue, not in transit, was found on `worker`, moved by an external agent. It
-    /// is treated as added there: it stays until its worker is no longer permitted, sheds it or is
-    /// emptied.
+    /// Records that a queue, which is not in transit, is now on `worker` because another program
+    /// moved it. The queue is treated as if added there: it stays until the worker is no longer
+    /// permitted, sheds the queue or is emptied.
     pub fn handle_moved_externally(&mut self, queue: QueueId, worker: WorkerId, now: Time) {
         let Some(record) = self.queues.get_mut(&queue) else { return };
         if record.moving_from.is_some() || record.worker == worker {

@@ -6,11 +6,11 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// The usual load is a running mean of about this number of measurements, about four seconds.
+/// Number of measurements over which the running mean (usual load) is formed, about four seconds.
 pub(crate) const USUAL_MEASUREMENTS: u32 = 16;
 
-/// Fraction of one worker's time, in parts per million. Predicted loads may exceed the whole.
-/// Arithmetic saturates.
+/// Fraction of one worker's time, in parts per million. Measured loads are at most 100 %, predicted
+/// ones may exceed it. Arithmetic saturates.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -23,7 +23,7 @@ impl Load {
     /// Load of a fully used worker, 100 %.
     pub const FULL: Self = Self(1_000_000);
 
-    /// Returns a load of `percent` of a worker.
+    /// Creates a load of `percent` percent of a worker.
     pub const fn percent(percent: u32) -> Self {
         Self(percent.saturating_mul(10_000))
     }
@@ -38,8 +38,8 @@ impl Load {
         self.0
     }
 
-    /// Returns the load of `busy_ns` in `period`, at most the whole. The load of an empty period is
-    /// 0.
+    /// Returns the load of a worker or queue that was busy for `busy_ns` in `period`, at most 100
+    /// %; 0 if `period` is zero.
     pub fn measured(busy_ns: u64, period: Duration) -> Self {
         let period_ns = period.as_nanos();
         if period_ns == 0 {
@@ -61,7 +61,7 @@ impl Load {
         Self(self.0 / 2)
     }
 
-    /// Returns this load moved towards `other` by one part in `parts`.
+    /// Returns this load moved towards `other` by a fraction of 1/`parts` of the difference.
     #[must_use]
     pub(crate) fn towards(self, other: Self, parts: u32) -> Self {
         let parts = u64::from(parts.max(1));
@@ -105,8 +105,8 @@ impl fmt::Display for Load {
     }
 }
 
-/// Last two measured loads and the usual load. A single measurement may be an outlier; decisions
-/// use both, or the usual load if loads vary strongly.
+/// Last two measured loads and the running mean (usual load) of a worker or queue. A single
+/// measurement may be an outlier; decisions use both, or the usual load if loads vary strongly.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LastTwo {
     earlier: Load,
@@ -121,7 +121,7 @@ impl LastTwo {
         self.usual = self.usual.towards(load, USUAL_MEASUREMENTS);
     }
 
-    /// Returns the sums of simultaneous loads of both.
+    /// Returns the sum of both, measurement by measurement.
     pub(crate) fn with(self, other: Self) -> Self {
         Self {
             earlier: self.earlier + other.earlier,
@@ -134,7 +134,7 @@ impl LastTwo {
         self.latest
     }
 
-    /// Returns the running mean over some seconds.
+    /// Returns the running mean over about four seconds.
     pub(crate) const fn usual(self) -> Load {
         self.usual
     }

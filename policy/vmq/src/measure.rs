@@ -5,8 +5,8 @@ use core::time::Duration;
 use serde::{Deserialize, Serialize};
 use suimon_quantity::{QueueId, WorkerId};
 
-/// Busy times of queues and workers in a period. Missing entries count as 0, unknown ones are
-/// ignored, and duplicates are added, so that a queue that moved may be listed for both workers.
+/// Busy times of queues and workers in one period. Missing entries count as 0, unknown ones are
+/// ignored, and duplicates are added: a queue that moved may be listed for both workers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Measurements {
     /// Length of the measured period.
@@ -33,6 +33,6 @@ pub struct WorkerBusy {
     /// Worker that the busy time belongs to.
     #[serde(rename = "processor")]
     pub worker: WorkerId,
-    /// Time spent on these queues or other work, in ns. Unsuccessful polling does not count.
+    /// Time spent on its queues and other work, in ns. Unsuccessful polling does not count.
     pub busy_ns: u64,
 }

@@ -8,15 +8,15 @@ use suimon_quantity::{CountedNoun, QueueId, WorkerId};
 
 use crate::Load;
 
-/// Request to move a queue to another worker. The caller reports the outcome with
-/// [`crate::Vmq::handle_moved`].
+/// Decision to move a queue to another worker. The caller carries it out and reports the outcome
+/// with [`crate::Vmq::handle_moved`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Move {
     /// Queue that is to be moved.
     pub queue: QueueId,
     /// Worker that services the queue now.
     pub from: WorkerId,
-    /// Worker that shall service the queue.
+    /// Worker that must service the queue.
     pub to: WorkerId,
     /// Reason for which the queue is moved.
     pub reason: MoveReason,
@@ -24,7 +24,7 @@ pub struct Move {
     pub predicted: Figures,
 }
 
-/// Loads of the two workers of a move.
+/// Loads of the two workers of a move, before and after it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Figures {
     /// Load of the source before the move.
@@ -49,16 +49,16 @@ pub enum MoveReason {
         /// their load.
         saturated: bool,
     },
-    /// The worker is above the high mark because of other work.
+    /// The worker is above the high mark because of work other than its queues.
     Crowded {
         /// Load of the other work.
         other_load: Load,
     },
-    /// The worker is under-used, and its queues fit elsewhere.
+    /// The worker is under-used, and its queues fit on other workers.
     Underused {
         /// Total load of the worker's queues.
         queues_load: Load,
-        /// Time for which the worker could have been emptied continuously.
+        /// Time for which it was continuously possible to empty the worker.
         for_time: Duration,
     },
     /// More than the permitted number of workers are in use.
@@ -69,7 +69,7 @@ pub enum MoveReason {
     },
     /// The worker is no longer permitted or has been removed.
     NotPermitted,
-    /// Static assignment by weight after a configuration change.
+    /// The queue is assigned statically, by the weight of its NIC, after a configuration change.
     Assigned {
         /// Weight of the queue's NIC.
         weight: u8,

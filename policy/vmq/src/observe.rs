@@ -1,4 +1,4 @@
-//! Processing of measurements.
+//! Processing of load measurements.
 
 use core::time::Duration;
 
@@ -9,18 +9,18 @@ use crate::spec::VmqMode;
 use crate::thresholds::PERIOD_MIN;
 use crate::{Load, Measurements, Move, MoveEffect, Vmq};
 
-/// Moves and effects that result from measurements.
+/// Moves and effects that result from one call of [`Vmq::observe`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Observed {
-    /// Queues to move; see [`Vmq::handle_moved`].
+    /// Queues to move. The caller reports each outcome with [`Vmq::handle_moved`].
     pub moves: Vec<Move>,
-    /// Effects of earlier moves, now known.
+    /// Effects of earlier moves that have been measured completely.
     pub effects: Vec<MoveEffect>,
 }
 
 impl Vmq {
-    /// Processes measurements and decides moves. Called about four times a second; more frequent
-    /// measurements are added up.
+    /// Processes measurements and decides moves. Call it about four times a second; measurements of
+    /// less than [`PERIOD_MIN`] are added up until they reach it.
     pub fn observe(&mut self, measurements: &Measurements, now: Time) -> Observed {
         self.add_up(measurements);
         if self.period < PERIOD_MIN {
@@ -83,7 +83,8 @@ impl Vmq {
         self.note_disturbed();
     }
 
-    /// Marks workers of queues in transit as disturbed in the next measurement.
+    /// Marks the workers of queues in transit: their load of other work is unknown in the next
+    /// measurement.
     fn note_disturbed(&mut self) {
         for worker_state in self.workers.values_mut() {
             worker_state.is_disturbed = false;
@@ -122,8 +123,8 @@ impl Vmq {
         effects
     }
 
-    /// Returns the time for which a worker must be under-used before it is emptied. Grows after
-    /// recent wrong decisions.
+    /// Returns the time for which it must be possible to empty a worker before it is emptied. It
+    /// grows after wrong decisions, see [`PACK_DELAY_MIN`](crate::thresholds::PACK_DELAY_MIN).
     pub const fn pack_delay(&self) -> Duration {
         self.pack_delay.delay()
     }

@@ -6,9 +6,9 @@ use suimon_quantity::WorkerId;
 
 use crate::{VmqSpec, VmqSpecError, WorkerSpec};
 
-/// Returns the workers that `spec` permits in their order of use: the base worker; one thread
-/// of each core before siblings; the base worker's NUMA node before others; lower numbers before
-/// higher.
+/// Returns the workers that `spec` permits, in the order in which they come into use: the base
+/// worker; one thread of each core before siblings; the base worker's NUMA node before others;
+/// lower numbers before higher.
 ///
 /// # Errors
 ///

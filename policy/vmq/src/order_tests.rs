@@ -1,7 +1,7 @@
 use super::*;
 
-/// Returns two nodes of two cores with two threads each; siblings are 4 apart, as Linux numbers
-/// them.
+/// Returns two nodes of two cores with two threads each. Numbers of siblings differ by 4, as on
+/// Linux.
 fn host() -> Vec<WorkerSpec> {
     (0..8u16)
         .map(|number| WorkerSpec {

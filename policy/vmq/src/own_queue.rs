@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use suimon_quantity::PortId;
 
-/// Receive queue of all other traffic: unknown and broadcast destinations, and NICs without a
-/// dedicated queue.
+/// Index of the receive queue for all other traffic: unknown and broadcast destinations, and NICs
+/// without a dedicated queue.
 pub const DEFAULT_QUEUE: u16 = 0;
 
-/// Returns the dedicated receive queue of each NIC among the first `queues` of a device.
-/// [`DEFAULT_QUEUE`] is never dedicated.
+/// Returns the dedicated receive queue by NIC, from the first `queues` of a device. A NIC is
+/// missing if none is left. [`DEFAULT_QUEUE`] is never dedicated.
 ///
-/// A NIC keeps the queue it `previous`. The others get the lowest free queue in the order of
-/// `nics`, as long as one is free.
+/// A NIC keeps its queue of `previous` if that exists. The others get the lowest free queue in the
+/// order of `nics`.
 pub fn own_queues(
     queues: u16,
     nics: &[PortId],

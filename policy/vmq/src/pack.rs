@@ -9,7 +9,7 @@ use crate::thresholds::PACK_DELAY_HOT_FACTOR;
 use crate::vacate::vacate;
 use crate::{Load, Move, MoveReason, Vmq};
 
-/// Worker that can be emptied, with the moves.
+/// Worker that can be emptied, with the moves that empty it.
 struct Emptying {
     id: WorkerId,
     queues_load: Load,
@@ -17,7 +17,7 @@ struct Emptying {
 }
 
 impl Vmq {
-    /// Records which workers could be emptied now.
+    /// Updates since when each worker could be emptied continuously (`packable_since`).
     pub(crate) fn note_packable(&mut self, now: Time) {
         let packable: Vec<WorkerId> =
             self.emptyings(now, |_| true).iter().map(|emptying| emptying.id).collect();
@@ -27,16 +27,16 @@ impl Vmq {
         }
     }
 
-    /// Returns when a worker that can be emptied since `packable_since` is emptied if none becomes
-    /// hot.
+    /// Returns when a worker that could be emptied since `packable_since` will be emptied if no
+    /// worker exceeds the high mark meanwhile.
     pub(crate) fn packs_at(&self, packable_since: Time) -> Time {
         let hold = self.pack_delay.delay();
         let beside_hot = packable_since + hold.saturating_mul(PACK_DELAY_HOT_FACTOR);
         (packable_since.max(self.alert.hot_at()) + hold).min(beside_hot)
     }
 
-    /// Empties the workers for which that was possible throughout the hold. Each move is paid
-    /// for together with its return.
+    /// Empties the workers for which that was possible throughout the delay, and returns the moves.
+    /// Each move is deducted from the budget together with the queue's return.
     pub(crate) fn pack(&mut self, now: Time) -> Vec<Move> {
         let ripe: BTreeMap<WorkerId, Time> = self
             .workers
@@ -86,7 +86,8 @@ impl Vmq {
         moves
     }
 
-    /// Returns the workers that can all be emptied together, last in the order of use first.
+    /// Returns the workers among the wanted ones (`is_wanted`) that can be emptied together, in
+    /// reverse order of use.
     fn emptyings(&self, now: Time, is_wanted: impl Fn(WorkerId) -> bool) -> Vec<Emptying> {
         let mut draft = self.draft(
             |queue| queue.load.larger(),

@@ -1,4 +1,4 @@
-//! Adaptive hold before a worker is emptied.
+//! Adaptive delay before an under-used worker is emptied (packing).
 
 use core::time::Duration;
 
@@ -9,22 +9,24 @@ use crate::thresholds::{
     WRONG_WITHIN_MIN,
 };
 
-/// Recent emptying of workers that may turn out wrong.
+/// Recent emptying of workers, which is a wrong decision if queues must be shed soon.
 #[derive(Clone, Copy, Debug)]
 struct Packed {
     at: Time,
-    /// Start of the period of low load.
+    /// Time since which the emptied workers were under-used.
     low_since: Time,
     moves: u32,
 }
 
-/// The hold grows if queues had to be shed so soon after packing that such moves would exceed one
+/// Time for which a worker must be under-used before it is emptied.
+///
+/// The delay grows if queues had to be shed so soon after packing that such moves would exceed one
 /// per minute: at first by small steps, then beyond the duration of the low load. It shrinks after
 /// a long time without such moves.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PackDelay {
     delay: Duration,
-    /// Number of increases of the hold that time has not undone.
+    /// Number of increases of the delay that [`PackDelay::handle_time`] has not undone.
     wrong_decisions: u32,
     packed: Option<Packed>,
     changed_at: Time,
@@ -39,7 +41,7 @@ impl PackDelay {
         self.delay
     }
 
-    /// Records that workers were emptied with this number of moves; the load was low since
+    /// Records that workers were emptied with this number of moves. They had been under-used since
     /// `low_since`.
     pub(crate) fn handle_packed(&mut self, moves: usize, low_since: Time, now: Time) {
         let before =
@@ -52,7 +54,8 @@ impl PackDelay {
         });
     }
 
-    /// Records that queues were shed. Only the first time after packing counts.
+    /// Records that queues were shed. If workers were emptied shortly before, that was a wrong
+    /// decision, which increases the delay once.
     pub(crate) fn handle_shed(&mut self, now: Time) {
         let Some(packed) = self.packed.take() else { return };
         if now.since(packed.at) > wrong_within(packed.moves) {
@@ -68,7 +71,7 @@ impl PackDelay {
         self.changed_at = now;
     }
 
-    /// Halves a grown hold if [`FORGET`] has passed since its last change.
+    /// Halves an increased delay if [`FORGET`] has passed since its last change.
     pub(crate) fn handle_time(&mut self, now: Time) {
         let is_grown = self.wrong_decisions > 0 || self.delay > PACK_DELAY_MIN;
         if is_grown && now.since(self.changed_at) >= FORGET {
@@ -80,7 +83,8 @@ impl PackDelay {
     }
 }
 
-/// Returns the time after packing within which shedding makes it a wrong decision.
+/// Returns the time after packing with `moves` moves within which shedding makes it a wrong
+/// decision.
 fn wrong_within(moves: u32) -> Duration {
     MOVE_EVERY.saturating_mul(moves.saturating_mul(2)).max(WRONG_WITHIN_MIN)
 }
@@ -93,7 +97,8 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    /// Simulates low load for a time and then high load.
+    /// Simulates a low load for the duration `low` and then a high load. Returns the time
+    /// afterwards.
     fn regrets(patience: &mut PackDelay, low: Duration, now: Time) -> Time {
         let hold = patience.delay();
         assert!(hold < low, "nothing is packed");
@@ -122,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn moves_to_and_fro_that_are_less_than_one_a_minute_are_no_mistake() {
+    fn fewer_than_one_returning_move_a_minute_is_no_wrong_decision() {
         let now = Time::from_ns(1);
         let mut patience = PackDelay::new(now);
         patience.handle_packed(3, now, now);

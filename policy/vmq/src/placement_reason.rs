@@ -11,16 +11,16 @@ use crate::{Figures, MoveReason};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "why", rename_all = "snake_case")]
 pub enum PlacementReason {
-    /// Initial placement of the queue.
+    /// The queue was placed on its worker when it was added.
     Home,
-    /// Default queue, which the base worker services.
+    /// The queue is a default queue, which the base worker services.
     DefaultQueue,
     /// The queue was assigned statically, by the weight of its NIC.
     Assigned {
         /// Weight of the queue's NIC.
         weight: u8,
     },
-    /// The queue was moved there.
+    /// The queue was moved to its worker.
     Moved {
         /// Worker it was moved from.
         from: WorkerId,
@@ -30,13 +30,13 @@ pub enum PlacementReason {
         /// Predicted effect of the move.
         predicted: Figures,
     },
-    /// A move away from the worker failed.
+    /// A move to another worker failed.
     NotMoved {
-        /// Worker that the move was for.
+        /// Destination of the failed move.
         #[serde(rename = "wanted")]
         preferred: WorkerId,
     },
-    /// The queue was found on its worker, where an external agent has moved it.
+    /// A program other than the daemon moved the queue to its worker.
     #[serde(rename = "found")]
     MovedExternally,
 }

@@ -1,4 +1,4 @@
-//! State of a queue.
+//! State of a queue in the placement.
 
 use suimon_quantity::{Time, WorkerId};
 
@@ -9,7 +9,7 @@ use crate::thresholds::MEASURED_MIN;
 /// Queue with its placement and load.
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
-    /// Worker of the queue, or destination while in transit.
+    /// Worker of the queue; the destination while the queue is in transit.
     pub worker: WorkerId,
     /// Source worker while the queue is in transit.
     pub moving_from: Option<WorkerId>,
@@ -21,12 +21,13 @@ pub(crate) struct Queue {
     pub load: LastTwo,
     /// Busy time in the current measurement, in ns.
     pub busy_ns: u64,
-    /// True if the queue may be shed once without using the budget: its return was prepaid, or it
-    /// is in its initial place.
+    /// True if the queue may be shed once without using the move budget: its return was prepaid
+    /// when packing moved it, or it is still where it was added or where the configuration moved
+    /// it.
     pub is_return_prepaid: bool,
-    /// Earliest time to repeat a failed move.
+    /// Earliest time at which a failed move may be repeated.
     pub retry_at: Time,
-    /// Number of measurements on the current worker.
+    /// Number of measurements since the queue came to its current worker.
     pub measured: u32,
 }
 
@@ -45,13 +46,14 @@ impl Queue {
         }
     }
 
-    /// Returns true if the queue's load on its current worker is known.
+    /// Returns true if enough measurements on the current worker exist to know the queue's load
+    /// there.
     pub(crate) const fn is_known(&self) -> bool {
         self.measured >= MEASURED_MIN
     }
 
-    /// Returns true if the queue may be moved because of load: it is not in transit, and no failed
-    /// move waits for its repetition.
+    /// Returns true if the queue may be moved: it is not in transit, and the pause after a failed
+    /// move is over.
     pub(crate) fn may_move(&self, now: Time) -> bool {
         self.moving_from.is_none() && self.retry_at <= now
     }

@@ -12,12 +12,12 @@ use crate::vacate::vacate;
 use crate::worker_state::WorkerState;
 use crate::{Load, Move, MoveReason, Vmq, WaterMarks};
 
-/// Loads on which shedding is based.
+/// Kind of load values on which one round of shedding is based.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum View {
-    /// Last two measurements of each load.
+    /// Last two measurements.
     Latest,
-    /// Usual load over some seconds.
+    /// Running mean over some seconds.
     Usual,
 }
 
@@ -29,7 +29,8 @@ impl View {
         }
     }
 
-    /// Returns true if the worker is saturated, so that its queues' demand is unknown.
+    /// Returns true if a worker with this load is saturated, so that the demand of its queues is
+    /// unknown.
     fn is_saturated(self, load: LastTwo) -> bool {
         match self {
             Self::Latest => load.smaller() >= SATURATED,
@@ -44,13 +45,14 @@ struct Round {
     view: View,
     /// Load above which workers shed queues.
     threshold: Load,
-    /// Number of queues that may move to any better worker; further ones only to workers with
-    /// room.
+    /// Number of queues that may move to any better worker. Further ones may move only to workers
+    /// with room.
     unrestricted_max: usize,
 }
 
 impl Vmq {
-    /// Records which workers are hot, and detects a change of load.
+    /// Records which workers are hot (above the high mark in two consecutive measurements), and
+    /// detects changes of the load.
     pub(crate) fn note_heat(&mut self, now: Time) {
         let loads = self.loads();
         let mut is_any_hot = false;
@@ -68,8 +70,8 @@ impl Vmq {
         }
     }
 
-    /// Sheds queues from all hot workers, the hottest first: as many as necessary during an
-    /// alert, otherwise one after a rest.
+    /// Sheds queues from all hot workers, the hottest first, and returns the moves. As many as
+    /// necessary during an alert, otherwise one after a pause.
     pub(crate) fn shed(&mut self, now: Time) -> Vec<Move> {
         let loads = self.loads();
         let high = self.spec.water.high;
@@ -170,7 +172,8 @@ impl Vmq {
         self.draft(demand, measured, |worker_state: &WorkerState| worker_state.other.mean(), now)
     }
 
-    /// Returns true if a move would help, although other rules prevent it.
+    /// Returns true if a move of the queue would reduce the load of its hot worker, even if the
+    /// budget or a pause prevents the move.
     pub(crate) fn has_better_worker(&self, id: QueueId, queue: &Queue, now: Time) -> bool {
         let loads = self.loads();
         let view = View::Latest;
@@ -183,7 +186,9 @@ impl Vmq {
         })
     }
 
-    /// Moves all queues of a worker taken by other work to other workers, if they all fit.
+    /// Moves all queues of worker `id`, which has a high load of other work (`other_load`), to
+    /// other workers, if they all fit. Returns the moves, none if a queue does not fit or the
+    /// budget is used up.
     fn evacuate(
         &mut self,
         draft: &mut Draft,
@@ -218,8 +223,9 @@ impl Vmq {
         moves
     }
 
-    /// Moves queues away one after another until the predicted load is below the mark or no move
-    /// improves it.
+    /// Moves queues away from worker `id` one after another until its predicted load is at most the
+    /// level at which shedding ends, or no further move improves it. Returns the moves. `anywhere`
+    /// is the number of queues that may move to workers without room.
     fn shed_one_by_one(
         &mut self,
         draft: &mut Draft,
@@ -246,8 +252,9 @@ impl Vmq {
         moves
     }
 
-    /// Returns the smallest queue that solves the overload, otherwise the largest with a better
-    /// place, and the destination.
+    /// Returns the smallest queue whose move solves the overload, otherwise the largest one for
+    /// which there is a better worker, and its destination. `None` if there is no such queue or the
+    /// worker is not overloaded.
     fn shed_candidate(
         &self,
         draft: &Draft,
@@ -273,7 +280,7 @@ impl Vmq {
         self.queues.get(&queue).is_some_and(|record| record.is_return_prepaid)
     }
 
-    /// Returns true if the queue was measured on its worker.
+    /// Returns true if enough measurements of the queue on its worker exist.
     fn is_known(&self, queue: QueueId) -> bool {
         self.queues.get(&queue).is_some_and(Queue::is_known)
     }
@@ -287,10 +294,11 @@ impl Vmq {
     }
 }
 
-/// Returns the better worker for `item` of a hot one. In order of preference: a worker in use
-/// with ample room; a new one or one in use with some room; one that would be less loaded than the
-/// hot one is now; one where the queue gets a larger share. The third must hold for both the
-/// assumed demand and the measured load, because the demand on a saturated worker is unknown.
+/// Returns the worker to which `item` of a hot worker should move, or `None` if none is better. In
+/// order of preference: a worker in use with ample room; a new one or one in use with some room;
+/// one that would be less loaded than the hot one is now; one where the queue gets a larger share.
+/// The third must hold for both the assumed demand and the measured load, because the demand on a
+/// saturated worker is unknown.
 fn destination(
     draft: &Draft,
     item: &Item,
@@ -319,15 +327,17 @@ fn destination(
     if saturated { gets_more(draft, item) } else { None }
 }
 
-/// Returns true if the destination has room for the measured load of the queue.
+/// Returns true if worker `to` stays at or below the level at which shedding ends with the measured
+/// load of `item`.
 fn has_room(draft: &Draft, item: &Item, to: WorkerId, water_marks: WaterMarks) -> bool {
     draft.worker(to).is_some_and(|worker_state| {
         worker_state.measured_load() + item.measured <= water_marks.shed_to()
     })
 }
 
-/// Returns the worker on which a queue with unmet demand gets the largest equal share, if that
-/// is at least a quarter more. The other queues there get at least as much.
+/// Returns the worker on which a queue with unmet demand would get the largest equal share, if that
+/// is at least a quarter more than the queue gets now. The other queues on that worker keep at
+/// least the same share.
 fn gets_more(draft: &Draft, item: &Item) -> Option<WorkerId> {
     if item.load <= item.measured {
         return None;

@@ -10,9 +10,10 @@ use crate::{Load, VmqSpecError};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum VmqMode {
-    /// Once, when queues are added, balanced by weight.
+    /// Static: a queue is assigned once, when it is added, balanced by weight.
     Static,
-    /// By load: few workers at low load, many at high load.
+    /// Dynamic: queues are moved by load, so that few workers are used at low load and many at high
+    /// load.
     #[default]
     Dynamic,
 }
@@ -47,13 +48,13 @@ pub struct VmqSpec {
 pub struct WaterMarks {
     /// Load above which a worker sheds queues.
     pub high: Load,
-    /// Queue load up to which a worker is under-used.
+    /// Load of a worker's queues up to which the worker is under-used.
     pub low: Load,
 }
 
 impl WaterMarks {
-    /// Returns the load `distance` the high mark, as the constants are below
-    /// [`thresholds::HIGH`](crate::thresholds::HIGH).
+    /// Returns the high mark minus `distance`, the difference between
+    /// [`thresholds::HIGH`](crate::thresholds::HIGH) and another constant.
     fn below(self, distance: Load) -> Load {
         self.high - distance
     }
@@ -93,12 +94,13 @@ impl Default for VmqSpec {
     }
 }
 
-/// Worker (worker CPU) of the data plane.
+/// Worker of the data plane, pinned to one logical CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerSpec {
-    /// Number of the worker.
+    /// Identifier of the worker.
     pub number: WorkerId,
-    /// Core of the worker, shared by sibling threads. Unique on the host.
+    /// Physical core that the worker's CPU belongs to. Sibling threads have the same value, which
+    /// is unique on the host.
     pub core: u32,
     /// NUMA node of the worker.
     pub numa_node: u16,
@@ -118,7 +120,7 @@ impl NicSpec {
     /// Default weight of a NIC.
     pub const WEIGHT_DEFAULT: u8 = 100;
 
-    /// Validates the configuration of `nic` on a device with `queues_max` queues available for it.
+    /// Validates the configuration of `nic` on a device that provides `queues_max` queues for it.
     ///
     /// # Errors
     ///

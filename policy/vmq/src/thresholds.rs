@@ -1,27 +1,28 @@
-//! Thresholds and intervals of dynamic placement.
+//! Thresholds and intervals of dynamic VMQ placement.
 
 use core::time::Duration;
 
 use crate::Load;
 
-/// High mark: a worker above it in two consecutive measurements is hot and sheds queues.
+/// Default high mark: a worker above it in two consecutive measurements is hot and sheds queues.
 pub const HIGH: Load = Load::percent(85);
-/// Load at which shedding ends, and up to which a worker accepts shed queues.
+/// Load of a worker at which shedding ends, and up to which it accepts shed queues, with the
+/// default high mark.
 pub const SHED_TO: Load = Load::percent(75);
-/// Load up to which a worker accepts queues of emptied ones. Far below [`HIGH`], so that normal
-/// variation does not make it hot.
+/// Load up to which a worker accepts queues of emptied workers, with the default high mark. Far
+/// below [`HIGH`], so that normal variation does not make it hot.
 pub const FIT: Load = Load::percent(60);
-/// Low mark: a worker with at most this load of queues is under-used, and its queues are moved
-/// to others.
+/// Default low mark: a worker whose queues have at most this load is under-used, and its queues are
+/// moved to others.
 pub const LOW: Load = Load::percent(30);
-/// Load from which a worker counts as saturated, so that its demand is unknown.
+/// Load from which a worker counts as saturated, so that the demand of its queues is unknown.
 pub const SATURATED: Load = Load::percent(97);
-/// Minimum reduction of the highest load where no worker has room; a smaller one would only move
-/// the hot spot.
+/// Minimum reduction of the highest load by a move to a worker without room; a smaller one would
+/// only move the hot spot.
 pub const GAIN_MIN: Load = Load::percent(10);
 /// Load below which a queue is shed only if that alone solves the overload.
 pub const SHED_MIN: Load = Load::percent(1);
-/// Other load of a CPU up to which a worker without queues can be parked there.
+/// Load of other work up to which a worker without queues counts as parked.
 pub const PARKED_MAX: Load = Load::percent(5);
 
 /// Largest weight of a NIC, as in Hyper-V.
@@ -29,66 +30,69 @@ pub(crate) const WEIGHT_MAX: u8 = 100;
 
 /// Minimum length of a measurement; shorter ones are added up.
 pub const PERIOD_MIN: Duration = Duration::from_millis(200);
-/// Minimum hold: time for which emptying a worker must have been possible continuously, with
-/// none hot; [`PACK_DELAY_HOT_FACTOR`] times as long if one was. The hold grows after a wrong decision:
-/// queues had to be shed within two [`MOVE_EVERY`] per move, or [`WRONG_WITHIN_MIN`] if longer.
+/// Initial delay before packing: time for which emptying a worker must have been possible
+/// continuously, with no worker hot; [`PACK_DELAY_HOT_FACTOR`] times as long if one was hot. The
+/// delay grows after a wrong decision: queues had to be shed within two [`MOVE_EVERY`] per move, or
+/// [`WRONG_WITHIN_MIN`] if longer.
 pub const PACK_DELAY_MIN: Duration = Duration::from_secs(4);
-/// Minimum time within which shedding makes an earlier decision wrong; see [`PACK_DELAY_MIN`].
+/// Minimum time after packing within which shedding makes it a wrong decision; see
+/// [`PACK_DELAY_MIN`].
 pub const WRONG_WITHIN_MIN: Duration = Duration::from_secs(60);
-/// Increase of the hold after each of the first [`PACK_DELAY_STEPS`] wrong decisions. Later ones at least
-/// double it and make it longer than the period of low load.
+/// Increase of the delay before packing after each of the first [`PACK_DELAY_STEPS`] wrong
+/// decisions. Later ones at least double it and make it longer than the period of low load.
 pub const PACK_DELAY_STEP: Duration = Duration::from_secs(2);
 /// Number of small increases; see [`PACK_DELAY_STEP`].
 pub const PACK_DELAY_STEPS: u32 = 2;
-/// Factor of the hold while a worker is hot; see [`PACK_DELAY_MIN`]. Workers that the kernel gives
-/// too little CPU time occasionally appear idle.
+/// Factor of the delay before packing while a worker is hot; see [`PACK_DELAY_MIN`]. Workers that
+/// the kernel gives too little CPU time occasionally appear idle.
 pub const PACK_DELAY_HOT_FACTOR: u32 = 15;
-/// Maximum hold, reached after repeated wrong decisions; see [`PACK_DELAY_MIN`].
+/// Maximum delay before packing, reached after repeated wrong decisions; see [`PACK_DELAY_MIN`].
 pub const PACK_DELAY_MAX: Duration = Duration::from_secs(15 * 60);
-/// Time without a wrong decision after which the hold is halved. The interval between single shed
-/// queues ([`SHED_INTERVAL_NEXT`]) is reset after the same time.
+/// Time without a wrong decision after which the delay before packing is halved. The interval
+/// between single shed queues ([`SHED_INTERVAL_NEXT`]) is reset after the same time.
 pub const FORGET: Duration = Duration::from_secs(30 * 60);
 
-/// Average interval between load-induced moves.
+/// Average interval between moves because of load that the move budget permits.
 pub const MOVE_EVERY: Duration = Duration::from_secs(60);
-/// Burst of the budget of moves, per queue.
+/// Number of moves per queue that the budget permits at once.
 pub const MOVE_BURST_PER_QUEUE: u32 = 6;
-/// Minimum burst of the budget of moves.
+/// Minimum number of moves that the budget permits at once.
 pub const MOVE_BURST_MIN: u32 = 16;
 /// Duration of an alert from the first shed queue after a load step, in which two measurements
 /// suffice to shed: the time that spreading takes.
 pub const ALERT: Duration = Duration::from_secs(2);
-/// Minimum interval between single shed queues outside of an alert, except returns of packed
-/// queues.
+/// Minimum interval between the last queue shed during an alert and the first shed after it.
 pub const SHED_INTERVAL_MIN: Duration = Duration::from_secs(4);
-/// Interval after the first single shed queue; doubled after each further one up to
+/// Interval after the first queue shed outside of an alert. It doubles after each further one up to
 /// [`SHED_INTERVAL_MAX`], until a load step.
 pub const SHED_INTERVAL_NEXT: Duration = MOVE_EVERY;
-/// Time after a shed queue in which others may follow, from workers usually above [`FOLLOWS`] to
-/// those with room: steps are detected late if loads vary strongly.
+/// Time after a queue was shed outside of an alert in which others may follow, from workers whose
+/// usual load is above [`FOLLOWS`] to workers with room: steps are detected late if loads vary
+/// strongly.
 pub const FOLLOWED: Duration = Duration::from_secs(10);
 /// Usual load above which a worker may shed a further queue within [`FOLLOWED`] of the previous
 /// one.
 pub const FOLLOWS: Load = Load::percent(90);
 /// Maximum interval between single shed queues; see [`SHED_INTERVAL_NEXT`].
 pub const SHED_INTERVAL_MAX: Duration = Duration::from_secs(15 * 60);
-/// Minimum excess of a load step over the recent maximum; at least twice the difference between
-/// that maximum and the mean is required too.
+/// Minimum excess of a load step over the recent maximum. The excess must also be at least twice
+/// the difference between that maximum and the mean.
 pub const STEP_MIN: Load = Load::percent(10);
-/// Moves without a prepaid return since the last load step that do not delay the next step. Each
-/// further one delays it by [`MOVE_EVERY`].
+/// Number of moves since the last load step, excluding prepaid returns, that do not delay the
+/// detection of the next step. Each further one delays it by [`MOVE_EVERY`].
 pub const FREE_MOVES: u32 = 2;
-/// The recent maximum decays to the mean by one part in this number per measurement, in about two
-/// minutes.
+/// Divisor of the decay of the recent maximum: it moves to the mean by one part in this number per
+/// measurement, within about two minutes.
 pub const PEAK_FADES_IN: u32 = 512;
-/// Usual load from which a worker counts as saturated; some time always remains unused.
+/// Usual load from which a worker counts as saturated. It is below [`SATURATED`], because some time
+/// always remains unused on average.
 pub const SATURATED_USUALLY: Load = Load::percent(95);
-/// Time without being hot after which a hot worker counts as having a new load.
+/// Time without being hot after which a worker that becomes hot counts as newly hot.
 pub const COOL: Duration = Duration::from_secs(2 * 60);
-/// Measurements on a worker before its queue may be shed again. The first may cover only part of
-/// the time.
+/// Number of measurements on a worker before its queue may be shed again. The first may cover only
+/// part of the time.
 pub const MEASURED_MIN: u32 = 3;
 /// Time before a failed move is repeated.
 pub const RETRY: Duration = Duration::from_secs(5);
-/// Measurements after a move that determine its effect.
+/// Number of measurements after a move that determine its effect.
 pub const EFFECT_MEASUREMENTS: u32 = 2;

@@ -1,4 +1,4 @@
-//! Emptying workers, and moving queues from workers that are not permitted.
+//! Emptying of workers, and moves of queues away from workers that are not permitted.
 
 use suimon_quantity::{QueueId, Time, WorkerId};
 
@@ -6,8 +6,9 @@ use crate::draft::{Draft, Item, Step};
 use crate::spec::VmqMode;
 use crate::{Load, Move, MoveReason, PlacementReason, Vmq};
 
-/// Finds a place for all movable queues of a worker, or returns `None`. If all its queues are
-/// movable, the worker no longer counts as used.
+/// Moves all movable queues of worker `id` in the draft, each to the worker that `choose` returns,
+/// and returns the moves; `None`, without a change, if `choose` finds no worker for one of them. If
+/// all its queues are movable, the worker no longer counts as used.
 pub(crate) fn vacate(
     draft: &mut Draft,
     id: WorkerId,
@@ -28,7 +29,8 @@ pub(crate) fn vacate(
 }
 
 impl Vmq {
-    /// Returns the initial worker of a new queue: the first in use with room.
+    /// Returns the worker for a new queue: the first in use with room, else an unused one, else the
+    /// least loaded one in use; the base worker if none is in use.
     pub(crate) fn first_with_room(&self) -> WorkerId {
         let loads = self.loads();
         let fit_mark = self.spec.water.fit();
@@ -51,7 +53,8 @@ impl Vmq {
         roomy.or_else(unused).or_else(emptiest).unwrap_or_else(|| self.base())
     }
 
-    /// Moves all queues that are not on a permitted worker, at once.
+    /// Moves queues away from workers that are not permitted or exceed `max_workers`, and default
+    /// queues to the base worker. Returns the moves.
     pub(crate) fn settle(&mut self, now: Time) -> Vec<Move> {
         self.note_default();
         let mut moves = self.settle_default(now);
@@ -68,7 +71,8 @@ impl Vmq {
         moves
     }
 
-    /// Updates the reasons of queues that became, or ceased to be, the default queue in place.
+    /// Updates the placement reasons of queues on the base worker that became default queues, and
+    /// of those that ceased to be default queues.
     fn note_default(&mut self) {
         let ids: Vec<QueueId> = self.queues.keys().copied().collect();
         for id in ids {
@@ -141,7 +145,8 @@ impl Vmq {
     }
 }
 
-/// Returns the best worker for a queue that cannot stay; `None` only if all are closed.
+/// Returns the best worker for a queue that cannot stay on its worker; `None` only if all others
+/// are being emptied.
 fn best_worker(draft: &Draft, item: &Item, fit_mark: Load) -> Option<WorkerId> {
     let emptiest = draft.emptiest(item);
     if let Some((after, id)) = emptiest {

@@ -1,4 +1,4 @@
-//! State machine of the placement.
+//! State machine of the VMQ placement.
 
 use std::collections::BTreeMap;
 
@@ -21,13 +21,13 @@ use crate::{
     Load, Move, MoveReason, NicSpec, PlacementReason, QueueError, VmqSpec, VmqSpecError, WorkerSpec,
 };
 
-/// Result of adding a queue.
+/// Result of [`Vmq::add_queue`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Added {
     /// Worker that services the new queue.
     pub at: WorkerId,
-    /// Moves that make room: the default queue may bring the base worker into use while the
-    /// maximum number is in use.
+    /// Moves of other queues that the new one requires: a default queue may bring the base worker
+    /// into use while `max_workers` are in use.
     pub moves: Vec<Move>,
 }
 
@@ -36,11 +36,11 @@ pub struct Added {
 pub struct Vmq {
     pub(crate) spec: VmqSpec,
     pub(crate) workers: BTreeMap<WorkerId, WorkerState>,
-    /// Permitted workers in the order of use; at least one.
+    /// Permitted workers in the order in which they come into use; at least one.
     pub(crate) order: Vec<WorkerId>,
     pub(crate) nics: BTreeMap<PortId, NicSpec>,
     pub(crate) queues: BTreeMap<QueueId, Queue>,
-    /// Length of the current measurement.
+    /// Duration added up so far for the current measurement.
     pub(crate) period: Duration,
     pub(crate) allowance: MoveBudget,
     pub(crate) pack_delay: PackDelay,
@@ -77,8 +77,9 @@ impl Vmq {
         &self.spec
     }
 
-    /// Changes the configuration. Queues on workers no longer permitted are moved at once. A
-    /// different configuration also resets holds, rests and the budget of moves.
+    /// Changes the configuration and returns the required moves: queues on workers no longer
+    /// permitted are moved at once. A different configuration also resets delays, pauses and the
+    /// move budget.
     ///
     /// # Errors
     ///
@@ -128,8 +129,8 @@ impl Vmq {
         Ok(moves)
     }
 
-    /// Resets holds, rests and the budget of moves. Called when the operator causes a different
-    /// load, for example by a change of the team mode.
+    /// Resets delays, pauses and the move budget. Called when the operator causes a different load,
+    /// for example by a change of the team mode.
     pub fn forget_history(&mut self, now: Time) {
         self.allowance = MoveBudget::full(self.queues.len(), now);
         self.pack_delay = PackDelay::new(now);
@@ -142,7 +143,7 @@ impl Vmq {
         }
     }
 
-    /// Resets what was learned about the load, which has changed.
+    /// Resets the state that was derived from the previous load: the load has changed.
     pub(crate) fn reset_history(&mut self) {
         self.alert.reset();
         for worker_state in self.workers.values_mut() {
@@ -161,9 +162,9 @@ impl Vmq {
         }
     }
 
-    /// Adds or changes a NIC. Its queues move at once if they become the default queue; with static
-    /// assignment they are reassigned if the weight changed. `queues_max` is the number of queues
-    /// the device provides for it.
+    /// Adds or changes a NIC and returns the required moves. Its queues move at once if they become
+    /// default queues; with static assignment they are reassigned if the weight changed.
+    /// `queues_max` is the number of queues that the device provides for the NIC.
     ///
     /// # Errors
     ///
@@ -193,11 +194,12 @@ impl Vmq {
         self.allowance.resize(self.queues.len(), now);
     }
 
-    /// Adds a queue, which counts as being on the returned worker.
+    /// Adds a queue. The caller must service it on the returned worker.
     ///
     /// # Errors
     ///
-    /// The reason of the rejection; nothing was changed.
+    /// [`QueueError`]: the NIC is unknown, the queue exists, or its index is too high; nothing was
+    /// changed.
     pub fn add_queue(&mut self, queue: QueueId, now: Time) -> Result<Added, QueueError> {
         let nic = self.nics.get(&queue.port).ok_or(QueueError::UnknownNic(queue.port))?;
         if self.queues.contains_key(&queue) {
@@ -241,8 +243,9 @@ impl Vmq {
         self.queues.contains_key(&queue)
     }
 
-    /// Reports the outcome of a move: the queue is on `worker` now. Until then the queue counts as
-    /// being on its destination and is not moved again.
+    /// Records the outcome of a move: the queue is on `worker` now, which is the previous worker if
+    /// the move failed. Until this call the queue counts as being on its destination and is not
+    /// moved again.
     pub fn handle_moved(&mut self, queue: QueueId, worker: WorkerId, now: Time) {
         let Some(record) = self.queues.get_mut(&queue) else { return };
         let Some(from) = record.moving_from.take() else { return };
@@ -265,12 +268,12 @@ impl Vmq {
         }
     }
 
-    /// Returns the worker of each queue, the destination for those in transit.
+    /// Returns each queue with its worker; the destination for queues in transit.
     pub fn placement(&self) -> impl Iterator<Item = (QueueId, WorkerId)> + '_ {
         self.queues.iter().map(|(id, queue)| (*id, queue.worker))
     }
 
-    /// Returns the permitted workers that have neither queues nor other work.
+    /// Returns the permitted workers without queues and with at most [`PARKED_MAX`] of other work.
     pub fn parked(&self) -> Vec<WorkerId> {
         let is_idle = |id: &&WorkerId| {
             let other_load =
@@ -295,8 +298,8 @@ impl Vmq {
         !self.spec.enabled || nic.is_none_or(NicSpec::uses_default_queue)
     }
 
-    /// Returns the measured load of each worker, as if its current queues had been there
-    /// throughout.
+    /// Returns the load of each worker: other work plus its current queues, as if they had been
+    /// there throughout the last measurements.
     pub(crate) fn loads(&self) -> BTreeMap<WorkerId, LastTwo> {
         let mut loads: BTreeMap<WorkerId, LastTwo> =
             self.workers.iter().map(|(id, worker_state)| (*id, worker_state.other)).collect();
@@ -308,7 +311,7 @@ impl Vmq {
         loads
     }
 
-    /// Returns a draft based on the means of the last two measurements.
+    /// Returns a draft placement whose loads are the means of the last two measurements.
     pub(crate) fn draft_of_means(&self, now: Time) -> Draft {
         let mean = |queue: &Queue| queue.load.mean();
         self.draft(mean, mean, |worker_state| worker_state.other.mean(), now)
@@ -351,7 +354,8 @@ impl Vmq {
         Draft::new(worker_states, items, self.spec.max_workers)
     }
 
-    /// Records a decided move and returns it.
+    /// Applies a move to the placement, as in transit, starts measuring its effect, and returns it
+    /// for the caller of the policy.
     pub(crate) fn commit(&mut self, step: &Step, reason: MoveReason, now: Time) -> Move {
         let Step { queue, from, to, predicted } = *step;
         let decided = Move { queue, from, to, reason, predicted };

@@ -1,4 +1,4 @@
-//! State of a worker.
+//! State of a worker in the placement.
 
 use suimon_quantity::Time;
 
@@ -14,19 +14,21 @@ pub(crate) struct WorkerState {
     pub rank: Option<usize>,
     /// Total load of the worker.
     pub busy: LastTwo,
-    /// Load of other work on the worker.
+    /// Load of the worker except that of its queues.
     pub other: LastTwo,
     /// Busy time in the current measurement, in ns.
     pub busy_ns: u64,
-    /// True if a queue came or went in this measurement, so that the load of other work is unknown.
+    /// True if a queue came or left during this measurement, so that the load of other work is
+    /// unknown.
     pub is_disturbed: bool,
-    /// Time since which the worker could have been emptied continuously.
+    /// Time since which it has been possible to empty the worker; `None` if it is not.
     pub packable_since: Option<Time>,
-    /// Time at which the worker was last hot.
+    /// Time at which the worker was last hot (above the high mark in two consecutive measurements).
     pub hot_at: Time,
-    /// True if the worker is hot after a long time of not being hot.
+    /// True if the worker is hot now and was not for [`COOL`] before.
     pub is_newly_hot: bool,
-    /// True if a queue moved here for a larger share got less, so that shares are unequal here.
+    /// True if a queue that was moved here for a larger share got a smaller one: shares are unequal
+    /// here.
     pub has_unequal_shares: bool,
 }
 

@@ -1,10 +1,10 @@
-//! Reported state of workers.
+//! State of workers as reported to operators.
 
 use suimon_quantity::WorkerId;
 
 use crate::{Load, Vmq};
 
-/// State of a worker as used by the placement.
+/// State of a worker in the placement, for display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkerPlacementView {
     /// Worker that is described.
@@ -13,14 +13,14 @@ pub struct WorkerPlacementView {
     pub permitted: bool,
     /// Number of its queues, including those in transit to it.
     pub queues: u32,
-    /// Load as if the current queues had been there throughout.
+    /// Load as if the current queues had been on the worker throughout the last measurements.
     pub load: Load,
-    /// Part of the load that is other work.
+    /// Part of the load that is not caused by queues.
     pub other_load: Load,
 }
 
 impl Vmq {
-    /// Returns all workers in ascending order.
+    /// Returns the state of all workers of the host in ascending order.
     pub fn workers(&self) -> Vec<WorkerPlacementView> {
         let loads = self.loads();
         let views = self.workers.iter().map(|(id, worker_state)| {

@@ -9,19 +9,18 @@ use tikv_jemallocator::Jemalloc;
 #[global_allocator]
 static ALLOCATOR: Jemalloc = Jemalloc;
 
-/// Options that jemalloc reads when it starts (jemalloc(3), `malloc_conf`).
-///
-/// A free page is returned to the system within 500 ms of other allocations, instead of 10 s.
-// SAFETY: jemalloc reads a pointer to a string that ends with NUL, as this reference is; the name is
-// reserved for it.
+/// Options that jemalloc reads when it starts (jemalloc(3), `malloc_conf`): two arenas, and free
+/// pages are returned to the system after 500 ms instead of 10 s.
+// SAFETY: jemalloc reads a pointer to a string that ends with NUL, as this reference is; the name
+// is reserved for it.
 #[unsafe(export_name = "_rjem_malloc_conf")]
 #[used]
 static OPTIONS: &[u8; 46] = b"narenas:2,dirty_decay_ms:500,muzzy_decay_ms:0\0";
 
-/// Returns pages to the system that have been free for 500 ms. Returns at once if there are none.
+/// Returns pages to the system that have been free for 500 ms. Does not block.
 ///
-/// jemalloc does so by itself only while memory is allocated and freed. Call it every few seconds, so
-/// that the memory of a load is returned after its end.
+/// jemalloc does so by itself only during calls that allocate or free memory. Call this function
+/// every few seconds, so that an idle process returns the memory of an earlier load.
 pub fn return_free_pages() {
     /// Applies the decay of all arenas (`MALLCTL_ARENAS_ALL` is 4096).
     const NAME: &[u8] = b"arena.4096.decay\0";
@@ -47,7 +46,7 @@ mod tests {
 
     use super::*;
 
-    /// Anonymous memory of this process, in KiB.
+    /// Returns the size of anonymous memory of this process, in KiB.
     fn anonymous() -> u64 {
         let status = fs::read_to_string("/proc/self/status").unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();

@@ -2,11 +2,13 @@
 //! system.
 //!
 //! The daemon allocates in its control plane, for API requests and for connections; workers do not
-//! allocate per frame or request. Few arenas keep free memory together, so that it can be returned.
+//! allocate per frame or request. With few arenas, free memory is contiguous, so that whole pages
+//! can be returned.
 //!
-//! A program that links this crate uses the allocator. jemalloc opens files of `/proc` and `/sys` when it
-//! starts, which is before the program's threads are confined. Its background thread would be started
-//! before as well and is not used; [`return_free_pages`] has its task.
+//! A program that links this crate uses the allocator. jemalloc opens files of `/proc` and `/sys`
+//! when it starts, which is before the program's threads are confined. Its background thread is
+//! disabled, because it would start before the confinement too; the program calls
+//! [`return_free_pages`] instead.
 //!
 //! Source: jemalloc(3), "TUNING" and "MALLCTL NAMESPACE".
 #![deny(unsafe_code)]

@@ -112,7 +112,7 @@ impl Assembler {
         }
     }
 
-    /// Sets a register to a value.
+    /// Sets a register to a constant, sign-extended to 64 bits.
     pub fn set(&mut self, to: Register, value: i32) {
         self.push(MOVE_IMMEDIATE, to as u8, 0, 0, value);
     }
@@ -122,38 +122,42 @@ impl Assembler {
         self.push(MOVE, to as u8, from as u8, 0, 0);
     }
 
-    /// Adds a value to a register.
+    /// Adds a constant, sign-extended to 64 bits, to a register.
     pub fn add(&mut self, to: Register, value: i32) {
         self.push(ADD_IMMEDIATE, to as u8, 0, 0, value);
     }
 
-    /// Loads the address of the stack location at this offset.
+    /// Sets a register to the address of a stack location, `offset` bytes (negative) from the end
+    /// of the stack.
     pub fn address(&mut self, to: Register, offset: i16) {
         self.copy(to, Register::Frame);
         self.add(to, offset.into());
     }
 
-    /// Loads a register from the memory at `offset` behind the address in `from`.
+    /// Loads a register from memory, `offset` bytes after the address in `from`. Upper bits are
+    /// zero.
     pub fn load(&mut self, width: Width, to: Register, from: Register, offset: i16) {
         self.push(LOAD | width as u8, to as u8, from as u8, offset, 0);
     }
 
-    /// Stores a register on the stack.
+    /// Stores a register on the stack, `offset` bytes (negative) from its end.
     pub fn store(&mut self, width: Width, offset: i16, from: Register) {
         self.push(STORE | width as u8, Register::Frame as u8, from as u8, offset, 0);
     }
 
-    /// Stores a value on the stack.
+    /// Stores a constant on the stack, `offset` bytes (negative) from its end.
     pub fn store_value(&mut self, width: Width, offset: i16, value: i32) {
         self.push(STORE_IMMEDIATE | width as u8, Register::Frame as u8, 0, offset, value);
     }
 
-    /// Adds a register to eight bytes in memory, atomically.
+    /// Adds `from` atomically to the eight bytes in memory at `offset` bytes after the address in
+    /// `to`.
     pub fn add_to(&mut self, to: Register, offset: i16, from: Register) {
         self.push(ATOMIC_64, to as u8, from as u8, offset, 0);
     }
 
-    /// Loads a map, given by its descriptor, as the argument of a call.
+    /// Sets a register to a map, given by its descriptor in the loading process, for use as the
+    /// argument of a call.
     pub fn map(&mut self, to: Register, descriptor: i32) {
         self.push(LOAD_IMMEDIATE_64, to as u8, MAP_BY_DESCRIPTOR, 0, descriptor);
         self.push(0, 0, 0, 0, 0);
@@ -165,13 +169,13 @@ impl Assembler {
         self.push(JUMP, 0, 0, 0, 0);
     }
 
-    /// Jumps to a label if a register and a value compare true.
+    /// Jumps to a label if a register and a constant satisfy a condition.
     pub fn jump_if(&mut self, left: Register, condition: If, right: i32, to: Label) {
         self.jumps.push((self.instructions.len(), to));
         self.push(JUMP | condition as u8, left as u8, 0, 0, right);
     }
 
-    /// Jumps to a label if two registers compare true.
+    /// Jumps to a label if two registers satisfy a condition.
     pub fn jump_if_registers(&mut self, left: Register, condition: If, right: Register, to: Label) {
         self.jumps.push((self.instructions.len(), to));
         self.push(JUMP | FROM_REGISTER | condition as u8, left as u8, right as u8, 0, 0);

@@ -1,4 +1,4 @@
-//! Maps, programs and links in the kernel.
+//! eBPF maps, programs and links in the kernel (bpf(2)).
 
 #![allow(unsafe_code, reason = "bpf(2) has no safe form")]
 
@@ -89,20 +89,21 @@ pub enum MapType {
     /// Array: keys are numbers from 0 on; all entries exist and are initially zero. Its value
     /// pointers stay valid for the map's lifetime.
     Array = 2,
-    /// Socket map: values are AF_XDP sockets, keys the receive queues they are bound to.
+    /// Socket map (`BPF_MAP_TYPE_XSKMAP`): keys are numbers of receive queues, values are AF_XDP
+    /// sockets.
     Sockets = 17,
 }
 
-/// Type of a program (`BPF_PROG_TYPE_*`).
+/// Type of a program (`BPF_PROG_TYPE_*`) and the hook it is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// Program at a `tc` hook (`BPF_PROG_TYPE_SCHED_CLS`).
     Classifier,
     /// Program that receives a device's frames before the kernel's network stack
-    /// (`BPF_PROG_TYPE_XDP`). Frames in several buffers are passed only to a program that
-    /// `takes_fragments`. A program that reads the first buffer only needs no further support.
+    /// (`BPF_PROG_TYPE_XDP`).
     Xdp {
-        /// True if the program accepts frames in several buffers (Linux 5.18).
+        /// True if the kernel may pass frames that consist of several buffers to the program (Linux
+        /// 5.18). A program that reads only the first buffer needs no other change for this.
         takes_fragments: bool,
     },
 }
@@ -239,11 +240,11 @@ pub fn replace_program(link: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Res
 /// Executes a `bpf(2)` command.
 ///
 /// # Safety
-/// `attributes` is what the command takes, and what it points to is valid for it.
+/// `attributes` must be the structure that the command reads, and its pointers must be valid for
+/// the command.
 unsafe fn bpf<T>(command: libc::c_int, attributes: &mut T) -> io::Result<libc::c_int> {
     let pointer = core::ptr::from_mut(attributes);
-    // SAFETY: the kernel reads no more than the size of `attributes`; the rest is the
-    // caller's promise.
+    // SAFETY: the kernel reads no more than the size of `attributes`; the caller ensures the rest.
     let result = unsafe { libc::syscall(libc::SYS_bpf, command, pointer, size_of::<T>()) };
     if result < 0 {
         return Err(io::Error::last_os_error());

@@ -1,21 +1,21 @@
-//! System calls that confined threads may make; all others are rejected.
+//! Lists of the system calls that confined threads may make; all others are rejected.
 //!
-//! Each group names its users. None of the calls opens something by name (a file, a device, an
-//! address), starts a process, or makes memory executable.
+//! Each group of calls names its users. No call opens a file, device or address by its name, starts
+//! a process, or makes memory executable.
 
 use crate::filter::{Call, When};
 
 const PROT_EXEC: u64 = libc::PROT_EXEC as u64;
 const MAP_ANONYMOUS: u64 = libc::MAP_ANONYMOUS as u64;
 
-/// Returns a device's name by its index, used to distinguish a device that is down from one that is
-/// gone (`linux/sockios.h`).
+/// ioctl `SIOCGIFNAME` (`linux/sockios.h`): returns a device's name by its index. Distinguishes a
+/// device that is down from one that was removed.
 const SIOCGIFNAME: u32 = 0x8910;
 
 /// Opcode of `linux/io_uring.h`.
 const IORING_REGISTER_FILES_UPDATE: u32 = 6;
 
-/// Returns the calls that every thread of a Rust program needs: memory, locks, clocks, exit.
+/// Returns the calls that every thread of a Rust program needs, for memory, locks, clocks and exit.
 fn thread_calls() -> Vec<Call> {
     let mut calls = [
         // Locks, channels, parking.
@@ -66,7 +66,7 @@ fn thread_calls() -> Vec<Call> {
     calls
 }
 
-/// Returns the calls of a worker: queues with open descriptors, and waiting.
+/// Returns the calls of a worker: I/O on open descriptors, and waiting.
 pub(crate) fn worker_calls() -> Vec<Call> {
     let mut calls = thread_calls();
     calls.extend(
@@ -177,14 +177,14 @@ pub(crate) fn front_end_calls() -> Vec<Call> {
     let option = |name: u32| vec![When::Is(1, libc::SOL_SOCKET as u32), When::Is(2, name)];
     let options = [SO_DOMAIN, SO_PEERCRED, SO_ACCEPTCONN].map(option);
     calls.push(Call::when(libc::SYS_getsockopt, options.into()));
-    // Refusal of descriptors.
+    // Makes the kernel refuse descriptors that a peer attaches.
     calls.push(Call::when(libc::SYS_setsockopt, vec![option(SO_PASSRIGHTS)]));
     // Maps a VM's memory from files received on the socket, and stacks of threads.
     calls.push(Call::when(libc::SYS_mmap, vec![vec![When::Lacks(2, PROT_EXEC)]]));
     calls
 }
 
-/// Socket options of `asm-generic/socket.h`, with the numbers of 64-bit machines.
+/// Socket options that are set, with the numbers of 64-bit machines (`asm-generic/socket.h`).
 const SO_SNDBUF: u32 = 7;
 const SO_KEEPALIVE: u32 = 9;
 const SO_PEERCRED: u32 = 17;
@@ -192,10 +192,11 @@ const SO_RCVTIMEO: u32 = 20;
 const SO_ACCEPTCONN: u32 = 30;
 const SO_DOMAIN: u32 = 39;
 const SO_SNDTIMEO: u32 = 21;
-/// Socket options `SO_RCVTIMEO` and `SO_SNDTIMEO` with 64-bit times, available since Linux 5.1.
+/// Socket option `SO_RCVTIMEO` with a 64-bit time, available since Linux 5.1.
 const SO_RCVTIMEO_NEW: u32 = 66;
+/// Socket option `SO_SNDTIMEO` with a 64-bit time, available since Linux 5.1.
 const SO_SNDTIMEO_NEW: u32 = 67;
-/// Refusal of descriptors, available since Linux 6.16.
+/// Socket option that makes the kernel refuse descriptors, available since Linux 6.16.
 const SO_PASSRIGHTS: u32 = 83;
 const FIONBIO: u32 = 0x5421;
 const PR_SET_NAME: u32 = 15;

@@ -1,4 +1,4 @@
-//! Names of the system calls that an attacker in control of a thread is likely to try.
+//! Names of the system calls that an attacker who controls a thread is likely to make.
 
 macro_rules! names {
     ($($(#[$only:meta])* $constant:ident $name:literal,)*) => {

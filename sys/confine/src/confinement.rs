@@ -1,4 +1,4 @@
-//! Installation of the confinement layers.
+//! Installation of the confinement layers: seccomp filters, capabilities and Landlock.
 
 use std::io;
 use std::path::PathBuf;
@@ -18,12 +18,13 @@ use crate::{allowed_calls, files, refused_calls};
 /// Role of a thread, which determines its permitted system calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Worker: moves frames between queues that were handed to it.
+    /// Data-plane worker: moves frames between queues that the control plane has opened.
     Worker,
-    /// Reads messages of VM monitors on sockets that were handed to it, and starts threads for
-    /// blocking calls, which inherit its confinement.
+    /// Thread that reads messages of VM monitors on sockets that the control plane has opened. The
+    /// threads for blocking calls that it starts inherit its confinement.
     FrontEnd,
-    /// Accepts NBD clients, and starts threads for blocking calls, which inherit its confinement.
+    /// Thread that accepts NBD clients. The threads for blocking calls that it starts inherit its
+    /// confinement.
     NbdServer,
 }
 
@@ -45,7 +46,7 @@ pub enum ConfineError {
     /// A filter could not be compiled.
     #[error("the system call filter (seccomp) cannot be created: {0}")]
     Compile(#[from] seccompiler::Error),
-    /// The handler of rejected calls could not be installed.
+    /// The signal handler that records rejected calls could not be installed.
     #[error("the handler of SIGSYS cannot be installed: {0}")]
     Handler(#[source] io::Error),
     /// Changing capabilities or no_new_privs failed.
@@ -57,10 +58,10 @@ pub enum ConfineError {
     /// The filter could not be installed.
     #[error("the system call filter (seccomp) cannot be installed: {0}")]
     Filter(#[source] io::Error),
-    /// The process has other threads, which a layer would not affect.
+    /// The process has several threads; layers apply to the calling thread only.
     #[error("the process already has {threads} threads; confine it while it has one")]
     NotAlone {
-        /// Number of threads of the process.
+        /// Current number of threads of the process.
         threads: usize,
     },
 }
@@ -71,7 +72,7 @@ impl From<ConfineError> for io::Error {
     }
 }
 
-/// Confinement of one process. Clones refer to the same confinement.
+/// Confinement of this process. Clones share its filters and its report.
 #[derive(Clone)]
 pub struct Confinement(Arc<Inner>);
 
@@ -81,7 +82,7 @@ struct Inner {
     report: Mutex<ConfinementReport>,
 }
 
-/// Compiled filter and the number of calls in its list.
+/// Compiled seccomp filter, and the number of system calls in its list.
 struct Program {
     filter: BpfProgram,
     calls: usize,
@@ -177,8 +178,9 @@ impl Confinement {
         Ok(())
     }
 
-    /// Labels the calling thread in reports. It was started by a confined thread of this role and
-    /// inherits its confinement.
+    /// Sets the role under which rejected calls of the calling thread are reported. For threads
+    /// that a confined thread of this role has started: they inherit its confinement, but not the
+    /// label.
     pub fn mark_child(&self, role: Role) {
         refusals::mark_thread(role.label());
     }
@@ -188,7 +190,7 @@ impl Confinement {
         ConfinementReport { refused_calls: refusals::count(), ..self.report_mut().clone() }
     }
 
-    /// Returns the last rejected call, if there was one since the start.
+    /// Returns the number of rejected calls and the last one; `None` if no call was rejected yet.
     pub fn refusals(&self) -> Option<RefusedCalls> {
         refusals::last()
     }
@@ -208,7 +210,10 @@ pub fn confine_launcher() -> Result<(), ConfineError> {
     Ok(privileges::forbid_new()?)
 }
 
-/// Installs the filters. Returns false if the kernel does not support them.
+/// Installs filters for the calling thread. Returns false if the kernel does not support them.
+///
+/// # Errors
+/// The kernel rejects a filter.
 fn filter(programs: &[&Program]) -> Result<bool, ConfineError> {
     for program in programs {
         match install(&program.filter) {

@@ -1,4 +1,5 @@
-//! Restriction of files, ports and signals (`landlock(7)`), as far as the kernel supports it.
+//! Restriction of access to files, ports and signals (`landlock(7)`), as far as the kernel supports
+//! it.
 
 use std::path::{Path, PathBuf};
 
@@ -10,11 +11,11 @@ use landlock::{
 
 use crate::report::FileRule;
 
-/// Newest Landlock interface whose restrictions were tested.
+/// Newest version of the Landlock interface that is used and tested.
 const NEWEST: ABI = ABI::V7;
 
-/// Rights that the process gives up: executing files, creating device nodes, and writing to files
-/// of `/sys` and `/proc`.
+/// File rights that the whole process gives up: executing files, creating device nodes, and writing
+/// to files of `/sys` and `/proc`.
 const PROCESS_RIGHTS: BitFlags<AccessFs> =
     make_bitflags!(AccessFs::{Execute | MakeChar | MakeBlock | WriteFile});
 /// Mount points of sysfs, through which devices are configured, and of procfs, through which memory

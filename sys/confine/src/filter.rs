@@ -1,4 +1,4 @@
-//! Compilation of system call lists to seccomp filters.
+//! Compilation of lists of system calls to seccomp filters.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -8,27 +8,27 @@ use seccompiler::{
     SeccompRule, TargetArch, apply_filter, sock_filter,
 };
 
-/// First number of the x32 interface of x86-64 kernels that support it. On other architectures no
-/// call has such a number.
+/// Bit of the call number that marks the x32 interface, on x86-64 kernels that support it. On other
+/// architectures no call has it.
 const X32_BIT: u32 = 0x4000_0000;
 
-/// Condition on one argument: its index and a value or mask.
+/// Condition on one argument of a system call: index of the argument (0 to 5), and a value or mask.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum When {
-    /// The lower 32 bits equal the value.
+    /// The lower 32 bits of the argument equal the value.
     Is(u8, u32),
-    /// The lower 32 bits differ from the value.
+    /// The lower 32 bits of the argument differ from the value.
     IsNot(u8, u32),
     /// All bits of the mask are set in the argument.
     Has(u8, u64),
-    /// No bit of the mask is set.
+    /// No bit of the mask is set in the argument.
     Lacks(u8, u64),
-    /// At least one bit of the mask is set. Becomes one rule for each bit.
+    /// At least one bit of the mask is set in the argument. Compiled to one rule per bit.
     Any(u8, u64),
 }
 
-/// System call with rules for its arguments. It matches if all conditions of any rule hold, or if
-/// there are no rules.
+/// System call, with alternative rules for its arguments. A call matches if all conditions of at
+/// least one rule hold, or if there are no rules.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) number: i64,
@@ -45,7 +45,7 @@ impl Call {
     }
 }
 
-/// Action of a filter for the calls of its list.
+/// How a filter treats the calls of its list, and all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum List {
     /// Listed calls are permitted, all others rejected.
@@ -98,8 +98,8 @@ pub(crate) fn install(program: &BpfProgram) -> io::Result<()> {
     })
 }
 
-/// Prepends a check of the call number. Without it, rejected calls could be made under their x32
-/// numbers.
+/// Returns the filter preceded by a check that rejects the x32 numbers of calls, under which
+/// rejected calls could otherwise be made.
 fn guarded(program: BpfProgram) -> BpfProgram {
     let instruction = |code: u32, jt, jf, k| sock_filter { code: code as u16, jt, jf, k };
     let load = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;

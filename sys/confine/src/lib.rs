@@ -29,8 +29,8 @@
 //! it starts. No right is ever restored.
 //!
 //! Invariants
-//! - Every available feature of the kernel is used. Missing ones are named in [`ConfinementReport::lacking`],
-//!   and any other failure stops the thread before it does its work.
+//! - Every available feature of the kernel is used. [`ConfinementReport::missing`] names those that
+//!   are missing; any other failure stops the thread before it does its work.
 //! - Filters reject unknown interfaces: calls of other architectures end the process, numbers of
 //!   the x32 interface are rejected.
 //!

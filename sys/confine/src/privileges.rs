@@ -17,7 +17,7 @@ pub const RETAINED_CAPABILITIES: &[(&str, &str)] = &[
     ("CAP_NET_BIND_SERVICE", "listens on a port below 1024 if configured in `[api]`"),
 ];
 
-/// Flags of the same capabilities, in the same order.
+/// Flags of [`RETAINED_CAPABILITIES`], in the same order.
 const FLAGS: [CapabilitySet; 6] = [
     CapabilitySet::NET_ADMIN,
     CapabilitySet::NET_RAW,
@@ -27,8 +27,8 @@ const FLAGS: [CapabilitySet; 6] = [
     CapabilitySet::NET_BIND_SERVICE,
 ];
 
-/// Capabilities of the launcher of VMs: users, groups, folders and ends of VMs, and their limits of
-/// memory.
+/// Capabilities of the launcher of VMs: it sets users, groups, owners of folders and memory limits
+/// of VMs, and ends VMs.
 const LAUNCHER_CAPABILITIES: CapabilitySet = CapabilitySet::SETUID
     .union(CapabilitySet::SETGID)
     .union(CapabilitySet::SETPCAP)
@@ -39,12 +39,13 @@ const LAUNCHER_CAPABILITIES: CapabilitySet = CapabilitySet::SETUID
     .union(CapabilitySet::KILL)
     .union(CapabilitySet::SYS_RESOURCE);
 
-/// Capabilities that remain after the drop.
+/// Capabilities of a thread after a reduction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Dropped {
-    /// Names of the remaining capabilities.
+    /// Names of the remaining capabilities (`CAP_...`).
     pub(crate) remaining: Vec<&'static str>,
-    /// True if an executed program could gain no capability.
+    /// True if the capability bounding set is empty, so that an executed program could gain no
+    /// capability.
     pub(crate) bounding_is_empty: bool,
 }
 
@@ -65,7 +66,7 @@ pub(crate) fn drop_to_launcher() -> Result<Dropped, Errno> {
     drop_to(LAUNCHER_CAPABILITIES, LAUNCHER_CAPABILITIES)
 }
 
-/// Drops all capabilities.
+/// Drops all capabilities of the calling thread.
 ///
 /// # Errors
 /// The error of the kernel.
@@ -94,8 +95,8 @@ fn drop_to(retained: CapabilitySet, bounding: CapabilitySet) -> Result<Dropped, 
     Ok(Dropped { remaining: names(union), bounding_is_empty })
 }
 
-/// Reduces the bounding set to `retained`. Returns false if `CAP_SETPCAP` is missing; that is only
-/// relevant for executed programs.
+/// Reduces the capability bounding set to `retained`. Returns false, without a change, if
+/// `CAP_SETPCAP` is missing. The bounding set only matters for executed programs.
 fn reduce_bounding_set(retained: CapabilitySet) -> Result<bool, Errno> {
     for number in 0..u64::BITS {
         let capability = CapabilitySet::from_bits_retain(1 << number);

@@ -1,4 +1,5 @@
-//! Handling of system calls that a filter rejected: count, record and notification.
+//! Handling of system calls that a filter rejected: a count, a record of the last one, and a
+//! notification.
 //!
 //! Filters raise `SIGSYS` in the thread that made the call. The handler records the call and lets
 //! the thread continue with `EPERM`. It only uses async-signal-safe operations: atomics, plain
@@ -18,22 +19,22 @@ use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::call_names::call_name;
 
-/// `SYS_SECCOMP` of `asm-generic/siginfo.h`: the signal comes from a filter.
+/// Value of `si_code` for a signal that a filter raised: `SYS_SECCOMP` of `asm-generic/siginfo.h`.
 const FROM_FILTER: c_int = 1;
 
-/// Offset of the call number in `siginfo_t` on 64-bit machines: after three integers with padding,
-/// and the call's address.
+/// Offset of the call number in `siginfo_t` in bytes, on 64-bit machines: after three integers with
+/// padding, and the call's address.
 const CALL_NUMBER_AT: usize = 24;
 
 static COUNT: AtomicU64 = AtomicU64::new(0);
 static LAST_CALL: AtomicI64 = AtomicI64::new(-1);
 static LAST_THREAD: AtomicU32 = AtomicU32::new(0);
 static LAST_LABEL: AtomicU32 = AtomicU32::new(0);
-/// Write end of the pipe; -1 before it exists.
+/// Write end of the notification pipe; -1 before [`install`].
 static WAKE: AtomicI32 = AtomicI32::new(-1);
 
 thread_local! {
-    /// Label of this thread's role; plain memory, readable in a handler.
+    /// Index of this thread's role in [`LABELS`]; plain memory, which a handler may read.
     static LABEL: Cell<u32> = const { Cell::new(0) };
     static THREAD: Cell<u32> = const { Cell::new(0) };
 }
@@ -41,20 +42,22 @@ thread_local! {
 /// Number of rejected calls, and the last of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedCalls {
-    /// Rejected calls since the start.
+    /// Number of calls rejected since the process started.
     pub count: u64,
     /// Name of the last rejected call.
     pub call: String,
-    /// Kind of thread that made it: `control plane`, `processor`, `front-end` or `NBD server`.
+    /// Kind of the thread that made the last rejected call: `control plane`, `processor`,
+    /// `front-end` or `NBD server`.
     pub by: &'static str,
-    /// Thread id, as in `/proc/PID/task`; 0 for the control plane.
+    /// Thread id of this thread, as in `/proc/PID/task`; 0 for the control plane.
     pub thread: u32,
 }
 
-/// Kinds of threads by label.
+/// Kinds of threads, indexed by their label.
 const LABELS: [&str; 4] = ["control plane", "processor", "front-end", "NBD server"];
 
-/// Sets the label under which rejected calls of the calling thread are recorded.
+/// Sets the label, an index of [`LABELS`], under which rejected calls of the calling thread are
+/// recorded.
 pub(crate) fn mark_thread(label: u32) {
     LABEL.set(label);
     THREAD.set(rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs());
@@ -65,7 +68,7 @@ pub(crate) fn count() -> u64 {
     COUNT.load(Relaxed)
 }
 
-/// Returns the last rejected call, if there was one.
+/// Returns the number of rejected calls and the last one; `None` if no call was rejected yet.
 pub(crate) fn last() -> Option<RefusedCalls> {
     let count = count();
     let label = usize::try_from(LAST_LABEL.load(Relaxed)).unwrap_or_default();
@@ -77,18 +80,18 @@ pub(crate) fn last() -> Option<RefusedCalls> {
     })
 }
 
-/// Returns a pipe that becomes readable, with at least one byte, when calls were rejected; `None`
-/// before the first [`Confinement`](crate::Confinement) was created. Only one of several readers
-/// receives a byte.
+/// Returns the read end of a pipe to which the handler writes a byte after each rejected call;
+/// `None` before the first [`Confinement`](crate::Confinement) was created. Only one of several
+/// readers receives a byte.
 ///
 /// # Errors
-/// The process has no descriptor left.
+/// The process has no free descriptor.
 pub fn wake_pipe() -> io::Result<Option<OwnedFd>> {
     let installed = INSTALLED.get().and_then(|installed| installed.as_ref().ok());
     installed.map(|pipe| pipe.read.try_clone()).transpose()
 }
 
-/// Pipe that is never closed, because the handler writes to it.
+/// Notification pipe. Never closed, because the handler writes to it.
 struct Pipe {
     read: OwnedFd,
     _write: OwnedFd,
@@ -96,10 +99,10 @@ struct Pipe {
 
 static INSTALLED: OnceLock<Result<Pipe, i32>> = OnceLock::new();
 
-/// Installs the handler, once for the process.
+/// Creates the pipe and installs the handler, unless that was done before.
 ///
 /// # Errors
-/// The process has no descriptor left, or the kernel rejects the handler.
+/// The process has no free descriptor, or the kernel rejects the handler.
 pub(crate) fn install() -> io::Result<()> {
     let installed = INSTALLED.get_or_init(|| {
         let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)
@@ -124,7 +127,7 @@ fn last_errno() -> i32 {
     io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
 }
 
-/// Handles `SIGSYS`. Async-signal-safe: see the module.
+/// Handler of `SIGSYS`. Async-signal-safe: see the module.
 extern "C" fn handle_sigsys(_signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: the kernel passes a valid siginfo to an SA_SIGINFO handler; the number is inside of
     // it, aligned.

@@ -1,7 +1,7 @@
-//! System calls that the whole process gives up, because no part of the daemon makes them.
+//! System calls that are rejected for the whole process, because the daemon never makes them.
 //!
-//! The control plane opens files and sockets chosen by the operator, so it cannot use a short allow
-//! list, but it does not need these calls.
+//! The control plane opens files and sockets chosen by the operator, so that it cannot use a short
+//! allow list, but it does not need these calls.
 
 use crate::filter::{Call, When};
 
@@ -16,8 +16,8 @@ const CLONE_NEW: u64 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWNET
     | libc::CLONE_NEWCGROUP) as u64;
 
-/// Socket families that the control plane uses: the API, requests about devices, link messages,
-/// both kinds of uplinks.
+/// Socket families that the control plane may use: for the API, requests about devices,
+/// notifications of links, and both kinds of uplinks.
 const FAMILIES: [libc::c_int; 6] =
     [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK, libc::AF_PACKET, libc::AF_XDP];
 
@@ -26,7 +26,7 @@ const FAMILIES: [libc::c_int; 6] =
 /// attached to devices, and replaced.
 const BPF_COMMANDS: [u32; 7] = [0, 1, 2, 3, 5, 28, 29];
 
-/// Calls that are rejected with any arguments.
+/// Calls that are rejected regardless of their arguments.
 const ALWAYS: &[i64] = &[
     // Other programs and other processes.
     libc::SYS_execve,
@@ -120,7 +120,7 @@ const ALWAYS_HERE: &[i64] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const ALWAYS_HERE: &[i64] = &[];
 
-/// Returns the calls that the process gives up.
+/// Returns the calls that are rejected for the whole process.
 pub(crate) fn process_calls() -> Vec<Call> {
     let mut calls: Vec<Call> =
         ALWAYS.iter().chain(ALWAYS_HERE).map(|number| Call::always(*number)).collect();
@@ -147,8 +147,8 @@ pub(crate) fn process_calls() -> Vec<Call> {
     calls
 }
 
-/// Returns the calls to report as missing. The flags of `clone3` are in memory, where a filter
-/// cannot read them. The C library uses `clone` if `clone3` is missing.
+/// Returns the calls that fail with `ENOSYS`: `clone3`, whose flags are in memory, where a filter
+/// cannot read them. The C library then uses `clone`.
 pub(crate) fn missing() -> Vec<Call> {
     vec![Call::always(libc::SYS_clone3)]
 }

@@ -1,4 +1,4 @@
-//! Report of the confinement in effect.
+//! Report of the confinement layers in effect.
 
 /// Effect of Landlock in a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -8,7 +8,7 @@ pub enum FileRule {
         /// Version of the kernel's Landlock interface.
         abi: u32,
     },
-    /// The restrictions that a kernel with this version of the interface supports.
+    /// Only the restrictions that the kernel's version of the interface supports are in effect.
     Partial {
         /// Version of the kernel's Landlock interface.
         abi: u32,
@@ -20,9 +20,9 @@ pub enum FileRule {
 /// Restrictions of one layer that are in effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LayerReport {
-    /// Names of the remaining capabilities.
+    /// Names of the remaining capabilities (`CAP_...`).
     pub capabilities: Vec<&'static str>,
-    /// True if the bounding set is empty.
+    /// True if the capability bounding set is empty.
     pub bounding_is_empty: bool,
     /// True if system calls are filtered.
     pub is_filtered: bool,
@@ -33,7 +33,8 @@ pub struct LayerReport {
 }
 
 impl LayerReport {
-    /// Returns the kernel features missing for this layer, with the consequences.
+    /// Returns descriptions of the kernel features that this layer lacks, each with its
+    /// consequence.
     pub fn missing(&self) -> Vec<&'static str> {
         let mut missing = Vec::new();
         if !self.is_filtered {
@@ -91,7 +92,7 @@ impl ConfinementReport {
         layers.into_iter().filter_map(|(name, layer)| Some((name, layer.as_ref()?)))
     }
 
-    /// Returns the missing kernel features, each once.
+    /// Returns descriptions of the kernel features that the layers lack, without duplicates.
     pub fn missing(&self) -> Vec<&'static str> {
         let mut missing: Vec<_> = self.layers().flat_map(|(_, layer)| layer.missing()).collect();
         missing.sort_unstable();

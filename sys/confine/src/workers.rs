@@ -1,4 +1,4 @@
-//! Workers that are confined before they own a queue.
+//! Worker runtime that confines each worker before it owns a queue.
 
 use std::io;
 use std::sync::Arc;
@@ -23,11 +23,11 @@ impl<R: WorkerRuntime> ConfinedWorkers<R> {
 }
 
 impl<R: WorkerRuntime> WorkerRuntime for ConfinedWorkers<R> {
-    /// Starts a worker.
+    /// Starts a worker thread and confines it.
     ///
     /// # Errors
-    /// The errors of the wrapped runtime, or the thread could not be confined; then its body did
-    /// not run.
+    /// An error of the wrapped runtime, or the thread could not be confined; its body was not run
+    /// then.
     fn start(
         &self,
         name: &str,

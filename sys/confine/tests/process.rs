@@ -1,6 +1,6 @@
-//! Test of the process layer, and of the front-ends' layer on top of it.
+//! Tests the process layer, and the front-ends' layer on top of it.
 //!
-//! A separate program: it confines itself, then checks which calls work.
+//! A separate program: it confines itself, then checks which system calls succeed.
 #![allow(unsafe_code, reason = "makes system calls that nothing would make by mistake")]
 
 use std::fs::File;
@@ -67,7 +67,8 @@ fn check_confined_process() {
     many_confined_threads_have_memory(&confinement);
 }
 
-/// More threads than arenas that the allocator creates without counting the CPUs.
+/// Starts more confined threads than the number of arenas that the allocator creates without
+/// counting CPUs.
 fn many_confined_threads_have_memory(confinement: &Confinement) {
     const THREADS: usize = 64;
     let before = confinement.report().refused_calls;
@@ -91,8 +92,9 @@ fn many_confined_threads_have_memory(confinement: &Confinement) {
     assert_eq!(confinement.report().refused_calls, before, "{:?}", confinement.refusals());
 }
 
-/// Files that root can write on any host, used with their current contents.
+/// File that remains writable. Root can write it on any host; the test writes its current contents.
 const ALLOWED: &str = "/sys/class/net/lo/mtu";
+/// File that does not remain writable. Root can write it on any host.
 const OTHER: &str = "/sys/class/net/lo/tx_queue_len";
 
 fn cannot_write_to_sysfs() {
@@ -100,7 +102,7 @@ fn cannot_write_to_sysfs() {
     match open(OTHER) {
         Err(error) => {
             assert_eq!(error.raw_os_error(), Some(libc::EACCES), "{error}");
-            open(ALLOWED).expect("what was named");
+            open(ALLOWED).expect("the permitted file");
             let file = std::env::temp_dir().join("suimon-confine");
             std::fs::write(&file, b"elsewhere").expect("files outside of /sys");
             let _ = std::fs::remove_file(file);
@@ -224,12 +226,12 @@ fn can_do_its_work(namespace: &File, confinement: &Confinement) {
             works!(SYS_setns, descriptor.as_raw_fd(), libc::CLONE_NEWNET);
         }
     });
-    thread.join().expect("threads are made, and enter a network namespace");
+    thread.join().expect("threads can be started and can enter a network namespace");
     assert_eq!(confinement.report().refused_calls, before);
 }
 
-/// Members of a team get their sockets for LACPDUs whenever a team is created or a device returns,
-/// long after the process was confined.
+/// Members of a team open sockets for LACPDUs when a team is created or a device returns, long
+/// after the process was confined.
 fn control_sockets_are_opened_and_queried() {
     let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     let socket = works!(SYS_socket, libc::AF_PACKET, kind, 0);
@@ -291,7 +293,11 @@ fn front_ends_read_their_socket_and_nothing_else(confinement: &Confinement) {
         let shared = libc::PROT_READ | libc::PROT_WRITE;
         let address = works!(SYS_mmap, 0, 8192, shared, libc::MAP_SHARED, file, 0);
         works!(SYS_munmap, address, 8192);
-        assert_eq!(thread_confinement.report().refused_calls, before, "what it needs works");
+        assert_eq!(
+            thread_confinement.report().refused_calls,
+            before,
+            "the permitted calls succeed"
+        );
         refused!(SYS_mmap, 0, 4096, shared | libc::PROT_EXEC, libc::MAP_SHARED, file, 0);
         refused!(SYS_openat, libc::AT_FDCWD, c"/etc/passwd".as_ptr(), libc::O_RDONLY);
         refused!(SYS_socket, libc::AF_UNIX, libc::SOCK_STREAM, 0);
@@ -337,7 +343,7 @@ fn nbd_servers_take_clients_in_and_start_threads_like_themselves(confinement: &C
             remote.set_nonblocking(true).expect("not blocking");
             let mut word = [0; 5];
             (&client).read_exact(&mut word).expect("a word");
-            local.write_all(&word).expect("handed on");
+            local.write_all(&word).expect("the client's socket is passed on");
             remote.read_exact(&mut word).expect("taken");
             let one: libc::c_int = 1;
             let of_tcp = [libc::TCP_NODELAY, libc::TCP_KEEPIDLE, libc::TCP_KEEPINTVL];
@@ -346,7 +352,7 @@ fn nbd_servers_take_clients_in_and_start_threads_like_themselves(confinement: &C
             }
             let alive = (libc::SOL_SOCKET, libc::SO_KEEPALIVE);
             works!(SYS_setsockopt, tcp.as_raw_fd(), alive.0, alive.1, &raw const one, 4);
-            assert_eq!(child.report().refused_calls, before, "what it needs works");
+            assert_eq!(child.report().refused_calls, before, "the permitted calls succeed");
             refused!(SYS_openat, libc::AT_FDCWD, c"/etc/passwd".as_ptr(), libc::O_RDONLY);
             refused!(SYS_socket, libc::AF_INET, libc::SOCK_STREAM, 0);
             refused!(SYS_socketpair, libc::AF_INET, libc::SOCK_STREAM, 0, 0);

@@ -1,4 +1,4 @@
-//! Connections to a member.
+//! gRPC connection to one etcd member.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ use tower::service_fn;
 
 use crate::spec::EtcdTls;
 
-/// Time limit for connecting to an address of a member. The resolution of its name, the connection
-/// and its TLS handshake together may take twice as long.
+/// Time limit for connecting to one address of a member. Resolution of its name, connection and TLS
+/// handshake together may take twice as long.
 pub(crate) const CONNECT: Duration = Duration::from_secs(1);
 /// Interval of keep-alive messages on an idle connection.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
 
-/// Creates a channel to a member, which connects when it is used, and again after a failure. Must be
-/// called by a task.
+/// Creates a channel to the member with the URL `member`. The channel connects at its first use,
+/// and again after a failure. Must be called in a tokio task. `lookups` resolves names.
 ///
 /// # Errors
-/// The URL is invalid, or does not match the use of TLS.
+/// The URL is invalid, or `tls` is set for a URL that is not `https`.
 pub(crate) fn lazy_channel(
     member: &str,
     tls: Option<&EtcdTls>,

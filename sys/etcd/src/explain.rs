@@ -1,4 +1,4 @@
-//! Conversion of etcd's errors to messages.
+//! Conversion of errors of the etcd client to [`ClusterStoreError`].
 
 use etcd_client::Error;
 use suimon_ports::{ClusterStoreError, ClusterStoreErrorKind as Kind};
@@ -6,7 +6,9 @@ use suimon_ports::{ClusterStoreError, ClusterStoreErrorKind as Kind};
 /// gRPC status codes without a definite result: cancelled, unknown, deadline exceeded, unavailable.
 const UNANSWERED: [i32; 4] = [1, 2, 4, 14];
 
-/// Converts an error of a member. With `is_change`, a change may have been made.
+/// Converts an error of the member with the URL `member`. If `is_change` is true and the error
+/// leaves open whether the request was executed, the result is `OutcomeUnknown`; otherwise it is
+/// `Unreachable`.
 pub(crate) fn explain(member: &str, error: &Error, is_change: bool) -> ClusterStoreError {
     let unanswered = if is_change { Kind::OutcomeUnknown } else { Kind::Unreachable };
     let (kind, advice) = match error {
@@ -21,7 +23,8 @@ pub(crate) fn explain(member: &str, error: &Error, is_change: bool) -> ClusterSt
     ClusterStoreError { kind, detail: format!("{member}: {}; {advice}", describe(error)) }
 }
 
-/// Creates the error of a request without a reply in time.
+/// Creates the error of a request that `member` did not reply to in time. Parameters as for
+/// [`explain`].
 pub(crate) fn timeout_error(member: &str, is_change: bool) -> ClusterStoreError {
     let kind = if is_change { Kind::OutcomeUnknown } else { Kind::Unreachable };
     let detail =
@@ -29,8 +32,8 @@ pub(crate) fn timeout_error(member: &str, is_change: bool) -> ClusterStoreError 
     ClusterStoreError { kind, detail }
 }
 
-/// Returns true if a response exceeds the size that this client accepts. gRPC status code: out of
-/// range.
+/// Returns true if a response exceeded the size that this client accepts (gRPC status 11, out of
+/// range).
 pub(crate) fn is_too_large(error: &Error) -> bool {
     matches!(error, Error::GRpcStatus(status) if status.code() as i32 == 11)
 }
@@ -80,7 +83,7 @@ fn describe(error: &Error) -> String {
         other => other.to_string(),
     };
     let mut source = match error {
-        // The status names the cause, which the error does not pass on.
+        // The error type has no source; that of the gRPC status names the cause.
         Error::GRpcStatus(status) => std::error::Error::source(status),
         other => std::error::Error::source(other),
     };

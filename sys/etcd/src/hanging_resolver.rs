@@ -1,4 +1,4 @@
-//! Resolver for tests, which does not respond.
+//! Name resolver for tests whose lookups block until the test releases them.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use suimon_lookups::Lookups;
 
-/// Resolver that responds to no lookup before [`Resolver::respond`].
+/// Resolver whose lookups block until [`Resolver::respond`] is called.
 pub(crate) struct Resolver {
     lookups: Lookups,
     lookups_started: Arc<AtomicUsize>,
@@ -32,7 +32,7 @@ impl Resolver {
         self.lookups.clone()
     }
 
-    /// Returns the number of lookups that have begun.
+    /// Returns the number of lookups that have started.
     pub(crate) fn begun(&self) -> usize {
         self.lookups_started.load(Ordering::SeqCst)
     }
@@ -42,7 +42,7 @@ impl Resolver {
         self.lookups.in_progress()
     }
 
-    /// Responds to all lookups from now on.
+    /// Completes all blocked lookups, and every later one at once.
     pub(crate) fn respond(&self) {
         *self.responds.0.lock().unwrap() = true;
         self.responds.1.notify_all();
@@ -58,7 +58,7 @@ impl Drop for Resolver {
 pub(crate) fn wait_for(description: &str, mut condition: impl FnMut() -> bool) {
     let limit = Instant::now() + Duration::from_secs(60);
     while !condition() {
-        assert!(Instant::now() < limit, "not in time: {description}");
+        assert!(Instant::now() < limit, "timeout while waiting for: {description}");
         std::thread::sleep(Duration::from_millis(1));
     }
 }

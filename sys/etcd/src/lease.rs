@@ -1,4 +1,4 @@
-//! Leases that are kept alive.
+//! etcd leases, renewed by a background task.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -15,7 +15,8 @@ use crate::members::Members;
 
 pub(crate) struct Lease {
     id: i64,
-    /// Time until which the lease is valid, as far as this host knows; `None` once it has ended.
+    /// Local time at which the lease expires unless it is renewed; `None` if etcd has reported that
+    /// it expired.
     deadline: Arc<Mutex<Option<Instant>>>,
     keeper: JoinHandle<()>,
     members: Arc<Members>,
@@ -44,7 +45,7 @@ impl Lease {
     }
 }
 
-/// Keeps a lease alive until it has ended.
+/// Renews a lease every third of its duration, until etcd reports that it has expired.
 async fn keep_alive(
     members: Arc<Members>,
     id: i64,

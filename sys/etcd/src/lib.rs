@@ -1,6 +1,6 @@
 //! Cluster store in etcd, version 3.4 or later.
 //!
-//! [`EtcdStore::connect`] creates a [`suimon_ports::ClusterStore`] from an [`EtcdSpec`]. A thread
+//! [`EtcdStore::connect`] creates a [`suimon_ports::ClusterKvStore`] from an [`EtcdSpec`]. A thread
 //! of the store runs its connections, watches and leases; calls block the calling thread, for about
 //! [`EtcdSpec::timeout`] at most.
 //!

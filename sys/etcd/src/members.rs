@@ -1,4 +1,4 @@
-//! Selection of the member that receives requests.
+//! Selection of the etcd member that receives requests.
 
 use std::future::Future;
 use std::sync::{Mutex, PoisonError};
@@ -13,7 +13,7 @@ use crate::channel::{CONNECT, lazy_channel};
 use crate::explain::{explain, timeout_error};
 use crate::spec::EtcdSpec;
 
-/// Pause between two attempts of a request.
+/// Pause between two attempts to send a request.
 const PAUSE: Duration = Duration::from_millis(50);
 
 struct Current {
@@ -21,7 +21,7 @@ struct Current {
     client: Option<Client>,
 }
 
-/// Members of the cluster, one of which receives the requests.
+/// Members of the etcd cluster. All requests go to the selected one, until it fails.
 pub(crate) struct Members {
     spec: EtcdSpec,
     lookups: Lookups,
@@ -39,7 +39,8 @@ impl Members {
         self.spec.timeout
     }
 
-    /// Creates a client of a member. With a user, this already requests a token.
+    /// Creates a client of the member with this URL. If a user is configured, requests an
+    /// authentication token at once.
     async fn connect(&self, member: &str) -> Result<Client, Error> {
         let mut options =
             ConnectOptions::new().with_auto_token_refresh(true).with_require_leader(true);
@@ -50,7 +51,10 @@ impl Members {
         Client::from_channel(Channel::Tonic(channel), Some(options)).await
     }
 
-    /// Returns a connection, and the URL of its member.
+    /// Returns a client of the selected member, and the URL of the member. Connects if necessary.
+    ///
+    /// # Errors
+    /// The member does not respond within twice [`CONNECT`], or rejects the credentials.
     pub(crate) async fn client(&self) -> Result<(Client, String), ClusterStoreError> {
         let (selected, member, cached) = {
             let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
@@ -74,7 +78,7 @@ impl Members {
         Ok((client, member))
     }
 
-    /// Records that a member of etcd has replied.
+    /// Records the current time as the time of the last response of any member.
     pub(crate) fn record_reply(&self) {
         *self.last_reply_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
@@ -94,8 +98,12 @@ impl Members {
         }
     }
 
-    /// Sends a request to a member. With `is_change` it is sent once; otherwise it is repeated at
-    /// the next member until one replies or the time limit is exceeded.
+    /// Sends a request to the selected member. If `is_change` is true, it is sent once, because a
+    /// second execution could have another effect; connecting is repeated. Otherwise it is repeated
+    /// at the next member until one replies or [`EtcdSpec::timeout`] has passed.
+    ///
+    /// # Errors
+    /// A member rejected the request, or none replied in time.
     pub(crate) async fn request<T, F>(
         &self,
         is_change: bool,
@@ -110,7 +118,7 @@ impl Members {
             let (error, was_asked) = match self.client().await {
                 Err(error) => (error, false),
                 Ok((client, member)) => {
-                    // A member that hangs leaves time for another one.
+                    // A member that does not reply must leave time for the next one.
                     let share =
                         if is_change { remaining } else { remaining.min(self.spec.timeout / 3) };
                     match timeout(share, question(client)).await {

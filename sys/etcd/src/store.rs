@@ -1,4 +1,4 @@
-//! Cluster store in etcd.
+//! Implementation of the cluster store with etcd.
 
 use std::io;
 use std::sync::Arc;
@@ -18,23 +18,24 @@ use crate::spec::EtcdSpec;
 use crate::view::{read, revision};
 use crate::watch;
 
-/// Maximum number of operations of a transaction: the default of etcd's `--max-txn-ops`, which
-/// applies to conditions and changes separately.
+/// Maximum number of changes of a transaction: the default of etcd's `--max-txn-ops`, which limits
+/// conditions and changes separately.
 const CHANGES_MAX: usize = 128;
 
 /// Connection to etcd; see the crate documentation.
 pub struct EtcdStore {
     members: Arc<Members>,
     handle: Handle,
-    /// `None` while the store is dropped.
+    /// Set until the store is dropped.
     runtime: Option<Runtime>,
 }
 
 impl EtcdStore {
-    /// Starts a thread and checks that etcd responds.
+    /// Starts the store's thread, and blocks until a member has replied.
     ///
     /// # Errors
-    /// No member responds, or the credentials are rejected.
+    /// There is no endpoint, the thread cannot be started, no member replies, or the credentials
+    /// are rejected.
     pub fn connect(spec: EtcdSpec) -> Result<Self, ClusterStoreError> {
         if spec.endpoints.is_empty() {
             let detail =
@@ -52,7 +53,10 @@ impl EtcdStore {
         Ok(store)
     }
 
-    /// Checks that etcd responds.
+    /// Sends one read request.
+    ///
+    /// # Errors
+    /// No member replies, or the user may not read `prefix`.
     fn check(&self, prefix: &str) -> Result<(), ClusterStoreError> {
         let question = self.members.request(false, |mut client| {
             let options = GetOptions::new().with_prefix().with_count_only();
@@ -61,7 +65,7 @@ impl EtcdStore {
         self.handle.block_on(question).map(drop)
     }
 
-    /// Starts a thread without connecting.
+    /// Starts the store's thread without connecting.
     fn new(spec: EtcdSpec, lookups: Lookups) -> io::Result<Self> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
@@ -79,7 +83,7 @@ impl EtcdStore {
     }
 }
 
-/// Does not wait for tasks.
+/// Ends the store's thread in the background, without waiting for its tasks.
 impl Drop for EtcdStore {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {

@@ -12,7 +12,8 @@ fn store(name: &str, timeout: Duration, resolver: &Resolver) -> EtcdStore {
     EtcdStore::new(EtcdSpec { endpoints, tls, user, prefix, timeout }, resolver.lookups()).unwrap()
 }
 
-/// The daemon connects again every few seconds while the resolver does not respond.
+/// Creates a store again and again, as the daemon does every few seconds, while the resolver does
+/// not respond.
 #[test]
 fn threads_for_lookups_are_bounded_over_many_connections() {
     let resolver = Resolver::hanging();

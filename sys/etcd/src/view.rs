@@ -1,4 +1,4 @@
-//! Entries of the store as etcd returns them.
+//! Reads of the store, and conversion of etcd's key-value pairs.
 
 use etcd_client::{GetOptions, KeyValue, SortOrder, SortTarget};
 use suimon_ports::{ClusterEntry, ClusterStoreError, ClusterView};

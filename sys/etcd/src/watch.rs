@@ -1,4 +1,4 @@
-//! Watches that continue after failures.
+//! Watches of a key prefix that restart after failures.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,11 +14,11 @@ use crate::explain::{explain, is_too_large, timeout_error};
 use crate::members::Members;
 use crate::view::{RESPONSE_BYTES_MAX, entry, read, revision};
 
-/// Interval of progress requests on an idle watch.
+/// Interval of progress requests on a watch without events.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
-/// Unanswered progress requests after which the next member is used.
+/// Number of consecutive unanswered progress requests after which the next member is selected.
 const UNANSWERED_MAX: u32 = 3;
-/// Pause between two attempts to watch.
+/// Pause between the failure of a watch and its restart.
 const PAUSE: Duration = Duration::from_millis(200);
 
 pub(crate) struct Watch(JoinHandle<()>);
@@ -37,14 +37,15 @@ impl Drop for Watch {
     }
 }
 
-/// Progress of an observer's watch.
+/// Position of one observer's watch.
 struct Progress {
     prefix: String,
-    /// Revision up to which the observer was informed; `None` if it needs a snapshot.
+    /// Revision up to which the observer has received changes; `None` if it needs a snapshot.
     revision: Option<u64>,
 }
 
-/// Sends an observer a snapshot and all later changes, until the watch is dropped.
+/// Sends the observer a snapshot and then all changes of keys that begin with `prefix`. After an
+/// error, reports the interruption and continues. Ends only when its task is aborted.
 pub(crate) async fn watch(
     members: Arc<Members>,
     prefix: String,
@@ -59,7 +60,8 @@ pub(crate) async fn watch(
     }
 }
 
-/// Forwards changes until an error occurs.
+/// Sends a snapshot if the observer needs one, then forwards changes until an error occurs. Selects
+/// the next member after an error.
 async fn listen(
     members: &Members,
     progress: &mut Progress,
@@ -105,7 +107,8 @@ async fn listen(
             Ok(Ok(None)) => return Err(to_error(timeout_error(&member, false))),
             Ok(Err(error)) => {
                 if is_too_large(&error) {
-                    // It would be received again and again. A snapshot has the last values only.
+                    // The same events would be received again. A snapshot is smaller: it has only
+                    // the last value of each key.
                     progress.revision = None;
                 }
                 return Err(to_error(explain(&member, &error, false)));
@@ -122,7 +125,10 @@ async fn listen(
     }
 }
 
-/// Forwards one response to an observer.
+/// Forwards the events of one response to the observer, one call per revision.
+///
+/// # Errors
+/// etcd has cancelled the watch.
 fn report(
     answer: &WatchResponse,
     progress: &mut Progress,

@@ -1,4 +1,5 @@
-//! Asynchronous I/O contexts of the kernel, by which eventfds are signalled without blocking.
+//! Asynchronous I/O contexts of the kernel (io_setup(2)), by which eventfds are signalled without
+//! blocking.
 //!
 //! The operation is a read of zero bytes from an eventfd of this process. It fails at once, and its
 //! completion signals the peer's eventfd. The kernel checks that the descriptor to signal is an
@@ -16,16 +17,16 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use rustix::pipe::{PipeFlags, pipe_with};
 
-/// Capacity of a context's completion queue.
+/// Capacity of a context's completion queue, in completions.
 const EVENTS: usize = 64;
 /// Number of completions after which a context's completion queue is emptied.
 const EMPTY_AFTER: usize = 32;
-/// Contexts besides one per CPU, for threads of the control plane.
+/// Number of contexts in addition to one per CPU, for threads of the control plane.
 const SPARE: usize = 4;
-/// Largest number of contexts. More threads share them.
+/// Maximum number of contexts. If there are more threads, some share a context.
 const CONTEXTS_MAX: usize = 128;
-/// Attempts to signal an eventfd. If all fail, the kernel has no memory left and the signal is
-/// dropped.
+/// Number of attempts to signal an eventfd. If all fail, the kernel has no free memory and the
+/// signal is lost.
 const ATTEMPTS: usize = 4;
 
 /// `IOCB_CMD_PREAD` of `linux/aio_abi.h`.
@@ -57,19 +58,19 @@ struct Completion {
     _words: [u64; 4],
 }
 
-/// Context of the kernel (`aio_context_t`).
+/// Asynchronous I/O context of the kernel (`aio_context_t`).
 struct Context {
     id: c_ulong,
-    /// Number of completions since the completion queue was emptied.
+    /// Number of operations completed since the completion queue was emptied.
     completions: usize,
 }
 
 /// Contexts of this process, and the descriptors that their operations use.
 pub(crate) struct Contexts {
     contexts: Box<[Mutex<Context>]>,
-    /// Eventfd of this process. A read of zero bytes fails at once.
+    /// Eventfd of this process, from which operations read zero bytes, so that they fail at once.
     idle: OwnedFd,
-    /// Write end of a pipe, on which a read is invalid.
+    /// Write end of a pipe, from which reads are invalid. [`Contexts::is_eventfd`] uses it.
     write_only: OwnedFd,
 }
 
@@ -156,15 +157,15 @@ impl Contexts {
         }
     }
 
-    /// Returns true if the descriptor is an eventfd. Its counter is not changed.
+    /// Returns true if the descriptor is an eventfd. Does not change its counter.
     ///
     /// # Errors
-    /// The kernel has no memory left for the check.
+    /// The kernel has no free memory for the check.
     pub(crate) fn is_eventfd(&self, fd: BorrowedFd<'_>) -> io::Result<bool> {
         let Some(mut context) = self.free_context() else { return Ok(false) };
         for _ in 0..ATTEMPTS {
             match context.submit(&self.write_only, fd) {
-                // A descriptor that is not an eventfd.
+                // The descriptor is not an eventfd.
                 Err(Errno::INVAL) => return Ok(false),
                 // The read is invalid, which the kernel checks after the eventfd.
                 Err(Errno::BADF) => return Ok(true),
@@ -201,7 +202,8 @@ impl Context {
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(Self { id, completions: 0 }) }
     }
 
-    /// Submits a read of zero bytes from `source`, whose completion signals `signalled`.
+    /// Submits a read of zero bytes from `source`, whose completion signals the eventfd
+    /// `signalled`.
     fn submit(&mut self, source: &OwnedFd, signalled: BorrowedFd<'_>) -> Result<(), Errno> {
         let number = |fd: RawFd| u32::try_from(fd).unwrap_or(u32::MAX);
         let mut block = ControlBlock {

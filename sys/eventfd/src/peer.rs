@@ -9,13 +9,14 @@ use thiserror::Error;
 
 use crate::contexts::{Contexts, contexts};
 
-/// Reads by which an eventfd is checked to be no semaphore, if another process reads it too.
+/// Number of reads by which an eventfd is checked for `EFD_SEMAPHORE`, because another process may
+/// change the counter between two of them.
 const SEMAPHORE_CHECKS: usize = 8;
 
 /// Reason why a descriptor is not accepted.
 #[derive(Debug, Error)]
 pub enum EventFdError {
-    /// Descriptor of another kind of file.
+    /// Descriptor of a file that is not an eventfd.
     #[error("the descriptor is not an eventfd")]
     Other,
     /// Eventfd with the flag `EFD_SEMAPHORE`, which one read does not clear.
@@ -70,10 +71,11 @@ impl PeerEventFd {
         if is_semaphore { Err(EventFdError::Semaphore) } else { Ok(peer) }
     }
 
-    /// Creates an eventfd that no other process holds, where one of a peer is expected.
+    /// Creates an eventfd that no other process holds, for use in place of one that a peer
+    /// supplies.
     ///
     /// # Errors
-    /// An error of [`prepare`](crate::prepare), or descriptors are exhausted.
+    /// An error of [`prepare`](crate::prepare), or the process or host has no free descriptor.
     pub fn unshared() -> io::Result<Self> {
         let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(Self { fd, contexts: contexts()? })

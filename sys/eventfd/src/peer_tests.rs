@@ -19,14 +19,15 @@ fn is_readable(fd: &impl AsFd) -> bool {
     poll(&mut polled, Some(&Timespec::default())).unwrap() == 1
 }
 
-/// Fails if `call` does not return. Its thread is left behind then.
+/// Returns the result of `call`, which runs in another thread. Panics, and abandons the thread, if
+/// `call` blocks.
 fn returns<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'static) -> T {
     let (sender, outcome) = channel();
     thread::spawn(move || sender.send(call()));
     outcome.recv_timeout(DEADLINE).expect("the call blocks")
 }
 
-/// Fills the counter and makes the descriptor blocking, as a hostile peer does.
+/// Fills the counter and makes the descriptor blocking, as a hostile peer could.
 fn jam(fd: &OwnedFd) {
     let _ = rustix::io::write(fd, &(u64::MAX - 1).to_ne_bytes());
     let flags = fcntl_getfl(fd).unwrap();

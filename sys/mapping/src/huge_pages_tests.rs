@@ -1,5 +1,5 @@
-//! Tests with huge pages, whose pool can be empty: a page fault of a mapping without reservation then
-//! raises `SIGBUS`, as beyond the end of a file.
+//! Tests with huge pages, whose pool can be empty: a page fault of a mapping without reservation
+//! then raises `SIGBUS`, as beyond the end of a file.
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd};
@@ -9,7 +9,7 @@ use super::*;
 /// Size of a huge page of x86 and of most ARM machines.
 const PAGE_BYTES: usize = 2 << 20;
 
-/// Creates a file of `pages` huge pages; `None` without hugetlbfs.
+/// Creates a file of `pages` huge pages; `None` on kernels without hugetlbfs.
 fn huge_file(pages: usize) -> Option<File> {
     let flags = libc::MFD_CLOEXEC | libc::MFD_HUGETLB | libc::MFD_HUGE_2MB;
     // SAFETY: the name is a valid string, and the result is checked.

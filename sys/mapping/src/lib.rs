@@ -1,7 +1,8 @@
-//! Mapped files that other processes may truncate: a VM's memory, and disk images in memory.
+//! Guards of mapped files that other processes may truncate: a VM's memory, and disk images in
+//! memory.
 //!
 //! - [`TruncationGuard`]: guards one mapping, and reports whether its file was truncated.
-//! - [`truncations`]: number of such accesses in this process.
+//! - [`truncations`]: number of accesses in this process beyond the end of such a file.
 //!
 //! Outside of the scope: mapping files, and access to them.
 //!

@@ -1,4 +1,4 @@
-//! Handling of a truncated file behind a mapping.
+//! Handling of file mappings whose file was truncated.
 //!
 //! Access to a page beyond the end of a shared file mapping raises `SIGBUS`, which kills the
 //! process. One hostile or crashed front-end, or a program that truncates the file of one disk in
@@ -44,8 +44,8 @@ static TRUNCATIONS: AtomicU64 = AtomicU64::new(0);
 static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 
 /// Returns the number of accesses beyond the end of a guarded mapping's file since the process
-/// started. Stays 0 unless a front-end truncates the file of a running VM's memory, or a program
-/// that of a disk.
+/// started. Stays 0 unless another process truncates the memory file of a running VM or the file of
+/// a disk in memory.
 pub fn truncations() -> u64 {
     TRUNCATIONS.load(Ordering::Acquire)
 }
@@ -59,7 +59,7 @@ pub fn install_truncation_handler() -> io::Result<()> {
     install()
 }
 
-/// Entry of a mapping in the table; dropping it frees the entry.
+/// Registration of a mapping in the handler's table; dropping it frees the table's slot.
 #[derive(Debug)]
 pub struct TruncationGuard {
     slot: &'static Slot,
@@ -124,7 +124,7 @@ fn install() -> io::Result<()> {
     failed.map_or(Ok(()), |errno| Err(io::Error::from_raw_os_error(errno)))
 }
 
-/// Handles `SIGBUS`. Async-signal-safe: atomics and system calls only.
+/// Handler of `SIGBUS`. Async-signal-safe: uses atomics and system calls only.
 extern "C" fn handle_sigbus(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: the kernel passes a valid siginfo to an SA_SIGINFO handler.
     let address = unsafe { (*info).si_addr() } as usize;
@@ -133,13 +133,13 @@ extern "C" fn handle_sigbus(signal: c_int, info: *mut libc::siginfo_t, context: 
     }
 }
 
-/// Maps zeros from the page of `address` to the end of its mapping, if it is guarded. Returns false
-/// otherwise.
+/// Maps zeros from the page of `address` to the end of the guarded mapping that contains it.
+/// Returns false if no guarded mapping does, or the zeros cannot be mapped.
 ///
 /// A file that lacks a page lacks all later ones. One mapping for each page that is accessed would
-/// exceed the permitted number of mappings (`vm.max_map_count`), and the process would be killed. A
-/// file that is lengthened again is not mapped any more behind the page; its owner has stopped the
-/// device by then.
+/// exceed the permitted number of mappings (`vm.max_map_count`), and the process would be killed.
+/// If the file is extended again, later pages remain zeros; the owner has stopped the device by
+/// then.
 fn replace_page(address: usize) -> bool {
     for slot in &TABLE {
         let start = slot.start.load(Ordering::Acquire);
@@ -169,7 +169,7 @@ fn replace_page(address: usize) -> bool {
     false
 }
 
-/// Calls the previous handler, or restores the default action.
+/// Calls the previous handler of `SIGBUS`, or restores the default action if there is none.
 fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     let before = BEFORE.get();
     let handler = before.map_or(libc::SIG_DFL, |action| action.sa_sigaction);

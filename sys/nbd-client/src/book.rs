@@ -1,4 +1,4 @@
-//! Requests in flight and their callers.
+//! Table of requests in flight, in which callers wait for replies.
 
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -11,14 +11,13 @@ use suimon_ports::DiskClientError;
 pub(crate) struct Request {
     /// Offset of the first byte in the disk.
     pub(crate) offset: u64,
-    /// Buffer for the bytes of a read, with the requested length. Taken out while the reply thread
-    /// fills it.
+    /// Data of a read; its length is the requested length. Empty while the reply thread fills it.
     pub(crate) bytes: Vec<u8>,
-    /// Number of bytes received.
+    /// Number of bytes of `bytes` that were received.
     pub(crate) received_bytes: usize,
-    /// Number of parts of the reply received.
+    /// Number of chunks of the reply that were received.
     pub(crate) parts: u32,
-    /// Allocation of the range, as reported by the server.
+    /// Allocation of the requested range, as far as the server has reported it.
     pub(crate) extents: Vec<StatusExtent>,
     /// Error text if the request failed.
     pub(crate) failure: Option<String>,
@@ -37,7 +36,7 @@ pub(crate) struct InFlight {
 pub(crate) struct Entries {
     next: u64,
     pub(crate) requests: BTreeMap<u64, Request>,
-    /// Reason why the connection has ended.
+    /// Reason why the connection has ended; `None` while it is open.
     removed: Option<String>,
 }
 
@@ -81,12 +80,12 @@ impl InFlight {
         }
     }
 
-    /// Wakes the callers after a reply is complete.
+    /// Wakes all waiting callers. Called after a reply is complete.
     pub(crate) fn complete(&self) {
         self.reply_completed.notify_all();
     }
 
-    /// Records that the connection has ended, and wakes all callers. The first reason is kept.
+    /// Records the first reason why the connection has ended, and wakes all callers.
     pub(crate) fn end(&self, reason: &str) {
         self.lock().removed.get_or_insert_with(|| reason.to_owned());
         self.reply_completed.notify_all();

@@ -1,4 +1,4 @@
-//! Connection to a server, usable by many threads.
+//! Connection to an NBD server, usable by many threads.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -32,8 +32,9 @@ pub struct NbdConnection {
 }
 
 impl NbdConnection {
-    /// Opens the export with this name on a connected stream socket. `writes` requests more than
-    /// read access. The thread that reads replies calls `on_start` first. Blocks for at most 10 s.
+    /// Opens the export `name` on a connected stream socket; for reading and writing if `writes` is
+    /// true, otherwise for reading. The thread that reads replies calls `on_start` first. Blocks
+    /// for at most 10 s.
     ///
     /// # Errors
     /// The server lacks a required feature, has no such export, or does not reply in time.
@@ -187,7 +188,10 @@ impl Drop for NbdConnection {
     }
 }
 
-/// Converts the length of a request, at most [`DISK_CLIENT_REQUEST_BYTES_MAX`].
+/// Converts the length of a request in bytes.
+///
+/// # Errors
+/// The length exceeds [`DISK_CLIENT_REQUEST_BYTES_MAX`].
 fn length(bytes: u64) -> Result<usize, DiskClientError> {
     let len =
         (bytes <= DISK_CLIENT_REQUEST_BYTES_MAX).then(|| usize::try_from(bytes).ok()).flatten();

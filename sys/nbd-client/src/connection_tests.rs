@@ -136,10 +136,10 @@ fn unusable_exports_are_reported() {
     assert!(!error_of("disk", true, near).is_empty());
 }
 
-/// Function that returns a server's data after the handshake, given the first request.
+/// Returns what a server sends after the handshake, given the client's first request.
 type InvalidReply = fn(&[u8]) -> Vec<u8>;
 
-/// Runs a server that sends invalid data.
+/// Serves one client: performs the handshake, and sends the invalid reply to its first request.
 fn serve_invalid_reply(mut stream: UnixStream, invalid_reply: InvalidReply) {
     let reply = |option: u32, kind: u32, data: &[u8]| {
         let magic = 0x0003_e889_0455_65a9_u64.to_be_bytes();

@@ -1,4 +1,4 @@
-//! Handshake of the client with a server.
+//! NBD handshake with a server.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -13,13 +13,14 @@ use suimon_ports::DISK_CLIENT_REQUEST_BYTES_MAX;
 /// Time limit for the handshake.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 
-/// Flags that an export must have for writing, with their meaning.
+/// Flags that an export must have to be written, each with a description for errors.
 const REQUIRED_FLAGS: [(TransmissionFlags, &str); 2] = [
     (TransmissionFlags::SEND_FLUSH, "make writes durable (NBD_CMD_FLUSH)"),
     (TransmissionFlags::SEND_WRITE_ZEROES, "write zeroes (NBD_CMD_WRITE_ZEROES)"),
 ];
 
-/// Negotiates the export with this name. Returns it with the bytes received after the handshake.
+/// Negotiates the export `name`; `writes` is true if it must be writable. Returns the export, and
+/// bytes that were received after the handshake.
 pub(crate) fn shake_hands(
     socket: &OwnedFd,
     name: &str,
@@ -84,7 +85,10 @@ fn send_all(socket: &OwnedFd, mut bytes: &[u8], deadline: Instant) -> io::Result
     Ok(())
 }
 
-/// Appends received bytes.
+/// Appends received bytes to `bytes`; at least one.
+///
+/// # Errors
+/// The server closed the connection, or sent nothing until `deadline`.
 fn receive(socket: &OwnedFd, bytes: &mut Vec<u8>, deadline: Instant) -> io::Result<()> {
     let mut buffer = [0; 4096];
     loop {

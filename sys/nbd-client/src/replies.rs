@@ -9,19 +9,19 @@ use suimon_nbd::{EXTENTS_MAX, ExtentsReply, ParsedReply, ReplyContent, ReplyRead
 
 use crate::book::{InFlight, Request};
 
-/// Bytes read from the socket at once if the length of the next message is unknown.
+/// Maximum number of bytes read from the socket at once while the length of the next message is
+/// unknown.
 const AHEAD_BYTES: usize = 4096;
 
-/// Maximum number of parts of a reply. A server that sends a part for each sector of a request
-/// needs
-/// 2048.
+/// Maximum number of chunks of a reply. A server that sends a chunk for each sector of a request of
+/// the maximum size needs fewer.
 const PARTS_MAX: u32 = 65_536;
 
 /// Reader of a server's replies, which wakes the callers.
 pub(crate) struct Replies {
     pub(crate) socket: Arc<OwnedFd>,
     pub(crate) in_flight: Arc<InFlight>,
-    /// Id of the metadata context for allocation.
+    /// Id of the metadata context `base:allocation`; `None` if the server does not offer it.
     pub(crate) allocation: Option<u32>,
     /// Bytes received and not yet parsed.
     pub(crate) unparsed: Vec<u8>,
@@ -61,7 +61,7 @@ impl Replies {
         }
     }
 
-    /// Handles a reply without payload.
+    /// Processes a chunk without data of a read, and wakes the caller if it is the last one.
     fn hand_over(
         &self,
         cookie: u64,
@@ -105,7 +105,7 @@ impl Replies {
         Ok(())
     }
 
-    /// Handles the end of a part of a reply; wakes the caller after the last one.
+    /// Counts a chunk of a reply. If it is the last one, checks the reply and marks it as complete.
     fn end_part(&self, request: &mut Request, is_last: bool) -> Result<(), String> {
         if request.received_bytes > request.bytes.len() {
             let (received_bytes, requested_bytes) = (request.received_bytes, request.bytes.len());
@@ -131,7 +131,7 @@ impl Replies {
         Ok(())
     }
 
-    /// Receives bytes of a read into the caller's buffer.
+    /// Receives the data of a chunk into the buffer of the request `cookie`.
     fn take_data(
         &mut self,
         cookie: u64,
@@ -158,7 +158,7 @@ impl Replies {
         self.end_part(request, is_last)
     }
 
-    /// Fills a buffer with bytes received before, then from the socket.
+    /// Fills `buffer` with bytes that were received before, then from the socket.
     fn fill(&mut self, buffer: &mut [u8]) -> Result<(), String> {
         let unparsed_len = self.unparsed.len().min(buffer.len());
         let (first, mut rest) = buffer.split_at_mut(unparsed_len);
@@ -171,7 +171,7 @@ impl Replies {
         Ok(())
     }
 
-    /// Receives until `required` bytes are available.
+    /// Receives from the socket until at least `required` unparsed bytes are available.
     fn receive(&mut self, required: usize) -> Result<(), String> {
         while self.unparsed.len() < required {
             let before = self.unparsed.len();
@@ -198,6 +198,9 @@ impl Replies {
 }
 
 /// Converts an offset of the disk to an index of the request's buffer.
+///
+/// # Errors
+/// The offset precedes the requested range.
 fn file_offset(request: &Request, offset: u64) -> Result<usize, String> {
     let index = offset.checked_sub(request.offset).and_then(|index| usize::try_from(index).ok());
     index.ok_or_else(|| outside(offset))

@@ -22,20 +22,22 @@ pub struct UnixAccess {
 }
 
 impl Default for UnixAccess {
-    /// Returns access for the daemon's own user and group.
+    /// Returns access for the daemon's own user and group only: the socket file's mode admits no
+    /// others, and the allow list is empty.
     fn default() -> Self {
         Self { mode: 0o660, accounts: Accounts::default() }
     }
 }
 
 impl UnixAccess {
-    /// Returns access for these accounts, regardless of the owner of the socket file.
+    /// Returns access for the users and groups in `accounts` only: the socket file's mode admits
+    /// everybody, and the allow list decides.
     #[must_use]
     pub const fn only(accounts: Accounts) -> Self {
         Self { mode: 0o666, accounts }
     }
 
-    /// Applies the file mode to the socket file.
+    /// Sets the mode of the socket file at `path`.
     pub(crate) fn guard(&self, path: &Path) -> io::Result<()> {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(self.mode))
     }
@@ -60,8 +62,8 @@ impl UnixAccess {
 /// Access control of a TCP socket.
 #[derive(Clone, Debug, Default)]
 pub struct TcpAccess {
-    /// TLS parameters. With TLS, only its negotiation is possible before TLS is established.
-    /// Without TLS, only clients of this host are served.
+    /// TLS parameters. If set, clients can only request TLS until it is established. If `None`,
+    /// only clients of this host are served, unless [`TcpAccess::is_plaintext`] is set.
     pub tls: Option<NbdTls>,
     /// Allow list of client addresses; an empty list admits all.
     pub addresses: Vec<IpNet>,
@@ -70,7 +72,7 @@ pub struct TcpAccess {
 }
 
 impl TcpAccess {
-    /// Returns access for all clients with this TLS.
+    /// Returns access for clients with any address, with TLS.
     #[must_use]
     pub fn over(tls: NbdTls) -> Self {
         Self { tls: Some(tls), ..Self::default() }

@@ -28,7 +28,7 @@ pub enum AccountError {
     NoGroup(String),
 }
 
-/// Users and groups by their ids.
+/// Ids of users and groups.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Accounts {
     /// Ids of the listed users.
@@ -38,8 +38,8 @@ pub struct Accounts {
 }
 
 impl Accounts {
-    /// Resolves users and groups given by name or id. Members listed in a group's line are added as
-    /// users.
+    /// Returns the ids of users and groups given by name or id. The users that a group's line in
+    /// `/etc/group` lists are added to the users.
     ///
     /// # Errors
     /// A name does not exist, or a file cannot be read.
@@ -78,13 +78,14 @@ impl Accounts {
     }
 }
 
-/// Returns the number in the third field of the line that begins with this name.
+/// Returns the number in the third field of the line whose first field is `name`; `None` if there
+/// is no such line.
 fn number_of(lines: &str, name: &str) -> Option<u32> {
     let mut fields = lines.lines().map(|line| line.split(':'));
     fields.find_map(|mut line| (line.next()? == name).then(|| line.nth(1)?.parse().ok())?)
 }
 
-/// Returns the members listed in the fourth field of a group's lines.
+/// Returns the names of users in the fourth field of the lines whose third field is `group`.
 fn members(lines: &str, group: u32) -> impl Iterator<Item = &str> {
     let of_group = lines.lines().filter_map(move |line| {
         let mut fields = line.split(':').skip(2);

@@ -1,4 +1,4 @@
-//! Admission of a client: negotiation, and attachment of its queue to the export.
+//! Admission of a client: negotiation, then attachment of the connection's queue to the export.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -13,8 +13,9 @@ use crate::inside::Inside;
 use crate::queue::NbdQueue;
 
 impl Client {
-    /// Negotiates with the client and passes its queue to the export that it selected. Without a
-    /// handshake, the negotiation is not limited.
+    /// Negotiates with the client on `socket`, and passes the connection's queue to the export that
+    /// the client selected. `handshake` counts the negotiation towards the limits; with `None`, the
+    /// negotiation is not limited.
     ///
     /// # Errors
     /// The negotiation failed, a limit is reached, the host cannot serve the connection, or the

@@ -1,4 +1,4 @@
-//! Accounts of connections and buffer memory of all servers.
+//! Accounting of the connections and buffer memory of all servers of the host, against limits.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,18 +10,19 @@ use suimon_ports::{NbdLimits, NbdUsage};
 use crate::level::{Level, LimitExceeded, NbdScope, RESERVED_BYTES};
 use crate::origin::Origin;
 
-/// Accounts of the servers of a host. Clones refer to the same accounts.
+/// Accounting of the connections and buffer memory of a host's servers. Clones share the same
+/// accounts.
 #[derive(Clone)]
 pub struct NbdBudgets(Arc<Accounts>);
 
 struct Accounts {
     host: Level,
-    /// Number of requests delayed or processed in parts for lack of memory.
+    /// Number of requests delayed, or processed in parts, for lack of buffer memory.
     shortages: AtomicU64,
     state: Mutex<Book>,
 }
 
-/// Accounts of the peers and exports that have connections.
+/// Accounts of the peers and exports that have at least one connection.
 struct Book {
     peer_limits: NbdLimits,
     peers: BTreeMap<Origin, Arc<Level>>,
@@ -82,17 +83,17 @@ impl NbdBudgets {
     /// Checks whether the host and a peer may have another connection.
     ///
     /// # Errors
-    /// The limit that is reached.
+    /// The limit that another connection would exceed.
     pub(crate) fn check(&self, origin: Origin) -> Result<(), LimitExceeded> {
         self.0.host.check(NbdScope::Host)?;
         self.lock().peers.get(&origin).map_or(Ok(()), |level| level.check(NbdScope::Peer))
     }
 
-    /// Counts a connection until the returned share is dropped. `limits` become the limits of the
+    /// Counts a connection until the returned account is dropped. `limits` become the limits of the
     /// export.
     ///
     /// # Errors
-    /// The limit that would be exceeded; nothing is counted.
+    /// The limit that the connection would exceed; it is not counted.
     pub(crate) fn admit(
         &self,
         origin: Origin,
@@ -120,13 +121,14 @@ impl NbdBudgets {
         })
     }
 
-    /// Counts the memory of a connection of the daemon itself, which is always admitted.
+    /// Returns the account of a connection of the daemon itself, which is always admitted. Its
+    /// memory is counted.
     pub(crate) fn admit_own(&self) -> ConnectionAccount {
         self.0.host.take_any(RESERVED_BYTES);
         ConnectionAccount { budgets: self.clone(), client: None, surplus: AtomicU64::new(0) }
     }
 
-    /// Removes a connection after the return of its surplus.
+    /// Removes a connection. Its surplus memory must have been released before.
     fn remove(&self, client: Option<&Counted>) {
         let mut state = self.lock();
         let Some(Counted { export, peer }) = client else {
@@ -148,17 +150,19 @@ impl NbdBudgets {
     }
 }
 
-/// Entry of a connection in the accounts of its export, its peer and the host, until it is dropped.
+/// Account of one connection: adds the connection and its memory to the accounts of its export, its
+/// peer and the host, until it is dropped.
 #[derive(Debug)]
 pub struct ConnectionAccount {
     budgets: NbdBudgets,
-    /// `None` for connections of the daemon itself; only the host counts their memory.
+    /// Accounts of the client; `None` for a connection of the daemon itself, whose memory only the
+    /// host counts.
     client: Option<Counted>,
-    /// Bytes held in excess of the reservation.
+    /// Bytes that the connection has taken in excess of its reservation.
     surplus: AtomicU64,
 }
 
-/// Accounts that count the connection of a client.
+/// Accounts in which the connection of a client is counted.
 #[derive(Debug)]
 struct Counted {
     export: (String, Arc<Level>),
@@ -166,7 +170,7 @@ struct Counted {
 }
 
 impl ConnectionAccount {
-    /// Returns the buffer memory of the connection in bytes, reserved memory included.
+    /// Returns the buffer memory of the connection in bytes, including its reservation.
     pub(crate) fn bytes(&self) -> u64 {
         RESERVED_BYTES.saturating_add(self.surplus.load(Ordering::Relaxed))
     }
@@ -176,8 +180,8 @@ impl ConnectionAccount {
         client.flat_map(|budget| [&*budget.export.1, &*budget.peer.1]).chain([&self.budgets.0.host])
     }
 
-    /// Takes memory in excess of the reservation. If a limit would be exceeded, takes nothing and
-    /// returns false.
+    /// Takes `bytes` bytes in excess of the reservation. Returns false, and takes nothing, if a
+    /// limit would be exceeded.
     pub(crate) fn take(&self, bytes: u64) -> bool {
         for (count, level) in self.levels().enumerate() {
             if !level.take(bytes) {
@@ -194,7 +198,7 @@ impl ConnectionAccount {
         self.levels().all(|level| level.has(bytes))
     }
 
-    /// Returns memory that [`ConnectionAccount::take`] has taken.
+    /// Returns `bytes` bytes that [`ConnectionAccount::take`] has taken.
     pub(crate) fn release(&self, bytes: u64) {
         self.levels().for_each(|level| level.release(bytes));
         self.surplus.fetch_sub(bytes, Ordering::Relaxed);

@@ -78,11 +78,12 @@ fn limits_change_for_connections_that_exist() {
     assert_eq!(budgets.usage().peers[0].0, "user 1");
 }
 
-/// Connection in the model: its memory, and the payloads that its client has not received.
+/// Connection in the model: its memory, and the sizes of the replies that its client has not
+/// received.
 struct Model {
     pool: Pool,
     held: Vec<Vec<u32>>,
-    /// True if the client receives nothing until its connection ends.
+    /// True if the client receives no replies until its connection ends.
     is_greedy: bool,
     /// Number of bytes that the client still has to transfer, in requests of at most
     /// [`PAYLOAD_MAX`].
@@ -90,8 +91,9 @@ struct Model {
 }
 
 impl Model {
-    /// Executes a step of a connection as its queue does: a request if there is memory for it,
-    /// otherwise a part of one if no memory is in use. Returns false if neither is possible.
+    /// Executes a step of a connection as its queue does: a request of `bytes` bytes if there is
+    /// memory for it, otherwise a part of one if no memory is in use. Returns false if neither is
+    /// possible.
     fn step(&mut self, bytes: u64) -> bool {
         let bytes = bytes.min(self.left);
         let allocation = self.pool.take(bytes, &mut |_| {}).map(|chunks| (chunks, bytes));

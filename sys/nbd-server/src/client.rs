@@ -1,4 +1,4 @@
-//! Client that has connected and is not served by a worker yet.
+//! Connected client during its negotiation.
 
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -12,23 +12,26 @@ use crate::host::NbdHost;
 use crate::origin::Origin;
 use crate::tls::NbdTls;
 
-/// Connected client with the server's parameters.
+/// Connected client during its negotiation, with the server's parameters.
 #[derive(Clone)]
 pub(crate) struct Client {
     pub(crate) host: NbdHost,
-    /// `None` if the server offers no TLS.
+    /// TLS parameters; `None` if the server offers no TLS.
     pub(crate) tls: Option<NbdTls>,
     pub(crate) caller: ClientIdentity,
-    /// `None` for connections of the daemon itself, which are neither limited nor listed.
+    /// Origin that the limits apply to; `None` for connections of the daemon itself, which are
+    /// neither limited nor listed.
     pub(crate) origin: Option<Origin>,
-    /// Share of the connection, set at the end of the negotiation. The connection is counted until
-    /// its queue and its TLS have ended.
+    /// Account of the connection, set at the end of the negotiation. The connection is counted
+    /// until its queue and its TLS have ended.
     pub(crate) share: Arc<OnceLock<Arc<ConnectionAccount>>>,
-    /// Signal that the negotiation was replaced; `None` if the negotiation is not limited.
+    /// Signal that a newer negotiation has replaced this one; `None` if the negotiation is not
+    /// limited.
     pub(crate) evicted: Option<Replaced>,
-    /// Reference to the negotiation; `None` if the negotiation is not limited.
+    /// Handle by which the TLS handshake reports progress; `None` if the negotiation is not
+    /// limited.
     pub(crate) progress: Option<Progress>,
-    /// Guard against attached descriptors; `None` if the socket cannot carry any.
+    /// Guard against attached descriptors; `None` if the kernel refuses descriptors on the socket.
     pub(crate) guard: Option<Arc<DescriptorGuard>>,
 }
 
@@ -43,15 +46,15 @@ impl Client {
         Self { host, tls, caller, origin, share, evicted: None, progress: None, guard: None }
     }
 
-    /// Reports that the client was rejected. Logged at level debug only, because clients determine
-    /// the rate.
+    /// Reports to the exports that access control or the protocol rejected the client. Logged at
+    /// level debug only, because clients determine the rate.
     pub(crate) fn refuse(&self, reason: &str) {
         let peer = self.caller.peer.clone();
         tracing::debug!(peer, reason, "an NBD client was rejected");
         self.host.exports.handle_refused(peer, reason.to_owned());
     }
 
-    /// Reports that the client was rejected because of a limit. Logged at level debug only, because
+    /// Reports to the exports that a limit rejected the client. Logged at level debug only, because
     /// clients determine the rate.
     pub(crate) fn reject(&self, reason: &str) {
         let peer = self.caller.peer.clone();
@@ -62,7 +65,7 @@ impl Client {
     /// Counts the connection towards the limits of the export, the peer and the host.
     ///
     /// # Errors
-    /// The limit that would be exceeded. It was reported before the return.
+    /// The limit that the connection would exceed. It was already reported to the exports.
     pub(crate) fn claim(&self, export: &str) -> io::Result<()> {
         let budgets = &self.host.budgets;
         let share = match self.origin {

@@ -7,8 +7,8 @@ use suimon_ports::{NbdClient, NbdTransport};
 
 use crate::budgets::ConnectionAccount;
 
-/// Connections of the servers that share this list, in the order of their arrival. Clones refer to
-/// the same list.
+/// Connections of the servers that share this list, in the order in which they were established.
+/// Clones share the same list.
 #[derive(Clone, Default)]
 pub struct NbdClients(Arc<Mutex<Book>>);
 
@@ -25,7 +25,7 @@ struct Connection {
 }
 
 impl NbdClients {
-    /// Returns the current connections in the order of their arrival.
+    /// Returns the current connections in the order in which they were established.
     #[must_use]
     pub fn list(&self) -> Vec<NbdClient> {
         let client = |Connection { export, caller, share }: &Connection| NbdClient {
@@ -37,7 +37,7 @@ impl NbdClients {
         self.lock().connections.values().map(client).collect()
     }
 
-    /// Lists a connection as long as the returned value exists.
+    /// Adds a connection to the list until the returned value is dropped.
     pub(crate) fn note(
         &self,
         export: &str,
@@ -75,6 +75,6 @@ impl Drop for ListedConnection {
 #[derive(Clone, Debug)]
 pub(crate) struct ClientIdentity {
     pub(crate) transport: NbdTransport,
-    /// Description, like `process 4711 of user 107` or `192.0.2.7:40000`.
+    /// Description of the process or address, like `process 4711 of user 107` or `192.0.2.7:40000`.
     pub(crate) peer: String,
 }

@@ -21,8 +21,8 @@ use crate::queue_tests::{READ, WRITE, connection_of, header};
 use crate::server_tests::{Exports, LIMIT, choose, host};
 use crate::{NbdBudgets, NbdServer, UnixAccess};
 
-/// Creates a socket whose last close blocks for ten times [`LIMIT`], unless the returned peer is
-/// dropped.
+/// Creates a TCP connection. Closing the first socket blocks for ten times [`LIMIT`] unless the
+/// second one, its peer, is dropped.
 fn lingering() -> (TcpStream, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -34,7 +34,8 @@ fn lingering() -> (TcpStream, TcpStream) {
     (socket, peer)
 }
 
-/// Sends bytes with a socket, which is closed here if the kernel rejects it.
+/// Sends bytes with an attached socket. This process closes its descriptor of the socket if the
+/// kernel refuses to send it.
 fn send_with(client: &UnixStream, bytes: &[u8], attached: TcpStream) -> Result<usize, Errno> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -49,7 +50,7 @@ fn send_with(client: &UnixStream, bytes: &[u8], attached: TcpStream) -> Result<u
     sent
 }
 
-/// Executes a call of a worker; fails if it blocks.
+/// Executes a call that a worker makes in another thread. Panics with `subject` if the call blocks.
 fn returns<T: Send + 'static>(subject: &str, call: impl FnOnce() -> T + Send + 'static) -> T {
     let (report, reports) = channel();
     std::thread::spawn(move || report.send(call()));
@@ -95,7 +96,7 @@ fn descriptors_of_a_client_block_neither_its_worker_nor_the_server() {
     returns("the end of a connection", move || drop(queue));
 }
 
-/// This simulates a kernel that cannot refuse descriptors.
+/// Simulates a kernel that cannot refuse descriptors.
 #[test]
 fn descriptors_that_arrive_end_the_connection_and_are_closed_elsewhere() {
     let runtime = SocketRuntime::new("nbd", 1, ThreadHooks::default()).unwrap();

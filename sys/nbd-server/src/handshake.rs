@@ -20,17 +20,17 @@ const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 
 /// Client after a completed negotiation.
 pub(crate) struct Admitted {
-    /// Socket that carries the client's bytes without TLS.
+    /// Socket that carries the client's bytes: the client's own, or that of the TLS relay.
     pub(crate) socket: OwnedFd,
     pub(crate) negotiated: Negotiated,
-    /// Bytes received after the negotiation.
+    /// Bytes that the client sent after the negotiation, already received.
     pub(crate) unparsed: Vec<u8>,
-    /// Owner of the connection's TLS, which ends when this is dropped.
+    /// Owner of the connection's TLS relay, which ends when this is dropped; `None` without TLS.
     pub(crate) life: Option<QueueLife>,
 }
 
-/// Negotiates with a client; `None` if the client ended the negotiation. If TLS is required, only a
-/// request for TLS is accepted before it is established.
+/// Negotiates with a client. Returns `None` if the client ended the negotiation. If TLS is
+/// required, only a request for TLS is accepted before it is established.
 ///
 /// # Errors
 /// The client violated the protocol, exceeded [`HANDSHAKE_MAX`] or a limit on connections, or the
@@ -115,7 +115,7 @@ async fn send_all(socket: &Watched, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Appends received bytes; returns false at the end of the connection.
+/// Appends received bytes to `bytes`. Returns false at the end of the connection.
 async fn receive(
     socket: &Watched,
     bytes: &mut Vec<u8>,

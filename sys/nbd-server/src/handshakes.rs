@@ -34,7 +34,7 @@ pub(crate) const HOST_PEAK: usize = 512;
 /// Time without bytes of the client after which a negotiation is silent.
 pub(crate) const SILENT_AFTER: Duration = Duration::from_millis(250);
 
-/// Negotiations of the servers of a host. Clones refer to the same negotiations.
+/// Negotiations in progress of the servers of a host. Clones share the same negotiations.
 #[derive(Clone, Default)]
 pub(crate) struct Handshakes(Arc<Mutex<All>>);
 
@@ -48,36 +48,37 @@ struct Entry {
     origin: Origin,
     /// True if the client has sent any bytes.
     has_sent: bool,
-    /// Time of the client's last bytes, or of the start.
+    /// Time at which the client last sent bytes; initially, the start of the negotiation.
     active: Instant,
     is_authenticated: bool,
-    /// True while the negotiation waits for the server instead of the client.
+    /// True while the negotiation waits for the server, so that the client cannot send anything.
     is_waiting: bool,
-    /// `true` is sent if the negotiation is replaced.
+    /// Sender of the signal that the negotiation is replaced.
     evict: watch::Sender<bool>,
 }
 
-/// Negotiation that counts towards the limits until it is dropped.
+/// Registration of a negotiation in progress, which counts towards the limits until it is dropped.
 pub(crate) struct Handshake {
     handshakes: Handshakes,
     number: u64,
     pub(crate) evicted: Replaced,
 }
 
-/// Reference to a negotiation that may have ended.
+/// Handle of a negotiation for its TLS handshake. The negotiation may have ended.
 #[derive(Clone)]
 pub(crate) struct Progress {
     handshakes: Handshakes,
     number: u64,
 }
 
-/// Signal that a negotiation was replaced.
+/// Receiver of the signal that a negotiation is replaced.
 #[derive(Clone, Debug)]
 pub(crate) struct Replaced(watch::Receiver<bool>);
 
 impl Handshakes {
-    /// Begins a negotiation, and replaces others at the limits. Returns `None` at a peak if each
-    /// client has presented a certificate.
+    /// Registers a negotiation that `origin` begins at `now`, and replaces another one if a limit
+    /// is reached. Returns `None`, so that the client must be rejected, if a peak is reached and
+    /// every client has presented a certificate.
     pub(crate) fn begin(&self, origin: Origin, now: Instant) -> Option<Handshake> {
         let mut handshakes = self.lock();
         let of_peer = handshakes.entries.values().filter(|entry| entry.origin == origin).count();
@@ -111,8 +112,9 @@ impl Handshakes {
 }
 
 impl All {
-    /// Replaces the oldest negotiation of a peer that is silent at `now`; at a peak (`now` is
-    /// `None`), the oldest one. Returns `None` if a replacement is necessary but impossible.
+    /// Replaces the oldest negotiation of `peer`, or of any peer if it is `None`, that is silent at
+    /// `now`. If `now` is `None` (a peak is reached), replaces the oldest one even if it is not
+    /// silent. Returns `None` if a replacement is necessary but impossible.
     fn make_room(&mut self, peer: Option<Origin>, now: Option<Instant>) -> Option<()> {
         let of_peer = self.replaceable(now).filter(|(_, entry)| Some(entry.origin) == peer);
         let oldest = of_peer.min_by_key(|(number, entry)| (entry.has_sent, entry.active, *number));
@@ -138,7 +140,8 @@ impl All {
         busiest.map(|(peer, _)| peer)
     }
 
-    /// Returns the negotiations that may be replaced: those silent at `now`, or at a peak all.
+    /// Returns number and entry of each negotiation that may be replaced: those silent at `now`, or
+    /// if it is `None` (a peak is reached) all.
     fn replaceable(&self, now: Option<Instant>) -> impl Iterator<Item = (u64, &Entry)> {
         let is_silent = move |entry: &Entry| {
             now.is_none_or(|now| {
@@ -159,7 +162,7 @@ impl Handshake {
         }
     }
 
-    /// Returns a reference to the negotiation, for its TLS handshake.
+    /// Returns a handle of the negotiation for its TLS handshake.
     pub(crate) fn progress(&self) -> Progress {
         Progress { handshakes: self.handshakes.clone(), number: self.number }
     }
@@ -174,7 +177,7 @@ impl Handshake {
 }
 
 impl Progress {
-    /// Sets whether the negotiation waits for the server. The client's silence is counted from the
+    /// Records whether the negotiation waits for the server. The client counts as silent from the
     /// end of that time at the earliest.
     pub(crate) fn set_waiting(&self, is_waiting: bool, now: Instant) {
         if let Some(entry) = self.handshakes.lock().entries.get_mut(&self.number) {

@@ -10,7 +10,7 @@ fn is_evicted(handshake: &Handshake) -> bool {
     *handshake.evicted.0.borrow()
 }
 
-/// Begins negotiations at the same point in time.
+/// Begins one negotiation per origin, all at `now`.
 fn begin_all(
     handshakes: &Handshakes,
     origins: impl Iterator<Item = u8>,
@@ -25,14 +25,14 @@ fn the_oldest_silent_negotiation_of_the_same_peer_is_replaced() {
     let other_handshakes = begin_all(&handshakes, 0..8, now);
     let many = begin_all(&handshakes, [100; PEER_MAX].into_iter(), now);
     let later = now + SILENT_AFTER;
-    // The first client has sent bytes since; the second one has sent bytes before.
+    // The first client sends bytes later than the second one.
     many[0].handle_bytes(later);
     many[1].handle_bytes(now);
     let new = begin_all(&handshakes, [100, 100].into_iter(), later);
     let evicted: Vec<_> = (0..PEER_MAX).filter(|&index| is_evicted(&many[index])).collect();
     assert_eq!(evicted, [2, 3]);
     assert!(!other_handshakes.iter().chain(&new).any(is_evicted));
-    // Ended negotiations free their places.
+    // A negotiation that has ended does not count towards the limits.
     drop((other_handshakes, many));
     assert_eq!(handshakes.lock().entries.len(), new.len());
 }
@@ -48,7 +48,7 @@ fn clients_that_connect_at_once_do_not_replace_each_other() {
     assert_eq!(evicted, [1], "at the peak, the oldest of those that have sent nothing");
 }
 
-/// The server delays TLS handshakes; these clients wait for it and send nothing.
+/// The server delays TLS handshakes. Clients whose handshake is queued cannot send anything.
 #[test]
 fn negotiations_that_wait_for_the_server_are_not_silent() {
     let (handshakes, now) = (Handshakes::default(), Instant::now());

@@ -11,7 +11,7 @@ use crate::clients::NbdClients;
 use crate::handshakes::Handshakes;
 use crate::queue::NbdQueue;
 
-/// Source of the exports of a server, and receiver of their connections.
+/// Exports of a server, which receive its connections and reports of rejected clients.
 pub trait NbdExports: Send + Sync {
     /// Returns the current exports. Must not block: called by a thread that serves all clients.
     fn exports(&self) -> Vec<Export>;
@@ -27,10 +27,10 @@ pub trait NbdExports: Send + Sync {
         NbdLimits::EXPORT
     }
 
-    /// Reports a client that was rejected. Must not block.
+    /// Handles the report that access control or the protocol rejected a client. Must not block.
     fn handle_refused(&self, _peer: String, _reason: String) {}
 
-    /// Reports a client that was rejected because of a limit. Must not block.
+    /// Handles the report that a limit rejected a client. Must not block.
     fn handle_limited(&self, _peer: String, _reason: String) {}
 }
 
@@ -41,7 +41,7 @@ pub struct NbdHost {
     pub exports: Arc<dyn NbdExports>,
     /// List of the servers' connections.
     pub clients: NbdClients,
-    /// Accounts of all servers' connections and buffer memory, with the limits.
+    /// Accounting of the servers' connections and buffer memory, with the limits.
     pub budgets: NbdBudgets,
     /// Negotiations in progress of all servers.
     pub(crate) handshakes: Handshakes,
@@ -66,7 +66,8 @@ impl NbdHost {
         }
     }
 
-    /// Returns the shared state for servers that offer `exports`.
+    /// Returns a copy of this state, with the same clients, limits and threads, for servers that
+    /// offer `exports`.
     #[must_use]
     pub fn with_exports(&self, exports: Arc<dyn NbdExports>) -> Self {
         Self { exports, ..self.clone() }

@@ -1,4 +1,4 @@
-//! Processing of a large request in parts ([`Parts`]).
+//! Processing of a large request in consecutive parts ([`Parts`]).
 
 use suimon_nbd::{ExtentState, NbdCommand, REPLY_BYTES_MAX, Request, StatusExtent};
 use suimon_ports::{DiskOutcome, DiskRequest};
@@ -10,7 +10,11 @@ use crate::replies::error_of;
 use crate::slot::Slot;
 
 impl NbdQueue {
-    /// Returns the current part if it is ready for execution; `None` otherwise.
+    /// Returns the next part of the current large request as a disk request; `None` if it lacks
+    /// memory or payload, or the disk executes it already.
+    ///
+    /// # Errors
+    /// The connection has ended.
     pub(crate) fn take_part(&mut self) -> Result<Option<DiskRequest>, InputError> {
         let Some(mut parts) = self.parts else { return Ok(None) };
         let next = self.advance(&mut parts);
@@ -53,7 +57,8 @@ impl NbdQueue {
         request
     }
 
-    /// Handles the completion of the current part: queues a reply, or continues with the next part.
+    /// Processes the disk's completion of the current part: queues the reply if it was the last
+    /// part of a write, or the data if it was a part of a read. Otherwise the next part follows.
     pub(crate) fn end_part(&mut self, mut parts: Parts, slot: Slot, outcome: DiskOutcome) {
         if error_of(outcome).is_some() {
             return self.fail_part(&parts, slot, outcome);
@@ -71,9 +76,9 @@ impl NbdQueue {
         }
     }
 
-    /// Ends a request after one of its parts has failed. The client receives an error reply. A
-    /// reply that has begun and cannot report an error is an exception: there the connection ends
-    /// (section "Simple replies").
+    /// Ends a request after the disk failed to execute one of its parts. Queues an error reply. If
+    /// the head of a simple reply was sent, no error can be reported: the connection ends (NBD
+    /// protocol, section "Simple replies").
     fn fail_part(&mut self, parts: &Parts, slot: Slot, outcome: DiskOutcome) {
         self.parts = None;
         let is_read = matches!(slot.request.command, NbdCommand::Read { .. });
@@ -86,7 +91,7 @@ impl NbdQueue {
         self.answer(slot, outcome);
     }
 
-    /// Queues the data of a part of a read.
+    /// Queues the data of a completed part of a read.
     fn reply_to_part(&mut self, parts: &Parts, chunks: Vec<u32>) {
         let (bytes, reply_to) = (parts.bytes(), parts.request().reply_to);
         let form = parts.reply(self.has_chunks);

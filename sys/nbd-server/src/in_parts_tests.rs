@@ -13,14 +13,14 @@ use crate::parts::PART_BYTES;
 use crate::queue_tests::{READ, WRITE, connection_of, header, is_readable, received, reply};
 use crate::{NbdBudgets, NbdQueue, RESERVED_BYTES};
 
-/// Length that is not a multiple of a part.
+/// Length of a request in bytes: not a multiple of a part.
 const LEN: u32 = (32 << 20) - 4096;
 const OFFSET: u64 = 8192;
 const FUA: u16 = 1;
 const DF: u16 = 1 << 2;
 
-/// Returns accounts with memory for this number of connections and `surplus` further bytes. No
-/// memory is reserved for other connections.
+/// Returns accounts with buffer memory for the reservations of `connections` connections and
+/// `surplus` further bytes. No memory is set aside for more connections.
 fn budgets(connections: u64, surplus: u64) -> NbdBudgets {
     let budgets = NbdBudgets::default();
     let bytes = connections * RESERVED_BYTES + surplus;
@@ -29,13 +29,13 @@ fn budgets(connections: u64, surplus: u64) -> NbdBudgets {
     budgets
 }
 
-/// Returns the contents of the disk.
+/// Returns the contents that the simulated disk has in a range.
 fn contents(range: ByteRange) -> Vec<u8> {
     (range.offset()..range.end()).map(|position| (position / 512 % 251) as u8).collect()
 }
 
-/// Executes requests until the queue waits for its client, or its connection has ended. `execute`
-/// returns the outcome of a request.
+/// Executes requests with `execute`, which returns their outcomes, until the queue needs data from
+/// its client or its connection has ended.
 fn serve(queue: &mut NbdQueue, execute: &mut impl FnMut(&NbdQueue, DiskRequest) -> DiskOutcome) {
     loop {
         let requests = received(queue);
@@ -53,7 +53,7 @@ fn table(queue: &NbdQueue) -> &PayloadTable {
     queue.payloads().downcast_ref().unwrap()
 }
 
-/// Reads from the disk.
+/// Executes a read of the simulated disk.
 fn read(queue: &NbdQueue, request: DiskRequest) -> DiskOutcome {
     assert_eq!(request.op, DiskOp::Read);
     assert!(request.range.len() <= PART_BYTES);
@@ -61,8 +61,8 @@ fn read(queue: &NbdQueue, request: DiskRequest) -> DiskOutcome {
     DiskOutcome::Done
 }
 
-/// Serves the queue until the client, which runs in a thread, has ended. The thread returns its
-/// socket, so that the connection does not end while it is served.
+/// Serves the queue with `execute` until the client's thread has ended. The thread returns its
+/// socket, which keeps the connection open, and the test's result.
 fn serve_until<T>(
     queue: &mut NbdQueue,
     client: JoinHandle<(UnixStream, T)>,
@@ -255,13 +255,13 @@ fn the_end_of_a_connection_that_waits_for_its_disk_causes_no_wakeup() {
     let [request] = received(&mut queue)[..] else { panic!("the second one has no memory") };
     assert_eq!(queue.arm(), ArmResult::Armed);
     drop(client);
-    assert!(!is_readable(&queue), "the worker would poll until the disk has answered");
+    assert!(!is_readable(&queue), "the worker would poll until the disk has completed the request");
     queue.complete(request.tag, DiskOutcome::Done);
     assert_eq!(queue.flush().unwrap_err().kind, FaultKind::Disconnected);
 }
 
 #[test]
-fn a_part_that_is_taken_back_is_received_again() {
+fn a_part_that_is_returned_unexecuted_is_received_again() {
     let (mut queue, mut client) = connection_of(Framing::Simple, &budgets(1, 0));
     client.write_all(&header(0, READ, 7, OFFSET, LEN)).unwrap();
     let [part] = received(&mut queue)[..] else { panic!("one part at a time") };

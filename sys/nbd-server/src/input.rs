@@ -1,4 +1,4 @@
-//! Parsing of a client's stream: headers and payloads in pieces of any size.
+//! Parsing of a client's byte stream into requests and payloads.
 
 use std::io::IoSliceMut;
 use std::os::fd::{AsFd, OwnedFd};
@@ -12,21 +12,21 @@ use suimon_socket_runtime::DescriptorGuard;
 use crate::level::AHEAD_BYTES;
 use crate::memory::{CHUNK_BYTES, Memory};
 
-/// Bytes read in addition to a long payload. Another long payload is likely to follow, and data
-/// that is not read ahead needs no copy.
+/// Number of bytes received in addition to a long payload. Another long payload is likely to
+/// follow, and data that is not received in advance needs no copy.
 const AHEAD_BYTES_LONG: usize = 512;
 
-/// Bytes read at once by a connection without a buffer. A connection allocates its buffer on
-/// receipt of data, and frees it when idle.
+/// Number of bytes received at once by a connection without a buffer. A connection allocates its
+/// buffer on receipt of data, and frees it when idle.
 const FIRST_BYTES: usize = 4 << 10;
 
 /// Minimum length in bytes of a long payload.
 const LONG_BYTES: u32 = 32 << 10;
 
-/// Maximum number of pieces per system call.
+/// Maximum number of memory segments per system call.
 const PIECES_MAX: usize = 64;
 
-/// Request with the received part of its payload.
+/// Write request, and the part of its payload that was received.
 #[derive(Debug)]
 pub(crate) struct Arriving {
     pub(crate) request: Request,
@@ -38,11 +38,11 @@ pub(crate) struct Arriving {
 /// Next event of the stream.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// Header of a request. The payload of a write was not read yet.
+    /// Request without its payload: the header was received.
     Header(Request),
-    /// Request with its complete payload.
+    /// Write request whose payload was received completely.
     Whole(Arriving),
-    /// Request to reject; its payload is skipped.
+    /// Invalid request, which needs an error reply. Its payload is skipped.
     Refused(RejectedRequest),
     /// Request to disconnect (`NBD_CMD_DISC`).
     Disconnect,
@@ -73,8 +73,8 @@ pub(crate) enum InputError {
 /// Bytes of a client that were received and not parsed yet.
 #[derive(Debug)]
 pub(crate) struct Input {
-    /// Buffer; the received bytes are between `start` and `end`. Shorter than [`AHEAD_BYTES`] if
-    /// nothing was received since it was freed.
+    /// Receive buffer; the bytes between `start` and `end` are received and not parsed. Shorter
+    /// than [`AHEAD_BYTES`] if nothing was received since it was freed.
     bytes: Vec<u8>,
     start: usize,
     end: usize,
@@ -82,15 +82,16 @@ pub(crate) struct Input {
     arriving: Option<Arriving>,
     /// Number of bytes to discard: the remainder of a rejected request's payload.
     skip: usize,
-    /// Bytes to read ahead if the length of the next message is unknown.
+    /// Maximum number of bytes to receive at once while the length of the next message is unknown.
     ahead: usize,
-    /// True if the last read was shorter than its buffer, so that the socket is empty.
+    /// True if the last call received less than requested, so that the socket was empty.
     is_dry: bool,
-    /// True if the received bytes are the beginning of a header.
+    /// True if the received bytes are an incomplete header.
     is_incomplete: bool,
     /// True if data was received since unused memory was last released.
     was_used: bool,
-    /// Guard through which data is received if the client may attach descriptors.
+    /// Guard through which data is received; `None` if the kernel refuses descriptors on the
+    /// socket.
     pub(crate) guard: Option<Arc<DescriptorGuard>>,
 }
 
@@ -111,13 +112,14 @@ impl Input {
         }
     }
 
-    /// Returns true if received bytes remain unparsed, because there was no room for a request.
+    /// Returns true if received bytes were not parsed yet, because the connection cannot accept
+    /// another request.
     pub(crate) fn has_bytes(&self) -> bool {
         self.start < self.end && !self.is_incomplete
     }
 
-    /// Frees the buffer if no data was received since the last call. Returns true if the next call
-    /// may free it.
+    /// Frees the buffer if no data was received since the last call. Returns true if the buffer
+    /// remains, so that a later call may free it.
     pub(crate) fn release_unused(&mut self) -> bool {
         let is_empty = self.start == self.end;
         if is_empty && !self.was_used {
@@ -128,17 +130,17 @@ impl Input {
         is_empty && !self.bytes.is_empty()
     }
 
-    /// Skips the next bytes of the stream: the remainder of a payload.
+    /// Discards the next `bytes` bytes of the stream: the remainder of a payload.
     pub(crate) fn skip(&mut self, bytes: u64) {
         self.skip = self.skip.saturating_add(usize::try_from(bytes).unwrap_or(usize::MAX));
     }
 
-    /// Begins an iteration, in which the socket may have data again.
+    /// Begins an iteration of the worker: the socket may have data again.
     pub(crate) fn begin_poll(&mut self) {
         self.is_dry = false;
     }
 
-    /// Sets the chunks that receive a write's payload.
+    /// Sets the memory chunks that receive the payload of `request`.
     pub(crate) fn expect(&mut self, request: Request, chunks: Vec<u32>) {
         let is_long = request.payload_bytes >= LONG_BYTES;
         self.ahead = if is_long { AHEAD_BYTES_LONG } else { AHEAD_BYTES };
@@ -215,7 +217,7 @@ impl Input {
         Ok(received.is_some())
     }
 
-    /// Receives the first bytes after the buffer was freed, and allocates the buffer for them.
+    /// Receives the first bytes after the buffer was freed, and allocates a buffer for them.
     /// Returns true if there were any.
     fn read_first(&mut self, socket: &OwnedFd) -> Result<bool, InputError> {
         let mut first = [0; FIRST_BYTES];
@@ -262,7 +264,7 @@ impl Input {
         Ok(true)
     }
 
-    /// Copies received bytes to a payload.
+    /// Copies payload bytes from the receive buffer to the chunks of `arriving`.
     #[allow(unsafe_code, reason = "fills chunks that nobody else has")]
     fn copy(&mut self, memory: &Memory, arriving: &mut Arriving) {
         let total = arriving.request.payload_bytes as usize;
@@ -283,8 +285,8 @@ impl Input {
 }
 
 impl Arriving {
-    /// Fills `slices` with the memory of the missing part of the payload. Returns their number, and
-    /// true if they cover all of it.
+    /// Fills `slices` with the memory of the payload's missing bytes. Returns the number of slices,
+    /// and true if they cover all missing bytes.
     #[allow(unsafe_code, reason = "lends chunks that nobody else has")]
     fn pieces<'a>(&self, memory: &'a Memory, slices: &mut [IoSliceMut<'a>]) -> (usize, bool) {
         let total = self.request.payload_bytes as usize;
@@ -307,7 +309,11 @@ impl Arriving {
     }
 }
 
-/// Receives bytes without blocking; `None` if there are none.
+/// Receives bytes without blocking. Returns their number; `None` if there are none. Sets `is_dry`
+/// if the socket is empty afterwards.
+///
+/// # Errors
+/// The connection has ended.
 fn receive(
     socket: &OwnedFd,
     rooms: &mut [IoSliceMut<'_>],
@@ -319,7 +325,7 @@ fn receive(
         return Ok(None);
     }
     loop {
-        // For a single piece, recv takes a third less time than readv.
+        // For a single segment, recv takes a third less time than readv.
         let result = match (guard, &mut *rooms) {
             (Some(guard), rooms) => receive_guarded(socket, rooms, guard)?,
             (None, [slice]) => {
@@ -340,8 +346,11 @@ fn receive(
     }
 }
 
-/// Receives bytes from a client that may attach descriptors. Returns the error of the system call
-/// as a value.
+/// Receives bytes from a client that may attach descriptors. The inner result is that of the system
+/// call.
+///
+/// # Errors
+/// The client attached a descriptor.
 fn receive_guarded(
     socket: &OwnedFd,
     rooms: &mut [IoSliceMut<'_>],

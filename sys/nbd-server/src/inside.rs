@@ -1,4 +1,4 @@
-//! Values owned by the queue of a connection.
+//! Values that the queue of a connection owns.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use tokio::sync::oneshot::Sender;
 use crate::budgets::ConnectionAccount;
 use crate::clients::ListedConnection;
 
-/// Values that exist as long as the queue of a connection: its entry in the list of clients, its
-/// TLS, and the guard of its socket.
+/// Values that exist as long as the queue of a connection: the connection's entry in the list of
+/// clients, its TLS relay, and the guard of its socket.
 pub(crate) struct Inside {
     pub(crate) _share: Arc<ConnectionAccount>,
     pub(crate) _noted: Option<ListedConnection>,
     pub(crate) _life: Option<QueueLife>,
-    /// Guard against attached descriptors; `None` if the socket cannot carry any.
+    /// Guard against attached descriptors; `None` if the kernel refuses descriptors on the socket.
     pub(crate) guard: Option<Arc<DescriptorGuard>>,
 }
 

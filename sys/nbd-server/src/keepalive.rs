@@ -1,7 +1,7 @@
-//! Detection of TCP connections with a vanished peer, after a power loss or network failure.
+//! Detection of TCP clients that vanished, after a power loss or network failure.
 //!
-//! A vanished client sends nothing, not even the end of its connection. The kernel detects it by
-//! probes and ends the connection, which frees its place in the limits and its memory.
+//! Such a client sends nothing, not even the end of its connection. The kernel detects it by probes
+//! and ends the connection, so that it does not count towards the limits any more.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -14,8 +14,9 @@ use rustix::net::sockopt::{
 
 /// Time without a packet from the client after which the kernel sends a probe.
 pub(crate) const IDLE: Duration = Duration::from_secs(60);
-/// Interval of probes, and number of unanswered probes after which the connection ends.
+/// Interval of probes.
 pub(crate) const INTERVAL: Duration = Duration::from_secs(15);
+/// Number of consecutive unanswered probes after which the connection ends.
 pub(crate) const PROBES: u32 = 4;
 /// Maximum time for which sent bytes may remain unacknowledged: `IDLE` plus the time of all probes.
 pub(crate) const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(120);

@@ -1,4 +1,4 @@
-//! Limits on connections and on buffer memory: of an export, of a peer and of the host.
+//! Limits on connections and buffer memory, at three levels: export, peer and host.
 //!
 //! Each connection has a reservation of [`RESERVED_BYTES`] of buffer memory. The export, the peer
 //! and the host set aside the reservations of their maximum number of connections. A connection can
@@ -16,11 +16,12 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use suimon_ports::{NbdLevel, NbdLimits};
 
-/// Payload bytes that are reserved for each connection: the largest part of a request.
+/// Number of payload bytes that are reserved for each connection: the maximum size of a part of a
+/// request.
 pub(crate) const PAYLOAD_RESERVED_BYTES: u64 = 256 << 10;
 
-/// Bytes read from the socket at once if the length of the next message is unknown. One system call
-/// may read many short requests; their payloads are copied.
+/// Maximum number of bytes received at once while the length of the next message is unknown. One
+/// system call may receive many short requests; their payloads are copied.
 pub(crate) const AHEAD_BYTES: usize = 256 << 10;
 
 /// Bytes that are reserved for each connection: payload, and the buffer for received bytes. The
@@ -49,7 +50,7 @@ pub enum LimitExceeded {
         /// Maximum number of connections in the scope.
         max: u32,
     },
-    /// The buffer memory is reserved for the present connections.
+    /// All buffer memory in the scope is reserved for its present connections.
     #[error(
         "the {max} bytes of buffer memory of {} are reserved for its connections. Raise {}",
         scope_owner(.scope),
@@ -58,7 +59,7 @@ pub enum LimitExceeded {
     Buffers {
         /// Scope of the reached limit.
         scope: NbdScope,
-        /// Maximum number of bytes in the scope.
+        /// Maximum size of buffer memory in the scope, in bytes.
         max: u64,
     },
 }
@@ -71,7 +72,7 @@ const fn scope_owner(scope: &NbdScope) -> &'static str {
     }
 }
 
-/// Returns the configuration keys of both limits.
+/// Returns the configuration keys of the scope's limits on connections and on buffer memory.
 const fn keys(scope: &NbdScope) -> (&'static str, &'static str) {
     match scope {
         NbdScope::Export => ("disk.nbd.connections_max", "disk.nbd.buffer_max_bytes"),
@@ -80,11 +81,11 @@ const fn keys(scope: &NbdScope) -> (&'static str, &'static str) {
     }
 }
 
-/// Use and limits of an export, a peer or the host.
+/// Usage and limits of one level: an export, a peer or the host.
 #[derive(Debug)]
 pub(crate) struct Level {
     connections: AtomicU32,
-    /// Bytes held in excess of the reservations.
+    /// Bytes that connections hold in excess of their reservations.
     surplus: AtomicU64,
     connections_max: AtomicU32,
     bytes_max: AtomicU64,
@@ -126,7 +127,10 @@ impl Level {
         self.connections.load(ORDER)
     }
 
-    /// Returns the limit that another connection would exceed as an error.
+    /// Checks whether another connection is possible. `scope` is the scope of this level.
+    ///
+    /// # Errors
+    /// The limit that another connection would exceed.
     pub(crate) fn check(&self, scope: NbdScope) -> Result<(), LimitExceeded> {
         let (connections, bytes_max) = (self.connections(), self.bytes_max.load(ORDER));
         let max = self.connections_max.load(ORDER);
@@ -149,14 +153,15 @@ impl Level {
         self.connections.fetch_sub(1, ORDER);
     }
 
-    /// Takes surplus memory. If a limit would be exceeded, takes nothing and returns false.
+    /// Takes `bytes` bytes of the surplus. Returns false, and takes nothing, if a limit would be
+    /// exceeded.
     pub(crate) fn take(&self, bytes: u64) -> bool {
         let max = self.surplus_max();
         let added = |used: u64| used.checked_add(bytes).filter(|sum| *sum <= max);
         self.surplus.fetch_update(ORDER, ORDER, added).is_ok()
     }
 
-    /// Takes surplus memory for the daemon itself, regardless of limits.
+    /// Takes `bytes` bytes of the surplus for the daemon itself, regardless of limits.
     pub(crate) fn take_any(&self, bytes: u64) {
         self.surplus.fetch_add(bytes, ORDER);
     }
@@ -171,7 +176,7 @@ impl Level {
         used.checked_add(bytes).is_some_and(|sum| sum <= self.surplus_max())
     }
 
-    /// Returns the size of the surplus: memory that is not reserved for connections.
+    /// Returns the size of the surplus in bytes: memory that is not reserved for connections.
     fn surplus_max(&self) -> u64 {
         let bytes_max = self.bytes_max.load(ORDER);
         let possible = u64::from(self.connections_max.load(ORDER)).min(bytes_max / RESERVED_BYTES);

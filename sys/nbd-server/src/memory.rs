@@ -1,4 +1,4 @@
-//! Mapped memory for the payloads of one connection.
+//! Mapped memory for the payloads of one connection, divided into chunks of two sizes.
 #![allow(unsafe_code, reason = "maps memory that the kernel reads and writes")]
 
 use core::ffi::c_void;
@@ -7,11 +7,11 @@ use std::io;
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
-/// Size of a chunk in bytes: a multiple of every block size, so that chunks are aligned.
+/// Size of a large chunk in bytes: a multiple of every block size, so that chunks are aligned.
 pub(crate) const CHUNK_BYTES: usize = 64 << 10;
 
-/// Number of chunks of a connection: enough for two payloads of maximum length, if the limits on
-/// buffer memory permit.
+/// Number of large chunks of a connection: sufficient for two payloads of maximum length, if the
+/// limits on buffer memory permit.
 pub(crate) const CHUNKS: u32 = 1024;
 
 /// Size of a small chunk in bytes, sufficient for most payloads. Small chunks are contiguous:
@@ -60,7 +60,7 @@ impl Memory {
         let _ = unsafe { madvise(start.cast(), count * size, Advice::LinuxDontNeed) };
     }
 
-    /// Returns the address of a chunk.
+    /// Returns the address of the chunk with this index.
     pub(crate) fn chunk(&self, chunk: u32) -> *mut u8 {
         let small_index = chunk.saturating_sub(CHUNKS).min(SMALL_CHUNKS - 1);
         let offset = chunk.min(CHUNKS) as usize * CHUNK_BYTES + small_index as usize * SMALL_BYTES;
@@ -68,10 +68,10 @@ impl Memory {
         unsafe { self.start.cast::<u8>().add(offset) }
     }
 
-    /// Returns part of a chunk, to be accessed by the chunk's owner.
+    /// Returns `len` bytes of a chunk, from `offset` on, for access by the chunk's owner.
     ///
     /// # Safety
-    /// Nothing else may access the chunk meanwhile, and `from + len` must be at most its length.
+    /// Nothing else may access the chunk meanwhile, and `offset + len` must be at most its length.
     #[allow(clippy::mut_from_ref, reason = "chunks are apart; the caller owns this one")]
     pub(crate) unsafe fn part(&self, chunk: u32, offset: usize, len: usize) -> &mut [u8] {
         // SAFETY: within the mapping, as the caller ensures, and accessed by the caller only.

@@ -14,14 +14,15 @@ use crate::queue_tests::{READ, connection_of, header, received};
 use crate::server_tests::{Exports, LIMIT, choose, host};
 use crate::{NbdBudgets, NbdQueue, NbdServer, RESERVED_BYTES, UnixAccess};
 
-/// Memory of a connection that is not counted: its tables of requests and chunks.
+/// Memory of a connection that the limits do not count, in bytes: its tables of requests and
+/// chunks.
 const TABLES_BYTES: u64 = 128 << 10;
-/// Size of the export.
+/// Size of the export, and length of the requests, in bytes.
 const LEN: u32 = 1 << 20;
 
-/// Returns the anonymous memory of this process in bytes. Pages of its program and its libraries are
-/// not counted: they become shared and private again as other processes of the same files start and
-/// end.
+/// Returns the anonymous memory of this process in bytes, without the private pages of its program
+/// and libraries: these become shared and private again as other processes of the same files start
+/// and end.
 fn anonymous_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/self/smaps_rollup").unwrap();
     let anonymous = text.lines().find_map(|line| line.strip_prefix("Anonymous:")).unwrap();
@@ -29,7 +30,7 @@ fn anonymous_bytes() -> u64 {
     kib << 10
 }
 
-/// Executes the requests of a queue. Returns their number.
+/// Executes the available requests of a queue. Returns their number.
 fn serve(queue: &mut NbdQueue) -> usize {
     let requests = received(queue);
     for request in &requests {
@@ -48,7 +49,7 @@ fn connect(path: &Path) -> UnixStream {
     stream
 }
 
-/// Sends requests until the server stops reading, at most `max`.
+/// Sends read requests until the server stops receiving, at most `max`.
 fn send_reads(stream: &mut UnixStream, max: u64) {
     stream.set_nonblocking(true).unwrap();
     for cookie in 0..max {
@@ -75,7 +76,7 @@ fn clients_that_collect_nothing_use_no_more_than_the_limit_of_their_export() {
     let deadline = Instant::now() + LIMIT;
     let mut quiet = 0;
     while quiet < 3 {
-        assert!(Instant::now() < deadline, "the queues do not come to rest");
+        assert!(Instant::now() < deadline, "the queues do not become idle");
         let mut queues = exports.queues.lock().unwrap();
         let served: usize = queues.iter_mut().map(serve).sum();
         quiet = if served == 0 && queues.len() == count - 1 { quiet + 1 } else { 0 };

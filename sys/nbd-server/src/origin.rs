@@ -3,13 +3,13 @@
 use core::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Origin of a client. Another client cannot forge it.
+/// Origin of a client, which the client cannot forge. Clients of the same origin share limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Origin {
-    /// User id on this host.
+    /// Client of a Unix socket: its user id on this host.
     User(u32),
-    /// IPv4 address, or the first address of a /64 network: a client may use all addresses of such
-    /// a network (RFC 4291, section 2.5.4).
+    /// Client of a TCP socket: its IPv4 address, or the first address of its /64 network. A client
+    /// may use all addresses of such a network (RFC 4291, section 2.5.4).
     Address(IpAddr),
 }
 

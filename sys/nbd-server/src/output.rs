@@ -1,4 +1,4 @@
-//! Queue of replies to the client.
+//! Queue of the replies of a connection that were not sent completely.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -9,15 +9,16 @@ use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
 
 use crate::memory::{CHUNK_BYTES, Memory};
 
-/// Maximum number of slices per system call.
+/// Maximum number of memory segments per system call.
 const SLICES_MAX: usize = 256;
 
-/// Reply in the queue: head and payload.
+/// Reply in the queue: encoded head, followed by the payload.
 struct Reply {
-    /// Offset of the reply's head in the stream of all heads.
+    /// Position of the reply's head in the stream of all heads since the connection began, in
+    /// bytes.
     head: u64,
     head_bytes: usize,
-    /// Chunks of the payload, returned to the pool after they were sent.
+    /// Memory chunks of the payload, returned to the pool after they were sent.
     chunks: Vec<u32>,
     payload_bytes: usize,
     /// Number of bytes of head and payload that were sent.
@@ -28,9 +29,10 @@ struct Reply {
 #[derive(Default)]
 pub(crate) struct Output {
     replies: VecDeque<Reply>,
-    /// Heads of the queued replies, concatenated.
+    /// Encoded heads of the queued replies, concatenated.
     heads: Vec<u8>,
-    /// Number of bytes removed from the beginning of `heads` after they were sent.
+    /// Number of bytes removed from the beginning of `heads` since the connection began, after they
+    /// were sent.
     disconnected: u64,
 }
 
@@ -52,12 +54,12 @@ impl Output {
         self.replies.len()
     }
 
-    /// Returns the size of the queued heads in bytes.
+    /// Returns the size of the heads of queued replies in bytes.
     pub(crate) fn heads(&self) -> usize {
         self.heads.len()
     }
 
-    /// Frees the memory of the heads if no reply is queued.
+    /// Frees the buffer of the heads if no reply is queued.
     pub(crate) fn release_unused(&mut self) {
         if self.replies.is_empty() {
             self.heads = Vec::new();
@@ -69,7 +71,8 @@ impl Output {
         self.heads.capacity()
     }
 
-    /// Adds a reply. `encode` writes its head of at most `head_bytes_max` bytes.
+    /// Queues a reply. `encode` writes its head, of at most `head_bytes_max` bytes, and returns the
+    /// length. `chunks` contain the payload of `payload_bytes` bytes.
     pub(crate) fn push(
         &mut self,
         head_bytes_max: usize,
@@ -89,8 +92,8 @@ impl Output {
         }
     }
 
-    /// Sends as many bytes as the socket accepts. `free` receives the chunks of replies that were
-    /// sent.
+    /// Sends as many bytes as the socket accepts without blocking. Calls `free` with the chunks of
+    /// each reply that was sent completely.
     ///
     /// # Errors
     /// The connection has ended.
@@ -128,7 +131,7 @@ impl Output {
         Ok(Sending::Done)
     }
 
-    /// Removes the heads of replies that were sent.
+    /// Removes the heads of replies that were sent completely.
     fn drop_heads(&mut self) {
         let end = self.disconnected.saturating_add(self.heads.len() as u64);
         let first = self.replies.front().map_or(end, |reply| reply.head);
@@ -138,8 +141,8 @@ impl Output {
         self.disconnected = first;
     }
 
-    /// Fills `slices` with the data to send, and returns their number. Heads without a payload
-    /// between them form one slice.
+    /// Fills `slices` with the data to send, in order, and returns their number. Consecutive heads
+    /// without a payload between them form one slice.
     #[allow(unsafe_code, reason = "reads chunks that the kernel has filled")]
     fn gather<'a>(&'a self, memory: &'a Memory, slices: &mut [IoSlice<'a>]) -> usize {
         let mut count = 0;
@@ -183,7 +186,7 @@ impl Output {
     }
 }
 
-/// Sends bytes. Returns the number of bytes that the socket accepted.
+/// Sends bytes without blocking. Returns the number of bytes that the socket accepted.
 fn hand_over(socket: &OwnedFd, slices: &[IoSlice<'_>]) -> Result<usize, Errno> {
     let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
     match slices {

@@ -12,18 +12,18 @@ use crate::level::PAYLOAD_RESERVED_BYTES;
 /// Size of a part in bytes: a multiple of every sector size.
 pub(crate) const PART_BYTES: u64 = PAYLOAD_RESERVED_BYTES;
 
-/// State of the current part.
+/// State of the current part of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// Waiting for buffer memory for the next part.
+    /// The part waits for buffer memory.
     Next,
-    /// Receiving the payload of the part.
+    /// The payload of the part, which belongs to a write, is being received.
     Receiving,
-    /// Waiting for the disk to execute the part.
+    /// The disk executes the part.
     OnDisk,
 }
 
-/// Read or write that is processed in parts.
+/// Read or write request that is processed in parts, and its progress.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parts {
     request: Request,
@@ -45,8 +45,8 @@ pub(crate) enum PartReply {
 }
 
 impl Parts {
-    /// Returns the initial state of a request; `None` if it cannot be processed in parts, or is not
-    /// larger than one part.
+    /// Returns the state of a request before its first part; `None` if it is neither a read nor a
+    /// write, or not larger than one part.
     pub(crate) fn new(request: Request) -> Option<Self> {
         let (NbdCommand::Read { range, .. } | NbdCommand::Write { range, .. }) = request.command
         else {
@@ -56,7 +56,7 @@ impl Parts {
         (range.length > PART_BYTES).then_some(parts)
     }
 
-    /// Returns the remaining range of the request, starting with the current part.
+    /// Returns the remaining range of the request, from the current part to the end.
     pub(crate) fn rest(&self) -> ExportRange {
         let offset = self.range.offset.saturating_add(self.done);
         ExportRange { offset, length: self.range.length.saturating_sub(self.done) }
@@ -72,7 +72,7 @@ impl Parts {
         &self.request
     }
 
-    /// Returns the current part as a request.
+    /// Returns the current part as a request of its own.
     pub(crate) fn part(&self) -> Request {
         let range = ExportRange { length: self.bytes(), ..self.rest() };
         let (command, payload) = match self.request.command {
@@ -83,15 +83,15 @@ impl Parts {
         Request { command, payload_bytes, ..self.request }
     }
 
-    /// Returns the bytes of a write's payload that are not received yet. Valid while the disk
-    /// executes a part.
+    /// Returns the number of bytes of a write's payload that were not received yet. Valid while the
+    /// disk executes a part.
     pub(crate) fn unreceived(&self) -> u64 {
         let remaining = self.rest().length.saturating_sub(self.bytes());
         if self.request.payload_bytes > 0 { remaining } else { 0 }
     }
 
-    /// Returns the form of the reply to the current part of a read. `has_chunks`: the client has
-    /// negotiated structured or extended replies.
+    /// Returns the form of the reply to the current part of a read. `has_chunks` is true if the
+    /// client has negotiated structured or extended replies.
     pub(crate) fn reply(&self, has_chunks: bool) -> PartReply {
         let in_one = matches!(self.request.command, NbdCommand::Read { dont_fragment: true, .. });
         match (has_chunks && !in_one, self.done) {

@@ -23,16 +23,16 @@ const SPARE_LISTS_MAX: usize = 64;
 /// limits the duration of the call.
 const RELEASED_MAX: usize = 256;
 
-/// Free chunks of one size. The most recently freed chunk is reused first, because it may still be
-/// in the CPU's cache. The memory of the other chunks can be released.
+/// Free chunks of one size, in a stack. The most recently freed chunk is reused first, because it
+/// may still be in the CPU's cache. The memory of the others can be released.
 struct Stack {
-    /// Free chunks in the order in which they were freed.
+    /// Indices of free chunks, in the order in which they were freed.
     free: Vec<u32>,
     /// Number of cold chunks: not used since creation, or since their memory was last returned to
     /// the system. They are at the start of `free`.
     cold: usize,
-    /// Smallest number of free chunks since memory was last released. This number of chunks was not
-    /// used.
+    /// Smallest number of free chunks since memory was last released: so many chunks were not used
+    /// in this time.
     unused: usize,
     /// Number of chunks, free or not.
     count: usize,
@@ -61,12 +61,12 @@ impl Stack {
         self.free.len() - self.cold
     }
 
-    /// Returns the additional memory that this number of chunks needs, in bytes.
+    /// Returns the memory in bytes that taking `chunks` more chunks would allocate.
     fn growth(&self, chunks: usize) -> u64 {
         chunks.saturating_sub(self.spare()) as u64 * self.bytes as u64
     }
 
-    /// Moves chunks to `list`. At least this number must be free.
+    /// Moves `chunks` free chunks to `list`. At least so many must be free.
     fn take(&mut self, chunks: usize, list: &mut Vec<u32>) {
         let start = self.free.len().saturating_sub(chunks);
         list.extend(self.free.drain(start..).rev());
@@ -74,8 +74,8 @@ impl Stack {
         self.unused = self.unused.min(start);
     }
 
-    /// Makes free warm chunks cold, up to position `end`. `release` receives ranges of adjacent
-    /// chunks.
+    /// Makes the free warm chunks before position `end` cold. Calls `release` with each range of
+    /// adjacent ones, whose memory the caller returns to the system.
     fn cool(&mut self, end: usize, release: &mut impl FnMut(Range<u32>)) {
         let Some(spare) = self.free.get_mut(self.cold..end) else { return };
         spare.sort_unstable_by(|a, b| b.cmp(a));
@@ -88,12 +88,12 @@ impl Stack {
     }
 }
 
-/// Free chunks of a connection.
+/// Free chunks of a connection, large and small.
 pub(crate) struct Pool {
     chunks: Stack,
     small: Stack,
     share: Arc<ConnectionAccount>,
-    /// Bytes taken from the share in excess of the reservation.
+    /// Bytes taken from the connection's account in excess of the reservation.
     surplus: u64,
     /// Empty lists for reuse: at most [`SPARE_LISTS_MAX`], each with capacity for at most
     /// [`CHUNKS`] indices.
@@ -111,8 +111,9 @@ impl Pool {
         }
     }
 
-    /// Takes chunks for this number of bytes. Returns `None` and takes nothing if too few are free
-    /// or the limits permit no more memory. `release` receives chunks to return to the system.
+    /// Takes chunks for `bytes` bytes. Returns `None`, and takes nothing, if too few are free or
+    /// the limits permit no more memory. Calls `release` with chunks whose memory the caller must
+    /// return to the system.
     pub(crate) fn take(
         &mut self,
         bytes: u64,
@@ -173,8 +174,8 @@ impl Pool {
         self.chunks.is_unused() && self.small.is_unused()
     }
 
-    /// Releases chunks that were not used since the last call. `release` receives chunks to return
-    /// to the system. Returns true if free warm chunks remain.
+    /// Makes chunks cold that were not used since the last call; calls `release` with those whose
+    /// memory the caller must return to the system. Returns true if free warm chunks remain.
     pub(crate) fn release_unused(&mut self, release: &mut impl FnMut(Range<u32>)) -> bool {
         let mut remaining = RELEASED_MAX;
         for kind in [&mut self.chunks, &mut self.small] {
@@ -203,27 +204,27 @@ impl Pool {
         self.chunks.warm_bytes() + self.small.warm_bytes()
     }
 
-    /// Returns the number of bytes that must be taken from the share for `growth` more bytes, if
-    /// `returned` bytes are returned first.
+    /// Returns the number of bytes that the connection must take from its account before it uses
+    /// `growth` more bytes, if it first returns `returned` bytes.
     fn missing(&self, growth: u64, returned: u64) -> u64 {
         let warm = self.warm_bytes().saturating_sub(returned);
         (warm + growth).saturating_sub(PAYLOAD_RESERVED_BYTES + self.surplus)
     }
 
-    /// Returns true if the connection may use `growth` more bytes without taking more from the
-    /// share.
+    /// Returns true if the connection may use `growth` more bytes, after it returns `returned`,
+    /// without taking more from its account.
     fn may_grow(&self, growth: u64, returned: u64) -> bool {
         growth == 0 || self.missing(growth, returned) == 0
     }
 
-    /// Returns true if the connection may use `growth` more bytes, including bytes that can be
-    /// taken from the share.
+    /// Returns true if the connection may use `growth` more bytes, after it returns `returned`,
+    /// including bytes that it can take from its account.
     fn may_reach(&self, growth: u64, returned: u64) -> bool {
         self.may_grow(growth, returned) || self.share.has(self.missing(growth, returned))
     }
 
-    /// Takes the bytes from the share that `growth` more bytes need. Returns false if a limit is
-    /// reached.
+    /// Takes from the account what the connection needs to use `growth` more bytes. Returns false,
+    /// and takes nothing, if a limit is reached.
     fn grow(&mut self, growth: u64) -> bool {
         let missing = if growth == 0 { 0 } else { self.missing(growth, 0) };
         let is_taken = missing == 0 || self.share.take(missing);
@@ -244,7 +245,7 @@ impl Drop for Pool {
     }
 }
 
-/// Returns the number of chunks for a payload.
+/// Returns the number of large chunks for a payload of `bytes` bytes.
 fn chunks_for(bytes: u64) -> usize {
     usize::try_from(bytes.div_ceil(CHUNK_BYTES as u64)).unwrap_or(usize::MAX)
 }

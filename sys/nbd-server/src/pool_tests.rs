@@ -5,7 +5,7 @@ use suimon_ports::NbdLimits;
 const CHUNK: u64 = CHUNK_BYTES as u64;
 const SMALL: u64 = SMALL_BYTES as u64;
 
-/// Returns a pool, and the accounts of a host with this memory beyond the pool's reservation.
+/// Returns a pool, and the accounts of a host with `surplus` bytes beyond the pool's reservation.
 fn pool(surplus: u64) -> (Pool, NbdBudgets) {
     let budgets = NbdBudgets::default();
     let limits = |bytes| NbdLimits { connections_max: 0, buffer_max_bytes: bytes };
@@ -20,7 +20,7 @@ fn take(pool: &mut Pool, bytes: u64) -> Option<Vec<u32>> {
     chunks
 }
 
-/// Releases unused chunks until there are none. Returns the released chunks.
+/// Releases unused chunks until none remains. Returns the lists of released chunks.
 fn release(pool: &mut Pool) -> Vec<Vec<u32>> {
     let mut released = Vec::new();
     while pool.release_unused(&mut |chunks| released.push(chunks.collect())) {}

@@ -1,4 +1,4 @@
-//! Connection of a client after its handshake, as a queue of a disk.
+//! Queue of the requests of a connection after its handshake.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -25,17 +25,18 @@ use crate::slot::{Slot, payload_bytes};
 use crate::unread;
 use crate::watch::SocketWatch;
 
-/// Maximum number of requests of a connection in flight. Further requests remain in the socket.
+/// Maximum number of requests of a connection in flight. Further requests are not received from the
+/// socket.
 pub const REQUESTS_MAX: u32 = 256;
 
 /// Size of the socket's send buffer in bytes: the replies to the queue depth of most clients, so
 /// that sending rarely blocks.
 const SEND_BUFFER_BYTES: usize = 1 << 20;
 
-/// Number of unsent replies at which no further request is read.
+/// Number of unsent replies at which no further request is received.
 const REPLIES_MAX: usize = 1024;
 
-/// Size in bytes of the heads of unsent replies at which no further request is read.
+/// Size of the heads of unsent replies in bytes at which no further request is received.
 const HEADS_BYTES_MAX: usize = 64 << 10;
 
 /// Connection of a client, as a queue of a disk. Dropping it closes the connection.
@@ -47,9 +48,9 @@ pub struct NbdQueue {
     pub(crate) has_brought: bool,
     /// True if the socket reports which replies the client has read.
     pub(crate) is_reading_reported: bool,
-    /// Error of watching the socket. Reported when requests are received.
+    /// Error of watching the socket, which the next receive reports.
     pub(crate) unwatchable: Option<Errno>,
-    /// Reason why the connection must end. Reported when requests are received or replies are sent.
+    /// Reason why the connection must end, which the next receive or send reports.
     pub(crate) broken: Option<&'static str>,
     pub(crate) transmission: RequestParser,
     /// True if the client has negotiated structured or extended replies.
@@ -64,20 +65,22 @@ pub struct NbdQueue {
     pub(crate) is_blocked: bool,
     /// Request that waits for buffer memory for its payload.
     pub(crate) waiting: Option<Request>,
-    /// True if the waiting request was already counted as delayed.
+    /// True if the waiting request was already counted as delayed for lack of memory.
     pub(crate) is_short: bool,
     /// Request that is processed in parts. The connection has no other request meanwhile.
     pub(crate) parts: Option<Parts>,
-    /// Requests after which a flush must follow.
+    /// Tags of executed trims with forced unit access. The worker receives a flush for each of them
+    /// next.
     pub(crate) to_flush: Vec<u32>,
-    /// Requests that were taken back, in the order in which they will be received again.
+    /// Requests that the worker has returned unexecuted, in the order in which it will receive them
+    /// again.
     pub(crate) returned: VecDeque<DiskRequest>,
     pub(crate) _inside: Option<Inside>,
 }
 
 impl NbdQueue {
     /// Creates the queue of a connection after its handshake. `unparsed` contains bytes received
-    /// after the handshake. The buffers of the queue count towards `share`.
+    /// after the handshake. `share` is the account that the buffers of the queue count towards.
     ///
     /// # Errors
     /// Memory or descriptors are exhausted.
@@ -124,7 +127,7 @@ impl NbdQueue {
         self.watch.lose();
     }
 
-    /// Attaches values that must exist as long as the connection.
+    /// Attaches values that must exist as long as the queue.
     pub(crate) fn owning(mut self, inside: Inside) -> Self {
         self.input.guard.clone_from(&inside.guard);
         Self { _inside: Some(inside), ..self }
@@ -166,7 +169,10 @@ impl NbdQueue {
         !self.output.is_empty()
     }
 
-    /// Returns the next request that is ready for execution; `None` if there is none.
+    /// Returns the next request for the disk; `None` if none is ready.
+    ///
+    /// # Errors
+    /// The connection has ended.
     fn take(&mut self) -> Result<Option<DiskRequest>, InputError> {
         if let Some(request) = self.returned.pop_front() {
             return Ok(Some(request));
@@ -224,22 +230,23 @@ impl NbdQueue {
         }
     }
 
-    /// Takes chunks for a payload. Returns `None` if too few are free, or the limits on buffer
-    /// memory permit no more. The total number of chunks is sufficient for every payload.
+    /// Takes memory chunks for a payload of `bytes` bytes. Returns `None` if too few are free, or
+    /// the limits on buffer memory permit no more. The total number of chunks suffices for every
+    /// payload.
     pub(crate) fn chunks(&mut self, bytes: u64) -> Option<Vec<u32>> {
         let Self { pool, memory, .. } = self;
         let bytes = bytes.min(u64::from(CHUNKS) * CHUNK_BYTES as u64);
         pool.take(bytes, &mut |chunks| memory.release(&chunks))
     }
 
-    /// Returns the first part of a request that must be processed in parts; `None` until the client
-    /// has received all replies to earlier requests.
+    /// Returns the state of a request that is to be processed in parts. Returns `None` if the
+    /// request needs no parts, or the client has not received all replies to earlier requests.
     fn parts_of(&self, request: &Request) -> Option<Parts> {
         let is_first = self.free.len() == REQUESTS_MAX as usize && self.output.is_empty();
         if is_first && self.pool.is_unused() { Parts::new(*request) } else { None }
     }
 
-    /// Arms the watch for the events that the queue can handle now.
+    /// Watches the socket for the events that the queue can process now.
     fn arm_watch(&mut self) -> Result<(), Errno> {
         let mut events = epoll::EventFlags::empty();
         let is_reading = match &self.parts {

@@ -31,7 +31,8 @@ fn connection_with(framing: Framing) -> (NbdQueue, UnixStream) {
     connection_of(framing, &NbdBudgets::default())
 }
 
-/// Creates a connection whose buffers count towards the host's limit of `budgets`.
+/// Creates a connection whose buffers count towards the accounts `budgets`, and the client's end of
+/// it.
 pub(crate) fn connection_of(framing: Framing, budgets: &NbdBudgets) -> (NbdQueue, UnixStream) {
     let has_chunks = framing.has_chunks();
     let mut features =
@@ -69,7 +70,7 @@ pub(crate) fn is_readable(queue: &NbdQueue) -> bool {
     poll(&mut [PollFd::from_borrowed_fd(fd, PollFlags::IN)], Some(&now)).unwrap() == 1
 }
 
-/// Receives a simple reply. Returns error and cookie.
+/// Receives a simple reply. Returns its error number and cookie.
 pub(crate) fn reply(client: &mut UnixStream) -> (u32, u64) {
     let mut bytes = [0; 16];
     client.read_exact(&mut bytes).unwrap();
@@ -79,7 +80,7 @@ pub(crate) fn reply(client: &mut UnixStream) -> (u32, u64) {
 }
 
 #[test]
-fn a_request_in_pieces_is_one_request_and_its_answer_bears_its_cookie() {
+fn a_fragmented_request_is_one_request_and_its_reply_has_its_cookie() {
     let (mut queue, mut client) = connection();
     let bytes = [header(FUA, WRITE, 7, 4096, 70_000), vec![3; 70_000]].concat();
     for piece in bytes.chunks(9_999) {
@@ -112,7 +113,7 @@ fn a_header_that_has_not_arrived_completely_is_waited_for_without_polling() {
 }
 
 #[test]
-fn a_request_that_is_taken_back_is_received_again_with_its_payload() {
+fn a_request_that_is_returned_unexecuted_is_received_again_with_its_payload() {
     let (mut queue, mut client) = connection();
     client.write_all(&[header(0, WRITE, 7, 4096, 512), vec![3; 512]].concat()).unwrap();
     let [request] = received(&mut queue)[..] else { panic!("it is whole") };
@@ -162,7 +163,7 @@ fn payloads_of_any_length_one_behind_the_other_each_get_their_own_bytes() {
 }
 
 #[test]
-fn block_status_is_answered_for_selected_contexts_only() {
+fn block_status_is_reported_for_selected_contexts_only() {
     let (mut queue, mut client) = connection_with(Framing::Extended);
     // Sections "Extended request message" and "NBD_CMD_BLOCK_STATUS": the payload contains the
     // length of the range, and the ids of contexts; 1 was selected.
@@ -227,13 +228,13 @@ fn a_client_that_disconnects_with_or_without_notice_is_removed() {
 }
 
 #[test]
-fn a_trim_that_is_to_be_durable_is_flushed_before_it_is_answered() {
+fn a_trim_with_forced_unit_access_is_flushed_before_its_reply() {
     let (mut queue, mut client) = connection();
     client.write_all(&header(FUA, TRIM, 5, 0, 4096)).unwrap();
     let trim = received(&mut queue);
     assert_eq!(trim[0].op, DiskOp::Discard);
     queue.complete(trim[0].tag, DiskOutcome::Done);
-    assert_eq!(queue.arm(), ArmResult::Pending, "there is more to do");
+    assert_eq!(queue.arm(), ArmResult::Pending, "the queue has no further work");
     let flush = received(&mut queue);
     assert_eq!((flush[0].op, flush[0].tag), (DiskOp::Flush, trim[0].tag));
     queue.complete(flush[0].tag, DiskOutcome::Done);
@@ -306,7 +307,11 @@ fn a_connection_that_cannot_be_watched_is_ended_with_the_reason() {
     assert_eq!(received(&mut queue).len(), 1);
     // The watched descriptor is not an epoll instance, as after an error of the system.
     queue.lose_watch();
-    assert_eq!(queue.arm(), ArmResult::Pending, "it is not waited for in vain");
+    assert_eq!(
+        queue.arm(),
+        ArmResult::Pending,
+        "the worker waits for a connection that cannot be watched"
+    );
     let fault = queue.receive(32, &mut Vec::new()).unwrap_err();
     assert_eq!(fault.kind, FaultKind::Host);
     assert!(fault.detail.contains("cannot be polled"), "{fault}");
@@ -315,7 +320,7 @@ fn a_connection_that_cannot_be_watched_is_ended_with_the_reason() {
 }
 
 #[test]
-fn a_connection_that_is_looked_at_is_not_watched_until_it_is_waited_for() {
+fn a_polled_connection_is_not_watched_until_the_worker_waits_for_it() {
     let (mut queue, mut client) = connection();
     assert_eq!(queue.arm(), ArmResult::Armed);
     for cookie in 0..3 {
@@ -323,7 +328,7 @@ fn a_connection_that_is_looked_at_is_not_watched_until_it_is_waited_for() {
         assert_eq!(received(&mut queue).len(), 1);
     }
     client.write_all(&header(0, READ, 3, 0, 512)).unwrap();
-    assert!(!is_readable(&queue), "whoever writes pays for a watcher that nobody needs");
+    assert!(!is_readable(&queue), "the socket is watched although it is polled");
     for _ in 0..2 {
         assert_eq!(queue.arm(), ArmResult::Armed);
         assert!(is_readable(&queue));
@@ -336,7 +341,7 @@ fn a_connection_that_is_looked_at_is_not_watched_until_it_is_waited_for() {
 }
 
 #[test]
-fn a_client_that_has_not_read_its_answers_has_some_to_take() {
+fn a_client_that_has_not_read_its_replies_is_reported_as_having_unread_ones() {
     let (mut queue, mut client) = connection();
     assert!(!queue.has_unconsumed_completions());
     client.write_all(&header(0, TRIM, 1, 0, 512)).unwrap();
@@ -349,7 +354,8 @@ fn a_client_that_has_not_read_its_answers_has_some_to_take() {
     assert!(!queue.has_unconsumed_completions());
 }
 
-/// Executes 5000 requests of each kind. Returns the sizes of the memory that the connection keeps.
+/// Executes 5000 requests of each kind. Returns the sizes of the memory that the connection keeps
+/// for later requests: empty lists, and bytes of reply heads.
 fn spares_after_many_requests(framing: Framing, outcome: DiskOutcome) -> (usize, usize) {
     let (mut queue, mut client) = connection_with(framing);
     let mut drain = client.try_clone().unwrap();

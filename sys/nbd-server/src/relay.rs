@@ -1,4 +1,4 @@
-//! TLS of NBD clients over TCP.
+//! TLS relay of NBD clients over TCP.
 //!
 //! A worker services the queue of a connection and must not spend its time on cryptography. Each
 //! connection with TLS therefore has a task between the client and the queue. A socket pair
@@ -94,7 +94,7 @@ pub(crate) fn start_relay(
     Ok((queue_socket.into(), QueueLife::new(life)))
 }
 
-/// Returns the address for the limits on a client's TLS handshakes.
+/// Returns the address to which the limits on TLS handshakes apply for a client.
 fn address_of(origin: Option<Origin>) -> IpAddr {
     match origin {
         Some(Origin::Address(address)) => address,
@@ -103,14 +103,15 @@ fn address_of(origin: Option<Origin>) -> IpAddr {
     }
 }
 
-/// Records whether the TLS handshake of a client is queued. The client then waits for the server.
+/// Records in the client's negotiation whether the TLS handshake is queued, so that the client
+/// waits for the server.
 fn note_waiting(client: &Client, is_waiting: bool) {
     if let Some(progress) = &client.progress {
         progress.set_waiting(is_waiting, Instant::now());
     }
 }
 
-/// Waits until the client's negotiation is replaced.
+/// Waits until a newer negotiation replaces that of the client.
 async fn wait_for_eviction(evicted: Option<Replaced>) {
     match evicted {
         Some(mut evicted) => evicted.wait().await,
@@ -118,8 +119,8 @@ async fn wait_for_eviction(evicted: Option<Replaced>) {
     }
 }
 
-/// Returns true if the connection ended or failed, false if the TLS negotiation failed. System
-/// errors have an error number.
+/// Returns true for an error of the connection, false for one of the TLS negotiation. Errors of
+/// system calls have an error number.
 fn is_of_connection(error: &io::Error) -> bool {
     error.raw_os_error().is_some() || error.kind() == io::ErrorKind::UnexpectedEof
 }

@@ -16,10 +16,10 @@ use crate::origin::Origin;
 use crate::relay::start_relay;
 use crate::{NbdExports, NbdHost, NbdQueue, NbdServer, NbdTls, RESERVED_BYTES, TcpAccess};
 
-/// Deadline of conditions, generous because the machine may be loaded.
+/// Time limit for conditions that a test waits for; generous, because the machine may be loaded.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Exports that offer nothing, and forward the reasons of rejections.
+/// Source without exports, which sends the reason of each rejection to the test.
 struct Refusals(Mutex<Sender<String>>);
 
 impl NbdExports for Refusals {
@@ -47,7 +47,7 @@ fn start_tls(server: SocketAddr) -> TcpStream {
     stream
 }
 
-/// Creates a server's certificate and key.
+/// Creates TLS parameters with a new certificate and key for the server.
 fn tls() -> NbdTls {
     let folder = tempfile::tempdir().unwrap();
     let generated = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
@@ -83,7 +83,7 @@ fn a_connection_has_its_place_until_its_tls_has_ended() {
     drop(life);
     let deadline = Instant::now() + LIMIT;
     while budgets.usage().host.connections > 0 {
-        assert!(Instant::now() < deadline, "its place is not free again");
+        assert!(Instant::now() < deadline, "the connection is still counted");
         std::thread::sleep(Duration::from_millis(5));
     }
     drop(peer);

@@ -9,16 +9,16 @@ use suimon_ports::{Allocation, AllocationExtent, DiskOutcome};
 use crate::queue::NbdQueue;
 use crate::slot::Slot;
 
-/// Size in bytes of an extent in the longer of the two reply formats.
+/// Size of an extent in bytes, in the longer one of the two formats of block status.
 const STATUS_EXTENT_BYTES: usize = 16;
 
 impl NbdQueue {
-    /// Queues the error reply to an invalid request.
+    /// Queues the error reply to an invalid request, which was not executed.
     pub(crate) fn refuse(&mut self, refused: &RejectedRequest) {
         self.output.push(REPLY_BYTES_MAX, |out| refused.encode(out).ok(), Vec::new(), 0);
     }
 
-    /// Queues the reply to a request.
+    /// Queues the reply to an executed request with its outcome.
     pub(crate) fn answer(&mut self, slot: Slot, outcome: DiskOutcome) {
         let Slot { request, chunks, extents, .. } = slot;
         let reply_to = request.reply_to;
@@ -49,7 +49,7 @@ impl NbdQueue {
         self.pool.release(chunks);
     }
 
-    /// Encodes the head of the only chunk of a read's reply.
+    /// Returns a function that encodes the head of the reply to a read, as its only chunk.
     fn read_head(
         &self,
         request: &Request,
@@ -61,7 +61,7 @@ impl NbdQueue {
     }
 }
 
-/// Returns the error for the client with an explanation; `None` for success.
+/// Returns the NBD error of an outcome with an explanation for the client; `None` for success.
 pub(crate) fn error_of(outcome: DiskOutcome) -> Option<(NbdError, &'static str)> {
     match outcome {
         DiskOutcome::Done => None,
@@ -72,7 +72,7 @@ pub(crate) fn error_of(outcome: DiskOutcome) -> Option<(NbdError, &'static str)>
     }
 }
 
-/// Converts an extent to the context `base:allocation`.
+/// Converts an extent to one of the metadata context `base:allocation`.
 fn extent(extent: AllocationExtent) -> StatusExtent {
     let state = match extent.allocation {
         Allocation::Data => ExtentState::DATA,

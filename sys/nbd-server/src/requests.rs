@@ -1,4 +1,4 @@
-//! Start of requests: tags, and the locations of payloads for the disk.
+//! Start of requests: assigns tags, and describes the locations of payloads to the disk.
 
 use suimon_image::ByteRange;
 use suimon_nbd::{NbdCommand, NbdError, REPLY_BYTES_MAX, Request};
@@ -10,7 +10,8 @@ use crate::queue::NbdQueue;
 use crate::slot::{Slot, Work, disk_bytes, work_of};
 
 impl NbdQueue {
-    /// Starts a request with parameters in its payload.
+    /// Starts a block status request whose payload selects metadata contexts. Queues an error
+    /// reply, and returns `None`, if the payload is invalid.
     #[allow(unsafe_code, reason = "reads chunks that the client's bytes were put into")]
     pub(crate) fn begin_named(
         &mut self,
@@ -34,7 +35,8 @@ impl NbdQueue {
         None
     }
 
-    /// Assigns a tag to a request. Requests without a disk operation are completed.
+    /// Assigns a tag to a request and returns it for the disk. Queues the reply, and returns
+    /// `None`, if the request needs no disk operation.
     pub(crate) fn begin(&mut self, request: Request, chunks: Vec<u32>) -> Option<DiskRequest> {
         let refusal = match work_of(&request.command) {
             Work::Nothing => None,

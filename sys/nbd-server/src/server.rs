@@ -23,10 +23,11 @@ use crate::host::NbdHost;
 use crate::keepalive;
 use crate::origin::Origin;
 
-/// Time until the next attempt to accept a client if the host has no descriptor or memory.
+/// Pause after a client could not be accepted because the process or host has no descriptor or
+/// memory.
 const SHORTAGE: Duration = Duration::from_millis(100);
 
-/// Binds a socket. Replaces a socket that a killed process left.
+/// Binds a Unix socket. Replaces a socket file that a killed process left behind.
 fn bind(path: &Path) -> io::Result<UnixListener> {
     match UnixListener::bind(path) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse && is_left(path) => {
@@ -37,7 +38,7 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
     }
 }
 
-/// Returns true if the path is a socket on which no process listens.
+/// Returns true if the path is a socket file on which no process listens.
 fn is_left(path: &Path) -> bool {
     let is_socket =
         std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket());
@@ -51,7 +52,8 @@ pub(crate) enum Access {
     Tcp(RwLock<TcpAccess>),
 }
 
-/// Listening socket for clients. Dropping it removes the socket; connections continue.
+/// Listening socket for NBD clients. Dropping it closes the socket and removes its file;
+/// established connections continue.
 pub struct NbdServer {
     path: Option<PathBuf>,
     address: Option<SocketAddr>,
@@ -60,11 +62,11 @@ pub struct NbdServer {
 }
 
 impl NbdServer {
-    /// Listens at `path`, which must be free or a socket on which no process listens; such a socket
-    /// is replaced.
+    /// Listens on a Unix socket at `path`, which must be free or a socket file on which no process
+    /// listens; such a file is replaced.
     ///
     /// # Errors
-    /// The error of the system.
+    /// The error of the system call.
     pub fn listen(path: &Path, access: UnixAccess, host: NbdHost) -> io::Result<Self> {
         let listener = bind(path)?;
         // Connections inherit the option, so that a client cannot attach descriptors before it is
@@ -84,8 +86,8 @@ impl NbdServer {
     /// Listens on a TCP address; port 0 selects a free port.
     ///
     /// # Errors
-    /// The error of the system; [`io::ErrorKind::PermissionDenied`] for an address that other hosts
-    /// can reach without TLS.
+    /// The error of the system call; [`io::ErrorKind::PermissionDenied`] for an address that other
+    /// hosts can reach without TLS.
     pub fn listen_tcp(address: SocketAddr, access: TcpAccess, host: NbdHost) -> io::Result<Self> {
         access.check(address)?;
         let listener = TcpListener::bind(address)?;
@@ -119,7 +121,8 @@ impl NbdServer {
     /// Changes the access control of the server's TCP socket for later clients.
     ///
     /// # Errors
-    /// Other hosts can reach the socket without TLS, or the server has no TCP socket.
+    /// Other hosts can reach the address, and `access` has neither TLS nor plaintext access; or the
+    /// server has no TCP socket.
     pub fn set_tcp_access(&self, access: TcpAccess) -> io::Result<()> {
         let (Access::Tcp(old), Some(address)) = (&*self.access, self.address) else {
             return Err(io::ErrorKind::Unsupported.into());
@@ -156,8 +159,11 @@ impl Drop for NbdServer {
 }
 
 impl Access {
-    /// Returns the identity of a connected client, and the reason for its rejection if it is
-    /// rejected.
+    /// Returns a connected client and its origin. The inner result is the reason why access control
+    /// rejects the client.
+    ///
+    /// # Errors
+    /// The socket does not report its peer.
     pub(crate) fn check_client(
         &self,
         socket: BorrowedFd<'_>,
@@ -197,7 +203,7 @@ impl Access {
 
 /// Serves one client on a connected stream socket. Limits and access control of servers do not
 /// apply, and the client is not listed in [`NbdHost::clients`]. Does not block: a task negotiates,
-/// and the connection is passed to [`NbdExports::attach`](crate::NbdExports::attach) of `host`.
+/// and passes the connection to [`NbdExports::attach`](crate::NbdExports::attach) of `host`.
 pub fn serve_stream(socket: OwnedFd, peer: &str, host: &NbdHost) {
     let caller = ClientIdentity { transport: NbdTransport::Unix, peer: peer.to_owned() };
     let client = Client::new(host.clone(), None, caller, None);

@@ -16,16 +16,16 @@ use suimon_socket_runtime::{SocketRuntime, ThreadHooks};
 use crate::server::Access;
 use crate::{NbdExports, NbdHost, NbdQueue, NbdServer, TcpAccess, UnixAccess, keepalive};
 
-/// Deadline of conditions, generous because the machine may be loaded.
+/// Time limit for conditions that a test waits for; generous, because the machine may be loaded.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
-/// Two exports. `stalls` blocks connections until `is_over` is set.
+/// Source of two exports. Attaching to `stalls` blocks until `is_over` is set.
 #[derive(Default)]
 pub(crate) struct Exports {
     is_over: Mutex<bool>,
     over: Condvar,
     pub(crate) queues: Mutex<Vec<NbdQueue>>,
-    /// Reports of clients that were rejected because of a limit.
+    /// Reasons of clients that a limit rejected.
     pub(crate) limited: Mutex<Vec<String>>,
 }
 
@@ -74,7 +74,8 @@ pub(crate) fn choose(stream: &mut (impl Read + Write), export: &str) -> std::io:
     stream.read_exact(&mut [0; 10])
 }
 
-/// Number of silent clients of the test below: fewer than the peak of a peer.
+/// Number of silent clients in the following test: less than
+/// [`PEER_PEAK`](crate::handshakes::PEER_PEAK).
 const SILENT: usize = 127;
 
 #[test]

@@ -10,11 +10,12 @@ use crate::memory::SMALL_BYTES;
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub(crate) request: Request,
-    /// Chunks that contain the request's payload.
+    /// Memory chunks of the request's payload.
     pub(crate) chunks: Vec<u32>,
-    /// Extents of the request's range, if the client has requested its block status.
+    /// Extents of the requested range, as the disk has reported them; empty unless the client
+    /// requests block status.
     pub(crate) extents: Vec<AllocationExtent>,
-    /// True if a flush must follow before the reply.
+    /// True if the disk must be flushed before the reply: a trim with forced unit access.
     pub(crate) is_to_flush: bool,
 }
 
@@ -25,7 +26,7 @@ pub(crate) enum Work {
     Disk(DiskOp, ByteRange),
     /// No disk operation: the command succeeds at once.
     Nothing,
-    /// Error reply, because the end of the range exceeds 64 bits.
+    /// Error reply: offset plus length of the range exceeds 64 bits.
     Overflow,
 }
 
@@ -51,7 +52,7 @@ pub(crate) fn work_of(command: &NbdCommand) -> Work {
     ByteRange::new(range.offset, range.length).map_or(Work::Overflow, |range| Work::Disk(op, range))
 }
 
-/// Returns the number of bytes of memory that a request and its reply need.
+/// Returns the size in bytes of the memory that a request's payload, or that of its reply, needs.
 pub(crate) fn payload_bytes(request: &Request) -> u64 {
     match request.command {
         // The list of extents is not in this memory, but is counted like a small chunk.

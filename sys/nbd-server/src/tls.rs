@@ -19,7 +19,7 @@ use suimon_secret_file::{SecretFileError, open_secret};
 /// Reason why TLS cannot be offered.
 #[derive(Debug, thiserror::Error)]
 pub enum NbdTlsError {
-    /// A file cannot be used.
+    /// A file with a certificate or key cannot be used.
     #[error("{}: {detail}", path.display())]
     File {
         /// Expected contents of the file.
@@ -35,12 +35,12 @@ pub enum NbdTlsError {
     /// Certificate and key do not match, or the library rejects them.
     #[error("the certificate does not match its key: {0}")]
     Identity(rustls::Error),
-    /// Clients' certificates cannot be verified with these CA certificates.
+    /// The CA certificates cannot be used to verify clients.
     #[error("the verification of client certificates cannot be set up: {0}")]
     Clients(String),
 }
 
-/// Contents of a file for TLS.
+/// Purpose of a file with certificates or a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlsFile {
     /// Certificate chain of the server.
@@ -60,8 +60,8 @@ pub struct NbdTls {
 
 impl NbdTls {
     /// Loads a certificate chain and its key from PEM files. `clients` is a PEM file of CA
-    /// certificates: a client must then present a certificate that one of them has signed. With
-    /// `names`, the certificate must contain one of these DNS names.
+    /// certificates: if set, a client must present a certificate that one of them has signed. If
+    /// `names` is not empty, the certificate must contain one of these DNS names.
     ///
     /// # Errors
     /// A file cannot be read or has unexpected contents.

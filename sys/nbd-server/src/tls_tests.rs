@@ -26,7 +26,7 @@ const EXPORT_NAME: u32 = 1;
 
 type Stream = StreamOwned<ClientConnection, TcpStream>;
 
-/// Certificate with its key.
+/// Certificate with its private key.
 struct Signed(Certificate, KeyPair);
 
 impl Signed {
@@ -48,7 +48,7 @@ impl Signed {
     }
 }
 
-/// Server that requires certificates for `client.test`.
+/// Server that requires client certificates for `client.test`, and a CA that issues them.
 struct Bench {
     exports: Arc<Exports>,
     address: SocketAddr,
@@ -76,7 +76,7 @@ impl Bench {
         Self { exports, address: server.address().unwrap(), authority, _server: server }
     }
 
-    /// Returns the configuration of a client with this chain. The key is that of the first
+    /// Returns the configuration of a client with this certificate chain and the key of the first
     /// certificate.
     fn config(&self, chain: &[&Signed]) -> Arc<ClientConfig> {
         let mut roots = RootCertStore::empty();
@@ -101,7 +101,7 @@ impl Bench {
         start_tls_from(self.address, Ipv4Addr::LOCALHOST, trailing)
     }
 
-    /// Negotiates TLS, and then the export `works`.
+    /// Negotiates TLS, and then selects the export `works`.
     fn enter(&self, config: &Arc<ClientConfig>) -> std::io::Result<Stream> {
         enter_from(self.address, Ipv4Addr::LOCALHOST, config)
     }
@@ -159,8 +159,8 @@ fn enter_from(
     Ok(stream)
 }
 
-/// See CVE-2011-0411: bytes that an attacker on the network inserts before the TLS handshake would
-/// be executed as if the client had sent them over TLS.
+/// Bytes that an attacker on the network inserts before the TLS handshake must not be executed as
+/// if the client had sent them over TLS (CVE-2011-0411).
 #[test]
 fn plain_bytes_behind_the_request_for_tls_are_no_options() {
     let bench = Bench::new();
@@ -177,7 +177,7 @@ fn plain_bytes_behind_the_request_for_tls_are_no_options() {
     bench.enter(&bench.good()).unwrap();
 }
 
-/// A resumed session would not verify the certificate again, which may have expired.
+/// A resumed session would not verify the client's certificate again, which may have expired.
 #[test]
 fn sessions_are_not_resumed() {
     let bench = Bench::new();
@@ -234,9 +234,9 @@ fn invalid_certificates_of_any_size_are_refused() {
     bench.enter(&bench.config(&[&Signed::named(&with_own, authority)])).unwrap();
 }
 
-/// An end of the connection without `close_notify` may be caused by an attacker on the network.
+/// An attacker on the network can end a connection without `close_notify`.
 #[test]
-fn a_write_that_is_cut_off_is_not_executed() {
+fn an_incomplete_write_is_not_executed() {
     let bench = Bench::new();
     let mut stream = bench.enter(&bench.good()).unwrap();
     let mut queue = bench.queue();
@@ -299,8 +299,8 @@ fn handshakes_that_stall_delay_no_other_client() {
 }
 
 /// A client begins handshakes at the maximum possible rate. Only those within the burst and the
-/// rate cost a signature. Another client with another address is served; one with the same address
-/// and few connections is served, too.
+/// permitted rate cost a signature. Clients with another address, and one with the same address and
+/// few connections, are served.
 #[test]
 fn a_client_that_begins_handshakes_without_end_is_limited_and_delays_no_other() {
     let bench = Bench::new();

@@ -8,8 +8,8 @@ use rustix::net::AddressFamily;
 /// `TIOCOUTQ`, which is `SIOCOUTQ` for sockets (`asm-generic/ioctls.h`).
 const SIOCOUTQ: rustix::ioctl::Opcode = 0x5411;
 
-/// Returns true if the socket reports whether the peer has read the data. A TCP socket does not: it
-/// only reports the arrival.
+/// Returns true if the socket reports whether the peer has read the data, which Unix sockets do. A
+/// TCP socket only reports that the data arrived at the peer's host.
 pub(crate) fn reports_unread(socket: &OwnedFd) -> bool {
     rustix::net::sockopt::socket_domain(socket).is_ok_and(|family| family == AddressFamily::UNIX)
 }

@@ -1,4 +1,4 @@
-//! Watch of a connection's socket with epoll(7).
+//! Watch of a connection's socket with epoll(7), so that an idle connection is not polled.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -15,9 +15,9 @@ const LOOKS: u32 = 2;
 /// waits for it, and not while it is polled.
 pub(crate) struct SocketWatch {
     wake: OwnedFd,
-    /// Events for which the socket is watched; `None` if it is not watched.
+    /// Events for which the socket is watched; `None` while it is not watched.
     watched: Option<EventFlags>,
-    /// Number of polls with requests since the worker last waited for the socket.
+    /// Number of polls with requests since the worker last slept.
     polls: u32,
 }
 
@@ -33,9 +33,9 @@ impl SocketWatch {
         Ok(watch)
     }
 
-    /// Watches the socket until it is ready for these events. Without events, it is not watched:
-    /// the kernel would continuously report the end of the connection, which cannot be handled
-    /// then.
+    /// Watches the socket until it is ready for `events`. If `events` is empty, does not watch it:
+    /// otherwise the kernel would continuously report the end of the connection, which cannot be
+    /// processed then.
     ///
     /// # Errors
     /// The socket cannot be watched.
@@ -57,7 +57,8 @@ impl SocketWatch {
         Ok(())
     }
 
-    /// Records a poll of the socket. `has_brought`: the previous poll returned requests.
+    /// Records a poll of the socket. `has_brought` is true if the previous poll returned requests.
+    /// After [`LOOKS`] of these the socket is not watched any more.
     pub(crate) fn handle_look(&mut self, socket: &OwnedFd, has_brought: bool) {
         self.polls = self.polls.saturating_add(u32::from(has_brought));
         // A socket that cannot be removed remains watched, which costs time but is harmless.

@@ -29,11 +29,11 @@ use suimon_quantity::{PortId, QueueId};
 use suimon_test_programs::end_program;
 
 const NETNS: &str = "smuplinkcost";
-/// Frames per flush of a batch that leaves by one uplink.
+/// Number of frames per flush for a batch that leaves through one uplink.
 const BATCH: usize = 32;
-/// Other numbers of frames per flush: a batch distributed by a team, and larger batches.
+/// Other numbers of frames per flush: parts of a batch that a team distributes, and larger batches.
 const OTHER_BATCHES: [usize; 4] = [8, 16, 64, 256];
-/// Frames per measurement; a multiple of all numbers of frames per flush.
+/// Number of frames per measurement; a multiple of all numbers of frames per flush.
 const FRAMES: usize = 64_000;
 
 #[derive(Default)]
@@ -69,7 +69,7 @@ fn run(line: &str) -> Result<()> {
     Ok(())
 }
 
-/// Opened end of the pair.
+/// One end of the veth pair, opened as an uplink.
 struct End {
     _device: Box<dyn PortDevice>,
     source: Box<dyn FrameSource>,
@@ -113,7 +113,7 @@ fn send(sink: &mut dyn FrameSink, frame: &Frame, count: usize) -> Result<()> {
     Ok(())
 }
 
-/// Returns nanoseconds per sent frame, with `count` frames per flush.
+/// Returns the CPU time in ns per sent frame, with `count` frames per flush.
 fn measure_egress(near: &mut End, frame: &Frame, count: usize) -> Result<f64> {
     let start = Instant::now();
     for _ in 0..FRAMES / count {
@@ -122,7 +122,7 @@ fn measure_egress(near: &mut End, frame: &Frame, count: usize) -> Result<f64> {
     Ok(start.elapsed().as_nanos() as f64 / FRAMES as f64)
 }
 
-/// Returns nanoseconds per received frame, and the number of frames received.
+/// Returns the CPU time in ns per received frame, and the number of frames received.
 fn measure_ingress(near: &mut End, far: &mut End, frame: &Frame) -> Result<(f64, usize)> {
     let mut batch = FrameBatch::new();
     let mut received = 0;

@@ -1,4 +1,4 @@
-//! Control socket of a device: sends and receives LACPDUs and Marker PDUs without the switch.
+//! Control socket of a device: sends and receives LACPDUs and Marker PDUs, which bypass the switch.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -20,10 +20,10 @@ use crate::link::Link;
 /// Receive buffer size in bytes, which the kernel doubles. The kernel accounts about 1 KB for a
 /// LACPDU, or one page of the driver.
 const RECEIVE_BYTES: libc::c_int = 32 << 10;
-/// `TC_PRIO_CONTROL`: priority over all other frames in the host's queue, as used by the kernel's
-/// bonding driver.
+/// Priority `TC_PRIO_CONTROL` of sent frames: before all other frames in the host's queue, as the
+/// kernel's bonding driver does.
 const PRIORITY: libc::c_int = 7;
-/// `TC_PRIO_INTERACTIVE`: the highest priority without CAP_NET_ADMIN.
+/// Priority `TC_PRIO_INTERACTIVE`: the highest one without CAP_NET_ADMIN.
 const PRIORITY_UNPRIVILEGED: libc::c_int = 6;
 const TYPE_AT: usize = 12;
 
@@ -32,12 +32,13 @@ pub(crate) struct DeviceControlSocket {
     index: u32,
     receivers: ReceiveSockets,
     buffer: Box<[u8; CONTROL_FRAME_BYTES_MAX]>,
-    /// Frames lost so far; the kernel resets its counter when it is read.
+    /// Number of frames lost since the socket was created. The kernel resets its counter when it is
+    /// read.
     lost: u64,
 }
 
-/// Receive sockets of a device. Malformed PDUs are received separately, so that a flood of them
-/// does not occupy the buffer of valid PDUs.
+/// Receive sockets of a device. Malformed PDUs have a separate socket, so that a flood of them does
+/// not occupy the buffer of valid PDUs.
 struct ReceiveSockets {
     /// Socket for valid PDUs; also used for sending.
     well_formed: RawSocket,
@@ -78,7 +79,7 @@ impl DeviceControlSocket {
         Ok(Self { device: device.to_owned(), index, receivers, buffer, lost: 0 })
     }
 
-    /// Fails if the device was removed.
+    /// Checks that the device still exists.
     fn check(&self) -> Result<(), ControlError> {
         match self.receivers.well_formed.is_orphaned() {
             Ok(false) => Ok(()),

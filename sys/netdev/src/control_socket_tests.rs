@@ -85,7 +85,7 @@ fn wait_readable(socket: &DeviceControlSocket) -> bool {
     poll(&mut [PollFd::new(&socket.wake_fd(), PollFlags::IN)], Some(&limit)).unwrap() > 0
 }
 
-/// Receives valid frames until one equals `last`.
+/// Receives valid frames until one equals `last`. Returns all of them.
 fn receive_until(socket: &mut DeviceControlSocket, last: &[u8]) -> Vec<Vec<u8>> {
     let mut frames: Vec<Vec<u8>> = Vec::new();
     while frames.last().is_none_or(|frame| frame != last) {
@@ -99,8 +99,8 @@ fn receive_until(socket: &mut DeviceControlSocket, last: &[u8]) -> Vec<Vec<u8>> 
     frames
 }
 
-/// Waits until `count` PDUs and as many other frames as one turn takes have arrived at the socket.
-/// The kernel may deliver frames on another CPU after they were sent.
+/// Waits until `count` PDUs have arrived at the socket of valid PDUs, and as many other frames as
+/// one turn takes. The kernel may deliver frames on another CPU after they were sent.
 fn wait_for_pdus(socket: &DeviceControlSocket, count: u32) {
     let limit = Instant::now() + LIMIT;
     let mut arrived = [0, 0];
@@ -329,7 +329,7 @@ fn a_downed_device_is_no_end() {
     let bench = Bench::new();
     let mut near = bench.control();
     bench.netns.run("ip link set near0 down");
-    assert!(wait_readable(&near), "it wakes whoever waits");
+    assert!(wait_readable(&near), "the error does not wake a waiter");
     assert_eq!(receive_none(&mut near), Ok(NextReceive::WhenReadable));
     let expected = ControlError::Down { device: "near0".to_owned() };
     assert_eq!(near.send(&slow_frame(1, 1)), Err(expected));

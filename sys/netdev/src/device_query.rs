@@ -16,16 +16,16 @@ use suimon_ports::{DeviceError, DeviceErrorKind, DeviceFeatures, LinkSpeed};
 use crate::explain::{error, host};
 use crate::link::Link;
 
-/// Receive timeout. The kernel normally replies before `send` returns.
+/// Time limit for a reply, which normally is available before `send` returns.
 const RECEIVE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum number of datagrams read per query, including late replies to earlier queries.
 const DATAGRAMS_MAX: usize = 8;
-/// Receive buffer size in bytes. Four bit sets of about seventy mostly unnamed bits take about 5
-/// KB.
+/// Receive buffer size in bytes. The features of a device, four bit sets of about seventy bits,
+/// take about 5 KB.
 const DATAGRAM_BYTES: usize = 64 << 10;
 
-/// Queries for devices in this process's namespace, in which uplinks are. Callable from any thread;
-/// blocks on the kernel's lock of network settings.
+/// Queries of devices in this process's namespace, which contains all uplinks. Any thread may call
+/// it. A query blocks on the kernel's lock of network settings.
 #[derive(Default)]
 pub(crate) struct DeviceQuery {
     /// Socket; `None` before the first query and after a failure.
@@ -36,12 +36,12 @@ struct QuerySocket {
     /// Netlink socket that receives messages of the kernel only.
     socket: OwnedFd,
     family: u16,
-    /// Multicast group of change notifications; `None` if the kernel has none.
+    /// Multicast group of notifications of changes; `None` if the kernel has none.
     monitor: Option<u32>,
     sequence: u32,
 }
 
-/// Family and multicast group of the kernel's change notifications.
+/// Numbers of the ethtool family and of the multicast group of its notifications of changes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Monitor {
     pub(crate) family: u16,
@@ -88,7 +88,8 @@ impl DeviceQuery {
         }
     }
 
-    /// Returns the family and group of change notifications; `None` if the kernel has none.
+    /// Returns the numbers of the ethtool family and of its multicast group; `None` if the kernel
+    /// has none.
     pub(crate) fn monitor(&self) -> Option<Monitor> {
         let result = self.request(|connection| Ok((connection.family, connection.monitor)));
         let (family, group) = result.ok()?;

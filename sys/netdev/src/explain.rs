@@ -1,4 +1,4 @@
-//! Conversion of errno values to device errors with advice.
+//! Creates device errors and queue faults, with advice, from error numbers of the kernel.
 
 use std::io;
 
@@ -40,7 +40,8 @@ pub(crate) fn host(field: &'static str, operation: &str, cause: &io::Error) -> D
     error(kind, field, format!("{operation}: {cause}{advice}"))
 }
 
-/// Creates the fault of a queue whose device was removed.
+/// Creates the fault of a queue whose device was removed. `errno` is the error of the call that
+/// detected it.
 pub(crate) fn device_removed(device: &str, errno: Errno) -> PortFault {
     PortFault {
         kind: FaultKind::Disconnected,
@@ -48,7 +49,7 @@ pub(crate) fn device_removed(device: &str, errno: Errno) -> PortFault {
     }
 }
 
-/// Creates the fault of a queue for which a system call failed.
+/// Creates the fault of a queue on which the system call for `doing` failed.
 pub(crate) fn refused(device: &str, doing: &str, errno: Errno) -> PortFault {
     PortFault { kind: FaultKind::Host, detail: format!("{doing} device {device}: {errno}") }
 }

@@ -6,7 +6,8 @@ use std::os::fd::AsFd;
 use rustix::io::{Errno, writev};
 use suimon_frame::WireFrame;
 
-/// Writes a frame behind its encoded virtio-net header, with its VLAN tag inserted.
+/// Writes a frame to `fd`: the encoded virtio-net header `header`, followed by the frame with its
+/// VLAN tag inserted.
 ///
 /// # Errors
 /// The errno of the call; never `EINTR`.

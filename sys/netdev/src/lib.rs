@@ -1,8 +1,8 @@
 //! TAP devices, packet-socket and AF_XDP uplinks, SR-IOV adapters and network namespaces.
 //!
-//! Implements the devices of [`suimon_ports::PortSpec::Tap`] and
-//! [`suimon_ports::PortSpec::Uplink`]: [`NetDevices`] opens them, attaches their queues to the
-//! switch, monitors their links, and reports an uplink device's features.
+//! Implements the devices of [`suimon_ports::PortDeviceSpec::Tap`] and
+//! [`suimon_ports::PortDeviceSpec::Uplink`]: [`NetDevices`] opens them, attaches their queues to
+//! the switch, monitors their links, and reports an uplink device's features.
 //!
 //! [`NetDevices`] also implements [`suimon_ports::MemberDevices`] for team members: sockets that
 //! carry only LACPDUs and Marker PDUs, and carrier and speed.

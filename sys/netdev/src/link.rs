@@ -1,4 +1,4 @@
-//! Settings of a network device in the calling thread's namespace.
+//! Settings of a network device, by name, in the calling thread's namespace.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -16,7 +16,7 @@ use crate::explain::{error, host};
 /// Maximum length of a device name in bytes.
 const NAME_BYTES_MAX: usize = 15;
 
-/// Device name and a socket for requests. The device need not exist.
+/// Name of a device, and a socket for requests about it. The device need not exist.
 pub(crate) struct Link {
     socket: OwnedFd,
     name: String,
@@ -51,8 +51,7 @@ impl Link {
         Ok(Self { socket, name: name.to_owned() })
     }
 
-    /// Returns a socket of the namespace in which this handle was created, for requests about
-    /// devices.
+    /// Creates another socket of the same namespace, for requests about devices.
     pub(crate) fn socket(&self) -> Result<OwnedFd, DeviceError> {
         self.socket.try_clone().map_err(|cause| host("device", "opening a socket", &cause))
     }
@@ -66,7 +65,7 @@ impl Link {
         self.index().is_ok()
     }
 
-    /// Returns the device's index.
+    /// Returns the interface index of the device.
     ///
     /// # Errors
     /// Usually `Missing`.
@@ -75,7 +74,7 @@ impl Link {
         Ok(u32::from_ne_bytes(bytes))
     }
 
-    /// Returns the index of an Ethernet device.
+    /// Returns the interface index of the device, which must be an Ethernet device.
     ///
     /// # Errors
     /// Usually `Missing`; `Unsupported` if it is not an Ethernet device.
@@ -89,7 +88,7 @@ impl Link {
         Err(error(DeviceErrorKind::Unsupported, "device", detail))
     }
 
-    /// Returns the size of the largest IP packet in bytes.
+    /// Returns the maximum size of an IP packet in bytes.
     pub(crate) fn mtu(&self) -> Result<u16, DeviceError> {
         let bytes = self.send_request(ioctl::GET_MTU, "reading the MTU of")?;
         Ok(u16::try_from(i32::from_ne_bytes(bytes)).unwrap_or(u16::MAX))
@@ -120,8 +119,8 @@ impl Link {
         Ok(ethernet.then(|| MacAddr::new([a, b, c, d, e, f])))
     }
 
-    /// Sets the MAC address. An equal address is not set again, because the kernel then discards
-    /// the device's neighbour entries.
+    /// Sets the MAC address, unless the device has it: the kernel would discard the device's
+    /// neighbour entries.
     pub(crate) fn set_address(&self, mac: MacAddr) -> Result<(), DeviceError> {
         if self.address()? == Some(mac) {
             return Ok(());
@@ -133,14 +132,14 @@ impl Link {
         set.map(drop).map_err(|cause| host("mac", &operation(), &cause))
     }
 
-    /// Sets the number of packets that the device queues for its reader.
+    /// Sets the maximum number of packets that the device queues for its reader.
     pub(crate) fn set_queue_length(&self, packets: u16) -> Result<(), DeviceError> {
         let set = self.request(ioctl::SET_QUEUE_LENGTH, i32::from(packets).to_ne_bytes());
         let operation = || format!("setting the queue length of device {}", self.name);
         set.map(drop).map_err(|cause| host("device", &operation(), &cause))
     }
 
-    /// Returns the current state of the device.
+    /// Returns the current link state of the device.
     pub(crate) fn state(&self) -> Result<LinkState, DeviceError> {
         let flags = self.flags()?;
         Ok(LinkState {
@@ -163,7 +162,7 @@ impl Link {
         set.map(drop).map_err(|cause| host("device", &operation(), &cause))
     }
 
-    /// Returns the link speed, by ioctl instead of netlink.
+    /// Returns the link speed that the driver reports, by ioctl instead of netlink.
     pub(crate) fn speed(&self) -> Result<LinkSpeed, DeviceError> {
         match ioctl::speed(self.socket.as_fd(), &self.name) {
             Ok((mbps, duplex)) => Ok(link_speed(mbps, duplex)),
@@ -174,7 +173,8 @@ impl Link {
         }
     }
 
-    /// Returns the numbers of receive and of transmit queues; `None` if the driver reports none.
+    /// Returns the numbers of receive and of transmit queues, in this order; `None` if the driver
+    /// reports none.
     pub(crate) fn queues(&self) -> Result<Option<(u32, u32)>, DeviceError> {
         match ioctl::queues(self.socket.as_fd(), &self.name) {
             Ok(queues) => Ok(Some(queues)),
@@ -183,19 +183,19 @@ impl Link {
         }
     }
 
-    /// True if the device removes VLAN tags from received frames.
+    /// Returns true if the device removes VLAN tags from received frames.
     pub(crate) fn rx_vlan_offload(&self) -> Result<bool, DeviceError> {
         ioctl::has_feature(self.socket.as_fd(), &self.name, ioctl::TAKES_TAGS_OUT)
             .map_err(|cause| self.explain("reading the features of", &cause))
     }
 
-    /// Switches the removal of VLAN tags from received frames.
+    /// Enables or disables the removal of VLAN tags from received frames.
     pub(crate) fn set_takes_tags_out(&self, enabled: bool) -> Result<(), DeviceError> {
         ioctl::set_feature(self.socket.as_fd(), &self.name, ioctl::TAKES_TAGS_OUT, enabled)
             .map_err(|cause| self.explain("switching rx-vlan-offload of", &cause))
     }
 
-    /// True if the device is a TAP.
+    /// Returns true if the device is a TAP.
     pub(crate) fn is_tap(&self) -> Result<bool, DeviceError> {
         match ioctl::driver(self.socket.as_fd(), &self.name) {
             Ok((driver, bus)) => Ok(driver == "tun" && bus == "tap"),
@@ -234,8 +234,8 @@ impl Link {
         host("device", &format!("{doing} device {}", self.name), cause)
     }
 
-    /// Returns `; there are: eth0, eth1` with the most similar names first, to reveal a
-    /// misspelling.
+    /// Returns a text like `; there are: eth0, eth1` for errors, with the most similar names first,
+    /// to reveal a misspelling.
     fn similar(&self) -> String {
         let mut names = names();
         let common =
@@ -250,7 +250,7 @@ impl Link {
     }
 }
 
-/// Returns the devices of the calling thread's namespace except loopback.
+/// Returns the names of the devices in the calling thread's namespace, without loopback.
 fn names() -> Vec<String> {
     let table = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
     let names = table.lines().skip(2).filter_map(|line| line.split_once(':'));

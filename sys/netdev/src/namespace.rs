@@ -18,7 +18,7 @@ pub(crate) const DIRECTORY: &str = "/run/netns";
 /// Path of this process's namespace.
 pub(crate) const DAEMON_NETNS: &str = "/proc/self/ns/net";
 
-/// Identity of a namespace, valid while it exists.
+/// Identity of a namespace (device and inode number), unique while the namespace exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct NamespaceId {
     device: u64,
@@ -76,17 +76,18 @@ impl Namespace {
         self.id
     }
 
-    /// Returns the name by which the namespace was opened, if any.
+    /// Returns the name by which the namespace was opened; `None` for this process's namespace.
     pub(crate) fn name(&self) -> Option<&Arc<str>> {
         self.name.as_ref()
     }
 
-    /// True if it is this process's namespace.
+    /// Returns true if it is this process's namespace.
     pub(crate) fn is_daemon_netns(&self) -> bool {
         self.fd.is_none()
     }
 
-    /// True if the name currently refers to this namespace.
+    /// Returns true if the name currently refers to the namespace `id`, or if that cannot be
+    /// determined.
     pub(crate) fn is_named(id: NamespaceId, name: &str) -> bool {
         match stat(Path::new(DIRECTORY).join(name)) {
             Ok(stat) => id == NamespaceId { device: stat.st_dev, inode: stat.st_ino },
@@ -137,7 +138,7 @@ fn open_with_id(path: &Path) -> io::Result<(NamespaceId, OwnedFd)> {
     Ok((NamespaceId { device: stat.st_dev, inode: stat.st_ino }, fd))
 }
 
-/// Returns `; there are: a, b` with a few names, to reveal a misspelling.
+/// Returns a text like `; there are: a, b` for errors, with a few names, to reveal a misspelling.
 fn existing() -> String {
     let names = std::fs::read_dir(DIRECTORY).into_iter().flatten().flatten();
     let mut names: Vec<_> =

@@ -1,7 +1,7 @@
-//! Monitoring of removed network namespace names.
+//! Detection of removed names of network namespaces.
 //!
-//! `ip netns delete` removes only the name. The namespace and its devices exist while a descriptor
-//! is open, as in this process. Such a device is no longer reachable by name.
+//! `ip netns delete` removes only the name. The namespace and its devices exist as long as a
+//! process holds a descriptor, as this process does. Such a device is no longer reachable by name.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -10,10 +10,10 @@ use rustix::io::Errno;
 
 use crate::namespace::DIRECTORY;
 
-/// Buffer size in bytes for a few events, whose contents are ignored.
+/// Buffer size in bytes for inotify events, whose contents are ignored.
 const EVENT_BYTES: usize = 4096;
 
-/// Message for the case that no watch can be created.
+/// Log message if no inotify watch can be created.
 pub(crate) const NO_WATCH_WARNING: &str = "deletion of network namespaces cannot be detected";
 
 /// Inotify watch of the directory of names.
@@ -28,8 +28,9 @@ impl NamespaceNames {
         inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).map(Self)
     }
 
-    /// Watches the directory, which exists once there is a named namespace. A repeated call has no
-    /// effect unless the directory was replaced.
+    /// Watches the directory of names, which exists once there is a named namespace. Call it again
+    /// after the directory may have been created or replaced; otherwise a repeated call has no
+    /// effect.
     pub(crate) fn watch(&self) {
         let changes = WatchFlags::DELETE | WatchFlags::MOVED_FROM | WatchFlags::MOVED_TO;
         if let Err(errno) = inotify::add_watch(&self.0, DIRECTORY, changes) {
@@ -37,7 +38,7 @@ impl NamespaceNames {
         }
     }
 
-    /// Discards pending inotify events.
+    /// Discards pending events. Later events make the descriptor readable again.
     pub(crate) fn clear(&self) {
         let mut events = [0; EVENT_BYTES];
         // Ends when no event is left; later events cause another wake-up.

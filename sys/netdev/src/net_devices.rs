@@ -1,4 +1,4 @@
-//! Opening of TAPs and uplinks.
+//! [`NetDevices`]: opens TAPs and uplinks.
 
 use std::io;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub struct NetDevices {
     query: Arc<DeviceQuery>,
     pub(crate) kernel_paths: KernelPaths,
     with_xdp: AttachedDevices,
-    /// Alias of created TAPs, by which they are recognised after a restart.
+    /// Alias of TAPs that this process creates, by which it recognises them after a restart.
     tap_mark: String,
 }
 
@@ -59,10 +59,10 @@ impl NetDevices {
         self
     }
 
-    /// Opens a TAP, creating it if it does not exist, and attaches its queues.
+    /// Opens a TAP, which is created if it does not exist, and attaches its queues to `queues`.
     ///
     /// # Errors
-    /// No device was opened.
+    /// The device cannot be opened or configured; no queue is attached.
     pub fn open_tap(
         &self,
         port: PortId,
@@ -74,10 +74,10 @@ impl NetDevices {
         self.open_tap_device(port, TapPlan::from(spec), false, queues, observer)
     }
 
-    /// Opens an uplink and attaches its queues.
+    /// Opens an uplink and attaches its queues to `queues`.
     ///
     /// # Errors
-    /// No device was opened.
+    /// The device cannot be opened or configured; no queue is attached.
     pub fn open_uplink(
         &self,
         port: PortId,
@@ -118,11 +118,11 @@ impl NetDevices {
         Ok(Box::new(device))
     }
 
-    /// Configures the kernel to forward the frames that this table permits. Returns the addresses,
-    /// by group, that sent on the kernel path since the previous report.
+    /// Makes the kernel forward the frames that `table` permits. Returns the addresses from which
+    /// the kernel has forwarded frames since the previous report, each with its group.
     ///
     /// # Errors
-    /// The kernel has no capacity for the whole table.
+    /// The kernel has no space for the whole table.
     pub fn set_kernel_paths(
         &self,
         table: &KernelPathTable,
@@ -130,12 +130,12 @@ impl NetDevices {
         self.kernel_paths.set(table)
     }
 
-    /// Returns the counters of frames sent and received by a port on the kernel path.
+    /// Returns the counters of frames that a port has sent and received on the kernel path.
     pub fn kernel_path_counters(&self, port: PortId) -> KernelPathCounters {
         self.kernel_paths.counters(port)
     }
 
-    /// Checks whether [`NetDevices::open_tap`] could succeed, without changes.
+    /// Checks whether [`NetDevices::open_tap`] could succeed, without changing anything.
     ///
     /// # Errors
     /// The error that opening would return.
@@ -144,7 +144,7 @@ impl NetDevices {
         tap::probe(&TapPlan::from(spec))
     }
 
-    /// Checks whether [`NetDevices::open_uplink`] could succeed, without changes.
+    /// Checks whether [`NetDevices::open_uplink`] could succeed, without changing anything.
     ///
     /// # Errors
     /// The error that opening would return.
@@ -157,8 +157,8 @@ impl NetDevices {
         }
     }
 
-    /// Queries the kernel for the features of an uplink's device. Returns `None` for a TAP, whose
-    /// peer is the kernel.
+    /// Queries the kernel for the features of an uplink's device. Returns `None` if the uplink is a
+    /// TAP, which has no device behind it.
     ///
     /// # Errors
     /// The device does not exist, or the kernel does not support the query.
@@ -174,8 +174,8 @@ impl NetDevices {
         }
     }
 
-    /// Returns the interface index of the uplink's device. `None` if no device with this name
-    /// exists at present, or if the uplink is a TAP, which the daemon creates itself.
+    /// Returns the interface index of the uplink's device. Returns `None` if no device with this
+    /// name exists, or if the uplink is a TAP, which the daemon creates itself.
     pub fn uplink_index(&self, spec: &UplinkSpec) -> Option<u32> {
         match spec.driver {
             UplinkDriver::AfPacket | UplinkDriver::AfXdp => {
@@ -185,15 +185,15 @@ impl NetDevices {
         }
     }
 
-    /// True if a TAP of this name exists in the namespace.
+    /// Returns true if a TAP of this name exists in the namespace.
     #[cfg(test)]
     pub(crate) fn tap_exists(&self, device: &str, netns: Option<&str>) -> bool {
         tap::exists(device, netns)
     }
 
-    /// Deletes a TAP that [`NetDevices::open_tap`] or [`NetDevices::open_uplink`] created. Succeeds
-    /// if the TAP or its namespace does not exist. Returns false if another program created the
-    /// device, which is kept.
+    /// Deletes a TAP that [`NetDevices::open_tap`] or [`NetDevices::open_uplink`] has created.
+    /// Succeeds if the TAP or its namespace does not exist. Returns false if another program has
+    /// created the device, which is kept.
     ///
     /// # Errors
     /// The TAP is in use.
@@ -215,7 +215,7 @@ impl MemberDevices for NetDevices {
     }
 }
 
-/// Returns the alias of TAPs that `owner` creates. Of a longer owner, the end is used.
+/// Returns the alias of TAPs that `owner` creates. A long `owner` is shortened to its end.
 fn tap_mark(owner: &str) -> String {
     let mut owner = owner;
     let len_max = ALIAS_BYTES_MAX - "suimon ".len();

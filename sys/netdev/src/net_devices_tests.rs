@@ -67,7 +67,7 @@ fn a_tap_is_created_configured_kept_adopted_and_removed() {
 }
 
 /// A TAP of another program with the name of a NIC's device is used, and kept when the NIC is
-/// deleted. The same holds for a TAP of a daemon with another state directory.
+/// deleted. The same applies to a TAP of a daemon with another state directory.
 #[test]
 fn only_taps_that_were_created_are_removed() {
     let inner = TestNetns::new();
@@ -167,7 +167,7 @@ fn a_tap_that_is_down_loses_frames_and_one_that_is_deleted_ends_its_queues() {
     assert!(!device.status().link_up);
     netns.run("ip link set tap0 up mtu 1280");
     expect_notice(&notices, |notice| *notice == DeviceNotice::LinkUp);
-    assert_eq!(device.status().mtu, 1280, "the host's own changes are seen");
+    assert_eq!(device.status().mtu, 1280, "changes by the host are reported");
     netns.run("ip link delete tap0");
     expect_notice(&notices, |notice| is_down(notice, "deleted"));
     let fault = receive_fault(source.as_mut());
@@ -270,7 +270,8 @@ impl Pair {
     }
 }
 
-/// Forwards frames from each source to the next sink, until `stop`.
+/// Forwards frames from each source to its sink until `stop` is set. Returns the counts of each
+/// pair.
 fn forward(
     mut lanes: Vec<(Box<dyn FrameSource>, Box<dyn FrameSink>)>,
     stop: &AtomicBool,
@@ -286,8 +287,8 @@ fn forward(
     counts
 }
 
-/// Sends `bytes` over TCP from `client` to 10.9.0.2 in `server`. Panics if the received bytes
-/// differ.
+/// Sends `bytes` bytes over TCP from the namespace `client` to 10.9.0.2 in the namespace `server`.
+/// Panics if the received bytes differ.
 fn transfer(client: &str, server: &str, bytes: usize) {
     let listener = Namespace::open(Some(server))
         .unwrap()
@@ -306,7 +307,7 @@ fn transfer(client: &str, server: &str, bytes: usize) {
         });
         let mut received = Vec::new();
         listener.accept().unwrap().0.read_to_end(&mut received).unwrap();
-        assert!(received == data, "the stream arrived changed");
+        assert!(received == data, "the received bytes differ");
     });
 }
 
@@ -338,7 +339,7 @@ fn large_frames_and_partial_checksums_travel_between_taps() {
 }
 
 #[test]
-fn a_live_offload_change_is_obeyed_by_the_kernels_side() {
+fn a_live_offload_change_applies_to_the_kernels_side() {
     let all_enabled = OffloadToggles::default();
     let no_segmentation = OffloadToggles { segmentation: false, ..all_enabled };
     let counts = run_pair(all_enabled, Some(no_segmentation));
@@ -383,7 +384,11 @@ fn changes_are_live_or_need_opening_again_and_a_refused_one_leaves_all_as_it_was
     let output = netns.run("ip link show tap0");
     assert!(output.contains("mtu 2000") && output.contains("02:00:00:00:00:03"), "{output}");
     assert_eq!(sink.offloads(), Offloads::NONE);
-    assert_eq!(device.status().egress, crate::offload::ALL, "what it could be handed");
+    assert_eq!(
+        device.status().egress,
+        crate::offload::ALL,
+        "the offloads that the device supports"
+    );
 }
 
 #[test]

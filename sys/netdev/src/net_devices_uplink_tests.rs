@@ -55,7 +55,7 @@ fn frames_pass_both_ways_with_their_tags() {
     let none = receive_within(Duration::from_secs(2), near_source.as_mut(), |frame| {
         is_ours(frame) && frame.len() == 600 && frame.meta.tag.is_none()
     });
-    assert!(none.is_none(), "what we send does not come back");
+    assert!(none.is_none(), "a sent frame is received by its sender");
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn an_uplink_is_lost_when_its_device_is_renamed() {
 }
 
 #[test]
-fn a_downed_uplink_goes_on_and_a_deleted_one_ends() {
+fn an_uplink_that_was_down_continues_and_a_deleted_one_ends() {
     let uplink = uplink(1, None);
     let near = &uplink.cable.near;
     let (mut source, mut sink) = (uplink.shelf.source(1, 0), uplink.shelf.sink(1, 0));
@@ -168,8 +168,8 @@ fn a_downed_uplink_goes_on_and_a_deleted_one_ends() {
     assert_eq!(fault.kind, FaultKind::Disconnected, "{fault}");
 }
 
-/// Sends TCP from a TAP guest through an uplink, with large frames and an optional VLAN tag, to a
-/// guest behind the far end.
+/// Sends TCP in large frames, with an optional VLAN tag, from a TAP guest through an uplink to a
+/// guest beyond the far end. Returns the counts of the uplink's frames.
 fn stream_over_cable(tag: Option<VlanTag>) -> ForwardCounts {
     let uplink = uplink(1, None);
     let pair = Pair::new(OffloadToggles::default(), 1);
@@ -206,7 +206,7 @@ fn stream_over_cable(tag: Option<VlanTag>) -> ForwardCounts {
     })
 }
 
-/// Sink that adds this tag to each frame.
+/// Sink that adds a VLAN tag to each frame.
 struct Tagging<'a> {
     sink: &'a mut dyn FrameSink,
     tag: Option<VlanTag>,
@@ -297,8 +297,8 @@ fn an_uplink_may_be_a_tap_that_keeps_its_own_mtu() {
     assert!(output.contains("mtu 1600"), "{output}");
 }
 
-/// A partial checksum in the header is received as such. If checksum offload is off, the frame
-/// leaves with a complete checksum. The switches change at run time.
+/// A partial checksum in a received header is recognized. If checksum offload is off, the frame
+/// leaves with a complete checksum. The offload settings change while the uplink is open.
 #[test]
 fn partial_checksums_of_the_far_stack_are_recognized() {
     let mut uplink = uplink(1, None);
@@ -361,7 +361,10 @@ fn the_features_of_an_uplinks_device_are_reported_and_a_tap_has_none() {
     let features = || devices.uplink_features(&spec).unwrap().unwrap();
     assert!(features().state(DeviceFeature::TxTcp4).is_active);
     run(&format!("ethtool -K {} tso off", cable.near));
-    assert!(!features().state(DeviceFeature::TxTcp4).is_active, "asked each time");
+    assert!(
+        !features().state(DeviceFeature::TxTcp4).is_active,
+        "the features are queried each time"
+    );
     let missing = uplink_spec("smnone", UplinkDriver::AfPacket);
     assert_eq!(devices.uplink_features(&missing).unwrap_err().kind, DeviceErrorKind::Missing);
     let tap = uplink_spec(&cable.near, UplinkDriver::Tap);

@@ -1,21 +1,21 @@
-//! Offloads of ports whose peer is the kernel.
+//! Offloads of ports whose peer is the kernel: TAPs and packet sockets.
 
 use core::sync::atomic::{AtomicU8, Ordering};
 
 use suimon_frame::{Checksum, EgressForm, Frame, Offloads};
 use suimon_ports::OffloadToggles;
 
-/// Offloads that a TAP or a packet socket can carry.
+/// All offloads that frames of a TAP or a packet socket can use.
 pub(crate) const ALL: Offloads = Offloads { udp_segmentation: true, ..Offloads::TCP };
 
-/// Returns the offloads that frames from the kernel may use. The switches are from the kernel's
-/// point of view; those of an uplink are [mirrored](OffloadToggles::mirrored).
+/// Returns the offloads that frames from the kernel may use. `switches` are those of the kernel's
+/// side; for an uplink, [mirrored](OffloadToggles::mirrored) ones.
 pub(crate) fn ingress(switches: OffloadToggles, udp_segmentation: bool) -> Offloads {
     offloads(switches.tx_checksum, switches.segmentation, udp_segmentation)
 }
 
-/// Returns the offloads that frames to the kernel may use. The kernel accepts every form; if a
-/// switch is off, it is sent the form that a plain NIC would have received.
+/// Returns the offloads that frames to the kernel may use. The kernel accepts all of them; if one
+/// is off in `switches`, frames are sent as a NIC without it would have received them.
 pub(crate) fn egress(switches: OffloadToggles, udp_segmentation: bool) -> Offloads {
     offloads(switches.rx_checksum, switches.segmentation, udp_segmentation)
 }
@@ -32,10 +32,10 @@ fn offloads(checksum: bool, segmentation: bool, udp_segmentation: bool) -> Offlo
     }
 }
 
-/// Restricts a received frame to the offloads of its port: it leaves the switch as if it had
-/// arrived without the others. This concerns frames that were queued when an offload was switched
-/// off, and devices for which an offload cannot be switched off. Checksum completion and
-/// segmentation are done and counted at the egress, as for all frames.
+/// Restricts a received frame to the offloads `ingress` of its port: marks it as if it had arrived
+/// without the others. This concerns frames that were queued when an offload was disabled, and
+/// devices for which an offload cannot be disabled. Checksum completion and segmentation are done
+/// and counted at the egress, as for all frames.
 #[inline]
 pub(crate) fn restrict(frame: &mut Frame, ingress: Offloads) {
     if ingress == ALL {
@@ -55,7 +55,8 @@ pub(crate) fn restrict(frame: &mut Frame, ingress: Offloads) {
     }
 }
 
-/// Returns the flags `TUN_F_*` for [`ioctl::TAP_OFFLOAD`](suimon_netif::ioctl::TAP_OFFLOAD).
+/// Returns the flags `TUN_F_*` of the offloads, for
+/// [`ioctl::TAP_OFFLOAD`](suimon_netif::ioctl::TAP_OFFLOAD).
 pub(crate) fn tap_flags(offloads: Offloads) -> u32 {
     [
         (offloads.checksum, libc::TUN_F_CSUM),
@@ -70,7 +71,7 @@ pub(crate) fn tap_flags(offloads: Offloads) -> u32 {
     .fold(0, |flags, flag| flags | flag)
 }
 
-/// Offloads that one thread changes while others read them.
+/// Set of offloads that one thread changes while others read it.
 #[derive(Debug, Default)]
 pub(crate) struct SharedOffloads(AtomicU8);
 
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn shared_offloads_come_back_as_they_were() {
+    fn stored_shared_offloads_are_loaded_unchanged() {
         for offloads in
             [ALL, Offloads::NONE, Offloads::TCP, Offloads { checksum: true, ..Offloads::NONE }]
         {

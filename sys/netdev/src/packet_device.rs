@@ -1,4 +1,4 @@
-//! Packet-socket uplink as a port's device.
+//! Device of a port that is an uplink over packet sockets.
 
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ impl PacketDevice {
     }
 }
 
-/// Checks whether [`PacketDevice::open`] could succeed, without changes.
+/// Checks whether [`PacketDevice::open`] could succeed, without changing anything.
 ///
 /// # Errors
 /// The error that [`PacketDevice::open`] would return.
@@ -96,15 +96,15 @@ fn open_sockets(spec: &UplinkSpec, index: u32) -> Result<Vec<PacketSocket>, Devi
     Ok(sockets)
 }
 
-/// Returns the ingress and egress offloads that the switches permit. The kernel would accept every
-/// form, and segments and completes in place of the device.
+/// Returns the offloads of received and of sent frames that the configuration permits. The kernel
+/// accepts frames with any offload, and completes and segments them in place of the device.
 fn forms(spec: &UplinkSpec) -> [Offloads; 2] {
     let switches = spec.offload.mirrored();
     // Frames that the kernel cannot describe are not received.
     [offload::ingress(switches, true), offload::egress(switches, kernel_carries_uso())]
 }
 
-/// True if the kernel supports large UDP frames in virtio-net headers (since Linux 6.2).
+/// Returns true if the kernel supports large UDP frames in virtio-net headers (since Linux 6.2).
 fn kernel_carries_uso() -> bool {
     let uname = rustix::system::uname();
     let release = uname.release().to_string_lossy();

@@ -1,4 +1,4 @@
-//! Queues of a packet-socket uplink.
+//! Receive and transmit queues of an uplink over packet sockets.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -33,7 +33,8 @@ pub(crate) struct PacketQueue {
 }
 
 impl PacketQueue {
-    /// Converts an errno to a fault; returns `None` if the queue continues.
+    /// Converts the errno of the call for `doing` to a fault; returns `None` if the queue
+    /// continues.
     fn fault(&self, doing: &str, errno: Errno) -> Option<PortFault> {
         let exists = || index_to_name(self.socket.fd(), self.index).is_ok();
         match errno {
@@ -121,8 +122,8 @@ impl PacketSource {
     }
 }
 
-/// Converts a received frame, with its VLAN tag, to a frame of the switch; returns `None` if it is
-/// malformed.
+/// Converts a received frame, with the VLAN tag that the kernel removed, to a frame of the switch.
+/// Returns `None` if it is malformed.
 fn admit(frame: &mut Frame, mut header: VnetHeader, received: Received) -> Option<()> {
     let len = received.len.checked_sub(VNET_HEADER_SHORT_BYTES)?;
     if received.is_truncated {
@@ -160,8 +161,8 @@ fn insert_tag(frame: &mut Frame, tag: StrippedTag) -> Option<()> {
     Some(())
 }
 
-/// Sink of frames that an uplink's device sends. They pass the device's queueing discipline, so
-/// that the host's traffic control applies.
+/// Sink of frames for an uplink's device. They pass the device's queueing discipline, so that the
+/// host's traffic control applies.
 pub struct PacketSink {
     queue: Arc<PacketQueue>,
     discarded: u64,

@@ -9,13 +9,13 @@ use libc::c_int;
 use suimon_frame::VNET_HEADER_SHORT_BYTES;
 use suimon_netif::raw_socket::RawSocket;
 
-/// Receive buffer size in bytes: about a hundred large frames, which are accounted with more than
-/// their length.
+/// Receive buffer size in bytes: about a hundred large frames, each of which the kernel counts with
+/// more than its length.
 const RECEIVE_BYTES: c_int = 16 << 20;
 /// Send buffer size in bytes, for frames that the device has not sent yet.
 const SEND_BYTES: c_int = 16 << 20;
 
-/// VLAN tag that the kernel removed from the bytes.
+/// VLAN tag that the kernel removed from the bytes of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StrippedTag {
     /// Tag control information (priority, DEI, VLAN ID).
@@ -24,23 +24,25 @@ pub(crate) struct StrippedTag {
     pub(crate) tpid: u16,
 }
 
-/// Frame as delivered by the kernel.
+/// Properties of a received frame, whose bytes are in the caller's buffers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received {
     /// Length in bytes of header and frame.
     pub(crate) len: usize,
     /// True if the frame was truncated to the buffer.
     pub(crate) is_truncated: bool,
-    /// Outer VLAN tag, if the kernel removed it.
+    /// Outer VLAN tag if the kernel removed it, otherwise `None`.
     pub(crate) tag: Option<StrippedTag>,
 }
 
-/// Fanout group: sockets that share a device's frames.
+/// Id of a fanout group: packet sockets among which the kernel distributes a device's frames
+/// (`PACKET_FANOUT`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FanoutGroup(u16);
 
-/// Packet socket on one device, and a second one for sending. The kernel wakes the waiters of a
-/// socket for each of its frames that has left, and workers wait for received frames only.
+/// Packet socket that receives the frames of one device, and a second one for sending. The kernel
+/// wakes the waiters of a socket for each of its frames that has left, and workers wait for
+/// received frames only.
 #[derive(Debug)]
 pub(crate) struct PacketSocket {
     socket: RawSocket,
@@ -49,8 +51,8 @@ pub(crate) struct PacketSocket {
 }
 
 impl PacketSocket {
-    /// Opens a socket that receives each frame arriving at device `index`, regardless of its
-    /// address, and no frames sent by this host; and the sending socket.
+    /// Opens a socket that receives each frame arriving at the device with interface index `index`,
+    /// regardless of its address, and none that this host sends; and a socket for sending.
     ///
     /// # Errors
     /// The errno of the call that failed.
@@ -78,7 +80,8 @@ impl PacketSocket {
         self.socket.add_membership(index, None)
     }
 
-    /// Creates or joins a fanout group: each flow is delivered to one socket of the group.
+    /// Adds the socket to a fanout group, or if `group` is `None`, to a new one. The kernel
+    /// delivers each flow to one socket of the group. Returns the group.
     ///
     /// # Errors
     /// The errno of the call.
@@ -105,7 +108,8 @@ impl PacketSocket {
         self.sending.fd()
     }
 
-    /// Receives one frame. Does not block.
+    /// Receives one frame: its virtio-net header into `header`, and its bytes into `buffer`. Does
+    /// not block.
     ///
     /// # Errors
     /// The errno of the call; `WouldBlock` if no frame is available.
@@ -137,7 +141,8 @@ impl PacketSocket {
     }
 }
 
-/// Sets the size of a socket's buffer in bytes.
+/// Sets the size of a socket's buffer in bytes. `force` is the option that needs CAP_NET_ADMIN,
+/// `plain` the one for processes without it.
 fn set_buffer(socket: &RawSocket, [force, plain]: [c_int; 2], bytes: c_int) -> io::Result<()> {
     // Without CAP_NET_ADMIN the host's limit applies.
     socket
@@ -145,7 +150,7 @@ fn set_buffer(socket: &RawSocket, [force, plain]: [c_int; 2], bytes: c_int) -> i
         .or_else(|_| socket.set(libc::SOL_SOCKET, plain, bytes))
 }
 
-/// Returns the VLAN tag in a message's ancillary data.
+/// Returns the VLAN tag in a message's ancillary data; `None` if there is none.
 ///
 /// # Safety
 /// `message` was filled in by `recvmsg`, and its control buffer is still alive.

@@ -1,4 +1,4 @@
-//! Notifications of speeds that an administrator sets while the carrier is unchanged.
+//! Notifications of a speed that an administrator has set without a change of the carrier.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -20,7 +20,7 @@ pub(crate) enum ChangedDevices {
     All,
 }
 
-/// Member of the group in which the kernel reports ethtool changes, in the namespace of the
+/// Socket that receives the kernel's notifications of ethtool changes, in the namespace of the
 /// creating thread.
 pub(crate) struct EthtoolMonitor {
     fd: OwnedFd,
@@ -28,7 +28,7 @@ pub(crate) struct EthtoolMonitor {
 }
 
 impl EthtoolMonitor {
-    /// Joins the group.
+    /// Joins the multicast group of the notifications.
     ///
     /// # Errors
     /// The kernel has no such group (`Unsupported`), or no socket could be opened.
@@ -42,7 +42,7 @@ impl EthtoolMonitor {
         Ok(Self { fd, family })
     }
 
-    /// Reads one pending notification; returns `None` if there is none.
+    /// Reads one pending notification. Returns `None` if there is none.
     pub(crate) fn read(&self, buffer: &mut [u8]) -> Option<ChangedDevices> {
         match recv(&self.fd, &mut *buffer, RecvFlags::DONTWAIT) {
             Ok((len, _)) => {

@@ -30,24 +30,25 @@ const CLONE_DEVICE: &str = "/dev/net/tun";
 /// MTU-sized frames; packets beyond it are lost.
 const QUEUE_PACKETS: u16 = 8192;
 
-/// Number of attempts to attach to a TAP that is in use, and the pause between them.
+/// Maximum number of repeated attempts to attach to a TAP that is in use.
 const BUSY_RETRIES: u32 = 10;
+/// Pause between these attempts.
 const BUSY_PAUSE: Duration = Duration::from_millis(20);
 
-/// Parameters of a TAP, for a NIC or an uplink.
+/// Required settings of a TAP, for a NIC or an uplink.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TapPlan {
     pub(crate) device: String,
     pub(crate) netns: Option<String>,
     pub(crate) queue_pairs: u16,
     pub(crate) mac: Option<MacAddr>,
-    /// Keeps a changed MAC address; see [`TapSpec::keeps_mac`].
+    /// True if a MAC address that was changed on the device is kept; see [`TapSpec::keeps_mac`].
     pub(crate) keeps_mac: bool,
     /// MTU in bytes; `None` keeps the device's MTU.
     pub(crate) mtu: Option<u16>,
-    /// Offload switches from the kernel's point of view.
+    /// Offload settings of the kernel's side of the TAP.
     pub(crate) offload: OffloadToggles,
-    /// True if the kernel may forward its frames.
+    /// True if the kernel may forward the TAP's frames (kernel path).
     pub(crate) kernel_path: bool,
 }
 
@@ -81,19 +82,19 @@ impl From<&UplinkSpec> for TapPlan {
     }
 }
 
-/// Open descriptor of a TAP device.
+/// Open TAP device, with its state.
 pub(crate) struct OpenTap {
     pub(crate) namespace: Namespace,
     /// One non-blocking descriptor per queue pair.
     pub(crate) queues: Vec<OwnedFd>,
     pub(crate) index: u32,
-    /// State of the device when it was opened.
+    /// Link state of the device when it was opened.
     pub(crate) present: LinkState,
-    /// True if the kernel supports large UDP frames.
+    /// True if the kernel supports large UDP frames (USO) on TAPs.
     pub(crate) udp_segmentation: bool,
 }
 
-/// Opens a TAP, creating it with this mark if it does not exist.
+/// Opens a TAP. If it does not exist, creates it with the alias `mark`.
 ///
 /// # Errors
 /// No new device remains. An existing device may keep settings made before the error.
@@ -126,7 +127,7 @@ pub(crate) fn open(plan: &TapPlan, mark: &str) -> Result<OpenTap, DeviceError> {
     Ok(OpenTap { namespace, queues, index, present, udp_segmentation })
 }
 
-/// Checks whether [`open`] could succeed, without changes.
+/// Checks whether [`open`] could succeed, without changing anything.
 ///
 /// # Errors
 /// The error that [`open`] would return.
@@ -140,7 +141,7 @@ pub(crate) fn probe(plan: &TapPlan) -> Result<(), DeviceError> {
     })
 }
 
-/// True if a TAP of this name exists.
+/// Returns true if a TAP of this name exists in the namespace.
 #[cfg(test)]
 pub(crate) fn exists(device: &str, netns: Option<&str>) -> bool {
     let tap = Namespace::open(netns).and_then(|namespace| {
@@ -152,8 +153,8 @@ pub(crate) fn exists(device: &str, netns: Option<&str>) -> bool {
     tap.unwrap_or(false)
 }
 
-/// Deletes a TAP with this mark. Succeeds if the TAP or its namespace does not exist. Returns false
-/// if the device has no such mark and is kept.
+/// Deletes a TAP with the alias `mark`. Succeeds if the TAP or its namespace does not exist.
+/// Returns false if the device has another alias, and keeps it.
 ///
 /// # Errors
 /// The TAP is in use.
@@ -200,7 +201,7 @@ fn has_mark(link: &Link, device: &str, mark: &str) -> Result<bool, DeviceError> 
     Ok(alias == mark.as_bytes())
 }
 
-/// Applies offloads to an open TAP. Returns true if large UDP frames are supported.
+/// Applies offloads to an open TAP. Returns true if the kernel supports large UDP frames (USO).
 ///
 /// # Errors
 /// The kernel rejected the offloads; they are unchanged.
@@ -266,9 +267,9 @@ fn attach_all(plan: &TapPlan, existed: bool) -> Result<Vec<OwnedFd>, DeviceError
     })
 }
 
-/// Attaches to a TAP with these flags of `TUNSETIFF` in addition. Retries while the TAP is in use,
-/// because its holder may be ending, or be a child between fork and exec. Blocks up to
-/// [`BUSY_RETRIES`] times [`BUSY_PAUSE`].
+/// Attaches to a TAP, with `extra_flags` of `TUNSETIFF` in addition to the usual ones. Retries
+/// while the TAP is in use, because its holder may be ending, or be a child process between fork
+/// and exec. Blocks up to [`BUSY_RETRIES`] times [`BUSY_PAUSE`].
 fn attach(device: &str, extra_flags: c_int) -> io::Result<OwnedFd> {
     for _ in 0..BUSY_RETRIES {
         match attach_once(device, extra_flags) {

@@ -1,4 +1,4 @@
-//! TAP as a port's device.
+//! Device of a port that is a TAP.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::tap_queue::{TapQueue, TapSink, TapSource};
 use crate::watch::{LinkWatch, LinkWatcher};
 use crate::watched_link::WatchSubject;
 
-/// Parts of the factory that an open TAP uses.
+/// Dependencies that an open TAP gets from [`NetDevices`](crate::NetDevices).
 #[derive(Clone, Copy)]
 pub(crate) struct TapParts<'a> {
     pub(crate) watcher: &'a LinkWatcher,
@@ -41,7 +41,8 @@ pub(crate) struct TapDevice {
     watch: LinkWatch,
     host: Arc<dyn QueueHost>,
     kernel_paths: KernelPaths,
-    /// Kernel path of the TAP: `None` if not requested, or the error's text if it is not available.
+    /// Kernel path of the TAP: `None` if it was not requested, an error's text if it could not be
+    /// attached.
     kernel_path: Option<Result<Attachment, String>>,
 }
 
@@ -99,8 +100,8 @@ impl TapDevice {
         Ok(device)
     }
 
-    /// Attaches or detaches the kernel path according to the plan. The NIC works without it, so a
-    /// failure is reported in the status and is not an error.
+    /// Attaches or detaches the kernel path, as the plan requires. The NIC works without it: a
+    /// failure is reported in the status only.
     fn attach_kernel_path(&mut self) {
         if !self.plan.kernel_path {
             self.kernel_path = None;
@@ -144,7 +145,7 @@ impl TapDevice {
         Ok(())
     }
 
-    /// Returns the current settings of the device, to restore them after a failed change.
+    /// Returns the current settings of the device, which are restored after a failed change.
     fn present(&self) -> Result<TapPlan, DeviceError> {
         let (mtu, mac) = self.namespace.run(|| {
             let link = Link::new(&self.plan.device)?;

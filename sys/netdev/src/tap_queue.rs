@@ -1,4 +1,4 @@
-//! Queues of a TAP; one descriptor carries frames in both directions.
+//! Queues of a TAP. One descriptor carries the frames of a queue pair in both directions.
 
 use std::io::IoSliceMut;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -23,7 +23,7 @@ pub(crate) struct TapQueue {
     pub(crate) egress: Arc<SharedOffloads>,
 }
 
-/// Source of frames sent by the kernel's side of a TAP.
+/// Source of frames that the kernel's side of a TAP has sent.
 pub struct TapSource {
     queue: Arc<TapQueue>,
     malformed: u64,
@@ -84,8 +84,8 @@ impl FrameSource for TapSource {
     }
 }
 
-/// Sink of frames to the kernel's side of a TAP. A write executes the kernel's receive path
-/// completely, so there is nothing to flush.
+/// Sink of frames for the kernel's side of a TAP. A write executes the kernel's receive path
+/// completely, so that there is nothing to flush.
 pub struct TapSink {
     queue: Arc<TapQueue>,
     discarded: u64,

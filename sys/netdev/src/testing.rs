@@ -1,4 +1,4 @@
-//! Namespaces, commands and queues for the tests, which require root.
+//! Namespaces, commands and queues of tests. They require root.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -23,7 +23,8 @@ use crate::packet_socket::PacketSocket;
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// Deadline of every condition that a test waits for; generous, because the machine may be loaded.
+/// Time limit for every condition that a test waits for; generous, because the machine may be
+/// loaded.
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 
 /// Returns a name of at most 15 bytes that no other test uses.
@@ -31,7 +32,7 @@ pub(crate) fn unique(prefix: &str) -> String {
     format!("{prefix}{}x{}", std::process::id() % 100_000, COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Runs a command line without quoting; panics if it fails.
+/// Runs a command line, split at spaces, and returns its output. Panics if it fails.
 pub(crate) fn run(line: &str) -> String {
     let mut arguments = line.split_whitespace();
     let output = Command::new(arguments.next().unwrap()).args(arguments).output().unwrap();
@@ -66,7 +67,7 @@ impl Drop for TestNetns {
     }
 }
 
-/// veth pair: `near` in this process's namespace, `far0` in another.
+/// veth pair: `near` is in this process's namespace, `far0` in another one.
 pub(crate) struct TestCable {
     pub(crate) near: String,
     pub(crate) peer: TestNetns,
@@ -77,7 +78,7 @@ impl TestCable {
         Self::with_queues("", "")
     }
 
-    /// Creates a pair with these numbers of queues, in the syntax of `ip link`.
+    /// Creates a pair with these numbers of queues, given as options of `ip link`.
     pub(crate) fn with_queues(near_queues: &str, far_queues: &str) -> Self {
         let (near, far) = (unique("smv"), TestNetns::new());
         let peer = format!("name far0 netns {} {far_queues}", far.name());
@@ -87,9 +88,8 @@ impl TestCable {
         Self { near, peer: far }
     }
 
-    /// Waits until both ends send, if the near one is up. The kernel lets a device send only after
-    /// its work queue has processed that the other end is up; frames sent earlier are lost without
-    /// an error.
+    /// Waits until both ends can send, if the near one is up. The kernel lets a device send only
+    /// after it has processed that the other end is up; earlier frames are lost without an error.
     fn wait_active(&self) {
         // The line contains name, state, address and flags.
         let near = || run(&format!("ip -brief link show dev {}", self.near));
@@ -104,7 +104,7 @@ impl TestCable {
         }
     }
 
-    /// Opens queues at the far end, as an uplink does.
+    /// Opens packet-socket queues on the far end.
     pub(crate) fn far_queues(&self) -> (PacketSource, PacketSink) {
         self.wait_active();
         let namespace = Namespace::open(Some(self.peer.name())).unwrap();
@@ -218,7 +218,7 @@ impl PortObserver for Notices {
     }
 }
 
-/// Waits for a matching notice.
+/// Waits for a notice for which `matches` returns true. Panics after [`LIMIT`].
 pub(crate) fn expect_notice(
     notices: &Receiver<(PortId, DeviceNotice)>,
     matches: impl Fn(&DeviceNotice) -> bool,
@@ -245,7 +245,7 @@ pub(crate) fn wait_readable(source: &dyn FrameSource, ms: i64) -> bool {
     poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&limit)).unwrap() > 0
 }
 
-/// Receives until a frame matches, up to [`LIMIT`].
+/// Receives frames until one matches, and returns it; `None` after [`LIMIT`].
 pub(crate) fn receive_where(
     source: &mut dyn FrameSource,
     matches: impl Fn(&Frame) -> bool,
@@ -253,7 +253,8 @@ pub(crate) fn receive_where(
     receive_within(LIMIT, source, matches)
 }
 
-/// Receives until a frame matches, up to `time`. A short time is for frames that must not arrive.
+/// Receives frames until one matches, and returns it; `None` after `time`. A short time is for
+/// frames that must not arrive.
 pub(crate) fn receive_within(
     time: Duration,
     source: &mut dyn FrameSource,
@@ -274,7 +275,7 @@ pub(crate) fn receive_within(
     None
 }
 
-/// Receives until the queue reports a fault, up to [`LIMIT`].
+/// Receives frames until the queue reports a fault, and returns it. Panics after [`LIMIT`].
 pub(crate) fn receive_fault(source: &mut dyn FrameSource) -> PortFault {
     let limit = Instant::now() + LIMIT;
     let mut batch = FrameBatch::new();

@@ -1,4 +1,4 @@
-//! Tests of the events that wake a waiter of an uplink's queues.
+//! Tests of the events that wake a thread that waits for an uplink's queues.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,8 +14,8 @@ use crate::testing::*;
 
 const NO_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
-/// The kernel wakes the waiters of a socket for each of its frames that has left, to report free
-/// space. Over AF_XDP this costs a tenth of the cost of the frame.
+/// The kernel would wake the waiters of a socket for each of its frames that has left, to report
+/// free space. Over AF_XDP this costs a tenth of the cost of the frame.
 #[test]
 fn sent_frames_do_not_wake_receivers() {
     for driver in [UplinkDriver::AfXdp, UplinkDriver::AfPacket] {
@@ -40,7 +40,8 @@ fn sent_frames_do_not_wake_receivers() {
         for index in 0..3 {
             sink.transmit(&plain_frame(100)).unwrap();
             sink.flush().unwrap();
-            receive_where(&mut far_source, is_ours).expect("the frame at the far end");
+            receive_where(&mut far_source, is_ours)
+                .expect("the far end has not received the frame");
             assert!(!poll_events().contains(EventFlags::OUT), "{driver:?}, frame {index}");
         }
         far_sink.transmit(&plain_frame(100)).unwrap();

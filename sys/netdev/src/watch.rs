@@ -1,4 +1,4 @@
-//! Thread that monitors the links of all devices, in all namespaces in use.
+//! Thread that monitors the links of all devices, in all network namespaces in use.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -28,20 +28,21 @@ use crate::watched_link::{WatchSubject, WatchedLink, lock};
 /// Receive buffer size in bytes. The kernel's datagrams have at most 32 KiB in a dump and less
 /// otherwise.
 const DATAGRAM_BYTES: usize = 32 << 10;
-/// Maximum number of sockets handled per turn, and of datagrams read from each.
+/// Maximum number of sockets processed per iteration.
 const EVENTS_MAX: usize = 8;
+/// Maximum number of datagrams read from a socket per iteration.
 const DATAGRAMS_PER_ROUND: usize = 64;
 const TOKEN_STOP: u64 = u64::MAX;
 const TOKEN_NAMES: u64 = u64::MAX - 1;
 const TOKEN_SPEEDS: u64 = u64::MAX - 2;
 
-/// Link monitoring thread; ends when this value is dropped.
+/// Thread that monitors links; ends when this value is dropped.
 pub(crate) struct LinkWatcher {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Monitoring of one link; ends when this value is dropped.
+/// Monitoring of one device's link; ends when this value is dropped.
 pub(crate) struct LinkWatch {
     shared: Arc<Shared>,
     link: Arc<WatchedLink>,
@@ -50,13 +51,13 @@ pub(crate) struct LinkWatch {
 struct Shared {
     epoll: OwnedFd,
     stop: OwnedFd,
-    /// Watch of namespace names; `None` if no watch could be created. Everything else works without
-    /// it.
+    /// Watch of namespace names; `None` if it could not be created. Then only the removal of a name
+    /// is not detected.
     names: Option<NamespaceNames>,
-    /// Speed queries in this process's namespace.
+    /// Query of speeds in this process's namespace.
     query: Arc<DeviceQuery>,
-    /// Speed notifications; `None` if the kernel has none. Speeds are then queried when a link
-    /// changes.
+    /// Notifications of changed speeds; `None` if the kernel has none. Speeds are then queried only
+    /// when a link changes.
     speeds: Option<EthtoolMonitor>,
     registry: Mutex<Registry>,
 }
@@ -106,8 +107,8 @@ impl LinkWatcher {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// Monitors a device of `namespace`. The observer receives its state soon afterwards, and then
-    /// each change.
+    /// Monitors the link of a device of `namespace`. The observer soon receives the current state,
+    /// and later each change.
     ///
     /// # Errors
     /// No socket could be opened in the namespace.
@@ -282,7 +283,8 @@ impl Shared {
 }
 
 impl NetlinkSocket {
-    /// Requests the state of one device or of all. The reply is received as any other message.
+    /// Requests the state of the device with this interface index, or of all devices if it is
+    /// `None`. The reply arrives as any other message.
     fn request(&self, index: Option<u32>) {
         // Fails only if the kernel has no memory, or during a dump, which contains the reply too.
         if let Err(errno) = send(&self.fd, &state_request(index), SendFlags::DONTWAIT) {

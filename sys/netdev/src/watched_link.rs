@@ -1,4 +1,4 @@
-//! Monitored link and the state last reported to its observer.
+//! Monitored link of a device, and the state last reported to its observer.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,26 +9,26 @@ use suimon_quantity::PortId;
 use crate::device_query::DeviceQuery;
 use crate::namespace::{Namespace, NamespaceId};
 
-/// Device whose link is monitored.
+/// Device whose link is to be monitored.
 #[derive(Clone, Copy)]
 pub(crate) struct WatchSubject<'a> {
     pub(crate) index: u32,
     pub(crate) device: &'a str,
     /// State of the device when monitoring starts.
     pub(crate) present: LinkState,
-    /// True if the observer receives [`DeviceNotice::LinkChanged`]. Only for devices of this
-    /// process's namespace.
+    /// True if the observer receives carrier and speed as [`DeviceNotice::LinkChanged`]. Only for
+    /// devices of this process's namespace.
     pub(crate) has_speed: bool,
-    /// True if the device is lost when it is renamed: the configuration names it. A TAP stays the
-    /// daemon's under any name.
+    /// True if a renamed device counts as lost, because the configuration names it. False for a
+    /// TAP, which the daemon keeps under any name.
     pub(crate) follows_name: bool,
 }
 
 pub(crate) struct WatchedLink {
-    /// Token of the socket that receives its messages.
+    /// Token of the netlink socket that receives the messages about the device.
     pub(crate) token: u64,
     namespace: NamespaceId,
-    /// Name of the namespace, if it was opened by name.
+    /// Name by which the namespace was opened; `None` for this process's namespace.
     netns: Option<Arc<str>>,
     pub(crate) index: u32,
     device: String,
@@ -42,11 +42,12 @@ pub(crate) struct WatchedLink {
 #[derive(Clone, Copy)]
 struct Reported {
     state: LinkState,
-    /// Usability last reported to the observer.
+    /// Whether the device was usable, as last reported to the observer.
     stats: Option<bool>,
-    /// Carrier and speed last reported, for a device with a speed.
+    /// Carrier and speed last reported, if the device has a speed.
     reported_properties: Option<LinkProperties>,
-    /// True if the observer was notified that the device or the name of its namespace is gone.
+    /// True if the observer was notified that the device, or the name of its namespace, no longer
+    /// exists.
     is_namespace_lost: bool,
 }
 
@@ -88,7 +89,7 @@ impl WatchedLink {
         lock(&self.reported).reported_properties.unwrap_or_default().speed
     }
 
-    /// Notifies the observer, once, if the name no longer refers to this namespace.
+    /// Notifies the observer, once, if the name no longer refers to the device's namespace.
     pub(crate) fn check_name(&self) {
         let Some(netns) = &self.netns else { return };
         if Namespace::is_named(self.namespace, netns) {
@@ -99,7 +100,8 @@ impl WatchedLink {
         self.report_lost(reason);
     }
 
-    /// Notifies the observer, once, if the device has another name and must not have.
+    /// Notifies the observer, once, if `name` is not that of the device and the configuration names
+    /// the device.
     pub(crate) fn check_device_name(&self, name: Option<&str>) {
         let Some(name) = name.filter(|name| self.follows_name && *name != self.device) else {
             return;
@@ -113,7 +115,7 @@ impl WatchedLink {
         }
     }
 
-    /// Records an event of the device, and notifies the observer of a change.
+    /// Records an event of the device, and notifies the observer if the reported state changes.
     pub(crate) fn handle(&self, event: &LinkEvent) {
         let (up, reason) = {
             let mut reported = lock(&self.reported);
@@ -149,8 +151,8 @@ impl WatchedLink {
         }
     }
 
-    /// Notifies the observer of carrier and speed if they changed. The speed of a link that is down
-    /// is not queried, because the query may block.
+    /// Queries the speed, and notifies the observer of carrier and speed if they changed. The speed
+    /// of a link that is down is not queried, because the query may block.
     pub(crate) fn notify_link(&self, query: &DeviceQuery) {
         if !self.has_speed {
             return;
@@ -169,7 +171,7 @@ impl WatchedLink {
     }
 }
 
-/// Locks a mutex, ignoring poisoning: the protected values are replaced as a whole, so they are
+/// Locks a mutex. Ignores poisoning: the protected values are replaced as a whole, so that they are
 /// valid after a panic.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

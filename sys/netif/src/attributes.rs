@@ -1,4 +1,5 @@
-//! Netlink messages and attributes (netlink(7)). Lengths are validated; values are not interpreted.
+//! Encoding and decoding of netlink messages and attributes (netlink(7)). Lengths are validated;
+//! values are not interpreted.
 
 /// Size in bytes of `struct nlmsghdr`.
 pub const HEADER_BYTES: usize = 16;
@@ -20,7 +21,7 @@ pub struct NetlinkMessage<'a> {
     pub body: &'a [u8],
 }
 
-/// Returns the messages in a datagram. A message with an invalid length ends the iteration.
+/// Returns the messages in a datagram. The iteration ends before a message with an invalid length.
 pub fn messages(datagram: &[u8]) -> impl Iterator<Item = NetlinkMessage<'_>> {
     let mut remaining = datagram;
     core::iter::from_fn(move || {
@@ -37,8 +38,8 @@ pub fn messages(datagram: &[u8]) -> impl Iterator<Item = NetlinkMessage<'_>> {
     })
 }
 
-/// Returns the attributes in `bytes` as type and value. An attribute with an invalid length ends
-/// the iteration.
+/// Returns type and value of each attribute in `bytes`, without flags of the type. The iteration
+/// ends before an attribute with an invalid length.
 pub fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     let mut remaining = bytes;
     core::iter::from_fn(move || {
@@ -54,7 +55,7 @@ pub fn attribute(bytes: &[u8], kind: u16) -> Option<&[u8]> {
     attributes(bytes).find(|(candidate, _)| *candidate == kind).map(|(_, value)| value)
 }
 
-/// Appends an attribute and its padding. `value` is shorter than 64 KiB.
+/// Appends an attribute, padded to a multiple of 4 bytes. `value` must be shorter than 64 KiB.
 pub fn push_attribute(bytes: &mut Vec<u8>, kind: u16, value: &[u8]) {
     let len = (ATTRIBUTE_BYTES + value.len()) as u16;
     bytes.extend(len.to_ne_bytes());
@@ -63,7 +64,7 @@ pub fn push_attribute(bytes: &mut Vec<u8>, kind: u16, value: &[u8]) {
     bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);
 }
 
-/// Appends a message and its padding.
+/// Appends a message with its header, padded to a multiple of 4 bytes.
 pub fn push_message(bytes: &mut Vec<u8>, message: NetlinkMessage<'_>) {
     let len = (HEADER_BYTES + message.body.len()) as u32;
     bytes.extend(len.to_ne_bytes());
@@ -76,12 +77,14 @@ pub fn push_message(bytes: &mut Vec<u8>, message: NetlinkMessage<'_>) {
     bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);
 }
 
-/// Returns the two bytes at an offset, in the byte order of the host.
+/// Returns the two bytes at an offset as an integer in the byte order of the host; `None` beyond
+/// the end.
 pub fn u16_at(bytes: &[u8], offset: usize) -> Option<u16> {
     bytes.get(offset..)?.first_chunk().copied().map(u16::from_ne_bytes)
 }
 
-/// Returns the four bytes at an offset, in the byte order of the host.
+/// Returns the four bytes at an offset as an integer in the byte order of the host; `None` beyond
+/// the end.
 pub fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
     bytes.get(offset..)?.first_chunk().copied().map(u32::from_ne_bytes)
 }

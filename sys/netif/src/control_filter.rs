@@ -1,28 +1,31 @@
-//! Socket filter of control sockets: a classic BPF program that selects LACPDUs and Marker PDUs
-//! (the kernel's `networking/filter`).
+//! Socket filters of the sockets for link aggregation control: classic BPF programs that select
+//! LACPDUs and Marker PDUs (the kernel's `networking/filter`).
 
 use crate::raw_socket::ClassicBpfInstruction;
 use suimon_frame::{MacAddr, ethertype};
 
 const TYPE_AT: u32 = 12;
 const SUBTYPE_AT: u32 = 14;
-/// Slow protocol subtypes of LACP and Marker (IEEE 802.3-2022, Table 57A-3).
+/// Slow protocol subtype of LACP (IEEE 802.3-2022, Table 57A-3).
 const LACP: u32 = 1;
+/// Slow protocol subtype of Marker.
 const MARKER: u32 = 2;
-/// Minimum and maximum length in bytes of an untagged frame. The PDU of either protocol has 110
-/// octets (IEEE 802.1AX-2014, 6.4.2.3 and 6.5.3.3).
+/// Minimum length in bytes of an untagged frame of either protocol, whose PDU has 110 octets (IEEE
+/// 802.1AX-2014, 6.4.2.3 and 6.5.3.3).
 const BYTES_MIN: u32 = 14 + 110;
+/// Maximum length in bytes of an untagged frame.
 const BYTES_MAX: u32 = 1514;
 /// Offset and value of the length fields of a LACPDU's TLVs (6.4.2.3).
 const LACP_LENGTHS: [(u32, u32); 3] = [(17, 20), (37, 20), (57, 16)];
 /// Offset and value of the length field of a Marker PDU's TLV (6.5.3.3).
 const MARKER_LENGTHS: [(u32, u32); 1] = [(17, 16)];
-/// Return value of the filter that keeps a whole frame, so that its length is reported.
+/// Return value of a filter that accepts a frame without truncating it, so that its length is
+/// reported.
 const WHOLE_FRAME: u32 = u32::MAX;
 
-/// Offset of the kernel's packet type of the frame. A frame with a VLAN tag that no device of this
-/// host is configured for has another type than multicast. Its tag is already removed from the
-/// bytes, so it would look untagged.
+/// Offset that loads the kernel's packet type of the frame. The filters accept type multicast only.
+/// A frame whose VLAN tag no device of this host is configured for has another type; the tag is
+/// already removed from its bytes, so that it would look untagged.
 const PACKET_TYPE: u32 = (libc::SKF_AD_OFF + libc::SKF_AD_PKTTYPE) as u32;
 
 const LOAD: u32 = libc::BPF_LD | libc::BPF_ABS;
@@ -36,7 +39,8 @@ pub enum ControlPduClass {
     Malformed,
 }
 
-/// Returns a filter for LACPDUs and Marker PDUs to the slow protocols group address.
+/// Returns a filter that accepts the LACPDUs and Marker PDUs of a class, with the slow protocols
+/// group address as destination.
 pub fn slow_protocols(class: ControlPduClass) -> Vec<ClassicBpfInstruction> {
     let [a, b, c, d, e, f] = MacAddr::SLOW_PROTOCOLS.octets();
     let (keep, refuse) = (verdict(WHOLE_FRAME), verdict(0));
@@ -80,12 +84,13 @@ pub fn slow_protocols(class: ControlPduClass) -> Vec<ClassicBpfInstruction> {
     program
 }
 
-/// Skips `if_so` instructions if the loaded value compares true with `value`, else `if_not`.
+/// Encodes a comparison of the loaded value with `value`: skips `if_so` instructions if it is true,
+/// otherwise `if_not`.
 fn jump(compare: u32, value: u32, if_so: u8, if_not: u8) -> ClassicBpfInstruction {
     instruction(libc::BPF_JMP | compare | libc::BPF_K, if_so, if_not, value)
 }
 
-/// Ends the filter and keeps this many bytes of the frame; 0 rejects it.
+/// Encodes the end of the filter: accepts the first `bytes` bytes of the frame; 0 rejects it.
 fn verdict(bytes: u32) -> ClassicBpfInstruction {
     instruction(libc::BPF_RET | libc::BPF_K, 0, 0, bytes)
 }

@@ -21,7 +21,7 @@ const FAMILY_VERSION: u8 = 1;
 /// Size in bytes of `struct genlmsghdr`: command, version, two reserved bytes.
 const GENERIC_HEADER_BYTES: usize = 4;
 
-/// Name of the multicast group of change notifications.
+/// Name of the multicast group of notifications of changes, with the terminating zero.
 const MONITOR: &[u8] = b"monitor\0";
 
 // linux/ethtool_netlink.h
@@ -59,7 +59,7 @@ pub enum ReplyError {
     Refused(Errno),
     /// The datagram contains no reply to the request.
     NoReply,
-    /// This part of the reply is missing or has an invalid length.
+    /// The named attribute of the reply is missing or has an invalid length.
     Lacks(&'static str),
 }
 
@@ -73,13 +73,13 @@ impl fmt::Display for ReplyError {
     }
 }
 
-/// Encodes a request for the number of the family.
+/// Encodes a request for the netlink number of the family `ethtool` (`CTRL_CMD_GETFAMILY`).
 pub fn family_request(sequence: u32) -> Vec<u8> {
     let command = libc::CTRL_CMD_GETFAMILY as u8;
     request(CONTROL, sequence, command, libc::CTRL_ATTR_FAMILY_NAME as u16, FAMILY_NAME)
 }
 
-/// Decodes the number of the family.
+/// Decodes the number of the family from the reply to [`family_request`].
 ///
 /// # Errors
 /// The kernel rejected the request (`ENOENT`: unknown family), or the datagram contains no reply.
@@ -89,7 +89,8 @@ pub fn family(datagram: &[u8], sequence: u32) -> Result<u16, ReplyError> {
     id.and_then(|id| u16_at(id, 0)).ok_or(ReplyError::Lacks("the number of the family"))
 }
 
-/// Decodes the number of the group of change notifications, from the same datagram.
+/// Decodes the number of the multicast group of notifications of changes from the reply to
+/// [`family_request`].
 ///
 /// # Errors
 /// As [`family`].
@@ -103,7 +104,8 @@ pub fn monitor_group(datagram: &[u8], sequence: u32) -> Result<u32, ReplyError> 
     id.and_then(|id| u32_at(id, 0)).ok_or(ReplyError::Lacks("the multicast group of changes"))
 }
 
-/// Encodes a request for the speed of the device with this index.
+/// Encodes a request for the speed of the device with interface index `index`. `family`: the result
+/// of [`family()`].
 pub fn speed_request(family: u16, sequence: u32, index: u32) -> Vec<u8> {
     let mut header = Vec::new();
     push_attribute(&mut header, HEADER_DEVICE_INDEX, &index.to_ne_bytes());
@@ -111,7 +113,7 @@ pub fn speed_request(family: u16, sequence: u32, index: u32) -> Vec<u8> {
     request(family, sequence, LINK_MODES_GET, nested, &header)
 }
 
-/// Decodes the speed of a device.
+/// Decodes the speed of a device from the reply to [`speed_request`].
 ///
 /// # Errors
 /// The kernel rejected the request (`ENODEV`: no such device; `EOPNOTSUPP`: the driver does not
@@ -123,8 +125,8 @@ pub fn speed(datagram: &[u8], sequence: u32, family: u16) -> Result<LinkSpeed, R
     Ok(link_speed(mbps.unwrap_or(SPEED_UNKNOWN), duplex.unwrap_or(DUPLEX_UNKNOWN)))
 }
 
-/// Converts a driver's speed and duplex (linux/ethtool.h, `SPEED_*` and `DUPLEX_*`). Some drivers
-/// report 0 for an unknown speed.
+/// Converts a speed in Mbit/s and a duplex mode as a driver reports them (linux/ethtool.h,
+/// `SPEED_*` and `DUPLEX_*`). Some drivers report 0 for an unknown speed.
 pub fn link_speed(mbps: u32, duplex: u8) -> LinkSpeed {
     LinkSpeed {
         mbps: (mbps != 0 && mbps != SPEED_UNKNOWN).then_some(mbps),
@@ -157,7 +159,7 @@ pub fn features_request(family: u16, sequence: u32, device: &str) -> Vec<u8> {
     request(family, sequence, FEATURES_GET, nested, &header)
 }
 
-/// Decodes the features of a device.
+/// Decodes the features of a device from the reply to [`features_request`].
 ///
 /// # Errors
 /// The kernel rejected the request (`ENODEV`: no such device), or the datagram contains no complete
@@ -182,8 +184,9 @@ pub fn features(datagram: &[u8], sequence: u32, family: u16) -> Result<DeviceFea
     Ok(features)
 }
 
-/// Returns the bits of a set that represent a supported feature, and true for those set. A set
-/// without a mask lists only the bits set.
+/// Decodes a bit set: the features that the set names and that this program knows, each with true
+/// if its bit is set. Returns `None` if the set is invalid. A set without a mask names only the
+/// bits that are set.
 fn bitset(bytes: &[u8]) -> Option<impl Iterator<Item = (DeviceFeature, bool)>> {
     let lists_only_set = attribute(bytes, BITSET_NO_MASK).is_some();
     let bits = attribute(bytes, BITSET_BITS)?;

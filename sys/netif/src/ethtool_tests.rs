@@ -17,7 +17,7 @@ const NUMBER: u16 = 21;
 #[test]
 fn the_family_is_found_by_name() {
     assert_eq!(family(FAMILY, 1), Ok(NUMBER));
-    assert_eq!(family(FAMILY, 2), Err(ReplyError::NoReply), "another question's answer");
+    assert_eq!(family(FAMILY, 2), Err(ReplyError::NoReply), "the reply to another request");
     let request = family_request(1);
     let message = messages(&request).next().unwrap();
     assert_eq!((message.kind, message.sequence), (CONTROL, 1));
@@ -73,13 +73,13 @@ fn a_refusal_is_reported_with_its_reason() {
 }
 
 #[test]
-fn an_answer_of_another_kind_or_command_is_none() {
+fn a_reply_of_another_kind_or_command_is_rejected() {
     assert_eq!(features(FEATURES, 2, NUMBER + 1), Err(ReplyError::NoReply));
     assert_eq!(features(FAMILY, 1, CONTROL), Err(ReplyError::NoReply));
     assert_eq!(features(&[], 2, NUMBER), Err(ReplyError::NoReply));
 }
 
-/// Sets the length of the first message to that of `bytes`.
+/// Corrects the length field of the first message to the length of `bytes`.
 fn with_true_length(mut bytes: Vec<u8>) -> Vec<u8> {
     let len = u32::try_from(bytes.len()).unwrap();
     if let Some(target) = bytes.get_mut(..4) {
@@ -89,7 +89,7 @@ fn with_true_length(mut bytes: Vec<u8>) -> Vec<u8> {
 }
 
 #[test]
-fn an_answer_that_ends_early_is_no_answer() {
+fn a_truncated_reply_is_rejected() {
     let complete = features(FEATURES, 2, NUMBER).unwrap();
     for len in 0..FEATURES.len() {
         let cut = FEATURES[..len].to_vec();
@@ -106,7 +106,7 @@ fn an_answer_that_ends_early_is_no_answer() {
 
 proptest! {
     #[test]
-    fn damaged_answers_are_read_or_refused(
+    fn damaged_replies_are_decoded_or_rejected(
         damage in prop::collection::vec((0..FEATURES.len(), any::<u8>()), 1..20),
         is_family in any::<bool>(),
     ) {
@@ -172,7 +172,11 @@ fn the_notification_group_is_found_by_name_and_its_messages_are_recognized() {
     assert_eq!(link_modes_changed_ifindexes(&notice, NUMBER).count(), 0, "an answer");
     notice[HEADER_BYTES] = LINK_MODES_NOTIFICATION;
     assert_eq!(link_modes_changed_ifindexes(&notice, NUMBER).collect::<Vec<_>>(), [3]);
-    assert_eq!(link_modes_changed_ifindexes(&notice, NUMBER + 1).count(), 0, "another family's");
+    assert_eq!(
+        link_modes_changed_ifindexes(&notice, NUMBER + 1).count(),
+        0,
+        "a notification of another family"
+    );
     assert_eq!(link_modes_changed_ifindexes(&[notice.clone(), notice].concat(), NUMBER).count(), 2);
 }
 

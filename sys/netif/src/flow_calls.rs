@@ -8,7 +8,7 @@ use std::os::fd::BorrowedFd;
 use crate::flow_rules::{FlowRequest, table, table_request};
 use crate::ioctl::ethtool;
 
-/// ethtool command that takes one `struct ethtool_rxnfc`.
+/// ethtool command for flow rules, whose argument is one `struct ethtool_rxnfc`.
 #[derive(Clone, Copy)]
 pub struct FlowOp(u32);
 
@@ -22,10 +22,11 @@ pub const REMOVE: FlowOp = FlowOp(0x31);
 pub const INSERT: FlowOp = FlowOp(0x32);
 
 const ALL_LOCATIONS: u32 = 0x30;
-/// Maximum number of rules of a device that are read.
+/// Maximum size of the table of a device's rules that is read, in rules.
 const LOCATIONS_MAX: u32 = 1 << 16;
 
-/// Executes a command for flow rules.
+/// Executes a command for the flow rules of `device`. `fd` is any socket. Returns the structure as
+/// the kernel has written it.
 ///
 /// # Errors
 /// The errno of the call; `EOPNOTSUPP` if the device supports no rules.
@@ -42,7 +43,8 @@ pub fn flow(
     Ok(request)
 }
 
-/// Returns the locations of `count` rules, and the size of the device's table.
+/// Returns the locations of the rules of `device`, and the size of its table in rules. `count`: the
+/// number of rules that [`COUNT`] has returned.
 ///
 /// # Errors
 /// As [`flow`]; `EMSGSIZE` if there are more rules.
@@ -73,8 +75,8 @@ pub fn spreading_entries(fd: BorrowedFd<'_>, device: &str) -> io::Result<u32> {
     Ok(entries)
 }
 
-/// Fills the receive indirection table with these queues, repeated cyclically; without queues
-/// restores the driver's default (`ETHTOOL_SRXFHINDIR`).
+/// Fills the receive indirection table, which has `entries` entries, with `queues`, repeated
+/// cyclically. If `queues` is empty, restores the driver's default (`ETHTOOL_SRXFHINDIR`).
 ///
 /// # Errors
 /// The errno of the call.

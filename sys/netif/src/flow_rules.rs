@@ -6,9 +6,9 @@
 
 use suimon_frame::{MacAddr, VlanId};
 
-/// Size in bytes of `struct ethtool_rxnfc` without the locations behind it.
+/// Size in bytes of `struct ethtool_rxnfc` without the locations that may follow it.
 pub const REQUEST_BYTES: usize = 192;
-/// Offset of the rule locations in the structure.
+/// Offset in bytes of the list of rule locations in `struct ethtool_rxnfc`.
 pub const LOCATIONS_AT: usize = 188;
 
 // Offsets of the structure's fields; those of the flow specification begin at 16.
@@ -24,8 +24,7 @@ const COUNT_AT: usize = 184;
 
 /// Size in bytes of `union ethtool_flow_union`, which begins with an Ethernet header.
 const HEADER_BYTES: usize = 52;
-/// Size in bytes of `struct ethtool_flow_ext`, and offset of the VLAN tag control information in
-/// it.
+/// Size in bytes of `struct ethtool_flow_ext`.
 const EXTENSION_BYTES: usize = 20;
 const TCI_AT: usize = 10;
 
@@ -36,10 +35,11 @@ const VLAN_MASK: [u8; 2] = 0x0fff_u16.to_be_bytes();
 
 /// `RX_CLS_LOC_ANY`: the driver chooses the location.
 pub const ANY_LOCATION: u32 = u32::MAX;
-/// `RX_CLS_LOC_SPECIAL`: the driver supports special locations.
+/// Bit of the table size that the driver sets if it can choose the locations of rules
+/// (`RX_CLS_LOC_SPECIAL`).
 const LETS_DRIVER_CHOOSE: u64 = 1 << 31;
 
-/// Reply to `ETHTOOL_GRXCLSRLCNT`.
+/// Size and properties of a device's table of flow rules: reply to `ETHTOOL_GRXCLSRLCNT`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RuleCount {
     /// Number of rules in the device's table.
@@ -48,7 +48,8 @@ pub struct RuleCount {
     pub driver_assigns_locations: bool,
 }
 
-/// Rule: frames to this address, in this VLAN or in any, are received by this queue.
+/// Flow rule: the device puts frames with this destination address, in one VLAN or in any, into a
+/// receive queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowRule {
     /// Destination MAC address of the frames.
@@ -59,12 +60,13 @@ pub struct FlowRule {
     pub queue: u16,
 }
 
-/// `struct ethtool_rxnfc`. The caller sets the first four bytes, the command.
+/// `struct ethtool_rxnfc`: argument of an ethtool command for flow rules. [`crate::flow_calls`]
+/// sets its first four bytes, the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowRequest(pub(crate) [u8; REQUEST_BYTES]);
 
 impl FlowRequest {
-    /// Creates a request for the device as a whole.
+    /// Creates a request that refers to no rule.
     pub const fn empty() -> Self {
         Self([0; REQUEST_BYTES])
     }
@@ -103,7 +105,7 @@ impl FlowRequest {
             vlan = Some(VlanId::new(tci)?);
         }
         let rule = FlowRule { mac: MacAddr::new(self.take(HEADER_AT)), vlan, queue };
-        // The rule matches on these fields only. Fields behind a zero mask may have any value.
+        // The rule must match on these fields only. Fields with a zero mask may have any value.
         let expected = Self::insert(&rule, self.location());
         let is_alike = kind & !FLOW_EXT == ETHER_FLOW
             && self.part(MASK_AT, HEADER_BYTES) == expected.part(MASK_AT, HEADER_BYTES)
@@ -113,7 +115,7 @@ impl FlowRequest {
         (is_alike && rule.mac.is_station()).then_some(rule)
     }
 
-    /// Returns the location of the rule in the device's table.
+    /// Returns the location of the reply's rule in the device's table.
     pub fn location(&self) -> u32 {
         u32::from_ne_bytes(self.take(LOCATION_AT))
     }
@@ -142,8 +144,9 @@ impl FlowRequest {
     }
 }
 
-/// Decodes the reply to `ETHTOOL_GRXCLSRLALL`, a `struct ethtool_rxnfc` followed by locations:
-/// locations of the rules and size of the table.
+/// Decodes the reply to `ETHTOOL_GRXCLSRLALL`, a `struct ethtool_rxnfc` followed by rule locations.
+/// Returns the locations, and the size of the device's table in rules; `None` if the reply is too
+/// short.
 pub fn table(answer: &[u8]) -> Option<(Vec<u32>, u64)> {
     let request = FlowRequest(*answer.first_chunk()?);
     let size = u64::from_ne_bytes(request.take(DATA_AT));

@@ -1,5 +1,5 @@
-//! Tests that requests equal those recorded from ethtool(8), and that foreign rules are
-//! distinguished.
+//! Tests that requests equal those recorded from ethtool(8), and that rules of other forms are
+//! recognized.
 
 use proptest::prelude::*;
 
@@ -15,9 +15,10 @@ fn rule(vlan: Option<u16>) -> FlowRule {
     FlowRule { mac, vlan: vlan.map(|vlan| VlanId::new(vlan).unwrap()), queue: 3 }
 }
 
-/// Request of ethtool(8) 6.1 for `-N DEVICE flow-type ether dst 52:54:00:12:34:56 vlan 0x00a5 m
-/// 0xf000 action 3 loc 7`, and without `vlan 0x00a5 m 0xf000`. Its masks contain the bits to
-/// ignore. The 12 bytes behind the command are unused; ethtool leaves them uninitialized.
+/// The recorded requests are those of ethtool(8) 6.1 for `-N DEVICE flow-type ether dst
+/// 52:54:00:12:34:56 vlan 0x00a5 m 0xf000 action 3 loc 7`, with and without `vlan 0x00a5 m 0xf000`.
+/// The masks of ethtool contain the bits to ignore. The 12 bytes after the command are unused;
+/// ethtool leaves them uninitialized.
 #[test]
 fn a_request_is_the_one_that_ethtool_makes() {
     for (vlan, recorded) in [(Some(0xa5), RULE_OF_PORT_AND_ADDRESS), (None, RULE_OF_ADDRESS)] {
@@ -58,11 +59,11 @@ fn rules_of_another_form_are_not_recognized_as_own() {
     // Fields that are not matched may have any value.
     assert_eq!(changed(HEADER_AT + 6, &[9; 8]), inserted.rule());
     let unextended = changed(FLOW_TYPE_AT, &ETHER_FLOW.to_ne_bytes());
-    assert_eq!(unextended, Some(rule(None)), "what is not extended looks at no VLAN");
+    assert_eq!(unextended, Some(rule(None)), "a rule without FLOW_EXT matches no VLAN");
 }
 
 #[test]
-fn a_table_is_read_as_far_as_it_goes() {
+fn a_short_table_is_read_up_to_its_end() {
     let mut answer = table_request(3);
     assert_eq!(answer.len(), LOCATIONS_AT + 12);
     answer[DATA_AT..DATA_AT + 8].copy_from_slice(&16_u64.to_ne_bytes());
@@ -81,7 +82,7 @@ fn a_table_is_read_as_far_as_it_goes() {
 
 proptest! {
     #[test]
-    fn every_rule_comes_back(mac in any::<[u8; 6]>(), vlan in 0_u16..4095, queue: u16, location: u32) {
+    fn every_encoded_rule_decodes_to_the_same_rule(mac in any::<[u8; 6]>(), vlan in 0_u16..4095, queue: u16, location: u32) {
         let mac = MacAddr::new(mac);
         let rule = FlowRule { mac, vlan: VlanId::new(vlan), queue };
         let request = FlowRequest::insert(&rule, location);
@@ -90,7 +91,7 @@ proptest! {
     }
 
     #[test]
-    fn no_answer_panics(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+    fn no_reply_causes_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
         let _ = table(&bytes);
         if let Some(first) = bytes.first_chunk() {
             let _ = FlowRequest(*first).rule();

@@ -26,13 +26,13 @@ impl IfRequest {
         Self { name, data: [0; DATA_ROOM] }
     }
 
-    /// Sets the first bytes of the data.
+    /// Returns the request with its first `N` bytes of data set to `bytes`.
     pub fn with<const N: usize>(mut self, bytes: [u8; N]) -> Self {
         self.data.iter_mut().zip(bytes).for_each(|(to, from)| *to = from);
         self
     }
 
-    /// Returns the first `N` ≤ 24 bytes of the data.
+    /// Returns the first `N` bytes of the data; `N` is at most 24.
     pub fn data<const N: usize>(&self) -> [u8; N] {
         let mut bytes = [0; N];
         bytes.iter_mut().zip(self.data).for_each(|(to, from)| *to = from);
@@ -40,30 +40,31 @@ impl IfRequest {
     }
 }
 
-/// Request that takes an `ifreq` whose data contains no pointer.
+/// ioctl whose argument is a `struct ifreq` without a pointer in its data.
 #[derive(Clone, Copy)]
 pub struct IfRequestOp(Ioctl);
 
-/// Flags of an interface: `short ifr_flags`.
+/// Reads the flags of an interface: `short ifr_flags`.
 pub const GET_FLAGS: IfRequestOp = IfRequestOp(libc::SIOCGIFFLAGS);
 /// Sets the flags of an interface: `short ifr_flags`.
 pub const SET_FLAGS: IfRequestOp = IfRequestOp(libc::SIOCSIFFLAGS);
-/// MTU in bytes: `int ifr_mtu`.
+/// Reads the MTU in bytes: `int ifr_mtu`.
 pub const GET_MTU: IfRequestOp = IfRequestOp(libc::SIOCGIFMTU);
 /// Sets the MTU in bytes: `int ifr_mtu`.
 pub const SET_MTU: IfRequestOp = IfRequestOp(libc::SIOCSIFMTU);
-/// Hardware address: `struct sockaddr ifr_hwaddr`.
+/// Reads the hardware address: `struct sockaddr ifr_hwaddr`.
 pub const GET_ADDRESS: IfRequestOp = IfRequestOp(libc::SIOCGIFHWADDR);
 /// Sets the hardware address: `struct sockaddr ifr_hwaddr`.
 pub const SET_ADDRESS: IfRequestOp = IfRequestOp(libc::SIOCSIFHWADDR);
-/// Interface index: `int ifr_ifindex`.
+/// Reads the interface index: `int ifr_ifindex`.
 pub const GET_INDEX: IfRequestOp = IfRequestOp(libc::SIOCGIFINDEX);
 /// Sets the transmit queue length in packets: `int ifr_qlen`.
 pub const SET_QUEUE_LENGTH: IfRequestOp = IfRequestOp(libc::SIOCSIFTXQLEN);
-/// Creates a TAP or attaches to it: `short ifr_flags`.
+/// Creates a TAP device, or attaches the descriptor to an existing one: `short ifr_flags`
+/// (`IFF_*`).
 pub const TAP_ATTACH: IfRequestOp = IfRequestOp(libc::TUNSETIFF);
 
-/// Executes an interface request.
+/// Executes an ioctl on the interface named in `request`, which receives the result.
 ///
 /// # Errors
 /// The errno of the call.
@@ -73,16 +74,16 @@ pub fn interface(fd: BorrowedFd<'_>, op: IfRequestOp, request: &mut IfRequest) -
     checked(unsafe { libc::ioctl(fd.as_raw_fd(), op.0, core::ptr::from_mut(request)) })
 }
 
-/// TAP request that takes a number by value.
+/// ioctl of a TAP device whose argument is a number.
 #[derive(Clone, Copy)]
 pub struct TapValueOp(Ioctl);
 
-/// Sets the offloads: flags `TUN_F_*`.
+/// Sets the offloads that the TAP's user accepts: flags `TUN_F_*`.
 pub const TAP_OFFLOAD: TapValueOp = TapValueOp(libc::TUNSETOFFLOAD);
-/// Sets persistence: 0 or 1.
+/// Sets whether the TAP outlives its descriptor: 0 or 1.
 pub const TAP_PERSIST: TapValueOp = TapValueOp(libc::TUNSETPERSIST);
 
-/// Executes a TAP request.
+/// Executes an ioctl on the TAP device of `fd`.
 ///
 /// # Errors
 /// The errno of the call.
@@ -158,8 +159,8 @@ struct LinkSettings {
     reserved: [u32; 2],
 }
 
-/// Returns speed and duplex reported by a device's driver, in the format of
-/// [`speed_of`](crate::ethtool::speed_of).
+/// Returns speed (Mbit/s) and duplex mode as a device's driver reports them;
+/// [`link_speed`](crate::ethtool::link_speed) converts them.
 ///
 /// # Errors
 /// The errno of the call; `EOPNOTSUPP` if the driver reports none.
@@ -199,13 +200,13 @@ pub fn queues(fd: BorrowedFd<'_>, device: &str) -> io::Result<(u32, u32)> {
 const ETHTOOL_GFLAGS: u32 = 0x25;
 const ETHTOOL_SFLAGS: u32 = 0x26;
 
-/// Device feature that `ETHTOOL_SFLAGS` switches.
+/// Device feature that `ETHTOOL_SFLAGS` enables and disables.
 #[derive(Clone, Copy)]
 pub struct Feature(u32);
 
-/// `rx-vlan-offload`, `ETH_FLAG_RXVLAN`: removes VLAN tags from received frames.
+/// `rx-vlan-offload`, `ETH_FLAG_RXVLAN`: the device removes VLAN tags from received frames.
 pub const TAKES_TAGS_OUT: Feature = Feature(1 << 8);
-/// `ntuple-filters`, `ETH_FLAG_NTUPLE`: applies flow rules.
+/// `ntuple-filters`, `ETH_FLAG_NTUPLE`: the device applies flow rules.
 pub const HEEDS_FLOW_RULES: Feature = Feature(1 << 27);
 
 /// `struct ethtool_value`.
@@ -215,7 +216,7 @@ struct EthtoolValue {
     data: u32,
 }
 
-/// True if the feature is active on a device.
+/// Returns true if a feature of a device is enabled.
 ///
 /// # Errors
 /// The errno of the call.
@@ -223,7 +224,7 @@ pub fn has_feature(fd: BorrowedFd<'_>, device: &str, feature: Feature) -> io::Re
     Ok(flags(fd, device)? & feature.0 != 0)
 }
 
-/// Switches a feature of a device.
+/// Enables or disables a feature of a device.
 ///
 /// # Errors
 /// The errno of the call; `EINVAL` or `EOPNOTSUPP` if it cannot be changed.
@@ -247,10 +248,10 @@ fn flags(fd: BorrowedFd<'_>, device: &str) -> io::Result<u32> {
     Ok(value.data)
 }
 
-/// Executes an ethtool command.
+/// Executes an ethtool command on `device`.
 ///
 /// # Safety
-/// `command` is the structure that the command in its first four bytes reads and writes.
+/// `command` must be the structure that the command in its first four bytes reads and writes.
 pub unsafe fn ethtool<T: ?Sized>(
     fd: BorrowedFd<'_>,
     device: &str,
@@ -258,8 +259,8 @@ pub unsafe fn ethtool<T: ?Sized>(
 ) -> io::Result<()> {
     let address = core::ptr::from_mut(command).cast::<u8>().expose_provenance();
     let mut request = IfRequest::new(device).with(address.to_ne_bytes());
-    // SAFETY: the request's data begins with a pointer to what this command takes, by
-    // this function's contract, and it outlives the call.
+    // SAFETY: the request's data begins with a pointer to `command`, which the caller ensures to
+    // have the command's type, and which outlives the call.
     checked(unsafe {
         libc::ioctl(fd.as_raw_fd(), libc::SIOCETHTOOL as Ioctl, core::ptr::from_mut(&mut request))
     })

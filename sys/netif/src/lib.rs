@@ -1,12 +1,13 @@
-//! Interfaces of the kernel for network devices: netlink, ethtool, ioctls and packet sockets.
+//! Kernel interfaces for network devices: netlink, ethtool, ioctls and packet sockets.
 //!
-//! - [`netlink`]: link messages of rtnetlink(7), read from notifications. [`rtnetlink`]: requests that
-//!   change devices. [`attributes`]: messages and attributes of either.
+//! - [`netlink`]: link messages of rtnetlink(7), read from notifications. [`rtnetlink`]: requests
+//!   that change devices. [`attributes`]: encoding of netlink messages and attributes, used by
+//!   both.
 //! - [`ethtool`]: features and link speed over generic netlink. [`ioctl`], [`flow_calls`]: requests
-//!   that the kernel offers only as ioctls. [`flow_rules`]: their encoding.
-//! - [`raw_socket`]: packet sockets. [`control_filter`]: their filter for LACPDUs.
+//!   that the kernel offers only as ioctls. [`flow_rules`]: encoding of the latter.
+//! - [`raw_socket`]: packet sockets. [`control_filter`]: their filters for LACPDUs and Marker PDUs.
 //!
-//! The crate knows neither ports nor queues. `sys/netdev` opens devices with it.
+//! Outside of the scope: ports and queues; `sys/netdev` implements them with this crate.
 //!
 //! Invariants
 //! - No content of a message from the kernel causes a panic or an unbounded loop.

@@ -13,7 +13,8 @@ pub const LINK_BYTES: usize = 16;
 /// 4.9 in the message of its removal).
 const NEW_INDEX: u16 = 49;
 
-/// Size of a request in bytes. Byte 16 is `ifi_family`, bytes 20..24 are `ifi_index`.
+/// Size of a request for the state of devices, in bytes. Byte 16 is `ifi_family`, bytes 20..24 are
+/// `ifi_index`.
 const REQUEST_BYTES: usize = HEADER_BYTES + LINK_BYTES;
 
 /// Contents of a link message.
@@ -30,9 +31,10 @@ pub struct LinkMessage {
 /// State change of a network device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkEvent {
-    /// The device has this state.
+    /// The device exists and has this state.
     Is(LinkState),
-    /// The device was deleted, or left this namespace and the kernel does not tell how.
+    /// The device was deleted, or moved to another namespace on a kernel that does not report
+    /// moves.
     Gone,
     /// The device was moved to another namespace.
     Moved,
@@ -43,23 +45,24 @@ pub enum LinkEvent {
 pub struct LinkState {
     /// True if an administrator set the device up.
     pub up: bool,
-    /// True if there is a peer and the kernel has processed that: `IFF_RUNNING`. The lower layer's
-    /// flag is set earlier, while frames are still discarded.
+    /// True if the link has a peer and the kernel has processed this: `IFF_RUNNING`. `IFF_LOWER_UP`
+    /// is set earlier, while frames are still discarded.
     pub carrier: bool,
-    /// Size of the largest IP packet in bytes.
+    /// Maximum size of an IP packet in bytes; `None` if the message has none.
     pub mtu: Option<u16>,
-    /// MAC address, if it is an Ethernet device.
+    /// MAC address; `None` if the message has none of 6 bytes.
     pub mac: Option<MacAddr>,
 }
 
 impl LinkState {
-    /// True if the device can pass frames.
+    /// Returns true if the device is up and has a carrier, so that it can pass frames.
     pub fn is_usable(self) -> bool {
         self.up && self.carrier
     }
 }
 
-/// Encodes a request for the state of one device, or of all devices if `None`.
+/// Encodes a request for the state of the device with this interface index, or of all devices if it
+/// is `None`.
 pub fn state_request(index: Option<u32>) -> [u8; REQUEST_BYTES] {
     let dump = if index.is_none() { libc::NLM_F_DUMP } else { 0 };
     let flags = (libc::NLM_F_REQUEST | dump) as u16;
@@ -73,8 +76,8 @@ pub fn state_request(index: Option<u32>) -> [u8; REQUEST_BYTES] {
     ]
 }
 
-/// Returns the link messages in a datagram; others are skipped. A message with an invalid length
-/// ends the iteration.
+/// Decodes the link messages in a datagram; skips others. The iteration ends before a message with
+/// an invalid length.
 pub fn link_messages(datagram: &[u8]) -> impl Iterator<Item = LinkMessage> + '_ {
     messages(datagram).filter_map(|message| link_message(message.kind, message.body))
 }
@@ -104,7 +107,7 @@ fn link_message(kind: u16, body: &[u8]) -> Option<LinkMessage> {
     (!of_bridge).then(|| LinkMessage { index, name: name(bytes), event })
 }
 
-/// Returns the device name in the attributes of a link message.
+/// Returns the device name in the attributes of a link message; `None` if it is missing or invalid.
 fn name(bytes: &[u8]) -> Option<Box<str>> {
     let value = attribute(bytes, libc::IFLA_IFNAME)?;
     let name = core::ffi::CStr::from_bytes_until_nul(value).ok()?;

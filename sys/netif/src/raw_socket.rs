@@ -37,8 +37,8 @@ impl RawSocket {
         &self.fd
     }
 
-    /// Receives frames with this EtherType, or all if it is `ETH_P_ALL`, that arrive at device
-    /// `index`.
+    /// Binds the socket to the device with interface index `index`: it receives the device's frames
+    /// with this EtherType, or all if it is `ETH_P_ALL`.
     ///
     /// # Errors
     /// The errno of the call.
@@ -54,8 +54,8 @@ impl RawSocket {
         })
     }
 
-    /// True if the device to which the socket was bound was removed from this namespace, even if
-    /// another device has its index or name.
+    /// Returns true if the device to which the socket was bound was removed from this namespace,
+    /// even if another device has its index or name.
     ///
     /// # Errors
     /// The errno of the call.
@@ -75,8 +75,8 @@ impl RawSocket {
         Ok(address.sll_ifindex < 0)
     }
 
-    /// Makes the device receive frames for a group address, or for all addresses if `None`, while
-    /// this socket exists.
+    /// Makes the device with interface index `index` receive frames for a multicast group, or all
+    /// frames if `group` is `None` (promiscuous mode), while this socket exists.
     ///
     /// # Errors
     /// The errno of the call.
@@ -93,7 +93,8 @@ impl RawSocket {
         self.set(libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, request)
     }
 
-    /// Restricts the socket to frames for which the program returns more than 0.
+    /// Restricts the socket to frames for which the program returns more than 0: the number of
+    /// bytes to keep.
     ///
     /// # Errors
     /// The errno of the call: the kernel rejects the program.
@@ -103,8 +104,8 @@ impl RawSocket {
         self.set(libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, program)
     }
 
-    /// Sends one frame on device `index`, unmodified. `ethertype` is used by the host's traffic
-    /// control only.
+    /// Sends one frame, unmodified, through the device with interface index `index`. Only the
+    /// host's traffic control uses `ethertype`.
     ///
     /// # Errors
     /// The errno of the call.

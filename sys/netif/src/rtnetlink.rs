@@ -16,7 +16,7 @@ use crate::attributes::{
 };
 use crate::netlink::{LINK_BYTES, state_request};
 
-/// Receive timeout. The kernel normally replies before `send` returns.
+/// Maximum time to wait for the kernel's reply, which normally is available before `send` returns.
 const RECEIVE_TIMEOUT: Duration = Duration::from_secs(1);
 const DATAGRAMS_MAX: usize = 8;
 const DATAGRAM_BYTES: usize = 64 << 10;
@@ -46,16 +46,16 @@ const BPF_DESCRIPTOR: u16 = 6;
 const BPF_NAME: u16 = 7;
 const BPF_FLAGS: u16 = 8;
 const BPF_DECIDES: u32 = 1;
-/// Priority of this crate's filters at a hook.
+/// Priority of this crate's filters at a `tc` hook; identifies them.
 const PRIORITY: u32 = 0x5375;
 const HANDLE: u32 = 1;
 
-/// `tc` hook of a program.
+/// Hook of a device at which a classifier program runs (`tc` with `clsact`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hook {
-    /// Frames that the device received.
+    /// Processes frames that the device received.
     Ingress,
-    /// Frames that are sent through the device.
+    /// Processes frames that are sent through the device.
     Egress,
 }
 
@@ -69,7 +69,7 @@ impl Hook {
     }
 }
 
-/// rtnetlink socket of the namespace in which it was opened.
+/// rtnetlink socket, which changes devices of the namespace in which it was opened.
 pub struct Settings {
     socket: OwnedFd,
     sequence: u32,
@@ -89,8 +89,9 @@ impl Settings {
         Ok(Self { socket, sequence: 0 })
     }
 
-    /// Creates a veth pair: one end in this namespace, the other, with a name that matches
-    /// `pattern` (`name%d`), in another namespace. Both ends are down.
+    /// Creates a veth pair: one end named `name` in this namespace, the other, with a name that
+    /// matches `pattern` (`name%d`), in the namespace `netns`. Both ends have the MTU `mtu` in
+    /// bytes, and are down.
     ///
     /// # Errors
     /// The kernel's errno.
@@ -118,10 +119,11 @@ impl Settings {
         self.request(libc::RTM_NEWLINK, libc::NLM_F_CREATE | libc::NLM_F_EXCL, &body)
     }
 
-    /// Returns the index of the other end of a veth, in the namespace of that end.
+    /// Returns the interface index of the peer of a veth, in the namespace of the peer. `index` is
+    /// the interface index of the veth.
     ///
     /// # Errors
-    /// The kernel's errno; `ENODATA` if the device has no other end.
+    /// The kernel's errno; `ENODATA` if the device has no peer.
     pub fn other_end(&mut self, index: u32) -> Result<u32, Errno> {
         send(&self.socket, &state_request(Some(index)), SendFlags::empty())?;
         self.first_reply(|message| {
@@ -133,8 +135,7 @@ impl Settings {
         })
     }
 
-    /// Returns the number of a device's XDP program; 0 if it has several, and `None` if it has
-    /// none.
+    /// Returns the id of a device's XDP program; 0 if it has several, and `None` if it has none.
     ///
     /// # Errors
     /// The kernel's errno.
@@ -152,7 +153,7 @@ impl Settings {
         })
     }
 
-    /// Returns the alias of a device (`ip link show`); empty if it has none.
+    /// Returns the alias text of a device (`ip link show`); empty if it has none.
     ///
     /// # Errors
     /// The kernel's errno; `ENODEV` if the device does not exist.
@@ -169,7 +170,7 @@ impl Settings {
         })
     }
 
-    /// Sets the alias of a device, at most 255 bytes.
+    /// Sets the alias text of a device, at most 255 bytes.
     ///
     /// # Errors
     /// The kernel's errno; `ENODEV` if the device does not exist.
@@ -179,7 +180,8 @@ impl Settings {
         self.request(libc::RTM_SETLINK, 0, &body)
     }
 
-    /// Disables automatic IPv6 addresses of a device. Has no effect on a kernel without IPv6.
+    /// Disables the automatic assignment of IPv6 addresses to a device. Has no effect on a kernel
+    /// without IPv6.
     pub fn disable_ipv6_autoconf(&mut self, index: u32) {
         let mut mode = Vec::new();
         push_attribute(&mut mode, INET6_ADDRESS_MODE, &[ADDRESS_MODE_NONE]);
@@ -204,7 +206,7 @@ impl Settings {
         self.request(libc::RTM_SETLINK, 0, &body)
     }
 
-    /// Deletes a device, and the other end of a pair.
+    /// Deletes a device; of a veth, both ends.
     ///
     /// # Errors
     /// The kernel's errno; `ENODEV` if it does not exist.
@@ -244,6 +246,9 @@ impl Settings {
     }
 
     /// Sends a request and blocks until the kernel has processed it.
+    ///
+    /// # Errors
+    /// The kernel's errno, or `ETIMEDOUT`.
     fn request(&mut self, kind: u16, flags: i32, body: &[u8]) -> Result<(), Errno> {
         self.sequence = self.sequence.wrapping_add(1);
         let flags = (libc::NLM_F_REQUEST | libc::NLM_F_ACK | flags) as u16;
@@ -258,8 +263,11 @@ impl Settings {
         })
     }
 
-    /// Returns the first message for which `read` returns a value. An error message received before
-    /// it is returned as the error.
+    /// Receives messages until `read` returns a result for one, and returns this result.
+    ///
+    /// # Errors
+    /// The kernel's errno if an error message is received before; `ETIMEDOUT` if there is no
+    /// result.
     fn first_reply<T>(
         &self,
         read: impl Fn(&NetlinkMessage<'_>) -> Option<Result<T, Errno>>,
@@ -286,7 +294,7 @@ impl Settings {
     }
 }
 
-/// Returns a name as a zero-terminated string.
+/// Returns a name with a terminating zero.
 fn text(name: &str) -> Vec<u8> {
     [name.as_bytes(), &[0]].concat()
 }
@@ -299,7 +307,8 @@ fn link_header(index: u32) -> Vec<u8> {
     header
 }
 
-/// Encodes `struct tcmsg`.
+/// Encodes `struct tcmsg`: interface index, handle and parent of a filter or queueing discipline,
+/// and its information.
 fn tc_header(index: u32, handle: u32, parent: u32, info: u32) -> Vec<u8> {
     let mut header = vec![0; 4];
     for field in [index, handle, parent, info] {
@@ -309,7 +318,7 @@ fn tc_header(index: u32, handle: u32, parent: u32, info: u32) -> Vec<u8> {
     header
 }
 
-/// Encodes the header of this crate's filter at a hook, for frames of every protocol.
+/// Encodes the `struct tcmsg` of this crate's filter at a hook, for frames of every protocol.
 fn filter_header(index: u32, hook: Hook) -> Vec<u8> {
     let protocol = u32::from((libc::ETH_P_ALL as u16).to_be());
     tc_header(index, HANDLE, hook.parent(), PRIORITY << 16 | protocol)

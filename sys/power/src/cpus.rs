@@ -1,4 +1,4 @@
-//! CPUs in sysfs.
+//! Settings of CPUs and frequency policies in sysfs.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ const CPUS_MAX: usize = 8192;
 /// Maximum number of idle states; `CPUIDLE_STATE_MAX` of Linux is 10.
 const STATES_MAX: usize = 24;
 
-/// Reads the CPUs and policies below `devices/system/cpu`.
+/// Reads the settings of all CPUs and frequency policies below the folder `devices/system/cpu`.
 pub(crate) fn machine(cpus: &Path) -> HostPowerSettings {
     let online = list(&text(&cpus.join("online")).unwrap_or_default());
     let numbers: Vec<u16> = numbered(cpus, "cpu", CPUS_MAX);
@@ -77,7 +77,7 @@ fn policy(cpus: &Path, policy: u16, with_boost: bool) -> Option<FrequencyPolicy>
     })
 }
 
-/// Parses a list like `0-3,8`; `None` if it is invalid.
+/// Parses a list of CPUs like `0-3,8`. Returns `None` if it is invalid.
 fn list(text: &str) -> Option<std::collections::BTreeSet<u16>> {
     let mut cpus = std::collections::BTreeSet::new();
     for part in text.split(',') {

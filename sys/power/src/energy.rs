@@ -6,15 +6,16 @@ use suimon_power::ZoneReading;
 
 use crate::files::{name, number};
 
-/// Maximum number of zones that are read; a machine has a few per socket.
+/// Maximum number of powercap zones that are read; a machine has a few per socket.
 const ZONES_MAX: usize = 256;
 
-/// Returns the zones below `class/powercap` with a readable counter, sorted by folder.
+/// Returns a reading of each powercap zone below `class/powercap` whose counter is readable, sorted
+/// by folder.
 pub(crate) fn zones(powercap: &Path) -> Vec<ZoneReading> {
     folders(powercap).into_iter().filter_map(|(zone, folder)| reading(zone, &folder)).collect()
 }
 
-/// Returns the reason why there are no counters; `None` if there are some.
+/// Returns the reason why no energy counter is readable; `None` if one is.
 pub(crate) fn lacks(powercap: &Path) -> Option<String> {
     let folders = folders(powercap);
     if folders.is_empty() {
@@ -43,7 +44,8 @@ fn reading(zone: String, folder: &Path) -> Option<ZoneReading> {
     })
 }
 
-/// Returns the folders of zones, like `intel-rapl:0:1`; `intel-rapl` itself is the driver.
+/// Returns the name and path of each zone's folder, like `intel-rapl:0:1`. Drivers, like
+/// `intel-rapl` itself, are omitted.
 fn folders(powercap: &Path) -> Vec<(String, PathBuf)> {
     let Ok(entries) = std::fs::read_dir(powercap) else { return Vec::new() };
     let mut folders: Vec<(String, PathBuf)> = entries

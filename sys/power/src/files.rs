@@ -9,7 +9,7 @@ use rustix::fs::OFlags;
 
 /// Maximum size of a file in bytes: sysfs files have at most a page.
 const BYTES_MAX: u64 = 4096;
-/// Maximum length of a word in bytes: names of governors, drivers and states are short.
+/// Maximum length in bytes of a value: names of governors, drivers and states are short.
 const VALUE_BYTES_MAX: usize = 64;
 
 /// Returns the trimmed contents of a file; `None` if it does not exist, cannot be read or is not
@@ -22,12 +22,14 @@ pub(crate) fn text(path: &Path) -> Option<String> {
     Some(text.trim().to_owned())
 }
 
-/// Returns a file's contents if they are a single short word without control characters.
+/// Returns a file's contents if they are one word of printable ASCII characters, of at most
+/// [`VALUE_BYTES_MAX`] bytes; otherwise `None`.
 pub(crate) fn read_value(path: &Path) -> Option<String> {
     text(path).filter(|text| is_value(text))
 }
 
-/// Returns a file's contents if they are a short name, which may contain spaces.
+/// Returns a file's contents if they are a name of at most [`VALUE_BYTES_MAX`] bytes, which may
+/// contain spaces; otherwise `None`.
 pub(crate) fn name(path: &Path) -> Option<String> {
     let is_name = |text: &String| {
         (1..=VALUE_BYTES_MAX).contains(&text.len()) && !text.chars().any(char::is_control)
@@ -35,7 +37,7 @@ pub(crate) fn name(path: &Path) -> Option<String> {
     text(path).filter(is_name)
 }
 
-/// Returns the words of a file that are separated by space; invalid ones are omitted.
+/// Returns the words of a file that are separated by whitespace, without invalid ones.
 pub(crate) fn read_values(path: &Path) -> Vec<String> {
     let content = text(path).unwrap_or_default();
     content.split_whitespace().filter(|text| is_value(text)).map(str::to_owned).collect()
@@ -45,12 +47,13 @@ fn is_value(text: &str) -> bool {
     (1..=VALUE_BYTES_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// Returns a file's contents as an integer.
+/// Returns a file's contents as an integer; `None` if they are none or cannot be read.
 pub(crate) fn number<T: std::str::FromStr>(path: &Path) -> Option<T> {
     text(path)?.parse().ok()
 }
 
-/// Returns a file's contents as a flag: 0 or 1.
+/// Returns a file's contents as a flag, 0 or 1; `None` for other contents or if they cannot be
+/// read.
 pub(crate) fn flag(path: &Path) -> Option<bool> {
     match text(path)?.as_str() {
         "0" => Some(false),
@@ -59,10 +62,10 @@ pub(crate) fn flag(path: &Path) -> Option<bool> {
     }
 }
 
-/// Writes `value` in one call, as sysfs requires, with the flags that a shell uses.
+/// Writes `value` to an existing file in one call, as sysfs requires, and truncates the file.
 ///
 /// # Errors
-/// The error of the system.
+/// The error of the system call.
 pub(crate) fn write(path: &Path, value: &str) -> io::Result<()> {
     let mut file = open(path, OpenOptions::new().write(true).truncate(true))?;
     match file.write(value.as_bytes())? {
@@ -74,7 +77,10 @@ pub(crate) fn write(path: &Path, value: &str) -> io::Result<()> {
     }
 }
 
-/// Opens an existing regular file without blocking.
+/// Opens an existing file without blocking.
+///
+/// # Errors
+/// The error of the system call, or the file is not a regular file.
 fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let flags = i32::try_from(flags.bits()).unwrap_or(0);

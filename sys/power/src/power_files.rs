@@ -9,7 +9,7 @@ use suimon_power::{HostPowerSettings, SettingId, ZoneReading};
 
 use crate::{cpus, energy, files};
 
-/// Access to the power settings in sysfs.
+/// Access to the host's power settings and energy counters in sysfs.
 #[derive(Clone, Debug)]
 pub struct PowerFiles {
     root: PathBuf,

@@ -21,20 +21,20 @@ use crate::peer::wait_readable;
 use crate::qemu_stream::QemuStream;
 use crate::vm_socket::connect_in;
 
-/// Socket of the agent, in the VM's folder.
+/// File name of the guest agent's socket, in the VM's folder.
 pub(crate) const AGENT_SOCKET: &str = "agent.sock";
-/// Chardev id of the port on the guest's serial bus.
+/// Chardev id of the guest agent's port on the virtio-serial bus.
 pub(crate) const AGENT_PORT: &str = "agent";
-/// Name by which an agent finds its port.
+/// Name of the virtio-serial port on which a guest agent listens.
 pub(crate) const AGENT_PORT_NAME: &str = "org.qemu.guest_agent.0";
 
-/// Time limit for replies. An idle guest's agent replies in milliseconds; the guest may be busy.
-/// In tests it is longer, because the guest's thread may wait for a CPU.
+/// Time limit for a reply of an agent. An idle guest's agent replies in milliseconds; the guest may
+/// be busy. In tests it is longer, because the guest's thread may wait for a CPU.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 60 } else { 3 });
-/// Time limit for the rejection of a command that has no reply on success.
-/// In tests it is longer, as [`REPLY_TIMEOUT`].
+/// Time to wait for an error after a command that has no reply on success. In tests it is longer,
+/// as [`REPLY_TIMEOUT`].
 const REFUSAL_LIMIT: Duration = Duration::from_secs(if cfg!(test) { 60 } else { 1 });
-/// Time limit for freezing: the guest first writes its dirty pages.
+/// Time limit for freezing file systems: the guest first writes its dirty pages.
 const FREEZE_LIMIT: Duration = Duration::from_secs(20);
 const READ_BYTES: usize = 16 << 10;
 
@@ -42,7 +42,8 @@ const READ_BYTES: usize = 16 << 10;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AgentPort<'p> {
     pub(crate) folder: &'p Path,
-    /// State of the close of the previous session's connection.
+    /// Queue that closes the connection of the previous session; a session starts only when it is
+    /// empty.
     pub(crate) closing: &'p Closes,
 }
 
@@ -60,7 +61,7 @@ fn silent() -> VmError {
     VmError::new(VmErrorKind::Timeout, text)
 }
 
-/// Reason why a session failed.
+/// Reason why an exchange with the agent failed.
 #[derive(Debug)]
 enum Failed {
     /// No reply was received within the time limit.
@@ -85,7 +86,8 @@ impl From<Failed> for VmError {
 }
 
 impl AgentSession {
-    /// Starts a session with the VM's guest agent. The session fails after `limit`.
+    /// Connects to the VM's guest agent and synchronises with it. All exchanges of the session fail
+    /// after `limit`.
     fn begin(port: AgentPort<'_>, limit: Duration) -> Result<Self, VmError> {
         let deadline = Instant::now() + limit;
         if !port.closing.wait(limit) {
@@ -110,7 +112,7 @@ impl AgentSession {
         Self { stream, reader: AgentReader::new(), deadline }.synchronize()
     }
 
-    /// Synchronises the session with the agent.
+    /// Exchanges a unique number with the agent, so that earlier replies are discarded.
     fn synchronize(self) -> Result<Self, VmError> {
         let mut session = self;
         // The number is unique, so that a late reply to an earlier session is not mistaken for a
@@ -169,7 +171,7 @@ fn fresh_number() -> u32 {
     LAST.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Returns the guest properties that the agent reports.
+/// Returns the guest's properties as far as the agent reports them.
 pub(crate) fn guest_facts(port: AgentPort<'_>) -> Result<GuestInfo, VmError> {
     let mut session = AgentSession::begin(port, REPLY_TIMEOUT)?;
     let version = agent_version(&session.request(AgentCommand::Info)?);
@@ -207,7 +209,7 @@ fn interface(interface: suimon_qmp::AgentInterface) -> GuestInterface {
     }
 }
 
-/// Requests a shutdown of the guest. The agent does not report whether the shutdown succeeds.
+/// Requests that the guest shuts down. The agent does not report whether the shutdown succeeds.
 pub(crate) fn shut_down(port: AgentPort<'_>) -> Result<(), VmError> {
     let mut session = AgentSession::begin(port, REPLY_TIMEOUT)?;
     session.send(AgentCommand::Shutdown)?;
@@ -219,7 +221,7 @@ pub(crate) fn shut_down(port: AgentPort<'_>) -> Result<(), VmError> {
     }
 }
 
-/// Freezes the guest's file systems. Returns their number.
+/// Freezes the guest's file systems. Returns the number of frozen file systems.
 pub(crate) fn freeze(port: AgentPort<'_>) -> Result<u64, VmError> {
     // If the agent does not reply to the synchronisation, the command to freeze was not sent.
     let result = AgentSession::begin(port, REPLY_TIMEOUT);
@@ -229,7 +231,7 @@ pub(crate) fn freeze(port: AgentPort<'_>) -> Result<u64, VmError> {
     Ok(agent_count(AgentCommand::Freeze, &count).map_err(Failed::Agent)?)
 }
 
-/// Thaws the guest's file systems. Returns their number.
+/// Thaws the guest's file systems. Returns the number of thawed file systems.
 pub(crate) fn thaw(port: AgentPort<'_>) -> Result<u64, VmError> {
     let mut session = AgentSession::begin(port, REPLY_TIMEOUT)?;
     let count = session.request(AgentCommand::Thaw)?;

@@ -4,7 +4,7 @@ use std::thread::JoinHandle;
 
 use super::*;
 
-/// Starts a guest with this agent.
+/// Listens on a VM's agent socket, and runs `agent` in a thread with the first connection.
 fn guest(agent: impl FnOnce(UnixStream) + Send + 'static) -> (tempfile::TempDir, JoinHandle<()>) {
     let folder = tempfile::tempdir().unwrap();
     let listener = UnixListener::bind(folder.path().join(AGENT_SOCKET)).unwrap();
@@ -35,8 +35,8 @@ fn line(client: &mut UnixStream) -> Option<Value> {
     }
 }
 
-/// Runs an agent that repeats the number and replies to commands with `answer`. Without an answer it
-/// ends the connection.
+/// Agent that repeats the synchronisation number, and replies to each command with the result of
+/// `answer`. Closes the connection if that is `None`.
 fn honest(mut client: UnixStream, answer: impl Fn(&str) -> Option<&'static str>) {
     while let Some(command) = line(&mut client) {
         let name = command["execute"].as_str().unwrap();
@@ -76,7 +76,7 @@ fn an_agent_reports_its_facts() {
 }
 
 #[test]
-fn freezing_counts_and_turning_off_needs_no_answer() {
+fn freezing_returns_a_number_and_a_shutdown_needs_no_reply() {
     let (folder, _) = guest(|client| honest(client, |_| Some("{\"return\": 3}\n")));
     assert_eq!(freeze(port(&folder)).unwrap(), 3);
     let (folder, _) = guest(|client| honest(client, |_| Some("{\"return\": \"many\"}\n")));
@@ -94,7 +94,7 @@ fn freezing_counts_and_turning_off_needs_no_answer() {
     assert!(shut_down(port(&folder)).unwrap_err().text.contains("not allowed"));
 }
 
-/// The caller gets a result within the time limit regardless of the data that the guest sends.
+/// The caller gets a result within the time limit whatever the guest sends.
 #[test]
 fn a_guest_cannot_keep_who_asks() {
     let started_at = Instant::now();
@@ -125,8 +125,8 @@ fn a_guest_cannot_keep_who_asks() {
 
 #[test]
 fn a_guest_with_an_unresponsive_agent_is_not_frozen() {
-    // This guest ends the connection instead of a reply, so that the test does not wait for the time
-    // limit.
+    // This guest ends the connection instead of a reply, so that the test does not wait for the
+    // time limit.
     let (folder, _) = guest(|mut client| drop(line(&mut client)));
     assert_eq!(freeze(port(&folder)).unwrap_err().kind, VmErrorKind::Refused);
 }
@@ -138,7 +138,7 @@ fn a_vm_without_the_agent_port_is_reported_with_a_remedy() {
     assert!(error.text.contains("next start"), "{error}");
 }
 
-/// This QEMU accepts no connections, because it stalls or is hostile.
+/// A QEMU that stalls or is hostile does not accept the connection.
 #[test]
 fn a_qemu_that_accepts_no_connection_is_not_awaited() {
     let folder = tempfile::tempdir().unwrap();
@@ -165,7 +165,7 @@ fn a_qemu_that_accepts_no_connection_is_not_awaited() {
     }
 }
 
-/// Without a receiver of descriptors, the thread that reads would close them, which may block.
+/// Otherwise the reading thread would close received descriptors, which may block.
 #[test]
 fn descriptors_of_a_guest_agent_are_refused() {
     use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
@@ -186,8 +186,7 @@ fn descriptors_of_a_guest_agent_are_refused() {
     assert_eq!(result, Err(rustix::io::Errno::PERM));
 }
 
-/// This simulates a kernel that cannot refuse descriptors. The last close of the attached socket
-/// blocks.
+/// Simulates a kernel that cannot refuse descriptors. The last close of the attached socket blocks.
 #[test]
 fn a_descriptor_of_a_guest_agent_ends_the_session_and_blocks_no_caller() {
     use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};

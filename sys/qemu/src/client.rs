@@ -1,4 +1,4 @@
-//! Client of the launcher, part of the daemon.
+//! Client of the launcher, used by the daemon.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -10,11 +10,11 @@ use suimon_ports::{VmError, VmErrorKind, VmIdentity};
 use crate::peer::{connect_to, receive_message, send_message, wait_readable};
 use crate::wire::{Ended, Envelope, PROTOCOL, Reply, Request};
 
-/// Time limit for a reply. Probing KVM, allocating memory and killing a process take some seconds
-/// each.
+/// Time limit for a reply of the launcher. Probing KVM, allocating memory and killing a process
+/// take some seconds each.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Address of the launcher. Each request uses a separate connection.
+/// Client of the launcher, by the path of its socket. Each request uses a separate connection.
 #[derive(Clone, Debug)]
 pub(crate) struct LauncherClient {
     socket: PathBuf,
@@ -38,8 +38,8 @@ impl LauncherClient {
         Self { socket: socket.to_owned() }
     }
 
-    /// Connects to the launcher. A launcher that exits when it is unneeded keeps running while the
-    /// connection is open.
+    /// Connects to the launcher. A launcher that exits when it is not needed keeps running while
+    /// the connection is open.
     pub(crate) fn connect(&self) -> Result<OwnedFd, VmError> {
         connect_to(&self.socket).map_err(|error| connection_lost(&self.socket, &error))
     }
@@ -52,7 +52,10 @@ impl LauncherClient {
         Ok(connection)
     }
 
-    /// Sends a request and blocks until the reply, at most 30 s.
+    /// Sends a request and blocks until the launcher replies, at most 30 s.
+    ///
+    /// # Errors
+    /// The launcher does not reply, or rejects the request.
     pub(crate) fn request(&self, request: Request) -> Result<Reply, VmError> {
         let connection = self.send(request)?;
         let failed = |error| connection_lost(&self.socket, &error);
@@ -89,7 +92,7 @@ impl LauncherClient {
         }
     }
 
-    /// Returns the VMs with a running process.
+    /// Returns the identities of the VMs whose process runs.
     pub(crate) fn list(&self) -> Result<Vec<VmIdentity>, VmError> {
         match self.request(Request::List)? {
             Reply::Vms(vms) => Ok(vms),
@@ -97,7 +100,7 @@ impl LauncherClient {
         }
     }
 
-    /// Opens a connection on which the launcher will report the end of a process.
+    /// Opens a connection on which the launcher will report the end of a VM's process.
     pub(crate) fn watch(&self, identity: &VmIdentity) -> Result<Watch, VmError> {
         Ok(Watch { connection: self.send(Request::Watch(identity.clone()))? })
     }
@@ -109,7 +112,7 @@ pub(crate) struct Watch {
     connection: OwnedFd,
 }
 
-/// Result of reading a [`Watch`].
+/// Result of waiting for the report of a [`Watch`].
 #[derive(Clone, Debug)]
 pub(crate) enum LauncherEvent {
     /// The VM's process has ended.
@@ -129,7 +132,8 @@ impl Watch {
         self.connection.as_fd()
     }
 
-    /// Reads the report. Blocks until it arrives.
+    /// Blocks until the launcher reports the end of the process or the connection ends, and returns
+    /// which of both.
     pub(crate) fn read(&self) -> LauncherEvent {
         match receive_message(&self.connection) {
             Ok(Some(Reply::Ended(exit))) => LauncherEvent::Ended(exit),
@@ -137,7 +141,7 @@ impl Watch {
         }
     }
 
-    /// Reads the report if it arrives within `limit`.
+    /// As [`Watch::read`], but returns `None` after `limit`.
     pub(crate) fn read_within(&self, limit: Duration) -> Option<LauncherEvent> {
         match wait_readable([self.descriptor()], Some(limit)) {
             Ok([true]) => Some(self.read()),

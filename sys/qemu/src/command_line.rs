@@ -13,7 +13,7 @@ use crate::devices::{Backend, DeviceAttachment, EmulatedMachine, port_id, text};
 use crate::spec_check::PORTS;
 use crate::translated_memory::memory_bytes;
 
-/// File descriptors that QEMU inherits from the launcher.
+/// File descriptors that QEMU inherits from the launcher, by number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Inherited {
     /// Listening socket of the QMP monitor.
@@ -33,13 +33,13 @@ impl Inherited {
     }
 }
 
-/// File with the variables of UEFI firmware. The path is relative to the VM's folder, which is
-/// QEMU's working directory.
+/// Name of the file with the variables of UEFI firmware, in the VM's folder, which is QEMU's
+/// working directory.
 pub(crate) const VARIABLES: &str = "uefi-variables.bin";
 
-/// First PCI device number of the root ports, and number of ports (functions) per device. QEMU
-/// assigns none of these numbers by itself.
+/// First PCI device number of the root ports. QEMU itself assigns none from this number on.
 const PORTS_AT: u32 = 0x10;
+/// Number of root ports per PCI device, each of which is a function.
 const PORTS_EACH: usize = 8;
 
 struct ArgumentWords(Vec<String>);
@@ -175,8 +175,8 @@ fn root_port(number: usize) -> DeviceArguments {
         .with("chassis", number + 1)
 }
 
-/// Adds NICs and then virtio disks, each on its configured root port or the next free one, and
-/// emulated disks on the controllers of a PC.
+/// Adds NICs and virtio disks, each behind its configured root port or else the first free one, and
+/// emulated disks on IDE and SATA controllers.
 fn add_devices(arguments: &mut ArgumentWords, spec: &VmSpec, machine: EmulatedMachine) {
     if spec.disks.iter().any(|disk| matches!(disk.kind, VmDiskKind::Ide { .. })) {
         arguments.device(&DeviceArguments::new("piix3-ide").with("id", "piix"));
@@ -219,11 +219,11 @@ fn add_devices(arguments: &mut ArgumentWords, spec: &VmSpec, machine: EmulatedMa
     }
 }
 
-/// Free root ports of the machine.
+/// Numbers of the machine's root ports that no device uses.
 struct Ports(BTreeSet<usize>);
 
 impl Ports {
-    /// Returns the ports that the specification assigns to no device.
+    /// Returns the numbers of the root ports that the specification assigns to no device.
     fn of(spec: &VmSpec) -> Self {
         let number = |port: Option<u8>| port.map(usize::from);
         let nics = spec.nics.iter().filter_map(|nic| number(nic.port));
@@ -232,7 +232,8 @@ impl Ports {
         Self((0..PORTS).filter(|port| !used.contains(port)).collect())
     }
 
-    /// Takes the port assigned to a device, or the first free port if none is assigned.
+    /// Returns the id of the port `requested`, or if that is `None`, of the first free port, which
+    /// is then used. Returns `None` if no port is free.
     fn take(&mut self, requested: Option<u8>) -> Option<String> {
         match requested {
             Some(port) => Some(port_id(port.into())),

@@ -58,13 +58,13 @@ fn argument_words(spec: &VmSpec, version: Version, accelerator: VmAccelerator) -
     command_line(spec, EmulatedMachine { version, accelerator }, inherited)
 }
 
-/// Returns the values of an option, in order.
+/// Returns the values of all occurrences of an option, in order.
 fn values<'a>(arguments: &'a [String], option: &str) -> Vec<&'a str> {
     let pairs = arguments.windows(2).filter(|pair| pair[0] == option);
     pairs.map(|pair| pair[1].as_str()).collect()
 }
 
-/// Returns the device with this id.
+/// Returns the JSON argument of the device with this id.
 fn device(arguments: &[String], id: &str) -> Value {
     let devices =
         values(arguments, "-device").into_iter().map(|text| serde_json::from_str(text).unwrap());

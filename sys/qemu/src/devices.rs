@@ -15,7 +15,7 @@ const NBD_WAITS: u32 = 600;
 /// frames.
 const RING_SIZE: u16 = 1024;
 
-/// QEMU object between a device and its socket. Added before the device and removed after it.
+/// QEMU object that connects a device to its socket. Added before the device and removed after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Backend {
     Chardev { id: String, path: String, reconnect: Reconnect },
@@ -24,7 +24,7 @@ pub(crate) enum Backend {
 }
 
 impl Backend {
-    /// Returns the command that adds the object to a running VM.
+    /// Returns the QMP command that adds the object to a running VM.
     pub(crate) fn add(&self) -> Command {
         match self.clone() {
             Self::Chardev { id, path, reconnect } => Command::ChardevAdd { id, path, reconnect },
@@ -33,7 +33,7 @@ impl Backend {
         }
     }
 
-    /// Returns the command that removes the object.
+    /// Returns the QMP command that removes the object.
     pub(crate) fn remove(&self) -> Command {
         match self.clone() {
             Self::Chardev { id, .. } => Command::ChardevRemove { id },
@@ -47,7 +47,7 @@ impl Backend {
     }
 }
 
-/// Device with its backends, in the order in which they are added.
+/// Device and the objects it needs, in the order in which they are added.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct DeviceAttachment {
     pub(crate) id: String,
@@ -55,7 +55,7 @@ pub(crate) struct DeviceAttachment {
     pub(crate) device: DeviceArguments,
 }
 
-/// QEMU properties that determine the objects of devices.
+/// Properties of a VM's QEMU that determine the arguments of devices: its version and accelerator.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EmulatedMachine {
     pub(crate) version: Version,
@@ -77,7 +77,7 @@ pub(crate) fn vf_id(nic: &str) -> String {
     format!("vf-{nic}")
 }
 
-/// Returns the hot-pluggable device with this id; `None` for other ids.
+/// Returns the hot-pluggable device with this QEMU id; `None` if the id is not that of one.
 pub(crate) fn device_of(id: &str) -> Option<VmDevice> {
     let (kind, name) = id.split_once('-').filter(|(_, name)| is_name(name))?;
     match kind {
@@ -92,9 +92,9 @@ pub(crate) fn port_id(number: usize) -> String {
     format!("port{number}")
 }
 
-/// Returns the block node name of a disk. QEMU permits 31 bytes, fewer than a disk's name may have,
-/// so the name contains a hash (FNV-1a, 64 bits). QEMU rejects the second of two names with the
-/// same hash.
+/// Returns the block node name of a disk. QEMU permits 31 bytes, less than the name of a disk may
+/// have, so that the node name contains a hash (FNV-1a, 64 bits). QEMU rejects the second of two
+/// names with the same hash.
 pub(crate) fn node_name(disk: &str) -> String {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
     format!("disk-{:016x}", disk.bytes().fold(0xcbf2_9ce4_8422_2325, step))
@@ -105,10 +105,9 @@ pub(crate) fn text(path: &Path) -> String {
 }
 
 impl EmulatedMachine {
-    /// Returns the number of MSI-X vectors of a vhost-user device that needs this many.
-    ///
-    /// Without KVM, QEMU (7.2, and probably later versions) crashes when a guest masks a vector of
-    /// such a device. An interrupt line is used instead.
+    /// Returns the number of MSI-X vectors for a vhost-user device that needs `required`: 0, an
+    /// interrupt line instead, without KVM. Without KVM, QEMU (7.2, and probably later versions)
+    /// crashes when a guest masks a vector of such a device.
     const fn vectors(self, required: u16) -> u16 {
         match self.accelerator {
             VmAccelerator::Kvm => required,
@@ -116,7 +115,7 @@ impl EmulatedMachine {
         }
     }
 
-    /// Returns the QEMU objects of a NIC on this bus.
+    /// Returns the QEMU objects of a NIC on the bus with the id `bus`.
     pub(crate) fn nic(self, nic: &VmNicSpec, bus: &str) -> DeviceAttachment {
         let id = nic_id(&nic.name);
         let path = text(&nic.socket);
@@ -154,8 +153,8 @@ impl EmulatedMachine {
         DeviceAttachment { id, backends, device }
     }
 
-    /// Returns the QEMU object of the VF for which a NIC is the standby. QEMU exposes the VF only
-    /// to a guest with a driver that supports failover (virtio 1.3, `VIRTIO_NET_F_STANDBY`).
+    /// Returns the arguments of the VF for which the NIC `nic` is the standby. QEMU exposes the VF
+    /// only to a guest whose driver supports failover (virtio 1.3, `VIRTIO_NET_F_STANDBY`).
     pub(crate) fn vf(nic: &str, address: PciAddress, bus: &str) -> DeviceArguments {
         DeviceArguments::new("vfio-pci")
             .with("id", vf_id(nic))
@@ -165,7 +164,7 @@ impl EmulatedMachine {
             .with("rombar", 0)
     }
 
-    /// Returns the QEMU objects of a virtio disk on this bus.
+    /// Returns the QEMU objects of a virtio disk on the bus with the id `bus`.
     pub(crate) fn virtio_disk(
         self,
         name: &str,
@@ -185,8 +184,8 @@ impl EmulatedMachine {
         DeviceAttachment { id, backends: vec![chardev], device }
     }
 
-    /// Returns the QEMU objects of an emulated disk at this unit of an IDE or SATA bus; `None` for
-    /// a virtio disk.
+    /// Returns the QEMU objects of an emulated disk as unit `unit` of the IDE or SATA bus `bus`;
+    /// `None` for a virtio disk.
     pub(crate) fn emulated_disk(
         self,
         disk: &VmDiskSpec,

@@ -1,4 +1,4 @@
-//! VMs of this host: start, and reconnection to running ones.
+//! [`QemuHost`]: starts VMs, and reconnects to running ones.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -30,14 +30,14 @@ use crate::vm::{QemuVm, accelerator};
 use crate::vm_socket::connect_in;
 use crate::wire::Request;
 
-/// Socket of QEMU's monitor, in the VM's folder.
+/// File name of the socket of QEMU's monitor, in the VM's folder.
 pub(crate) const MONITOR_SOCKET: &str = "qmp.sock";
 /// Time limit for QEMU's greeting. QEMU first allocates the VM's memory and connects to all
 /// sockets.
 const GREETING_LIMIT: Duration = Duration::from_secs(20);
 /// Time limit for QEMU to accept the connection to its monitor.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
-/// Paths of UEFI firmware for x86 on Debian, Fedora and Arch: code, and initial variables.
+/// Paths of UEFI firmware for x86 on Debian, Fedora and Arch, each as code and initial variables.
 const UEFI_FILES: [(&str, &str); 4] = [
     ("/usr/share/OVMF/OVMF_CODE_4M.fd", "/usr/share/OVMF/OVMF_VARS_4M.fd"),
     ("/usr/share/OVMF/OVMF_CODE.fd", "/usr/share/OVMF/OVMF_VARS.fd"),
@@ -50,14 +50,14 @@ const REASON_LIMIT: Duration = Duration::from_secs(6);
 /// Maximum number of threads that close connections to monitors (before Linux 6.16).
 const CLOSING_MAX: usize = 64;
 
-/// Starts VMs through the launcher, and reconnects to running ones.
+/// VM host that starts VMs through the launcher, and reconnects to running ones.
 pub struct QemuHost {
     client: LauncherClient,
-    /// Connection that keeps a launcher running that the daemon has started. Such a launcher exits
-    /// when it has no connection.
+    /// Connection to the launcher. A launcher that the daemon has started exits when it has no
+    /// connection and no VM.
     _kept: OwnedFd,
     thread_start: ThreadStart,
-    /// Closes of connections to monitors.
+    /// Queue that closes connections to monitors.
     closes: Closes,
 }
 
@@ -74,7 +74,8 @@ impl QemuHost {
         Ok(Self { client, _kept: connection, thread_start, closes })
     }
 
-    /// Connects to a running process, queries its state, and sends the command `begin`.
+    /// Connects to a running process, queries its state, and then sends the command `begin`, if
+    /// any.
     fn attach(
         &self,
         identity: &VmIdentity,
@@ -114,7 +115,8 @@ impl QemuHost {
         })
     }
 
-    /// Returns the error if the process has ended, so that no process listens on the monitor.
+    /// Returns an error that describes the end of the process; `None` if the process runs. Called
+    /// if no process listens on the monitor.
     fn why_not(watch: &Watch) -> Option<VmError> {
         match watch.read_within(REASON_LIMIT)? {
             LauncherEvent::Ended(exit) => Some(VmError::new(VmErrorKind::NotRunning, exit.text())),
@@ -127,7 +129,8 @@ fn invalid_reply(error: ResultError) -> VmError {
     VmError::new(VmErrorKind::Refused, error.to_string())
 }
 
-/// Performs the initial exchange with a VM's monitor. Returns the machine and the number of CPUs.
+/// Performs the initial exchange with a VM's monitor, and sends the command `begin`, if any.
+/// Returns the machine and its number of CPUs.
 fn negotiate(
     shared: &Shared,
     greeted: &Receiver<Greeting>,
@@ -169,8 +172,8 @@ fn negotiate(
     Ok((EmulatedMachine { version: greeting.version, accelerator }, cpus))
 }
 
-/// Adds the reason for a process's end to an error. The launcher reports it shortly after the
-/// monitor was closed.
+/// Replaces `error` by one with the reason of the process's end, if the process has ended. The
+/// launcher reports the end shortly after the monitor was closed.
 fn disconnect_error(shared: &Shared, error: VmError) -> VmError {
     if error.kind != VmErrorKind::NotRunning {
         return error;
@@ -179,8 +182,8 @@ fn disconnect_error(shared: &Shared, error: VmError) -> VmError {
     VmError::new(VmErrorKind::NotRunning, shared.end_reason())
 }
 
-/// Observer that delays notices of a VM until its start is complete. If the VM ends before, its end
-/// is returned as the error of the start.
+/// Observer of a VM that is being started. Keeps the notice of the VM's end, and discards all other
+/// notices. If the VM ends during the start, the start returns that as an error.
 #[derive(Default)]
 struct StartObserver {
     state: Mutex<Passed>,
@@ -197,7 +200,7 @@ impl StartObserver {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forwards notices to `observer` from now on. If the VM has ended already, reports that first.
+    /// Forwards all later notices to `observer`. If the VM has ended already, reports that first.
     fn pass(&self, observer: Arc<dyn VmObserver>) {
         let mut state = self.lock();
         if let Some(end) = state.end.take() {

@@ -1,5 +1,5 @@
-//! Live migration of a VM to another QEMU: layout of its devices, and transfer of its memory over a
-//! connection.
+//! Live migration of a VM to another QEMU: the hardware that both sides must have in common, and
+//! the connection for the transfer.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -23,7 +23,7 @@ use crate::spec_check::PORTS;
 use crate::translated_memory::check_recorded;
 use crate::vm::{QemuVm, invalid_reply};
 
-/// Name under which QEMU keeps the descriptor of the connection.
+/// Name under which QEMU stores the descriptor of the migration's connection.
 const LINE: &str = "migration";
 
 /// Returns the command that prepares QEMU for an incoming migration.
@@ -31,8 +31,8 @@ pub(crate) fn ready_to_receive() -> Command {
     Command::MigrateSetCapabilities(vec![ReturnPath, LateBlockActivate])
 }
 
-/// Returns a socket pair: the daemon's end and QEMU's end. QEMU cannot attach descriptors to its
-/// data, even before the daemon reads any.
+/// Creates a connected socket pair: the daemon's end and QEMU's end. From the beginning, the kernel
+/// refuses descriptors that QEMU attaches to its data, if it supports this.
 fn receiving_pair() -> io::Result<(UnixStream, UnixStream)> {
     let (local, peer) = UnixStream::pair()?;
     refuse_descriptors(&local);
@@ -40,7 +40,8 @@ fn receiving_pair() -> io::Result<(UnixStream, UnixStream)> {
 }
 
 impl QemuVm {
-    /// Returns the QOM path of the device behind a root port; `None` if the port is empty.
+    /// Returns the QOM path of the device behind the root port `number`; `None` if the port is
+    /// empty.
     pub(crate) fn behind_port(&self, number: usize) -> Result<Option<String>, VmError> {
         let port = port_id(number);
         let path = format!("/machine/peripheral/{port}/{port}");
@@ -80,7 +81,7 @@ impl QemuVm {
         self.request(&Command::QomGet { path: path.to_owned(), property: property.to_owned() })
     }
 
-    /// Returns the MAC address of a NIC, including one that QEMU has generated.
+    /// Returns the MAC address of the NIC with the QOM path `path`, which QEMU may have generated.
     fn mac_of(&self, path: &str) -> Result<MacAddr, VmError> {
         let value = self.property(path, "mac")?;
         let mac = value.as_str().and_then(|mac| mac.parse().ok());
@@ -107,7 +108,7 @@ impl QemuVm {
         self.execute_command(&Command::Migrate { fd: LINE })
     }
 
-    /// Returns the daemon's end of the connection through which the VM receives its memory.
+    /// Starts to receive the VM's memory. Returns the daemon's end of the connection for it.
     pub(crate) fn begin_receiving(&self) -> Result<OwnedFd, VmError> {
         let (local, line) = receiving_pair().map_err(|error| {
             let text = format!("the connection for the VM's memory cannot be opened: {error}");

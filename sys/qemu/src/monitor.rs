@@ -15,7 +15,7 @@ use suimon_qmp::Command;
 use crate::peer::write_line;
 use crate::qemu_stream::QemuStream;
 
-/// Time limit for a reply of QEMU.
+/// Time limit for QEMU's reply to one command.
 pub(crate) const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time limit for an operation of several commands, such as a query of all ports. Without it, a
 /// QEMU that replies to each command just within its limit could block the VM's thread for many
@@ -25,45 +25,45 @@ pub(crate) const OPERATION_LIMIT: Duration = Duration::from_secs(60);
 /// Result of a command: return value or error text.
 pub(crate) type Outcome = Result<Value, String>;
 
-/// Maximum number of commands without a reply. Further commands are not sent: a QEMU that has
-/// stalled for hours reads none, and its socket has room for some hundred. A command that does not
-/// fit would end the connection, and with it the VM. One of these commands is always of
+/// Maximum number of commands in flight. Further commands are not sent: a QEMU that has stalled for
+/// hours reads none, and its socket has space for some hundred. A command that does not fit would
+/// end the connection, and with it the VM. One of these commands is reserved for
 /// [`Waiting::Unplugging`], which sends one at a time.
 pub(crate) const UNANSWERED_MAX: usize = 64;
 
 /// Reason why a command was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotSent {
-    /// [`UNANSWERED_MAX`] commands have no reply.
+    /// [`UNANSWERED_MAX`] commands are in flight.
     Stalled,
     /// The connection has ended, or ends because the command could not be written completely.
     Disconnected,
 }
 
-/// Receiver of the reply to a QMP command.
+/// Recipient of the reply to a QMP command.
 pub(crate) enum Waiting {
     Caller(SyncSender<Outcome>),
-    /// The caller has stopped waiting. QEMU executes commands in order, so that it replies to no
-    /// later one before.
+    /// The caller does not wait any more, and the reply is ignored. The command remains counted
+    /// until then, because QEMU replies to commands in order.
     Abandoned,
     Unplugging,
 }
 
-/// Current state of the VM.
+/// State of the VM as known from QEMU's events and replies.
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
     pub(crate) state: VmRunState,
-    /// True if the VM is paused, or about to be, because a write found no space.
+    /// True if a write failed for lack of space, so that the VM is paused or about to be.
     pub(crate) waits_for_space: bool,
-    /// True if an agent in the guest has opened its port.
+    /// True if an agent in the guest has opened the guest agent's port.
     pub(crate) has_agent: bool,
-    /// QEMU's reason for the last shutdown of the machine.
+    /// Reason that QEMU gave for the last shutdown of the machine.
     pub(crate) off_because: Option<String>,
     /// Description of the end of QEMU's process; `None` while it runs.
     pub(crate) ended: Option<String>,
 }
 
-/// State shared by callers and the reading thread.
+/// State that callers share with the thread that reads the monitor.
 pub(crate) struct Shared {
     pub(crate) name: String,
     pub(crate) stream: QemuStream,
@@ -78,8 +78,8 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Shared {
-    /// Sends a command, with an optional descriptor; the reply is delivered to `waiting`. Returns
-    /// the id of the command.
+    /// Sends a command, optionally with a descriptor. Its reply will be delivered to `waiting`.
+    /// Returns the id of the command.
     pub(crate) fn send(
         &self,
         command: &Command,
@@ -113,7 +113,7 @@ impl Shared {
         self.request_with(command, None, REPLY_TIMEOUT)
     }
 
-    /// Sends a command that has no effect, and blocks until the reply, for at most `limit`. Fails
+    /// Sends a command that changes nothing, and blocks until the reply, for at most `limit`. Fails
     /// immediately if QEMU has not replied to an earlier command in time, so that repeated queries
     /// of a QEMU that does not respond block no thread.
     pub(crate) fn query(&self, command: &Command, limit: Duration) -> Result<Value, VmError> {
@@ -124,7 +124,7 @@ impl Shared {
         self.request_with(command, None, limit)
     }
 
-    /// Passes a descriptor to QEMU, which stores it under this name.
+    /// Passes a descriptor to QEMU, which stores it under `name`.
     pub(crate) fn hand_over(&self, name: &'static str, fd: BorrowedFd<'_>) -> Result<(), VmError> {
         self.request_with(&Command::GetFd { name }, Some(fd), REPLY_TIMEOUT).map(drop)
     }
@@ -158,7 +158,8 @@ impl Shared {
         }
     }
 
-    /// Returns the error of a command that is not sent, because QEMU does not reply.
+    /// Returns the error of a command that was not sent, because QEMU does not reply to earlier
+    /// ones.
     fn stalled(&self) -> VmError {
         let name = &self.name;
         let text = format!("VM {name}: QEMU has not replied to earlier commands yet");
@@ -188,8 +189,8 @@ impl Shared {
         VmError::new(VmErrorKind::NotRunning, format!("VM {name} has ended: {reason}"))
     }
 
-    /// Returns a description of the process's end; if it is unknown, states that QEMU has closed
-    /// its monitor.
+    /// Returns a description of the process's end; if none is known, a statement that QEMU has
+    /// closed its monitor.
     pub(crate) fn end_reason(&self) -> String {
         let reason = lock(&self.status).ended.clone();
         reason.unwrap_or_else(|| "QEMU closed its monitor".to_owned())
@@ -199,7 +200,8 @@ impl Shared {
         lock(&self.status).clone()
     }
 
-    /// Sets the state queried from QEMU. An event may have reported the agent already.
+    /// Records the state that was queried from QEMU. If an event has already reported the agent,
+    /// that is kept.
     pub(crate) fn set_known(&self, state: VmRunState, waits_for_space: bool, has_agent: bool) {
         let mut status = lock(&self.status);
         status.state = state;

@@ -2,29 +2,29 @@
 
 use std::time::{Duration, Instant};
 
-/// Interval at which tokens are added.
+/// Interval at which tokens are added to a bucket.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Token bucket for a sender without a limit of its own: a QEMU process under a guest's control.
+/// Token bucket that limits the messages of a QEMU process, which a guest may control.
 #[derive(Debug)]
 pub(crate) struct MessageRate {
-    /// Units permitted in a burst.
+    /// Capacity of the bucket in units.
     at_once: u32,
-    /// Units permitted per [`PAUSE`] beyond the burst.
+    /// Units added per [`PAUSE`].
     per_pause: u32,
     remaining: u32,
     since: Instant,
 }
 
 impl MessageRate {
-    /// Returns the limit of events and of replies without a command: a burst of 200, then 50 per
+    /// Returns the limit of events, and of replies to no command: a burst of 200, then 50 per
     /// second. Observers may store each event.
     pub(crate) fn of_events(now: Instant) -> Self {
         Self::new(200, 1, now)
     }
 
-    /// Returns the limit of bytes: a burst of 4 MiB, which exceeds the longest line, then 1 MiB per
-    /// second. The CPU time for parsing is not accounted to the VM.
+    /// Returns the limit of received bytes: a burst of 4 MiB, which exceeds the longest line, then
+    /// 1 MiB per second. It bounds the CPU time for parsing, which is not accounted to the VM.
     pub(crate) fn of_bytes(now: Instant) -> Self {
         Self::new(4 << 20, 21_000, now)
     }
@@ -33,7 +33,8 @@ impl MessageRate {
         Self { at_once, per_pause, remaining: at_once, since: now }
     }
 
-    /// Counts units. Returns the time for which the caller must stop reading.
+    /// Removes `units` tokens. Returns the time for which the caller must stop reading; zero if
+    /// there were enough.
     pub(crate) fn count(&mut self, units: u32, now: Instant) -> Duration {
         let elapsed = now.saturating_duration_since(self.since);
         let pauses = u32::try_from(elapsed.as_millis() / PAUSE.as_millis()).unwrap_or(u32::MAX);

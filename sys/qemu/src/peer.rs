@@ -22,7 +22,7 @@ pub(crate) fn new_socket() -> io::Result<OwnedFd> {
     Ok(socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
 }
 
-/// Connects to the socket at `path`.
+/// Connects to the `SOCK_SEQPACKET` socket at `path`.
 pub(crate) fn connect_to(path: &Path) -> io::Result<OwnedFd> {
     let socket = new_socket()?;
     connect(&socket, &SocketAddrUnix::new(path)?)?;
@@ -53,7 +53,7 @@ pub(crate) fn receive_message<T: DeserializeOwned>(socket: impl AsFd) -> io::Res
     Ok(Some(serde_json::from_slice(bytes)?))
 }
 
-/// Writes a line to a monitor, with a descriptor attached to its first byte.
+/// Writes a line to a monitor. `descriptor`, if any, is attached to its first byte.
 pub(crate) fn write_line(
     mut stream: &UnixStream,
     line: &[u8],
@@ -73,8 +73,8 @@ pub(crate) fn write_line(
     stream.write_all(line.get(sent..).unwrap_or_default())
 }
 
-/// Blocks until a descriptor is readable or hung up, for at most `limit`. Returns the readiness of
-/// each.
+/// Blocks until one of the descriptors is readable or hung up, for at most `limit`. Returns for
+/// each whether it is.
 pub(crate) fn wait_readable<const N: usize>(
     descriptors: [BorrowedFd<'_>; N],
     limit: Option<Duration>,

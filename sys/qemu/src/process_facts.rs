@@ -33,12 +33,14 @@ pub(crate) fn since_start(ticks: u64) -> Duration {
     now.saturating_sub(whole_seconds + fraction)
 }
 
-/// Returns the user id of a process, which is the owner of its folder in `/proc` (proc(5)).
+/// Returns the user id of a process: the owner of its folder in `/proc` (proc(5)). Returns `None`
+/// if there is no such process.
 pub(crate) fn user(process: u32) -> Option<u32> {
     fs::metadata(format!("/proc/{process}")).ok().map(|metadata| metadata.uid())
 }
 
-/// Returns the feature flags that all CPUs have in common.
+/// Returns the feature flags that all CPUs in `cpuinfo`, the contents of `/proc/cpuinfo`, have in
+/// common.
 pub(crate) fn cpu_flags(cpuinfo: &str) -> Vec<String> {
     let lines = cpuinfo.lines().filter_map(|line| line.split_once(':'));
     let mut sets = lines

@@ -13,19 +13,19 @@ use std::os::unix::net::UnixStream;
 
 use suimon_unix_socket::{AttachedDescriptors, Closes, refuse_descriptors};
 
-/// Connected stream socket of QEMU.
+/// Connected stream socket, whose peer is QEMU.
 #[derive(Debug)]
 pub(crate) struct QemuStream {
     stream: UnixStream,
-    /// Owner of descriptors; `None` if the kernel refuses them. Dropped after `stream`.
+    /// Owner of received descriptors; `None` if the kernel refuses them. Dropped after `stream`.
     guard: Option<AttachedDescriptors>,
 }
 
 impl QemuStream {
-    /// Creates a connection whose close `closes` performs if it may block.
+    /// Creates a connection. `closes` closes it if the close may block.
     ///
     /// # Errors
-    /// The host has no descriptor left.
+    /// No descriptor is free.
     pub(crate) fn new(stream: UnixStream, closes: &Closes) -> io::Result<Self> {
         match refuse_descriptors(&stream) {
             true => Ok(Self { stream, guard: None }),
@@ -33,25 +33,26 @@ impl QemuStream {
         }
     }
 
-    /// Creates the connection for a kernel that cannot refuse descriptors.
+    /// Creates a connection as on a kernel that cannot refuse descriptors.
     pub(crate) fn guarded(stream: UnixStream, closes: &Closes) -> io::Result<Self> {
         let guard = Some(AttachedDescriptors::new(&stream, closes)?);
         Ok(Self { stream, guard })
     }
 
-    /// Drops this descriptor of the socket without a separate thread, because another descriptor of
-    /// it is open.
+    /// Closes this descriptor of the socket in the calling thread. Permitted only while another
+    /// descriptor of it is open.
     pub(crate) fn release(self) {
         if let Some(guard) = self.guard {
             guard.release();
         }
     }
 
-    /// Reads data. Without a guard, blocks until data is available.
+    /// Receives data and returns the number of bytes; 0 at the end of the connection. Blocks until
+    /// there is data if the kernel refuses descriptors; otherwise does not block.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidData`]: QEMU attached a descriptor. Otherwise the error of the
-    /// system.
+    /// system call.
     pub(crate) fn read_bytes(&self, buffer: &mut [u8]) -> io::Result<usize> {
         let Some(guard) = &self.guard else { return (&self.stream).read(buffer) };
         let received = guard.receive(self.stream.as_fd(), &mut [IoSliceMut::new(buffer)]);

@@ -1,4 +1,4 @@
-//! Thread that reads a VM's monitor and receives the report of the process's end.
+//! Thread that reads a VM's monitor and the launcher's report of the process's end.
 
 use std::io;
 use std::net::Shutdown;
@@ -18,15 +18,16 @@ use crate::peer::wait_readable;
 use crate::spec_check::is_name;
 use crate::unplugging::Unplugging;
 
-/// Time within which a process must end after it has closed its monitor. It is killed afterwards.
+/// Time within which a process must end after it has closed its monitor. Afterwards it is killed.
 const END_LIMIT: Duration = Duration::from_secs(5);
-/// Interval at which the removal of an object in use is retried.
+/// Interval between attempts to remove a QEMU object that is in use.
 const RETRY: Duration = Duration::from_millis(100);
 pub(crate) const READ_BYTES: usize = 64 << 10;
-/// Minimum number of bytes that a read counts for. A QEMU that sends single bytes causes the cost
+/// Minimum number of bytes that one read counts as. A QEMU that sends single bytes causes the cost
 /// of a read for each.
 const READ_COSTS: u32 = 512;
-/// Maximum number of reads after the process has ended: more than its socket can buffer.
+/// Maximum number of reads after the process has ended. So many reads receive more than its socket
+/// can hold.
 pub(crate) const LAST_READS_MAX: u32 = 64;
 
 /// State of the thread that reads the monitor.
@@ -38,7 +39,7 @@ pub(crate) struct Reading {
     pub(crate) events: MessageRate,
     pub(crate) bytes: MessageRate,
     pub(crate) unplugging: Unplugging,
-    /// End of the process, kept while its last messages are read.
+    /// Report of the process's end, kept while its last messages are read.
     pub(crate) event: Option<LauncherEvent>,
     pub(crate) last_reads: u32,
 }
@@ -70,7 +71,8 @@ impl Reading {
         self.finish(event, &reason);
     }
 
-    /// Waits for one event and handles it. Returns the end of the process if it was reported.
+    /// Waits for one event and processes it. Returns the report of the process's end, once it was
+    /// received.
     ///
     /// # Errors
     /// The reason why the monitor can no longer be read.
@@ -101,7 +103,7 @@ impl Reading {
         Ok(None)
     }
 
-    /// Reads the launcher's report on the process.
+    /// Receives the launcher's report on the process.
     fn read_launcher_event(&mut self) {
         match self.watch.as_ref().map(Watch::read) {
             Some(event @ LauncherEvent::Ended(_)) => self.event = Some(event),
@@ -185,13 +187,13 @@ impl Reading {
         }
     }
 
-    /// Counts a message that is no reply to a command as an event.
+    /// Counts a message that is no reply to a command in flight towards the limit of events.
     fn handle_unasked(&mut self) {
         let pause = self.events.count(1, Instant::now());
         self.pause_reading(pause);
     }
 
-    /// Sends the next command that removes the backend of an unplugged device.
+    /// Sends the next command that removes an object of an unplugged device, if there is one.
     fn unplug_further(&mut self) {
         while let Some(command) = self.unplugging.poll_command() {
             match self.shared.send(&command, None, Waiting::Unplugging) {
@@ -268,8 +270,8 @@ impl Reading {
         }
     }
 
-    /// Reports the end of the process, as described by the launcher; otherwise as observed on the
-    /// monitor.
+    /// Reports the end of the process to callers and observer: as the launcher has reported it, or
+    /// else as `fallback` describes it.
     fn finish(&self, event: Option<LauncherEvent>, fallback: &str) {
         let off_reason = lock(&self.shared.status).off_because.clone();
         let (is_known_bad, end_text) = match event {

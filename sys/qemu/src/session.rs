@@ -1,5 +1,5 @@
-//! Connection to a VM's monitor. One thread reads it and receives the report of the process's end;
-//! callers that send commands block until the reply.
+//! Session with a VM's monitor. One thread reads the monitor and receives the report of the
+//! process's end; callers that send commands block until the reply.
 
 use std::io;
 use std::net::Shutdown;
@@ -19,7 +19,7 @@ use crate::qemu_stream::QemuStream;
 use crate::reading::{LAST_READS_MAX, Reading};
 use crate::unplugging::Unplugging;
 
-/// Open session. Dropping it closes the connection; the VM continues.
+/// Open session with a VM's monitor. Dropping it closes the connection; the VM continues.
 pub(crate) struct Session {
     shared: Arc<Shared>,
 }
@@ -39,13 +39,13 @@ pub(crate) struct SessionParts<'a> {
     pub(crate) watch: Watch,
     pub(crate) observer: Arc<dyn VmObserver>,
     pub(crate) thread_start: ThreadStart,
-    /// Closes of sessions. Longer-lived than a session, whose close may be queued.
+    /// Queue that closes the connections of sessions; it outlives each session.
     pub(crate) closes: &'a Closes,
 }
 
 impl Session {
-    /// Starts the reading thread. Returns the session and the channel on which QEMU's greeting
-    /// arrives.
+    /// Starts the reading thread. Returns the session, and the channel on which QEMU's greeting
+    /// will arrive.
     pub(crate) fn start(parts: SessionParts<'_>) -> io::Result<(Self, Receiver<Greeting>)> {
         let SessionParts { name, stream, watch, observer, thread_start, closes } = parts;
         let stream = QemuStream::new(stream, closes)?;

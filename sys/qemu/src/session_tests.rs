@@ -1,4 +1,4 @@
-//! Tests of the connection to a monitor with a hostile QEMU at the other end of a real socket.
+//! Tests of a session with a hostile QEMU at the other end of a real socket.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
@@ -17,8 +17,8 @@ use crate::monitor::{NotSent, OPERATION_LIMIT, UNANSWERED_MAX, Waiting};
 use crate::peer::send_message;
 use crate::wire::{Ended, Reply};
 
-/// Deadline of conditions, generous because the machine may be loaded. A QEMU that could delay the
-/// end of a session would delay it for longer.
+/// Time limit for conditions that a test waits for; generous, because the machine may be loaded. A
+/// QEMU that could delay the end of a session would delay it for longer.
 const LIMIT: Duration = Duration::from_secs(40);
 
 struct Notices(Mutex<Sender<VmNotice>>);
@@ -29,7 +29,7 @@ impl VmObserver for Notices {
     }
 }
 
-/// Session with a QEMU and a launcher that the test simulates.
+/// Session whose QEMU and launcher the test simulates.
 struct Bench {
     session: Option<Session>,
     qemu: UnixStream,
@@ -59,7 +59,7 @@ impl Bench {
         Arc::clone(self.session.as_ref().unwrap().shared())
     }
 
-    /// Reports the end of the process, as the launcher does.
+    /// Sends the report of the process's end, as the launcher does.
     fn report_end(&self) {
         let (status, log) = ("QEMU ended with status 1".to_owned(), String::new());
         let exit = Ended { is_success: Some(false), status, log };
@@ -78,7 +78,7 @@ impl Bench {
         }
     }
 
-    /// Returns the names of the commands that QEMU has received and not read yet.
+    /// Returns the names of the commands that the session has sent since the last call.
     fn commands(&self) -> Vec<String> {
         self.qemu.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
         let (mut text, mut buffer) = (Vec::new(), [0; 4096]);
@@ -93,8 +93,8 @@ impl Bench {
         lines.map(|line| name(line).expect("a command")).collect()
     }
 
-    /// Writes `text` repeatedly, at most `times`, until the session stops reading for `timeout`.
-    /// Returns true if it stopped.
+    /// Sends `text` repeatedly, at most `times`, until the session has received nothing for
+    /// `timeout`. Returns true if it stopped.
     fn flood(&self, text: &str, times: usize, timeout: Duration) -> bool {
         let chunk = text.repeat(1000);
         self.qemu.set_write_timeout(Some(timeout)).unwrap();
@@ -103,8 +103,7 @@ impl Bench {
 }
 
 impl Bench {
-    /// Writes `text` repeatedly for this time. Returns the number of bytes that the socket
-    /// accepted.
+    /// Sends `text` repeatedly for `time`. Returns the number of bytes that the socket accepted.
     fn flood_for(&self, text: &str, time: Duration) -> u64 {
         let (chunk, deadline, mut written) = (text.repeat(1000), Instant::now() + time, 0);
         self.qemu.set_write_timeout(Some(Duration::from_millis(50))).unwrap();
@@ -118,7 +117,7 @@ impl Bench {
 
 const EVENT: &str = "{\"event\":\"RESET\"}\n";
 
-/// At the rate limit of events, the messages of a single read would take a minute.
+/// The messages of a single read would take a minute at the rate limit of events.
 #[test]
 fn a_flood_of_events_delays_neither_the_report_of_the_end_nor_the_release() {
     let bench = Bench::new();
@@ -135,7 +134,7 @@ fn a_flood_of_events_delays_neither_the_report_of_the_end_nor_the_release() {
     bench.session = None;
     let deadline = Instant::now() + LIMIT;
     while shared.strong_count() > 0 {
-        assert!(Instant::now() < deadline, "the thread of a released session goes on");
+        assert!(Instant::now() < deadline, "the thread of a dropped session still runs");
         thread::sleep(Duration::from_millis(10));
     }
 }

@@ -14,11 +14,11 @@ const NAME_BYTES_MAX: usize = 63;
 const SERIAL_BYTES_MAX: usize = 20;
 /// Maximum number of CPUs of a PC without an IOMMU.
 const CPUS_MAX: u16 = 255;
-/// Maximum number of hot-pluggable devices, each behind a separate root port.
+/// Maximum number of hot-pluggable devices, each behind a root port of its own.
 pub(crate) const PORTS: usize = 16;
 /// Maximum number of disks of an IDE controller with two channels.
 const IDE_MAX: usize = 4;
-/// Maximum number of disks of the machine's SATA controller. One more port is used by the CD drive.
+/// Maximum number of disks of the SATA controller. The CD drive uses one more port.
 const SATA_MAX: usize = 5;
 /// Maximum number of queue pairs of QEMU's `virtio-net`.
 const QUEUES_MAX: u16 = 256;
@@ -31,7 +31,7 @@ fn refused(text: impl Into<String>) -> VmError {
     VmError::new(VmErrorKind::Refused, text)
 }
 
-/// Returns true if the text is valid in ids of QEMU (`id_wellformed`) and in paths.
+/// Returns true if QEMU accepts the text in an id (`id_wellformed`) and it is valid in a path.
 pub(crate) fn is_name(text: &str) -> bool {
     (1..=NAME_BYTES_MAX).contains(&text.len())
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
@@ -53,7 +53,7 @@ fn check_path(owner: &str, path: &Path) -> Result<(), VmError> {
     )))
 }
 
-/// Checks a specification.
+/// Checks a VM's specification.
 ///
 /// # Errors
 /// The first invalid field.
@@ -136,7 +136,7 @@ fn check_devices(spec: &VmSpec) -> Result<(), VmError> {
     Ok(())
 }
 
-/// Checks that each assigned port exists and is assigned to one device only.
+/// Checks that each port assigned to a device exists and is assigned to one device only.
 fn check_ports(spec: &VmSpec) -> Result<(), VmError> {
     let ports = spec.nics.iter().filter_map(|nic| nic.port);
     let mut used = BTreeSet::new();
@@ -154,7 +154,7 @@ fn check_ports(spec: &VmSpec) -> Result<(), VmError> {
     Ok(())
 }
 
-/// Checks the name of a QEMU machine type.
+/// Checks the name of the machine type with which a migrated VM was started.
 fn check_arrival(arrival: &MigrationSource) -> Result<(), VmError> {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
     let machine = &arrival.machine;

@@ -1,4 +1,4 @@
-//! Start of the launcher by the daemon.
+//! Starts the launcher as a process of its own, for the daemon.
 #![allow(unsafe_code, reason = "setsid between fork and exec")]
 
 use std::io::{self, Read};
@@ -9,16 +9,17 @@ use std::time::{Duration, Instant};
 
 use crate::peer::connect_to;
 
-/// Time limit for a launcher to start listening. This takes milliseconds, and seconds on an
-/// overloaded machine. A failing launcher exits at once.
+/// Time limit for a started launcher to listen on its socket. This takes milliseconds, and seconds
+/// on an overloaded machine. A failing launcher exits at once.
 const LIMIT: Duration = Duration::from_secs(30);
-/// Maximum number of bytes read of a launcher's error message.
+/// Maximum length in bytes of the error message that is read from a failed launcher.
 const REASON_BYTES_MAX: u64 = 4096;
 
 /// Starts `command`, which becomes a launcher that listens at `socket`, unless a launcher responds
-/// there. The new launcher runs in a separate session, so that it continues when the caller ends;
-/// its stdin is empty. Returns true if a launcher was started. A failing launcher must write the
-/// reason to its stdout, which becomes part of the error. A successful one writes nothing there.
+/// there already. Returns true if it was started. The new launcher runs in a session of its own, so
+/// that it continues when the caller ends; its stdin is empty. A failing launcher must write the
+/// reason to its stdout, which becomes part of the error. A successful one must write nothing
+/// there.
 ///
 /// Must be called before the calling process gives up the right to execute programs.
 ///
@@ -58,7 +59,8 @@ pub fn start_launcher(socket: &Path, mut command: Command) -> io::Result<bool> {
     }
 }
 
-/// Returns the error message of a launcher that has ended.
+/// Returns the text that a failed launcher has written to its stdout; `None` if there is none.
+/// Blocks until the launcher has closed its stdout.
 fn reason_of(child: &mut Child) -> Option<String> {
     let mut reason = Vec::new();
     child.stdout.take()?.take(REASON_BYTES_MAX).read_to_end(&mut reason).ok()?;

@@ -13,9 +13,9 @@ use suimon_qmp::Version;
 
 use crate::devices::EmulatedMachine;
 
-/// Bytes represented by one word of QEMU's dirty bitmap: 64 pages of 4 KiB.
+/// Number of bytes of memory that one word of QEMU's dirty bitmap represents: 64 pages of 4 KiB.
 const WORD_BYTES: u64 = 64 * 4096;
-/// Memory in bytes that a guest under TCG gets in addition to the configured size: the unit to
+/// Number of bytes that a guest under TCG gets in addition to the configured memory: the unit to
 /// which `-m` is rounded up.
 const EXTRA_BYTES: u64 = 8192;
 /// First version of QEMU that records all writes while it copies the memory of a guest under TCG.
@@ -31,7 +31,7 @@ pub(crate) fn memory_bytes(spec: &VmSpec, accelerator: VmAccelerator) -> u64 {
     }
 }
 
-/// Checks that QEMU records all writes of a guest with `bytes` of memory during a migration.
+/// Checks that QEMU records all writes of a guest with `bytes` bytes of memory during a migration.
 ///
 /// # Errors
 /// Writes may be lost: the guest has huge pages, or was started before its memory got the extra

@@ -1,4 +1,4 @@
-//! Removal of the backends of a device after the guest has released it.
+//! Removal of the QEMU objects of a device after the guest has released the device.
 
 use std::collections::VecDeque;
 
@@ -7,11 +7,11 @@ use suimon_qmp::Command;
 
 use crate::devices::device_of;
 
-/// Number of attempts to remove an object that is in use. A device releases it shortly after its
-/// deletion was reported.
+/// Maximum number of attempts to remove an object that is in use. A device releases it shortly
+/// after its deletion was reported.
 const TRIES: u32 = 50;
 
-/// Unplugged device with the remaining commands that remove its backends.
+/// Unplugged device, and the commands that remove its remaining objects.
 #[derive(Debug)]
 struct Rest {
     device: VmDevice,
@@ -19,26 +19,26 @@ struct Rest {
     tries: u32,
 }
 
-/// Unplugged devices with remaining backends. They are processed one after another.
+/// Unplugged devices with objects to remove. They are processed one after another.
 #[derive(Debug, Default)]
 pub(crate) struct Unplugging {
     rests: VecDeque<Rest>,
-    /// Id of the command in flight.
+    /// Id of the command in flight; `None` if there is none.
     sent: Option<u64>,
-    /// True if the last command failed and will be repeated later.
+    /// True if the last command failed, so that it must be repeated later.
     is_waiting: bool,
 }
 
-/// Maximum number of devices with remaining backends: the number of ports.
+/// Maximum number of devices with objects to remove: the number of root ports.
 const RESTS_MAX: usize = crate::spec_check::PORTS;
 
 impl Unplugging {
-    /// Returns true if a command will be repeated later.
+    /// Returns true if a command must be repeated later.
     pub(crate) const fn is_waiting(&self) -> bool {
         self.is_waiting
     }
 
-    /// Records that the device with this id was deleted.
+    /// Records that QEMU has deleted the device with this id.
     pub(crate) fn handle_deleted(&mut self, device: &str) {
         let id = || device.to_owned();
         let Some(device) = device_of(device) else { return };
@@ -68,8 +68,8 @@ impl Unplugging {
         self.sent = Some(id);
     }
 
-    /// Handles the reply to a command: an error's text or success. Returns the device if all its
-    /// backends are removed now.
+    /// Processes the reply to command `id`: an error's text, or `None` for success. Returns the
+    /// device if all its objects are removed now.
     pub(crate) fn handle_answer(&mut self, id: u64, error: Option<&str>) -> Option<VmDevice> {
         if self.sent != Some(id) {
             return None;
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn backends_that_stay_in_use_are_given_up() {
+    fn removal_of_backends_that_stay_in_use_is_abandoned() {
         let mut unplugging = Unplugging::default();
         unplugging.handle_deleted("disk-a");
         let mut removed = None;

@@ -1,4 +1,5 @@
-//! Virtual functions (VFs) of a VM's NICs: hot-plug next to their standby NIC, and unplug.
+//! Virtual functions (VFs) of a VM's NICs: hot-plug and unplug of a VF for which a NIC is the
+//! standby.
 
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
@@ -13,9 +14,9 @@ use crate::monitor::{REPLY_TIMEOUT, Shared};
 use crate::spec_check::{PORTS, is_name};
 use crate::vm::{QemuVm, invalid_reply};
 
-/// QOM path of devices with an id.
+/// QOM path of the devices that have an id.
 const DEVICES: &str = "/machine/peripheral";
-/// Time limit for the query of all standby NICs of a VM.
+/// Time limit for a query of all standby NICs of a VM.
 const STANDBYS_LIMIT: Duration = Duration::from_secs(5);
 
 impl QemuVm {
@@ -28,7 +29,10 @@ impl QemuVm {
         self.execute_command(&Command::DeviceAdd(EmulatedMachine::vf(nic, address, &port)))
     }
 
-    /// Requests that the guest release the VF; fails with `NotRunning` if the VM does not have it.
+    /// Requests that the guest releases the VF of `nic`.
+    ///
+    /// # Errors
+    /// `NotRunning` if the VM does not have the VF; otherwise QEMU's error.
     pub(crate) fn unplug_vf(&self, nic: &str) -> Result<(), VmError> {
         let devices = self.shared().device_ids(REPLY_TIMEOUT)?;
         if !devices.contains(&vf_id(nic)) {
@@ -39,8 +43,8 @@ impl QemuVm {
 }
 
 impl Shared {
-    /// Queries NICs as standbys of VFs, all of them within [`STANDBYS_LIMIT`]. Unknown states are
-    /// omitted.
+    /// Queries the states of `nics` as standbys of VFs, within [`STANDBYS_LIMIT`] for all. Returns
+    /// them by name, without unknown ones.
     pub(crate) fn standbys(&self, nics: &[&str]) -> BTreeMap<String, Standby> {
         let deadline = Instant::now() + STANDBYS_LIMIT;
         let mut standbys = BTreeMap::new();
@@ -77,7 +81,7 @@ impl Shared {
         })
     }
 
-    /// Returns the ids of the devices with an id.
+    /// Returns the ids of all devices that have one.
     fn device_ids(&self, limit: Duration) -> Result<Vec<String>, VmError> {
         let devices = self.query(&Command::QomList { path: DEVICES.to_owned() }, limit)?;
         let devices = qom_properties(&devices).map_err(invalid_reply)?;

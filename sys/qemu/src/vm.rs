@@ -1,4 +1,4 @@
-//! Implementation of the port [`Vm`] for a running VM.
+//! [`QemuVm`]: a running VM, as the port [`Vm`].
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -25,13 +25,13 @@ use crate::session::Session;
 use crate::spec_check::{PORTS, check_disk, check_nic};
 use crate::vm_socket::connect_in;
 
-/// Socket of the serial console, in the VM's folder.
+/// File name of the socket of the serial console, in the VM's folder.
 pub(crate) const CONSOLE_SOCKET: &str = "console.sock";
 const CONSOLE_CHARDEV: &str = "console";
 /// Time limit for QEMU to accept a connection to the console.
 const CONSOLE_LIMIT: Duration = Duration::from_secs(2);
 
-/// VM that is controlled through its QMP monitor.
+/// Running VM, controlled through its QMP monitor.
 pub(crate) struct QemuVm {
     pub(crate) identity: VmIdentity,
     pub(crate) machine: EmulatedMachine,
@@ -40,10 +40,10 @@ pub(crate) struct QemuVm {
     pub(crate) cpus: AtomicU16,
     /// Locked while a device is hot-plugged or the console is connected.
     pub(crate) plugging: Mutex<()>,
-    /// Locked during a session with the guest agent. Contains the state of the previous
-    /// connection's close.
+    /// Locked during a session with the guest agent. Contains the queue that closes the previous
+    /// session's connection.
     pub(crate) talking: Mutex<Closes>,
-    /// State of the close of the last console connection that could not be used.
+    /// Queue that closes console connections that could not be used.
     pub(crate) console_closing: Closes,
 }
 
@@ -88,12 +88,12 @@ impl QemuVm {
         }
     }
 
-    /// Returns the first root port without a device.
+    /// Returns the id of the first root port without a device.
     fn free_port(&self) -> Result<String, VmError> {
         self.free_port_of(0..PORTS)
     }
 
-    /// Returns the first of these ports without a device.
+    /// Returns the id of the first of these root ports without a device.
     pub(crate) fn free_port_of(
         &self,
         numbers: impl Iterator<Item = usize>,
@@ -109,7 +109,7 @@ impl QemuVm {
         Err(refused(format!("all {PORTS} ports of VM {name} are in use; unplug a device first")))
     }
 
-    /// Adds the backends of a device and then the device. On failure, nothing remains added.
+    /// Adds the objects of a device and then the device. If a step fails, removes what was added.
     fn plug(&self, attachment: &DeviceAttachment) -> Result<(), VmError> {
         let mut added = Vec::new();
         let mut result = Ok(());
@@ -202,7 +202,7 @@ impl QemuVm {
         Ok(())
     }
 
-    /// Runs a session with the guest agent. Sessions are serialised, because QEMU accepts one
+    /// Calls `request` for a session with the guest agent, one at a time, because QEMU accepts one
     /// connection.
     fn with_agent<T>(
         &self,
@@ -224,7 +224,8 @@ impl QemuVm {
     }
 }
 
-/// Checks that a socket exists: QEMU would block all other work while it waits for a missing one.
+/// Checks that a socket file exists: QEMU would block all other work while it waits for a missing
+/// one.
 fn check_socket(path: &Path) -> Result<(), VmError> {
     use std::os::unix::fs::FileTypeExt;
     let is_there =
@@ -344,7 +345,7 @@ impl Vm for QemuVm {
     }
 }
 
-/// Converts QEMU's report to an accelerator.
+/// Returns the accelerator. `is_kvm` is QEMU's report whether it uses KVM.
 pub(crate) const fn accelerator(is_kvm: bool) -> VmAccelerator {
     if is_kvm { VmAccelerator::Kvm } else { VmAccelerator::Tcg }
 }

@@ -12,8 +12,8 @@ use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use suimon_unix_socket::refuse_descriptors;
 
-/// Connects to a socket of QEMU by folder and name, because the path may exceed the length of a
-/// socket address. Blocks for at most `limit` while QEMU accepts no connection.
+/// Connects to QEMU's socket `name` in a VM's folder. The path of the folder may exceed the length
+/// of a socket address. Blocks for at most `limit` while QEMU does not accept the connection.
 pub(crate) fn connect_in(folder: &Path, name: &str, limit: Duration) -> io::Result<UnixStream> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let folder = open(folder, flags, Mode::empty())?;

@@ -12,7 +12,7 @@ pub(crate) const PROTOCOL: u32 = 1;
 /// Maximum length of a message in bytes; a VM with all its devices needs a tenth.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 128 << 10;
 
-/// Message of the daemon, with the protocol version.
+/// Message of the daemon: a request, with the protocol version.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Envelope {
     pub(crate) protocol: u32,
@@ -24,15 +24,15 @@ pub(crate) struct Envelope {
 pub(crate) enum Request {
     /// Checks whether a VM could be started.
     Probe(Box<VmSpec>),
-    /// Prepares a folder for a VM of this user.
+    /// Prepares a folder for a VM that runs as this user.
     Prepare { folder: PathBuf, user: u32 },
     /// Starts the QEMU process of a VM.
     Start(Box<VmSpec>),
-    /// Checks whether the process exists.
+    /// Checks whether the VM's process exists.
     Find(VmIdentity),
-    /// Kills the process. The reply follows its end.
+    /// Kills the VM's process. The reply is sent after its end.
     Kill(VmIdentity),
-    /// Replies when the process has ended. Until then, any further message kills the process.
+    /// Replies when the VM's process has ended. Until then, any further message kills the process.
     Watch(VmIdentity),
     /// Removes the folder of a VM.
     Remove { folder: PathBuf },
@@ -40,8 +40,8 @@ pub(crate) enum Request {
     List,
     /// Assigns a virtual function, given by its PCI address, to this VM.
     GiveVf { identity: VmIdentity, vf: String, memory_bytes: u64 },
-    /// Removes the virtual function from a VM, which is named in errors. Daemons before 2026-12 do
-    /// not name it.
+    /// Removes the virtual function `vf` from the VM `vm`, whose name is used in errors. `vm` is
+    /// empty if the daemon's version does not send it.
     TakeVf {
         vf: String,
         #[serde(default)]
@@ -49,7 +49,7 @@ pub(crate) enum Request {
     },
 }
 
-/// Reply of the launcher to the daemon.
+/// Reply of the launcher to a request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Reply {
     Done,
@@ -59,21 +59,22 @@ pub(crate) enum Reply {
     Refused { kind: VmErrorKind, text: String },
 }
 
-/// Started process of a VM.
+/// Process of a VM that was started.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Started {
     pub(crate) identity: VmIdentity,
     pub(crate) accelerator: VmAccelerator,
-    /// Problems during the start that do not prevent the VM from running.
+    /// Problems during the start with which the VM runs nevertheless.
     pub(crate) remarks: Vec<String>,
 }
 
 /// End of a VM's process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ended {
-    /// True if the process exited with status 0; `None` if an earlier launcher had started it.
+    /// True if the process exited with status 0; `None` if it is not known, because an earlier
+    /// launcher had started the process.
     pub(crate) is_success: Option<bool>,
-    /// Description of the process's end, beginning with QEMU's name.
+    /// Description of the process's end, which begins with QEMU's name.
     pub(crate) status: String,
     /// Last lines of the log of QEMU's messages.
     pub(crate) log: String,

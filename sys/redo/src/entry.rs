@@ -1,21 +1,23 @@
-//! Encoding of one change in a record.
+//! Encoding of one metadata change of an image as an entry of a redo record.
 
 use suimon_image::{MetadataChange, NewContent};
 
-/// Size of an entry in bytes, which divides the page size: a process that is killed during a write
-/// has written complete pages.
+/// Size of an entry in bytes. It divides the page size, because a process that is killed during a
+/// write has written complete pages only.
 pub(crate) const ENTRY: usize = 64;
-/// Offset of the CRC-32C of the preceding bytes. An incomplete or damaged entry is invalid.
+/// Offset of an entry's checksum in bytes: CRC-32C of all preceding bytes of the entry. An
+/// incomplete or damaged entry has an invalid checksum.
 const CHECKSUM_AT: usize = ENTRY - 4;
-/// Longest range that is filled with one byte: the sector bitmap of the largest block of any format
-/// (VHD: 2 GB).
+/// Maximum length in bytes of a range that one entry fills with a byte: the size of the sector
+/// bitmap of the largest block of any format (VHD: 2 GB).
 const FILL_MAX: u32 = 1 << 20;
 
 const KIND_ENTRY: u32 = 1;
-/// The fill byte is stored in the lowest bits.
+/// Kind of an entry that fills a range; its lowest 8 bits are replaced with the fill byte.
 const KIND_FILL: u32 = 0x100;
 
-/// Change, its number, and the required length of the file.
+/// Metadata change, its number in the record, and the minimum length of the image file in bytes
+/// that it requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) number: u64,
@@ -46,7 +48,8 @@ impl Entry {
         bytes
     }
 
-    /// Decodes an entry; `None` if the bytes are invalid.
+    /// Decodes the first [`ENTRY`] bytes. Returns `None` if there are fewer, the checksum differs,
+    /// or a field is invalid.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let u64_at = |offset: usize| Some(u64::from_le_bytes(*bytes.get(offset..)?.first_chunk()?));
         let u32_at = |offset: usize| Some(u32::from_le_bytes(*bytes.get(offset..)?.first_chunk()?));

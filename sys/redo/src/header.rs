@@ -1,25 +1,26 @@
-//! Header of a record.
+//! Header of a redo record; the crate documentation shows its fields.
 
 const MAGIC: [u8; 8] = *b"SuimonRd";
 const VERSION: u32 = 1;
 /// Size of the header at the start of a record, in bytes. Entries follow it.
 pub(crate) const HEADER: usize = 128;
-/// Offset of the number of the first kept entry, followed by its complement, which detects damage.
+/// Offset in bytes of the number of the first entry that is not truncated (u64), followed by its
+/// bitwise complement, which detects damage.
 pub(crate) const FIRST_AT: u64 = 64;
 /// Size of the number and its complement in bytes.
 const FIRST_BYTES: usize = 16;
-/// Number of the first kept entry in an abandoned record. No entry has it.
+/// Value of [`Header::first`] that marks a record as abandoned. No entry has this number.
 pub(crate) const ABANDONED: u64 = u64::MAX;
-/// Offset of the identity that the redo assigns to the file.
+/// Offset in bytes of [`Header::replayed_id`].
 pub(crate) const REDONE_AS_AT: u64 = 48;
 
-/// Offset of the header's checksum.
+/// Offset in bytes of the header's CRC-32C.
 const CHECKSUM_AT: usize = 88;
 
-/// The header of a record.
+/// Header of a record, without magic number, version and checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
-    /// Number of entries of the ring.
+    /// Maximum number of entries of the record.
     pub(crate) capacity: u32,
     /// Id of the boot of the host in which the record was created.
     pub(crate) boot_id: [u8; 16],
@@ -29,7 +30,7 @@ pub(crate) struct Header {
     /// Identifier that applying the record assigns to the image file; see
     /// [`suimon_image::RedoChanges`]. Zeros until the record is loaded for the first time.
     pub(crate) replayed_id: [u8; 16],
-    /// Number of the first entry that is kept.
+    /// Number of the first entry that is not truncated, or [`ABANDONED`].
     pub(crate) first: u64,
     /// Minimum length of the image file in bytes; see [`suimon_image::ImageIdentity`].
     pub(crate) file_len: u64,
@@ -56,7 +57,7 @@ impl Header {
         bytes
     }
 
-    /// Decodes a header; `None` if the bytes are invalid or of another version.
+    /// Decodes a header. Returns `None` if the bytes are invalid or of another version.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let u64_at = |offset: usize| Some(u64::from_le_bytes(*bytes.get(offset..)?.first_chunk()?));
         let u32_at = |offset: usize| Some(u32::from_le_bytes(*bytes.get(offset..)?.first_chunk()?));
@@ -82,7 +83,7 @@ impl Header {
     }
 }
 
-/// Encodes the number of the first kept entry.
+/// Encodes the number of the first entry, followed by its bitwise complement.
 pub(crate) fn first_bytes(first: u64) -> [u8; FIRST_BYTES] {
     let mut bytes = [0; FIRST_BYTES];
     let (number, complement) = bytes.split_at_mut(8);
@@ -91,8 +92,8 @@ pub(crate) fn first_bytes(first: u64) -> [u8; FIRST_BYTES] {
     bytes
 }
 
-/// Returns the CRC-32C of the immutable fields: without the identity of the redo and the first
-/// entry.
+/// Returns the CRC-32C of the fields that never change: all except [`Header::replayed_id`] and
+/// [`Header::first`].
 fn checksum(bytes: &[u8; HEADER]) -> u32 {
     let (before, rest) = bytes.split_at(REDONE_AS_AT as usize);
     let after = rest.get(16 + FIRST_BYTES..CHECKSUM_AT - before.len()).unwrap_or_default();

@@ -1,23 +1,23 @@
 //! Records of image metadata that outlive the process, one file per image.
 //!
-//! Implements [`suimon_ports::RedoRecords`] with files of a directory. A change is kept by one
-//! `write`, which the kernel has executed when it returns, even if the process dies afterwards.
-//! Nothing is flushed: after a crash of the host the records are void, which is detected by the id
-//! of the boot that they belong to. A directory in memory (`/run`) is best.
+//! Implements [`suimon_ports::RedoRecords`] with files of a directory. One `write` stores a change;
+//! when it returns, the change is in the kernel and survives the end of the process. Nothing is
+//! flushed: after a crash of the host the records are void, which is detected by the boot id in
+//! their header. The directory should be in memory (`/run`).
 //!
-//! A file has a header and a ring of entries of equal length:
+//! A file has a header and a ring of entries of equal length. Integers are little-endian:
 //! ```text
-//! 0      8        12    16       32        48         64      80        88       128
-//! magic │ version │ room │ boot id │ write id │ redone as │ first │ file_len │ CRC ... │ entries
+//! 0       8         12         16        32         48            64      80         88    128
+//! magic │ version │ capacity │ boot id │ write id │ replayed id │ first │ file_len │ CRC │ entries
 //! ```
-//! An entry has its number and a CRC-32C, so that the end of the ring needs no field: it is before
-//! the first entry that is damaged or has an unexpected number. If valid entries follow it, the
-//! record is damaged.
+//! Each entry contains its number and a CRC-32C, so that the end of the ring needs no field: it
+//! precedes the first entry that is damaged or has an unexpected number. If valid entries follow
+//! it, the record is damaged.
 //!
 //! Invariants
-//! - Changes for which [`keep`](suimon_ports::RedoRecord::keep) returned `true` are loaded until
-//!   they are forgotten, even if the process is killed at once.
-//! - The size of a record is bounded: 1024 entries of 64 bytes, and its header.
+//! - Changes for which [`append`](suimon_ports::RedoRecord::append) returned `true` are loaded
+//!   until they are truncated, even if the process is killed at once.
+//! - The size of a record is bounded: its header, and 1024 entries of 64 bytes.
 #![deny(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 

@@ -1,4 +1,4 @@
-//! Record of one open image.
+//! Redo record of one open image.
 
 use std::fs::{self, File};
 use std::io::{self, IoSlice};
@@ -11,7 +11,7 @@ use suimon_ports::RedoRecord;
 use crate::entry::{ENTRY, Entry};
 use crate::header::{ABANDONED, FIRST_AT, HEADER, first_bytes};
 
-/// Record to which changes are written.
+/// Record of an image that is open for writing.
 #[derive(Debug)]
 pub(crate) struct FileRecord {
     file: File,
@@ -24,13 +24,14 @@ pub(crate) struct FileRecord {
 }
 
 impl FileRecord {
-    /// Creates the record without entries; the file contains its header already.
+    /// Returns the record of a file that contains its header and no entries. `capacity` is the
+    /// maximum number of entries.
     pub(crate) fn new(file: File, path: PathBuf, capacity: u32) -> Self {
         Self { file, path, capacity: capacity.into(), first: 0, next: 0, bytes: Vec::new() }
     }
 
-    /// Writes entries starting at number `first`. Entries at the ring's end and at its beginning
-    /// are written separately.
+    /// Writes encoded entries, the first of which has the number `first`. Entries before and after
+    /// the wrap-around of the ring need separate writes.
     fn write(&self, first: u64, bytes: &[u8]) -> io::Result<()> {
         let to_end = (self.capacity - first % self.capacity) as usize * ENTRY;
         let (end, beginning) = bytes.split_at(to_end.min(bytes.len()));
@@ -38,7 +39,8 @@ impl FileRecord {
         if beginning.is_empty() { Ok(()) } else { self.write_all_at(beginning, location(0)) }
     }
 
-    /// Writes with `pwritev2`, the only positional write that a worker may call (`sys/confine`).
+    /// Writes all bytes with `pwritev2`, the only positional write that a confined worker may call
+    /// (`sys/confine`).
     fn write_all_at(&self, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
         while !bytes.is_empty() {
             let parts = [IoSlice::new(bytes)];
@@ -55,7 +57,7 @@ impl FileRecord {
     }
 }
 
-/// Returns the offset of an entry of the ring.
+/// Returns the offset in bytes of the entry at a slot (entry number modulo capacity).
 pub(crate) fn location(slot: u64) -> u64 {
     HEADER as u64 + slot * ENTRY as u64
 }

@@ -1,4 +1,4 @@
-//! Records of a host.
+//! Redo records of all images of a host, one file per image in one directory.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -14,15 +14,16 @@ use crate::entry::{ENTRY, Entry};
 use crate::header::{HEADER, Header, REDONE_AS_AT};
 use crate::record::{FileRecord, location};
 
-/// Number of entries of a record.
+/// Capacity of a new record: maximum number of entries.
 const ROOM: u32 = 1024;
-/// File name extensions of records, and of records being created.
+/// File name extension of records.
 const ENDING: &str = "redo";
+/// File name extension of records that are being created.
 const NEW_ENDING: &str = "new";
-/// File with the kernel's id of this boot (random(4)).
+/// File with the kernel's random identifier of the current boot (random(4)).
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
-/// Records stored as files of a directory.
+/// Redo records stored as files of a directory.
 #[derive(Clone, Debug)]
 pub struct FileRecords {
     folder: PathBuf,
@@ -52,8 +53,9 @@ impl FileRecords {
         Ok(Self { folder: folder.to_owned(), boot_id: boot_id()? })
     }
 
-    /// Returns the path of a record with changes to redo, in a directory of any owner; `None` if
-    /// there is none. Nothing is written, created or removed.
+    /// Returns the path of the image's record if it contains changes that must be applied;
+    /// otherwise `None`. `key` identifies the image. The directory may belong to any user. Writes,
+    /// creates and removes nothing.
     ///
     /// # Errors
     /// The directory or the record exists and cannot be read, or the record is damaged.
@@ -78,11 +80,11 @@ impl FileRecords {
         Ok(Some(path))
     }
 
-    /// Removes records of earlier boots, empty records, and incomplete records that a killed
-    /// process was creating. No image may be open.
+    /// Removes records of earlier boots, records without entries, and incomplete files of records
+    /// whose creation was interrupted. No image may be open.
     ///
     /// # Errors
-    /// The directory cannot be read, or a file cannot be removed; the others were removed.
+    /// The directory cannot be read, or a file cannot be removed. All other files were removed.
     pub fn sweep(&self) -> io::Result<()> {
         let mut swept = Ok(());
         for entry in fs::read_dir(&self.folder)? {
@@ -100,8 +102,8 @@ impl FileRecords {
         swept
     }
 
-    /// Returns true if the record is void or empty. A record that cannot be read is reported when
-    /// its image is opened.
+    /// Returns true if the record is of an earlier boot or has no entries. Returns false if it
+    /// cannot be read, which is reported when its image is opened.
     fn is_void(&self, path: &Path) -> bool {
         let Ok(file) = open_record(path, OpenOptions::new().read(true)) else { return false };
         let header = read_header(&file, path);
@@ -111,7 +113,10 @@ impl FileRecords {
         })
     }
 
-    /// Creates a record with space for all its entries.
+    /// Creates the file of a record, writes its header and allocates space for all entries.
+    ///
+    /// # Errors
+    /// The file cannot be created or the space cannot be allocated; the file may remain.
     fn make(&self, path: &Path, opened: ImageIdentity) -> io::Result<File> {
         let mut options = OpenOptions::new();
         remove(path)?;
@@ -136,7 +141,7 @@ impl FileRecords {
         Ok(file)
     }
 
-    /// Returns the same records as after another boot.
+    /// Returns the same directory of records with the boot id of another boot.
     #[cfg(test)]
     fn after_a_boot(&self) -> Self {
         Self { folder: self.folder.clone(), boot_id: [0xb0; 16] }
@@ -208,6 +213,9 @@ fn remove(path: &Path) -> io::Result<()> {
 }
 
 /// Opens a record without following a symbolic link.
+///
+/// # Errors
+/// The file cannot be opened, or is not a regular file.
 fn open_record(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     // Opening a FIFO must not block.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
@@ -222,7 +230,11 @@ fn read_header(file: &File, path: &Path) -> io::Result<Header> {
     header.ok_or_else(|| damaged(path))
 }
 
-/// Reads the kept entries, and the required length of the file.
+/// Reads all valid entries that are not truncated. Returns their changes, and the minimum length of
+/// the image file in bytes.
+///
+/// # Errors
+/// The record cannot be read, or an invalid entry is followed by a valid one.
 fn read_entries(file: &File, header: &Header) -> io::Result<(Vec<MetadataChange>, u64)> {
     let capacity = u64::from(header.capacity);
     let mut bytes = vec![0; header.capacity as usize * ENTRY];
@@ -233,7 +245,7 @@ fn read_entries(file: &File, header: &Header) -> io::Result<(Vec<MetadataChange>
     for number in header.first..header.first.saturating_add(capacity) {
         let offset = (number % capacity) as usize * ENTRY;
         let entry = bytes.get(offset..offset + ENTRY).and_then(Entry::decode);
-        // Entries after the end are from an earlier round, or were being written.
+        // Entries after the end have lower numbers, or are incomplete.
         let Some(entry) = entry.filter(|entry| entry.number == number) else {
             is_end = true;
             continue;
@@ -248,7 +260,8 @@ fn read_entries(file: &File, header: &Header) -> io::Result<(Vec<MetadataChange>
     Ok((changes, file_len))
 }
 
-/// Chooses the identity that the redo assigns to the image, once for all attempts.
+/// Generates the identifier that applying the record assigns to the image, and stores it in the
+/// header, so that a repeated attempt uses the same one.
 fn name_redoing(file: &File) -> io::Result<[u8; 16]> {
     let mut id = [0; 16];
     getrandom(&mut id, GetRandomFlags::empty())?;

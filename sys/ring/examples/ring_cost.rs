@@ -32,7 +32,7 @@ use suimon_test_programs::end_program;
 const BATCH: usize = 32;
 const ROUNDS: usize = 20_000;
 const SIZE: u16 = 256;
-/// `VERSION_1`, `EVENT_IDX`, `MRG_RXBUF`.
+/// Feature bits `VERSION_1`, `EVENT_IDX` and `MRG_RXBUF`.
 const FEATURES: u64 = 1 << 32 | 1 << 29 | 1 << 15;
 
 /// Driver of either form of ring that never requests interrupts.
@@ -125,7 +125,7 @@ fn measure_all() -> Result<()> {
         let layout = InflightLayout { queues: 1, queue_size: SIZE, is_packed };
         let (region, _fd) =
             Inflight::create(layout).context("the in-flight record cannot be made")?;
-        // One part serves one ring; it is measured with the transmit ring.
+        // A part of the in-flight region serves one ring; it is measured with the transmit ring.
         let records = RingTracking { log: None, inflight: region.queue(0) };
         measure(&format!("{name}, in-flight kept"), features, 64, &records);
     }

@@ -1,34 +1,34 @@
-//! Interrupt line of a ring: the eventfd that interrupts the guest (call) or reports an error.
+//! Line by which a ring signals the front-end: interrupts the guest (call), or reports a fault.
 
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use suimon_eventfd::PeerEventFd;
 
-/// Eventfd of the front-end, or none if the driver polls. The eventfd can be replaced while the
-/// ring runs: QEMU does so when a guest masks an interrupt. The ring therefore holds this line and
-/// not the descriptor.
+/// Line from a ring to the front-end: an eventfd of the front-end, which can be replaced while the
+/// ring runs. QEMU replaces it when a guest masks an interrupt. The ring therefore holds this line
+/// and not the descriptor. Without an eventfd, signals have no effect, because the driver polls.
 #[derive(Debug, Default)]
 pub struct InterruptLine {
     fd: Mutex<Option<PeerEventFd>>,
-    /// Second eventfd that is signalled too, independent of the front-end's descriptor.
+    /// Additional eventfd of this process that every signal writes to.
     observer_fd: Option<Arc<OwnedFd>>,
 }
 
 impl InterruptLine {
-    /// Returns a line without a front-end eventfd.
+    /// Creates a line without an eventfd of the front-end.
     pub const fn new() -> Self {
         Self { fd: Mutex::new(None), observer_fd: None }
     }
 
-    /// Returns a line without a front-end eventfd that always signals `observer_fd`, a non-blocking
-    /// eventfd of this process. A thread that polls `observer_fd` detects a fault of a ring that
+    /// Creates a line without an eventfd of the front-end. Every signal also writes to `watcher`, a
+    /// non-blocking eventfd of this process, by which a thread detects a fault of a ring that
     /// another thread drives.
     pub const fn with_observer(watcher: Arc<OwnedFd>) -> Self {
         Self { fd: Mutex::new(None), observer_fd: Some(watcher) }
     }
 
-    /// Sends later interrupts to `fd`, or to no descriptor if `None`.
+    /// Sends later signals to the eventfd `fd`, or to none if it is `None`.
     pub fn connect(&self, fd: Option<PeerEventFd>) {
         let old = {
             let mut slot = self.fd.lock().unwrap_or_else(PoisonError::into_inner);
@@ -37,8 +37,8 @@ impl InterruptLine {
         drop(old);
     }
 
-    /// Interrupts the guest. A full eventfd already holds an interrupt. Never blocks on the
-    /// front-end's descriptor.
+    /// Signals the eventfds. A full eventfd remains readable. Never blocks on the front-end's
+    /// eventfd.
     pub fn signal(&self) {
         let slot = self.fd.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(fd) = slot.as_ref() {

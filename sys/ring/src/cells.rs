@@ -34,7 +34,7 @@ impl Descriptor {
     pub(crate) const INDIRECT: u16 = VRING_DESC_F_INDIRECT as u16;
     const KNOWN: u16 = Self::NEXT | Self::WRITE | Self::INDIRECT;
 
-    /// Returns the flags without undefined bits.
+    /// Returns the defined flags: `NEXT`, `WRITE` and `INDIRECT`.
     #[inline(always)]
     pub(crate) fn kind(self) -> u16 {
         self.flags & Self::KNOWN
@@ -61,14 +61,14 @@ impl Descriptor {
     }
 }
 
-/// Pointers to the ring's three areas. Each area lies in one region of `memory`, is aligned, and is
-/// long enough for `mask + 1` entries. Every index is masked before use.
+/// Pointers to the three areas of a ring. Each area is in one region of `memory`, is aligned, and
+/// is long enough for `mask + 1` entries. Indices are reduced modulo this number before use.
 pub(crate) struct RingCells {
     descriptors: *const u8,
     avail: *mut u8,
     used: *mut u8,
     mask: u16,
-    /// Reference that keeps the mapping alive.
+    /// Keeps the mapping of the areas alive.
     _memory: Arc<GuestMemory>,
 }
 
@@ -83,7 +83,7 @@ pub(crate) const USED_ENTRY_BYTES: usize = 8;
 pub(crate) const USED_IDX_AT: usize = 2;
 
 impl RingCells {
-    /// Locates the areas of a ring of `size` entries.
+    /// Locates the areas of a ring of `size` entries. `queue` is named in errors.
     ///
     /// # Errors
     /// The size is not valid for a split ring, or an area is misaligned or not inside one memory
@@ -112,7 +112,7 @@ impl RingCells {
             }
             Ok(area_at)
         };
-        // The event fields behind the rings are reserved even without EVENT_IDX (section 2.7), so
+        // The event fields after the rings are reserved even without EVENT_IDX (section 2.7), so
         // they are part of the areas.
         Ok(Self {
             descriptors: locate_area(
@@ -153,25 +153,25 @@ impl RingCells {
         AVAIL_RING_AT + 2 * usize::from(self.size())
     }
 
-    /// Returns the offset of used entry `index` (masked) in the used ring.
+    /// Returns the offset in bytes of used entry `index` in the used ring.
     pub(crate) fn used_entry_at(&self, index: u16) -> usize {
         USED_RING_AT + USED_ENTRY_BYTES * usize::from(index & self.mask)
     }
 
-    /// Returns the offset of `avail_event` in the used ring.
+    /// Returns the offset in bytes of `avail_event` in the used ring.
     #[inline(always)]
     pub(crate) fn avail_event_at(&self) -> usize {
         USED_RING_AT + USED_ENTRY_BYTES * usize::from(self.size())
     }
 
-    /// Returns the head descriptor's index from available entry `index` (masked).
+    /// Returns the available entry at `index`: the index of the head descriptor of a chain.
     #[inline(always)]
     pub(crate) fn avail_entry(&self, index: u16) -> u16 {
         let offset = AVAIL_RING_AT + 2 * usize::from(index & self.mask);
         u16::from_le(self.avail_cell(offset).load(Ordering::Relaxed))
     }
 
-    /// Reads descriptor `index` (masked) once.
+    /// Reads descriptor `index` once, so that later changes by the driver have no effect.
     #[inline(always)]
     pub(crate) fn descriptor(&self, index: u16) -> Descriptor {
         let offset = DESCRIPTOR_BYTES * usize::from(index & self.mask);
@@ -181,7 +181,7 @@ impl RingCells {
         Descriptor::from_words(u64::from_le(addr), u64::from_le(second))
     }
 
-    /// Prefetches the cache line of descriptor `index` (masked).
+    /// Prefetches the cache line of descriptor `index`.
     #[inline(always)]
     pub(crate) fn prefetch_descriptor(&self, index: u16) {
         let offset = DESCRIPTOR_BYTES * usize::from(index & self.mask);
@@ -189,8 +189,8 @@ impl RingCells {
         prefetch::<false>(unsafe { self.descriptors.add(offset) });
     }
 
-    /// Writes used entry `index` (masked). It is visible to the driver after
-    /// [`RingCells::publish_used`].
+    /// Writes used entry `index`: the chain's head, and the number of bytes written to the chain.
+    /// The driver sees it after [`RingCells::publish_used`].
     #[inline(always)]
     pub(crate) fn write_used(&self, index: u16, head: u16, written: u32) {
         let offset = USED_RING_AT + USED_ENTRY_BYTES * usize::from(index & self.mask);
@@ -211,7 +211,7 @@ impl RingCells {
         }
     }
 
-    /// Returns the used index in shared memory.
+    /// Returns the used index that is published in shared memory.
     pub(crate) fn used_idx(&self) -> u16 {
         u16::from_le(self.used_cell(2).load(Ordering::Relaxed))
     }

@@ -9,20 +9,24 @@ use crate::memory::OutOfRange;
 use crate::memory_view::MemoryView;
 use crate::virtqueue::{Access, Virtqueue};
 
-/// Maximum entries of an indirect table if the queue is not longer. Drivers of small queues build
-/// tables of up to this size.
+/// Maximum number of entries of an indirect table, unless the queue is longer. Drivers of small
+/// queues build tables of up to this size.
 const INDIRECT_ENTRIES_MAX: u32 = 1024;
 
-/// Buffer of a chain, by guest address. The range is not yet checked against guest memory.
+/// Buffer of a chain: guest address and length in bytes. The range is not checked against guest
+/// memory yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Buffer {
     pub(crate) addr: u64,
     pub(crate) len: usize,
-    /// True if the buffer is device-writable.
+    /// True if the device may write to the buffer; otherwise the device may read it.
     pub(crate) is_writable: bool,
 }
 
-/// Returns the next buffer of a chain, or `None` at its end. The access direction is checked.
+/// Returns the next buffer of a chain; `None` at its end.
+///
+/// # Errors
+/// A descriptor is invalid, or the access direction of the buffer is not permitted.
 pub(crate) fn step<Q: Virtqueue>(
     queue: &mut Q,
     walk: &mut ChainWalk,
@@ -43,8 +47,8 @@ pub(crate) fn step<Q: Virtqueue>(
     Ok(Some(buffer))
 }
 
-/// Decodes a descriptor's buffer. Returns `None` if its access direction is not permitted at this
-/// place; `has_writable` is true if a device-writable buffer precedes it.
+/// Decodes the buffer of a descriptor. Returns `None` if `access` does not permit its direction at
+/// this place of the chain. `has_writable` is true if a device-writable buffer precedes it.
 #[inline(always)]
 fn decode_buffer(access: Access, has_writable: bool, descriptor: Descriptor) -> Option<Buffer> {
     let is_writable = descriptor.flags & Descriptor::WRITE != 0;
@@ -99,7 +103,7 @@ fn gather_steps<Q: Virtqueue>(
     Ok(())
 }
 
-/// Implements [`gather`] for a chain that consists of one indirect table.
+/// Implements [`gather`] for a chain whose first descriptor refers to an indirect table.
 #[inline(always)]
 fn gather_table<Q: Virtqueue>(
     queue: &mut Q,
@@ -149,7 +153,8 @@ fn access_fault<Q: Virtqueue>(queue: &Q, head: u16) -> RingFault {
     RingFault::BufferAccess { queue: queue.side().queue, head, found, required }
 }
 
-/// Returns the descriptor that follows `descriptor` in the ring's own table.
+/// Returns the descriptor that follows `descriptor` in the ring's own table; `None` if it is the
+/// last one.
 fn follow_direct<Q: Virtqueue>(
     queue: &mut Q,
     walk: &ChainWalk,
@@ -161,7 +166,8 @@ fn follow_direct<Q: Virtqueue>(
     queue.follow_direct(walk, descriptor)
 }
 
-/// Returns the descriptor that follows `descriptor` in an indirect table.
+/// Returns the descriptor that follows `descriptor` in an indirect table; `None` if it is the last
+/// one.
 fn follow_indirect<Q: Virtqueue>(
     queue: &mut Q,
     walk: &mut ChainWalk,
@@ -224,7 +230,7 @@ fn indirect_table<Q: Virtqueue>(
     }
 }
 
-/// Returns the fault of an invalid indirect descriptor.
+/// Returns the fault that describes why an indirect descriptor is invalid.
 #[cold]
 fn indirect_fault<Q: Virtqueue>(queue: &Q, head: u16, descriptor: Descriptor) -> RingFault {
     let reason = if !queue.side().features.indirect() {

@@ -3,25 +3,26 @@
 use crate::cells::Descriptor;
 use crate::head::Head;
 
-/// Indirect descriptor table: guest address and number of entries.
+/// Indirect descriptor table: guest address, and number of entries.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IndirectTable {
     pub(crate) addr: u64,
     pub(crate) entries: u32,
 }
 
-/// Iterator state over one chain.
+/// Position of an iteration over one chain.
 pub(crate) struct ChainWalk {
     pub(crate) head: u16,
     pub(crate) next: Option<Descriptor>,
     pub(crate) table: Option<IndirectTable>,
-    /// Position of `next` in the indirect table.
+    /// Index of the descriptor `next` in the indirect table.
     pub(crate) table_position: u16,
-    /// Descriptors of the current table before `next`.
+    /// Number of descriptors of the current table before `next`.
     pub(crate) visited: u16,
-    /// Descriptors that the current table may still contribute.
+    /// Maximum number of further descriptors of the current table. If there are more, the chain has
+    /// a loop.
     pub(crate) remaining: u32,
-    /// True once a device-writable buffer was found. No device-readable buffer may follow it.
+    /// True if a device-writable buffer was found. No device-readable buffer may follow it.
     pub(crate) has_writable: bool,
 }
 
@@ -40,7 +41,7 @@ impl ChainWalk {
         }
     }
 
-    /// Returns the head's index, or in a packed ring the buffer id.
+    /// Returns the index of the first descriptor, or in a packed ring the buffer id.
     pub(crate) fn head(&self) -> u16 {
         self.head
     }

@@ -4,8 +4,8 @@
     reason = "copies through raw pointers, because guest memory has no references"
 )]
 
-/// Maximum length in bytes of inlined copies. The packet rate is determined by 64-byte frames with
-/// their header.
+/// Maximum length in bytes of inlined copies. Frames of 64 bytes, which determine the packet rate,
+/// fit with their header.
 const INLINE_BYTES_MAX: usize = 128;
 
 /// Minimum length in bytes of copies by [`copy_wide`], if the CPU has AVX. glibc of Debian 12 uses

@@ -1,10 +1,10 @@
 //! Dirty page log for live migration (vhost-user, "Migration").
 //!
-//! The log has one bit per 4 KiB page of guest-physical memory, in a file passed by the front-end
+//! The log has one bit per 4 KiB page of guest-physical memory, in a file of the front-end
 //! (`VHOST_USER_SET_LOG_BASE`). Bits are set atomically, because the front-end clears bits
-//! concurrently. A bit is set immediately after the write that it records. If it were set before,
-//! the front-end could copy the page between the two. If it were set after the ring reports the
-//! buffer as used, the write could be lost.
+//! concurrently. A bit is set immediately after the write that it records: if it were set before,
+//! the front-end could copy the page in between. It is set before the ring reports the buffer as
+//! used: otherwise the write could be missing in the log.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::fault::LogError;
 use crate::shared_map::SharedMap;
 
-/// Bytes of guest memory per bit (`VHOST_LOG_PAGE`).
+/// Number of bytes of guest memory per bit (`VHOST_LOG_PAGE`).
 pub const LOG_PAGE_BYTES: u64 = 4096;
 
 /// Dirty page log of one device, shared by its rings.
@@ -29,22 +29,23 @@ impl core::fmt::Debug for DirtyLog {
 }
 
 impl DirtyLog {
-    /// Maps the log: `bytes` bytes at `offset` of the file.
+    /// Maps the log: `bytes` bytes at `offset` of the file `fd`.
     ///
     /// # Errors
-    /// The file is too short, not a regular file, or cannot be mapped.
+    /// The file is too short, not in memory (tmpfs or hugetlbfs), or cannot be mapped.
     pub fn map(fd: BorrowedFd<'_>, offset: u64, bytes: u64) -> Result<Self, LogError> {
         let map = SharedMap::new(fd, offset, bytes).map_err(|source| LogError { source })?;
         Ok(Self { map, out_of_range_writes: AtomicU64::new(0) })
     }
 
-    /// Returns the number of pages with a bit, counted from guest address 0.
+    /// Returns the number of pages that the log has a bit for, counted from guest-physical address
+    /// 0.
     pub fn pages(&self) -> u64 {
         self.map.bytes().saturating_mul(8)
     }
 
-    /// Returns the number of writes beyond the last page of the log. If it is not 0, the front-end
-    /// made the log too short, and the migrated memory may be incomplete.
+    /// Returns the number of writes to pages for which the log has no bit. If it is not 0, the
+    /// front-end has made the log too short, and the migrated memory may be incomplete.
     pub fn out_of_range_writes(&self) -> u64 {
         self.out_of_range_writes.load(Ordering::Relaxed)
     }
@@ -64,14 +65,14 @@ impl DirtyLog {
     }
 }
 
-/// Dirty page logging of one ring.
+/// Dirty page log of the device, as one ring uses it.
 #[derive(Clone, Debug)]
 pub struct RingLog {
     /// Log of the device that the ring belongs to.
     pub log: Arc<DirtyLog>,
-    /// Guest address of the used ring (packed ring: of the device's event suppression structure) if
-    /// writes to the ring itself are logged (`VHOST_VRING_F_LOG`, and `log` of
-    /// `VHOST_USER_SET_VRING_ADDR`).
+    /// Guest-physical address under which writes to the used ring (packed ring: to the device's
+    /// event suppression structure) are logged; `None` if they are not logged (`VHOST_VRING_F_LOG`,
+    /// and `log` of `VHOST_USER_SET_VRING_ADDR`).
     pub used_addr: Option<u64>,
 }
 
@@ -82,7 +83,7 @@ impl RingLog {
         self.log.mark(addr, bytes as u64);
     }
 
-    /// Records a write of `bytes` bytes at `offset` of the used ring.
+    /// Records a write of `bytes` bytes at `offset` of the used ring, if these are logged.
     #[inline]
     pub(crate) fn mark_used(&self, offset: usize, bytes: usize) {
         if let Some(used_addr) = self.used_addr {

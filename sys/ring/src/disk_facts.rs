@@ -9,8 +9,8 @@ use suimon_image::ByteRange;
 pub const SECTOR_BYTES: u64 = 512;
 /// Length in bytes of a disk's serial number (`VIRTIO_BLK_ID_BYTES`).
 pub const SERIAL_BYTES: usize = 20;
-/// Maximum 512-byte sectors of one discard or write-zeroes request (`max_discard_sectors`,
-/// `max_write_zeroes_sectors`): 2 GiB.
+/// Maximum number of 512-byte sectors of one discard or write-zeroes request
+/// (`max_discard_sectors`, `max_write_zeroes_sectors`): 2 GiB.
 pub const RANGE_SECTORS_MAX: u32 = 1 << 22;
 
 /// Size, sector size, access mode and serial number of a disk.
@@ -58,18 +58,19 @@ impl DiskProperties {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Sets the length in bytes. Requests already taken by a ring are not affected.
+    /// Sets the length in bytes. Requests that a ring has already taken are not affected.
     pub fn resize(&self, bytes: u64) {
         self.bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// True if completed writes may still be in a cache (`writeback` of configuration space).
+    /// Returns true if completed writes may still be in a cache (`writeback` of configuration
+    /// space).
     pub fn is_write_back(&self) -> bool {
         self.is_write_back.load(Ordering::Relaxed)
     }
 
-    /// Selects write-back or write-through, for a driver that negotiated `CONFIG_WCE`. Applies to
-    /// writes that a ring takes later.
+    /// Selects write-back (true) or write-through (false), for a driver that has negotiated
+    /// `CONFIG_WCE`. Applies to writes that a ring takes later.
     pub fn set_write_back(&self, is_write_back: bool) {
         self.is_write_back.store(is_write_back, Ordering::Relaxed);
     }
@@ -79,14 +80,14 @@ impl DiskProperties {
         self.sector_bytes
     }
 
-    /// True if the range consists of whole sectors.
+    /// Returns true if offset and length of the range are multiples of the sector size.
     #[inline]
     pub(crate) fn is_sector_aligned(&self, range: ByteRange) -> bool {
         let within_sector = u64::from(self.sector_bytes) - 1;
         (range.offset() | range.len()) & within_sector == 0
     }
 
-    /// True if the disk cannot be written.
+    /// Returns true if the disk cannot be written.
     pub fn is_read_only(&self) -> bool {
         self.is_read_only
     }

@@ -18,14 +18,14 @@ pub(crate) const HEADER_BYTES: usize = 16;
 /// Size in bytes of a segment of a discard or write-zeroes request.
 pub(crate) const SEGMENT_BYTES: usize = 16;
 
-/// `status`: completed (`VIRTIO_BLK_S_OK`).
+/// Value of `status` for success: `VIRTIO_BLK_S_OK`.
 pub(crate) const OK: u8 = VIRTIO_BLK_S_OK as u8;
-/// `status`: error of the device or of the driver (`VIRTIO_BLK_S_IOERR`).
+/// Value of `status` for an error of the device or of the driver: `VIRTIO_BLK_S_IOERR`.
 pub(crate) const IO_ERROR: u8 = VIRTIO_BLK_S_IOERR as u8;
-/// `status`: not supported (`VIRTIO_BLK_S_UNSUPP`).
+/// Value of `status` for a request that is not supported: `VIRTIO_BLK_S_UNSUPP`.
 pub(crate) const UNSUPPORTED: u8 = VIRTIO_BLK_S_UNSUPP as u8;
 
-/// Request header: type and first sector.
+/// Header of a request: type, and first sector of 512 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Header {
     kind: u32,
@@ -55,28 +55,30 @@ impl Segment {
     }
 }
 
-/// Lengths of a request's buffers without the header, in bytes, and its first segment.
+/// Lengths of a request's buffers in bytes, without header and status, and the first bytes of its
+/// data.
 pub(crate) struct RequestBytes {
-    /// Device-readable bytes behind the header.
+    /// Number of device-readable bytes after the header.
     pub(crate) readable: u64,
-    /// Device-writable bytes without the status.
+    /// Number of device-writable bytes before the status.
     pub(crate) writable: u64,
-    /// First bytes of the device-readable part; zeros if it is shorter.
+    /// First device-readable bytes after the header; zeros if there are fewer.
     pub(crate) segment: [u8; SEGMENT_BYTES],
 }
 
-/// Result of validating a request.
+/// How a valid or invalid request is processed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Validated {
-    /// Submit the request to the disk.
+    /// Submit this operation on this range to the disk.
     Submit(DiskOp, ByteRange),
     /// Complete the request at once with this status.
     Complete(u8),
-    /// Complete the request with the serial number.
+    /// Complete the request with the disk's serial number.
     Identify,
 }
 
-/// True if a request has a segment, which [`validate`] requires in [`RequestBytes::segment`].
+/// Returns true if the type of request has a range as data, which [`validate`] requires in
+/// [`RequestBytes::segment`].
 pub(crate) fn has_segment(header: Header) -> bool {
     matches!(header.kind, VIRTIO_BLK_T_DISCARD | VIRTIO_BLK_T_WRITE_ZEROES)
 }
@@ -117,8 +119,9 @@ pub(crate) fn validate(
     }
 }
 
-/// Validates a request for one range of sectors; `flags` are the permitted segment flags. The
-/// device offers one segment per request (`max_discard_seg`, `max_write_zeroes_seg`).
+/// Validates a request on one range of sectors, and returns the operation that `op` creates for it.
+/// `flags` are the permitted flags of the range. The device offers one range per request
+/// (`max_discard_seg`, `max_write_zeroes_seg`).
 fn check_segment(
     disk: &DiskProperties,
     parts: &RequestBytes,
@@ -139,11 +142,12 @@ fn check_segment(
 }
 
 /// Maximum payload of a read or write in bytes: the largest request of EDK II's firmware, which
-/// loads a file in one piece. Operating systems send at most some MiB. Buffers may alias, so that a
-/// guest could otherwise request terabytes at once.
+/// loads a file with one request. Operating systems send at most some MiB. Buffers may refer to the
+/// same memory, so that a guest could otherwise request terabytes at once.
 const TRANSFER_BYTES_MAX: u64 = 1 << 30;
 
-/// Validates a read or write. Longer ones than [`TRANSFER_BYTES_MAX`] are rejected.
+/// Validates a read or write of `bytes` bytes from `sector` on. Completes one of more than
+/// [`TRANSFER_BYTES_MAX`] bytes with an error.
 fn payload(disk: &DiskProperties, sector: u64, bytes: u64, op: DiskOp) -> Validated {
     match bytes {
         0..=TRANSFER_BYTES_MAX => transfer(disk, sector, bytes, op),
@@ -151,8 +155,8 @@ fn payload(disk: &DiskProperties, sector: u64, bytes: u64, op: DiskOp) -> Valida
     }
 }
 
-/// Validates a request for `bytes` bytes from a sector on. Ranges outside the disk or not of whole
-/// sectors are rejected.
+/// Validates an operation on `bytes` bytes from `sector` on. Completes it with an error if the
+/// range is outside the disk or not of whole sectors.
 fn transfer(disk: &DiskProperties, sector: u64, bytes: u64, op: DiskOp) -> Validated {
     let range = sector.checked_mul(SECTOR_BYTES).and_then(|from| ByteRange::new(from, bytes));
     let is_sound =
@@ -164,8 +168,8 @@ fn transfer(disk: &DiskProperties, sector: u64, bytes: u64, op: DiskOp) -> Valid
     }
 }
 
-/// True if a write must be durable before its completion (section 5.2.6.2): the driver selected
-/// write-through, or did not negotiate flushes.
+/// Returns true if a write must be durable before its completion (section 5.2.6.2): the driver has
+/// selected write-through, or has not negotiated flushes.
 fn writes_through(disk: &DiskProperties, features: RingFeatures) -> bool {
     if features.has(VIRTIO_BLK_F_CONFIG_WCE) {
         !disk.is_write_back()

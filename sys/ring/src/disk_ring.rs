@@ -25,26 +25,26 @@ use crate::setup::{RingSetup, RingTracking};
 use crate::split::SplitQueue;
 use crate::virtqueue::{Access, AnyOrder, RingState, TakenChain};
 
-/// Maximum size of a disk's ring. A ring's memory grows with its size times the buffers per
-/// request. This limit bounds it to 64 MB for any driver.
+/// Maximum size of a disk's ring in entries. A ring's memory grows with its size and the number of
+/// buffers per request; this limit bounds it to 64 MB for any driver.
 pub const DISK_QUEUE_SIZE_MAX: u16 = 1024;
 
 /// Request ring of a VM's disk (virtio 1.3, section 5.2.6), as a [`DiskQueue`]. Payloads stay in
 /// guest memory; [`DiskQueue::payloads`] is a [`suimon_uring::PayloadTable`].
 ///
-/// Invalid requests are completed by the ring itself: ranges outside the disk or not of whole
-/// sectors, writes to a read-only disk, and request types that were not negotiated. A chain without
-/// a complete header or without a status byte is a fault that ends the ring.
+/// The ring itself completes invalid requests: ranges outside the disk or not of whole sectors,
+/// writes to a read-only disk, and request types that were not negotiated. A chain without a
+/// complete header or without a status byte is a fault that ends the ring.
 ///
-/// `len` of a used element is exact: the bytes written without a gap from the first device-writable
-/// byte on. It includes the status only if all bytes before it were written, so it is 0 if a read
-/// failed.
+/// `len` of a used element is exact: the number of bytes written without a gap from the first
+/// device-writable byte on. It includes the status only if all bytes before it were written, so
+/// that it is 0 if a read failed.
 ///
 /// Before the owner drops the ring, it waits until every request is completed, and flushes: the
 /// final position in [`RingState`] states that everything before it was used. Requests not
 /// completed by then remain in flight for the next user of the ring's part of the in-flight region,
-/// as after a death of the process. Without such a part they are lost. Completions after a
-/// [`RingFault`] remain in flight likewise.
+/// as after a death of the process. Without such a part they are lost. Requests completed after a
+/// [`RingFault`] remain in flight as well.
 ///
 /// Memory is allocated when the ring is created, and later only if a request has more buffers than
 /// any request before.
@@ -66,8 +66,8 @@ impl DiskRing {
         Self::with_tracking(memory, setup, RingTracking::default(), disk)
     }
 
-    /// Creates a running ring. Kicks are suppressed until it is armed. Requests in flight according
-    /// to the ring's part of the in-flight region are taken first, oldest first.
+    /// Creates a running ring. Kicks are suppressed until it is armed. Requests that the ring's
+    /// part of the in-flight region records as in flight are received first, oldest first.
     ///
     /// # Errors
     /// The ring's size, areas or records are invalid, or `IN_ORDER` was negotiated (as
@@ -124,35 +124,36 @@ impl DiskRing {
 /// Request that was taken from the ring.
 #[derive(Default)]
 struct InFlight {
-    /// Chain of the request; `None` if the tag is free.
+    /// Chain of the request; `None` while the tag is free.
     chain: Option<TakenChain>,
     status: StatusLocation,
     is_read: bool,
-    /// Destination of a read's payload, if written buffers are logged.
+    /// Ranges of guest memory that a read writes; empty unless written buffers are logged.
     destination: Vec<Span>,
 }
 
 /// Location of a request's status.
 #[derive(Clone, Copy, Default)]
 struct StatusLocation {
-    /// Guest address of the status byte.
+    /// Guest-physical address of the status byte.
     status: u64,
-    /// Device-writable bytes before the status.
+    /// Number of device-writable bytes before the status.
     capacity: u64,
 }
 
-/// Disk ring over one form of virtqueue (split or packed).
+/// Request ring of a disk over one form of virtqueue (split or packed).
 struct DiskEngine<Q> {
     queue: Q,
     kick: Arc<PeerEventFd>,
-    /// True if the driver never kicks. The ring must be polled and never sleeps.
+    /// True if the driver never kicks: the ring must be polled and cannot be armed.
     is_poll_only: bool,
     disk: Arc<DiskProperties>,
-    /// Requests, indexed by tag.
+    /// Requests in flight, indexed by tag.
     requests: Vec<InFlight>,
-    /// Free tags, used as a stack: few tags are in use, which stay in the cache.
+    /// Free tags, used as a stack, so that few tags are in use and stay in the cache.
     free_tags: Vec<u32>,
-    /// Requests that were taken back, in the order in which they are to be received again.
+    /// Requests that the worker has returned unexecuted, in the order in which it will receive them
+    /// again.
     returned: VecDeque<DiskRequest>,
     buffers: RequestBuffers,
 }
@@ -172,8 +173,8 @@ impl<Q: AnyOrder> DiskEngine<Q> {
         })
     }
 
-    /// Takes available requests, at most `max`. Chains completed by the ring itself are counted in
-    /// `completed` instead. Their number is bounded by the ring's size, because none is returned
+    /// Takes at most `max` available requests for the disk. Counts chains that the ring completes
+    /// itself in `completed`; their number is bounded by the ring's size, because none is returned
     /// during the call.
     fn take_requests(
         &mut self,
@@ -197,7 +198,7 @@ impl<Q: AnyOrder> DiskEngine<Q> {
         self.queue.prefetch_ahead()
     }
 
-    /// Takes one chain. Returns `false` if the ring completed it itself.
+    /// Takes one chain as the request `tag`. Returns false if the ring has completed it itself.
     #[inline(always)]
     fn take_request(
         &mut self,
@@ -220,7 +221,7 @@ impl<Q: AnyOrder> DiskEngine<Q> {
         }
         let (op, range) = match verdict {
             Validated::Submit(op, range) if self.assign_payload(tag, op) => (op, range),
-            // The payload consists of too many pieces.
+            // The payload has too many segments.
             Validated::Submit(..) => return Ok(self.complete_locally(tag, IO_ERROR)),
             Validated::Complete(status) => return Ok(self.complete_locally(tag, status)),
             Validated::Identify => return Ok(self.identify(tag)),
@@ -236,7 +237,7 @@ impl<Q: AnyOrder> DiskEngine<Q> {
         Ok(true)
     }
 
-    /// Reads the header of a chain and locates its other buffers and its status byte.
+    /// Reads the header of a chain, and locates its other buffers and its status byte.
     #[inline(always)]
     fn gather(&mut self, head: Head, tag: u32) -> Result<(Header, StatusLocation), RingFault> {
         let buffers = &mut self.buffers;
@@ -257,16 +258,16 @@ impl<Q: AnyOrder> DiskEngine<Q> {
         RingFault::Request { queue: self.queue.side().queue, head: head.index, reason }
     }
 
-    /// Completes a request without the disk. Always returns `false`, the result of
-    /// [`Self::take_request`] for a completed chain.
+    /// Completes a request with a status, without the disk. Returns false, as
+    /// [`Self::take_request`] does for such a request.
     #[inline(never)]
     fn complete_locally(&mut self, tag: u32, status: u8) -> bool {
         self.complete_chain(tag, status, 0);
         false
     }
 
-    /// Completes a request with as much of the serial number as its buffers hold. Always returns
-    /// `false`, as [`Self::complete_locally`].
+    /// Completes a request with as many bytes of the serial number as its buffers hold. Returns
+    /// false, as [`Self::complete_locally`].
     #[inline(never)]
     fn identify(&mut self, tag: u32) -> bool {
         let (serial, queue) = (self.disk.serial(), &self.queue);
@@ -276,8 +277,8 @@ impl<Q: AnyOrder> DiskEngine<Q> {
         false
     }
 
-    /// Records the location of the current chain's payload. Returns `false` if it consists of too
-    /// many pieces.
+    /// Records the location of the current chain's payload for `tag`. Returns false if the payload
+    /// has too many segments.
     #[inline(always)]
     fn assign_payload(&mut self, tag: u32, op: DiskOp) -> bool {
         match op {
@@ -293,7 +294,8 @@ impl<Q: AnyOrder> DiskEngine<Q> {
         }
     }
 
-    /// Completes a request whose first `written` device-writable bytes were written.
+    /// Completes the chain of a request, to whose buffers `written` bytes were written without a
+    /// gap.
     #[inline(always)]
     fn complete_chain(&mut self, tag: u32, status: u8, written: u64) {
         let Some(under_way) = self.requests.get_mut(tag as usize) else { return };

@@ -1,14 +1,15 @@
-//! Errors of a VM's memory table, of shared files, and of rings.
+//! Errors of a VM's memory table, of files shared with a front-end, and of rings.
 
 use suimon_ports::{FaultKind, PortFault};
 use thiserror::Error;
 
-/// Kind of file that a front-end may share its memory with, and how a VM is given such a file.
+/// Description, for errors, of the files that a front-end may share as memory, and of how a VM gets
+/// such a file.
 pub const MEMORY_FILE: &str = "a file on tmpfs or hugetlbfs; back the VM's memory with a memfd \
                                (QEMU: `-object memory-backend-memfd,share=on`, libvirt: `<source \
                                type='memfd'/>`) or with a file in /dev/shm or on hugetlbfs";
 
-/// Error of a VM's memory table.
+/// Reason why a VM's memory table is rejected.
 #[derive(Debug, Error)]
 pub enum MemoryError {
     /// A region has size 0.
@@ -53,7 +54,7 @@ pub enum MemoryError {
         /// Position of the region in the memory table.
         index: usize,
     },
-    /// The device would map more than one device may.
+    /// The memory that the device maps would exceed the limit of one device.
     #[error(
         "memory region {index}: with its {size:#x} bytes the mapped memory of the device exceeds \
          {max:#x} bytes; reduce the VM's memory"
@@ -63,10 +64,10 @@ pub enum MemoryError {
         index: usize,
         /// The region's size in bytes.
         size: u64,
-        /// Largest number of bytes that the device may map.
+        /// Maximum number of bytes that the device may map.
         max: u64,
     },
-    /// All devices would map more than the host permits.
+    /// The memory that all devices map would exceed the limit of the host.
     #[error(
         "memory region {index}: the daemon has no address space for {size:#x} bytes, because \
          other VMs map most of it; stop other VMs or reduce their memory"
@@ -104,15 +105,15 @@ pub enum MemoryError {
     },
 }
 
-/// Error of a dirty page log's file.
+/// Reason why the file of a dirty page log is rejected.
 #[derive(Debug, Error)]
 #[error("the log of dirty pages cannot be used: {source}")]
 pub struct LogError {
-    /// Error of the file; the log counts as region 0.
+    /// Error of mapping the file, as if the log were region 0 of a memory table.
     pub(crate) source: MemoryError,
 }
 
-/// Error of an in-flight region.
+/// Reason why an in-flight region is rejected.
 #[derive(Debug, Error)]
 pub enum InflightError {
     /// The region has no queues, no entries, or more entries than a queue may have.
@@ -123,9 +124,9 @@ pub enum InflightError {
     Shape {
         /// Requested number of queues.
         queues: u16,
-        /// Requested entries per queue.
+        /// Requested number of entries per queue.
         size: u16,
-        /// Maximum entries per queue.
+        /// Maximum number of entries per queue.
         max: u16,
     },
     /// The region is shorter than its queues require.
@@ -136,16 +137,16 @@ pub enum InflightError {
         /// Required length in bytes.
         required: u64,
     },
-    /// The region's offset does not align its fields to 8 bytes.
+    /// The region's offset in the file is not a multiple of 8.
     #[error("in-flight region at offset {offset:#x}: the offset is not a multiple of 8")]
     Alignment {
-        /// Offset in the file in bytes.
+        /// Offset in the file, in bytes.
         offset: u64,
     },
     /// The file cannot be mapped.
     #[error("the in-flight region cannot be used: {source}")]
     Map {
-        /// Error of the file; the in-flight region counts as region 0.
+        /// Error of mapping the file, as if the region were region 0 of a memory table.
         source: MemoryError,
     },
     /// The host failed to create or resize the region's file.
@@ -188,8 +189,9 @@ impl core::fmt::Display for RingArea {
     }
 }
 
-/// Violation of the virtio specification by a driver, or an unusable ring. `queue` is the vring's
-/// index in its device. For a NIC, 2n is the receive ring of pair n and 2n + 1 its transmit ring.
+/// Violation of the virtio specification by a driver, or a ring that cannot be used. `queue` is the
+/// vring's index in its device: for a NIC, 2n is the receive ring of pair n and 2n + 1 its transmit
+/// ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum RingFault {
     /// The queue size is not a power of two, or is zero or too large.
@@ -250,9 +252,9 @@ pub enum RingFault {
         "queue {queue}: {area}, {bytes} bytes at {address:#x}, is not within one memory region"
     )]
     Area {
-        /// Area of the ring that is outside one memory region.
+        /// Index of the vring in its device.
         queue: u16,
-        /// Misplaced area.
+        /// Area of the ring that is not inside one memory region.
         area: RingArea,
         /// Address of the area in the front-end.
         address: u64,
@@ -345,7 +347,7 @@ pub enum RingFault {
         /// Maximum length in bytes, including the header.
         max: usize,
     },
-    /// A receive chain has no device-writable bytes.
+    /// A receive chain is shorter than a virtio-net header.
     #[error(
         "queue {queue}: receive chain at descriptor {head} is shorter than a virtio-net header"
     )]
@@ -378,10 +380,10 @@ pub enum RingFault {
         queue: u16,
         /// Index of the first descriptor of the chain (packed ring: buffer id).
         head: u16,
-        /// Missing part of the request.
+        /// Description of the error.
         reason: &'static str,
     },
-    /// The file behind the VM's memory was truncated while in use.
+    /// The file of the VM's memory was truncated while the ring used it.
     #[error("queue {queue}: the front-end truncated the file of the VM's memory")]
     MemoryTruncated {
         /// Index of the vring in its device.

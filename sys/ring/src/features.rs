@@ -17,32 +17,34 @@ use virtio_bindings::virtio_ring::{VIRTIO_RING_F_EVENT_IDX, VIRTIO_RING_F_INDIRE
 pub struct RingFeatures(pub u64);
 
 impl RingFeatures {
-    /// True if the feature bit with this number is negotiated.
+    /// Returns true if the feature bit with this number was negotiated.
     #[inline]
     pub const fn has(self, bit: u32) -> bool {
         self.0 & (1 << bit) != 0
     }
 
-    /// `VIRTIO_RING_F_EVENT_IDX`: notifications are requested by index.
+    /// Returns true if `VIRTIO_RING_F_EVENT_IDX` was negotiated: notifications are requested by
+    /// index.
     #[inline]
     pub const fn event_idx(self) -> bool {
         self.has(VIRTIO_RING_F_EVENT_IDX)
     }
 
-    /// `VIRTIO_RING_F_INDIRECT_DESC`: chains may be in indirect tables.
+    /// Returns true if `VIRTIO_RING_F_INDIRECT_DESC` was negotiated: chains may be in indirect
+    /// tables.
     #[inline]
     pub const fn indirect(self) -> bool {
         self.has(VIRTIO_RING_F_INDIRECT_DESC)
     }
 
-    /// `VIRTIO_F_RING_PACKED`: rings are packed, not split.
+    /// Returns true if `VIRTIO_F_RING_PACKED` was negotiated: rings are packed, not split.
     #[inline]
     pub const fn packed(self) -> bool {
         self.has(VIRTIO_F_RING_PACKED)
     }
 
-    /// `VIRTIO_F_IN_ORDER`: buffers are returned in the order in which they were made available,
-    /// and may be returned in batches.
+    /// Returns true if `VIRTIO_F_IN_ORDER` was negotiated: buffers are returned in the order in
+    /// which they were made available, and may be returned in batches.
     #[inline]
     pub const fn in_order(self) -> bool {
         self.has(VIRTIO_F_IN_ORDER)
@@ -51,21 +53,22 @@ impl RingFeatures {
     /// Returns the [`base`](crate::RingSetup::base) of a ring from the number in
     /// `VHOST_USER_SET_VRING_BASE`. For a packed ring the upper half is the position at which the
     /// previous device returned its last buffer. A network device continues there, because buffers
-    /// taken and not returned were not used. Some front-ends leave the upper half 0; then both
-    /// positions are the lower half.
+    /// that were taken and not returned were not used. Some front-ends leave the upper half 0; then
+    /// both positions are the lower half.
     pub const fn base_from_vring(self, number: u32) -> u16 {
         let used = (number >> 16) as u16;
         if self.packed() && used != 0 { used } else { number as u16 }
     }
 
-    /// `VIRTIO_NET_F_MRG_RXBUF`: a received frame may fill several buffers.
+    /// Returns true if `VIRTIO_NET_F_MRG_RXBUF` was negotiated: a received frame may fill several
+    /// buffers.
     #[inline]
     pub const fn mergeable(self) -> bool {
         self.has(VIRTIO_NET_F_MRG_RXBUF)
     }
 
-    /// `VIRTIO_F_NOTIFY_ON_EMPTY`: the driver requests an interrupt when the device has used all
-    /// buffers, even if interrupts are suppressed (legacy only).
+    /// Returns true if `VIRTIO_F_NOTIFY_ON_EMPTY` was negotiated: the driver requests an interrupt
+    /// when the device has used all buffers, even if interrupts are suppressed (legacy only).
     #[inline]
     pub const fn notify_on_empty(self) -> bool {
         self.has(VIRTIO_F_NOTIFY_ON_EMPTY)
@@ -82,7 +85,7 @@ impl RingFeatures {
         }
     }
 
-    /// Returns the offloads that the guest may use in frames it sends.
+    /// Returns the offloads that frames from the guest may use.
     pub const fn ingress(self) -> Offloads {
         let checksum = self.has(VIRTIO_NET_F_CSUM);
         Offloads {
@@ -94,7 +97,7 @@ impl RingFeatures {
         }
     }
 
-    /// Returns the offloads that frames sent to the guest may use.
+    /// Returns the offloads that frames to the guest may use.
     pub const fn egress(self) -> Offloads {
         let checksum = self.has(VIRTIO_NET_F_GUEST_CSUM);
         Offloads {

@@ -1,10 +1,10 @@
-//! In-flight region: shared memory in which rings track buffers taken and not yet returned
+//! In-flight region: shared memory in which rings record buffers that were taken and not returned
 //! (vhost-user, "Inflight I/O tracking"). The front-end keeps the region while the back-end is
 //! restarted. The next back-end reads from it a ring's position and the buffers to process again.
 //!
 //! The region has one part per vring, of the split or the packed layout, aligned to 64 bytes. A
 //! part with version 0 is empty: the ring starts at the front-end's base. A ring writes version 1
-//! when it starts, and 0 when it is dropped regularly, because then the front-end has its position
+//! when it starts, and 0 when it is dropped in order, because then the front-end has its position
 //! and nothing is in flight. Version 1 in a part that is opened therefore means that the previous
 //! process died. In that case the part determines the position, because the front-end cannot.
 //!
@@ -14,8 +14,8 @@
 //! each when it is taken. The position of such a ring follows from the same fields: the used
 //! buffers are followed by those in flight, oldest first, then by the available ones.
 //!
-//! The region's contents are as untrusted as the front-end: indices are checked, lists are followed
-//! no further than their maximum length, and a running ring keeps its own state in private memory.
+//! The front-end can write any contents to the region: indices are checked, lists are followed no
+//! further than their maximum length, and a running ring keeps its own state in private memory.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -38,14 +38,14 @@ const PART_ALIGNMENT: usize = 64;
 pub struct InflightLayout {
     /// Number of vrings that have a part.
     pub queues: u16,
-    /// Size of the largest vring in entries.
+    /// Maximum number of entries of a vring.
     pub queue_size: u16,
     /// True if the rings are packed.
     pub is_packed: bool,
 }
 
 impl InflightLayout {
-    /// Returns the length of a part in bytes.
+    /// Returns the length of one vring's part in bytes.
     fn part_bytes(&self) -> usize {
         let (header, entry) = if self.is_packed {
             (PACKED_HEADER_BYTES, PACKED_ENTRY_BYTES)
@@ -85,11 +85,11 @@ impl core::fmt::Debug for Inflight {
 }
 
 impl Inflight {
-    /// Creates an empty region (`VHOST_USER_GET_INFLIGHT_FD`) and returns its file, whose length is
-    /// sealed. The region starts at offset 0.
+    /// Creates a file with an empty region at offset 0 (`VHOST_USER_GET_INFLIGHT_FD`). Returns the
+    /// region and the file, whose length is sealed.
     ///
     /// # Errors
-    /// The shape is empty or too large, or the host failed to create the file.
+    /// A dimension is 0 or too large, or the host failed to create the file.
     pub fn create(layout: InflightLayout) -> Result<(Arc<Self>, OwnedFd), InflightError> {
         layout.check()?;
         let host = |action: &'static str| {
@@ -103,11 +103,12 @@ impl Inflight {
         Ok((Self::map(fd.as_fd(), 0, layout.bytes(), layout)?, fd))
     }
 
-    /// Maps a region of `bytes` bytes at an offset of a file (`VHOST_USER_SET_INFLIGHT_FD`). Its
-    /// contents are kept.
+    /// Maps a region of `bytes` bytes at `offset` of a file (`VHOST_USER_SET_INFLIGHT_FD`), with
+    /// its contents.
     ///
     /// # Errors
-    /// The shape is empty or needs more than `bytes`, or the file cannot be mapped.
+    /// A dimension is 0 or too large, the region needs more than `bytes`, or the file cannot be
+    /// mapped.
     pub fn map(
         fd: BorrowedFd<'_>,
         offset: u64,
@@ -136,8 +137,8 @@ impl Inflight {
         (index < self.layout.queues).then(|| InflightQueue { region: Arc::clone(self), index })
     }
 
-    /// Empties every part, as after a reset of the device: rings start at the front-end's base. No
-    /// ring may use the region.
+    /// Empties every part, as after a reset of the device: rings then start at the front-end's
+    /// base. No ring may use the region meanwhile.
     pub fn clear(&self) {
         for index in 0..usize::from(self.layout.queues) {
             self.map.store_16(index * self.layout.part_bytes() + VERSION_AT, 0);
@@ -145,7 +146,7 @@ impl Inflight {
     }
 }
 
-/// Part of an in-flight region for one vring.
+/// Part of an in-flight region that records the buffers of one vring.
 #[derive(Clone, Debug)]
 pub struct InflightQueue {
     region: Arc<Inflight>,
@@ -153,8 +154,8 @@ pub struct InflightQueue {
 }
 
 impl InflightQueue {
-    /// True if a ring was using the part when its process died. The next ring on the part takes its
-    /// position from it.
+    /// Returns true if a ring used the part when its process died. The next ring with the part
+    /// takes its position from it.
     pub fn was_abandoned(&self) -> bool {
         self.part().load_16(VERSION_AT) != 0
     }
@@ -164,7 +165,8 @@ impl InflightQueue {
         Part { region: Arc::clone(&self.region), offset }
     }
 
-    /// Checks that the part is for a ring of this form and size, and has a supported version.
+    /// Checks that the part has the layout and the number of entries of a ring, and a supported
+    /// version. `queue` is named in errors.
     pub(crate) fn check(&self, queue: u16, size: u16, is_packed: bool) -> Result<(), RingFault> {
         let layout = self.region.layout;
         if layout.is_packed != is_packed {

@@ -32,32 +32,32 @@ use crate::ring_position::RingPosition;
 
 const FREE_HEAD_AT: usize = 12;
 const OLD_FREE_HEAD_AT: usize = 14;
-/// Offset of `used_idx`, `old_used_idx`, the two wrap counters and padding.
+/// Offset in the part of one word: `used_idx`, `old_used_idx`, the two wrap counters and padding.
 const POSITIONS_AT: usize = 16;
 
 const NEXT_AT: usize = 2;
 const LAST_AT: usize = 4;
 const NUM_AT: usize = 6;
 const COUNTER_AT: usize = 8;
-/// Offset of id, flags and length.
+/// Offset in an entry of one word: buffer id, flags and length.
 const REST_AT: usize = 16;
 const ADDR_AT: usize = 24;
 
-/// Part of an in-flight region that belongs to a packed ring, while the ring uses it.
+/// Part of an in-flight region, as the packed ring that uses it maintains it.
 pub(crate) struct PackedInflight {
     part: Part,
     counter: u64,
     free_head: u16,
-    /// Private copy of the links of the free list and of chains.
+    /// Private copy of the links between entries, in the free list and in chains.
     next: Vec<u16>,
     old: RingPosition,
 }
 
-/// Position and chains with which an abandoned ring is continued.
+/// Position of a ring whose process died, and the chains to process again.
 pub(crate) struct PackedRecovery {
     /// Position at which the ring continues.
     pub(crate) position: RingPosition,
-    /// Chains to take first, instead of the descriptors in the ring.
+    /// Chains to take first, in place of descriptors in the ring.
     pub(crate) replay: RecoveredChains,
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct RecoveredChains {
     pub(crate) taken: RecoveredPosition,
 }
 
-/// Number of descriptors and chains of a replay that were taken.
+/// Number of descriptors and number of chains of [`RecoveredChains`] that were taken.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RecoveredPosition {
     descriptors: usize,
@@ -77,7 +77,7 @@ pub(crate) struct RecoveredPosition {
 }
 
 impl RecoveredChains {
-    /// Returns the descriptor at `distance` from the next one to take.
+    /// Returns the descriptor at `distance` from the next one to take; `None` beyond the last one.
     #[inline]
     pub(crate) fn descriptor(&self, distance: u16) -> Option<Descriptor> {
         self.descriptors.get(self.taken.descriptors + usize::from(distance)).copied()
@@ -92,15 +92,15 @@ impl RecoveredChains {
         Some(entries)
     }
 
-    /// True if all chains were taken.
+    /// Returns true if all chains were taken.
     pub(crate) fn is_done(&self) -> bool {
         self.taken.chains == self.chains.len()
     }
 }
 
 impl PackedInflight {
-    /// Opens the part for a ring with base `base`. Returns the recovery state if the ring was
-    /// abandoned.
+    /// Opens the part for a ring with the base `base`. Returns how the ring continues if its
+    /// process died, otherwise `None`. `queue` is named in errors.
     ///
     /// # Errors
     /// The part does not fit the ring, or its contents are inconsistent.
@@ -131,7 +131,7 @@ impl PackedInflight {
         Ok((opened, Some(PackedRecovery { position, replay })))
     }
 
-    /// Initializes an empty part, regardless of its contents.
+    /// Initialises an empty part, regardless of its contents.
     fn reset(&mut self, size: u16) {
         for (index, next) in (0..size).zip(&self.next) {
             self.part.store_8(entry_at(index), 0);
@@ -144,7 +144,10 @@ impl PackedInflight {
         self.part.store_16(VERSION_AT, VERSION);
     }
 
-    /// Completes or reverts a batch whose return was interrupted.
+    /// Completes or reverts the return of a batch that the death of the process interrupted.
+    ///
+    /// # Errors
+    /// A description of the inconsistency.
     fn recover_batch(&mut self, cells: &PackedCells) -> Result<(), &'static str> {
         let size = cells.size();
         let (used, old) = self.load_positions();
@@ -173,7 +176,10 @@ impl PackedInflight {
         Ok(())
     }
 
-    /// Reads the chains in flight and links all other entries to a free list.
+    /// Reads the chains in flight, and links all other entries to a free list.
+    ///
+    /// # Errors
+    /// A description of the inconsistency.
     fn recover_chains(&mut self, size: u16) -> Result<RecoveredChains, &'static str> {
         let mut heads: Vec<(u64, u16)> = (0..size)
             .filter(|index| self.part.load_8(entry_at(*index)) == 1)
@@ -202,7 +208,11 @@ impl PackedInflight {
         Ok(replay)
     }
 
-    /// Reads one chain in flight.
+    /// Reads the chain in flight whose first entry is `head`: appends its descriptors, and marks
+    /// its entries in `is_used`.
+    ///
+    /// # Errors
+    /// A description of the inconsistency.
     fn collect_chain(
         &mut self,
         head: u16,
@@ -240,8 +250,8 @@ impl PackedInflight {
         }
     }
 
-    /// Records that the completed chains are about to be returned, which moves the used position to
-    /// `used`.
+    /// Records the completed chains of `batch` before they are returned (steps 1 and 2 of the
+    /// module documentation). `used` is the used position afterwards.
     pub(crate) fn begin_used_batch(
         &mut self,
         cells: &PackedCells,
@@ -261,8 +271,9 @@ impl PackedInflight {
         self.store_positions(used, self.old);
     }
 
-    /// Copies a chain to entries. The ring has one entry per descriptor. Returns `None` only if the
-    /// driver made some descriptors available twice.
+    /// Copies the descriptors of a chain to free entries, and marks the chain as in flight. Returns
+    /// the entries; `None` if too few are free, which is possible only if the driver has made
+    /// descriptors available twice.
     pub(crate) fn record_chain(
         &mut self,
         cells: &PackedCells,
@@ -301,7 +312,8 @@ impl PackedInflight {
         Some(ChainEntries { first: head, last })
     }
 
-    /// Records that the batch was returned.
+    /// Records that the chains of `batch` were returned: clears their marks (step 4 of the module
+    /// documentation). `used` is the used position.
     pub(crate) fn end_used_batch(&mut self, batch: &[CompletedChain], used: RingPosition) {
         for entries in batch.iter().filter_map(|element| element.entries) {
             self.part.store_8(entry_at(entries.first), 0);
@@ -311,7 +323,7 @@ impl PackedInflight {
         self.store_positions(used, used);
     }
 
-    /// Empties the part when the ring is dropped with no chain in flight.
+    /// Empties the part, because the ring is dropped with no chain in flight.
     pub(crate) fn close(&mut self) {
         self.part.store_16(VERSION_AT, 0);
     }
@@ -343,7 +355,7 @@ impl PackedInflight {
     }
 }
 
-/// Returns the offset of entry `index` in the part.
+/// Returns the offset in bytes of entry `index` in the part.
 fn entry_at(index: u16) -> usize {
     PACKED_HEADER_BYTES + PACKED_ENTRY_BYTES * usize::from(index)
 }

@@ -1,12 +1,13 @@
 //! Split ring's part of the in-flight region (`QueueRegionSplit`).
 //!
 //! Order of stores for a batch: each head is recorded (counter, then `inflight`) and linked to the
-//! list of the last batch; the used index is published in the ring; the marks of the heads are
-//! cleared; `used_idx` is updated. If a recovering ring finds the two indices different, the batch
-//! was returned, and it clears the heads' marks.
+//! list of the last batch; the used index is published in the ring; the `inflight` marks of the
+//! heads are cleared; `used_idx` is updated. If a recovering ring finds the two indices different,
+//! the batch was returned, and the ring clears the heads' marks.
 //!
-//! A ring that returns chains in any order records a head when it is taken. The chains taken are
-//! then those used plus those recorded, which determines the next available entry.
+//! A ring that returns chains in any order records a head when it is taken. The number of chains
+//! taken is then that of the used ones plus that of the recorded ones, which determines the next
+//! available entry.
 
 use crate::fault::RingFault;
 use crate::inflight::{InflightQueue, Part};
@@ -19,53 +20,56 @@ const USED_IDX_AT: usize = 14;
 const NEXT_AT: usize = 6;
 const COUNTER_AT: usize = 8;
 
-/// Part of an in-flight region that belongs to a split ring, while the ring uses it.
+/// Part of an in-flight region, as the split ring that uses it maintains it.
 pub(crate) struct SplitInflight {
     part: Part,
     counter: u64,
-    /// Last head recorded, to which the next is linked.
+    /// Last head that was recorded in the list of the last batch, to which the next one is linked.
     last: u16,
-    /// Heads completed and not yet returned; at most the ring's size.
+    /// Heads of chains that are completed and not returned; at most the ring's size.
     batch: Vec<u16>,
-    /// Heads of a previous device that are still to be returned. They precede all others.
+    /// Number of heads of a previous device that are not returned yet. They are returned before all
+    /// others.
     recovered: usize,
-    /// True if heads are recorded when taken, because they are returned in any order.
+    /// True if heads are recorded when they are taken, because they are returned in any order.
     enters_early: bool,
 }
 
 /// Heads that a previous device took and did not return, oldest first. A ring takes them before
-/// those in the available ring, in place of as many of its entries.
+/// those in the available ring, in place of the same number of its entries.
 #[derive(Default)]
 pub(crate) struct SplitReplay {
-    /// Position of the first head.
+    /// Index in the available ring at which the first head is taken.
     from: u16,
     heads: Vec<u16>,
 }
 
 impl SplitReplay {
-    /// Returns the head to take at this position instead of the entry in the available ring.
+    /// Returns the head to take in place of the entry of the available ring at `position`; `None`
+    /// if that entry is to be taken.
     #[inline]
     pub(crate) fn head(&self, position: u16) -> Option<u16> {
         self.heads.get(usize::from(position.wrapping_sub(self.from))).copied()
     }
 
-    /// Reports that all chains before position `next` were returned. The heads are dropped once all
-    /// of them were returned, because positions repeat after 65536 chains.
+    /// Records that all chains before `position` `next` were returned. Drops the heads once all of
+    /// them were returned, because positions repeat after 65536 chains.
     pub(crate) fn advance(&mut self, next: u16) {
         if usize::from(next.wrapping_sub(self.from)) >= self.heads.len() {
             self.heads.clear();
         }
     }
 
-    /// True if all heads were returned.
+    /// Returns true if all heads were returned.
     pub(crate) fn is_done(&self) -> bool {
         self.heads.is_empty()
     }
 }
 
 impl SplitInflight {
-    /// Opens the part. `used` is the used index in the ring, `avail` the available index. If the
-    /// ring was abandoned, it continues at `used` with the returned replay.
+    /// Opens the part for a ring of `size` entries. `used` is the used index in the ring, `avail`
+    /// the available index. If the previous process died, returns the heads to take first, and the
+    /// ring must continue at `used`; otherwise returns `None`. `queue` is named in errors.
     ///
     /// # Errors
     /// The part does not fit the ring, or its contents are inconsistent.
@@ -96,7 +100,7 @@ impl SplitInflight {
         Ok((opened, Some(SplitReplay { from: used, heads })))
     }
 
-    /// Initializes an empty part, regardless of its contents.
+    /// Initialises an empty part, regardless of its contents.
     fn reset(&mut self, size: u16, used: u16) {
         for index in 0..size {
             self.part.store_8(entry_at(index), 0);
@@ -107,7 +111,7 @@ impl SplitInflight {
         self.part.store_16(VERSION_AT, VERSION);
     }
 
-    /// Clears the heads of a batch that was returned immediately before the previous process died.
+    /// Clears the marks of a batch that was returned immediately before the previous process died.
     fn recover_batch(&mut self, size: u16, used: u16) {
         let returned = used.wrapping_sub(self.part.load_16(USED_IDX_AT)).min(size);
         let mut head = self.part.load_16(LAST_BATCH_HEAD_AT);
@@ -121,7 +125,7 @@ impl SplitInflight {
         self.part.store_16(USED_IDX_AT, used);
     }
 
-    /// Returns the heads in flight, oldest first.
+    /// Returns the heads of chains in flight, oldest first.
     fn inflight_heads(&mut self, size: u16) -> Vec<u16> {
         let mut heads: Vec<(u64, u16)> = (0..size)
             .filter(|index| self.part.load_8(entry_at(*index)) == 1)
@@ -132,13 +136,14 @@ impl SplitInflight {
         heads.into_iter().map(|(_, head)| head).collect()
     }
 
-    /// Converts the part for a ring that reports chains when it takes them
-    /// ([`SplitInflight::record_taken`]) and completes them in any order.
+    /// Configures the part for a ring that returns chains in any order and records them when it
+    /// takes them ([`SplitInflight::record_taken`]).
     pub(crate) fn recording_on_take(self) -> Self {
         Self { enters_early: true, ..self }
     }
 
-    /// Records that a chain was taken. Left-over heads come first and are already recorded.
+    /// Records that a chain was taken. The heads of a previous device are taken first and recorded
+    /// already.
     pub(crate) fn record_taken(&mut self, head: u16) {
         if self.recovered > 0 {
             self.recovered -= 1;
@@ -150,28 +155,28 @@ impl SplitInflight {
         self.part.store_8(offset, 1);
     }
 
-    /// Records that a chain was completed.
+    /// Adds a completed chain to the batch that will be returned.
     #[inline]
     pub(crate) fn record_completed(&mut self, head: u16) {
         self.batch.push(head);
     }
 
-    /// Returns the number of chains completed and not returned.
+    /// Returns the number of completed chains that are not returned.
     pub(crate) fn completed(&self) -> usize {
         self.batch.len()
     }
 
-    /// Drops all completed chains except the first `keep`.
+    /// Removes all completed chains except the first `keep` from the batch.
     pub(crate) fn forget(&mut self, keep: usize) {
         self.batch.truncate(keep);
     }
 
-    /// Records that the completed chains are about to be returned.
+    /// Records the completed chains before they are returned.
     pub(crate) fn begin_return(&mut self) {
         for (index, head) in self.batch.iter().enumerate() {
             let offset = entry_at(*head);
-            // Left-over heads are already recorded and keep their counters: with a new counter a
-            // head would be ordered behind younger ones.
+            // Heads of a previous device are recorded already and keep their counters: with a new
+            // counter a head would be ordered after younger ones.
             if !self.enters_early && index >= self.recovered {
                 self.part.store_64(offset + COUNTER_AT, self.counter);
                 self.counter = self.counter.wrapping_add(1);
@@ -183,7 +188,8 @@ impl SplitInflight {
         }
     }
 
-    /// Records that the batch was returned; the ring's used index is `used`.
+    /// Records that the batch was returned: clears the marks of its chains. `used` is the ring's
+    /// used index.
     pub(crate) fn end_return(&mut self, used: u16) {
         for head in &self.batch {
             self.part.store_8(entry_at(*head), 0);
@@ -195,13 +201,13 @@ impl SplitInflight {
         self.batch.clear();
     }
 
-    /// Empties the part when the ring is dropped with no chain in flight.
+    /// Empties the part, because the ring is dropped with no chain in flight.
     pub(crate) fn close(&mut self) {
         self.part.store_16(VERSION_AT, 0);
     }
 }
 
-/// Returns the offset of the entry of head `index` in the part.
+/// Returns the offset in bytes of the entry of the head `index` in the part.
 fn entry_at(index: u16) -> usize {
     SPLIT_HEADER_BYTES + SPLIT_ENTRY_BYTES * usize::from(index)
 }

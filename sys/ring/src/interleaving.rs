@@ -1,8 +1,8 @@
-//! Exhaustive test of all interleavings of device and driver on a machine with store buffers (the
-//! reordering of x86, which can lose notifications).
+//! Exhaustive test of all interleavings of a device and a driver on a simulated machine with store
+//! buffers, which reorder memory accesses as x86 does and can therefore lose notifications.
 //!
-//! A side is run up to its next memory access by re-executing it from the start: earlier accesses
-//! return logged values, the next access is executed, and the one after it unwinds.
+//! A side is run up to its next memory access by executing it again from the start: earlier
+//! accesses return logged values, the next access is executed, and the one after it unwinds.
 
 use std::cell::{Cell as Slot, RefCell};
 use std::collections::VecDeque;
@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 /// Number of memory cells of the model.
 pub(crate) const CELLS: usize = 6;
 
-/// Memory, and the stores of each CPU that are still in its store buffer.
+/// Memory of the simulated machine, and the stores of each CPU that are still in its store buffer.
 #[derive(Clone)]
 struct SimulatedMachine {
     memory: [u32; CELLS],
@@ -26,7 +26,7 @@ impl SimulatedMachine {
     }
 }
 
-/// Simulated CPU while it executes its side.
+/// CPU of the simulated machine, as the code of one side uses it.
 pub(crate) struct SimulatedCpu {
     machine: RefCell<SimulatedMachine>,
     number: usize,
@@ -82,7 +82,7 @@ impl SimulatedCpu {
 const DEVICE: usize = 0;
 const DRIVER: usize = 1;
 
-/// One side: its code, its progress, and its result once it has ended.
+/// One of the two sides: its code, its progress, and its result once it has ended.
 #[derive(Clone)]
 struct Side {
     run: fn(&SimulatedCpu) -> bool,
@@ -113,7 +113,7 @@ impl Side {
     }
 }
 
-/// Number of executions and of lost notifications over all interleavings.
+/// Results of all interleavings: number of executions, and of lost notifications.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) executions: usize,
@@ -146,6 +146,7 @@ fn search(
 }
 
 /// Runs `device` and `driver` in every interleaving, with store buffers that drain at any time.
+/// `is_loss` determines from the results of both whether a notification was lost.
 pub(crate) fn explore(
     memory: [u32; CELLS],
     has_barriers: bool,
@@ -167,8 +168,8 @@ pub(crate) fn explore(
     outcome
 }
 
-/// Asserts that no notification is lost with the device's barriers, and that at least one is lost
-/// without them.
+/// Asserts that no notification is lost with the barriers of the device, and that at least one is
+/// lost without them.
 pub(crate) fn check(
     memory: [u32; CELLS],
     device: fn(&SimulatedCpu) -> bool,
@@ -179,5 +180,5 @@ pub(crate) fn check(
     assert!(outcome.executions > 50, "{outcome:?}");
     assert_eq!(outcome.losses, 0, "{outcome:?}");
     let unfenced = explore(memory, false, device, driver, is_loss);
-    assert!(unfenced.losses > 0, "the search is too weak to prove anything: {unfenced:?}");
+    assert!(unfenced.losses > 0, "the search finds no loss without barriers: {unfenced:?}");
 }

@@ -1,4 +1,4 @@
-//! Eventfd by which a driver kicks a ring.
+//! Eventfd with which a driver kicks a ring.
 
 use std::sync::Arc;
 
@@ -7,8 +7,7 @@ use suimon_ports::{FaultKind, PortFault};
 
 use crate::setup::RingSetup;
 
-/// Returns the driver's kick eventfd. If the driver never kicks, returns a new eventfd that is
-/// never signalled by the driver.
+/// Returns the driver's kick eventfd. If the driver never kicks, returns a new eventfd.
 ///
 /// # Errors
 /// No file descriptor is available.

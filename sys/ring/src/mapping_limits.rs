@@ -1,26 +1,26 @@
 //! Limits on the address space and the mappings that front-ends make this process use.
 //!
-//! A memory file can be sparse, so a front-end can describe any amount of memory. Without a limit, a
-//! few front-ends would use the whole address space of the process, and the memory of other VMs
-//! could not be mapped.
+//! A memory file can be sparse, so that a front-end can describe any amount of memory. Without a
+//! limit, a few front-ends would use the whole address space of the process, and the memory of
+//! other VMs could not be mapped.
 //!
-//! Each device may use its share in any case. Beyond it, a device may use what it needs as long as
-//! all devices together use at most half of the limit of the host. The other half is left for
-//! shares.
+//! Each device may map a guaranteed share. It may map more as long as all devices together use at
+//! most half of the limit of the host. The other half is reserved for shares.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// Address space of all devices in bytes: half of the user address space of an x86-64 process.
+/// Maximum size in bytes of the mappings of all devices: half of the user address space of an
+/// x86-64 process.
 pub(crate) const HOST_BYTES_MAX: u64 = 64 << 40;
-/// Regions of all devices: three quarters of the guarded mappings. The others are left for disk
-/// images in memory.
+/// Maximum number of regions of all devices: three quarters of the guarded mappings. The others are
+/// reserved for disk images in memory.
 pub(crate) const HOST_REGIONS_MAX: u64 = suimon_mapping::GUARDS_MAX as u64 / 4 * 3;
-/// Bytes that each device may map in any case, unless the limit of the host is reached.
+/// Share of each device in bytes, guaranteed unless the limit of the host is reached.
 pub(crate) const SHARE_BYTES: u64 = 64 << 30;
-/// Regions that each device may have in any case, unless the limit of the host is reached.
+/// Share of each device in regions, guaranteed unless the limit of the host is reached.
 pub(crate) const SHARE_REGIONS: u64 = 32;
 
-/// Mapped memory: of one device, or of all.
+/// Size and number of mapped regions, of one device or of all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Usage {
     bytes: u64,
@@ -29,7 +29,7 @@ struct Usage {
 
 static HOST: Mutex<Usage> = Mutex::new(Usage { bytes: 0, regions: 0 });
 
-/// Limit that a mapping would exceed.
+/// Limit that another mapping would exceed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exceeded {
     /// The limit of the device, [`device_bytes_max`].
@@ -38,18 +38,18 @@ pub(crate) enum Exceeded {
     Host,
 }
 
-/// Memory that one device maps. Clones of the reference count for the same device.
+/// Counter of the memory that one device maps. All regions of a device use the same one.
 #[derive(Debug, Default)]
 pub struct MappedMemory(Mutex<Usage>);
 
-/// Mapping that is counted for its device and the host until it is dropped.
+/// Mapped region that is counted for its device and the host until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Charge {
     memory: Arc<MappedMemory>,
     bytes: u64,
 }
 
-/// Returns the largest number of bytes that one device may map: twice the memory of the host, at
+/// Returns the maximum number of bytes that one device may map: twice the memory of the host, at
 /// least [`SHARE_BYTES`]. The first call reads the size of the host's memory (sysinfo(2)).
 pub fn device_bytes_max() -> u64 {
     static MAX: OnceLock<u64> = OnceLock::new();
@@ -61,7 +61,7 @@ pub fn device_bytes_max() -> u64 {
 }
 
 impl Usage {
-    /// Returns the usage with one more region.
+    /// Returns the usage with one more region of `bytes` bytes.
     fn with(self, bytes: u64) -> Self {
         Self { bytes: self.bytes.saturating_add(bytes), regions: self.regions.saturating_add(1) }
     }
@@ -75,7 +75,10 @@ impl Usage {
     }
 }
 
-/// Checks the usage of a device and of the host, both with the new region.
+/// Checks the usage of a device and of the host, both including the new region.
+///
+/// # Errors
+/// The limit that is exceeded.
 fn check(device: Usage, host: Usage, device_bytes_max: u64) -> Result<(), Exceeded> {
     if device.bytes > device_bytes_max {
         return Err(Exceeded::Device);
@@ -86,10 +89,10 @@ fn check(device: Usage, host: Usage, device_bytes_max: u64) -> Result<(), Exceed
 }
 
 impl MappedMemory {
-    /// Counts one more region of this device.
+    /// Counts one more region of `bytes` bytes for this device and the host.
     ///
     /// # Errors
-    /// The limit that would be exceeded. Nothing is counted then.
+    /// The limit that would be exceeded; the region is not counted.
     pub(crate) fn charge(self: &Arc<Self>, bytes: u64) -> Result<Charge, Exceeded> {
         let max = device_bytes_max();
         let mut host = HOST.lock().unwrap_or_else(PoisonError::into_inner);

@@ -17,8 +17,8 @@ pub const REGIONS_MAX: usize = 256;
 pub struct GuestMemory {
     /// Regions, ascending by guest address, without overlap.
     regions: Vec<Arc<Region>>,
-    /// Address translations of `regions`, in the same order. They are in one array, because a ring
-    /// searches them whenever a buffer is in another region than the previous one.
+    /// Address translation of each of `regions`, in the same order. They are in one array, because
+    /// a ring searches them whenever a buffer is in another region than the previous one.
     windows: Box<[Window]>,
 }
 
@@ -30,7 +30,7 @@ impl core::fmt::Debug for GuestMemory {
 }
 
 impl GuestMemory {
-    /// Creates guest memory of these regions.
+    /// Creates guest memory that consists of these regions.
     ///
     /// # Errors
     /// There are more than [`REGIONS_MAX`] regions, or two overlap in one of the address spaces.
@@ -46,7 +46,7 @@ impl GuestMemory {
         Ok(Self { regions, windows })
     }
 
-    /// Maps the regions for a device of their own, and creates guest memory of them.
+    /// Maps regions, counted for a device of their own, and creates guest memory of them.
     ///
     /// # Errors
     /// As [`Region::map`] and [`GuestMemory::new`].
@@ -65,13 +65,14 @@ impl GuestMemory {
         &self.regions
     }
 
-    /// True if a page of any region was accessed beyond the end of its file.
+    /// Returns true if a page of any region was accessed beyond the end of its file.
     pub(crate) fn is_faulted(&self) -> bool {
         self.regions.iter().any(|region| region.is_faulted())
     }
 
-    /// Returns the mapped location of `bytes` bytes at an address of the front-end, if one region
-    /// contains them. The pointer is valid while this memory exists.
+    /// Returns the location in this process of `bytes` bytes at the front-end's address
+    /// `user_addr`; `None` unless one region contains all of them. The pointer is valid while this
+    /// memory exists.
     pub(crate) fn user_pointer(&self, user_addr: u64, bytes: u64) -> Option<*mut u8> {
         self.regions.iter().find_map(|region| {
             let offset = user_addr.checked_sub(region.user_addr())?;
@@ -81,7 +82,8 @@ impl GuestMemory {
         })
     }
 
-    /// Translates an address of the front-end to a guest address.
+    /// Translates an address of the front-end to a guest-physical address; `None` if no region
+    /// contains it.
     pub(crate) fn guest_addr(&self, user_addr: u64) -> Option<u64> {
         self.regions.iter().find_map(|region| {
             let offset = user_addr.checked_sub(region.user_addr())?;
@@ -89,9 +91,13 @@ impl GuestMemory {
         })
     }
 
-    /// Iterates over a span that may cross region boundaries. `visit` receives a pointer, the
-    /// number of bytes before this part, and the part's length. Fails without calling `visit`
-    /// unless the whole span is mapped. Returns the last region's window; `None` for an empty span.
+    /// Calls `visit` for each contiguous range of this process that the bytes at the guest-physical
+    /// address `addr` occupy; they may cross region boundaries. Its arguments are a pointer, the
+    /// number of bytes before the range, and the length of the range. Returns the last region's
+    /// window; `None` if `bytes` is 0.
+    ///
+    /// # Errors
+    /// Not all of the bytes are mapped; `visit` was not called.
     pub(crate) fn each_part(
         &self,
         addr: u64,
@@ -120,7 +126,8 @@ impl GuestMemory {
         Ok(last)
     }
 
-    /// Returns the mapped window that contains a guest address.
+    /// Returns the translation of the region that contains a guest-physical address; `None` if no
+    /// region does.
     #[inline]
     pub(crate) fn window(&self, addr: u64) -> Option<&Window> {
         let after = self.windows.partition_point(|window| window.start <= addr);
@@ -144,7 +151,8 @@ fn check_overlap(
     Ok(())
 }
 
-/// Address translation of one region: guest addresses from `start` on are mapped at `base`.
+/// Address translation of one region: guest-physical addresses from `start` on are mapped at
+/// `base`.
 #[derive(Clone, Copy)]
 pub(crate) struct Window {
     start: u64,
@@ -163,11 +171,11 @@ impl Window {
         Self { start: region.guest_addr(), size: region.size(), base: region.base() }
     }
 
-    /// Window that contains no address.
+    /// Translation of a region without addresses.
     pub(crate) const EMPTY: Self = Self { start: 0, size: 0, base: core::ptr::null_mut() };
 
-    /// Returns the mapped location of `bytes` bytes at a guest address, if the window contains
-    /// them. The pointer is valid while the window's region exists.
+    /// Returns the location in this process of `bytes` bytes at a guest-physical address; `None`
+    /// unless the region contains all of them. The pointer is valid while the region exists.
     #[inline(always)]
     pub(crate) fn pointer(&self, addr: u64, bytes: usize) -> Option<*mut u8> {
         let offset = addr.wrapping_sub(self.start);
@@ -177,7 +185,7 @@ impl Window {
     }
 }
 
-/// Error: the address is not in guest memory.
+/// Error: an address is not in guest memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OutOfRange;
 

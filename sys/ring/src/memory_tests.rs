@@ -69,7 +69,7 @@ fn copies_cross_regions_that_touch_and_stop_at_holes() {
 }
 
 #[test]
-fn rings_lie_in_one_region() {
+fn a_ring_must_be_inside_one_region() {
     let file = file(0x4000);
     let memory = GuestMemory::map(&[
         spec(&file, 0, 0x1000, 0x10_0000, 0),
@@ -143,7 +143,7 @@ fn bad_tables_are_refused_by_name() {
 }
 
 #[test]
-fn a_file_cut_short_is_survived_and_noticed() {
+fn a_truncated_file_is_tolerated_and_reported() {
     let mut file = file(0x4000);
     let memory = Arc::new(GuestMemory::map(&[spec(&file, 0, 0x4000, 0, 0)]).unwrap());
     let mut view = MemoryView::new(Arc::clone(&memory));
@@ -165,9 +165,9 @@ fn a_file_cut_short_is_survived_and_noticed() {
     assert!(!memory.is_faulted());
 }
 
-/// Each mapping counts against `vm.max_map_count`, beyond which the process would be killed.
+/// Each mapping counts towards `vm.max_map_count`, beyond which the process would be killed.
 #[test]
-fn a_file_cut_short_adds_no_mapping_for_each_page() {
+fn a_truncated_file_adds_no_mapping_per_page() {
     const PAGES: u64 = 2048;
     let mappings = || std::fs::read_to_string("/proc/self/maps").unwrap().lines().count();
     let file = file(PAGES * 4096);

@@ -1,5 +1,5 @@
-//! Access of one ring to guest memory: copies in both directions, with the most recently used
-//! region cached.
+//! Access of one ring to guest memory: copies in both directions. Caches the most recently used
+//! region.
 #![allow(unsafe_code, reason = "copies in and out of memory that is shared with a VM")]
 
 use std::sync::Arc;
@@ -23,7 +23,7 @@ impl MemoryView {
         &self.memory
     }
 
-    /// Copies guest memory at `addr` to `buffer`.
+    /// Copies guest memory at the guest-physical address `addr` to `buffer`.
     #[inline(always)]
     pub(crate) fn read(&mut self, addr: u64, buffer: &mut [u8]) -> Result<(), OutOfRange> {
         match self.pointer(addr, buffer.len()) {
@@ -40,7 +40,7 @@ impl MemoryView {
         }
     }
 
-    /// Checks that `bytes` bytes at a guest address are in memory.
+    /// Checks that `bytes` bytes at a guest-physical address are in guest memory.
     #[inline(always)]
     pub(crate) fn check(&mut self, addr: u64, bytes: usize) -> Result<(), OutOfRange> {
         match self.pointer(addr, bytes) {
@@ -49,8 +49,9 @@ impl MemoryView {
         }
     }
 
-    /// Returns the mapped location of `bytes` bytes at a guest address, if one region contains
-    /// them, and caches that region. The pointer is valid while the memory is held.
+    /// Returns the location in this process of `bytes` bytes at a guest-physical address, and
+    /// caches their region; `None` unless one region contains all of them. The pointer is valid
+    /// while the memory is held.
     #[inline(always)]
     pub(crate) fn pointer(&mut self, addr: u64, bytes: usize) -> Option<*mut u8> {
         match self.cached.pointer(addr, bytes) {
@@ -59,7 +60,7 @@ impl MemoryView {
         }
     }
 
-    /// Searches all regions, and caches the one that contains the bytes.
+    /// Searches all regions for the one that contains the bytes, and caches it.
     #[inline(never)]
     fn pointer_elsewhere(&mut self, addr: u64, bytes: usize) -> Option<*mut u8> {
         let window = *self.memory.window(addr)?;
@@ -68,7 +69,8 @@ impl MemoryView {
         Some(pointer)
     }
 
-    /// As [`MemoryView::pointer`], for bytes that are accessed later: the cached region stays.
+    /// As [`MemoryView::pointer`], but does not change the cached region, because the bytes are
+    /// accessed later.
     #[inline(always)]
     fn locate(&self, addr: u64, bytes: usize) -> Option<*mut u8> {
         match self.cached.pointer(addr, bytes) {
@@ -77,7 +79,7 @@ impl MemoryView {
         }
     }
 
-    /// Copies `source` to guest memory at `addr`.
+    /// Copies `source` to guest memory at the guest-physical address `addr`.
     #[inline(always)]
     pub(crate) fn write(&mut self, addr: u64, source: &[u8]) -> Result<(), OutOfRange> {
         match self.pointer(addr, source.len()) {
@@ -94,7 +96,7 @@ impl MemoryView {
         }
     }
 
-    /// Reads the 16 bytes at `addr`.
+    /// Reads the 16 bytes at the guest-physical address `addr`.
     #[inline(always)]
     pub(crate) fn read_16(&mut self, addr: u64) -> Result<[u8; 16], OutOfRange> {
         if let Some(src) = self.pointer(addr, 16) {
@@ -112,7 +114,7 @@ impl MemoryView {
         Ok(bytes)
     }
 
-    /// Reads the 12 bytes at `addr` as two little-endian words.
+    /// Reads the 12 bytes at the guest-physical address `addr` as two little-endian words.
     #[inline(always)]
     pub(crate) fn read_words(&mut self, addr: u64) -> Result<(u64, u32), OutOfRange> {
         if let Some(src) = self.pointer(addr, 12) {
@@ -130,9 +132,9 @@ impl MemoryView {
         Ok((u64::from_le_bytes([a, b, c, d, e, f, g, h]), u32::from_le_bytes([i, j, k, l])))
     }
 
-    /// Writes two little-endian words to the 12 bytes at `addr`. Words that already have the value
-    /// are not written: headers are mostly equal from frame to frame, and an unmodified cache line
-    /// need not move between CPUs.
+    /// Writes two little-endian words to the 12 bytes at the guest-physical address `addr`. Words
+    /// that already have the value are not written: headers are mostly equal from frame to frame,
+    /// and an unmodified cache line need not move between CPUs.
     #[inline(always)]
     pub(crate) fn write_words(&mut self, addr: u64, low: u64, high: u32) -> Result<(), OutOfRange> {
         if let Some(dst) = self.pointer(addr, 12) {
@@ -157,7 +159,7 @@ impl MemoryView {
         self.write(addr, &bytes)
     }
 
-    /// Prefetches the first two cache lines of a buffer for reading.
+    /// Prefetches the first two cache lines of the buffer at `addr` for reading.
     #[inline(always)]
     pub(crate) fn prefetch_read(&self, addr: u64) {
         if let Some(pointer) = self.locate(addr, 65) {
@@ -167,8 +169,8 @@ impl MemoryView {
         }
     }
 
-    /// Prefetches the cache line of a buffer's header for reading, and that of the first bytes
-    /// behind it for writing. Both may be the same line.
+    /// Prefetches the cache line of the header of the buffer at `addr` for reading, and that of the
+    /// first bytes after the header for writing. Both may be the same line.
     #[inline(always)]
     pub(crate) fn prefetch_write(&self, addr: u64, header_bytes: usize) {
         if let Some(pointer) = self.locate(addr, header_bytes + 64) {
@@ -180,7 +182,7 @@ impl MemoryView {
         }
     }
 
-    /// Iterates as [`GuestMemory::each_part`], and caches the last region.
+    /// As [`GuestMemory::each_part`]; caches the last region.
     #[cold]
     #[inline(never)]
     pub(crate) fn each_part(

@@ -18,20 +18,20 @@ pub(crate) trait NotificationFields {
     fn set_kicks_enabled(&self, enabled: bool);
     /// Returns the used index at whose passing the driver requests an interrupt (EVENT_IDX).
     fn used_event(&self) -> u16;
-    /// True if the driver requests interrupts, without EVENT_IDX.
+    /// Returns true if the driver requests interrupts, without EVENT_IDX.
     fn interrupts_enabled(&self) -> bool;
-    /// Makes earlier stores visible before later loads are executed.
+    /// Executes a full memory barrier: earlier stores are visible before later loads are executed.
     fn full_barrier(&self);
 }
 
-/// Distance of a parked event index from the next entry: half the index space, so that the driver
-/// neither passes it soon nor has just passed it.
+/// Distance from the next entry to an event index that suppresses kicks (parked): half the index
+/// space, so that the driver neither passes it soon nor has just passed it.
 const PARKED_DISTANCE: u16 = 0x8000;
-/// Distance below which a parked event index is moved on.
+/// Distance from the next entry to a parked event index below which the index is moved.
 const REPARK_DISTANCE: u16 = 0x4000;
 
-/// Requests a kick once entry `next` is available. Returns [`ArmResult::Pending`] and withdraws the
-/// request if the entry is available already.
+/// Requests a kick when entry `next` becomes available. Returns [`ArmResult::Pending`] and
+/// withdraws the request if the entry is available already.
 #[inline]
 pub(crate) fn arm(cells: &impl NotificationFields, event_idx: bool, next: u16) -> ArmResult {
     if event_idx {
@@ -48,7 +48,8 @@ pub(crate) fn arm(cells: &impl NotificationFields, event_idx: bool, next: u16) -
     }
 }
 
-/// Suppresses kicks. Returns the event index that was stored, for [`requires_repark`].
+/// Suppresses kicks. Returns the event index that was stored, which [`requires_repark`] checks
+/// later.
 #[inline]
 pub(crate) fn park(cells: &impl NotificationFields, event_idx: bool, next: u16) -> u16 {
     let parked = next.wrapping_add(PARKED_DISTANCE);
@@ -60,15 +61,17 @@ pub(crate) fn park(cells: &impl NotificationFields, event_idx: bool, next: u16) 
     parked
 }
 
-/// True if the driver is close to passing a parked event index.
+/// Returns true if the driver will soon pass the parked event index `parked`, so that it must be
+/// moved.
 #[inline]
 pub(crate) fn requires_repark(parked: u16, next: u16) -> bool {
     parked.wrapping_sub(next) < REPARK_DISTANCE
 }
 
-/// True if the driver is to be interrupted, after the used index was published. `before` is the
-/// used index at the previous decision. `None` means there was none; then the result is true with
-/// EVENT_IDX, because an earlier device may have died before it interrupted the driver.
+/// Returns true if the driver must be interrupted, after the used index `published` was published.
+/// `before` is the used index at the previous decision; `None` if there was none. With EVENT_IDX
+/// the result is true then, because an earlier device may have died before it interrupted the
+/// driver.
 #[inline]
 pub(crate) fn requires_interrupt(
     cells: &impl NotificationFields,
@@ -83,7 +86,8 @@ pub(crate) fn requires_interrupt(
     before.is_none_or(|before| passes(cells.used_event(), published, before))
 }
 
-/// True if moving from `before` to `published` passes `event` (`vring_need_event`).
+/// Returns true if an index that moves from `before` to `published` passes `event`
+/// (`vring_need_event`).
 #[inline]
 fn passes(event: u16, published: u16, before: u16) -> bool {
     published.wrapping_sub(event).wrapping_sub(1) < published.wrapping_sub(before)

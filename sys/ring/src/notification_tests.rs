@@ -11,7 +11,7 @@ const USED_IDX: usize = 3;
 const USED_EVENT: usize = 4;
 const INTERRUPTS_REQUESTED: usize = 5;
 
-/// Returns cells with every entry consumed and both notifications suppressed.
+/// Returns the initial memory: every entry is consumed, and both notifications are suppressed.
 fn parked() -> [u32; CELLS] {
     let (start, parked) = (u32::from(START), u32::from(START.wrapping_add(PARKED_DISTANCE)));
     [start, parked, 0, start, parked, 0]
@@ -40,7 +40,7 @@ impl NotificationFields for SimulatedCpu {
 
 const START: u16 = 0xffff;
 
-/// Makes one entry available and kicks if the device requests it. Returns true if it kicked.
+/// Makes one entry available, and kicks if the device requests it. Returns true if it kicked.
 fn driver_publishes<const EVENT_IDX: bool>(driver: &SimulatedCpu) -> bool {
     driver.store(AVAIL_IDX, u32::from(START.wrapping_add(1)));
     driver.barrier();
@@ -56,12 +56,12 @@ fn device_arms<const EVENT_IDX: bool>(device: &SimulatedCpu) -> bool {
     arm(device, EVENT_IDX, START) == ArmResult::Armed
 }
 
-/// True if the device sleeps although an entry is available and no kick is pending.
+/// Returns true if the device sleeps although an entry is available and no kick is pending.
 fn loses_kick(armed: bool, kicked: bool) -> bool {
     armed && !kicked
 }
 
-/// Requests an interrupt and sleeps if no entry was used.
+/// Requests an interrupt, and sleeps if no entry was used. Returns true if it sleeps.
 fn driver_sleeps<const EVENT_IDX: bool>(driver: &SimulatedCpu) -> bool {
     if EVENT_IDX {
         driver.store(USED_EVENT, u32::from(START));
@@ -93,7 +93,8 @@ fn no_interleaving_loses_an_interrupt() {
     check(parked(), device_uses::<false>, driver_sleeps::<false>, loses_interrupt);
 }
 
-/// Publishes one used entry and arms the ring: a device that completes a request while idle.
+/// Publishes one used entry and then arms the ring, as a device that completes a request while it
+/// is idle.
 fn device_completes_and_arms<const EVENT_IDX: bool, const IS_ARMED: bool>(
     device: &SimulatedCpu,
 ) -> bool {
@@ -103,7 +104,7 @@ fn device_completes_and_arms<const EVENT_IDX: bool, const IS_ARMED: bool>(
 }
 
 #[test]
-fn a_device_that_answers_and_goes_to_sleep_misses_nothing_and_is_not_missed() {
+fn a_device_that_completes_and_arms_loses_no_kick_and_no_interrupt() {
     check(parked(), device_completes_and_arms::<true, true>, driver_publishes::<true>, loses_kick);
     check(
         parked(),
@@ -125,7 +126,7 @@ fn a_device_that_answers_and_goes_to_sleep_misses_nothing_and_is_not_missed() {
     );
 }
 
-/// Publishes two used entries one after the other. Returns true if the second one interrupts.
+/// Publishes two used entries, one after the other. Returns true if the second one interrupts.
 fn device_uses_twice(device: &SimulatedCpu) -> bool {
     let (first, second) = (START.wrapping_add(1), START.wrapping_add(2));
     device.store(USED_IDX, u32::from(first));
@@ -134,7 +135,8 @@ fn device_uses_twice(device: &SimulatedCpu) -> bool {
     requires_interrupt(device, true, Some(first), second)
 }
 
-/// Sleeps after the first of two used entries until the second one.
+/// Sleeps after it has processed the first of two used entries, until the second one. Returns true
+/// if it sleeps.
 fn driver_sleeps_between(driver: &SimulatedCpu) -> bool {
     let observed = driver.load(USED_IDX);
     driver.store(USED_EVENT, observed);
@@ -143,7 +145,7 @@ fn driver_sleeps_between(driver: &SimulatedCpu) -> bool {
 }
 
 #[test]
-fn no_interleaving_loses_the_interrupt_of_a_later_answer() {
+fn no_interleaving_loses_the_interrupt_of_a_later_completion() {
     check(parked(), device_uses_twice, driver_sleeps_between, loses_interrupt);
 }
 

@@ -32,14 +32,14 @@ mod any_order;
 /// Number of descriptors prefetched before a batch is fetched.
 const PREFETCH_DESCRIPTORS: u16 = BATCH_FRAMES_MAX as u16;
 
-/// Chains fetched ahead of their use.
+/// Chains fetched from the ring before they are used.
 struct FetchedPackedChains {
     heads: [Head; BATCH_FRAMES_MAX],
     filled: usize,
     taken: usize,
 }
 
-/// Position for [`Virtqueue::rewind`].
+/// State to which [`Virtqueue::rewind`] returns.
 #[derive(Clone, Copy)]
 pub(crate) struct Mark {
     next: RingPosition,
@@ -47,25 +47,25 @@ pub(crate) struct Mark {
     replay: RecoveredPosition,
 }
 
-/// Packed virtqueue. With `RECORDS`, it maintains the records of [`RingTracking`].
+/// Packed virtqueue. If `RECORDS` is true, it maintains the records of [`RingTracking`].
 pub(crate) struct PackedQueue<const RECORDS: bool> {
     cells: PackedCells,
     side: QueueState,
     ahead: FetchedPackedChains,
     /// Position of the next chain to take.
     next: RingPosition,
-    /// Position at which the next chain is returned. It lags behind `next` by the chains taken and
-    /// not completed.
+    /// Position at which the next chain is returned. The distance to `next` is the number of
+    /// descriptors of chains that were taken and not completed.
     next_used: RingPosition,
-    /// Chains completed and not returned; at most the ring's size.
+    /// Chains that are completed and not returned; at most the ring's size.
     done: Vec<CompletedChain>,
     /// Number of descriptors of the chains in `done`.
     done_descriptors: u16,
-    /// Number of descriptors of chains taken and not completed.
+    /// Number of descriptors of chains that were taken and not completed.
     open_descriptors: u16,
     was_published: bool,
     log: Option<RingLog>,
-    /// Guest address of the ring, if writes to it are logged.
+    /// Guest-physical address of the ring; `None` unless writes to the ring are logged.
     ring_addr: Option<u64>,
     inflight: Option<PackedInflight>,
     replay: RecoveredChains,
@@ -120,7 +120,7 @@ impl<const RECORDS: bool> PackedQueue<RECORDS> {
         Ok(queue)
     }
 
-    /// Returns the descriptor at `distance` from the next one to take.
+    /// Returns the descriptor at `distance` descriptors from the next one to take.
     #[inline(always)]
     fn descriptor(&self, distance: u16) -> Descriptor {
         if RECORDS {
@@ -131,8 +131,8 @@ impl<const RECORDS: bool> PackedQueue<RECORDS> {
         self.cells.descriptor(self.next.ahead(distance, self.cells.size()).index)
     }
 
-    /// Returns the first descriptor of the chain at `distance` from the next one to take, if it is
-    /// available.
+    /// Returns the first descriptor of the chain at `distance` descriptors from the next one to
+    /// take; `None` if it is not available.
     #[inline(always)]
     fn available(&self, distance: u16) -> Option<Descriptor> {
         if RECORDS {
@@ -145,8 +145,8 @@ impl<const RECORDS: bool> PackedQueue<RECORDS> {
         is_available(descriptor.flags, position.wrap).then_some(descriptor)
     }
 
-    /// Fetches up to a batch of chains. A chain's id is in its last descriptor, and the position of
-    /// the next chain is known only after that one is read.
+    /// Fetches at most a batch of chains. A chain's id is in its last descriptor, and the position
+    /// of the next chain is known only after that one is read.
     fn fetch(&mut self) -> Result<(), RingFault> {
         self.side.check_memory()?;
         self.ahead.filled = 0;
@@ -184,7 +184,7 @@ impl<const RECORDS: bool> PackedQueue<RECORDS> {
         Ok(())
     }
 
-    /// Prefetches the buffer of the fetched chain `index`.
+    /// Prefetches the buffer of the fetched chain with this index.
     #[inline(always)]
     fn prefetch_buffer(&self, index: usize) {
         if index < self.ahead.filled {
@@ -194,7 +194,7 @@ impl<const RECORDS: bool> PackedQueue<RECORDS> {
         }
     }
 
-    /// Writes the elements that return the completed chains, the first one last.
+    /// Writes the used elements of all completed chains, the first one last.
     fn write_elements(&self) {
         let Some((first, rest)) = self.done.split_first() else { return };
         if self.side.features.in_order() && self.side.access == Access::Read {
@@ -256,7 +256,7 @@ impl<const RECORDS: bool> Virtqueue for PackedQueue<RECORDS> {
         Ok(self.ahead.filled - self.ahead.taken)
     }
 
-    /// Prefetches only if less than half a batch is fetched.
+    /// Fetches and prefetches further chains, if less than half a batch is fetched.
     #[inline]
     fn prefetch_ahead(&mut self) -> Result<(), RingFault> {
         if self.ahead.filled - self.ahead.taken >= BATCH_FRAMES_MAX / 2 {
@@ -380,7 +380,8 @@ impl<const RECORDS: bool> Virtqueue for PackedQueue<RECORDS> {
         Ok(Some(self.descriptor(distance)))
     }
 
-    /// Returns the next index: an indirect table of a packed ring is a sequence (section 2.8.7).
+    /// Returns the next index; `None` at the end. An indirect table of a packed ring is a sequence
+    /// (section 2.8.7).
     fn follow_indirect(_descriptor: Descriptor, index: u16, entries: u32) -> Option<u16> {
         let next = index.checked_add(1)?;
         (u32::from(next) < entries).then_some(next)
@@ -405,7 +406,10 @@ impl<const RECORDS: bool> Drop for PackedQueue<RECORDS> {
     }
 }
 
-/// Rejects a ring with `VIRTIO_F_IN_ORDER` if the device completes requests out of order.
+/// Rejects `VIRTIO_F_IN_ORDER` for a device that completes requests in any order.
+///
+/// # Errors
+/// [`RingFault::InOrder`].
 fn check_order(setup: &RingSetup, access: Access) -> Result<(), RingFault> {
     if access == Access::ReadThenWrite && setup.features.in_order() {
         return Err(RingFault::InOrder { queue: setup.queue });

@@ -20,28 +20,28 @@ const AVAIL: u16 = 1 << VRING_PACKED_DESC_F_AVAIL;
 const USED: u16 = 1 << VRING_PACKED_DESC_F_USED;
 /// Size in bytes of an event suppression structure.
 const EVENT_BYTES: u64 = 4;
-/// Offset of length, id and flags in a descriptor.
+/// Offset in a descriptor of the word with length, id and flags.
 const TAIL_AT: usize = 8;
 
-/// Completed chain that is to be returned.
+/// Completed chain whose used element is not written yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CompletedChain {
-    /// Position of the chain's first descriptor, at which it is returned.
+    /// Position of the chain's first descriptor.
     pub(crate) position: RingPosition,
     pub(crate) id: u16,
     pub(crate) descriptors: u16,
     pub(crate) written: u32,
-    /// Entries of the chain in the in-flight region, if recorded.
+    /// Entries of the chain in the in-flight region; `None` if it is not recorded.
     pub(crate) entries: Option<ChainEntries>,
 }
 
-/// Pointers to the ring's three areas. Each area lies in one region of `memory` and is aligned.
+/// Pointers to the three areas of a ring. Each area is in one region of `memory` and is aligned.
 pub(crate) struct PackedCells {
     ring: *mut u8,
     driver_event: *mut u8,
     device_event: *mut u8,
     size: u16,
-    /// Reference that keeps the mapping alive.
+    /// Keeps the mapping of the areas alive.
     _memory: Arc<GuestMemory>,
 }
 
@@ -50,7 +50,7 @@ unsafe impl Send for PackedCells {}
 
 impl PackedCells {
     /// Locates the areas of a ring of `size` entries, which need not be a power of two (section
-    /// 2.8.10.1).
+    /// 2.8.10.1). `queue` is named in errors.
     ///
     /// # Errors
     /// The size is not valid for a packed ring, or an area is misaligned or not inside one memory
@@ -100,7 +100,7 @@ impl PackedCells {
         self.ring.wrapping_add(DESCRIPTOR_BYTES * usize::from(index))
     }
 
-    /// Returns length, id and flags of a descriptor as one atomic word.
+    /// Returns the word with length, id and flags of a descriptor, for atomic access.
     #[inline(always)]
     fn tail(&self, index: u16) -> &AtomicU64 {
         // SAFETY: the descriptor is in the ring, which is mapped and aligned; this process accesses
@@ -132,8 +132,9 @@ impl PackedCells {
         }
     }
 
-    /// Writes the used element that returns a chain. With `is_last`, the element and all earlier
-    /// stores are published to the driver; otherwise it may become visible later.
+    /// Writes the used element of a chain: its id, and the number of bytes written to it. If
+    /// `is_last` is true, publishes the element and all earlier stores to the driver; otherwise
+    /// they may become visible later.
     #[inline(always)]
     pub(crate) fn write_used(&self, position: RingPosition, id: u16, written: u32, is_last: bool) {
         let wrap_flags = if position.wrap { AVAIL | USED } else { 0 };
@@ -144,8 +145,8 @@ impl PackedCells {
     }
 }
 
-/// True if a descriptor with these flags is available to a device whose wrap counter is `wrap`
-/// (section 2.8.1).
+/// Returns true if a descriptor with these flags is available to a device whose wrap counter is
+/// `wrap` (section 2.8.1).
 #[inline(always)]
 pub(crate) fn is_available(flags: u16, wrap: bool) -> bool {
     (flags & AVAIL != 0) == wrap && (flags & USED != 0) != wrap

@@ -8,11 +8,11 @@ use suimon_ports::ArmResult;
 
 use crate::ring_position::RingPosition;
 
-/// `desc_event_flags`: notification always.
+/// Value of `desc_event_flags`: notify always.
 const ENABLE: u16 = 0;
-/// `desc_event_flags`: no notification.
+/// Value of `desc_event_flags`: never notify.
 const DISABLE: u16 = 1;
-/// `desc_event_flags`: notification when position `desc_event_off_wrap` is passed; only with
+/// Value of `desc_event_flags`: notify when the position `desc_event_off_wrap` is passed; only with
 /// EVENT_IDX.
 const AT_POSITION: u16 = 2;
 /// Mask of the defined bits of the flags.
@@ -20,15 +20,15 @@ const FLAGS: u16 = 3;
 
 /// Shared memory fields by which device and driver suppress and request notifications.
 pub(crate) trait PackedNotifyCells {
-    /// True if the driver made the descriptor at `position` available. Its earlier writes are
-    /// visible.
+    /// Returns true if the driver has made the descriptor at `position` available. The driver's
+    /// earlier writes are then visible.
     fn is_available(&self, position: RingPosition) -> bool;
     /// Writes the device's event suppression structure: position in the lower half, flags in the
     /// upper half.
     fn store_device_event(&self, event: u32);
     /// Reads the driver's event suppression structure, in the same format.
     fn driver_event(&self) -> u32;
-    /// Makes earlier stores visible before later loads are executed.
+    /// Executes a full memory barrier: earlier stores are visible before later loads are executed.
     fn full_barrier(&self);
 }
 
@@ -37,8 +37,8 @@ fn event(position: u16, flags: u16) -> u32 {
     u32::from(position) | u32::from(flags) << 16
 }
 
-/// Requests a kick once the descriptor at `next` is available. Returns [`ArmResult::Pending`] and
-/// withdraws the request if the descriptor is available already.
+/// Requests a kick when the descriptor at `next` becomes available. Returns [`ArmResult::Pending`]
+/// and withdraws the request if the descriptor is available already.
 #[inline]
 pub(crate) fn arm(
     cells: &impl PackedNotifyCells,
@@ -56,16 +56,16 @@ pub(crate) fn arm(
     }
 }
 
-/// Requests no kicks from the driver.
+/// Suppresses kicks.
 #[inline]
 pub(crate) fn park(cells: &impl PackedNotifyCells) {
     cells.store_device_event(event(0, DISABLE));
 }
 
-/// Chains returned since the previous interrupt decision.
+/// Advance of the used position since the previous interrupt decision.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Returned {
-    /// Position at which the next chain will be returned.
+    /// Used position: that at which the next chain will be returned.
     pub(crate) used: RingPosition,
     /// Number of descriptors by which the position advanced; at most the ring's size.
     pub(crate) descriptors: u16,
@@ -74,7 +74,8 @@ pub(crate) struct Returned {
     pub(crate) is_first: bool,
 }
 
-/// True if the driver of a ring of `size` entries is to be interrupted, after chains were returned.
+/// Returns true if the driver of a ring of `size` entries must be interrupted, after chains were
+/// returned.
 #[inline]
 pub(crate) fn requires_interrupt(
     cells: &impl PackedNotifyCells,

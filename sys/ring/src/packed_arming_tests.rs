@@ -5,15 +5,15 @@
 use super::*;
 use crate::interleaving::{CELLS, SimulatedCpu, check};
 
-/// Cell: 1 if the descriptor at the device's position is available.
+/// Memory cell that is 1 if the descriptor at the device's position is available.
 const AVAILABLE: usize = 0;
 const DEVICE_EVENT: usize = 1;
-/// Cell: 1 if the descriptor at the driver's position was used.
+/// Memory cell that is 1 if the descriptor at the driver's position was used.
 const USED: usize = 2;
 const DRIVER_EVENT: usize = 3;
 
 const SIZE: u16 = 8;
-/// Position of the last descriptor of a lap.
+/// Position of the last descriptor of the ring.
 const START: RingPosition = RingPosition { index: SIZE - 1, wrap: true };
 
 impl PackedNotifyCells for SimulatedCpu {
@@ -32,7 +32,7 @@ impl PackedNotifyCells for SimulatedCpu {
     }
 }
 
-/// Returns cells with every descriptor consumed and both notifications suppressed.
+/// Returns the initial memory: every descriptor is consumed, and both notifications are suppressed.
 fn parked() -> [u32; CELLS] {
     let mut memory = [0; CELLS];
     memory[DEVICE_EVENT] = event(0, DISABLE);
@@ -40,7 +40,7 @@ fn parked() -> [u32; CELLS] {
     memory
 }
 
-/// Makes one descriptor available and kicks if the device requests it. Returns true if it kicked.
+/// Makes one descriptor available, and kicks if the device requests it. Returns true if it kicked.
 fn driver_offers(driver: &SimulatedCpu) -> bool {
     driver.store(AVAILABLE, 1);
     driver.barrier();
@@ -56,12 +56,12 @@ fn device_arms<const EVENT_IDX: bool>(device: &SimulatedCpu) -> bool {
     arm(device, EVENT_IDX, START) == ArmResult::Armed
 }
 
-/// True if the device sleeps although a descriptor is available and no kick is pending.
+/// Returns true if the device sleeps although a descriptor is available and no kick is pending.
 fn loses_kick(armed: bool, kicked: bool) -> bool {
     armed && !kicked
 }
 
-/// Requests an interrupt and sleeps if no descriptor was used.
+/// Requests an interrupt, and sleeps if no descriptor was used. Returns true if it sleeps.
 fn driver_sleeps<const EVENT_IDX: bool>(driver: &SimulatedCpu) -> bool {
     let flags = if EVENT_IDX { AT_POSITION } else { ENABLE };
     driver.store(DRIVER_EVENT, event(START.number(), flags));
@@ -91,7 +91,7 @@ fn no_interleaving_loses_an_interrupt() {
     check(parked(), device_uses::<false>, driver_sleeps::<false>, loses_interrupt);
 }
 
-/// Cells with a constant driver event structure.
+/// Event suppression structure of the driver with a constant value.
 struct Still(u32);
 
 impl PackedNotifyCells for Still {
@@ -105,7 +105,7 @@ impl PackedNotifyCells for Still {
     fn full_barrier(&self) {}
 }
 
-/// True if the positions `from` (inclusive) to `to` (exclusive) contain `event`.
+/// Returns true if `event` is one of the positions from `from` (inclusive) to `to` (exclusive).
 fn passes(size: u16, from: RingPosition, to: RingPosition, event: RingPosition) -> bool {
     let mut position = from;
     while position != to {

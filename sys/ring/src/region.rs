@@ -11,7 +11,7 @@ use suimon_mapping::TruncationGuard;
 use crate::fault::MemoryError;
 use crate::mapping_limits::{Charge, Exceeded, MappedMemory, device_bytes_max};
 
-/// Region as described by the front-end.
+/// Memory region, as the front-end describes it.
 #[derive(Debug)]
 pub struct RegionSpec<'fd> {
     /// Guest-physical address of the first byte.
@@ -47,8 +47,8 @@ unsafe impl Send for Region {}
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// Maps a region, which counts for the device of `mapped`. `index` is its position in the
-    /// memory table, for error messages. Does not block, whatever the descriptor refers to.
+    /// Maps a region, which is counted for the device of `mapped`. `index` is the position of the
+    /// region in the memory table, for errors. Does not block, whatever the descriptor refers to.
     ///
     /// # Errors
     /// Addresses, offset and size are inconsistent, the descriptor is not a file in memory of
@@ -136,7 +136,7 @@ impl Region {
         self.guest_addr
     }
 
-    /// Returns the location of the first byte; valid while the region exists.
+    /// Returns the location of the first byte in this process; valid while the region exists.
     pub(crate) fn base(&self) -> *mut u8 {
         self.base
     }
@@ -151,7 +151,7 @@ impl Region {
         self.size
     }
 
-    /// True if the region was accessed beyond the end of its file.
+    /// Returns true if the region was accessed beyond the end of its file.
     pub(crate) fn is_faulted(&self) -> bool {
         self.guard.as_ref().is_some_and(TruncationGuard::is_truncated)
     }
@@ -166,18 +166,18 @@ impl Drop for Region {
     }
 }
 
-/// Returns true if the descriptor refers to a file on tmpfs or hugetlbfs; a memfd is one. A page of
-/// such a file is provided by this host's kernel. A page fault on another file can wait for a disk,
-/// a server, or a process of the front-end (FUSE), and would stop the worker meanwhile.
+/// Returns true if the descriptor refers to a file on tmpfs or hugetlbfs, such as a memfd. This
+/// host's kernel provides the pages of such a file. A page fault on another file can wait for a
+/// disk, a server, or a process of the front-end (FUSE), and would stop the worker meanwhile.
 ///
-/// Only these files have seals. Unlike fstat(2) and fstatfs(2), the query does not reach the file
-/// system, which could delay it.
+/// Only these files have seals. Unlike fstat(2) and fstatfs(2), the query of seals does not reach
+/// the file system, which could delay it.
 pub fn is_in_memory(fd: BorrowedFd<'_>) -> bool {
     rustix::fs::fcntl_get_seals(fd).is_ok()
 }
 
-/// Returns the page size of a file's mappings in bytes: the huge page size for hugetlbfs, else the
-/// system's page size.
+/// Returns the page size of a file's mappings in bytes: that of the huge pages for hugetlbfs,
+/// otherwise that of the system. `block_bytes` is the file's block size.
 fn mapping_page_bytes(fd: BorrowedFd<'_>, block_bytes: u64) -> u64 {
     const HUGETLBFS_MAGIC: u32 = 0x9584_58f6;
     let page_bytes = rustix::param::page_size() as u64;

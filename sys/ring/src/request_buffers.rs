@@ -13,39 +13,39 @@ use crate::disk_request::HEADER_BYTES;
 use crate::memory::{GuestMemory, OutOfRange};
 use crate::memory_view::MemoryView;
 
-/// Number of pieces per request allocated in advance. A request with more pieces causes one
-/// allocation.
+/// Number of segments per request for which memory is allocated in advance. A request with more
+/// segments causes one allocation.
 const SEGMENTS_RESERVED: usize = 16;
-/// Maximum pieces per request: every buffer of the longest chain, and some that cross a region
-/// boundary.
+/// Maximum number of segments per request: every buffer of the longest chain, and some that cross a
+/// region boundary.
 const SEGMENTS_MAX: usize = 2048;
 
-/// Piece of a buffer that lies in one memory region.
+/// Part of a buffer that is in one memory region.
 #[derive(Clone, Copy)]
 struct GuestSegment {
     addr: u64,
     piece: Segment,
 }
 
-/// Range of guest memory, by guest address.
+/// Range of guest memory: guest-physical address, and length in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     pub(crate) addr: u64,
     pub(crate) len: usize,
 }
 
-/// Buffers of the current chain, and for each tag the location of payload and status.
+/// Buffers of the current chain, and the locations of payload and status of each tag.
 pub(crate) struct RequestBuffers {
     memory: Arc<GuestMemory>,
     table: PayloadTable,
     /// Location of the status byte, indexed by tag. Null before the tag's first request.
     statuses: Vec<*mut u8>,
-    /// Header of the current chain; its last `missing` bytes are not yet read.
+    /// Header of the current chain; its last `missing` bytes were not read yet.
     header: [u8; HEADER_BYTES],
     missing: usize,
-    /// Device-readable pieces behind the header.
+    /// Device-readable segments after the header.
     readable: Vec<GuestSegment>,
-    /// Device-writable pieces before the status.
+    /// Device-writable segments, without the status once it was removed.
     writable: Vec<GuestSegment>,
     readable_bytes: u64,
     writable_bytes: u64,
@@ -74,7 +74,7 @@ impl RequestBuffers {
         &self.table
     }
 
-    /// Resets the state for a new chain.
+    /// Discards the buffers of the previous chain.
     #[inline(always)]
     pub(crate) fn begin(&mut self) {
         self.missing = HEADER_BYTES;
@@ -84,8 +84,8 @@ impl RequestBuffers {
         self.writable_bytes = 0;
     }
 
-    /// Adds a piece. The fields are passed individually, so that they stay in registers: copying a
-    /// structure directly after its fields were stored would stall on store forwarding.
+    /// Adds a segment. The fields are passed individually, so that they stay in registers: copying
+    /// a structure directly after its fields were stored would stall on store forwarding.
     #[inline(always)]
     fn push(&mut self, addr: u64, pointer: *mut u8, len: usize, is_writable: bool) {
         if is_writable && len > 0 {
@@ -100,14 +100,14 @@ impl RequestBuffers {
         }
     }
 
-    /// Adds a device-readable piece. The header may be split across buffers at any byte (section
+    /// Adds a device-readable segment. The header may be split across buffers at any byte (section
     /// 2.7.4.1).
     #[inline(never)]
     fn push_readable(&mut self, addr: u64, pointer: *mut u8, len: usize) {
         let start = HEADER_BYTES - self.missing;
         let part = self.header.get_mut(start..).unwrap_or_default();
         let bytes = part.len().min(len);
-        // SAFETY: `bytes` bytes are mapped there, and the part is as long.
+        // SAFETY: `bytes` bytes are mapped there, and the part of the header is as long.
         unsafe { copy(pointer, part.as_mut_ptr(), bytes) };
         self.missing -= bytes;
         if len > bytes {
@@ -117,7 +117,7 @@ impl RequestBuffers {
         }
     }
 
-    /// Adds a buffer that is not inside one region.
+    /// Adds a buffer that is not inside one region, as one segment per region.
     #[cold]
     fn add_parts(
         &mut self,
@@ -131,13 +131,13 @@ impl RequestBuffers {
         })
     }
 
-    /// Returns the header, or `None` if it is incomplete.
+    /// Returns the header; `None` if it is incomplete.
     #[inline(always)]
     pub(crate) fn header(&self) -> Option<&[u8; HEADER_BYTES]> {
         (self.missing == 0).then_some(&self.header)
     }
 
-    /// Returns the number of device-readable bytes behind the header.
+    /// Returns the number of device-readable bytes after the header.
     #[inline(always)]
     pub(crate) fn readable_bytes(&self) -> u64 {
         self.readable_bytes
@@ -149,8 +149,9 @@ impl RequestBuffers {
         self.writable_bytes
     }
 
-    /// Removes the status, the last byte, from the device-writable buffers and assigns it to `tag`.
-    /// Returns its guest address; `None` if there is no device-writable byte.
+    /// Removes the status, the last device-writable byte, from the buffers, and records its
+    /// location for `tag`. Returns its guest-physical address; `None` if there is no
+    /// device-writable byte.
     #[inline(always)]
     pub(crate) fn take_status(&mut self, tag: u32) -> Option<u64> {
         let last = self.writable.last_mut()?;
@@ -178,25 +179,26 @@ impl RequestBuffers {
         }
     }
 
-    /// Copies the first bytes behind the header to `buffer`, as far as available.
+    /// Copies the first device-readable bytes after the header to `buffer`; fewer if there are
+    /// fewer.
     pub(crate) fn read_front(&self, buffer: &mut [u8]) {
         let mut remaining = buffer;
         for GuestSegment { piece, .. } in &self.readable {
             let bytes = remaining.len().min(piece.len);
             let (part, rest) = remaining.split_at_mut(bytes);
-            // SAFETY: the piece is mapped for that long, and the part is as long.
+            // SAFETY: the segment is mapped for that long, and the part of `buffer` is as long.
             unsafe { copy(piece.pointer, part.as_mut_ptr(), bytes) };
             remaining = rest;
         }
     }
 
-    /// Writes `bytes` to the first device-writable bytes of the current chain, as far as they fit.
-    /// Calls `visit` for every range written. Returns the number of bytes written.
+    /// Writes `bytes` to the first device-writable bytes of the current chain; fewer if there are
+    /// fewer. Calls `visit` for every range written. Returns the number of bytes written.
     pub(crate) fn write_front(&self, bytes: &[u8], mut visit: impl FnMut(Span)) -> usize {
         let mut remaining = bytes;
         for GuestSegment { addr, piece } in &self.writable {
             let (part, rest) = remaining.split_at(remaining.len().min(piece.len));
-            // SAFETY: the piece is mapped for at least as long as the part.
+            // SAFETY: the segment is mapped for at least as long as the part of `bytes`.
             unsafe { copy(part.as_ptr(), piece.pointer, part.len()) };
             visit(Span { addr: *addr, len: part.len() });
             remaining = rest;
@@ -209,8 +211,8 @@ impl RequestBuffers {
         self.writable.iter().map(|segment| Span { addr: segment.addr, len: segment.piece.len })
     }
 
-    /// Assigns the payload in the current chain to `tag`. Returns `false` if it consists of too
-    /// many pieces.
+    /// Records the location of the current chain's payload for `tag`. Returns false if the payload
+    /// has too many segments.
     #[inline(always)]
     pub(crate) fn assign_payload(&mut self, tag: u32, usage: PayloadUse) -> bool {
         let segments = match usage {
@@ -234,7 +236,7 @@ impl RequestBuffers {
 }
 
 impl BufferSink for RequestBuffers {
-    /// Reads the buffer's part of the header and locates its remaining bytes in memory.
+    /// Reads the bytes of the buffer that belong to the header, and locates the remaining ones.
     #[inline(always)]
     fn add(&mut self, view: &mut MemoryView, buffer: Buffer) -> Result<(), OutOfRange> {
         if !Arc::ptr_eq(view.memory(), &self.memory) {

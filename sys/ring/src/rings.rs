@@ -1,4 +1,5 @@
-//! Public transmit and receive rings, independent of the form of the virtqueue and of its records.
+//! Public transmit and receive rings, independent of the form of the virtqueue (split or packed)
+//! and of its records.
 //!
 //! Each combination is compiled separately and selected by one dynamic call per batch (transmit) or
 //! frame (receive). Callers that need a trait object take it from the ring
@@ -18,7 +19,7 @@ use crate::split::SplitQueue;
 use crate::tx_ring::{RarpAnnouncer, TxEngine};
 use crate::virtqueue::{Access, RingState, Virtqueue};
 
-/// Transmit ring of a VM. Frames are copied and their chains returned in the same call, so the
+/// Transmit ring of a VM. Copies frames and returns their chains in the same call, so that the
 /// guest may reuse its buffers at once. Exception: the payload of large frames is not copied by
 /// this ring. A batch with such frames is returned when it is released.
 pub struct TxRing {
@@ -77,7 +78,7 @@ impl TxRing {
         Arc::clone(&self.state)
     }
 
-    /// Returns the handle that makes the ring announce the VM's MAC address.
+    /// Returns the handle with which other threads make the ring announce the VM's MAC address.
     pub fn announcer(&self) -> Arc<RarpAnnouncer> {
         Arc::clone(&self.announcer)
     }
@@ -118,8 +119,8 @@ impl FrameSource for TxRing {
     }
 }
 
-/// Receive ring of a VM. With mergeable buffers a frame may fill several chains; otherwise it fits
-/// into one chain or is not accepted. A frame that does not fit leaves the ring unchanged.
+/// Receive ring of a VM. With mergeable buffers a frame may fill several chains; otherwise it must
+/// fit into one chain. A frame that does not fit is not accepted and leaves the ring unchanged.
 pub struct RxRing {
     sink: Box<dyn FrameSink>,
     state: Arc<RingState>,
@@ -139,7 +140,7 @@ impl RxRing {
     }
 
     /// Creates a running ring. Kicks are suppressed permanently: new buffers are detected when a
-    /// frame is to be delivered.
+    /// frame is to be delivered. `mask` limits the offloads of delivered frames.
     ///
     /// # Errors
     /// The ring's size, areas or records are invalid, as [`RingFault`](crate::RingFault) reports.

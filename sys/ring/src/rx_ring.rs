@@ -1,6 +1,6 @@
-//! Receive ring of a VM: frames from the switch to the guest. With mergeable buffers a frame may
-//! fill several chains; otherwise it fits into one chain or is not accepted. A frame that does not
-//! fit leaves the ring unchanged.
+//! Receive ring of a VM: delivers frames from the switch to the guest. With mergeable buffers a
+//! frame may fill several chains; otherwise it must fit into one chain. A frame that does not fit
+//! is not accepted and leaves the ring unchanged.
 
 use core::sync::atomic::{AtomicU8, Ordering};
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use crate::head::Head;
 use crate::setup::RingSetup;
 use crate::virtqueue::Virtqueue;
 
-/// Offset of `num_buffers` in the header.
+/// Offset of `num_buffers` in the virtio-net header, in bytes.
 const NUM_BUFFERS_AT: usize = 10;
 
-/// Offloads that a ring may use towards the guest, of those the guest negotiated. The mask can be
-/// changed while the ring runs.
+/// Set of the offloads that frames delivered to a guest may use, of those that the guest has
+/// negotiated. It can be changed while the rings run.
 #[derive(Debug)]
 pub struct OffloadMask {
     bits: AtomicU8,
@@ -96,7 +96,7 @@ impl<Q: Virtqueue> RxEngine<Q> {
         Ok(TransmitResult::Accepted)
     }
 
-    /// Delivers a frame to as many buffers as it needs.
+    /// Copies a frame to as many chains as it needs.
     #[inline(never)]
     fn scatter(&mut self, frame: &Frame) -> Result<TransmitResult, RingFault> {
         let wire = frame.wire_head();
@@ -149,8 +149,8 @@ impl<Q: Virtqueue> RxEngine<Q> {
         Ok(TransmitResult::Accepted)
     }
 
-    /// Copies as much of `source` to one chain as it holds. Returns the number of bytes. Records in
-    /// `count_at` the guest addresses of the two bytes of `num_buffers`.
+    /// Copies as many bytes of `source` to one chain as it holds, and returns their number. Records
+    /// in `count_at` the guest-physical addresses of the two bytes of `num_buffers`.
     fn fill_chain(
         &mut self,
         head: Head,
@@ -194,9 +194,9 @@ impl<Q: Virtqueue> RxEngine<Q> {
     }
 }
 
-/// Bytes of header and frame, in order.
+/// Reader of the bytes of a virtio-net header and its frame, in order.
 struct FrameReader<'a> {
-    /// Slices before the tail: header, first part of the frame, VLAN tag, remainder.
+    /// Bytes before the tail: header, first part of the frame, VLAN tag, and remainder.
     slices: [&'a [u8]; 4],
     /// Number of bytes that were read.
     position: usize,
@@ -205,15 +205,15 @@ struct FrameReader<'a> {
     tail: TailReader<'a>,
 }
 
-/// Contiguous bytes of a frame.
+/// Contiguous bytes that [`FrameReader::take`] returns.
 enum Chunk<'a> {
     Bytes(&'a [u8]),
-    /// Bytes in the frame's tail, not copied yet.
+    /// Bytes of the frame's tail, which were not copied yet.
     Tail(&'a dyn TailMemory, Span),
 }
 
 impl<'a> FrameReader<'a> {
-    /// True if all bytes were taken.
+    /// Returns true if all bytes were read.
     fn is_empty(&self) -> bool {
         let slices = self.slices.get(self.slice..).unwrap_or_default();
         slices.iter().map(|slice| slice.len()).sum::<usize>() == self.offset

@@ -10,12 +10,14 @@ use crate::dirty_log::RingLog;
 use crate::features::RingFeatures;
 use crate::inflight::InflightQueue;
 
-/// Parameters of a ring. The ring is packed if [`RingFeatures::packed`], else split.
+/// Parameters of a ring. The ring is packed if [`RingFeatures::packed`] returns true, otherwise
+/// split.
 #[derive(Clone)]
 pub struct RingSetup {
     /// Index of the vring in its device, for error messages.
     pub queue: u16,
-    /// Size in entries, at most [`QUEUE_SIZE_MAX`](crate::QUEUE_SIZE_MAX); for a split ring a power of two.
+    /// Size in entries, at most [`QUEUE_SIZE_MAX`](crate::QUEUE_SIZE_MAX); for a split ring a power
+    /// of two.
     pub size: u32,
     /// Addresses of the ring's areas.
     pub addresses: RingAddresses,
@@ -24,12 +26,12 @@ pub struct RingSetup {
     pub base: u16,
     /// Feature bits negotiated with the driver.
     pub features: RingFeatures,
-    /// Eventfd that becomes readable when the driver kicks; `None` if the driver never kicks and
-    /// the ring has to be polled.
+    /// Eventfd that becomes readable when the driver kicks; `None` if the driver never kicks, so
+    /// that the ring must be polled.
     pub kick: Option<Arc<PeerEventFd>>,
     /// Interrupt line to the driver.
     pub call: Arc<InterruptLine>,
-    /// Line signalled once if the ring meets a fault (`VHOST_USER_SET_VRING_ERR`).
+    /// Line that is signalled once if the ring has a fault (`VHOST_USER_SET_VRING_ERR`).
     pub error: Arc<InterruptLine>,
 }
 
@@ -37,15 +39,15 @@ pub struct RingSetup {
 /// without them.
 #[derive(Clone, Default)]
 pub struct RingTracking {
-    /// Dirty page log, during a migration.
+    /// Dirty page log during a migration; otherwise `None`.
     pub log: Option<RingLog>,
-    /// In-flight tracking of buffers taken and not returned, from which the next process continues
-    /// if this one dies.
+    /// Part of the in-flight region, from which the next process continues if this one dies; `None`
+    /// if the front-end keeps none.
     pub inflight: Option<InflightQueue>,
 }
 
 impl RingTracking {
-    /// True if there are no records to maintain.
+    /// Returns true if there are no records to maintain.
     pub fn is_empty(&self) -> bool {
         self.log.is_none() && self.inflight.is_none()
     }

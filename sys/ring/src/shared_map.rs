@@ -1,4 +1,5 @@
-//! Memory shared with a front-end besides guest memory: fields of fixed widths at checked offsets.
+//! Memory shared with a front-end other than guest memory: fields of fixed widths at checked
+//! offsets.
 #![allow(unsafe_code, reason = "reads and writes memory that another process maps too")]
 
 use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU64, Ordering};
@@ -11,8 +12,8 @@ use crate::region::{Region, RegionSpec};
 /// Maximum length of a mapping in bytes. A dirty page log of this length covers 32 TiB.
 const BYTES_MAX: u64 = 1 << 30;
 
-/// Mapping of a shared file. Fields outside it read as 0 and are not written: such offsets result
-/// only from an error in this crate, which must not cause an access outside the mapping.
+/// Mapping of a shared file. A field outside of it reads as 0 and is not written: such an offset
+/// can only result from an error in this crate, which must not cause an access outside the mapping.
 pub(crate) struct SharedMap {
     region: Region,
 }
@@ -35,13 +36,13 @@ impl SharedMap {
         self.region.size()
     }
 
-    /// True if 64-bit fields at multiples of 8 are aligned.
+    /// Returns true if 64-bit fields at offsets that are multiples of 8 are aligned.
     pub(crate) fn is_aligned(&self) -> bool {
         self.region.base() as usize % 8 == 0
     }
 
-    /// Returns the location of a field of `bytes` bytes at offset `offset`; `None` if it is outside
-    /// the mapping or not aligned to its size.
+    /// Returns the location of a field of `bytes` bytes at `offset`; `None` if it is outside the
+    /// mapping or not aligned to its size.
     #[inline]
     fn cell(&self, offset: usize, bytes: usize) -> Option<*mut u8> {
         let end = offset.checked_add(bytes)?;
@@ -68,7 +69,7 @@ impl SharedMap {
         self.cell(offset, 8).map(|cell| unsafe { AtomicU64::from_ptr(cell.cast()) })
     }
 
-    /// Sets bits of a byte. Earlier writes are visible to a reader that sees the bits.
+    /// Sets `bits` of a byte atomically. A reader that sees the bits sees earlier writes.
     #[inline]
     pub(crate) fn set_bits_8(&self, offset: usize, bits: u8) {
         if let Some(cell) = self.cell_8(offset) {
@@ -76,7 +77,7 @@ impl SharedMap {
         }
     }
 
-    /// Reads and clears a byte, as the reader of a dirty page log does.
+    /// Reads and clears a byte atomically, as the reader of a dirty page log does.
     #[cfg(test)]
     pub(crate) fn take_8(&self, offset: usize) -> u8 {
         self.cell_8(offset).map_or(0, |cell| cell.swap(0, Ordering::AcqRel))

@@ -27,39 +27,40 @@ mod outstanding_heads;
 
 use outstanding_heads::OutstandingHeads;
 
-/// Chains whose first descriptors were fetched ahead of their use.
+/// Chains whose first descriptors were fetched before they are used.
 struct FetchedSplitChains {
     heads: [Head; BATCH_FRAMES_MAX],
     filled: usize,
     taken: usize,
 }
 
-/// Position for [`Virtqueue::rewind`].
+/// State to which [`Virtqueue::rewind`] returns.
 #[derive(Clone, Copy)]
 pub(crate) struct Mark {
     next_avail: u16,
     next_used: u16,
 }
 
-/// Split virtqueue. `next_used` is ahead of `published_used` until chains are published. With
-/// `RECORDS`, it maintains the records of [`RingTracking`] and can return batches by one entry.
+/// Split virtqueue. `next_used` differs from `published_used` until completed chains are published.
+/// If `RECORDS` is true, it maintains the records of [`RingTracking`], and can return a batch by
+/// one entry.
 pub(crate) struct SplitQueue<const RECORDS: bool> {
     cells: RingCells,
     side: QueueState,
     ahead: FetchedSplitChains,
-    /// Available index when it was last read.
+    /// Available index when it was last read from shared memory.
     avail_read: u16,
     next_avail: u16,
     next_used: u16,
     published_used: u16,
-    /// Used index at the previous interrupt decision.
+    /// Used index at the previous interrupt decision; `None` before the first.
     decided_used: Option<u16>,
     /// Event index that suppresses kicks; `None` while kicks are requested.
     parked: Option<u16>,
     log: Option<RingLog>,
     inflight: Option<SplitInflight>,
     replay: SplitReplay,
-    /// Head of the last chain completed, for queues that return a batch by one entry.
+    /// Head of the chain that was completed last, for queues that return a batch by one entry.
     batch_head: u16,
     returns_batches: bool,
     outstanding: OutstandingHeads,
@@ -131,7 +132,7 @@ impl<const RECORDS: bool> SplitQueue<RECORDS> {
         Ok(())
     }
 
-    /// Returns the head at a position of the available ring, or of the replay.
+    /// Returns the head at `index` of the available ring, or the recovered head that replaces it.
     #[inline(always)]
     fn available_head(&self, index: u16) -> u16 {
         if RECORDS {
@@ -142,8 +143,8 @@ impl<const RECORDS: bool> SplitQueue<RECORDS> {
         self.cells.avail_entry(index)
     }
 
-    /// Fetches the first descriptors of `count` chains. All cache lines are prefetched before the
-    /// first is read, so that the misses overlap.
+    /// Fetches the first descriptors of `count` chains. Prefetches all cache lines before it reads
+    /// the first one, so that the misses overlap.
     fn fetch(&mut self, count: usize) -> Result<(), RingFault> {
         self.ahead.filled = 0;
         self.ahead.taken = 0;
@@ -174,7 +175,7 @@ impl<const RECORDS: bool> SplitQueue<RECORDS> {
         Ok(())
     }
 
-    /// Prefetches the buffer of the fetched chain `index`.
+    /// Prefetches the buffer of the fetched chain with this index.
     #[inline(always)]
     fn prefetch_buffer(&self, index: usize) {
         if index < self.ahead.filled {
@@ -184,12 +185,12 @@ impl<const RECORDS: bool> SplitQueue<RECORDS> {
         }
     }
 
-    /// True if completed chains are not published yet.
+    /// Returns true if some completed chains are not published.
     fn has_unpublished(&self) -> bool {
         self.next_used != self.published_used
     }
 
-    /// Records that a batch is about to be returned.
+    /// Records completed chains in the in-flight region before they are published.
     fn begin_used_batch(&mut self) {
         if self.returns_batches {
             self.cells.write_used(self.published_used, self.batch_head, 0);
@@ -199,7 +200,8 @@ impl<const RECORDS: bool> SplitQueue<RECORDS> {
         }
     }
 
-    /// Records that the batch was returned.
+    /// Records the publication of completed chains: marks the used ring in the dirty page log, and
+    /// clears the chains in the in-flight region.
     fn end_used_batch(&mut self) {
         if let Some(log) = &self.log {
             let count = self.next_used.wrapping_sub(self.published_used);
@@ -215,7 +217,7 @@ impl<const RECORDS: bool> SplitQueue<RECORDS> {
         self.replay.advance(self.next_avail);
     }
 
-    /// Logs the write that requested or suppressed kicks.
+    /// Marks the field that requests or suppresses kicks as written in the dirty page log.
     fn mark_kicks_written(&self) {
         if RECORDS {
             if let Some(log) = &self.log {
@@ -261,7 +263,7 @@ impl<const RECORDS: bool> Virtqueue for SplitQueue<RECORDS> {
         Ok(count)
     }
 
-    /// Prefetches only if less than half a batch is fetched.
+    /// Fetches and prefetches further chains, if less than half a batch is fetched.
     #[inline]
     fn prefetch_ahead(&mut self) -> Result<(), RingFault> {
         if self.ahead.filled - self.ahead.taken >= BATCH_FRAMES_MAX / 2 {

@@ -1,4 +1,5 @@
-//! Tails of frames in guest memory, and their copy to another VM's memory.
+//! Tails of large frames: bytes that stay in the sender's guest memory, and are copied from there
+//! to the receiver's.
 //!
 //! A tail is copied once, from one mapping to the other. Both may be the same memory or the same
 //! bytes, because a guest may use any of its memory in any of its rings. The copies therefore
@@ -13,10 +14,10 @@ use crate::copy::{copy, copy_within};
 use crate::memory::{GuestMemory, OutOfRange};
 use crate::memory_view::MemoryView;
 
-/// Size in bytes of the buffer for tails outside guest memory.
+/// Size in bytes of the buffer through which tails that are not in guest memory are copied.
 const TAIL_BUFFER_BYTES: usize = 2048;
 
-/// Tail memory addressed by guest address.
+/// Tail whose spans are guest-physical addresses.
 impl TailMemory for GuestMemory {
     fn read(&self, address: u64, buffer: &mut [u8]) {
         let read = self.each_part(address, buffer.len(), |src, offset, bytes| {
@@ -35,7 +36,7 @@ impl TailMemory for GuestMemory {
 }
 
 impl MemoryView {
-    /// Copies a span of a tail in `memory` to guest memory at `addr`.
+    /// Copies a span of a tail in `memory` to the guest-physical address `addr`.
     pub(crate) fn write_span(
         &mut self,
         addr: u64,

@@ -1,5 +1,5 @@
-//! Transmit ring of a VM: frames from the guest to the switch. Frames are copied and their chains
-//! returned in the same call, so the guest may reuse its buffers at once.
+//! Transmit ring of a VM: receives frames from the guest for the switch. Frames are copied and
+//! their chains returned in the same call, so that the guest may reuse its buffers at once.
 //!
 //! Of a large frame only the beginning is copied. Its payload stays in guest memory as the frame's
 //! tail and is copied once, to its destination; until then the batch's chains are not returned. A
@@ -26,19 +26,21 @@ use crate::kick::kick_eventfd;
 use crate::setup::RingSetup;
 use crate::virtqueue::Virtqueue;
 
-/// Minimum length in bytes of frames with a tail, if they are to be segmented. Below it, a copy
-/// within the first-level cache costs less than the handling of tails.
+/// Minimum length in bytes of frames whose payload stays in guest memory as a tail, if they are to
+/// be segmented. For shorter ones, a copy within the first-level cache costs less than the handling
+/// of tails.
 const TAIL_THRESHOLD_BYTES: usize = 8192;
 
-/// Length in bytes of the copied beginning of such a frame: the longest permitted headers and the
-/// VLAN tag, which is not counted in them, rounded to whole cache lines.
+/// Number of bytes at the beginning of such a frame that are copied at once: the longest permitted
+/// headers and the VLAN tag, which is not counted in them, rounded to whole cache lines.
 const FRONT_BYTES: usize = GSO_HEADER_BYTES_MAX + 64;
 
-/// Handle that makes a transmit ring announce its VM from outside: after a migration, the
+/// Handle with which other threads make a transmit ring announce its VM: after a migration, the
 /// announcement updates the new host's switch (`VHOST_USER_SEND_RARP`).
 #[derive(Debug)]
 pub struct RarpAnnouncer {
-    /// MAC address to announce, combined with [`RarpAnnouncer::PENDING`]; 0 if none is pending.
+    /// MAC address to announce, with the bit [`RarpAnnouncer::PENDING`] set; 0 if no announcement
+    /// is pending.
     requested: AtomicU64,
     wake: Arc<PeerEventFd>,
 }
@@ -58,7 +60,7 @@ impl RarpAnnouncer {
         self.requested.load(Ordering::Relaxed) != 0
     }
 
-    /// Returns and clears the pending announcement.
+    /// Returns and clears the pending announcement; `None` if there is none.
     fn take(&self) -> Option<Announcement> {
         let address = self.requested.swap(0, Ordering::Acquire);
         (address != 0).then(|| Announcement::reverse_arp(MacAddr::from_u64(address), None))
@@ -69,15 +71,15 @@ impl RarpAnnouncer {
 pub(crate) struct TxEngine<Q> {
     queue: Q,
     kick: Arc<PeerEventFd>,
-    /// True if the driver never kicks. The ring must be polled and never sleeps.
+    /// True if the driver never kicks: the ring must be polled and cannot be armed.
     is_poll_only: bool,
     header_bytes: usize,
     allowed: Offloads,
     malformed: u64,
     announcer: Arc<RarpAnnouncer>,
-    /// Locations of the bytes of the current frame behind its copied front.
+    /// Locations of the bytes of the current frame after its copied beginning.
     spans: Vec<Span>,
-    /// True if frames have tails in chains that are completed and not returned.
+    /// True if chains that are completed and not returned contain tails of frames.
     has_pending_tails: bool,
 }
 
@@ -105,7 +107,7 @@ impl<Q: Virtqueue> TxEngine<Q> {
         Arc::clone(&self.announcer)
     }
 
-    /// Fills frames from the fetched chains. Returns the number of frames.
+    /// Copies frames from the fetched chains to the batch. Returns the number of frames.
     fn take_batch(&mut self, batch: &mut FrameBatch) -> Result<usize, RingFault> {
         let mut count = 0;
         let mut current = self.queue.fetch()?;
@@ -127,7 +129,7 @@ impl<Q: Virtqueue> TxEngine<Q> {
         Ok(count)
     }
 
-    /// Copies one chain to `frame`. Returns `false` if the chain does not contain a valid frame.
+    /// Copies one chain to `frame`. Returns false if the chain does not contain a valid frame.
     #[inline(always)]
     fn take_frame(&mut self, head: Head, frame: &mut Frame) -> Result<bool, RingFault> {
         let len = head.first.len as usize;
@@ -153,7 +155,7 @@ impl<Q: Virtqueue> TxEngine<Q> {
         Ok(self.admit(header, frame))
     }
 
-    /// Implements [`Self::take_frame`] for a chain of several buffers or a long one.
+    /// Implements [`Self::take_frame`] for a chain that is long or has several buffers.
     #[inline(never)]
     fn gather(&mut self, head: Head, frame: &mut Frame) -> Result<bool, RingFault> {
         let mut header = [0; VNET_HEADER_BYTES];
@@ -165,7 +167,7 @@ impl<Q: Virtqueue> TxEngine<Q> {
             let into_header = missing.min(buffer.len);
             let start = self.header_bytes - missing;
             let into_body = buffer.len - into_header;
-            // Bytes behind the first span of the tail all belong to the tail.
+            // All bytes after the first span of the tail belong to the tail.
             let is_front = self.spans.is_empty();
             let into_front =
                 if is_front { into_body.min(FRONT_BYTES.max(front) - front) } else { 0 };
@@ -209,7 +211,7 @@ impl<Q: Virtqueue> TxEngine<Q> {
         Ok(missing == 0 && self.admit(header, frame))
     }
 
-    /// Copies the spans of the tail to `frame` behind the first `front` bytes. Returns the new
+    /// Copies the bytes of the tail to `frame` after the first `front` bytes. Returns the new
     /// length of the front. Each span was checked to be in memory, and together they fit into the
     /// frame.
     fn copy_tail(&mut self, frame: &mut Frame, mut front: usize) -> usize {
@@ -222,8 +224,8 @@ impl<Q: Virtqueue> TxEngine<Q> {
         front
     }
 
-    /// Validates a frame's header. A driver may not claim that a checksum was verified (virtio 1.3,
-    /// section 5.1.6.2); the claim is removed.
+    /// Validates a frame with its header. Returns false if it is invalid. A driver may not claim
+    /// that a checksum was verified (virtio 1.3, section 5.1.6.2); the claim is removed.
     #[inline(always)]
     fn admit(&self, header: VnetHeader, frame: &mut Frame) -> bool {
         frame.validate_ingress(&header.without_data_valid(), self.allowed).is_ok()
@@ -236,8 +238,8 @@ impl<Q: Virtqueue> TxEngine<Q> {
     }
 }
 
-/// Returns the space for `bytes` bytes behind the first `start`, unless the frame would become too
-/// long.
+/// Returns the space for `bytes` bytes after the first `start` bytes of a frame; `None` if the
+/// frame would become too long.
 #[inline(always)]
 fn free_bytes(frame: &mut Frame, start: usize, bytes: usize) -> Option<&mut [u8]> {
     let end = start + bytes;

@@ -1,5 +1,5 @@
-//! Interface of both forms of virtqueue, split and packed: operations for network and request
-//! rings, and their common state.
+//! Interface of both forms of virtqueue, split and packed, for network and request rings, and the
+//! state that they have in common.
 
 use core::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -17,7 +17,7 @@ use crate::memory::GuestMemory;
 use crate::memory_view::MemoryView;
 use crate::setup::RingSetup;
 
-/// Number of buffers prefetched ahead of the one in use: sufficient to hide the latency of another
+/// Number of buffers by which prefetching precedes use: sufficient to hide the latency of another
 /// CPU's cache, and within the number of outstanding misses of a CPU.
 pub(crate) const PREFETCH_DISTANCE: usize = 8;
 
@@ -28,11 +28,11 @@ pub(crate) const PREFETCH_DISTANCE: usize = 8;
 /// [`Virtqueue::complete`] takes and completes it, and [`Virtqueue::publish`] returns all completed
 /// chains. Errors are final: the caller passes them to [`QueueState::fail`].
 pub(crate) trait Virtqueue: Send {
-    /// Position for [`Virtqueue::rewind`].
+    /// State to which [`Virtqueue::rewind`] returns.
     type Mark: Copy;
 
-    /// True if the `INDIRECT` flag in a descriptor of an indirect table is an error. In packed
-    /// rings the flag is ignored there.
+    /// True if the `INDIRECT` flag in a descriptor of an indirect table is a fault. In packed rings
+    /// the flag is ignored there.
     const NESTED_INDIRECT_IS_FAULT: bool;
 
     fn side(&self) -> &QueueState;
@@ -41,7 +41,7 @@ pub(crate) trait Virtqueue: Send {
     /// Returns the number of entries of the queue.
     fn size(&self) -> u16;
 
-    /// Fetches up to a batch of chains if none is fetched, and prefetches their buffers. Returns
+    /// Fetches at most a batch of chains if none is fetched, and prefetches their buffers. Returns
     /// the number of fetched chains.
     fn fetch(&mut self) -> Result<usize, RingFault>;
 
@@ -49,40 +49,44 @@ pub(crate) trait Virtqueue: Send {
     /// work.
     fn prefetch_ahead(&mut self) -> Result<(), RingFault>;
 
-    /// Returns the next fetched chain without taking it.
+    /// Returns the next fetched chain without taking it; `None` if none is fetched.
     fn peek(&self) -> Option<Head>;
 
-    /// Takes and completes the chain returned by [`Virtqueue::peek`]. `written` is the number of
-    /// bytes the device wrote to it.
+    /// Takes and completes the chain that [`Virtqueue::peek`] returns. `written` is the number of
+    /// bytes that the device has written to it.
     fn complete(&mut self, head: Head, written: u32);
 
     fn mark(&self) -> Self::Mark;
 
-    /// Reverts every chain completed since `mark`; none of them may be published.
+    /// Reverts the completion of every chain since `mark` was returned. None of these chains may be
+    /// published.
     fn rewind(&mut self, mark: Self::Mark);
 
     /// Publishes completed chains, and interrupts the driver if it requests that.
     fn publish(&mut self);
 
-    /// Requests a kick when the next chain is available.
+    /// Requests a kick when the next chain becomes available. Returns [`ArmResult::Pending`] if it
+    /// is available already.
     fn arm(&mut self) -> ArmResult;
 
-    /// Requests no kicks from the driver.
+    /// Suppresses kicks.
     fn park(&mut self);
 
-    /// Records that the device wrote `bytes` bytes of a buffer at this guest address.
+    /// Records in the dirty page log that the device has written `bytes` bytes of a buffer at this
+    /// guest-physical address.
     fn mark_written(&self, addr: u64, bytes: usize);
 
     /// Returns the descriptor that follows `descriptor` in the ring's own table; `None` if it is
-    /// the chain's last.
+    /// the last one of the chain.
     fn follow_direct(
         &mut self,
         walk: &ChainWalk,
         descriptor: Descriptor,
     ) -> Result<Option<Descriptor>, RingFault>;
 
-    /// Returns the index of the entry that follows `descriptor`, entry `index` of an indirect
-    /// table; `None` if it is the last.
+    /// Returns the index of the entry that follows the entry `index` of an indirect table;
+    /// `descriptor` is this entry's content, and `entries` the number of entries. Returns `None` if
+    /// it is the last one.
     fn follow_indirect(descriptor: Descriptor, index: u16, entries: u32) -> Option<u16>;
 
     /// Decodes a descriptor of an indirect table.
@@ -109,28 +113,30 @@ pub(crate) trait AnyOrder: Virtqueue {
     /// Takes the chain returned by [`Virtqueue::peek`]. Its descriptors are not read again.
     fn take(&mut self, head: Head) -> Result<TakenChain, RingFault>;
 
-    /// Completes a chain. `written` is the number of bytes the device wrote to it.
+    /// Completes a chain that was taken. `written` is the number of bytes that the device has
+    /// written to it.
     fn complete_taken(&mut self, chain: TakenChain, written: u32);
 
-    /// True if writes to buffers are logged.
+    /// Returns true if writes to buffers are recorded in a dirty page log.
     fn is_logging(&self) -> bool;
 
     /// Returns true if chains that were taken are recorded in the in-flight region.
     fn has_record(&self) -> bool;
 }
 
-/// Chain that was taken and not returned.
+/// Chain that was taken and not completed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TakenChain {
     /// Index of the head, or in a packed ring the buffer id.
     pub(crate) index: u16,
     /// Number of the chain's descriptors in the ring. Set in packed rings only.
     pub(crate) descriptors: u16,
-    /// Entries of the chain in a packed ring's in-flight region.
+    /// Entries of the chain in a packed ring's part of the in-flight region; `None` if it is not
+    /// recorded.
     pub(crate) entries: Option<ChainEntries>,
 }
 
-/// Direction in which the device accesses a ring's buffers.
+/// Direction in which the device accesses the buffers of a ring's chains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     Read,
@@ -154,34 +160,35 @@ impl RingState {
         Self { next_avail: AtomicU16::new(setup.base), is_packed, fault: OnceLock::new() }
     }
 
-    /// Returns the next available entry to take; everything before it was used. Exact once the ring
-    /// is dropped. For a packed ring this is the position in the descriptor ring, with the wrap
-    /// counter as bit 15. A ring that continues here has it as its [`RingSetup::base`].
+    /// Returns the index of the next available entry to take; all entries before it were used.
+    /// Exact once the ring is dropped. For a packed ring this is the position in the descriptor
+    /// ring, with the wrap counter as bit 15. A ring that continues there has it as its
+    /// [`RingSetup::base`].
     pub fn next_avail(&self) -> u16 {
         self.next_avail.load(Ordering::Acquire)
     }
 
     /// Returns the position in the format of `VHOST_USER_GET_VRING_BASE`: in a packed ring the
-    /// upper half is the next used position. Both halves are equal, because rings return everything
-    /// they took before they are dropped.
+    /// upper half is the next used position. Both halves are equal, because rings return all chains
+    /// that they took before they are dropped.
     pub fn vring_base(&self) -> u32 {
         let next = u32::from(self.next_avail());
         if self.is_packed { next | next << 16 } else { next }
     }
 
-    /// True if the ring met a fault and stopped permanently.
+    /// Returns true if the ring has had a fault and stopped permanently.
     pub fn is_faulted(&self) -> bool {
         self.fault.get().is_some()
     }
 
-    /// Returns the fault that stopped the ring. It is set before the line `error` of [`RingSetup`]
-    /// is signalled.
+    /// Returns the fault that stopped the ring; `None` if there was none. It is set before the line
+    /// `error` of [`RingSetup`] is signalled.
     pub fn fault(&self) -> Option<RingFault> {
         self.fault.get().copied()
     }
 }
 
-/// State common to all rings.
+/// State that all rings have in common.
 pub(crate) struct QueueState {
     /// Index of the vring in its device, for error messages.
     pub(crate) queue: u16,
@@ -210,7 +217,10 @@ impl QueueState {
         }
     }
 
-    /// Fails with the fault that ended this queue, if any.
+    /// Checks that the ring has had no fault.
+    ///
+    /// # Errors
+    /// The fault that ended the ring.
     #[inline(always)]
     pub(crate) fn check(&self) -> Result<(), RingFault> {
         match self.fault {
@@ -219,7 +229,8 @@ impl QueueState {
         }
     }
 
-    /// Ends the queue with `fault` and signals the error line.
+    /// Ends the ring with `fault`, signals the error line, and returns the fault. An earlier fault
+    /// is kept.
     #[cold]
     pub(crate) fn fail(&mut self, fault: RingFault) -> RingFault {
         if self.fault.is_none() {
@@ -230,7 +241,10 @@ impl QueueState {
         fault
     }
 
-    /// Fails if the file behind the VM's memory was truncated.
+    /// Checks that the file of the VM's memory was not truncated.
+    ///
+    /// # Errors
+    /// [`RingFault::MemoryTruncated`], with which the caller must end the ring.
     #[inline]
     pub(crate) fn check_memory(&mut self) -> Result<(), RingFault> {
         let faults = suimon_mapping::truncations();
@@ -243,7 +257,7 @@ impl QueueState {
         Ok(())
     }
 
-    /// Prefetches a chain's first buffer.
+    /// Prefetches the first buffer of a chain.
     #[inline(always)]
     pub(crate) fn prefetch_buffer(&self, head: &Head) {
         match self.access {

@@ -30,7 +30,7 @@ pub const HANDSHAKES_PER_SECOND: u32 = 32;
 /// Maximum number of peers with a separate limit. Further peers share one limit.
 pub const HANDSHAKE_PEERS_MAX: usize = 1024;
 
-/// Limits of the handshakes of one or more listeners. Clones refer to the same limits.
+/// Limits of TLS handshakes, shared by one or more listeners. Clones share the same limits.
 #[derive(Clone, Debug)]
 pub struct HandshakeLimits(Arc<Shared>);
 
@@ -41,21 +41,22 @@ struct Shared {
     computing: Semaphore,
 }
 
-/// Buckets of peers.
+/// Token buckets of peers.
 #[derive(Debug, Default)]
 struct Peers {
     buckets: BTreeMap<IpAddr, Arc<Bucket>>,
-    /// Bucket of all peers without a separate one.
+    /// Bucket shared by all peers without a separate one.
     others: Arc<Bucket>,
 }
 
-/// Token bucket in the form of a virtual schedule, and the queue of the clients that need a token.
+/// Token bucket of a peer, stored as the time at which it is full, and the queue of the peer's
+/// clients that need a token.
 #[derive(Debug, Default)]
 struct Bucket {
-    /// Time at which the bucket is full, counted from the creation of the limits. No clock is read:
-    /// time is an argument.
+    /// Time at which the bucket is full, since the creation of the limits. Methods receive the
+    /// current time as an argument.
     refilled_at: Mutex<Duration>,
-    /// Held by the first client of the queue.
+    /// Lock held by the first client of the queue.
     queue: tokio::sync::Mutex<()>,
 }
 
@@ -67,15 +68,15 @@ impl Default for HandshakeLimits {
 }
 
 impl HandshakeLimits {
-    /// Performs a handshake with a peer at a TCP address, when the limits permit it. `socket` is a
-    /// descriptor of the client's socket, on which the client has sent something. `handshake` must
-    /// not block: while it is polled, no other handshake is polled. `note` is called with true when
-    /// the client begins to wait for the limits, and with false when the handshake waits for the
-    /// client or has ended.
+    /// Performs a TLS handshake with a client at a TCP address as soon as the limits permit it.
+    /// `socket` is a descriptor of the client's socket, on which the client has sent data.
+    /// `handshake` must not block: while it is polled, no other handshake is polled. Calls `note`
+    /// with true when the client begins to wait for the limits, and with false when the handshake
+    /// waits for the client or has ended.
     ///
     /// # Errors
-    /// [`io::ErrorKind::UnexpectedEof`] if the client has disconnected before the handshake was
-    /// begun, otherwise the error of the handshake.
+    /// [`io::ErrorKind::UnexpectedEof`] if the client disconnected before the handshake began,
+    /// otherwise the error of the handshake.
     pub async fn run<T>(
         &self,
         peer: IpAddr,
@@ -115,7 +116,7 @@ impl HandshakeLimits {
     }
 }
 
-/// Waits until the task is woken.
+/// Completes when the task is woken for the next time.
 async fn next_wake() {
     let mut is_woken = false;
     poll_fn(|_| match std::mem::replace(&mut is_woken, true) {
@@ -142,8 +143,8 @@ fn check_connected(socket: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
-/// Returns the address that identifies a peer for its limit. A client may use all IPv6 addresses of
-/// a /64 network (RFC 4291, section 2.5.4), so these share one limit.
+/// Returns the address under which a peer's bucket is stored. A client may use all IPv6 addresses
+/// of a /64 network (RFC 4291, section 2.5.4), so that these share one limit.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from(u128::from(address) >> 64 << 64).into(),
@@ -162,8 +163,8 @@ impl Shared {
 }
 
 impl Peers {
-    /// Returns the bucket of a peer at `now`. Full buckets without queued clients make room for
-    /// others.
+    /// Returns the bucket of a peer at `now`. A new one replaces a full bucket without queued
+    /// clients if the maximum number exists, or is the shared one if there is none of these.
     fn bucket(&mut self, peer: IpAddr, now: Duration) -> Arc<Bucket> {
         if let Some(bucket) = self.buckets.get(&peer) {
             return Arc::clone(bucket);
@@ -180,20 +181,20 @@ impl Peers {
 }
 
 impl Bucket {
-    /// Time in which a token is added to a bucket.
+    /// Time in which one token is added to a bucket.
     const INTERVAL: Duration = Duration::from_nanos(1_000_000_000 / HANDSHAKES_PER_SECOND as u64);
 
     fn full_at(&self) -> MutexGuard<'_, Duration> {
         self.refilled_at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the time until the bucket has a token.
+    /// Returns the time until the bucket has a token; zero if it has one.
     fn wait(&self, now: Duration) -> Duration {
         let full_at = (*self.full_at()).max(now) + Self::INTERVAL;
         full_at.saturating_sub(Self::INTERVAL * HANDSHAKES_BURST).saturating_sub(now)
     }
 
-    /// Takes a token.
+    /// Removes a token from the bucket.
     fn take(&self, now: Duration) {
         let mut full_at = self.full_at();
         *full_at = (*full_at).max(now) + Self::INTERVAL;

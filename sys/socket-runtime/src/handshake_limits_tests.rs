@@ -7,21 +7,21 @@ use tokio::time::timeout;
 
 use super::*;
 
-/// Deadline of conditions, generous because the machine may be loaded.
+/// Time limit for conditions that a test waits for; generous, because the machine may be loaded.
 const LIMIT: Duration = Duration::from_secs(60);
 
 fn peer(number: u32) -> IpAddr {
     Ipv4Addr::from(number).into()
 }
 
-/// Returns the socket of a client, and the client's end.
+/// Returns the server's socket and the client's socket of a connection.
 fn client() -> (OwnedFd, UnixStream) {
     let (local, peer) = UnixStream::pair().unwrap();
     (local.into(), peer)
 }
 
-/// Returns the number of handshakes of a peer that are permitted to begin until `limit`, of those
-/// requested at `now`.
+/// Returns how many of `attempts` handshakes, all requested by `peer` at `now`, may begin before
+/// `limit`.
 fn permitted_handshakes(
     peers: &mut Peers,
     peer: IpAddr,
@@ -118,8 +118,8 @@ async fn one_handshake_is_computed_at_a_time_and_one_that_waits_for_its_peer_del
     assert_eq!(max.load(Ordering::SeqCst), 1);
 }
 
-/// Clients that disconnect while they are queued would otherwise use the tokens of clients behind
-/// them, such as those of the same host or network.
+/// Clients that disconnect while they are queued must not use the tokens of clients behind them,
+/// such as those of the same host or network.
 #[tokio::test]
 async fn clients_that_disconnect_before_their_handshake_use_no_token_and_delay_none() {
     let limits = HandshakeLimits::default();
@@ -148,7 +148,8 @@ async fn clients_that_disconnect_before_their_handshake_use_no_token_and_delay_n
     assert_eq!(*bucket.full_at() - before, Bucket::INTERVAL);
 }
 
-/// A client that has disconnected while another handshake is computed is not computed either.
+/// The handshake of a client that disconnected while another handshake was computed is not
+/// computed.
 #[tokio::test]
 async fn a_client_that_disconnects_at_the_head_of_the_queue_uses_no_token() {
     let limits = HandshakeLimits::default();
@@ -163,7 +164,8 @@ async fn a_client_that_disconnects_at_the_head_of_the_queue_uses_no_token() {
     assert_eq!(*limits.0.lock().bucket(peer(1), Duration::ZERO).full_at(), Duration::ZERO);
 }
 
-/// While another handshake is computed, the client waits for the server, also in its second turn.
+/// While another handshake is computed, `note` reports that the client waits for the server, also
+/// before the second flight.
 #[tokio::test]
 async fn each_turn_for_which_the_server_is_busy_counts_as_waiting_for_it() {
     let limits = HandshakeLimits::default();

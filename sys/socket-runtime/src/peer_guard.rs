@@ -20,11 +20,11 @@ pub struct DescriptorGuard {
 }
 
 impl DescriptorGuard {
-    /// Configures the kernel to refuse descriptors on a socket. If the kernel does not support
-    /// that, creates a guard of the socket.
+    /// Configures the kernel to refuse descriptors on a socket, and returns `None`. Returns a guard
+    /// of the socket if the kernel does not support this.
     ///
     /// # Errors
-    /// The host has no descriptor left.
+    /// The process or host has no free descriptor.
     pub fn guard(socket: BorrowedFd<'_>, runtime: &SocketRuntime) -> io::Result<Option<Self>> {
         if refuse_descriptors(socket) { Ok(None) } else { Self::new(socket, runtime).map(Some) }
     }
@@ -38,7 +38,8 @@ impl DescriptorGuard {
         Ok(Self { runtime: runtime.clone(), socket, received: Mutex::default() })
     }
 
-    /// Receives data without blocking.
+    /// Receives data into `rooms` without blocking, and keeps attached descriptors. Returns the
+    /// number of bytes; 0 at the end of the connection.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidData`]: the peer attached a descriptor. Otherwise the error of

@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-/// Maximum duration of a connection that causes a pause.
+/// Duration below which a connection counts as short and causes a pause before the next one.
 const SOON: Duration = Duration::from_secs(1);
 
 /// Pause before the next peer of a device is served. It doubles from 5 ms to 100 ms with each
@@ -16,7 +16,8 @@ impl ReconnectPause {
     const MIN: Duration = Duration::from_millis(5);
     const MAX: Duration = Duration::from_millis(100);
 
-    /// Records the end of a peer that was served for `lasted`.
+    /// Records that a connection has ended after `lasted`. `is_violation` is true if its peer
+    /// violated the protocol.
     pub fn record_end(&mut self, lasted: Duration, is_violation: bool) {
         self.0 = match is_violation || lasted < SOON {
             true => (self.0 * 2).clamp(Self::MIN, Self::MAX),
@@ -42,8 +43,8 @@ impl LogRateLimit {
     /// Minimum interval between two log entries.
     pub const EVERY: Duration = Duration::from_secs(10);
 
-    /// Returns the number of entries omitted since the last one if an entry may be written now;
-    /// otherwise counts it as omitted.
+    /// If a log entry may be written at `now`, returns the number of entries omitted since the last
+    /// one. Otherwise counts the entry as omitted and returns `None`.
     pub fn try_log(&mut self, now: Instant) -> Option<u64> {
         if self.last.is_some_and(|last| now.saturating_duration_since(last) < Self::EVERY) {
             self.suppressed = self.suppressed.saturating_add(1);
@@ -69,7 +70,7 @@ impl RejectionRateLimit {
     /// Length of a period of the rate limit.
     pub const PERIOD: Duration = Duration::from_millis(100);
 
-    /// Returns the time until the next connection may be accepted.
+    /// Returns the time until the next connection may be accepted; zero if one may be accepted now.
     #[must_use]
     pub fn delay(&self, now: Instant) -> Duration {
         match self.began {

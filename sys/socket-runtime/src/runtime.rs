@@ -1,4 +1,4 @@
-//! Threads that a runtime consists of.
+//! Worker threads that run tasks, and threads for blocking calls.
 
 use core::fmt;
 use std::io;
@@ -55,7 +55,7 @@ impl fmt::Debug for SocketRuntime {
 
 struct Inner {
     handle: Handle,
-    /// `None` only during the drop.
+    /// Set until the drop.
     runtime: Option<Runtime>,
     /// Permits that limit the number of concurrent drops.
     dropping: Arc<Semaphore>,
@@ -185,9 +185,9 @@ fn no_thread() -> io::Error {
     )
 }
 
-/// Returns the function that each thread of the runtime calls first. The first `workers` threads
-/// are worker threads, because the other threads are started by tasks. `report` receives the result
-/// of each worker thread.
+/// Returns the function that each new thread of the runtime calls first: the hook of its kind. The
+/// first `workers` threads are worker threads, because tasks start the other threads. `report`
+/// receives the result of each worker thread's hook.
 fn thread_start(
     workers: usize,
     hooks: ThreadHooks,

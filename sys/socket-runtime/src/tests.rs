@@ -10,7 +10,7 @@ use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 
 use super::*;
 
-/// Deadline of conditions, generous because the machine may be loaded.
+/// Time limit for conditions that a test waits for; generous, because the machine may be loaded.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Returns the number of threads of this process with this name.
@@ -23,7 +23,7 @@ fn threads(name: &str) -> usize {
 fn wait_for(subject: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + LIMIT;
     while !condition() {
-        assert!(Instant::now() < deadline, "not in time: {subject}");
+        assert!(Instant::now() < deadline, "timeout while waiting for: {subject}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -213,7 +213,8 @@ fn a_peer_that_never_stops_sending_does_not_hold_up_others() {
     is_done.recv_timeout(LIMIT).unwrap();
 }
 
-/// Makes clone(2) fail with this error for the calling thread and those that it starts.
+/// Makes clone(2) fail with the error number `errno` in the calling thread and the threads that it
+/// starts.
 fn forbid_threads(errno: i32) {
     let calls = [libc::SYS_clone, libc::SYS_clone3].map(|call| (call, Vec::new()));
     let filter = SeccompFilter::new(
@@ -257,7 +258,7 @@ fn a_call_for_which_there_is_no_thread_is_dropped_and_not_executed_later() {
     let _guard = runtime.enter();
     tokio::task::spawn_blocking(move || done.send(()).unwrap());
     is_done.recv_timeout(LIMIT).unwrap();
-    assert!(reports.try_recv().is_err(), "it was executed after it had been given up");
+    assert!(reports.try_recv().is_err(), "the call was executed after it was dropped");
 }
 
 #[test]

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// Non-blocking descriptor that the runtime watches. Must be created by a task, or by a thread that
-/// has [entered](crate::SocketRuntime::enter) the runtime; one runtime must not watch the same file
-/// description twice.
+/// Non-blocking descriptor whose readiness the runtime watches. Must be created by a task, or by a
+/// thread that has [entered](crate::SocketRuntime::enter) the runtime; one runtime must not watch
+/// the same file description twice.
 #[derive(Debug)]
 pub struct Watched(AsyncFd<Arc<OwnedFd>>);
 
@@ -74,11 +74,11 @@ impl Watched {
         self.attempt(Interest::WRITABLE, write).await
     }
 
-    /// Stops watching and returns the descriptor. It is duplicated if other parts of the program
-    /// share it.
+    /// Stops watching and returns the descriptor. Returns a duplicate if the `Arc` given to
+    /// [`readable`](Self::readable) or [`writable`](Self::writable) has other owners.
     ///
     /// # Errors
-    /// The descriptor is shared, and the host has no descriptor left.
+    /// The duplicate cannot be created: the process or host has no free descriptor.
     pub fn into_fd(self) -> io::Result<OwnedFd> {
         Arc::try_unwrap(self.0.into_inner()).or_else(|shared| shared.try_clone())
     }

@@ -34,7 +34,7 @@ pub(crate) fn in_use(directory: &Path) -> StateStoreError {
     ))
 }
 
-/// Creates the error of a damaged file.
+/// Creates the error of a damaged file. `reason` describes the damage.
 pub(crate) fn damaged(file: &Path, reason: impl Display) -> StateStoreError {
     let path = file.display();
     StateStoreError::new(format!(
@@ -42,12 +42,12 @@ pub(crate) fn damaged(file: &Path, reason: impl Display) -> StateStoreError {
     ))
 }
 
-/// Creates the error of a request that exceeds a limit.
+/// Creates the error of a request whose `quantity` is `len` and exceeds the limit `max`.
 pub(crate) fn bound(quantity: &str, len: usize, max: usize) -> StateStoreError {
     StateStoreError::new(format!("{quantity} of {len} exceeds the limit of {max}"))
 }
 
-/// Converts an error of redb on opening the store.
+/// Converts an error that redb returned when it opened the store's file.
 pub(crate) fn opening(file: &Path, error: DatabaseError) -> StateStoreError {
     match error {
         DatabaseError::DatabaseAlreadyOpen => in_use(file.parent().unwrap_or(file)),
@@ -60,7 +60,7 @@ pub(crate) fn opening(file: &Path, error: DatabaseError) -> StateStoreError {
     }
 }
 
-/// Error of redb in a transaction. Boxed because of its size.
+/// Error that redb returned in a transaction. Boxed because of its size.
 pub(crate) struct Fault(Box<Error>);
 
 impl<E: Into<Error>> From<E> for Fault {
@@ -70,13 +70,13 @@ impl<E: Into<Error>> From<E> for Fault {
 }
 
 impl Fault {
-    /// Returns true if redb rejects further operations until the file is reopened.
+    /// Returns true if redb rejects further operations after this error until the file is reopened.
     pub(crate) fn ends_the_file(&self) -> bool {
         matches!(*self.0, Error::Io(_) | Error::PreviousIo)
     }
 }
 
-/// Converts an error of redb in a transaction.
+/// Converts an error that redb returned in a transaction.
 pub(crate) fn transaction(file: &Path, fault: Fault) -> StateStoreError {
     match *fault.0 {
         Error::Io(error) => storage(file, StorageError::Io(error)),
@@ -85,7 +85,8 @@ pub(crate) fn transaction(file: &Path, fault: Fault) -> StateStoreError {
     }
 }
 
-/// Creates the error of an operation during which a concurrent one failed.
+/// Creates the error of a read or write that failed because another one on the same store failed
+/// first and closed the file.
 pub(crate) fn concurrent_failure(file: &Path) -> StateStoreError {
     StateStoreError::new(format!(
         "{}: another read or write has just failed, and this one with it; see the first error, then try again",

@@ -1,4 +1,4 @@
-//! Reads and commits.
+//! [`FileStore`]: reads and commits of the embedded store.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -19,7 +19,8 @@ pub const TABLE_NAME_BYTES_MAX: usize = 64;
 pub const KEY_BYTES_MAX: usize = 1024;
 /// Maximum length of a value in bytes.
 pub const VALUE_BYTES_MAX: usize = 4 << 20;
-/// Maximum number of changes in one commit.
+/// Minimum time between attempts to open an unwritable file for writing. Each attempt reads the
+/// whole file.
 pub const CHANGES_MAX: usize = 65_536;
 
 /// Minimum time between attempts to open an unwritable file for writing. Each reads all of it.
@@ -28,8 +29,8 @@ const WRITABLE_RETRY: Duration = Duration::from_secs(1);
 /// Implementation of [`StateStore`] in one file. Reads and one write run concurrently; a second
 /// write blocks.
 ///
-/// The library stops using a file once a read or write of it has failed, for example because the
-/// disk is full. The file is then closed, and reopened by the next call.
+/// redb rejects further use of a file once a read or write of it has failed, for example because
+/// the disk is full. The store then closes the file; the next call reopens it.
 ///
 /// If the file cannot be opened for writing, a copy of it in memory serves reads. Each commit tries
 /// to open the file for writing again, at most once per second, and fails if that is not possible.
@@ -38,8 +39,8 @@ pub struct FileStore {
     // Dropped before the lock below.
     state: RwLock<State>,
     /// Previous values of the keys in failed commits. A disk that failed on the last write of a
-    /// commit may have stored it nevertheless. Entries are added while the state is locked, so that
-    /// the call that reopens the file finds them.
+    /// commit may have stored the commit nevertheless. Entries are added while the state is locked,
+    /// so that the call that reopens the file reverts them.
     replaced: Mutex<Vec<Replaced>>,
     _lock: OwnedFd,
 }
@@ -49,18 +50,18 @@ struct State {
     database: Option<Database>,
     /// Set if `database` is a copy in memory because the file cannot be written.
     unwritable: Option<Unwritable>,
-    /// Number of times the file was opened. A call that notices a failure late must not close a
-    /// file that was reopened meanwhile.
+    /// Number of times the file was opened. A call whose failure concerns an earlier opening must
+    /// not close the file.
     openings: u64,
 }
 
-/// Last attempt to open the file for writing.
+/// Set while the file cannot be written: time of the last attempt to open it for writing.
 struct Unwritable {
     error: StateStoreError,
     last_attempt_at: Instant,
 }
 
-/// Table, key, and the previous value.
+/// Table, key, and previous value (`None` if the key did not exist).
 type Replaced = (String, String, Option<Vec<u8>>);
 
 impl FileStore {
@@ -93,8 +94,8 @@ impl FileStore {
         &self.file
     }
 
-    /// Executes `work` with the open file. `work` appends previous values to `replaced`, which are
-    /// needed if it fails.
+    /// Executes `work` with the open file. `work` appends the previous values of the keys that it
+    /// changes to `replaced`, so that the change can be reverted if it fails.
     fn work<T>(
         &self,
         work: impl FnOnce(&Database, &mut Vec<Replaced>) -> Result<T, Fault>,
@@ -119,7 +120,7 @@ impl FileStore {
         result
     }
 
-    /// Closes the file if it is still the one of opening number `failed`.
+    /// Closes the file, unless it was reopened since the opening with the number `failed`.
     fn close(&self, failed: u64) {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         if state.openings == failed {
@@ -127,7 +128,7 @@ impl FileStore {
         }
     }
 
-    /// Closes the file as a failed read or write does.
+    /// Closes the file as after a failed read or write.
     #[cfg(test)]
     pub(crate) fn close_for_test(&self) {
         let openings = self.state.read().unwrap_or_else(PoisonError::into_inner).openings;
@@ -138,7 +139,8 @@ impl FileStore {
         self.replaced.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the state with its file open, unless the file has failed again at this moment.
+    /// Returns the state after opening its file if necessary. Another thread's failure may have
+    /// closed the file again by then.
     fn opened(&self) -> Result<RwLockReadGuard<'_, State>, StateStoreError> {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         if state.database.is_some() {
@@ -160,7 +162,7 @@ impl FileStore {
         Ok(self.state.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Opens the file for writing. `state` stays as it is on errors.
+    /// Opens the file for writing and reverts failed commits. Does not change `state` on errors.
     fn open_writable(&self, state: &mut State) -> Result<(), StateStoreError> {
         let database = self.reverted(open::open_verified)?;
         self.replaced().clear();
@@ -172,7 +174,8 @@ impl FileStore {
         Ok(())
     }
 
-    /// Opens the file with `open` and reverts commits that were reported as failed.
+    /// Opens the file with `open` and reverts commits that were reported as failed but may have
+    /// been stored.
     fn reverted(
         &self,
         open: impl FnOnce(&Path) -> Result<Database, StateStoreError>,
@@ -186,7 +189,10 @@ impl FileStore {
         })
     }
 
-    /// Opens the file for writing if a copy in memory has taken its place.
+    /// Opens the file for writing if a copy in memory serves reads.
+    ///
+    /// # Errors
+    /// The file still cannot be written, or the last attempt was less than [`WRITABLE_RETRY`] ago.
     fn ensure_writable(&self) -> Result<(), StateStoreError> {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         match &state.unwritable {

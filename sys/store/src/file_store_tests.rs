@@ -55,7 +55,7 @@ fn scans_start_at_the_key_and_end_at_the_limit() {
 }
 
 #[test]
-fn a_second_opener_is_refused_until_the_first_closes() {
+fn a_second_process_is_rejected_until_the_first_closes_the_store() {
     let directory = TempDir::new().unwrap();
     let first = FileStore::open(directory.path()).unwrap();
     let path = directory.path().display().to_string();
@@ -119,7 +119,7 @@ fn a_file_that_is_no_store_is_left_as_it_is() {
 }
 
 #[test]
-fn a_store_that_was_cut_is_reported() {
+fn a_truncated_store_is_reported() {
     let (directory, file, _) = filled();
     let complete = std::fs::read(&file).unwrap();
     for len in [1, 8, 100, 4095, 4096, complete.len() / 2, complete.len() - 1] {
@@ -133,7 +133,7 @@ fn a_store_that_was_cut_is_reported() {
 /// After any part of the file is overwritten, the result is an error or exactly the committed
 /// content, never a panic or other content.
 #[test]
-fn overwritten_bytes_never_change_an_answer() {
+fn overwritten_bytes_never_change_a_result() {
     let (directory, file, content) = filled();
     let complete = std::fs::read(&file).unwrap();
     let quiet = std::panic::take_hook();
@@ -162,7 +162,7 @@ fn overwritten_bytes_never_change_an_answer() {
 
 /// Simulates a device that fails after it has stored the last bytes of a commit.
 #[test]
-fn a_commit_that_was_reported_as_failed_is_taken_back() {
+fn a_commit_that_was_reported_as_failed_is_reverted() {
     let directory = TempDir::new().unwrap();
     let store = FileStore::open(directory.path()).unwrap();
     store.commit(&[put("t", "a", b"1"), put("t", "gone", b"2")]).unwrap();
@@ -188,10 +188,10 @@ fn a_commit_that_was_reported_as_failed_is_taken_back() {
     assert_eq!(store.read("t", "gone").unwrap().as_deref(), Some(&b"2"[..]));
 }
 
-/// Two calls met the same failure. The second one tries to close the file after another call has
-/// reopened it and committed.
+/// Two calls fail for the same reason. The second one tries to close the file after another call
+/// has reopened it and committed.
 #[test]
-fn a_failure_that_is_noticed_late_closes_nothing() {
+fn a_failure_that_is_detected_late_does_not_close_a_reopened_file() {
     let directory = TempDir::new().unwrap();
     let store = FileStore::open(directory.path()).unwrap();
     let fail = || Err::<(), _>(redb::Error::Io(std::io::Error::from_raw_os_error(5)).into());

@@ -1,4 +1,4 @@
-//! Creation and opening of the file, such that it is complete or absent.
+//! Creates the store's file so that it is complete or absent, and opens it.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
@@ -15,10 +15,10 @@ use suimon_ports::StateStoreError;
 
 use crate::{FILE_NAME, explain};
 
-/// Size of the page cache in bytes.
+/// Maximum size of redb's page cache in bytes.
 const CACHE_BYTES: usize = 1 << 20;
 
-/// File of a store, which exists, and the lock of its directory.
+/// Existing file of a store, and the lock of its directory.
 pub(crate) struct Located {
     pub(crate) file: PathBuf,
     /// Descriptor that holds the lock.
@@ -45,7 +45,8 @@ pub(crate) fn locate(directory: &Path) -> Result<Located, StateStoreError> {
     Ok(Located { file, directory: lock })
 }
 
-/// Converts a panic of the library, which some kinds of damage cause, to an error.
+/// Executes `work`, and converts a panic of redb, which some kinds of damage cause, to an error of
+/// `file`.
 pub(crate) fn catch_panic<T>(
     file: &Path,
     work: impl FnOnce() -> Result<T, StateStoreError>,

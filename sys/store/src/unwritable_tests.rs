@@ -10,7 +10,8 @@ use tempfile::TempDir;
 
 use crate::FileStore;
 
-/// Set in the process inside of the namespace: the folder at which the tmpfs is mounted.
+/// Environment variable that the test sets for its copy in the namespace: the folder at which the
+/// tmpfs is mounted.
 const FOLDER: &str = "SUIMON_TEST_TMPFS";
 const DEADLINE: Duration = Duration::from_secs(60);
 

@@ -29,13 +29,13 @@ pub enum FramingError {
     },
 }
 
-/// Buffer of received bytes from which frames are taken.
+/// Buffer of received bytes that returns them frame by frame.
 #[derive(Debug)]
 pub struct Reader {
     capacity: Box<[u8]>,
-    /// Start of the bytes that were not taken yet.
+    /// Index of the first byte that was not returned yet.
     start: usize,
-    /// End of these bytes; never before `start` or beyond the buffer.
+    /// Index after the last received byte; at least `start`, at most the length of the buffer.
     end: usize,
 }
 
@@ -62,10 +62,10 @@ impl Reader {
         self.end = self.end.saturating_add(bytes).min(self.capacity.len());
     }
 
-    /// Takes the next frame; `None` until it was received completely.
+    /// Returns the next frame and removes it from the buffer; `None` until all of it was received.
     ///
     /// # Errors
-    /// The frame's length is invalid. The error is permanent.
+    /// The frame's length is invalid. Every later call returns the same error.
     pub fn next_frame(&mut self) -> Result<Option<&[u8]>, FramingError> {
         let Some(bytes) = self.length()? else { return Ok(None) };
         let begin = self.start + LENGTH_BYTES;
@@ -85,7 +85,8 @@ impl Reader {
         }
     }
 
-    /// Returns the length of the next frame, if it was received.
+    /// Returns the length of the next frame in bytes; `None` if its length field was not received
+    /// completely.
     fn length(&self) -> Result<Option<usize>, FramingError> {
         let received = self.capacity.get(self.start..self.end);
         let Some(length) = received.and_then(<[u8]>::first_chunk::<LENGTH_BYTES>) else {

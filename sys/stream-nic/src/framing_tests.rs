@@ -12,7 +12,7 @@ fn stream(frames: &[Vec<u8>]) -> Vec<u8> {
     bytes
 }
 
-/// Returns the frames that a reader takes from a stream received in pieces, and the error that
+/// Feeds a stream to a reader in chunks of the given sizes. Returns the frames, and the error that
 /// ended it.
 fn read(stream: &[u8], sizes: &[usize]) -> (Vec<Vec<u8>>, Option<FramingError>) {
     let mut reader = Reader::new();
@@ -34,7 +34,7 @@ fn read(stream: &[u8], sizes: &[usize]) -> (Vec<Vec<u8>>, Option<FramingError>) 
             }
         }
         let space = reader.space_mut();
-        assert!(!space.is_empty(), "there is room for what is missing");
+        assert!(!space.is_empty(), "there is no space for the missing bytes");
         let size = sizes.next().unwrap_or(1).clamp(1, space.len()).min(remaining.len());
         if size == 0 {
             return (frames, None);
@@ -48,7 +48,7 @@ fn read(stream: &[u8], sizes: &[usize]) -> (Vec<Vec<u8>>, Option<FramingError>) 
 
 proptest! {
     #[test]
-    fn frames_come_out_as_they_went_in_however_they_were_cut(
+    fn frames_of_a_fragmented_stream_are_returned_unchanged(
         frames in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..3000), 0..40),
         pieces in prop::collection::vec(1_usize..5000, 1..20),
     ) {

@@ -19,7 +19,7 @@
 //! Invariants
 //! - A worker never blocks: the NIC's task sends what the socket did not accept, as soon as there
 //!   is room. Frames that arrive meanwhile are rejected with
-//!   [`Sent::Full`](suimon_ports::Sent::Full), which their port counts.
+//!   [`TransmitResult::Full`](suimon_ports::TransmitResult::Full), which their port counts.
 //! - A frame that was sent partly is completed before anything else is sent.
 //! - Memory of a connection is bounded: one buffer per direction.
 //! - An invalid length ends the connection with a notice that names it. The NIC then waits for the

@@ -1,4 +1,4 @@
-//! Emulated NIC: the interface for its owner.
+//! [`StreamNic`]: an emulated NIC, as its owner uses it.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -73,7 +73,8 @@ impl PortDevice for StreamNic {
         self.shared.status().clone()
     }
 
-    /// Everything but the socket changes live, because nothing of it is reported to the guest.
+    /// Applies a new configuration without interruption, except that of another socket: returns
+    /// false for it. The guest is informed of none of the settings.
     fn change(&mut self, spec: &PortDeviceSpec) -> Result<bool, DeviceError> {
         let PortDeviceSpec::Stream(spec) = spec else { return Ok(false) };
         check(spec)?;

@@ -1,4 +1,4 @@
-//! Both directions of a connection, as the switch uses them.
+//! Receive and transmit queue of a connection, which the switch services.
 
 use std::io::IoSliceMut;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -12,28 +12,28 @@ use suimon_ports::{ArmResult, FrameSink, FrameSource, PortFault, TransmitResult}
 use crate::framing::{LENGTH_BYTES, Reader};
 use crate::session::{Session, SessionEnd};
 
-/// Bytes that are collected before they are sent, even if more frames follow: about 40 usual
-/// frames, and at least the longest one.
+/// Number of bytes that are collected before they are sent, even if more frames follow: about 40
+/// usual frames, and at least the longest one.
 const COLLECTED_BYTES_MAX: usize = 128 * 1024;
 
 /// Minimum length of a frame in bytes without its checksum (IEEE 802.3, 4A.2.3.2.4). Emulated NICs
 /// expect it; shorter frames are padded as on a wire.
 const WIRE_BYTES_MIN: usize = 60;
 
-/// Frames sent by the guest.
+/// Queue of frames that the guest sent.
 pub(crate) struct StreamSource {
     session: Arc<Session>,
     reader: Reader,
     malformed: u64,
 }
 
-/// Frames sent to the guest.
+/// Queue of frames for the guest.
 pub(crate) struct StreamSink {
     session: Arc<Session>,
     collected: Vec<u8>,
 }
 
-/// Maximum number of reads from the socket per batch: a frame may arrive in small pieces.
+/// Maximum number of reads from the socket per batch: a frame may arrive in small parts.
 const READS_MAX: usize = 8;
 
 /// Result of a read from the socket.
@@ -47,8 +47,9 @@ impl StreamSource {
         Self { session, reader: Reader::new(), malformed: 0 }
     }
 
-    /// Moves received frames to the batch, at most `attempts`. Returns true if the batch is full or
-    /// `attempts` is used up.
+    /// Moves received frames to the batch; each moved or dropped frame uses one of `attempts`.
+    /// Returns true if the batch is full or no attempt is left; false if the buffer has no complete
+    /// frame.
     fn take(&mut self, batch: &mut FrameBatch, attempts: &mut usize) -> Result<bool, PortFault> {
         while *attempts > 0 {
             let Some(frame) = batch.spare() else { return Ok(true) };
@@ -146,7 +147,7 @@ impl StreamSink {
         self.session.send(&mut self.collected)
     }
 
-    /// Returns true if no partly sent data is pending.
+    /// Returns true if all bytes passed to the session were sent. Tries to send pending ones first.
     fn is_clear(&self) -> Result<bool, PortFault> {
         if !self.session.is_stalled() {
             return Ok(true);

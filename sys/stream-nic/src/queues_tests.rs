@@ -61,7 +61,7 @@ fn frames_of_the_guest_arrive_with_their_tags_and_short_ones_are_counted() {
     assert_eq!((source.malformed(), source.arm()), (2, ArmResult::Armed));
     qemu.write_all(&[5; 100]).unwrap();
     batch.clear();
-    assert_eq!(source.receive(&mut batch).unwrap(), 1, "the rest came, and so did the frame");
+    assert_eq!(source.receive(&mut batch).unwrap(), 1, "the completed frame is not received");
 }
 
 #[test]

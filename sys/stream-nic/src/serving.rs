@@ -18,7 +18,8 @@ use tokio::time::sleep;
 use crate::queues::{StreamSink, StreamSource};
 use crate::session::{Session, SessionEnd};
 
-/// Time until the next attempt if the host has no descriptor for a connection.
+/// Pause after a connection could not be accepted because the process or host has no free
+/// descriptor.
 const SHORTAGE: Duration = Duration::from_millis(200);
 
 /// State shared by a NIC's task and its owner.
@@ -26,10 +27,10 @@ pub(crate) struct Shared {
     pub(crate) port: PortId,
     pub(crate) host: Arc<dyn QueueHost>,
     pub(crate) observer: Arc<dyn PortObserver>,
-    /// Eventfd that becomes readable when a queue has something to report.
+    /// Eventfd by which queues and the owner wake the task.
     pub(crate) wake: Arc<OwnedFd>,
     pub(crate) status: Mutex<DeviceStatus>,
-    /// Closes sockets of peers, which may block.
+    /// Runtime of the task. It also closes sockets of peers, which may block.
     pub(crate) runtime: SocketRuntime,
 }
 
@@ -187,8 +188,8 @@ impl Shared {
         }
     }
 
-    /// Detaches a connection's queues and reports why it ended. `None` means that the NIC is
-    /// closed, which is not reported. Blocks.
+    /// Detaches a connection's queues from the switch and reports why the connection ended. Reports
+    /// nothing if `end` is `None`: the NIC is closed. Blocks.
     fn finish(&self, end: Option<&SessionEnd>) {
         // The queues are detached before the notice is sent.
         self.host.detach_port(self.port);
@@ -221,7 +222,7 @@ enum Other {
     Successor,
 }
 
-/// Closes a pending connection, unless the peer has closed the served one.
+/// Accepts a pending connection and closes it, unless the peer has closed the served one.
 fn reject(
     listener: BorrowedFd<'_>,
     session: &Session,

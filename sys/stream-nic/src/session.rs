@@ -1,4 +1,4 @@
-//! One connection, shared by its queues and the NIC's task.
+//! Connection of one QEMU process, shared by its queues and the NIC's task.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +18,7 @@ pub(crate) enum SessionEnd {
     /// The peer closed the connection, or its process ended.
     #[error("QEMU closed the connection")]
     PeerClosed,
-    /// The host could not start a thread to attach the queues.
+    /// The host could not start a thread that attaches the queues to the switch.
     #[error("the host cannot start a thread for the connection")]
     Host,
     /// The peer sent an invalid length.
@@ -52,7 +52,7 @@ impl SessionEnd {
     }
 }
 
-/// Data that was sent partly.
+/// Data of which the socket accepted only a part.
 #[derive(Debug, Default)]
 struct PendingData {
     bytes: Vec<u8>,
@@ -66,11 +66,11 @@ pub(crate) struct Session {
     /// Eventfd that wakes the NIC's task.
     wake: Arc<OwnedFd>,
     end: OnceLock<SessionEnd>,
-    /// True if `rest` has bytes. Set by the egress queue and cleared when the last byte was sent,
-    /// so that the lock is only taken while the peer is slow.
+    /// True if bytes are pending in `rest`. The transmit queue sets it; it is cleared when the last
+    /// pending byte was sent. The lock is therefore only taken while the peer is slow.
     is_stalled: AtomicBool,
     pending: Mutex<PendingData>,
-    /// `None` if the socket carries no descriptors. Dropped after the socket.
+    /// `None` if the kernel refuses descriptors on the socket. Dropped after the socket.
     pub(crate) guard: Option<DescriptorGuard>,
 }
 
@@ -86,13 +86,13 @@ impl Session {
         }
     }
 
-    /// Returns the reason of the end, once the connection has ended.
+    /// Returns the reason of the end; `None` while the connection is open.
     pub(crate) fn end(&self) -> Option<&SessionEnd> {
         self.end.get()
     }
 
-    /// Records the end of the connection, and wakes the task. Returns the fault for the queue that
-    /// detected it.
+    /// Records the end of the connection, and wakes the task. Returns the fault that the detecting
+    /// queue reports to the switch.
     pub(crate) fn finish(&self, end: SessionEnd) -> PortFault {
         let kind = match end {
             SessionEnd::PeerClosed => FaultKind::Disconnected,
@@ -115,8 +115,8 @@ impl Session {
         self.is_stalled.load(Ordering::Acquire)
     }
 
-    /// Sends these bytes; what the socket does not accept now is sent later, before anything else.
-    /// Must not be called while data is pending. `bytes` is empty afterwards.
+    /// Sends bytes. What the socket does not accept now is sent later, before anything else. Must
+    /// not be called while data is pending. Afterwards `bytes` is empty.
     ///
     /// # Errors
     /// The connection has ended.
@@ -149,7 +149,7 @@ impl Session {
         let mut pending = match self.pending.try_lock() {
             Ok(pending) => pending,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            // Another thread is sending it at this moment.
+            // Another thread sends the pending data at this moment.
             Err(TryLockError::WouldBlock) => return Ok(()),
         };
         let waiting = pending.bytes.get(pending.sent..).unwrap_or_default();
@@ -165,7 +165,7 @@ impl Session {
         Ok(())
     }
 
-    /// Returns the number of bytes that the socket accepted.
+    /// Sends as many bytes as the socket accepts without blocking, and returns their number.
     fn send_now(&self, bytes: &[u8]) -> Result<usize, SessionEnd> {
         loop {
             match send(&*self.socket, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {

@@ -1,5 +1,5 @@
-//! Owner of descriptors that a peer attaches to its data, on kernels that cannot refuse them
-//! (before Linux 6.16).
+//! Owner of the descriptors that a peer attaches to its messages, on kernels that cannot refuse
+//! them (before Linux 6.16).
 
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -9,8 +9,8 @@ use rustix::net::{Shutdown, shutdown};
 
 use crate::{Closes, receive};
 
-/// Last descriptor of a peer's socket, and the descriptors received through it. Their close, and
-/// that of the socket, which may contain more of them, may block and is performed by [`Closes`].
+/// Duplicate descriptor of a peer's socket, and the descriptors received through it. When dropped,
+/// it shuts the socket down and passes all of them to [`Closes`], because their close may block.
 /// Must be dropped after all other descriptors of the socket.
 #[derive(Debug)]
 pub struct AttachedDescriptors {
@@ -20,16 +20,17 @@ pub struct AttachedDescriptors {
 }
 
 impl AttachedDescriptors {
-    /// Creates the owner for a socket.
+    /// Creates the owner for a connected socket, and duplicates the descriptor of the socket.
     ///
     /// # Errors
-    /// The host has no descriptor left.
+    /// The process or host has no free descriptor.
     pub fn new(socket: impl AsFd, closes: &Closes) -> io::Result<Self> {
         let socket = Some(socket.as_fd().try_clone_to_owned()?);
         Ok(Self { socket, received: Mutex::default(), closes: closes.clone() })
     }
 
-    /// Receives data without blocking.
+    /// Receives data into `rooms` without blocking, and keeps attached descriptors. Returns the
+    /// number of bytes; 0 at the end of the connection.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidData`]: the peer attached a descriptor. Otherwise the error of
@@ -48,8 +49,8 @@ impl AttachedDescriptors {
         Err(io::Error::new(io::ErrorKind::InvalidData, text))
     }
 
-    /// Drops this descriptor of the socket in the calling thread, because another descriptor of it
-    /// is open.
+    /// Closes the duplicate in the calling thread and leaves the connection open. Permitted only
+    /// while another descriptor of the socket is open.
     pub fn release(mut self) {
         self.socket = None;
     }

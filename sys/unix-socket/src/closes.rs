@@ -1,4 +1,4 @@
-//! Closes that may block, in threads of their own.
+//! Closes of descriptors that may block, performed in separate threads.
 
 use core::mem::ManuallyDrop;
 use core::time::Duration;
@@ -8,11 +8,12 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Close that waits for a thread.
+/// Function that performs one queued close.
 type PendingClose = Box<dyn FnOnce() + Send>;
 
-/// Closes of values whose last close may block. A bounded number of threads performs them; further
-/// ones are queued. The caller bounds the number of values. Clones refer to the same closes.
+/// Queue of values whose drop may block because it closes descriptors. At most a fixed number of
+/// threads drop them. The queue is not limited; the caller bounds the number of values. Clones
+/// share the queue.
 #[derive(Clone)]
 pub struct Closes(Arc<Inner>);
 
@@ -25,9 +26,9 @@ struct Inner {
 #[derive(Default)]
 struct State {
     queued: VecDeque<PendingClose>,
-    /// Threads that run or are being started.
+    /// Number of threads that run or are being started.
     threads: usize,
-    /// Closes in progress, with one thread each.
+    /// Number of closes in progress, each in a thread of its own.
     closing: usize,
 }
 
@@ -38,23 +39,23 @@ impl State {
 }
 
 impl Closes {
-    /// Creates a queue for which at most `threads_max` threads perform closes at once.
+    /// Creates a queue whose closes are performed by at most `threads_max` threads at once.
     #[must_use]
     pub fn new(threads_max: usize) -> Self {
         let (state, changed) = (Mutex::default(), Condvar::new());
         Self(Arc::new(Inner { threads_max, state, changed }))
     }
 
-    /// Returns the number of closes that have not ended, including those that are queued for a
-    /// thread. Starts threads for these if the host had no thread left before.
+    /// Returns the number of closes that are queued or in progress. If an earlier thread could not
+    /// be started, tries again.
     #[must_use]
     pub fn count(&self) -> usize {
         self.start(spawn_thread);
         self.0.state().count()
     }
 
-    /// Waits until all closes have ended, which takes as long as the start of a thread unless a
-    /// peer delays one. Returns false after `limit`. Starts threads as [`Self::count`] does.
+    /// Blocks until all closes have completed, or `limit` has passed. Returns false in the latter
+    /// case. If an earlier thread could not be started, tries again.
     #[must_use]
     pub fn wait(&self, limit: Duration) -> bool {
         self.start(spawn_thread);
@@ -63,8 +64,8 @@ impl Closes {
         waited.is_ok_and(|(state, _)| state.count() == 0)
     }
 
-    /// Drops values in a thread of their own. If the host has no thread left, this happens after a
-    /// later call of any function.
+    /// Drops a value in another thread. If no thread can be started, the value remains queued until
+    /// a later call of any function of this type.
     pub fn close<T: Send + 'static>(&self, values: T) {
         self.queue(values);
         self.start(spawn_thread);
@@ -77,7 +78,7 @@ impl Closes {
         self.0.state().queued.push_back(Box::new(close));
     }
 
-    /// Starts the threads that queued closes need beside those that run.
+    /// Starts with `spawn` the threads that are missing for queued closes.
     fn start(&self, spawn: impl Fn(PendingClose) -> io::Result<()>) {
         let mut state = self.0.state();
         let free = self.0.threads_max.saturating_sub(state.threads);
@@ -101,7 +102,7 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Performs queued closes until there is none.
+    /// Performs queued closes until the queue is empty.
     fn run(&self) {
         loop {
             let mut state = self.state();
@@ -111,8 +112,7 @@ impl Inner {
             };
             state.closing += 1;
             drop(state);
-            // A panic, which the hook reports, must not keep the closes behind from being
-            // performed.
+            // A panic, which the hook reports, must not prevent later closes.
             let _ = catch_unwind(AssertUnwindSafe(close));
             self.state().closing -= 1;
             self.changed.notify_all();
@@ -120,7 +120,7 @@ impl Inner {
     }
 }
 
-/// Closes that are still queued had no thread, and no later call will start one.
+/// Performs closes for which no thread could be started, because no later call can start one.
 impl Drop for Inner {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -136,7 +136,7 @@ fn spawn_thread(run: PendingClose) -> io::Result<()> {
     std::thread::Builder::new().name("close".to_owned()).spawn(run).map(drop)
 }
 
-/// One close at a time.
+/// Queue with one thread.
 impl Default for Closes {
     fn default() -> Self {
         Self::new(1)
@@ -158,7 +158,7 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_secs(90);
 
-    /// Value whose drop reports its beginning, and blocks until it is released.
+    /// Value whose drop sends its number, and then blocks until the receiver gets a message.
     struct Blocking(Sender<u32>, u32, Receiver<()>);
 
     impl Drop for Blocking {
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(closes.count(), 0);
     }
 
-    /// Returns a value whose drop reports its beginning, and does not block.
+    /// Returns a value whose drop sends its number and does not block.
     fn value(started: &Sender<u32>, number: u32) -> Blocking {
         let (_, released) = channel();
         Blocking(started.clone(), number, released)
@@ -224,7 +224,7 @@ mod tests {
         }
     }
 
-    /// The owner of the last connection of a VM is dropped with the VM.
+    /// A VM's last connection owns the only queue, so that both are dropped together.
     #[test]
     fn closes_without_a_thread_are_performed_when_their_owner_is_dropped() {
         let closes = Closes::new(8);

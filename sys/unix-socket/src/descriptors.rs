@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 
-/// `SCM_MAX_FD` of `include/net/scm.h`: descriptors of one message.
+/// Maximum number of descriptors of one message: `SCM_MAX_FD` of `include/net/scm.h`.
 const DESCRIPTORS_MAX: usize = 253;
 
 /// `SO_PASSRIGHTS` of `include/uapi/asm-generic/socket.h`.
@@ -38,9 +38,9 @@ pub fn refuse_descriptors(socket: impl AsFd) -> bool {
     result == 0
 }
 
-/// Receives data without blocking, and appends attached descriptors to `descriptors`. Returns the
-/// number of bytes; 0 at the end of the connection. The caller must not close the descriptors in a
-/// thread that serves other peers.
+/// Receives data into `rooms` without blocking, and appends attached descriptors to `descriptors`.
+/// Returns the number of bytes; 0 at the end of the connection. The caller must not close the
+/// descriptors in a thread that serves other peers.
 ///
 /// # Errors
 /// The error of recvmsg(2); [`io::ErrorKind::WouldBlock`] if there is no data.
@@ -49,7 +49,7 @@ pub fn receive(
     rooms: &mut [IoSliceMut<'_>],
     descriptors: &mut Vec<OwnedFd>,
 ) -> io::Result<usize> {
-    // Room for all descriptors of a message: the kernel closes those without room at once.
+    // Space for all descriptors of a message: the kernel closes those without space in this thread.
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;

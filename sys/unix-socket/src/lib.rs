@@ -42,21 +42,22 @@ pub use descriptors::{receive, refuse_descriptors};
 /// Permissions of a socket: owner and group may connect, because a VM runs as another user of the
 /// same group.
 const SOCKET_MODE: u32 = 0o660;
-/// Maximum number of connections that are pending on the socket.
+/// Maximum number of pending connections of a listening socket (listen(2)).
 const BACKLOG: i32 = 4;
 
 /// File of a listening socket. Dropping it removes the file unless it was replaced. Separate from
 /// the socket, because the thread that listens cannot access files.
 pub struct SocketFile {
     path: PathBuf,
-    /// Device and inode of the created file.
+    /// Device and inode number of the created file.
     file: Option<(u64, u64)>,
 }
 
-/// Listens on `path`. A socket file on which no process listens is replaced.
+/// Listens on `path`. Replaces a socket file on which no process listens. Returns the non-blocking
+/// listening socket, and the owner of its file.
 ///
 /// # Errors
-/// A process listens there, the path is of another kind of file, or the host refuses.
+/// A process listens there, the path is of another kind of file, or a system call fails.
 pub fn listen_on(path: &Path) -> Result<(OwnedFd, SocketFile), DeviceError> {
     clear_path(path, true)?;
     let failed = |action: &'static str| move |error: io::Error| refused(path, action, &error);

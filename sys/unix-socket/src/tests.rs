@@ -9,7 +9,7 @@ fn a_stale_socket_is_replaced_and_a_live_one_is_not() {
     drop(UnixListener::bind(&path).unwrap());
     assert!(path.exists());
     probe_listening(&path).unwrap();
-    assert!(path.exists(), "looking changes nothing");
+    assert!(path.exists(), "a probe has changed something");
     let listener = listen_on(&path).unwrap();
     assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o660);
     for error in [probe_listening(&path).unwrap_err(), listen_on(&path).err().unwrap()] {

@@ -12,14 +12,14 @@ impl Page {
     pub(crate) const ZEROS: Self = Self([0; PAGE]);
 }
 
-/// Buffer aligned to a page.
+/// Buffer that starts at a page boundary.
 pub(crate) struct AlignedBytes {
     pages: Vec<Page>,
     len: usize,
 }
 
 impl AlignedBytes {
-    /// Allocates `len` zeros.
+    /// Allocates a buffer of `len` zero bytes.
     pub(crate) fn zeroed(len: usize) -> Self {
         Self { pages: vec![Page::ZEROS; len.div_ceil(PAGE)], len }
     }

@@ -1,17 +1,18 @@
-//! Reused buffers of operations: bounce buffers for misaligned payloads, and buffers for the
+//! Reused memory of operations: bounce buffers for misaligned payloads, and buffers for the
 //! engine's own data.
 //!
 //! A buffer retains the bytes of its last use, so that no memory is zeroed per operation. Each
-//! operation overwrites the part of its buffer that it passes on.
+//! operation overwrites the bytes that it passes to the file or to its caller.
 
 use crate::aligned::{AlignedBytes, PAGE};
 
-/// Binary logarithm of the pages of the largest buffer that is kept: 1 MiB.
+/// Largest class that is kept: class n has buffers of 2^n pages, so that the largest ones have 1
+/// MiB.
 const CLASS_MAX: usize = 8;
-/// Largest number of bytes in kept buffers.
+/// Maximum size of all kept buffers together, in bytes.
 const POOLED_BYTES_MAX: usize = 8 << 20;
 
-/// Unused buffers by the binary logarithm of their size in pages.
+/// Unused buffers, by class (binary logarithm of their size in pages).
 #[derive(Default)]
 pub(crate) struct Buffers {
     pooled: [Vec<AlignedBytes>; CLASS_MAX + 1],
@@ -21,7 +22,7 @@ pub(crate) struct Buffers {
     pub(crate) allocated_bytes: usize,
 }
 
-/// Returns the class of buffers for a length, if such buffers are kept.
+/// Returns the class of the buffers for `len` bytes; `None` if buffers of this size are not kept.
 fn class(len: usize) -> Option<usize> {
     let pages = len.div_ceil(PAGE).max(1).checked_next_power_of_two()?;
     Some(pages.trailing_zeros() as usize).filter(|class| *class <= CLASS_MAX)

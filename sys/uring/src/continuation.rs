@@ -7,15 +7,16 @@ use suimon_ports::DiskFile;
 use crate::host_file::HostFile;
 use crate::operation::{Operation, OperationKind};
 
-/// Next step of an operation.
+/// What an operation does after the kernel has completed one of its steps.
 pub(crate) enum Next {
-    /// Another step of the same operation.
+    /// The operation submits another step.
     Poll,
     /// The operation has ended with this result.
     End(io::Result<()>),
 }
 
-/// Determines whether an extension that appends zeros has reached the new length.
+/// Determines whether an operation that extends a file by appending zeros continues: it ends when
+/// the file has the new length.
 pub(crate) fn next_append(operation: &mut Operation, file: Option<&HostFile>) -> Next {
     let Some(file) = file else { return Next::End(Err(io::ErrorKind::NotFound.into())) };
     file.handle_no_allocation();
@@ -26,7 +27,8 @@ pub(crate) fn next_append(operation: &mut Operation, file: Option<&HostFile>) ->
     }
 }
 
-/// Determines the next step of an operation from the kernel's result for the previous one.
+/// Determines the next step of an operation. `result` is the kernel's result of the previous step:
+/// a number of bytes, or a negative error number.
 pub(crate) fn next(operation: &mut Operation, result: i32) -> Next {
     let Ok(moved) = u64::try_from(result) else {
         let error = io::Error::from_raw_os_error(-result);
@@ -72,8 +74,8 @@ pub(crate) fn next(operation: &mut Operation, result: i32) -> Next {
     if is_complete { Next::End(Ok(())) } else { Next::Poll }
 }
 
-/// Returns the current length of a file in bytes, or the length of a block device when it was
-/// opened.
+/// Returns the current length of a file, or the length of a block device when it was opened, in
+/// bytes.
 pub(crate) fn file_end(file: &HostFile) -> io::Result<u64> {
     if file.properties().is_block_device {
         return Ok(file.properties().len);
@@ -105,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn space_that_is_not_needed_yet_is_given_up_first_and_then_a_hole_is_left() {
+    fn an_extension_first_omits_space_ahead_and_then_leaves_a_hole() {
         let mut operation = extending(3 << 20, 9 << 20);
         assert!(matches!(next(&mut operation, -libc::ENOSPC), Next::Poll));
         assert_eq!((operation.offset, operation.len), (1 << 20, 2 << 20));

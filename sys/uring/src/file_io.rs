@@ -1,4 +1,4 @@
-//! File I/O of one worker by io_uring (io_uring(7)).
+//! File I/O of one worker with io_uring (io_uring(7)).
 #![allow(unsafe_code, reason = "hands pointers to the kernel")]
 
 use std::collections::VecDeque;
@@ -21,29 +21,29 @@ use crate::operation::{Operation, OperationKind, ZEROS_BYTES};
 use crate::restrictions::restrict;
 use crate::synchronous;
 
-/// Longest time for which dropping the ring waits for operations in flight.
+/// Maximum time for which dropping a ring waits for operations in flight.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
-/// Ratio of submitted operations to unsubmitted ones above which the ring is not submitted early.
+/// Number of submitted operations per unsubmitted one up to which the ring is submitted early.
 const SENT_PER_UNSENT: usize = 2;
 /// Maximum size in bytes of one read or write of the engine's own data.
 const OWN_BYTES_MAX: u64 = 64 << 20;
 
-/// File I/O by io_uring. Files are registered with the ring, so that operations need no descriptor
-/// lookup.
+/// File I/O of one worker with io_uring. Files are registered with the ring, so that operations
+/// need no descriptor lookup.
 ///
 /// Dropping it waits for operations in flight, because the kernel accesses memory that they hold.
-/// The memory of operations that do not complete is leaked.
+/// The memory of operations that do not complete in time is leaked.
 pub struct UringFileIo {
     ring: IoUring,
     files: Vec<Option<Arc<dyn DiskFile>>>,
     operations: Vec<Option<Operation>>,
     /// Indices of free slots in the table of operations.
     free: Vec<u32>,
-    /// Operations with a next step for which the submission queue had no room.
+    /// Operations whose next step did not fit into the submission queue, oldest first.
     waiting: VecDeque<u32>,
-    /// Completions of operations that were executed without the ring.
+    /// Completions, not reported yet, of operations that were executed without the ring.
     ended: Vec<FileCompletion>,
-    /// Unused lists of pieces, kept for reuse without an allocation.
+    /// Unused lists of segments, kept for reuse without an allocation.
     spare_vectors: Vec<Vec<libc::iovec>>,
     pub(crate) buffers: Buffers,
     zeros: AlignedBytes,
@@ -54,11 +54,12 @@ pub struct UringFileIo {
 unsafe impl Send for UringFileIo {}
 
 impl UringFileIo {
-    /// Creates a ring for `capacity` operations in flight, 1 to 4096, on at most `files` files.
+    /// Creates a ring for at most `capacity` operations in flight (1 to 4096), on at most `files`
+    /// files.
     ///
     /// # Errors
-    /// The error of the system: io_uring is disabled (`kernel.io_uring_disabled`), or memory or
-    /// descriptors are exhausted.
+    /// The error of the system call: io_uring is disabled (`kernel.io_uring_disabled`), or memory
+    /// or descriptors are exhausted.
     pub fn new(capacity: u16, files: u32) -> io::Result<Self> {
         let capacity = u32::from(capacity.clamp(1, 4096));
         let mut builder = IoUring::builder();
@@ -161,7 +162,8 @@ impl UringFileIo {
         host_file(&self.files, slot)
     }
 
-    /// Starts an operation. Returns false if the maximum number of operations is in flight.
+    /// Assigns a slot to an operation and submits its first step. Returns false if the maximum
+    /// number of operations is in flight.
     pub(crate) fn start(&mut self, operation: Operation) -> bool {
         let Some(index) = self.free.pop() else { return false };
         if let Some(slot) = self.operations.get_mut(index as usize) {
@@ -172,7 +174,8 @@ impl UringFileIo {
         true
     }
 
-    /// Submits an operation's next step, or queues it if the submission queue is full.
+    /// Submits the next step of the operation at `index`, or queues it if the submission queue is
+    /// full.
     fn begin(&mut self, index: u32) {
         let Some(Some(operation)) = self.operations.get(index as usize) else { return };
         let entry = entry(operation, &self.zeros).user_data(u64::from(index));
@@ -183,8 +186,8 @@ impl UringFileIo {
         }
     }
 
-    /// Submits the ring early if the device would otherwise be idle. A failure recurs at the next
-    /// kick.
+    /// Submits the ring if the device would otherwise be idle ([`should_submit_early`]). An error
+    /// is ignored: the next submission returns it again.
     fn kick_early(&mut self) {
         let unsent = self.ring.submission().len();
         let started = self.operations.len() - self.free.len();
@@ -204,8 +207,8 @@ impl UringFileIo {
         }
     }
 
-    /// Handles the kernel's completion of an operation's step. Returns the completion of the
-    /// operation if it has ended.
+    /// Processes the kernel's result of a step of the operation at `index`: submits the next step,
+    /// or returns the completion of the operation if it has ended.
     fn handle_completions(&mut self, index: u32, result: i32) -> Option<FileCompletion> {
         let operation = self.operations.get_mut(index as usize)?.as_mut()?;
         if let (OperationKind::Write { .. }, Ok(moved @ 1..)) =
@@ -250,7 +253,7 @@ impl UringFileIo {
         FileCompletion { token: operation.token, result: outcome }
     }
 
-    /// Executes an operation that does not block.
+    /// Executes an operation on a file in memory in the calling thread, without blocking.
     fn execute(&mut self, mut operation: Operation) -> FileCompletion {
         loop {
             let result = match self.host_file(operation.file) {
@@ -264,8 +267,8 @@ impl UringFileIo {
         }
     }
 
-    /// Returns the number of unreported completions of operations that were executed without the
-    /// ring.
+    /// Returns the number of completions, not reported yet, of operations that were executed
+    /// without the ring.
     #[cfg(test)]
     pub(crate) fn ended_here(&self) -> usize {
         self.ended.len()
@@ -281,9 +284,10 @@ fn host_file(files: &[Option<Arc<dyn DiskFile>>], slot: FileSlot) -> Option<&Hos
     files.get(slot.0 as usize)?.as_ref()?.as_any().downcast_ref()
 }
 
-/// Returns true if unsubmitted operations must be submitted early, given the number of submitted
-/// ones. A device with few operations receives the next one at once, and executes it while further
-/// ones are prepared. For a device with many operations, larger batches cost less.
+/// Returns true if unsubmitted operations must be submitted before the end of the worker's
+/// iteration, given their number (`unsent`) and that of submitted ones (`sent`). A device with few
+/// operations in flight then executes the next one while further ones are prepared. With many in
+/// flight, larger batches cost less.
 const fn should_submit_early(unsent: usize, sent: usize) -> bool {
     unsent * SENT_PER_UNSENT >= sent
 }

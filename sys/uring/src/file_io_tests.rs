@@ -1,4 +1,4 @@
-//! I/O of the ring on real files.
+//! Tests of the ring on real files.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -65,7 +65,7 @@ impl Bench {
         Self::within(folder(), capacity, unit)
     }
 
-    /// Creates a bench with a file in memory.
+    /// Creates a bench with a file in memory (tmpfs).
     pub(crate) fn in_memory(capacity: u16, unit: u32) -> Self {
         let bench = Self::within(tempfile::tempdir_in("/dev/shm").unwrap(), capacity, unit);
         assert!(bench.file.is_in_memory());
@@ -88,7 +88,7 @@ impl Bench {
         let memory = &self.memory;
         let segments =
             segments.iter().map(|&(offset, len)| Segment { pointer: memory.pointer(offset), len });
-        // SAFETY: the pieces are in memory that the table holds.
+        // SAFETY: the segments are in memory that the table holds.
         unsafe { self.table.set(tag, usage, segments) };
     }
 
@@ -130,7 +130,7 @@ fn sample(len: usize) -> Vec<u8> {
 }
 
 #[test]
-fn payloads_go_to_the_file_and_back_however_they_lie_in_memory() {
+fn payloads_of_any_memory_layout_are_written_and_read_back() {
     for unit in [1, 512, 4096] {
         for mut bench in [Bench::new(8, unit), Bench::in_memory(8, unit)] {
             let bytes = sample(8192);
@@ -159,8 +159,8 @@ fn payloads_go_to_the_file_and_back_however_they_lie_in_memory() {
     }
 }
 
-/// Requests with misaligned payloads reuse a small number of buffers. A read beyond the end of the
-/// file returns none of a buffer's former bytes.
+/// Requests with misaligned payloads share a small number of buffers. A read beyond the end of the
+/// file returns none of a buffer's earlier bytes.
 #[test]
 fn misaligned_payloads_share_buffers() {
     const LEN: u64 = 256 << 10;
@@ -195,7 +195,7 @@ fn misaligned_payloads_share_buffers() {
 }
 
 #[test]
-fn a_device_begins_before_the_batch_is_whole() {
+fn a_device_starts_before_the_batch_is_complete() {
     let mut bench = Bench::new(8, 4096);
     bench.file.write_at(0, &sample(8192)).unwrap();
     bench.payload(0, PayloadUse::Destination, &[(0, 4096)]);
@@ -427,12 +427,12 @@ fn dropping_waits_for_requests_in_flight() {
     let Bench { io, file, memory, table, folder, .. } = bench;
     drop(table);
     drop(io);
-    assert_eq!(Arc::strong_count(&memory), 1, "nobody works on it any more");
+    assert_eq!(Arc::strong_count(&memory), 1, "no operation uses the file");
     assert_eq!(file.len().unwrap(), 32 * 4096);
     drop(folder);
 }
 
-/// Zeros written at fixed offsets would overwrite data that other operations have written
+/// Appending zeros must not overwrite data that other operations have written beyond the end
 /// meanwhile.
 #[test]
 fn an_extension_overwrites_nothing_that_was_written_meanwhile() {
@@ -473,7 +473,7 @@ fn an_extension_overwrites_nothing_that_was_written_meanwhile() {
     }
 }
 
-/// A flush that has failed is not repeated, by a worker or by a job.
+/// Neither a worker nor a job repeats a failed flush.
 #[test]
 fn no_flush_succeeds_after_a_failed_one() {
     let mut bench = Bench::new(4, 4096);

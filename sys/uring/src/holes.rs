@@ -1,8 +1,9 @@
-//! Detection of support for holes, and modification times, which the detection preserves.
+//! Detection of support for punching holes (`fallocate(2)`), and modification times, which the
+//! detection preserves.
 //!
 //! The kernel accepts the punching of a hole in a block device that does not support it, and
-//! reports the error only on execution. Support is therefore read from the limits of the device
-//! (`Documentation/ABI/stable/sysfs-block`).
+//! reports the error only on execution. For devices, support is therefore read from the limits of
+//! the device (`Documentation/ABI/stable/sysfs-block`).
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -14,8 +15,9 @@ use suimon_ports::FileTime;
 
 use crate::file_system::{BTRFS, TMPFS, XFS};
 
-/// Returns true if holes can be punched into a file with the status `opened`. The modification time
-/// is preserved: differencing VHDs identify their parent by it.
+/// Returns true if holes can be punched into a file or block device. `opened` is its status,
+/// `system` the magic number of its file system, `len` its length in bytes. Preserves the
+/// modification time, because differencing VHDs identify their parent by it.
 pub(crate) fn can_punch(fd: &OwnedFd, opened: &Stat, system: u64, len: u64) -> bool {
     if FileType::from_raw_mode(opened.st_mode) == FileType::RegularFile {
         if [TMPFS, XFS, BTRFS].contains(&system) {
@@ -36,7 +38,7 @@ pub(crate) fn can_punch(fd: &OwnedFd, opened: &Stat, system: u64, len: u64) -> b
     can_zero_device(Path::new(DEVICES), rustix::fs::major(device), rustix::fs::minor(device))
 }
 
-/// Folder of the block devices by their numbers.
+/// Folder with a link to each block device, named by its numbers (`8:1`).
 const DEVICES: &str = "/sys/dev/block";
 
 /// Returns true if a device zeroes ranges without a transfer of zeros, which is how the kernel
@@ -51,7 +53,8 @@ fn can_zero_device(devices: &Path, major: u32, minor: u32) -> bool {
     limit.and_then(|bytes| bytes.trim().parse::<u64>().ok()).is_some_and(|bytes| bytes > 0)
 }
 
-/// Tries to punch a hole beyond the file's end.
+/// Tries to punch a hole beyond the end of a file of `len` bytes. Returns true if the file system
+/// supports it.
 fn probe_punch(fd: &OwnedFd, len: u64) -> bool {
     let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
     let beyond_end = len.div_ceil(4096).saturating_mul(4096);

@@ -39,32 +39,32 @@ pub enum FileAccess {
     Create,
 }
 
-/// File or block device that contains an image. I/O is direct if the device's alignment fits the
-/// image; otherwise all I/O uses the page cache. Both are never mixed, because cached and direct
-/// writes of neighbouring bytes would overwrite each other.
+/// File or block device that contains an image. I/O is direct if the device's alignment permits it
+/// for the image's unit; otherwise all I/O uses the page cache. The two are never mixed, because
+/// cached and direct writes of neighbouring bytes would overwrite each other.
 #[derive(Debug)]
 pub struct HostFile {
     fd: OwnedFd,
     properties: FileProperties,
     memory_alignment: u32,
-    /// True if image locks must be released on drop.
+    /// True if the file has image locks, which the drop releases.
     is_locked: bool,
     is_in_memory: bool,
-    /// Mapping of a file in memory.
+    /// Mapping of a file in memory; `None` for other files.
     mapped: Option<MappedFile>,
-    /// Free space of the store that contains the file.
+    /// Free space of the store that contains the file; `None` outside a store.
     capacity: Option<Arc<StoreRoom>>,
     flush_failure: FlushFailure,
-    /// True if the file system has refused to allocate space.
+    /// True once the file system has refused to allocate space.
     cannot_allocate: AtomicBool,
 }
 
 impl HostFile {
-    /// Opens a file. All I/O must be aligned to `unit` bytes, a power of two.
+    /// Opens a file or block device. All I/O must be aligned to `unit` bytes, a power of two.
     ///
     /// # Errors
-    /// The error of the system; [`io::ErrorKind::InvalidInput`] if it is neither a file nor a block
-    /// device.
+    /// The error of the system call; [`io::ErrorKind::InvalidInput`] if `path` is neither a regular
+    /// file nor a block device.
     pub fn open(path: &Path, access: FileAccess, unit: u32) -> io::Result<Self> {
         let flags = OFlags::CLOEXEC
             | match access {
@@ -118,14 +118,15 @@ impl HostFile {
         })
     }
 
-    /// Assigns the free space of the store that contains the file.
+    /// Sets the counter of free space of the store that contains the file.
     pub(crate) fn in_store(mut self, store_room: Arc<StoreRoom>) -> Self {
         self.capacity = Some(store_room);
         self
     }
 
-    /// Returns the end of the space to allocate for a file that ends at `end` and becomes `len`
-    /// bytes long: `len`, `required` or `end`, depending on the free space of the store.
+    /// Returns up to which offset in bytes an extension allocates space. The file ends at `end` and
+    /// becomes `len` bytes long; the space up to `required` is needed soon. Returns `len`,
+    /// `required` or `end`, depending on the free space of the store.
     pub(crate) fn claim_room(&self, end: u64, required: u64, len: u64) -> u64 {
         self.capacity.as_ref().map_or(len, |store_room| store_room.claim(end, required, len))
     }
@@ -141,17 +142,19 @@ impl HostFile {
         self.cannot_allocate.store(true, Ordering::Relaxed);
     }
 
-    /// Records that locks were acquired, which are released on drop.
+    /// Records that the file has image locks, which the drop releases.
     pub(crate) fn locked(mut self) -> Self {
         self.is_locked = true;
         self
     }
 
-    /// Enables direct I/O on this descriptor if `unit` is compatible.
+    /// Enables direct I/O on this descriptor if `unit` is a multiple of the required alignment.
+    /// Returns the alignment, or `None` if all I/O uses the page cache. `system` is the magic
+    /// number of the file system.
     ///
     /// FUSE is never used with direct I/O: if a file system that opens files with `FOPEN_DIRECT_IO`
-    /// writes only part of a request, data of the rest is missing although io_uring reports success
-    /// (observed with Linux 6.18).
+    /// writes only part of a request, the rest is missing in the file although io_uring reports
+    /// success (observed with Linux 6.18).
     fn direct(
         fd: &OwnedFd,
         unit: u32,
@@ -179,14 +182,15 @@ impl HostFile {
         self.mapped.as_ref()
     }
 
-    /// Updates the mapping after the kernel has written to the file.
+    /// Records in the mapping that the kernel has written to a range of the file (bytes).
     pub(crate) fn handle_written(&self, offset: u64, len: u64) {
         if let Some(mapped) = &self.mapped {
             mapped.handle_written(offset, len);
         }
     }
 
-    /// Updates the mapping before a range is zeroed and possibly becomes a hole.
+    /// Records in the mapping that a range of the file (bytes) is about to be zeroed and may become
+    /// a hole.
     pub(crate) fn handle_zeroing(&self, offset: u64, len: u64) {
         if let Some(mapped) = &self.mapped {
             mapped.handle_zeroing(offset, len);
@@ -198,7 +202,7 @@ impl HostFile {
         self.memory_alignment
     }
 
-    /// Flushes the file, unless a flush has failed before.
+    /// Flushes the file with `flush`. Fails without a flush if an earlier one has failed.
     fn sync(&self, flush: impl Fn(&OwnedFd) -> rustix::io::Result<()>) -> io::Result<()> {
         self.flush_failure.check()?;
         loop {
@@ -213,7 +217,8 @@ impl HostFile {
         }
     }
 
-    /// Returns the range of whole units that contains a range of bytes.
+    /// Returns offset and length, in bytes, of the smallest range of whole units that contains a
+    /// range of bytes.
     fn covering_units(&self, offset: u64, len: u64) -> (u64, u64) {
         let unit = u64::from(self.properties.alignment);
         let start = offset - offset % unit;
@@ -221,7 +226,8 @@ impl HostFile {
         (start, end.div_ceil(unit).saturating_mul(unit))
     }
 
-    /// Reads whole units; returns the number of bytes read before the end of the file.
+    /// Reads whole units. Returns the number of bytes read, which is smaller than `units` at the
+    /// end of the file.
     fn read_units(&self, offset: u64, units: &mut [u8]) -> io::Result<usize> {
         let mut read_bytes = 0;
         while let Some(rest) = units.get_mut(read_bytes..).filter(|rest| !rest.is_empty()) {
@@ -255,7 +261,7 @@ impl HostFile {
         Ok(())
     }
 
-    /// Writes zeros where the file system cannot zero a range.
+    /// Writes zeros to a range, because the file system cannot zero it.
     fn write_zeros(&self, offset: u64, len: u64) -> Result<(), FileError> {
         let zeros = vec![0; usize::try_from(len.min(CALL_BYTES_MAX)).unwrap_or(0)];
         let mut written_bytes = 0;
@@ -268,8 +274,8 @@ impl HostFile {
     }
 }
 
-/// Disables updates of the access time, which would cost time for each request. Only the file's
-/// owner is permitted to do so; without the permission, nothing changes.
+/// Disables updates of the access time, which would delay requests (`O_NOATIME`). Has no effect if
+/// the process is neither privileged nor the file's owner.
 fn forgo_access_times(fd: &OwnedFd) {
     if let Ok(flags) = rustix::fs::fcntl_getfl(fd) {
         let _ = rustix::fs::fcntl_setfl(fd, flags | OFlags::NOATIME);

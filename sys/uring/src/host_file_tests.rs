@@ -1,4 +1,4 @@
-//! Files behave as a plain array of bytes with any alignment.
+//! Tests that files behave as a plain array of bytes, with any alignment.
 
 use proptest::prelude::*;
 use suimon_image::{FileError, ImageFile};

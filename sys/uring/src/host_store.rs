@@ -1,4 +1,4 @@
-//! Directory or block device that contains images.
+//! Store of images: a directory tree or a block device.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -23,7 +23,7 @@ use crate::{FileAccess, HostFile};
 /// Maximum depth of directories in a listing.
 const LEVELS_MAX: usize = 8;
 
-/// Names are resolved below the directory, without symbolic links (openat2(2), Linux 5.6).
+/// Resolution of names below the store's directory, without symbolic links (openat2(2), Linux 5.6).
 const CONFINED: ResolveFlags =
     ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
 
@@ -33,7 +33,7 @@ enum StoreRoot {
     Device,
 }
 
-/// Store: a directory tree, or one block device.
+/// Store of images in a directory tree, or on one block device that is the only image.
 #[derive(Debug)]
 pub struct HostStore {
     path: PathBuf,
@@ -42,7 +42,7 @@ pub struct HostStore {
     capacity: Arc<StoreRoom>,
 }
 
-/// Opener of stores of this host.
+/// Source of this host's stores, which it opens.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HostStores;
 
@@ -64,7 +64,7 @@ impl HostStore {
     ///
     /// # Errors
     /// The path does not exist, is neither a directory nor a block device, or the error of the
-    /// system.
+    /// system call.
     pub fn open(path: &Path) -> Result<Self, StoreFileError> {
         let to_error = |errno| StoreFileError::new(path.to_string_lossy(), fault(errno));
         let status = rustix::fs::stat(path).map_err(to_error)?;
@@ -115,7 +115,11 @@ impl HostStore {
         regular(rustix::fs::fstat(&file).map_err(fault)?)
     }
 
-    /// Acquires the locks of an opened file, and creates the image file from it.
+    /// Acquires the image locks for the use `used` of an opened file, and returns the file. All its
+    /// I/O must be aligned to `unit` bytes.
+    ///
+    /// # Errors
+    /// Another user of the file holds a conflicting lock, or a system call failed.
     fn locked(
         &self,
         file: OwnedFd,
@@ -166,7 +170,8 @@ impl HostStore {
         synced
     }
 
-    /// Appends the names below a directory that has the name `prefix`.
+    /// Appends to `names` the files with the extension `ending` below `folder`, down to `levels`
+    /// levels. `prefix` is the name of `folder` in the store.
     fn walk(
         folder: &OwnedFd,
         prefix: &str,

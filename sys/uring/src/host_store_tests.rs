@@ -1,4 +1,5 @@
-//! Names do not lead out of the store, only regular files are opened, and an image has one writer.
+//! Tests that names do not lead out of the store, that only regular files are opened, and that an
+//! image has one writer.
 
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
@@ -219,7 +220,7 @@ fn names_move_and_take_the_place_of_others() {
     store.replace(&b, &name("sub/c.vhd")).unwrap();
     let mut bytes = [0; 512];
     open.read_at(0, &mut bytes).unwrap();
-    assert_eq!(bytes, [1; 512], "who has the old one keeps it");
+    assert_eq!(bytes, [1; 512], "the descriptor does not refer to the replaced file");
     assert_eq!(std::fs::read(folder.path().join("sub/c.vhd")).unwrap(), [2; 512]);
     create_file(&store, "sub/below/d.vhd", &[3; 512]);
     create_file(&store, "e.raw", &[3; 512]);
@@ -269,7 +270,7 @@ fn a_directory_that_replaces_the_open_one_has_another_identity() {
     assert_ne!(HostStores.identity(folder.path()).unwrap(), store.identity());
 }
 
-/// Loop device over a file; creation fails without the necessary rights.
+/// Loop device of a file. [`Loop::new`] returns `None` without the necessary rights.
 struct Loop(std::path::PathBuf);
 
 impl Loop {

@@ -11,19 +11,22 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use suimon_ports::FileLockMode;
 
-/// First byte of the locks for used permissions, and first byte of those for unshared permissions.
+/// Offset of the lock byte of permission 0, held by a user that uses the permission. The bytes of
+/// other permissions follow.
 const DOES: i64 = 100;
+/// Offset of the lock byte of permission 0, held by a user that denies the permission to others.
 const SHARED_PERMISSIONS_BYTE: i64 = 200;
 
-/// Permissions with QEMU's numbers, and verbs for messages.
+/// Number of the permission to read, as in QEMU; the next constants are those of other permissions.
 const READ: i64 = 0;
 const WRITE: i64 = 1;
 const WRITE_UNCHANGED: i64 = 2;
 const RESIZE: i64 = 3;
+/// All permissions, each with a verb for messages.
 const ALL: [(i64, &str); 4] =
     [(READ, "reads"), (WRITE, "writes"), (WRITE_UNCHANGED, "rewrites"), (RESIZE, "resizes")];
 
-/// Returns the permissions that a kind of use needs, and those that it does not share.
+/// Returns the permissions that a use needs, and those that it denies to other users.
 const fn claims(used: FileLockMode) -> (&'static [i64], &'static [i64]) {
     match used {
         FileLockMode::Read => (&[READ], &[WRITE, RESIZE]),
@@ -31,8 +34,11 @@ const fn claims(used: FileLockMode) -> (&'static [i64], &'static [i64]) {
     }
 }
 
-/// Acquires the locks for a use. If another user of the file holds a conflicting lock, returns
-/// `Some` with a description, and no lock is kept.
+/// Acquires the locks of a use. If another user of the file holds a conflicting lock, acquires none
+/// and returns `Some` with a description of the other user.
+///
+/// # Errors
+/// The error of fcntl(2).
 pub(crate) fn lock(file: impl AsFd, used: FileLockMode) -> io::Result<Option<String>> {
     let outcome = take(file.as_fd().as_raw_fd(), used);
     if !matches!(outcome, Ok(None)) {
@@ -77,7 +83,7 @@ pub(crate) fn unlock(file: impl AsFd) {
     let _ = fcntl(file.as_fd().as_raw_fd(), libc::F_OFD_SETLK, &mut lock);
 }
 
-/// Returns true if another user of the file has a lock on a byte.
+/// Returns true if another user of the file holds a lock on the byte at this offset.
 fn is_locked(file: i32, byte: i64) -> io::Result<bool> {
     let mut query = byte_lock(byte, libc::F_WRLCK);
     fcntl(file, libc::F_OFD_GETLK, &mut query)?;

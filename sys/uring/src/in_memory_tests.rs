@@ -1,5 +1,5 @@
-//! Files in memory behave as arrays of bytes with several writers, and occupy space only for
-//! written data.
+//! Tests that files in memory behave as arrays of bytes with several writers, and occupy space only
+//! for written data.
 
 use proptest::prelude::*;
 use rustix::io::pwrite;
@@ -22,7 +22,7 @@ enum Change {
         may_unmap: bool,
     },
     SetLen(u64),
-    /// Write by another process, which this process is not notified of.
+    /// Write by another process, of which this process is not notified.
     External {
         at: u64,
         len: usize,
@@ -147,7 +147,8 @@ fn discarded_ranges_in_memory_free_their_space_and_read_as_zeros() {
     assert_eq!(space(&bench.file), 192 << 10);
 }
 
-/// Creates a file of 64 KiB of fives that another process has truncated to 16 KiB.
+/// Creates a bench whose file had 64 KiB of the byte 5 when it was opened, and was then truncated
+/// to 16 KiB by another process.
 fn truncated_bench() -> Bench {
     let mut bench = Bench::in_memory(8, 4096);
     bench.payload(0, PayloadUse::Source, &[(0, 64 << 10)]);

@@ -1,11 +1,11 @@
-//! Mapping of a file in memory, through which its pages are copied without a system call.
+//! Mapping of a file in memory (tmpfs), through which its pages are copied without a system call.
 //!
 //! Only pages that the file is known to have are accessed. Reading a hole through a mapping would
 //! allocate a page. Writing to a hole would raise `SIGBUS` if the file system is full. Holes are
 //! therefore accessed by system calls. The set of allocated pages is determined when the file is
 //! opened, and updated by the operations of this process. Concurrent changes by other processes
 //! cost memory or a system call, but never corrupt data. If another process truncates the file, the
-//! mapping is abandoned ([`TruncationGuard`]).
+//! mapping is not used any more ([`TruncationGuard`]).
 #![allow(unsafe_code, reason = "maps files and copies from and to memory that clients share")]
 
 use core::ffi::c_void;
@@ -30,7 +30,7 @@ const EXTENTS_MAX: usize = 16_384;
 pub(crate) struct MappedFile {
     base: NonNull<u8>,
     can_write: bool,
-    /// Pages that the file is known to have.
+    /// Pages that the file is known to have, without holes.
     pages: Pages,
     /// Lower bound of the file's length. Bytes of a page beyond the end exist in memory but do not
     /// belong to the file.
@@ -46,8 +46,8 @@ unsafe impl Send for MappedFile {}
 unsafe impl Sync for MappedFile {}
 
 impl MappedFile {
-    /// Maps a file of `len` bytes. Returns `None` if the host rejects the mapping, which is
-    /// optional.
+    /// Maps a file of `len` bytes. Returns `None` if the kernel rejects the mapping; all I/O then
+    /// uses system calls.
     pub(crate) fn new(fd: BorrowedFd<'_>, can_write: bool, len: u64) -> Option<Self> {
         let write = if can_write { ProtFlags::WRITE } else { ProtFlags::empty() };
         let flags = MapFlags::SHARED | MapFlags::NORESERVE;
@@ -92,17 +92,18 @@ impl MappedFile {
         }
     }
 
-    /// Copies from the file to `iovecs`. Returns false if that is impossible; the contents of
-    /// `iovecs` are then undefined.
+    /// Copies bytes from `offset` in the file to `iovecs`. Returns false if the range has a hole,
+    /// exceeds the file or the mapping, or the mapping is abandoned; the contents of `iovecs` are
+    /// then undefined.
     ///
     /// # Safety
-    /// The pieces must be valid for writes, and no reference into them may exist.
+    /// The segments must be valid for writes, and no reference into them may exist.
     #[inline]
     pub(crate) unsafe fn read(&self, offset: u64, iovecs: &[libc::iovec]) -> bool {
         let Some(pointer) = self.pointer_to(offset, total_bytes(iovecs)) else { return false };
         let mut from = pointer;
         for iovec in iovecs {
-            // SAFETY: `pointer_to` ensures that as many bytes are mapped as the pieces have; the
+            // SAFETY: `pointer_to` ensures that as many bytes are mapped as the segments have; the
             // mapping overlaps no other memory.
             unsafe {
                 iovec.iov_base.cast::<u8>().copy_from_nonoverlapping(from, iovec.iov_len);
@@ -112,11 +113,11 @@ impl MappedFile {
         !self.is_abandoned()
     }
 
-    /// Copies `iovecs` to the file. Returns false if that is impossible; a part may have been
-    /// written.
+    /// Copies `iovecs` to the file at `offset`. Returns false if the range has a hole or exceeds
+    /// the mapping, or the mapping is abandoned; some bytes may have been written.
     ///
     /// # Safety
-    /// The pieces must be valid for reads.
+    /// The segments must be valid for reads.
     #[inline]
     pub(crate) unsafe fn write(&self, offset: u64, iovecs: &[libc::iovec]) -> bool {
         let len = total_bytes(iovecs);
@@ -135,7 +136,7 @@ impl MappedFile {
         !self.is_abandoned()
     }
 
-    /// Returns the address of a range if the file is known to have all of its pages.
+    /// Returns the address of a range; `None` unless the file is known to have all of its pages.
     #[inline]
     fn pointer_to(&self, offset: u64, len: u64) -> Option<*mut u8> {
         if self.is_abandoned() || !self.pages.has(offset, len) {
@@ -145,18 +146,20 @@ impl MappedFile {
         Some(unsafe { self.base.as_ptr().add(offset as usize) })
     }
 
-    /// Returns true if the mapping was abandoned because another process has truncated the file.
+    /// Returns true if another process has truncated the file, so that the mapping must not be
+    /// used.
     fn is_abandoned(&self) -> bool {
         self.guard.as_ref().is_none_or(TruncationGuard::is_truncated)
     }
 
-    /// Adds the pages of a range that the kernel has written to.
+    /// Records that the file has the pages of a range, to which the kernel has written.
     pub(crate) fn handle_written(&self, offset: u64, len: u64) {
         self.end.fetch_max(offset.saturating_add(len), Ordering::Relaxed);
         self.pages.add(offset, len);
     }
 
-    /// Removes the pages of a range that is about to become a hole or to be zeroed otherwise.
+    /// Records that the pages of a range may become holes. Must be called before the range is
+    /// zeroed.
     pub(crate) fn handle_zeroing(&self, offset: u64, len: u64) {
         self.pages.remove(offset, len);
     }

@@ -1,5 +1,5 @@
-//! State of one operation, which may take several steps in the kernel. A partly completed transfer
-//! is continued. An operation that the file does not support is replaced by another.
+//! State of one file operation, which may take several steps in the kernel. A partly completed
+//! transfer is continued. An operation that the file does not support is replaced by another.
 
 use std::any::Any;
 use std::io;
@@ -11,7 +11,7 @@ use crate::aligned::AlignedBytes;
 use crate::buffers::Buffers;
 use crate::payload::{PayloadTable, PayloadUse};
 
-/// Maximum number of zeros that one step writes.
+/// Maximum number of zero bytes that one step writes.
 pub(crate) const ZEROS_BYTES: u64 = 1 << 20;
 
 /// Kind of an operation, with its parameters.
@@ -36,15 +36,15 @@ pub(crate) enum OperationKind {
     /// Allocation of space beyond the end of the file. A part that cannot be allocated becomes a
     /// hole.
     Extend {
-        /// End of the part that is needed soon. Space beyond it is allocated ahead.
+        /// Offset up to which the caller will write soon. Space beyond it is allocated in advance.
         required: u64,
         /// New length of the file.
         len: u64,
     },
-    /// Allocation of the last unit of the new length, with a hole before it.
+    /// Allocation of only the last unit of the new length, so that the part before it is a hole.
     ExtendByHole,
     /// Appending of zeros up to the new length, because the file system cannot allocate space.
-    /// Zeros at fixed offsets would overwrite data that other operations have written there
+    /// Zeros written at fixed offsets would overwrite data that other operations have written there
     /// meanwhile.
     Append {
         /// New length of the file.
@@ -65,17 +65,17 @@ pub(crate) struct Operation {
     pub(crate) done: u64,
     /// Memory that the kernel accesses; its address does not change while the operation lasts.
     pub(crate) vectors: Vec<libc::iovec>,
-    /// Separate buffer, if the payload's memory cannot be used or there is no payload.
+    /// Buffer in place of the payload's memory, if that is misaligned or there is no payload.
     pub(crate) buffer: Option<AlignedBytes>,
-    /// Pieces of the payload for which `own` is a bounce buffer.
+    /// Segments of the payload for which `buffer` is a bounce buffer; empty otherwise.
     pub(crate) bounce_iovecs: Vec<libc::iovec>,
     /// Memory that contains the payload, held while the operation lasts.
     pub(crate) memory: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Operation {
-    /// Uses part of a payload. Unaligned memory is replaced by a bounce buffer of `buffers`;
-    /// `lists` are unused lists of pieces.
+    /// Sets the memory of the operation to part of a payload, or to a bounce buffer of `buffers` if
+    /// the payload's memory is misaligned. `lists` contains unused lists of segments.
     ///
     /// # Errors
     /// The payload does not exist.
@@ -117,7 +117,7 @@ impl Operation {
         Ok(self)
     }
 
-    /// Uses a buffer of the operation.
+    /// Sets the memory of the operation to a separate buffer.
     pub(crate) fn on_own(mut self, mut buffer: AlignedBytes) -> Self {
         let bytes = buffer.as_mut_slice();
         self.vectors.clear();
@@ -127,7 +127,8 @@ impl Operation {
         self
     }
 
-    /// Returns the memory if it is contiguous. The kernel handles that faster than a list.
+    /// Returns address and length of the memory if it is contiguous, otherwise `None`. The kernel
+    /// processes one buffer faster than a list.
     pub(crate) fn single_buffer(&self) -> Option<(*mut u8, u32)> {
         let [iovec] = self.vectors[..] else { return None };
         Some((iovec.iov_base.cast(), u32::try_from(iovec.iov_len).ok()?))
@@ -138,12 +139,14 @@ impl Operation {
         self.offset.saturating_add(self.done)
     }
 
-    /// Returns the memory as a list, valid until the operation changes.
+    /// Returns address and number of elements of the list of segments, valid until the operation
+    /// changes.
     pub(crate) fn list(&self) -> (*const libc::iovec, u32) {
         (self.vectors.as_ptr(), self.vectors.len() as u32)
     }
 
-    /// Records transferred bytes. Returns true if the operation is complete.
+    /// Records that a step has transferred `bytes` bytes. Returns true if the operation is
+    /// complete.
     pub(crate) fn handle_moved(&mut self, bytes: u64) -> bool {
         self.done = self.done.saturating_add(bytes);
         if self.kind == OperationKind::WriteZeros {
@@ -166,8 +169,8 @@ impl Operation {
         self.done >= self.len
     }
 
-    /// Returns true if a step reached the end of the file: it transferred nothing, or no whole
-    /// unit. The remainder of the memory is then zeroed.
+    /// Returns true if a step, which transferred `moved` bytes, reached the end of the file: it
+    /// transferred nothing, or no whole unit. Fills the remaining memory with zeros in this case.
     pub(crate) fn handle_end_of_file(&mut self, moved: u64) -> bool {
         let has_ended = moved == 0 || moved % u64::from(self.unit.max(1)) != 0;
         if has_ended {
@@ -205,21 +208,21 @@ impl Operation {
         self.kind = OperationKind::Append { len };
     }
 
-    /// Sets the end of the file during an extension that appends zeros. Returns true if the file is
-    /// long enough.
+    /// Records that the file ends at `end`, for an operation that appends zeros. Returns true if
+    /// the file has the new length.
     pub(crate) fn handle_end(&mut self, end: u64) -> bool {
         let OperationKind::Append { len } = self.kind else { return true };
         (self.offset, self.len, self.done) = (end, len.saturating_sub(end), 0);
         end >= len
     }
 
-    /// Returns true if the operation has no effect.
+    /// Returns true if the operation can be completed without a step, because it has no effect.
     pub(crate) fn has_no_effect(&self) -> bool {
         self.len == 0 && self.kind != OperationKind::Flush
     }
 
-    /// Returns the bytes read, if they belong to the completion. The contents of a bounce buffer
-    /// are copied to the payload.
+    /// Returns the bytes read, if the completion contains them; otherwise an empty vector. Copies
+    /// the contents of a bounce buffer to the payload.
     pub(crate) fn take_bytes(&mut self) -> Vec<u8> {
         let Some(buffer) = self.buffer.as_ref().filter(|_| self.kind == OperationKind::Read) else {
             return Vec::new();

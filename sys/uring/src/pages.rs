@@ -1,11 +1,11 @@
-//! Set of the pages that a file has: a bitmap that any thread may read and change.
+//! Set of the pages that a file has: a bitmap that any thread may read and change without a lock.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::OnceLock;
 
 /// Bits per word of the bitmap.
 const BITS: u64 = 64;
-/// Words per part. Parts without pages are not allocated.
+/// Words per chunk of the bitmap. Chunks without set bits are not allocated.
 const CHUNK_WORDS: u64 = 512;
 const PART_PAGES: u64 = CHUNK_WORDS * BITS;
 
@@ -68,9 +68,10 @@ impl Pages {
     }
 }
 
-/// Iterator over the words of a range of bytes, with masks of its pages.
+/// Iterator over the words of the bitmap that a range of bytes covers, each with the mask of the
+/// range's pages.
 struct Masks {
-    /// Next page and end of the range, in pages.
+    /// Next page, and end of the range (exclusive), as page numbers.
     page: u64,
     end: u64,
 }
@@ -116,7 +117,7 @@ mod tests {
                 0 => 0..0,
                 _ => offset / Pages::BYTES..(offset + len).div_ceil(Pages::BYTES),
             };
-            // The bitmap has two parts. Some ranges are partly or entirely beyond them.
+            // The bitmap has two chunks. Some ranges are partly or entirely beyond them.
             let pages = Pages::new(PART_PAGES * 2 * Pages::BYTES);
             let mut model = BTreeSet::new();
             for (is_added, offset, len) in changes.clone() {
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_without_end_is_cut_where_the_set_ends() {
+    fn an_unbounded_range_ends_at_the_capacity_of_the_set() {
         let pages = Pages::new(PART_PAGES * Pages::BYTES);
         pages.add(0, u64::MAX);
         assert!(pages.has(0, PART_PAGES * Pages::BYTES));

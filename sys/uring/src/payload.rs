@@ -1,4 +1,4 @@
-//! Locations of the payloads of a queue's requests in memory.
+//! Locations in memory of the payloads of a queue's requests.
 #![allow(unsafe_code, reason = "holds pointers into memory that is shared with a client")]
 
 use std::any::Any;
@@ -8,12 +8,12 @@ use std::sync::Arc;
 use crate::aligned::{PAGE, Page};
 use crate::copy::{gather, scatter};
 
-/// Contiguous piece of a payload's memory.
+/// Contiguous part of a payload's memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Segment {
     /// Address of the first byte.
     pub pointer: *mut u8,
-    /// Length of the piece in bytes.
+    /// Length of the segment in bytes.
     pub len: usize,
 }
 
@@ -31,13 +31,13 @@ struct Slot {
     segments: Vec<Segment>,
 }
 
-/// Memory that is only accessed through pointers.
+/// Memory of a table, accessed only through pointers.
 struct OwnPages(Vec<UnsafeCell<Page>>);
 
 // SAFETY: no reference to the contents of the cells is created.
 unsafe impl Sync for OwnPages {}
 
-/// Location of the payload of each tag of a queue: the type of
+/// Location in memory of the payload of each request (tag) of a queue: the type of
 /// [`DiskQueue::payloads`](suimon_ports::DiskQueue::payloads) for every queue of the sys layer.
 pub struct PayloadTable {
     memory_owner: Arc<dyn Any + Send + Sync>,
@@ -49,8 +49,8 @@ pub struct PayloadTable {
 unsafe impl Send for PayloadTable {}
 
 impl PayloadTable {
-    /// Creates a table for `tags` requests of at most `pieces_max` pieces each. `memory` contains
-    /// the pieces; operations hold it while they use a payload.
+    /// Creates a table for `tags` requests of at most `pieces_max` segments each. `memory` owns the
+    /// memory of the segments; operations hold it while they use a payload.
     #[must_use]
     pub fn new(tags: u32, pieces_max: usize, memory: Arc<dyn Any + Send + Sync>) -> Self {
         let slot = || Slot { usage: PayloadUse::Source, segments: Vec::with_capacity(pieces_max) };
@@ -77,13 +77,13 @@ impl PayloadTable {
         table
     }
 
-    /// Sets the location of a request's payload. If the table has no room for all pieces, memory is
-    /// allocated. A tag out of range is ignored.
+    /// Sets the location of a request's payload. If the table has no space for all segments, it
+    /// allocates memory. A tag out of range is ignored.
     ///
     /// # Safety
-    /// While the table's memory is held, each piece must be valid for reads, and for writes if it
-    /// is a destination. Guests or other processes may access it concurrently. No reference into it
-    /// may exist.
+    /// While the table's memory is held, each segment must be valid for reads, and for writes if
+    /// `usage` is [`PayloadUse::Destination`]. Guests or other processes may access it
+    /// concurrently. No reference into it may exist.
     pub unsafe fn set(
         &mut self,
         tag: u32,
@@ -115,7 +115,7 @@ impl PayloadTable {
         segments.iter().fold(0, |sum, segment| sum.saturating_add(segment.len as u64))
     }
 
-    /// Fills part of a payload with zeros, if it is a destination.
+    /// Fills a range of a payload (bytes) with zeros, if it is a destination.
     pub fn zero(&self, tag: u32, offset: u64, len: u64) {
         self.each(tag, PayloadUse::Destination, offset, len, |segment| {
             // SAFETY: a destination is valid for writes while its memory is held by the table; no
@@ -124,8 +124,8 @@ impl PayloadTable {
         });
     }
 
-    /// Copies part of a source payload to `buffer`. Returns false if the payload is shorter or a
-    /// destination; the existing part was copied.
+    /// Copies bytes of a source payload, from `offset` on, to `buffer`. Returns false if the
+    /// payload is shorter or a destination; the existing bytes were copied.
     #[must_use]
     pub fn copy_out(&self, tag: u32, offset: u64, buffer: &mut [u8]) -> bool {
         let mut iovecs = Vec::new();
@@ -134,8 +134,8 @@ impl PayloadTable {
         is_whole
     }
 
-    /// Copies bytes to part of a destination payload. Returns false if the payload is shorter or a
-    /// source; the existing part was written.
+    /// Copies `bytes` to a destination payload, from `offset` on. Returns false if the payload is
+    /// shorter or a source; the existing range was written.
     #[must_use]
     pub fn copy_in(&self, tag: u32, offset: u64, bytes: &[u8]) -> bool {
         let mut iovecs = Vec::new();
@@ -145,13 +145,14 @@ impl PayloadTable {
         is_whole
     }
 
-    /// Returns the memory that contains the pieces.
+    /// Returns the owner of the payloads' memory. While a clone of it exists, their addresses are
+    /// valid.
     pub(crate) fn memory_owner(&self) -> &Arc<dyn Any + Send + Sync> {
         &self.memory_owner
     }
 
-    /// Appends the pieces of a part. Returns false if the payload is shorter or has the other
-    /// direction; the existing part was appended.
+    /// Appends the segments of a range of a payload (bytes) to `iovecs`. Returns false if the
+    /// payload is shorter or is not used as `usage`; the segments that exist were appended.
     pub(crate) fn part(
         &self,
         tag: u32,
@@ -166,7 +167,8 @@ impl PayloadTable {
         covered == len
     }
 
-    /// Calls `visit` with the pieces of a part, in order. Returns the number of bytes.
+    /// Calls `visit` with the segments of a range of a payload (bytes), in order. Returns the
+    /// number of bytes.
     fn each(
         &self,
         tag: u32,
@@ -189,7 +191,7 @@ impl PayloadTable {
             if now == 0 {
                 break;
             }
-            // SAFETY: `skip` is less than the piece's length.
+            // SAFETY: `skip` is less than the segment's length.
             let pointer = unsafe { segment.pointer.add(skip as usize) };
             visit(Segment { pointer, len: now as usize });
             remaining -= now;
@@ -220,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_cut_out_of_the_pieces_and_never_longer_than_they_are() {
+    fn a_range_of_a_payload_never_exceeds_its_segments() {
         let mut bytes = [7; 10];
         let start = bytes.as_mut_ptr() as usize;
         let table = table(&mut bytes, PayloadUse::Source, &[3, 0, 5]);
@@ -264,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn payloads_of_a_table_with_memory_are_whole_pages_apart() {
+    fn payloads_of_a_table_with_memory_start_at_separate_pages() {
         let table = PayloadTable::with_memory(3, 5000, |_| PayloadUse::Destination);
         let address = |tag| {
             let mut iovecs = Vec::new();

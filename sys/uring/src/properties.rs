@@ -4,7 +4,7 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Alignment that direct I/O on a file requires.
+/// Alignment that direct I/O on a file requires. Both values are powers of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DirectAlignment {
     /// Alignment of memory in bytes.
@@ -16,8 +16,8 @@ pub(crate) struct DirectAlignment {
 /// Alignment assumed for devices that report none; every device accepts it.
 const SAFE: DirectAlignment = DirectAlignment { memory: 4096, offset: 4096 };
 
-/// Returns the alignment for direct I/O on this file (`STATX_DIOALIGN`); `None` if the file does
-/// not support it.
+/// Returns the alignment that a file opened with `O_DIRECT` requires (`STATX_DIOALIGN`); `None` if
+/// the file does not support direct I/O.
 pub(crate) fn direct_alignment(file: impl AsFd) -> io::Result<Option<DirectAlignment>> {
     let mut status = core::mem::MaybeUninit::<libc::statx>::zeroed();
     // SAFETY: the path is an empty, terminated string, as AT_EMPTY_PATH requires, the descriptor is

@@ -11,10 +11,10 @@ use io_uring::{IoUring, opcode, register::Restriction, squeue};
 /// Opcode `IORING_REGISTER_FILES_UPDATE` (linux/io_uring.h).
 const FILES_UPDATE: u8 = 6;
 
-/// Restricts a disabled ring, and enables it.
+/// Restricts a ring that was created disabled to I/O on registered files, and enables it.
 ///
 /// # Errors
-/// The error of the system.
+/// The error of the system call.
 pub(crate) fn restrict(ring: &IoUring) -> io::Result<()> {
     let operations = [
         opcode::Read::CODE,

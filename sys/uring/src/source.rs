@@ -7,13 +7,13 @@ use suimon_ports::{FileIo, FileIoSource};
 
 use crate::UringFileIo;
 
-/// Maximum number of operations of a worker in flight. Further operations remain queued in the
-/// engine.
+/// Maximum number of a worker's operations in flight. Further operations remain queued in the
+/// storage engine.
 const OPERATIONS: u16 = 1024;
 /// Maximum number of registered files per worker.
 const FILES_MAX: u64 = 4096;
 
-/// Creates an io_uring for each worker.
+/// Source of file I/O for workers: creates an io_uring for each worker that performs file I/O.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct UringSource;
 

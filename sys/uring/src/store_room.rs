@@ -1,17 +1,18 @@
-//! Estimate of a store's free space that needs no query of the file system.
+//! Estimate of a store's free space that needs no system call.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Inverse of the largest fraction of the free space that is allocated ahead.
+/// Space beyond the required length is allocated in advance if it is at most 1/32 of the free
+/// space.
 const AHEAD_SHARE: u64 = 32;
-/// Inverse of the largest fraction of the free space that is allocated for data needed soon.
+/// An extension allocates space if it is at most 1/4 of the free space.
 const FREE_SPACE_DIVISOR: u64 = 4;
 
 /// Free bytes of a store at the last query, minus the bytes that its files have allocated since.
 ///
 /// The value is an estimate: other programs use the file system as well. It only determines how
-/// much space is allocated ahead of writes. A query of the file system may block, so I/O threads do
-/// not make one.
+/// much space is allocated in advance of writes. A query of the file system may block, so that I/O
+/// threads do not make one.
 #[derive(Debug, Default)]
 pub(crate) struct StoreRoom(AtomicU64);
 
@@ -21,7 +22,8 @@ impl StoreRoom {
         self.0.store(free_bytes, Ordering::Relaxed);
     }
 
-    /// Claims free space for an extension; see [`HostFile::claim_room`](crate::HostFile).
+    /// Determines up to which offset an extension allocates space, and subtracts this space from
+    /// the free space. Parameters and result: see [`HostFile::claim_room`](crate::HostFile).
     pub(crate) fn claim(&self, end: u64, required: u64, len: u64) -> u64 {
         let free = self.0.load(Ordering::Relaxed);
         let allocated = if len.saturating_sub(required) <= free / AHEAD_SHARE

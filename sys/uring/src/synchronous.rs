@@ -1,7 +1,7 @@
-//! Synchronous reads, writes and flushes of files in memory, without the ring.
+//! Synchronous reads, writes and flushes of files in memory (tmpfs), without the ring.
 //!
-//! Allocated pages of a file are copied directly ([`MappedFile`](crate::mapped_file)). The
-//! remainder is transferred by system calls.
+//! Allocated pages of a file are copied directly ([`MappedFile`](crate::mapped_file)); other ranges
+//! are transferred by system calls.
 //!
 //! For tmpfs, the kernel cannot determine whether an operation would block. It therefore passes
 //! each operation submitted by io_uring to a kernel thread, which costs several times the copy
@@ -18,7 +18,8 @@ use crate::operation::{Operation, OperationKind};
 /// that other work of the worker is not delayed.
 const BYTES_MAX: u64 = 256 << 10;
 
-/// Returns true if the operation must be executed synchronously.
+/// Returns true if the operation is executed synchronously: a short read or write, or a flush, of a
+/// file in memory.
 pub(crate) fn is_synchronous(file: &HostFile, operation: &Operation) -> bool {
     file.is_in_memory()
         && operation.len <= BYTES_MAX
@@ -47,11 +48,11 @@ pub(crate) fn step(file: &HostFile, operation: &Operation) -> i32 {
     moved
 }
 
-/// Copies the remainder of an operation from or to the file's mapped pages. Returns false if not
-/// all pages are mapped, or the file was truncated.
+/// Copies the remaining bytes of an operation from or to the file's mapped pages. Returns false if
+/// some of the pages are not mapped, or the file was truncated.
 fn is_copied(file: &HostFile, operation: &Operation, offset: u64) -> bool {
     let Some(mapped) = file.mapped() else { return false };
-    // SAFETY: the memory of the pieces is valid for reads, and for writes if the operation reads;
+    // SAFETY: the memory of the segments is valid for reads, and for writes if the operation reads;
     // no reference into it exists while the operation lasts.
     unsafe {
         match operation.kind {
@@ -63,21 +64,22 @@ fn is_copied(file: &HostFile, operation: &Operation, offset: u64) -> bool {
     }
 }
 
-/// Executes one step by a system call.
+/// Executes one step of a read or write by a system call. Returns the number of bytes transferred,
+/// or a negative error number.
 fn submit(file: &HostFile, operation: &Operation, offset: u64) -> i32 {
     let fd = file.as_fd().as_raw_fd();
     let Ok(offset) = libc::off_t::try_from(offset) else { return -libc::EINVAL };
     let (iovecs, count) = operation.list();
     let Ok(count) = libc::c_int::try_from(count) else { return -libc::EINVAL };
     let read = || match operation.single_buffer() {
-        // SAFETY: the piece is valid for writes of its length, and is held by the operation, which
-        // outlives the call.
+        // SAFETY: the segment is valid for writes of its length, and is held by the operation,
+        // which outlives the call.
         Some((pointer, len)) => unsafe { libc::pread(fd, pointer.cast(), len as usize, offset) },
-        // SAFETY: as above, for each of the `count` pieces of the list.
+        // SAFETY: as above, for each of the `count` segments of the list.
         None => unsafe { libc::preadv(fd, iovecs, count, offset) },
     };
     let write = |flags| {
-        // SAFETY: as above; the pieces are valid for reads.
+        // SAFETY: as above; the segments are valid for reads.
         unsafe { libc::pwritev2(fd, iovecs, count, offset, flags) }
     };
     let moved = match operation.kind {

@@ -67,7 +67,7 @@ impl PortObserver for Cable {
     }
 }
 
-/// One end of the connection: the rings of one NIC.
+/// Rings of one of the two connected NICs.
 #[derive(Default)]
 struct End {
     source: Option<Box<dyn FrameSource>>,

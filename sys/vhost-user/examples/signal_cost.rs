@@ -17,12 +17,13 @@ use suimon_eventfd::PeerEventFd;
 use suimon_test_programs::end_program;
 
 const PAIRS: usize = 31;
-/// Ranks of the 95 % confidence interval of the median of [`PAIRS`] values.
+/// Ranks (from 0) of the bounds of the 95 % confidence interval of the median of [`PAIRS`] sorted
+/// values.
 const INTERVAL: [usize; 2] = [9, 21];
 const SIGNALS: u32 = 20_000;
 const WAKE_UPS: u32 = 500;
 
-/// Way in which an eventfd is signalled.
+/// How an eventfd is signalled.
 #[derive(Clone, Copy)]
 enum SignalMethod {
     Write,
@@ -38,7 +39,8 @@ fn measure_all() -> Result<()> {
     report("round trip with a thread that sleeps until it is signalled", wake_ups)
 }
 
-/// Measures both ways in pairs, and prints medians and the ratio with its confidence interval.
+/// Measures both methods in alternation, and prints medians and the ratio with its confidence
+/// interval.
 fn report(name: &str, measure: fn(SignalMethod) -> Result<f64>) -> Result<()> {
     let (mut writes, mut peers, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..PAIRS {
@@ -60,7 +62,7 @@ fn report(name: &str, measure: fn(SignalMethod) -> Result<f64>) -> Result<()> {
     Ok(())
 }
 
-/// Eventfd of this process and its twin of the other process.
+/// Eventfd as this process holds it, and a descriptor of it as another process would hold it.
 struct Line {
     fd: OwnedFd,
     peer: PeerEventFd,
@@ -87,7 +89,7 @@ impl Line {
     }
 }
 
-/// Returns the CPU time of a signal in ns.
+/// Returns the CPU time of one signal in ns.
 fn signals(method: SignalMethod) -> Result<f64> {
     let line = Line::new(EventfdFlags::NONBLOCK)?;
     let start = cpu_time();
@@ -97,7 +99,8 @@ fn signals(method: SignalMethod) -> Result<f64> {
     Ok((cpu_time() - start).as_nanos() as f64 / f64::from(SIGNALS))
 }
 
-/// Returns the CPU time in ns of a signal that wakes a thread, and of the sleep until its reply.
+/// Returns the CPU time in ns of one signal that wakes a thread, and of the sleep until the
+/// thread's reply.
 fn wake_ups(method: SignalMethod) -> Result<f64> {
     let (request_line, reply_line) =
         (Line::new(EventfdFlags::empty())?, Line::new(EventfdFlags::empty())?);

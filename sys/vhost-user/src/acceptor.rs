@@ -24,20 +24,23 @@ use crate::connection::{Connection, Pending};
 use crate::model::DeviceName;
 use crate::peer_limits::PeerLimits;
 
-/// Maximum number of connections that have sent nothing. A further one replaces the oldest.
+/// Maximum number of connections on which nothing was sent. A further one replaces the oldest.
 const SILENT_MAX: usize = 8;
-/// Initial and maximum interval between two attempts to connect.
+/// Initial interval between two attempts to connect to a listening front-end. It doubles up to
+/// `RETRY_MAX`.
+/// Maximum interval between two attempts to connect.
 const RETRY_MIN: Duration = Duration::from_millis(50);
 const RETRY_MAX: Duration = Duration::from_secs(1);
-/// Time until the next attempt if the host has no descriptor for a connection.
+/// Pause after a connection could not be accepted because the process or host has no free
+/// descriptor.
 const SHORTAGE: Duration = Duration::from_millis(200);
 
-/// Reason why no more connections are turned away.
+/// Reason why further connections are not closed any more while a front-end is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RejectStop {
-    /// The host has no descriptor left.
+    /// The process or host has no free descriptor to accept them.
     Shortage,
-    /// A pending connection replaces the front-end that is served.
+    /// A pending connection replaces the front-end that is served, whose process has exited.
     Replaced,
 }
 
@@ -78,8 +81,8 @@ impl Acceptor {
         (Self::Connects { requests: request_sender, sockets }, task)
     }
 
-    /// Waits for the next front-end: a connection on which something was sent. Returns `None` if
-    /// the task that connects has ended.
+    /// Waits for the next front-end: the first connection on which something was sent. Returns
+    /// `None` if the front-end listens and the task that connects has ended.
     pub(crate) async fn next(&mut self, name: DeviceName) -> Option<Connection> {
         match self {
             Self::Listens(listener) => Some(next_speaker(listener, name).await),
@@ -93,10 +96,10 @@ impl Acceptor {
         }
     }
 
-    /// Closes connections that arrive while the front-end of `served` is served, at a limited rate.
-    /// Completes if the host has no descriptor left to accept them, or if a connection replaces
-    /// `served`: that is permitted with `may_replace`, after the process of `served` has exited.
-    /// Cancel safe.
+    /// Accepts and closes connections that arrive while the front-end of `served` is served, at a
+    /// limited rate. Completes if the process or host has no free descriptor, or if a pending
+    /// connection may replace `served`: its front-end has disconnected, or its process has exited
+    /// and `may_replace` is true. Cancel safe.
     pub(crate) async fn reject(
         &self,
         name: DeviceName,
@@ -133,12 +136,12 @@ impl Acceptor {
     }
 }
 
-/// Accepts a connection that arrived while `served` is served. If the front-end of `served` has
-/// disconnected, the connection is its successor's and stays pending. The same holds if its process
-/// has exited and `may_replace` is set; the result is `None` then.
+/// Accepts a connection that arrived while `served` is served, so that the caller closes it.
+/// Returns `None`, and leaves the connection pending, if it may replace `served`: the front-end of
+/// `served` has disconnected, or its process has exited and `may_replace` is true.
 ///
 /// # Errors
-/// [`io::ErrorKind::WouldBlock`] if there is none to close, and the errors of [`accept`].
+/// [`io::ErrorKind::WouldBlock`] if no connection is pending, and the errors of [`accept`].
 fn accept_other(
     listener: BorrowedFd<'_>,
     served: &Connection,
@@ -174,7 +177,8 @@ pub(crate) fn probe(socket: &Path, mode: VhostUserMode) -> Result<(), DeviceErro
     }
 }
 
-/// Connects once for each request, and retries until that succeeds.
+/// Connects to `path` once for each request, repeatedly until it succeeds, and sends the socket to
+/// `socket_sender`.
 async fn connect_on_request(
     path: PathBuf,
     mut requests: Receiver<()>,
@@ -198,7 +202,8 @@ async fn connect_on_request(
     }
 }
 
-/// Accepts connections until a client has sent bytes on one of them, and returns that connection.
+/// Accepts connections until something was sent on one of them, and returns that connection. Keeps
+/// at most [`SILENT_MAX`] others.
 async fn next_speaker(listener: &Watched, name: DeviceName) -> Connection {
     let mut silent: VecDeque<Connection> = VecDeque::new();
     loop {
@@ -223,7 +228,8 @@ async fn next_speaker(listener: &Watched, name: DeviceName) -> Connection {
     }
 }
 
-/// Returns the index of the first connection that has something to receive. Cancel safe.
+/// Waits until one of the connections has data or has ended. Returns the index of the first one,
+/// and which of both. Cancel safe.
 async fn first_pending(connections: &VecDeque<Connection>) -> (usize, Pending) {
     let mut waits: Vec<_> =
         connections.iter().map(|connection| Box::pin(connection.wait())).collect();
@@ -253,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_successor_of_a_front_end_that_has_just_left_is_not_turned_away() {
+    fn the_successor_of_a_front_end_that_has_just_disconnected_is_not_rejected() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");
         let listener = UnixListener::bind(&path).unwrap();
@@ -264,7 +270,10 @@ mod tests {
         back_end.set_nonblocking(true).unwrap();
         let served = Connection::new(back_end.into()).unwrap();
         let other = UnixStream::connect(&path).unwrap();
-        assert!(accept_other(listener.as_fd(), &served, false).is_ok(), "it is turned away");
+        assert!(
+            accept_other(listener.as_fd(), &served, false).is_ok(),
+            "the connection was not accepted"
+        );
         drop((front_end, other));
         let _successor = UnixStream::connect(&path).unwrap();
         let error = accept_other(listener.as_fd(), &served, false).unwrap_err();

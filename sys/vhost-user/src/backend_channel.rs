@@ -1,4 +1,4 @@
-//! Back-end requests to the front-end (`VHOST_USER_SET_BACKEND_REQ_FD`).
+//! Channel on which the back-end sends requests to the front-end (`VHOST_USER_SET_BACKEND_REQ_FD`).
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -11,8 +11,8 @@ use crate::received::is_unix_socket;
 /// Code of `VHOST_USER_BACKEND_CONFIG_CHANGE_MSG`.
 const CONFIG_CHANGE: u32 = 2;
 
-/// Socket for requests of the back-end. The requests need no reply and are sent without blocking, so
-/// a front-end that does not read never delays the device.
+/// Socket for requests of the back-end. The requests need no reply and are sent without blocking,
+/// so that a front-end that does not read never delays the device.
 #[derive(Debug)]
 pub(crate) struct BackendChannel {
     socket: OwnedFd,
@@ -30,11 +30,11 @@ impl BackendChannel {
         Ok(Self { socket })
     }
 
-    /// Reports that configuration space changed, so that a front-end with a cached copy reads it
-    /// again.
+    /// Notifies the front-end that configuration space changed, so that a front-end with a cached
+    /// copy reads it again. Does not block.
     ///
     /// # Errors
-    /// The front-end closed the channel or does not read it.
+    /// The front-end has closed the channel or does not read it.
     pub(crate) fn config_changed(&self) -> io::Result<()> {
         let mut bytes = [0; HEADER_BYTES];
         let words = [CONFIG_CHANGE, VERSION, 0].map(u32::to_ne_bytes);

@@ -12,24 +12,25 @@ const LINK_UP: u16 = 1;
 /// Contents of a NIC's configuration space.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConfigSpace {
-    /// MAC address; zeros are reported if it is unknown.
+    /// MAC address; reported as zeros if it is `None`.
     pub(crate) mac: Option<MacAddr>,
     /// Maximum number of queue pairs (`max_virtqueue_pairs`).
     pub(crate) queue_pairs: u16,
-    /// Largest IP packet in bytes.
+    /// Maximum size of an IP packet in bytes.
     pub(crate) mtu: u16,
 }
 
 impl ConfigSpace {
-    /// Returns `size` bytes at `offset`; empty if the range is not completely inside.
+    /// Returns `size` bytes at `offset`; an empty vector if configuration space does not contain
+    /// all of them.
     pub(crate) fn read(&self, offset: u32, size: u32) -> Vec<u8> {
         let start = usize::try_from(offset).unwrap_or(usize::MAX);
         let end = start.saturating_add(usize::try_from(size).unwrap_or(usize::MAX));
         self.bytes().get(start..end).unwrap_or_default().to_vec()
     }
 
-    /// Returns the encoded fields: address, status (link up), queue pairs, MTU, unknown speed and
-    /// duplex, no receive-side scaling.
+    /// Encodes all fields. The link is reported as up, with unknown speed and duplex mode, and
+    /// without receive-side scaling.
     fn bytes(&self) -> [u8; CONFIG_BYTES] {
         let mac = self.mac.unwrap_or_default().octets();
         let fields: [&[u8]; 6] = [

@@ -26,14 +26,14 @@ use crate::received::{Closing, Received, descriptor_kind};
 use crate::reply::VhostUserReply;
 use crate::request::Request;
 
-/// Maximum time for the rest of a message to arrive, and for the front-end to read a reply. Both
-/// sides are processes of one host: a front-end that takes longer has failed.
+/// Maximum time for the remaining bytes of a message to arrive, and for the front-end to read a
+/// reply. Both processes are on one host: a front-end that takes longer has failed.
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Reason why a connection ended.
 #[derive(Debug, Error)]
 pub(crate) enum ConnectionEnd {
-    /// The owner closed the device.
+    /// The owner of the device has closed it.
     #[error("the device was closed")]
     Stopped,
     /// The front-end closed its end between two messages.
@@ -44,7 +44,7 @@ pub(crate) enum ConnectionEnd {
     Truncated {
         /// Bytes of the message received so far.
         received_bytes: usize,
-        /// Bytes of the message expected, header included.
+        /// Length of the message in bytes, with its header.
         expected: usize,
     },
     /// The rest of a message did not arrive in time.
@@ -54,7 +54,7 @@ pub(crate) enum ConnectionEnd {
     Stalled {
         /// Bytes of the message received so far.
         received_bytes: usize,
-        /// Bytes of the message expected, header included.
+        /// Length of the message in bytes, with its header.
         expected: usize,
     },
     /// The front-end does not read its replies.
@@ -63,10 +63,10 @@ pub(crate) enum ConnectionEnd {
     /// A message with more descriptors than any request carries.
     #[error("a message has more than {FDS_MAX} descriptors")]
     Descriptors,
-    /// A descriptor of a kind that the protocol does not have.
+    /// The front-end sent a descriptor of a kind that no message carries.
     #[error("{request}: the descriptor is not {}", descriptor_kind(*.request))]
     OtherUser {
-        /// Request that the descriptor was sent with.
+        /// Request with which the descriptor was sent.
         request: Request,
     },
     /// Message that could not be parsed.
@@ -98,20 +98,20 @@ impl ConnectionEnd {
     }
 }
 
-/// Message with the header needed to reply to it.
+/// Received message, and its header, which a reply repeats.
 pub(crate) struct Incoming {
     pub(crate) header: Header,
     pub(crate) message: FrontEndMessage,
 }
 
-/// Deadline for the rest of a message.
+/// Time at which a partly received message must be complete; `None` before its first byte.
 #[derive(Default)]
 struct MessageDeadline(Option<Instant>);
 
 impl MessageDeadline {
-    /// Returns the deadline of a wait that begins `now`, after `received` bytes of the message:
-    /// [`MESSAGE_TIMEOUT`] after the first wait inside the message. `None` before the message
-    /// begins, because a front-end may be idle for as long as it likes.
+    /// Returns the time until which a wait that begins at `now`, after `received` bytes of the
+    /// message, may last: [`MESSAGE_TIMEOUT`] after the first wait inside the message. Returns
+    /// `None` before the message begins, because a front-end may be idle indefinitely.
     fn deadline(&mut self, received: usize, now: Instant) -> Option<Instant> {
         if received == 0 {
             return None;
@@ -120,7 +120,7 @@ impl MessageDeadline {
     }
 }
 
-/// Kind of data that is ready to be received.
+/// Which data is ready to be received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pending {
     /// At least one byte of a message.
@@ -133,9 +133,9 @@ pub(crate) enum Pending {
 /// runtime in which it was created.
 pub(crate) struct Connection {
     socket: Watched,
-    /// Descriptors of the front-end that are being closed.
+    /// Counter of the front-end's descriptors that are being closed.
     closing: Arc<Closing>,
-    /// Process that connected (pidfd), if it is known.
+    /// pidfd of the process that connected; `None` if it is not known.
     peer: Option<OwnedFd>,
     /// Receive buffer. Keeps the socket open while messages are unread: closing the socket closes
     /// their descriptors, which may block.
@@ -164,7 +164,7 @@ impl Connection {
         }
     }
 
-    /// Returns the descriptors of the front-end that are being closed.
+    /// Returns the counter of the front-end's descriptors that are being closed.
     pub(crate) fn closing(&self) -> Arc<Closing> {
         Arc::clone(&self.closing)
     }
@@ -228,8 +228,9 @@ impl Connection {
         Ok(())
     }
 
-    /// Fills `buffer`. `before` bytes of the message were received earlier, and its length as far
-    /// as it is known is `expected`. Appends received descriptors to `fds`.
+    /// Receives bytes until `buffer` is full. `before` is the number of bytes of the message
+    /// received earlier, and `expected` the length of the message, as far as it is known; both for
+    /// errors. Appends received descriptors to `fds`.
     async fn fill(
         &self,
         buffer: &mut [u8],
@@ -275,8 +276,8 @@ impl Drop for Connection {
     }
 }
 
-/// Opens the process at the other end of a connection. `None` if it has exited, or belongs to
-/// another PID namespace.
+/// Opens a pidfd of the process at the other end of a connection. Returns `None` if it has exited,
+/// or belongs to another PID namespace.
 fn peer_process(socket: BorrowedFd<'_>) -> Option<OwnedFd> {
     let peer = socket_peercred(socket).ok()?;
     pidfd_open(peer.pid, PidfdFlags::empty()).ok()

@@ -29,13 +29,15 @@ use crate::subject::DeviceOwner;
 /// Maximum time for which the first attempt to detach rings blocks. Stores that respond complete
 /// requests within this time.
 const STOP_WAIT: Duration = Duration::from_millis(50);
-/// Initial and maximum interval between further attempts to detach rings. The interval doubles.
+/// Initial interval between further attempts to detach rings. It doubles up to
+/// `STOP_POLL_INTERVAL_MAX`.
+/// Maximum interval between attempts to detach rings.
 const STOP_POLL_INTERVAL_MIN: Duration = Duration::from_millis(5);
 const STOP_POLL_INTERVAL_MAX: Duration = Duration::from_millis(500);
 /// Interval between attempts to execute a call while the host has no thread available.
 const SHORTAGE: Duration = Duration::from_millis(200);
 
-/// Interval at which the end of pending closes is checked.
+/// Interval of checks whether the front-end's descriptors are closed.
 const CLOSING: Duration = Duration::from_millis(100);
 
 /// State shared by a device's task and its owner.
@@ -48,19 +50,19 @@ pub(crate) struct Shared {
     pub(crate) changing: Mutex<Changing>,
 }
 
-/// State that changes while the device is open.
+/// Status and negotiated features of a device, which change while it is open.
 pub(crate) struct Changing {
     pub(crate) status: DeviceStatus,
-    /// Features and queues that the VM has negotiated and that the next connection must offer
-    /// again.
+    /// Features and queues that the VM has negotiated, and that the device must offer to its next
+    /// connection.
     pub(crate) negotiated: NegotiatedFeatures,
 }
 
-/// Reason why a front-end is no longer served.
+/// Reason why a front-end is not served any more.
 enum Reason {
     End(ConnectionEnd),
     Fault(String),
-    /// The host could not execute a message.
+    /// The host could not execute the message: no thread was available, or the call panicked.
     Host(Interrupted),
 }
 
@@ -76,30 +78,30 @@ impl From<Interrupted> for Reason {
     }
 }
 
-/// Front-end that is being served.
+/// Front-end that is being served, and its device.
 struct MessageSession {
     connection: Connection,
-    /// `None` after a call that panicked, which has dropped the device.
+    /// `None` after a call on it panicked: the device is lost.
     device: Option<Box<VhostUserDevice>>,
     pace: MessageRateLimit,
     started: Instant,
-    /// True once the first message was valid and the connection was reported.
+    /// True once the front-end's first valid message was executed and the connection was reported.
     is_announced: bool,
-    /// True once a ring has run.
+    /// True once at least one ring has run.
     has_run: bool,
 }
 
-/// State needed to clean up and report after a front-end's end.
+/// State of a front-end whose connection has ended, for cleanup and report.
 struct Ended {
     device: Option<Box<VhostUserDevice>>,
     reason: Reason,
     is_announced: bool,
-    /// True if the front-end stopped its rings before it disconnected: the next one belongs to
-    /// another VM.
+    /// True if the front-end stopped its rings before it disconnected, so that the next front-end
+    /// belongs to another VM.
     was_orderly: bool,
 }
 
-/// Result of a message, with the reply if it has one.
+/// Result of executing a message: the reply, if the request has one.
 type Done = Result<Option<VhostUserReply>, DeviceFault>;
 
 impl Shared {
@@ -184,7 +186,7 @@ impl Shared {
         drop(connection);
     }
 
-    /// Reports the end of a front-end after its rings were detached.
+    /// Detaches the remaining rings, and reports the end of the front-end.
     fn finish(&self, ended: &mut Ended) {
         let Ended { device, reason, is_announced, was_orderly: left_in_order } = ended;
         // The rings are detached before the notice is sent.
@@ -214,7 +216,8 @@ impl Shared {
         }
     }
 
-    /// Detaches the rings that `stops` returns. Sleeps between attempts.
+    /// Detaches the rings that `stops` returns. Sleeps between short attempts, so that it occupies
+    /// no thread.
     ///
     /// # Errors
     /// The device is lost, because a call panicked.
@@ -315,8 +318,11 @@ impl Shared {
         }
     }
 
-    /// Waits until the front-end has sent something. Meanwhile closes other connections and handles
-    /// faults of rings and changes of the specification.
+    /// Waits until data from the front-end can be received. Meanwhile closes other connections, and
+    /// handles faults of rings and changes of the specification.
+    ///
+    /// # Errors
+    /// The front-end is not served any more.
     async fn wait_for_message(
         self: &Arc<Self>,
         (acceptor, faults, limits): (&Acceptor, &Watched, &mut PeerLimits),
@@ -355,6 +361,9 @@ impl Shared {
     }
 
     /// Executes `call` with the session's device in a thread for blocking calls.
+    ///
+    /// # Errors
+    /// No thread was available, or `call` panicked and the device is lost.
     async fn with_device<T: Send + 'static>(
         self: &Arc<Self>,
         session: &mut MessageSession,
@@ -364,8 +373,8 @@ impl Shared {
         blocking_on(&mut session.device, move |device| call(&shared, device)).await
     }
 
-    /// Logs a warning, at a limited rate, that the log of written pages was too short. The
-    /// front-end's copy of the guest's memory may then be incomplete.
+    /// Logs a warning, at a limited rate, that `writes` writes were beyond the end of the log of
+    /// written pages. The front-end's copy of the guest's memory may then be incomplete.
     fn log_short_log(&self, writes: u64, limits: &mut PeerLimits) {
         let Some(left_out) = limits.refused_log.try_log(Instant::now()) else { return };
         let device = self.subject.name();

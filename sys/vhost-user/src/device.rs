@@ -1,5 +1,5 @@
-//! Device state of one front-end and the effect of its messages on the rings. Uses no socket and no
-//! thread.
+//! State of a device for one front-end, and the effect of the front-end's messages on its rings.
+//! Uses no socket and no thread.
 
 mod eventfd;
 mod rings;
@@ -34,8 +34,8 @@ pub struct DeviceLink {
     pub model: Model,
     /// Features and queues to offer.
     pub offer: Offer,
-    /// Eventfd that becomes readable when a ring has a fault; then [`VhostUserDevice::take_fault`] must be
-    /// called.
+    /// Eventfd that becomes readable when a ring has a fault. Then call
+    /// [`VhostUserDevice::take_fault`].
     pub faults: Arc<OwnedFd>,
 }
 
@@ -47,11 +47,11 @@ pub struct VhostUserDevice {
     status: u8,
     memory: MemoryTable,
     vrings: Vec<Vring>,
-    /// Address of the guest to announce when a transmit ring runs (`SEND_RARP`).
+    /// MAC address of the guest, to be announced when a transmit ring runs (`SEND_RARP`).
     announcement: Option<MacAddr>,
     channel: Option<BackendChannel>,
     records: Records,
-    /// Number of writes beyond the end of a dirty log that has ended; see
+    /// Number of writes beyond the end of a log of written pages that has ended; see
     /// [`take_short_log`](Self::take_short_log).
     short_log: Option<u64>,
 }
@@ -83,15 +83,15 @@ impl VhostUserDevice {
         self.protocol & protocol::REPLY_ACK != 0
     }
 
-    /// Returns the number of queue pairs of a NIC of which both rings run, or of running queues of
-    /// a disk.
+    /// Returns the number of queue pairs of a NIC of which both rings run, or the number of running
+    /// queues of a disk.
     pub fn running_queues(&self) -> u16 {
         let pairs = self.vrings.chunks_exact(usize::from(self.link.model.vrings_per_queue()));
         let running = pairs.filter(|pair| pair.iter().all(Vring::is_running)).count();
         u16::try_from(running).unwrap_or(u16::MAX)
     }
 
-    /// Returns true if any ring runs.
+    /// Returns true if at least one ring runs.
     pub fn runs(&self) -> bool {
         self.vrings.iter().any(Vring::is_running)
     }
@@ -106,9 +106,10 @@ impl VhostUserDevice {
         self.link.faults.as_fd()
     }
 
-    /// Returns the fault of a ring, if there is one. All rings of the device are then detached.
-    /// None starts again before the front-end has stopped the faulty ring or reset the device, as
-    /// it does when the guest's driver is reinitialised. Blocks until all rings are detached.
+    /// Returns the fault of a ring, and detaches all rings of the device; `None` if there is no new
+    /// fault. No ring starts again before the front-end has stopped the faulty ring or reset the
+    /// device, as it does when the guest's driver is reinitialised. Blocks until all rings are
+    /// detached.
     pub fn take_fault(&mut self) -> Option<RingFault> {
         let _ = rustix::io::read(&*self.link.faults, &mut [0; 8]);
         let fault = self.vrings.iter_mut().find_map(Vring::take_fault)?;
@@ -120,8 +121,8 @@ impl VhostUserDevice {
         Some(fault)
     }
 
-    /// Changes the largest IP packet in bytes. A front-end that caches configuration space is
-    /// notified.
+    /// Changes the maximum size of an IP packet, in bytes. Notifies a front-end that caches
+    /// configuration space.
     pub fn set_mtu(&mut self, mtu: u16) {
         let Model::Nic(nic) = &mut self.link.model else { return };
         if nic.mtu != mtu {
@@ -130,7 +131,7 @@ impl VhostUserDevice {
         }
     }
 
-    /// Notifies a front-end that caches configuration space that the space has changed.
+    /// Notifies the front-end, if it caches configuration space, that the space has changed.
     pub fn notify_config_changed(&self) {
         let has_config = self.protocol & protocol::CONFIG != 0;
         let Some(channel) = self.channel.as_ref().filter(|_| has_config) else { return };
@@ -140,8 +141,9 @@ impl VhostUserDevice {
         }
     }
 
-    /// Executes a message. Returns the reply that the request always has; acknowledgements are up
-    /// to the caller. Blocks until the rings that the message stops are detached.
+    /// Executes a message. Returns the reply that the request always has; the caller sends an
+    /// acknowledgement if one is required. Blocks until the rings that the message stops are
+    /// detached.
     ///
     /// # Errors
     /// The message was not executed; see [`DeviceFault::is_fatal`].
@@ -240,8 +242,8 @@ impl VhostUserDevice {
         self.start_rings(Request::SetFeatures)
     }
 
-    /// Returns the number of writes beyond the end of the log of written pages, if such a log ended
-    /// since the last call.
+    /// Returns the number of writes beyond the end of a log of written pages that has ended since
+    /// the last call; `None` if there were none.
     pub fn take_short_log(&mut self) -> Option<u64> {
         self.short_log.take()
     }
@@ -253,7 +255,7 @@ impl VhostUserDevice {
         Ok(())
     }
 
-    /// Sets the log of written pages. The reply is empty: front-ends wait for one and expect no
+    /// Sets the log of written pages. Returns an empty reply: front-ends wait for a reply without
     /// payload.
     fn set_log(
         &mut self,
@@ -298,7 +300,7 @@ impl VhostUserDevice {
         self.link.model.reset();
     }
 
-    /// Adds the region with this file, or removes the region if there is no file.
+    /// Adds the memory region with the file `fd`, or removes the region if `fd` is `None`.
     fn change_memory(
         &mut self,
         request: Request,

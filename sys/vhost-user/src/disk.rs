@@ -1,4 +1,4 @@
-//! vhost-user disk of a VM: the interface for its owner.
+//! [`VhostUserDisk`]: a vhost-user disk of a VM, as its owner uses it.
 
 use std::sync::Arc;
 
@@ -19,28 +19,29 @@ use crate::subject::{DeviceOwner, DiskSubject};
 
 /// Maximum number of queues of a disk.
 const QUEUES_MAX: u16 = 64;
-/// Largest logical sector in bytes that guest drivers support.
+/// Maximum logical sector size in bytes that guest drivers support.
 const SECTOR_BYTES_MAX: u32 = 4096;
-/// Largest physical sector, in logical sectors: the maximum of `min_io_size`.
+/// Maximum physical sector size in logical sectors: the maximum of `min_io_size`.
 const PHYSICAL_SECTORS_MAX: u32 = 1 << 15;
 
-/// Disk over vhost-user. Dropping it detaches its queues, closes the connection and removes the
-/// socket.
+/// Disk of a VM over vhost-user. Dropping it detaches its queues, closes the connection and removes
+/// the socket file.
 pub struct VhostUserDisk {
     served: Served,
     properties: Arc<DiskProperties>,
 }
 
 impl VhostUserDisk {
-    /// Opens the disk: listens on its socket, or starts to connect to it. Rings are handed to
-    /// `host` when a front-end has configured them.
+    /// Opens the disk: listens on its socket, or starts to connect to it. Attaches a ring to `host`
+    /// when a front-end has configured it.
     ///
-    /// Whether the VM chose write-through is unknown if it reconnects to another process. All
-    /// writes are then written through until the driver is reinitialised or chooses again.
+    /// If a running VM reconnects to another process, it is unknown whether its driver chose
+    /// write-through. All writes are then written through until the driver is reinitialised or
+    /// chooses again.
     ///
     /// # Errors
-    /// The socket cannot be bound, the host has no descriptor left, the specification is invalid,
-    /// or it lacks features or queues that the VM has negotiated.
+    /// The socket cannot be bound, no descriptor is free, the specification is invalid, or it lacks
+    /// features or queues that the VM has negotiated.
     pub fn open(
         disk: DiskId,
         spec: &VhostUserDiskSpec,
@@ -75,15 +76,15 @@ impl VhostUserDisk {
         acceptor::probe(&spec.socket, spec.mode)
     }
 
-    /// Returns running queues and negotiated features.
+    /// Returns the number of running queues, and the negotiated features.
     pub fn status(&self) -> VhostUserDiskStatus {
         let status = &self.served.shared.changing().status;
         VhostUserDiskStatus { queues: status.queue_pairs, features: status.virtio_features }
     }
 
-    /// Changes the capacity while the disk is open: later requests are checked against it, and a
-    /// running guest is notified. Requests that were already accepted are not affected; before a
-    /// disk is made smaller, the caller handles them.
+    /// Changes the capacity to `bytes` while the disk is open: later requests are checked against
+    /// it, and a running guest is notified. Accepted requests are not affected; the caller waits
+    /// for them before it shrinks a disk.
     ///
     /// # Errors
     /// The length is invalid; the disk is unchanged.
@@ -97,7 +98,8 @@ impl VhostUserDisk {
     }
 }
 
-/// Checks that the specification is valid and sufficient for what the VM has negotiated.
+/// Checks that the specification is valid, and that it has the features and queues that the VM has
+/// negotiated.
 fn check(spec: &VhostUserDiskSpec) -> Result<(), DeviceError> {
     if !(1..=QUEUES_MAX).contains(&spec.queues) {
         let detail = format!("{} queues are outside of 1 to {QUEUES_MAX}", spec.queues);

@@ -4,7 +4,7 @@ use suimon_ring::{DiskProperties, RANGE_SECTORS_MAX, SECTOR_BYTES};
 
 /// Size of configuration space in bytes. Fields of features that are not offered are 0.
 pub(crate) const DISK_CONFIG_BYTES: usize = 96;
-/// Offset of `writeback`, the only field that a driver may write.
+/// Offset in bytes of the field `writeback`, the only one that a driver may write.
 pub(crate) const WRITEBACK_AT: u32 = 32;
 /// Maximum number of payload segments of a request (`seg_max`). With header and status, a request
 /// fits into a ring of 128 entries, the smallest default of front-ends.
@@ -21,7 +21,8 @@ pub(crate) struct DiskConfig<'a> {
 }
 
 impl DiskConfig<'_> {
-    /// Returns `size` bytes at `offset`; empty if the range is not completely inside.
+    /// Returns `size` bytes at `offset`; an empty vector if configuration space does not contain
+    /// all of them.
     pub(crate) fn read(&self, offset: u32, size: u32) -> Vec<u8> {
         let start = usize::try_from(offset).unwrap_or(usize::MAX);
         let end = start.saturating_add(usize::try_from(size).unwrap_or(usize::MAX));

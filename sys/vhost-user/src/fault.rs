@@ -1,4 +1,4 @@
-//! Errors of valid messages that cannot be executed.
+//! Reasons why a valid message was not executed.
 
 use suimon_eventfd::EventFdError;
 use suimon_ports::PortFault;
@@ -10,7 +10,7 @@ use crate::request::Request;
 /// Reason why a valid message was not executed.
 #[derive(Debug, Error)]
 pub enum DeviceFault {
-    /// The VM's memory cannot be mapped as described.
+    /// The VM's memory cannot be mapped as the message describes it.
     #[error("{request}: {source}")]
     Memory {
         /// Request of the rejected message.
@@ -18,7 +18,7 @@ pub enum DeviceFault {
         /// Error of the memory mapping.
         source: MemoryError,
     },
-    /// Memory region that is not mapped.
+    /// The message refers to a memory region that is not mapped.
     #[error("{request}: no memory region of {size:#x} bytes at guest address {guest_addr:#x}")]
     NoRegion {
         /// Request of the rejected message.
@@ -28,7 +28,7 @@ pub enum DeviceFault {
         /// Size in the message, in bytes.
         size: u64,
     },
-    /// Vring index out of range.
+    /// The message refers to a vring that the device does not have.
     #[error("{request}: vring {index} does not exist, this {noun} has {count} vrings")]
     VringIndex {
         /// Request of the rejected message.
@@ -40,7 +40,7 @@ pub enum DeviceFault {
         /// Number of vrings of the device.
         count: usize,
     },
-    /// Feature bits that were not offered.
+    /// The message acknowledges features that were not offered.
     #[error("{request}: feature bits {bits:#x} were not offered")]
     NotOffered {
         /// Request of the rejected message.
@@ -48,7 +48,7 @@ pub enum DeviceFault {
         /// Bits that were not offered.
         bits: u64,
     },
-    /// Descriptor that is not an eventfd.
+    /// The message carries a descriptor that is not an eventfd for this use.
     #[error("{request}: vring {index}: {source}")]
     EventFd {
         /// Request of the rejected message.
@@ -70,7 +70,7 @@ pub enum DeviceFault {
         /// Error of the record's creation or mapping.
         source: InflightError,
     },
-    /// Request whose protocol feature was not negotiated.
+    /// The protocol feature of the request was not negotiated.
     #[error("{request}: its protocol feature (bit {bit}) was not negotiated")]
     NotNegotiated {
         /// Request of the rejected message.
@@ -78,7 +78,7 @@ pub enum DeviceFault {
         /// Bit number of the protocol feature.
         bit: u32,
     },
-    /// Position out of the range of a split ring.
+    /// The position of a split ring in the message exceeds 16 bits.
     #[error("{request}: vring {index}: base {base:#x} of a split ring is outside of 0 to 0xffff")]
     Base {
         /// Request of the rejected message.
@@ -88,7 +88,7 @@ pub enum DeviceFault {
         /// Position (`num`) in the message.
         base: u32,
     },
-    /// Descriptor that cannot be used as a channel for back-end requests.
+    /// The descriptor in the message cannot be used as a channel for back-end requests.
     #[error("SET_BACKEND_REQ_FD: {reason}")]
     Channel {
         /// Reason why the descriptor is rejected.
@@ -102,15 +102,15 @@ pub enum DeviceFault {
         /// Error that names the queue and the invalid parameter.
         source: PortFault,
     },
-    /// MTU that the port does not support. The connection stays open.
+    /// The port does not support the MTU in the message. The connection stays open.
     #[error("NET_SET_MTU: {mtu} bytes are outside of 68 to {max}; raise `mtu` of the NIC")]
     Mtu {
         /// MTU that the front-end requested, in bytes.
         mtu: u64,
-        /// Largest MTU of the port, in bytes.
+        /// Maximum MTU of the port, in bytes.
         max: u16,
     },
-    /// Write to a read-only part of configuration space. The connection stays open.
+    /// The message writes to a read-only part of configuration space. The connection stays open.
     #[error(
         "SET_CONFIG: {bytes} bytes at offset {offset} of the configuration space are read-only"
     )]

@@ -29,7 +29,7 @@ pub mod protocol {
     pub const LOG_ALL_BIT: u32 = 26;
     /// Virtio feature bit `VHOST_USER_F_PROTOCOL_FEATURES`: protocol features are supported.
     pub const FEATURES_BIT: u32 = 30;
-    /// More than one queue or queue pair.
+    /// Protocol feature: more than one queue or queue pair.
     pub const MQ: u64 = 1 << 0;
     /// Log of written pages in shared memory, for migration.
     pub const LOG_SHMFD: u64 = 1 << 1;
@@ -53,8 +53,11 @@ pub mod protocol {
     pub const STATUS: u64 = 1 << 16;
 }
 
-/// Checks that the protocol feature of `request` was negotiated. Requests that existing front-ends
-/// send without negotiation are permitted.
+/// Checks that the protocol feature that `request` requires was negotiated. Requests that existing
+/// front-ends send without negotiation are permitted.
+///
+/// # Errors
+/// [`DeviceFault::NotNegotiated`].
 pub(crate) fn check_negotiated(request: Request, negotiated: u64) -> Result<(), DeviceFault> {
     let required = match request {
         Request::SetBackendReqFd => protocol::BACKEND_REQ,
@@ -80,11 +83,11 @@ pub struct Offer {
 }
 
 impl Offer {
-    /// Returns the offer of a NIC: all implemented features without those that `switches` disables,
+    /// Returns the offer of a NIC: all implemented features except those that `switches` disables,
     /// plus `frozen`, the features that the VM has already negotiated.
     ///
-    /// With `has_mac`, the MAC address is known. Configuration space is then offered too, so that a
-    /// front-end without an address can read it.
+    /// `has_mac` is true if the MAC address is known. Configuration space is then offered too, so
+    /// that a front-end without an address can read it.
     pub fn new(queue_pairs: u16, has_mac: bool, switches: &OffloadToggles, frozen: u64) -> Self {
         let mut features = bits(&[
             VIRTIO_F_VERSION_1,
@@ -127,9 +130,9 @@ impl Offer {
         Self { features: features | (frozen & offloads), protocol, queue_pairs }
     }
 
-    /// Returns the offer of a disk: all implemented features, without those for writing if it is
-    /// read-only, plus `frozen`, the features that the VM has already negotiated. Buffers are not
-    /// returned in order.
+    /// Returns the offer of a disk: all implemented features, except those for writing if the disk
+    /// is read-only, plus `frozen`, the features that the VM has already negotiated.
+    /// `VIRTIO_F_IN_ORDER` is not offered.
     pub fn disk(queues: u16, is_read_only: bool, frozen: u64) -> Self {
         let mut features = bits(&[
             VIRTIO_F_VERSION_1,
@@ -166,8 +169,8 @@ impl Offer {
     }
 }
 
-/// Returns the feature bits of the enabled offloads. Segmentation requires checksum offload in the
-/// same direction.
+/// Returns the virtio feature bits of the enabled offloads. Segmentation requires checksum offload
+/// in the same direction.
 fn offload_bits(switches: &OffloadToggles) -> u64 {
     let mut features = 0;
     if switches.tx_checksum {
@@ -196,8 +199,8 @@ fn offload_bits(switches: &OffloadToggles) -> u64 {
     features
 }
 
-/// Returns the offloads that frames delivered to the guest may use under these switches, if the
-/// guest negotiated them.
+/// Returns the offloads that `switches` permits for frames to the guest, if the guest has
+/// negotiated them.
 pub(crate) fn egress_allowed(switches: &OffloadToggles) -> Offloads {
     match (switches.rx_checksum, switches.segmentation) {
         (false, _) => Offloads::NONE,

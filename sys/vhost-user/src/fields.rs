@@ -1,11 +1,11 @@
-//! Fields and lengths of message payloads.
+//! Lengths of message payloads, and a reader of their fields.
 
 use crate::request::Request;
 
-/// Length of the description of a memory region.
+/// Length of the description of a memory region in bytes.
 pub(crate) const REGION_BYTES: usize = 32;
 
-/// Returns the payload length of requests with a fixed one.
+/// Returns the payload length in bytes of a request whose length is fixed; `None` if it varies.
 pub(crate) const fn payload_bytes(request: Request) -> Option<usize> {
     use Request as R;
     match request {

@@ -1,4 +1,4 @@
-//! Memory of the VM as the front-end describes it, region by region or as a whole table.
+//! Table of the VM's memory regions, which the front-end sets as a whole or region by region.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -18,7 +18,8 @@ use crate::request::Request;
 #[derive(Default)]
 pub(crate) struct MemoryTable {
     regions: Vec<MappedRegion>,
-    /// Removals still expected for regions that are already unmapped, with their number.
+    /// Unmapped regions with repeated additions, each with the number of repeated removals that are
+    /// still expected.
     late: Vec<(Identity, u32)>,
     memory: Option<Arc<GuestMemory>>,
     mapped: Arc<MappedMemory>,
@@ -30,10 +31,10 @@ struct MappedRegion {
     repeats: u32,
 }
 
-/// Identity of a region: guest address, user address, size.
+/// Identity of a region: guest-physical address, address in the front-end, and size in bytes.
 type Identity = (u64, u64, u64);
 
-/// Effect of a message on the memory. After a change, no ring may use the old memory.
+/// Effect of a message on the memory. After `New`, no ring may use the old memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     None,
@@ -41,7 +42,7 @@ pub(crate) enum Change {
 }
 
 impl MemoryTable {
-    /// Returns the memory, if the front-end has set it.
+    /// Returns the mapped memory; `None` before the front-end has set it.
     pub(crate) fn memory(&self) -> Option<&Arc<GuestMemory>> {
         self.memory.as_ref()
     }
@@ -57,7 +58,7 @@ impl MemoryTable {
         self.rebuild(request)
     }
 
-    /// Adds and maps a region, unless it exists already.
+    /// Adds and maps a region. If it exists already, only counts the addition.
     pub(crate) fn add(&mut self, info: RegionInfo, fd: &OwnedFd) -> Result<Change, DeviceFault> {
         let request = Request::AddMemReg;
         if let Some(position) = self.position(info) {
@@ -76,7 +77,7 @@ impl MemoryTable {
         Ok(Change::New)
     }
 
-    /// Removes a region, and unmaps it unless the removal is a repeated one.
+    /// Removes and unmaps a region. If it was unmapped already, only counts the removal.
     pub(crate) fn remove(&mut self, info: RegionInfo) -> Result<Change, DeviceFault> {
         let request = Request::RemMemReg;
         if let Some(index) = self.late.iter().position(|(entry, _)| *entry == identity(info)) {

@@ -23,7 +23,7 @@ fn count(table: &MemoryTable) -> usize {
     table.memory().map_or(0, |memory| memory.regions().len())
 }
 
-/// Three queue pairs as in QEMU 7.2: each adds all regions, then each removes them.
+/// Three queue pairs as in QEMU 7.2: each one adds all regions, and later each one removes them.
 #[test]
 fn changes_repeated_by_queue_pairs_are_applied_once() {
     let (mut table, fd) = (MemoryTable::default(), file());
@@ -41,7 +41,7 @@ fn changes_repeated_by_queue_pairs_are_applied_once() {
     assert!(error.contains("REM_MEM_REG: no memory region of 0x100000 bytes"), "{error}");
 }
 
-/// The first pair removes and re-adds the region before the second pair begins.
+/// The first queue pair removes the region and adds it again before the second one removes it.
 #[test]
 fn a_late_removal_does_not_hit_a_region_that_came_back() {
     let (mut table, fd) = (MemoryTable::default(), file());
@@ -55,7 +55,8 @@ fn a_late_removal_does_not_hit_a_region_that_came_back() {
     assert_eq!(count(&table), 1);
 }
 
-/// Another region takes the address before the second pair has removed the first.
+/// A region is added at the address of another one before the second queue pair has removed the
+/// latter.
 #[test]
 fn a_region_can_take_the_place_of_one_that_others_still_name() {
     let (mut table, fd) = (MemoryTable::default(), file());
@@ -81,7 +82,7 @@ fn a_table_that_is_refused_leaves_nothing() {
     assert_eq!(count(&table), 2);
 }
 
-/// Work and memory per message are bounded for any sequence of messages.
+/// The number of counted repetitions is bounded for any sequence of messages.
 #[test]
 fn repeats_are_bounded() {
     let (mut table, fd) = (MemoryTable::default(), file());

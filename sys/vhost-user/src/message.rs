@@ -1,4 +1,4 @@
-//! Messages of a front-end. Header, payload and descriptors are parsed into a typed message, or an
+//! Messages of a front-end. Header, payload and descriptors are parsed to a typed message, or an
 //! error that names the request and the field.
 
 use std::os::fd::OwnedFd;
@@ -12,7 +12,7 @@ use crate::request::Request;
 /// Size of a message header in bytes.
 pub const HEADER_BYTES: usize = 12;
 
-/// Largest payload of any implemented request in bytes: a write to configuration space.
+/// Maximum payload in bytes of any implemented request: a write to configuration space.
 pub const PAYLOAD_BYTES_MAX: usize = 12 + CONFIG_BYTES_MAX;
 
 /// Maximum number of descriptors of a message: one for each region of a memory table.
@@ -45,30 +45,30 @@ pub enum MessageError {
         /// Version in the header's flags.
         version: u32,
     },
-    /// Reply where only requests are expected.
+    /// Message marked as a reply, where only requests are expected.
     #[error("{request}: `flags` mark a reply, but no request is pending")]
     UnexpectedReply {
         /// Request code in the message's header.
         request: Request,
     },
-    /// Payload length that the request cannot have.
+    /// Payload length that is invalid for the request.
     #[error("{request}: `size` {size}, {expected} expected")]
     Size {
         /// Request code in the message's header.
         request: Request,
         /// Payload bytes in the header.
         size: usize,
-        /// Payload bytes that the request has.
+        /// Payload length of the request in bytes.
         expected: usize,
     },
-    /// Number of descriptors that the request cannot have.
+    /// Number of descriptors that is invalid for the request.
     #[error("{request}: {found} descriptors, {expected} expected")]
     Descriptors {
         /// Request code in the message's header.
         request: Request,
         /// Number of descriptors received with the message.
         found: usize,
-        /// Descriptors that the request has.
+        /// Number of descriptors of the request.
         expected: usize,
     },
     /// Field value out of range.
@@ -136,7 +136,7 @@ impl Header {
 /// Memory region as the front-end describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegionInfo {
-    /// Guest-physical address of the first byte.
+    /// Guest-physical address of the first byte of the region.
     pub guest_addr: u64,
     /// Length in bytes, as the front-end states it.
     pub size: u64,
@@ -146,7 +146,7 @@ pub struct RegionInfo {
     pub mmap_offset: u64,
 }
 
-/// Position of the log of written pages in its file (`SET_LOG_BASE`).
+/// Location of the log of written pages in its file (`SET_LOG_BASE`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogInfo {
     /// Length in bytes: one bit for each page of 4096 bytes.
@@ -155,7 +155,7 @@ pub struct LogInfo {
     pub mmap_offset: u64,
 }
 
-/// In-flight record of all rings of a device.
+/// Size and location of the in-flight record of all rings of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InflightInfo {
     /// Length in bytes, as the front-end states it.
@@ -166,7 +166,7 @@ pub struct InflightInfo {
     pub queues: u16,
     /// Maximum number of entries of each ring.
     pub queue_size: u16,
-    /// Length in bytes of this description in the message: 20, or 24 if the front-end's compiler
+    /// Length of this description in a message, in bytes: 20, or 24 if the front-end's compiler
     /// pads the structure. The reply has the same length.
     pub wire_bytes: usize,
 }
@@ -176,7 +176,7 @@ pub struct InflightInfo {
 pub struct VringFd {
     /// Index of the vring, counted from 0.
     pub index: u32,
-    /// Descriptor; `None` if the front-end passes none and the ring is polled.
+    /// Descriptor; `None` if the front-end passes none: the ring is then polled, or not notified.
     pub fd: Option<OwnedFd>,
 }
 
@@ -224,8 +224,8 @@ pub enum FrontEndMessage {
         used: u64,
         /// Address of the available ring.
         available: u64,
-        /// Guest-physical address under which writes to the used ring are logged; `None` if they
-        /// are not logged.
+        /// Guest-physical address under which writes to the used ring are recorded in the log of
+        /// written pages; `None` if they are not recorded.
         log_addr: Option<u64>,
     },
     /// [`Request::SetVringBase`].
@@ -262,7 +262,7 @@ pub enum FrontEndMessage {
     },
     /// [`Request::SendRarp`]: MAC address to announce.
     SendRarp(MacAddr),
-    /// [`Request::NetSetMtu`]: largest IP packet in bytes.
+    /// [`Request::NetSetMtu`]: maximum size of an IP packet in bytes.
     NetSetMtu(u64),
     /// [`Request::SetBackendReqFd`]: connected socket.
     SetBackendReqFd(OwnedFd),

@@ -40,7 +40,7 @@ fn headers_that_are_none_are_refused_by_name() {
 }
 
 #[test]
-fn fields_come_out_as_they_went_in() {
+fn encoded_fields_decode_to_the_same_values() {
     let addr = words(&[3 | 1 << 32, 0x1000, 0x3000, 0x2000, 0x9999]);
     assert!(matches!(
         parse(Request::SetVringAddr, &addr, 0).unwrap(),
@@ -73,7 +73,10 @@ fn fields_come_out_as_they_went_in() {
     }
     let mut full_table = table.clone();
     full_table.resize(8 + 8 * 32, 0);
-    assert!(parse(Request::SetMemTable, &full_table, 2).is_ok(), "the whole array is sent by some");
+    assert!(
+        parse(Request::SetMemTable, &full_table, 2).is_ok(),
+        "some front-ends send the whole array"
+    );
     let removal = words(&[0, 1, 2, 3, 4]);
     assert!(parse(Request::RemMemReg, &removal, 0).is_ok());
     assert!(parse(Request::RemMemReg, &removal, 1).is_ok(), "older front-ends send a descriptor");
@@ -85,7 +88,7 @@ fn fields_come_out_as_they_went_in() {
 }
 
 #[test]
-fn records_and_channels_come_out_as_they_went_in() {
+fn encoded_records_and_channels_decode_to_the_same_values() {
     assert!(matches!(
         parse(Request::SetLogBase, &words(&[0x8000, 0x1000]), 1).unwrap(),
         FrontEndMessage::SetLogBase(LogInfo { size: 0x8000, mmap_offset: 0x1000 }, _)

@@ -1,4 +1,4 @@
-//! Differences between NICs and disks. Everything outside of this module is common to both.
+//! Differences between NICs and disks. The other modules apply to both.
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ impl fmt::Display for DeviceName {
     }
 }
 
-/// Kind of a device, with the host of its rings and its configuration space.
+/// Kind of a device, with its properties and the host of its rings.
 #[derive(Clone)]
 pub enum Model {
     /// Network device (virtio 1.3, section 5.1).
@@ -36,7 +36,7 @@ pub enum Model {
     Disk(DiskModel),
 }
 
-/// Properties of a NIC that its device reports to the guest.
+/// Properties of a NIC that are reported to the guest, and the host of its rings.
 #[derive(Clone)]
 pub struct NicModel {
     /// Port of the switch that the NIC is connected to.
@@ -47,11 +47,11 @@ pub struct NicModel {
     pub mask: Arc<OffloadMask>,
     /// MAC address of the guest, if known.
     pub mac: Option<MacAddr>,
-    /// Largest IP packet of the port in bytes.
+    /// Maximum size of an IP packet in bytes.
     pub mtu: u16,
 }
 
-/// Properties of a disk that its device reports to the guest.
+/// Properties of a disk that are reported to the guest, and the host of its rings.
 #[derive(Clone)]
 pub struct DiskModel {
     /// Id of the disk on this host.
@@ -60,7 +60,7 @@ pub struct DiskModel {
     pub host: Arc<dyn DiskQueueHost>,
     /// Properties that the rings use. The capacity may change.
     pub properties: Arc<DiskProperties>,
-    /// Physical sector size in bytes: a power of two times the logical sector.
+    /// Physical sector size in bytes: the logical sector size times a power of two.
     pub physical_sector_bytes: u32,
 }
 
@@ -72,7 +72,7 @@ impl Model {
         }
     }
 
-    /// Returns the noun for the device in messages.
+    /// Returns the word for the device in messages: `NIC` or `disk`.
     pub(crate) const fn noun(&self) -> &'static str {
         match self {
             Self::Nic(_) => "NIC",
@@ -80,7 +80,7 @@ impl Model {
         }
     }
 
-    /// Returns the number of vrings of a device with this number of queues (queue pairs of a NIC).
+    /// Returns the number of vrings of a device with `queues` queues (queue pairs of a NIC).
     pub(crate) fn vrings(&self, queues: u16) -> u16 {
         queues.saturating_mul(self.vrings_per_queue())
     }
@@ -93,7 +93,8 @@ impl Model {
         }
     }
 
-    /// Requests vring `index` back from its host.
+    /// Requests that the host detaches vring `index`. Does not block; the returned value waits for
+    /// the detachment.
     pub(crate) fn begin_detach(&self, index: u16) -> Box<dyn DetachingQueue> {
         match self {
             Self::Nic(nic) => nic.host.begin_detach(nic.queue_id(index)),
@@ -101,8 +102,8 @@ impl Model {
         }
     }
 
-    /// Returns `size` bytes at `offset` of configuration space; empty if the range is not
-    /// completely inside.
+    /// Returns `size` bytes at `offset` of configuration space; an empty vector if the space does
+    /// not contain all of them.
     pub(crate) fn read_config(&self, queues: u16, offset: u32, size: u32) -> Vec<u8> {
         match self {
             Self::Nic(nic) => {
@@ -117,7 +118,8 @@ impl Model {
         }
     }
 
-    /// Writes configuration space. Returns false if the range is read-only or the value is invalid.
+    /// Writes `bytes` to configuration space at `offset`. Returns false if the range is read-only
+    /// or the value is invalid.
     pub(crate) fn write_config(&self, offset: u32, bytes: &[u8]) -> bool {
         match (self, bytes) {
             (Self::Disk(disk), [writeback @ 0..=1]) if offset == WRITEBACK_AT => {
@@ -128,7 +130,7 @@ impl Model {
         }
     }
 
-    /// Discards the choices of the previous driver when the device is reset.
+    /// Restores the default of settings that a driver has changed, because the device is reset.
     pub(crate) fn reset(&self) {
         if let Self::Disk(disk) = self {
             disk.properties.set_write_back(true);
@@ -137,8 +139,8 @@ impl Model {
 }
 
 impl NicModel {
-    /// Returns the queue of a vring: even vrings receive (egress of the switch), odd vrings
-    /// transmit.
+    /// Returns the switch's queue for a vring: even vrings are receive queues of the guest (egress
+    /// of the switch), odd ones transmit queues.
     pub(crate) fn queue_id(&self, index: u16) -> QueueId {
         let direction = if index % 2 == 0 { Direction::Egress } else { Direction::Ingress };
         QueueId { port: self.port, direction, index: index / 2 }

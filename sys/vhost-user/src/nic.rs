@@ -1,4 +1,4 @@
-//! vhost-user NIC of a VM: the interface for its owner.
+//! [`VhostUserNic`]: a vhost-user NIC of a VM, as its owner uses it.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,19 +15,19 @@ use crate::features::{Offer, egress_allowed};
 use crate::served::{Served, VhostUserThreads};
 use crate::subject::{DeviceOwner, NicSubject};
 
-/// NIC over vhost-user. Dropping it detaches its queues, closes the connection and removes the
-/// socket.
+/// NIC of a VM over vhost-user. Dropping it detaches its queues, closes the connection and removes
+/// the socket file.
 pub struct VhostUserNic {
     served: Served,
 }
 
 impl VhostUserNic {
-    /// Opens the NIC of `port`: listens on its socket, or starts to connect to it. Rings are handed
-    /// to `host` when a front-end has configured them.
+    /// Opens the NIC of `port`: listens on its socket, or starts to connect to it. Attaches a ring
+    /// to `host` when a front-end has configured it.
     ///
     /// # Errors
-    /// The socket cannot be bound, the host has no descriptor left, the specification is invalid,
-    /// or it lacks features or queues that the VM has negotiated.
+    /// The socket cannot be bound, no descriptor is free, the specification is invalid, or it lacks
+    /// features or queues that the VM has negotiated.
     pub fn open(
         port: PortId,
         spec: &VhostUserSpec,
@@ -71,9 +71,9 @@ impl PortDevice for VhostUserNic {
         self.served.shared.changing().status.clone()
     }
 
-    /// Offload switches change live: a disabled offload is done in software for the running guest
-    /// and not offered to the next one. The MTU changes live unless the guest has negotiated the
-    /// MTU feature.
+    /// Applies a new specification while the NIC is open. Returns false if that is impossible. A
+    /// disabled offload is done in software for the running guest, and not offered to the next one.
+    /// The MTU can change unless the guest has negotiated the MTU feature.
     fn change(&mut self, requested: &PortDeviceSpec) -> Result<bool, DeviceError> {
         let PortDeviceSpec::VhostUser(requested) = requested else { return Ok(false) };
         check(requested)?;
@@ -104,7 +104,8 @@ impl PortDevice for VhostUserNic {
     }
 }
 
-/// Checks that the specification is valid and sufficient for what the VM has negotiated.
+/// Checks that the specification is valid, and that it has the features and queues that the VM has
+/// negotiated.
 fn check(spec: &VhostUserSpec) -> Result<(), DeviceError> {
     let refuse = |field, detail: String| {
         Err(DeviceError { kind: DeviceErrorKind::Unsupported, field, detail })

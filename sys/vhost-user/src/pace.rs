@@ -1,16 +1,16 @@
-//! Rate limit for messages of a front-end.
+//! Rate limits for a front-end's messages, and for the rings that they stop.
 //!
 //! A VM with 64 queue pairs sends about a thousand messages when it starts, and few per second
 //! afterwards. A front-end that exceeds the budget is limited to [`MessageRateLimit::PER_SECOND`]:
 //! further messages stay in the socket, where they only delay the sender. One that exceeds it for
 //! [`MessageRateLimit::FLOOD_AFTER_MS`] is disconnected.
 
-/// Token bucket for messages. Times are in milliseconds since an arbitrary epoch.
+/// Token bucket for messages of a front-end. Times are in milliseconds since an arbitrary epoch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MessageRateLimit {
     remaining: u32,
     refilled_ms: u64,
-    /// Time of the first delayed message since the budget was at least half full.
+    /// Time of the first delayed message since the bucket was at least half full.
     short_since_ms: Option<u64>,
 }
 
@@ -19,27 +19,27 @@ pub(crate) struct MessageRateLimit {
 pub(crate) enum Decision {
     /// The message may be executed now.
     Now,
-    /// Wait this number of milliseconds, then check again.
+    /// The caller must wait for this number of milliseconds, then call again.
     Wait(u32),
-    /// Disconnect the front-end: it has exceeded the rate for too long.
+    /// The caller must disconnect the front-end, which has exceeded the rate for too long.
     Flood,
 }
 
 impl MessageRateLimit {
-    /// Messages permitted in a burst.
+    /// Capacity of the bucket in messages.
     pub(crate) const BURST: u32 = 8192;
-    /// Sustained rate in messages per second.
+    /// Rate of refill in messages per second.
     pub(crate) const PER_SECOND: u32 = 2000;
     /// Time in milliseconds for which a front-end may exceed the rate before it is disconnected.
     pub(crate) const FLOOD_AFTER_MS: u64 = 10_000;
-    /// Interval in milliseconds at which the budget is refilled.
+    /// Interval in milliseconds at which the bucket is refilled.
     const STEP_MS: u64 = 10;
 
     pub(crate) const fn new(now_ms: u64) -> Self {
         Self { remaining: Self::BURST, refilled_ms: now_ms, short_since_ms: None }
     }
 
-    /// Takes one message from the budget.
+    /// Removes one token for a message, if there is one, and returns the decision.
     pub(crate) fn take(&mut self, now_ms: u64) -> Decision {
         let steps = now_ms.saturating_sub(self.refilled_ms) / Self::STEP_MS;
         let per_step = u64::from(Self::PER_SECOND) * Self::STEP_MS / 1000;
@@ -65,30 +65,31 @@ impl MessageRateLimit {
 /// milliseconds since an arbitrary epoch.
 ///
 /// Each such ring costs every worker of the switch some time, because the tables of queues are
-/// published again. A front-end that exceeds the budget waits: its messages stay in the socket.
+/// published again. A front-end that exceeds the budget is delayed: its messages stay in the
+/// socket.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RingPace {
-    /// Negative after more rings than were left.
+    /// Number of tokens; negative after a request for more rings than there were tokens.
     remaining: i64,
     refilled_ms: u64,
 }
 
 impl RingPace {
-    /// Rings permitted in a burst: eight restarts of a NIC with 64 queue pairs.
+    /// Capacity of the bucket in rings: eight restarts of a NIC with 64 queue pairs.
     pub(crate) const BURST: i64 = 1024;
-    /// Sustained rate in rings per second.
+    /// Rate of refill in rings per second.
     pub(crate) const PER_SECOND: i64 = 200;
-    /// Interval in milliseconds at which a ring is added to the budget.
+    /// Interval in milliseconds at which one token is added.
     const STEP_MS: u64 = 1000 / Self::PER_SECOND as u64;
 
     pub(crate) const fn new(now_ms: u64) -> Self {
         Self { remaining: Self::BURST, refilled_ms: now_ms }
     }
 
-    /// Takes rings from the budget, which may become negative.
+    /// Removes a token per ring, if there is at least one token; the number may become negative.
     ///
     /// # Errors
-    /// The number of milliseconds to wait before the next attempt; nothing was taken.
+    /// The number of milliseconds to wait before the next attempt; no token was removed.
     pub(crate) fn take(&mut self, now_ms: u64, rings: usize) -> Result<(), u64> {
         let steps = now_ms.saturating_sub(self.refilled_ms) / Self::STEP_MS;
         let refill = i64::try_from(steps).unwrap_or(i64::MAX);
@@ -129,8 +130,8 @@ mod tests {
         assert_eq!(pace.take(0, 1), Ok(()));
     }
 
-    /// Returns the number of messages accepted within `ms` from a sender that never pauses, and
-    /// whether it was disconnected.
+    /// Returns the number of messages accepted within `ms` milliseconds from a sender that never
+    /// pauses, and whether it was disconnected.
     fn flood(ms: u64) -> (u32, bool) {
         let mut pace = MessageRateLimit::new(500);
         let (mut now, mut count) = (500, 0);
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn steady_messages_below_the_rate_go_on_for_ever() {
+    fn steady_messages_below_the_rate_are_never_delayed() {
         let mut pace = MessageRateLimit::new(0);
         for number in 0..1_000_000_u64 {
             let now = number * 1000 / u64::from(MessageRateLimit::PER_SECOND);

@@ -14,11 +14,12 @@ use crate::request::Request;
 
 /// Number of vrings that a message can address: messages with a descriptor have an 8-bit index.
 const VRINGS_MAX: u16 = 256;
-/// Bit of a vring descriptor message's payload: the message carries no descriptor.
+/// Bit of the payload of a message with a vring's descriptor: set if the message carries no
+/// descriptor.
 const NO_FD: u64 = 1 << 8;
-/// Flag of a vring's addresses: writes to its used ring are logged.
+/// Flag `VHOST_VRING_F_LOG` of a vring's addresses: writes to its used ring are logged.
 const LOGS_USED: u32 = 1;
-/// Length of the in-flight description, without and with padding by the front-end's compiler.
+/// Length of the in-flight description in bytes.
 const INFLIGHT_BYTES: usize = 20;
 const INFLIGHT_BYTES_PADDED: usize = 24;
 
@@ -90,7 +91,7 @@ impl Body<'_> {
         Err(MessageError::Size { request: self.request, size, expected })
     }
 
-    /// Checks that `remaining` descriptors remain after `taken_count` ones were used.
+    /// Checks that `remaining` descriptors remain after `taken_count` ones were taken for fields.
     fn expect_fds(&self, taken_count: usize, remaining: usize) -> Result<(), MessageError> {
         if self.fds.len() == remaining {
             return Ok(());
@@ -151,8 +152,8 @@ impl Body<'_> {
         Ok(FrontEndMessage::SetLogBase(info, fd))
     }
 
-    /// The specification defines no payload for this request; some front-ends send the number that
-    /// accompanies other descriptors.
+    /// Parses `SET_LOG_FD`. The specification defines no payload for this request; some front-ends
+    /// send the number that accompanies other descriptors.
     fn log_fd(&mut self) -> Result<FrontEndMessage, MessageError> {
         if self.fields.remaining.len() != 8 {
             self.expect_size(self.fields.remaining.len(), 0)?;

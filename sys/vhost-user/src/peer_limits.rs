@@ -1,4 +1,4 @@
-//! Limits on what the front-ends of a device may cause.
+//! Rate limits on what the front-ends of a device can cause.
 
 use std::time::{Duration, Instant};
 
@@ -7,20 +7,22 @@ use tokio::time::sleep;
 
 use crate::pace::RingPace;
 
-/// Limits on the costs and log entries that a device's front-ends and other connections cause.
+/// Rate limits on the work and the log entries that a device's front-ends and other connections
+/// cause.
 #[derive(Default)]
 pub(crate) struct PeerLimits {
     pub(crate) pause: ReconnectPause,
-    /// Delay before further connections are accepted and closed while a front-end is served.
+    /// Limit on connections that are accepted and closed while a front-end is served.
     pub(crate) rejections: RejectionRateLimit,
     pub(crate) rejections_log: LogRateLimit,
     pub(crate) refused_log: LogRateLimit,
-    /// Not reset by a new connection.
+    /// Limit on stopped rings, with the start of its clock; `None` before the first one. A new
+    /// connection does not reset it.
     pub(crate) rings: Option<(Instant, RingPace)>,
 }
 
 impl PeerLimits {
-    /// Delays a front-end that stops more rings of a NIC than [`RingPace`] permits.
+    /// Waits until [`RingPace`] permits a front-end to stop `rings` rings of a NIC.
     pub(crate) async fn limit_ring_rate(&mut self, rings: usize) {
         if rings == 0 {
             return;

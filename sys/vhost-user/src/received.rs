@@ -2,10 +2,10 @@
 //!
 //! A front-end can send any descriptor. The last close of some waits for a process of the front-end
 //! (a file on FUSE) or for the network (a socket with `SO_LINGER`, a file on NFS). Such a close on
-//! the thread that reads messages would stop all devices. Descriptors of other kinds than the
-//! protocol has are therefore closed by a thread for blocking calls, and the device serves no other
-//! front-end meanwhile. The same holds for a Unix socket, which is closed with the descriptors in
-//! its unread messages.
+//! the thread that reads messages would stop all devices. Descriptors of kinds that the protocol
+//! does not use are therefore closed by a thread for blocking calls, and the device serves no other
+//! front-end meanwhile. The same applies to a Unix socket, which is closed together with the
+//! descriptors in its unread messages.
 
 use std::io::IoSliceMut;
 use std::mem::ManuallyDrop;
@@ -22,14 +22,15 @@ use suimon_unix_socket::{receive, refuse_descriptors};
 
 use crate::request::Request;
 
-/// Maximum number of unread messages of a received socket; a usual socket has room for fewer.
+/// Maximum number of messages that are read from a received socket to empty it; the queue of a
+/// usual socket holds fewer.
 const UNREAD_MAX: usize = 1024;
 
-/// Descriptors of one device that are being closed by threads for blocking calls.
+/// Number of descriptor sets of one device that threads for blocking calls are closing.
 #[derive(Debug, Default)]
 pub(crate) struct Closing(AtomicUsize);
 
-/// Descriptors received with the message that is being read.
+/// Descriptors received with the message that is being received. Dropping closes them.
 #[derive(Debug)]
 pub(crate) struct Received {
     pub(crate) fds: Vec<OwnedFd>,
@@ -37,7 +38,7 @@ pub(crate) struct Received {
 }
 
 impl Closing {
-    /// Returns true while a descriptor is being closed.
+    /// Returns true while descriptors are being closed.
     pub(crate) fn is_pending(&self) -> bool {
         self.0.load(Ordering::Acquire) > 0
     }
@@ -48,15 +49,15 @@ impl Received {
         Self { fds: Vec::new(), closing: Arc::clone(closing) }
     }
 
-    /// Returns the descriptors if each is of a kind that the protocol has.
+    /// Returns the descriptors if all of them are of kinds that messages carry; otherwise `None`.
     pub(crate) fn take_known(mut self) -> Option<Vec<OwnedFd>> {
         let all_known = self.fds.iter().all(|fd| is_known(fd.as_fd()));
         let is_accepted = all_known && self.empty_sockets();
         is_accepted.then(|| std::mem::take(&mut self.fds))
     }
 
-    /// Reads the messages of received Unix sockets, which should have none yet. Returns false if
-    /// one carries descriptors, which count as received then.
+    /// Reads all messages from received Unix sockets, which should have none yet. Returns false if
+    /// there are too many, or one carries descriptors, which are added to the received ones.
     fn empty_sockets(&mut self) -> bool {
         let (mut descriptors, mut all_empty) = (Vec::new(), true);
         for socket in self.fds.iter().filter(|fd| is_unix_socket(fd.as_fd())) {
@@ -97,7 +98,7 @@ impl Drop for Received {
 }
 
 /// Returns true if the descriptor is of a kind that messages carry: an eventfd, a file in memory or
-/// a Unix socket. Neither the check nor the close of such a descriptor blocks, if the socket has no
+/// a Unix socket. Neither the check nor the close of such a descriptor blocks, if a socket has no
 /// unread descriptors.
 fn is_known(fd: BorrowedFd<'_>) -> bool {
     is_in_memory(fd)
@@ -112,7 +113,7 @@ pub(crate) fn is_unix_socket(fd: BorrowedFd<'_>) -> bool {
         && socket_acceptconn(fd) == Ok(false)
 }
 
-/// Returns the kind of descriptor that a request carries, for error messages.
+/// Returns a description of the kind of descriptor that a request carries, for error messages.
 pub(crate) const fn descriptor_kind(request: Request) -> &'static str {
     match request {
         Request::SetVringKick

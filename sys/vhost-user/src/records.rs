@@ -1,5 +1,5 @@
-//! Records that a device's rings write: the log of written pages, for migration, and the in-flight
-//! record, for the next process if this one dies.
+//! Records that a device's rings write to shared memory: the log of written pages, for migration,
+//! and the in-flight record, which another process reads if this one dies.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::features::protocol;
 use crate::message::{InflightInfo, LogInfo};
 use crate::reply::VhostUserReply;
 
-/// Log and in-flight record, if the front-end provided them.
+/// Log of written pages and in-flight record, as far as the front-end has provided them.
 #[derive(Default)]
 pub(crate) struct Records {
     log: Option<Arc<DirtyLog>>,
@@ -58,7 +58,7 @@ impl Records {
         Ok(())
     }
 
-    /// Clears the in-flight record and drops the log after a device reset.
+    /// Clears the in-flight record and drops the log, because the device is reset.
     pub(crate) fn reset(&mut self) {
         if let Some(inflight) = &self.inflight {
             inflight.clear();
@@ -66,8 +66,9 @@ impl Records {
         self.log = None;
     }
 
-    /// Returns the records of vring `index` with `size` entries. A ring larger than the in-flight
-    /// record keeps none: firmware creates larger rings than QEMU requested (SeaBIOS of Debian 13:
+    /// Returns the records that vring `index` with `size` entries writes. `used_addr` is the
+    /// address under which writes to its used ring are logged. A ring larger than the in-flight
+    /// record has none: firmware creates larger rings than QEMU requested (SeaBIOS of Debian 13:
     /// 256 instead of 128), and requests during the VM's boot need not be repeated by the next
     /// process.
     pub(crate) fn ring_records(
@@ -87,7 +88,7 @@ impl Records {
         }
     }
 
-    /// Returns the number of writes to pages that the log has no bit for.
+    /// Returns the number of writes to pages for which the log has no bit.
     pub(crate) fn beyond_log(&self) -> u64 {
         self.log.as_ref().map_or(0, |log| log.out_of_range_writes())
     }

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use crate::message::{Header, InflightInfo};
 use crate::request::Request;
 
-/// Reply: payload, and a descriptor for one variant.
+/// Reply to a request: payload, and with [`VhostUserReply::Inflight`] a descriptor.
 #[derive(Clone, Debug)]
 pub enum VhostUserReply {
     /// Empty payload, for `SET_LOG_BASE`.
     Done,
     /// Single number: features, counts, status.
     Number(u64),
-    /// Position of a stopped ring.
+    /// Position of a ring that was stopped.
     VringState {
         /// Index of the vring, counted from 0.
         index: u32,
@@ -39,7 +39,7 @@ impl VhostUserReply {
         Self::Number(if is_success { 0 } else { 1 })
     }
 
-    /// Returns the descriptor to send with the reply.
+    /// Returns the descriptor to send with the reply, if it has one.
     pub fn fd(&self) -> Option<BorrowedFd<'_>> {
         match self {
             Self::Inflight(_, fd) => Some(fd.as_fd()),
@@ -47,7 +47,7 @@ impl VhostUserReply {
         }
     }
 
-    /// Encodes header and payload of the reply to `request`.
+    /// Encodes the reply to `request`: header and payload.
     pub fn encode(&self, request: Request) -> Vec<u8> {
         let payload = match self {
             Self::Done => Vec::new(),

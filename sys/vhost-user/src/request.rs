@@ -12,7 +12,7 @@ macro_rules! requests {
             /// Implemented requests in ascending order of their codes.
             pub const ALL: &[Self] = &[$(Self::$name),*];
 
-            /// Returns the request with this code.
+            /// Returns the request with this code; `None` if it is not implemented.
             pub const fn from_code(code: u32) -> Option<Self> {
                 match code {
                     $($code => Some(Self::$name),)*
@@ -43,7 +43,7 @@ requests! {
     SetMemTable = 5, "SET_MEM_TABLE";
     /// Sets the log of written pages, for migration.
     SetLogBase = 6, "SET_LOG_BASE";
-    /// Sets the eventfd for changes of the log.
+    /// Sets the eventfd that signals changes of the log.
     SetLogFd = 7, "SET_LOG_FD";
     /// Sets the number of a ring's entries.
     SetVringNum = 8, "SET_VRING_NUM";
@@ -57,17 +57,17 @@ requests! {
     SetVringKick = 12, "SET_VRING_KICK";
     /// Sets the eventfd of notifications to the driver.
     SetVringCall = 13, "SET_VRING_CALL";
-    /// Sets the eventfd that reports a faulty ring.
+    /// Sets the eventfd that signals a faulty ring.
     SetVringErr = 14, "SET_VRING_ERR";
     /// Returns the offered protocol features.
     GetProtocolFeatures = 15, "GET_PROTOCOL_FEATURES";
     /// Sets the negotiated protocol features.
     SetProtocolFeatures = 16, "SET_PROTOCOL_FEATURES";
-    /// Returns the maximum number of queue pairs.
+    /// Returns the maximum number of queues or queue pairs.
     GetQueueNum = 17, "GET_QUEUE_NUM";
     /// Enables or disables a ring.
     SetVringEnable = 18, "SET_VRING_ENABLE";
-    /// Announces the VM in the network.
+    /// Announces the VM's MAC address in the network (RARP).
     SendRarp = 19, "SEND_RARP";
     /// Sets the MTU that the guest will use.
     NetSetMtu = 20, "NET_SET_MTU";
@@ -79,11 +79,11 @@ requests! {
     SetConfig = 25, "SET_CONFIG";
     /// Creates an in-flight record, which the front-end keeps.
     GetInflightFd = 31, "GET_INFLIGHT_FD";
-    /// Sets the in-flight record of the previous connection.
+    /// Sets the in-flight record, which may be that of an earlier connection.
     SetInflightFd = 32, "SET_INFLIGHT_FD";
     /// Resets the device.
     ResetDevice = 34, "RESET_DEVICE";
-    /// Returns the maximum number of single memory regions.
+    /// Returns the maximum number of memory regions that can be added.
     GetMaxMemSlots = 36, "GET_MAX_MEM_SLOTS";
     /// Adds a memory region.
     AddMemReg = 37, "ADD_MEM_REG";

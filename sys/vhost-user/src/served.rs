@@ -1,4 +1,4 @@
-//! Open device with its socket and the task that serves it.
+//! Open device: its socket, and the task that serves it.
 
 use std::io;
 use std::path::Path;
@@ -15,30 +15,30 @@ use crate::control::{Changing, Shared};
 use crate::model::DeviceName;
 use crate::subject::DeviceOwner;
 
-/// Threads that serve vhost-user devices. Their number does not depend on the number of devices.
-/// Clones refer to the same threads.
+/// Threads that serve all vhost-user devices. Their number does not depend on the number of
+/// devices. Clones share the same threads.
 #[derive(Clone)]
 pub struct VhostUserThreads {
-    /// Runtime that reads the messages of front-ends. Its threads receive all descriptors that they
-    /// need, and open no files.
+    /// Runtime that reads messages of front-ends. Its threads open no files; they receive all
+    /// descriptors that they need.
     pub serving: SocketRuntime,
-    /// Runtime that connects to listening front-ends.
+    /// Runtime that connects to front-ends that listen.
     pub connecting: SocketRuntime,
 }
 
-/// Device that is being served. Dropping it detaches its queues, closes the connection and removes
-/// the socket.
+/// Open device, served by a task. Dropping it detaches its queues, closes the connection and
+/// removes the socket file.
 pub(crate) struct Served {
     pub(crate) shared: Arc<Shared>,
     serving: Option<Task>,
-    /// Task that connects, if the front-end listens.
+    /// Task that connects to the front-end; `None` if the device listens.
     connecting: Option<Task>,
     /// Socket file, removed when the device is closed.
     file: Option<SocketFile>,
 }
 
 impl VhostUserThreads {
-    /// Starts one thread of each kind. Threads that read messages call `hooks` first.
+    /// Starts one thread of each runtime. Each thread that reads messages calls `hooks` first.
     ///
     /// # Errors
     /// The host has no thread or descriptor left, or the error of `hooks`.
@@ -59,10 +59,10 @@ impl VhostUserThreads {
 }
 
 impl Served {
-    /// Listens on the socket, or starts to connect to it.
+    /// Opens a device: listens on `socket`, or starts to connect to it.
     ///
     /// # Errors
-    /// The socket cannot be bound, or the host has no descriptor left.
+    /// The socket cannot be bound, or no descriptor is free.
     pub(crate) fn open(
         subject: DeviceOwner,
         changing: Changing,

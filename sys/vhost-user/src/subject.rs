@@ -1,4 +1,4 @@
-//! NIC or disk of a device, as its owner has opened it.
+//! NIC or disk that a device belongs to, as its owner has opened it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,13 +13,13 @@ use crate::device::VhostUserDevice;
 use crate::features::{Offer, egress_allowed};
 use crate::model::{DeviceName, DiskModel, Model, NicModel};
 
-/// Owner's view of the NIC or disk.
+/// NIC or disk that a device belongs to: its specification and its observer.
 pub(crate) enum DeviceOwner {
     Nic(NicSubject),
     Disk(DiskSubject),
 }
 
-/// NIC with its observer and specification.
+/// NIC with its host, observer and specification.
 pub(crate) struct NicSubject {
     pub(crate) port: PortId,
     pub(crate) host: Arc<dyn QueueHost>,
@@ -29,7 +29,8 @@ pub(crate) struct NicSubject {
     pub(crate) spec: Mutex<VhostUserSpec>,
 }
 
-/// Disk with its observer and specification. Only its capacity changes while it is open.
+/// Disk with its properties, observer and specification. Only its capacity changes while it is
+/// open.
 pub(crate) struct DiskSubject {
     pub(crate) model: DiskModel,
     pub(crate) observer: Arc<dyn DiskObserver>,
@@ -59,7 +60,8 @@ impl DeviceOwner {
         }
     }
 
-    /// Returns the device and the offer for a front-end whose VM relies on `promised` features.
+    /// Returns the properties and the offer for a device whose VM has already negotiated the
+    /// features `promised`.
     pub(crate) fn offer(&self, promised: u64) -> (Model, Offer) {
         match self {
             Self::Nic(nic) => {
@@ -83,7 +85,7 @@ impl DeviceOwner {
         }
     }
 
-    /// Applies a changed specification to a device.
+    /// Applies the current specification to a device that is connected to a front-end.
     pub(crate) fn refresh(&self, device: &mut VhostUserDevice) {
         match self {
             Self::Nic(nic) => {
@@ -94,7 +96,7 @@ impl DeviceOwner {
         }
     }
 
-    /// Updates the offloads in a NIC's status.
+    /// Updates the negotiated offloads in the status of a NIC; does nothing for a disk.
     pub(crate) fn refresh_offloads(&self, status: &mut DeviceStatus) {
         let Self::Nic(nic) = self else { return };
         let features = status.virtio_features.map(RingFeatures).unwrap_or_default();

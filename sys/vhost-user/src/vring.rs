@@ -16,7 +16,7 @@ use suimon_ring::{
 use crate::model::{DiskModel, Model, NicModel};
 use crate::records::Records;
 
-/// Interval at which a blocking stop repeats its wait.
+/// Maximum duration of one wait of a blocking stop, which is repeated until the ring is detached.
 const STOP_EVERY: Duration = Duration::from_secs(1);
 
 /// Source of the driver's kicks.
@@ -28,7 +28,7 @@ pub(crate) enum Kick {
     Polled,
 }
 
-/// Environment of a ring, common to all rings of a device.
+/// Properties of a device that the start of any of its rings needs.
 pub(crate) struct RingContext<'a> {
     pub(crate) model: &'a Model,
     pub(crate) memory: &'a Arc<GuestMemory>,
@@ -51,9 +51,9 @@ pub(crate) struct Vring {
     call: Arc<InterruptLine>,
     error: Arc<InterruptLine>,
     running: Option<Running>,
-    /// True if the ring has had a fault and was not stopped in order since.
+    /// True if the ring has had a fault since the driver last set it up; it must not start.
     is_broken: bool,
-    /// Fault that was not reported yet.
+    /// Fault that [`Vring::take_fault`] has not returned yet.
     untold: Option<RingFault>,
     /// True if the ring that ran last was packed.
     is_packed: bool,
@@ -62,12 +62,12 @@ pub(crate) struct Vring {
 struct Running {
     state: Arc<RingState>,
     announcer: Option<Arc<RarpAnnouncer>>,
-    /// Pending detachment, set when the ring was requested back.
+    /// Pending detachment, once it was requested.
     detaching: Option<Box<dyn DetachingQueue>>,
 }
 
 impl Running {
-    /// Attaches a ring of a NIC to the switch.
+    /// Creates a ring of a NIC and attaches it to the switch.
     fn nic(
         nic: &NicModel,
         memory: Arc<GuestMemory>,
@@ -96,7 +96,7 @@ impl Running {
         })
     }
 
-    /// Attaches a ring of a disk to its host.
+    /// Creates a ring of a disk and attaches it to the disk's host.
     fn disk(
         disk: &DiskModel,
         memory: Arc<GuestMemory>,
@@ -111,7 +111,7 @@ impl Running {
 }
 
 impl Vring {
-    /// Creates an unconfigured vring. Its faults are signalled on `faults`, an eventfd.
+    /// Creates an unconfigured vring. A fault of the ring signals the eventfd `faults`.
     pub(crate) fn new(index: u16, faults: &Arc<OwnedFd>) -> Self {
         Self {
             index,
@@ -134,7 +134,7 @@ impl Vring {
         self.running.is_some()
     }
 
-    /// Returns true if the ring is configured completely, apart from memory.
+    /// Returns true if the front-end has configured the ring completely, apart from enabling it.
     pub(crate) fn is_described(&self) -> bool {
         self.addresses.is_some() && self.size != 0 && self.kick.is_some()
     }
@@ -149,12 +149,13 @@ impl Vring {
         self.error.connect(fd);
     }
 
-    /// Returns true if the ring has had a fault and must not start.
+    /// Returns true if the ring has had a fault, so that it must not start.
     pub(crate) fn is_broken(&self) -> bool {
         self.is_broken
     }
 
-    /// Returns a fault that was not returned before. The ring is marked as broken.
+    /// Returns a fault that was not returned before, and marks the ring as broken; `None` if there
+    /// is none.
     pub(crate) fn take_fault(&mut self) -> Option<RingFault> {
         self.record_fault();
         self.untold.take()
@@ -168,12 +169,15 @@ impl Vring {
         }
     }
 
-    /// Permits the ring to start again after the driver has stopped it.
+    /// Permits a ring that had a fault to start again, because the driver has stopped it.
     pub(crate) fn repair(&mut self) {
         self.is_broken = false;
     }
 
-    /// Attaches the ring to its host. Does nothing if it is not configured.
+    /// Creates the ring and attaches it to its host. Does nothing if its addresses are not set.
+    ///
+    /// # Errors
+    /// The ring cannot run as configured.
     pub(crate) fn start(&mut self, context: &RingContext<'_>) -> Result<(), PortFault> {
         let Some(addresses) = self.addresses else { return Ok(()) };
         let mut setup = RingSetup {
@@ -212,15 +216,16 @@ impl Vring {
         while !self.finish_stop(STOP_EVERY) {}
     }
 
-    /// Requests the ring back, if it runs and was not requested before.
+    /// Requests that the host detaches the ring, if it runs and this was not requested before. Does
+    /// not block.
     pub(crate) fn begin_stop(&mut self, model: &Model) {
         if let Some(running) = &mut self.running {
             running.detaching.get_or_insert_with(|| model.begin_detach(self.index));
         }
     }
 
-    /// Blocks at most `at_most` until a requested ring is detached. Returns true if it is, or was
-    /// not requested.
+    /// Blocks at most `at_most` until a requested detachment has completed, and stores the ring's
+    /// position then. Returns false if it has not completed; true also if none was requested.
     pub(crate) fn finish_stop(&mut self, at_most: Duration) -> bool {
         let detaching = self.running.as_mut().and_then(|running| running.detaching.as_mut());
         let Some(detaching) = detaching else { return true };
@@ -237,14 +242,14 @@ impl Vring {
         true
     }
 
-    /// Returns true if the ring has a fault that was not reported.
+    /// Returns true if the ring has a fault that [`Vring::take_fault`] has not returned.
     pub(crate) fn has_fault(&self) -> bool {
         let fault = self.running.as_ref().and_then(|running| running.state.fault());
         self.untold.is_some() || (fault.is_some() && !self.is_broken)
     }
 
-    /// Announces the VM through this ring. Returns false if the ring does not run or does not
-    /// transmit.
+    /// Announces the VM's address `mac` through this ring. Returns false if the ring does not run
+    /// or is not a transmit ring.
     pub(crate) fn announce(&self, mac: MacAddr) -> bool {
         let announcer = self.running.as_ref().and_then(|running| running.announcer.as_ref());
         announcer.inspect(|announcer| announcer.announce(mac)).is_some()

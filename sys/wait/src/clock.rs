@@ -1,4 +1,4 @@
-//! Clock shared by all workers.
+//! Clocks that workers read.
 
 use core::time::Duration;
 
@@ -7,21 +7,21 @@ use suimon_quantity::Time;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// Returns the time of `CLOCK_BOOTTIME`: nanoseconds since boot including suspend, so that a loan
-/// to this host expires even while the host is suspended. Read through the vDSO without a system
-/// call.
+/// Returns the time of `CLOCK_BOOTTIME`: nanoseconds since boot including suspend, so that a lease
+/// or loan of IOPS to this host expires even while the host is suspended. Reads the clock through
+/// the vDSO, without a system call.
 #[inline]
 pub(crate) fn now() -> Time {
     let span = to_duration(clock_gettime(ClockId::Boottime));
     Time::ZERO + span
 }
 
-/// Returns the CPU time of the calling thread.
+/// Returns the CPU time that the calling thread has used.
 pub(crate) fn thread_cpu_time() -> Duration {
     to_duration(clock_gettime(ClockId::ThreadCPUTime))
 }
 
-/// Converts nanoseconds to the kernel's type.
+/// Converts nanoseconds to a `timespec`.
 pub(crate) fn to_timespec(ns: u64) -> Timespec {
     // A u64 of nanoseconds is at most 18.4e9 s, so neither conversion can fail.
     Timespec {

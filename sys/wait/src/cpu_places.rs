@@ -8,8 +8,8 @@ use suimon_ports::CpuTopology;
 
 const CPUS: &str = "/sys/devices/system/cpu";
 
-/// Returns the location of these logical CPUs. Without information from the kernel, each core has
-/// one thread and there is one node.
+/// Returns core and NUMA node of each given logical CPU, in the same order. Where sysfs has no
+/// information, the CPU is a core of its own, in node 0.
 pub fn cpu_topology(cpus: &[u16]) -> Vec<CpuTopology> {
     cpus.iter().map(|cpu| read_topology(Path::new(CPUS), *cpu)).collect()
 }
@@ -29,12 +29,14 @@ fn read_topology(root: &Path, cpu: u16) -> CpuTopology {
     }
 }
 
-/// Returns the first number of a list like `0,4` or `0-1`.
+/// Returns the first number of a CPU list like `0,4` or `0-1`; `None` if it does not begin with
+/// one.
 fn first_number(list: &str) -> Option<u16> {
     list.trim().split([',', '-']).next()?.parse().ok()
 }
 
-/// Returns a CPU's node: its folder contains a link to the node's folder, like `node0`.
+/// Returns the NUMA node of a CPU; `None` if there is no information. The CPU's sysfs folder
+/// contains a link to its node, named like `node0`.
 fn numa_node(folder: &Path) -> Option<u16> {
     let entries = std::fs::read_dir(folder).ok()?;
     let nodes = entries.filter_map(|entry| {

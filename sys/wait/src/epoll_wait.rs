@@ -1,4 +1,4 @@
-//! Wait of a worker, implemented with epoll.
+//! [`Wait`] of a worker, implemented with epoll.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -30,7 +30,8 @@ struct Shared {
     kick: OwnedFd,
 }
 
-/// Waker of an [`EpollWait`]: one atomic swap, and a write to an eventfd only if the worker sleeps.
+/// Waker of the thread that sleeps in an [`EpollWait`]. A wake-up is one atomic swap, and a write
+/// to an eventfd only if the thread sleeps.
 #[derive(Clone)]
 pub struct EventWaker(Arc<Shared>);
 
@@ -44,11 +45,11 @@ impl Waker for EventWaker {
     }
 }
 
-/// Method of passing deadlines to the kernel.
+/// How deadlines are passed to the kernel.
 enum Deadlines {
-    /// `epoll_pwait2`.
+    /// As the timeout of `epoll_pwait2`.
     Timeout,
-    /// A timer, where the kernel lacks that call.
+    /// With a timerfd, if the kernel lacks `epoll_pwait2`.
     Timer(OwnedFd),
 }
 
@@ -65,7 +66,7 @@ pub struct EpollWait {
 }
 
 impl EpollWait {
-    /// Creates a wait that watches only its waker.
+    /// Creates an instance that watches no descriptor except that of its waker.
     ///
     /// # Errors
     /// The error of the system call: descriptors or memory are exhausted.
@@ -92,8 +93,8 @@ impl EpollWait {
         EventWaker(Arc::clone(&self.shared))
     }
 
-    /// Opens the calling thread's run delay, for [`Wait::run_delay`]. Must be called on the thread
-    /// that waits.
+    /// Opens the file with the calling thread's run delay, which [`Wait::run_delay`] reads later.
+    /// Must be called on the thread that waits.
     pub(crate) fn begin_run_delay(&mut self) {
         self.run_delay = RunDelay::for_this_thread();
     }
@@ -136,7 +137,7 @@ impl EpollWait {
         }
     }
 
-    /// Reports the tokens and clears the internal descriptors.
+    /// Appends the tokens of ready descriptors to `ready`, and clears the eventfd and the timer.
     fn collect(&mut self, ready: &mut Vec<u64>) {
         for token in self.events.tokens() {
             match token {
@@ -157,8 +158,8 @@ impl EpollWait {
                 self.collect(ready);
                 Ok(())
             }
-            // io_uring has added a completion to the thread's ring, which is found faster there
-            // than by another wait.
+            // EINTR: io_uring has added a completion to the thread's ring, which polling finds
+            // faster than another wait.
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
             Err(error) => Err(error),
         }
@@ -225,8 +226,8 @@ fn drain(fd: BorrowedFd<'_>) {
     let _ = rustix::io::read(fd, &mut count);
 }
 
-/// Returns true for ENOSYS, from kernels before 5.11, and EPERM, from container filters that do not
-/// know the call.
+/// Returns true if the error means that the call is not available: ENOSYS (kernels before 5.11) or
+/// EPERM (seccomp filters of containers).
 fn lacks_call(error: &io::Error) -> bool {
     [Errno::NOSYS, Errno::PERM]
         .iter()

@@ -1,4 +1,4 @@
-//! Tests of the wait with real descriptors, threads and time.
+//! Tests of [`EpollWait`] with real descriptors, threads and time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,7 +6,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::*;
 
-/// Returns a wait for each method of passing deadlines.
+/// Returns one instance with `epoll_pwait2` and one with a timer.
 fn waits() -> [EpollWait; 2] {
     let mut with_timer = EpollWait::new().unwrap();
     with_timer.use_timer().unwrap();

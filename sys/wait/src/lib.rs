@@ -1,20 +1,20 @@
 //! Worker threads: CPU affinity, clock and wait.
 //!
-//! Implements [`suimon_ports::WorkerRuntime`], [`suimon_ports::Wait`] and
-//! [`suimon_ports::Waker`] on Linux: `sched_setaffinity`, epoll, an eventfd and `CLOCK_BOOTTIME`.
-//! In addition, [`cpu_places`] returns the core and NUMA node of CPUs.
+//! Implements [`suimon_ports::WorkerRuntime`], [`suimon_ports::Wait`] and [`suimon_ports::Waker`]
+//! on Linux: `sched_setaffinity`, epoll, an eventfd and `CLOCK_BOOTTIME`. In addition,
+//! [`cpu_places`] returns the core and NUMA node of CPUs.
 //!
 //! Outside of the scope: queues, frames and scheduling. No list of started threads is kept.
 //!
-//! Life cycle: [`WorkerThreads::start`] creates a thread, pins it, passes it an [`EpollWait`]
-//! and runs the body; the caller keeps the waker and the join function. The waker may outlive the
+//! Life cycle: [`WorkerThreads::start`] creates a thread, pins it, passes it an [`EpollWait`] and
+//! runs the body; the caller keeps the waker and the join function. The waker may outlive the
 //! thread and then has no effect.
 //!
 //! Invariants
-//! - A wake-up is never lost, and costs a system call only while the worker sleeps (`sleep_flag.rs`
-//!   has the argument and its model check).
-//! - A wait returns before its deadline only for a reason that the caller registered, apart from
-//!   one late effect of a wake-up. It never oversleeps by the kernel's default timer slack.
+//! - A wake-up is never lost, and costs a system call only while the worker sleeps (proof and model
+//!   check: `sleep_flag.rs`).
+//! - A wait returns before its deadline only because of a ready descriptor, a wake-up or a signal,
+//!   except once after a wake-up that came late (`sleep_flag.rs`). Timer slack is 1 ns.
 //! - No allocation after start-up, except when `ready` must grow.
 #![deny(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]

@@ -1,7 +1,7 @@
-//! `epoll_pwait2`, the epoll wait whose timeout has nanosecond resolution.
+//! Wrapper of `epoll_pwait2`, the epoll wait whose timeout has nanosecond resolution.
 //!
-//! rustix offers it only with a feature that excludes a fallback for kernels older than 5.11 and
-//! for filters that hide the call; hence this wrapper.
+//! rustix offers the call only with a feature that excludes a fallback for kernels older than 5.11
+//! and for seccomp filters that reject it.
 #![allow(unsafe_code, reason = "a system call that has no safe wrapper with a fallback")]
 
 use std::io;
@@ -22,13 +22,14 @@ impl Events {
         Self { buffer: [libc::epoll_event { events: 0, u64: 0 }; EVENTS_MAX], len: 0 }
     }
 
-    /// Returns the tokens of the descriptors that are ready.
+    /// Returns the tokens of the descriptors that the last call reported as ready.
     pub(crate) fn tokens(&self) -> impl Iterator<Item = u64> + '_ {
         self.buffer.iter().take(self.len).map(|event| event.u64)
     }
 
-    /// Calls the kernel with a `struct __kernel_timespec`, which has 64-bit fields on every
-    /// architecture.
+    /// Calls `epoll_pwait2`. `timeout` is a `struct __kernel_timespec` (seconds, nanoseconds),
+    /// which has 64-bit fields on every architecture; `None` means no limit. Returns the number of
+    /// events, or -1.
     fn wait_raw(&mut self, epoll: BorrowedFd<'_>, timeout: Option<&[i64; 2]>) -> libc::c_long {
         let timeout = timeout.map_or(core::ptr::null(), core::ptr::from_ref);
         // SAFETY: `buffer` is valid for writes of EVENTS_MAX events and outlives the call,
@@ -63,8 +64,8 @@ impl Events {
         Ok(())
     }
 
-    /// Waits with the older call, whose timeout has millisecond resolution: without blocking
-    /// (`false`) or without limit (`true`).
+    /// Waits with `epoll_wait`, whose timeout has millisecond resolution: without limit if
+    /// `forever` is true, otherwise without blocking.
     ///
     /// # Errors
     /// The error of the call.

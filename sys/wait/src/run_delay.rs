@@ -1,10 +1,10 @@
-//! Time in which a thread was runnable and did not run.
+//! Run delay of a thread: time during which it was runnable and waited for a CPU.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
-/// Size of the read buffer: three numbers of up to 20 digits.
+/// Size of the read buffer in bytes: sufficient for three numbers of up to 20 digits.
 const BYTES_MAX: usize = 64;
 
 /// Run delay of one thread: the second number of `/proc/PID/task/TID/schedstat`, in nanoseconds
@@ -19,7 +19,8 @@ impl RunDelay {
         Self(File::open("/proc/thread-self/schedstat").ok())
     }
 
-    /// Returns the run delay since the thread started. Costs a system call.
+    /// Returns the run delay since the thread started; zero if it is not available. Costs a system
+    /// call.
     pub(crate) fn get(&self) -> Duration {
         let mut bytes = [0; BYTES_MAX];
         let read = self.0.as_ref().and_then(|file| file.read_at(&mut bytes, 0).ok());

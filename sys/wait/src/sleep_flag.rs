@@ -30,7 +30,8 @@ const NOTIFIED: u8 = 2;
 pub(crate) trait Cell {
     /// Stores `value` and returns the former value, with acquire-release ordering.
     fn swap(&self, value: u8) -> u8;
-    /// Compares and exchanges with acquire-release ordering. Returns true if `current` was found.
+    /// Stores `value` if the cell contains `current`, with acquire-release ordering. Returns true
+    /// if the value was stored.
     fn replace(&self, current: u8, value: u8) -> bool;
 }
 
@@ -69,7 +70,8 @@ impl<C: Cell> SleepFlag<C> {
         false
     }
 
-    /// Called by the sleeper after the kernel returned.
+    /// Called by the sleeper after the kernel returned. Marks it as awake and consumes a
+    /// notification.
     #[inline]
     pub(crate) fn wake_up(&self) {
         self.0.swap(AWAKE);

@@ -1,4 +1,4 @@
-//! Worker threads, pinned or floating.
+//! Threads of workers, pinned to a CPU or not.
 
 use core::num::NonZeroU64;
 use std::io;
@@ -22,10 +22,10 @@ const NAME_BYTES_MAX: usize = 15;
 /// would be most of a typical deadline.
 const TIMER_SLACK_NS: Option<NonZeroU64> = NonZeroU64::new(1);
 
-/// Starts workers as threads.
+/// Implementation of [`WorkerRuntime`] with threads of this process.
 ///
-/// Needs no privilege. The permitted CPUs are those of the process's main thread, so a pinned
-/// caller does not restrict them.
+/// Needs no privilege. The permitted CPUs are those of the process's main thread, so that a caller
+/// that is pinned itself can start workers on all of them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WorkerThreads;
 
@@ -33,8 +33,8 @@ type Body = Box<dyn FnOnce(Box<dyn Wait>) + Send>;
 type Join = Box<dyn FnOnce() + Send>;
 
 impl WorkerRuntime for WorkerThreads {
-    /// Starts a worker. A name longer than 15 bytes is truncated. The join function propagates a
-    /// panic of the body.
+    /// Starts a worker thread and runs `body` on it. A name longer than 15 bytes is truncated. The
+    /// join function propagates a panic of the body.
     fn start(
         &self,
         name: &str,
@@ -74,7 +74,10 @@ impl WorkerRuntime for WorkerThreads {
 }
 
 impl WorkerThreads {
-    /// Returns the CPUs on which a thread with this placement may run.
+    /// Returns the CPUs on which a thread with this affinity may run.
+    ///
+    /// # Errors
+    /// The CPU is not one of the permitted ones.
     fn allowed(self, placement: CpuAffinity) -> io::Result<Vec<u16>> {
         let allowed = self.cpus();
         let cpu = match placement {
@@ -130,7 +133,7 @@ fn thread_name(name: &str) -> io::Result<String> {
     Ok(name.get(..end.unwrap_or_default()).unwrap_or_default().to_owned())
 }
 
-/// Formats an ascending list as `0-3,6`.
+/// Formats an ascending list of CPUs as `0-3,6`.
 fn ranges(cpus: &[u16]) -> String {
     let mut text = String::new();
     let mut remaining = cpus.iter().copied().peekable();

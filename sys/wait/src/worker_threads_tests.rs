@@ -110,7 +110,7 @@ fn ranges_read_like_the_kernels_lists() {
 
 proptest! {
     #[test]
-    fn any_name_is_cut_to_fit_at_a_character(name in "\\PC{1,20}") {
+    fn any_name_is_truncated_at_a_character_boundary(name in "\\PC{1,20}") {
         let cut = thread_name(&name).unwrap();
         prop_assert!(cut.len() <= NAME_BYTES_MAX);
         prop_assert!(name.starts_with(&cut));

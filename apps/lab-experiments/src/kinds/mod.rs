@@ -19,7 +19,7 @@ use crate::experiment::Experiment;
 
 type Made = Result<Box<dyn Experiment>>;
 
-/// Name of a kind, and constructor from a plan's settings.
+/// Name of a kind, and the function that creates its experiment from a plan's settings.
 type Kind = (&'static str, fn(toml::Table) -> Made);
 
 const KINDS: &[Kind] = &[

@@ -22,7 +22,7 @@ pub(crate) struct Database {
     address: String,
 }
 
-/// Load of sysbench's `oltp_read_write`.
+/// Parameters of a load by sysbench's `oltp_read_write`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Transactions {
     pub(crate) threads: u32,
@@ -36,7 +36,7 @@ pub(crate) struct Transactions {
 /// Transactions completed under the load.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TransactionResult {
-    /// Transactions per second, for each second.
+    /// Pairs of second since the start of the measurement, and transactions per second in it.
     pub(crate) seconds: Vec<(f64, f64)>,
     /// Mean rate of transactions per second.
     pub(crate) per_s: f64,
@@ -56,8 +56,8 @@ impl Database {
         ])
     }
 
-    /// Returns the requirements of a daemon with namespace guests, and of its disks that the host
-    /// attaches over NBD for databases.
+    /// Returns the requirements of kinds with databases: a daemon with namespace guests, and
+    /// programs to attach disks to the host over NBD.
     pub(crate) fn testbed_requirements() -> Vec<Requirement> {
         [
             daemon(),
@@ -146,7 +146,7 @@ impl Database {
         Ok(())
     }
 
-    /// Starts the load. [`Database::finish`] returns its result.
+    /// Starts sysbench with this load. [`Database::finish`] returns its result.
     pub(crate) fn start_load(
         &self,
         rig: &Rig,
@@ -243,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_sysbench_prints_is_read() {
+    fn the_output_of_sysbench_is_parsed() {
         let output = "sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)\n\n\
             [ 1s ] thds: 4 tps: 120.50 qps: 2475.04 (r/w/o: 1735.53/494.57/244.95) lat (ms,95%): 47.47 err/s: 0.00 reconn/s: 0.00\n\
             [ 2s ] thds: 4 tps: 131.00 qps: 2623.96 (r/w/o: 1836.97/524.99/262.00) lat (ms,95%): 44.17 err/s: 0.00 reconn/s: 0.00\n\

@@ -17,7 +17,7 @@ pub(crate) fn requirements() -> Vec<Requirement> {
     programs(&[("vsftpd", "vsftpd"), ("curl", "curl"), ("sh", "dash")])
 }
 
-/// vsftpd with files `file1`, `file2` and so on. Dropping it ends it.
+/// FTP server vsftpd with files `file1`, `file2` and so on. Dropping the value ends it.
 #[derive(Debug)]
 pub(crate) struct FtpServer {
     _process: Process,
@@ -42,7 +42,8 @@ impl FtpServer {
         for number in 1..=files {
             let path = format!("{folder}/files/file{number}");
             File::create(&path)?.set_len(file_bytes).with_context(|| path.clone())?;
-            // Reads the file into the page cache, so that the disk is not measured.
+            // Reading the file puts it into the page cache, so that downloads do not access the
+            // disk.
             std::io::copy(&mut File::open(&path)?, &mut std::io::sink())?;
         }
         let file = format!("{folder}/vsftpd.conf");
@@ -56,8 +57,8 @@ impl FtpServer {
     }
 }
 
-/// Returns the configuration. The server runs as the calling user, without a user of its own and
-/// without chroot.
+/// Returns the configuration file of vsftpd. The server runs as the calling user, without a
+/// separate user and without chroot.
 fn configuration(folder: &str) -> String {
     format!(
         "listen=YES\nbackground=NO\nanonymous_enable=YES\nlocal_enable=NO\nno_anon_password=YES\n\
@@ -107,7 +108,7 @@ fn url(host: &str, file: &str) -> String {
     format!("ftp://{host}/{file}")
 }
 
-/// Returns a shell loop that ends with the first error.
+/// Returns a shell loop that downloads one file after the other and ends with the first error.
 fn script(server: &str, client: usize, files: usize) -> String {
     let order: Vec<String> =
         (0..files).map(|nth| format!("file{}", (client + nth) % files + 1)).collect();

@@ -37,11 +37,11 @@ pub(crate) struct OrderLoad {
 /// Orders completed under the load.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct OrdersDone {
-    /// Operations per second, for each second.
+    /// Pairs of second since the start of the measurement, and operations per second in it.
     pub(crate) seconds: Vec<(f64, f64)>,
     /// Mean rate of operations per second.
     pub(crate) per_s: f64,
-    /// Time of garbage collection pauses in percent.
+    /// Share of time in garbage collection pauses, in percent.
     pub(crate) paused_percent: f64,
 }
 
@@ -79,7 +79,7 @@ impl OrderEntry {
         Process::start(rig, "order-entry", &vcpus.bound(&command))
     }
 
-    /// Starts the program in a guest.
+    /// Starts the program on the CPUs of a namespace guest.
     pub(crate) fn start_in(
         &self,
         rig: &Rig,
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_it_prints_is_read() {
+    fn the_output_of_the_program_is_parsed() {
         let output = "OpenJDK 64-Bit Server VM warning: x\n{\"at_s\":1.001,\"per_s\":7185.5}\n\
                     {\"at_s\":2.002,\"per_s\":9271.2}\n\
                     {\"per_s\":8228.4,\"pauses_ms\":453,\"collections\":29,\"seconds\":2.000}\n";

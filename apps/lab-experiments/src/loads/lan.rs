@@ -24,7 +24,8 @@ pub(crate) struct LanSpec<'a> {
     pub(crate) guests: u8,
     /// Number of unpinned workers.
     pub(crate) workers: u16,
-    /// Additional lines of `[[uplink]]`; the switch is private if absent.
+    /// Additional lines of the table `[[uplink]]` in the host file; the switch is private if
+    /// absent.
     pub(crate) uplink: Option<&'a str>,
 }
 
@@ -40,7 +41,7 @@ pub(crate) struct Lan {
 #[derive(Debug)]
 struct World {
     namespace: Namespace,
-    /// Device at the external end of the wire.
+    /// Network device in the external network that is connected to the uplink.
     device: String,
     _wire: Veth,
 }

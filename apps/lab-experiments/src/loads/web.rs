@@ -121,7 +121,7 @@ pub(crate) struct Served {
     pub(crate) p99_ms: f64,
 }
 
-/// Values printed by wrk's script.
+/// Values that the script in wrk prints at its end.
 #[derive(Clone, Debug, Deserialize)]
 struct ScriptOutput {
     requests: f64,
@@ -267,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_wrk_tells_is_summed_over_both_ways() {
+    fn results_of_wrk_are_summed_over_http_and_https() {
         let log = "Running 2s test @ http://10.77.0.10/file\n  1 threads and 8 connections\n\
                    Requests/sec:   5000.00\n\
                    {\"requests\":10000,\"cgi\":1600,\"us\":2000000,\"errors\":1,\"p99_us\":2500}\n";
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrk_that_failed_is_quoted() {
+    fn the_output_of_a_failed_wrk_is_quoted() {
         let error =
             parse_output("unable to connect to 10.77.0.10:80 Connection refused\n").unwrap_err();
         assert!(format!("{error:#}").contains("Connection refused"), "{error:#}");

@@ -19,7 +19,8 @@ pub(crate) struct Advice {
 pub(crate) struct Target {
     /// Name of the table or array of tables: `team`, `nic`, `power`.
     pub(crate) table: &'static str,
-    /// Restricts an array of tables to those in which this key has this value.
+    /// Restricts an array of tables to those in which the key (first element) has the value (second
+    /// element).
     pub(crate) only: Option<(&'static str, String)>,
     /// Dotted name of the key.
     pub(crate) key: &'static str,

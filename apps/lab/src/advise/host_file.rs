@@ -19,7 +19,8 @@ impl HostFile {
         self.document.to_string()
     }
 
-    /// Sets a key in all matching tables. Returns the number of tables in which the value changed.
+    /// Sets a key in all tables that the target selects. Returns the number of tables in which the
+    /// value changed.
     pub(super) fn set(&mut self, target: &Target) -> usize {
         match self.document.get_mut(target.table) {
             Some(Item::ArrayOfTables(tables)) => tables

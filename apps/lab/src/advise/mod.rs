@@ -109,7 +109,8 @@ impl AdviseFlags {
         text + &format!("\n{diff}\n{next}\n")
     }
 
-    /// Returns the current host file.
+    /// Returns the text of the host file to start from: the given file, or the desired state of the
+    /// daemon.
     fn host_text(&self) -> Result<String> {
         if let Some(path) = &self.host {
             return std::fs::read_to_string(path).with_context(|| path.display().to_string());

@@ -15,7 +15,7 @@ fn target(selector: Option<(&'static str, &str)>, key: &'static str, value: Valu
 }
 
 #[test]
-fn only_what_is_meant_is_changed_and_the_rest_stays_as_it_was_written() {
+fn only_the_selected_key_is_changed_and_the_remaining_text_is_preserved() {
     let algorithm = Value::Text("hyper-v-port".to_owned());
     let (changed, text) = set(&target(Some(("mode", "static")), "algorithm", algorithm));
     assert_eq!(changed, 1);
@@ -98,7 +98,7 @@ fn an_uplinks_driver_is_advised_by_throughput_then_by_cpu_time() {
 }
 
 #[test]
-fn as_many_workers_as_surely_carry_more_than_fewer() {
+fn the_smallest_sufficient_number_of_workers_is_recommended() {
     let advice_of = |rate_with_two: f64, spread: f64| {
         let mut run = full_run("vmq-max-processors");
         for part in &mut run.parts {
@@ -118,7 +118,7 @@ fn as_many_workers_as_surely_carry_more_than_fewer() {
 }
 
 #[test]
-fn a_power_plan_is_advised_where_it_surely_brings_something() {
+fn a_power_plan_is_recommended_if_it_improves_results_significantly() {
     let advice_of = |saver: f64, watts: f64, high: f64| {
         recommend("power-plan", |case, measure| match (case, measure) {
             ("power-saver", "tcp-rate") => saver,
@@ -136,7 +136,7 @@ fn a_power_plan_is_advised_where_it_surely_brings_something() {
 }
 
 #[test]
-fn nothing_follows_from_what_the_spread_does_not_tell_apart() {
+fn nothing_is_recommended_from_differences_within_the_spread() {
     let mut run = full_run("tiles");
     for part in &mut run.parts {
         let score = if part.case == "tiles.2" { 3.0 } else { 2.0 };
@@ -152,7 +152,7 @@ fn nothing_follows_from_what_the_spread_does_not_tell_apart() {
 }
 
 #[test]
-fn what_formats_cost_and_how_many_tiles_fit_is_told_and_nothing_is_changed() {
+fn costs_of_formats_and_tile_counts_are_reported_without_changes() {
     let advice =
         recommend("disk-io", |case, _| if case.contains("dynamic") { 500.0 } else { 1000.0 });
     let [advice] = advice.as_slice() else { panic!("{advice:?}") };

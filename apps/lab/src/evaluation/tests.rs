@@ -2,7 +2,8 @@ use super::*;
 use crate::plan::shipped;
 use crate::results::tests::run;
 
-/// Returns a run of `vmq-teaming` with these values in the repetitions of cases.
+/// Returns the plan `vmq-teaming`, and a run of it. The entries are case, measure, and value in
+/// each repetition.
 fn with(values: &[(&str, &str, &[f64])]) -> (Plan, Run) {
     let plan = Plan::parse(shipped("vmq-teaming").unwrap()).unwrap();
     let mut run = run("x".to_owned());
@@ -56,13 +57,13 @@ fn a_ratio_is_taken_repetition_by_repetition() {
     "#;
     plan.head.figures = vec![toml::from_str(text).unwrap()];
     let judged = evaluate(&plan, &run);
-    // The values vary by a factor of three, their ratio does not.
+    // The values vary by a factor of three, but their ratio is constant.
     assert_eq!(judged[0].text().unwrap(), "10 % more");
     assert_eq!(judged[0].agreement, Agreement::Agrees);
 }
 
 #[test]
-fn the_verdict_has_what_was_measured_and_says_what_is_not_known() {
+fn the_verdict_states_measured_values_and_missing_ones() {
     let (plan, run) = with(&[("switch-independent+hyper-v-port", "processors-1", &[1.0])]);
     let verdict = verdict(&plan, &run, &evaluate(&plan, &run));
     assert!(verdict.en.contains("TransportPorts: 1 and (not measured)"), "{}", verdict.en);

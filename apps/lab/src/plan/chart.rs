@@ -9,9 +9,9 @@ use suimon_lab_run::Words;
 pub(crate) struct Chart {
     pub(crate) title: Words,
     pub(crate) shape: Shape,
-    /// Group of series shown, for charts over time.
+    /// Name of the group of series shown, for charts over time.
     pub(crate) group: Option<String>,
-    /// Measures shown, for other charts.
+    /// Ids of the measures shown, for other charts.
     #[serde(default)]
     pub(crate) measures: Vec<String>,
     /// Prefixes of the ids of cases shown; all cases if empty.

@@ -1,4 +1,4 @@
-//! Published figures, and the location of their values in a run.
+//! Published figures, and the measures of a run from which their measured values are computed.
 
 use std::fmt;
 
@@ -12,13 +12,13 @@ use suimon_lab_run::Words;
 pub(crate) struct Figure {
     /// Id, unique in the plan.
     pub(crate) id: String,
-    /// Quantity that the figure states.
+    /// Quantity that the figure states, in both languages.
     pub(crate) of: Words,
     /// Published value as stated in the document; empty for a target of Suimon.
     pub(crate) published: Words,
-    /// Source of the measured value: the mean over all repetitions.
+    /// Measure whose value, as mean over all repetitions, is the measured value.
     pub(crate) measured: Option<Source>,
-    /// Divisor of the measured value, applied to each repetition.
+    /// Measure by which the measured value is divided, in each repetition.
     pub(crate) over: Option<Source>,
     /// Factor applied to the result.
     pub(crate) times: Option<f64>,

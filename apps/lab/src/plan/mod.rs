@@ -40,7 +40,7 @@ pub(crate) struct Plan {
     pub(crate) text: String,
 }
 
-/// Content of a plan's file.
+/// Content of a plan's file except the settings of the experiment.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Head {
@@ -224,7 +224,7 @@ impl Head {
     }
 }
 
-/// Merges a table into another one, recursively for tables inside it.
+/// Overrides the keys of `table` by those of `overrides`, recursively for nested tables.
 fn change_all(table: &mut toml::Table, overrides: &toml::Table) {
     for (key, value) in overrides {
         match (table.get_mut(key), value) {

@@ -28,7 +28,7 @@ fn every_shipped_plan_is_read_and_bears_its_own_name() {
 }
 
 #[test]
-fn plans_of_vmq_that_make_no_sense_are_refused() {
+fn invalid_plans_of_vmq_are_rejected() {
     refuses(
         shipped("vmq-teaming").unwrap(),
         &[
@@ -46,7 +46,7 @@ fn plans_of_vmq_that_make_no_sense_are_refused() {
 }
 
 #[test]
-fn plans_of_web_that_make_no_sense_are_refused() {
+fn invalid_plans_of_web_are_rejected() {
     refuses(
         shipped("web").unwrap(),
         &[
@@ -63,7 +63,7 @@ fn plans_of_web_that_make_no_sense_are_refused() {
 }
 
 #[test]
-fn plans_of_qos_that_make_no_sense_are_refused() {
+fn invalid_plans_of_qos_are_rejected() {
     refuses(
         shipped("qos-host").unwrap(),
         &[
@@ -89,7 +89,7 @@ fn plans_of_qos_that_make_no_sense_are_refused() {
 }
 
 #[test]
-fn plans_of_tiles_that_make_no_sense_are_refused() {
+fn invalid_plans_of_tiles_are_rejected() {
     refuses(
         shipped("tiles").unwrap(),
         &[
@@ -113,7 +113,7 @@ fn plans_of_tiles_that_make_no_sense_are_refused() {
 }
 
 #[test]
-fn plans_of_disk_io_that_make_no_sense_are_refused() {
+fn invalid_plans_of_disk_io_are_rejected() {
     refuses(
         shipped("disk-io").unwrap(),
         &[
@@ -133,7 +133,7 @@ fn plans_of_disk_io_that_make_no_sense_are_refused() {
 }
 
 #[test]
-fn plans_of_offload_that_make_no_sense_are_refused() {
+fn invalid_plans_of_offload_are_rejected() {
     refuses(
         shipped("offload-ftp").unwrap(),
         &[
@@ -150,7 +150,7 @@ fn plans_of_offload_that_make_no_sense_are_refused() {
 }
 
 #[test]
-fn plans_of_power_plans_that_make_no_sense_are_refused() {
+fn invalid_plans_of_power_plan_are_rejected() {
     refuses(
         shipped("power-plan").unwrap(),
         &[
@@ -163,7 +163,7 @@ fn plans_of_power_plans_that_make_no_sense_are_refused() {
 }
 
 #[test]
-fn plans_of_streams_that_make_no_sense_are_refused() {
+fn invalid_plans_of_streams_are_rejected() {
     refuses(
         shipped("net-vm-to-vm").unwrap(),
         &[
@@ -185,7 +185,7 @@ fn plans_of_streams_that_make_no_sense_are_refused() {
 }
 
 #[test]
-fn plans_of_sriov_host_cpu_that_make_no_sense_are_refused() {
+fn invalid_plans_of_sriov_host_cpu_are_rejected() {
     refuses(
         shipped("sriov-host-cpu").unwrap(),
         &[("mib = 64", "mib = 0", "mib"), ("mib = 64", "gib = 64", "gib")],

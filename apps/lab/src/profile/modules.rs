@@ -1,14 +1,14 @@
-//! Summary of samples by module. The kernel is divided into parts by the names of its functions.
+//! Summary of samples by module. The kernel is divided into modules by the names of its functions.
 
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use suimon_lab_run::ProfiledModule;
 
-/// Module of kernel functions that belong to no other part.
+/// Module of kernel functions that belong to none of the modules in [`KERNEL`].
 pub(crate) const KERNEL_OTHER: &str = "kernel: other";
 
-/// Parts of the kernel with prefixes of their functions' names, without leading underscores. The
+/// Modules of the kernel with prefixes of their functions' names, without leading underscores. The
 /// first match applies.
 const KERNEL: &[(&str, &[&str])] = &[
     ("TCP", &["tcp", "inet_csk", "bictcp", "cubictcp", "mptcp"]),
@@ -288,7 +288,8 @@ pub(super) fn sum_up(report: &str, sample_s: f64) -> Result<Vec<ProfiledModule>>
     Ok(modules)
 }
 
-/// Returns the module that an address belongs to.
+/// Returns the module that a sampled function belongs to. `object` and `symbol` are the columns of
+/// `perf report`.
 fn module(object: &str, symbol: &str) -> String {
     // `[k] name`: the letter denotes the CPU mode.
     let function = symbol.split_once("] ").map_or(symbol, |(_, name)| name);

@@ -75,7 +75,7 @@ fn head(cells: &[(&str, &str)]) -> Vec<String> {
     cells.iter().map(|(en, ja)| both(&Words::new(*en, *ja))).collect()
 }
 
-/// Returns the table of published, measured and simulated values.
+/// Returns the HTML table of published, measured and simulated values.
 fn figures(read: &EvaluatedRun) -> String {
     let heading =
         both(&Words::new("Published, measured, simulated", "公表値・実測・シミュレーション"));
@@ -171,7 +171,7 @@ fn published_and_setup(read: &EvaluatedRun) -> String {
     html
 }
 
-/// Returns the table of all values with their spread.
+/// Returns the HTML table of all measured values with their spread.
 fn values(read: &EvaluatedRun) -> String {
     let run = &read.run;
     let mut rows = vec![head(&[

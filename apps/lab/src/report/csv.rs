@@ -24,7 +24,7 @@ pub(crate) fn values(run: &Run) -> String {
     text
 }
 
-/// Returns one line per sample of a series.
+/// Returns one line per sample of a series, with a header.
 pub(crate) fn samples(run: &Run) -> String {
     let mut text = String::from("case,repetition,group,name,unit,at_s,value\r\n");
     for part in &run.parts {
@@ -66,7 +66,7 @@ pub(crate) fn profile(run: &Run) -> Option<String> {
     (text.len() > before).then_some(text)
 }
 
-/// Quotes a field if necessary.
+/// Returns a field in the notation of CSV, quoted if it contains a comma, quote or line break.
 fn field(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))

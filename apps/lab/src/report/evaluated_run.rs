@@ -9,7 +9,7 @@ use suimon_lab_run::{Language, Run, RunOrigin, Words};
 use crate::evaluation::{EvaluatedFigure, evaluate, verdict};
 use crate::plan::Plan;
 
-/// Run with its plan and evaluation.
+/// Run with its plan and the evaluation of the plan's figures.
 pub(crate) struct EvaluatedRun {
     pub(crate) plan: Plan,
     pub(crate) run: Run,

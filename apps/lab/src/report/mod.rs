@@ -40,12 +40,13 @@ pub(crate) struct ReportFlags {
     results: ResultsFlags,
 }
 
-/// Returns the page of one run.
+/// Returns the HTML page of one run.
 pub(crate) fn render_page(read: &EvaluatedRun, language: Language) -> String {
     page::page(&read.plan.head.title, &body::body(read), language)
 }
 
-/// Writes the page and its data to a run's folder. Returns the path of the page.
+/// Writes the page and its data (JSON, CSV) to a run's folder. Returns the evaluation and the path
+/// of the page.
 pub(crate) fn write(folder: &RunFolder, language: Language) -> Result<(EvaluatedRun, PathBuf)> {
     let read = EvaluatedRun::evaluate(folder.load()?)?;
     folder.write(HTML_REPORT_FILE, render_page(&read, language).as_bytes())?;

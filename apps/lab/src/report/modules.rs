@@ -8,10 +8,10 @@ use super::chart::divided;
 use super::page::both;
 use crate::profile::KERNEL_OTHER;
 
-/// Number of modules shown by name; the rest is summed.
+/// Number of modules with the most CPU time that the chart names. The others are summed as one.
 const NAMED: usize = 5;
 
-/// Returns the chart with its description; empty if the run has no profile.
+/// Returns the chart with its description as HTML; empty if the run has no profile.
 pub(super) fn modules(run: &Run) -> String {
     let rows: Vec<(&Case, BTreeMap<&str, f64>)> =
         run.cases.iter().map(|case| (case, percent(run, case))).collect();

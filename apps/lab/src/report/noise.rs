@@ -4,15 +4,16 @@ use suimon_lab_run::{MachineInfo, Words};
 
 use crate::number::number;
 
-/// Load average per CPU before the first part above which the machine counts as loaded.
+/// Load average per CPU before the first repetition above which the machine counts as loaded.
 const LOAD_MAX: f64 = 0.3;
-/// Excess duration in percent of the slowest of equal pieces of work above which the machine counts
-/// as loaded.
+/// Excess duration of the slowest of several equal amounts of work, in percent, above which the
+/// machine counts as loaded.
 const SLOWDOWN_PERCENT_MAX: f64 = 25.0;
 /// Percentage of stolen CPU time above which the machine counts as loaded.
 const STEAL_PERCENT_MAX: f64 = 2.0;
 
-/// Returns true if there was external load during the run, and a sentence about it for the report.
+/// Returns true if other programs loaded the machine before or during the run, and a sentence about
+/// it for the report.
 pub(super) fn noise(machine: &MachineInfo) -> (bool, Words) {
     let noise = &machine.noise;
     let load = noise.load_before / machine.cpus.max(1) as f64;

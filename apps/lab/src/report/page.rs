@@ -26,7 +26,7 @@ pub(crate) fn both(words: &Words) -> String {
     with_both_languages(words, "span")
 }
 
-/// Returns both languages for text inside an SVG.
+/// Returns both languages as SVG text elements, of which the page shows one.
 pub(crate) fn spans(words: &Words) -> String {
     with_both_languages(words, "tspan")
 }
@@ -54,7 +54,8 @@ pub(crate) fn page(title: &Words, body: &str, language: Language) -> String {
     )
 }
 
-/// Returns a table whose first row is the header.
+/// Returns an HTML table with the CSS class `class`. The first row is the header. Cells are HTML:
+/// the caller escapes their text.
 pub(crate) fn table(class: &str, rows: &[Vec<String>]) -> String {
     let mut html = format!("<div class=wide><table class=\"{class}\">");
     for (index, row) in rows.iter().enumerate() {
@@ -77,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_programs_say_is_no_markup() {
+    fn output_of_programs_is_escaped() {
         let words = Words::new("<b>&", "「<」");
         assert_eq!(
             both(&words),

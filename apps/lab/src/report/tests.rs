@@ -69,7 +69,7 @@ fn every_shipped_plan_has_a_report_with_all_its_charts_and_both_languages() {
 }
 
 #[test]
-fn a_run_that_measured_nothing_has_a_report_that_says_so() {
+fn a_run_without_measurements_has_a_report_that_states_this() {
     let mut run = full_run("vmq-teaming");
     run.parts.truncate(1);
     run.parts[0] = Repetition {

@@ -26,7 +26,7 @@ pub(crate) fn run(id: String) -> Run {
 }
 
 #[test]
-fn what_was_measured_is_there_though_the_run_never_ended() {
+fn completed_repetitions_are_kept_if_the_run_did_not_end() {
     let folder = tempfile::tempdir().unwrap();
     let results = Results::new(folder.path().join("new/folder"));
     assert!(results.ids().unwrap().is_empty());
@@ -37,7 +37,7 @@ fn what_was_measured_is_there_though_the_run_never_ended() {
             Repetition { case: "a".to_owned(), repetition, took_s: 2.0, ..Repetition::default() };
         folder.add(&part).unwrap();
     }
-    // Simulates a power failure while the third part is written.
+    // Simulates a power failure while the third repetition is written.
     let path = folder.path().join(PARTS_FILE);
     let mut bytes = fs::read(&path).unwrap();
     bytes.extend(b"{\"case\":\"a\",\"repet");
@@ -53,7 +53,7 @@ fn what_was_measured_is_there_though_the_run_never_ended() {
 }
 
 #[test]
-fn a_name_that_is_no_run_is_refused_with_what_to_do() {
+fn a_name_without_a_run_is_rejected_with_a_remedy() {
     let folder = tempfile::tempdir().unwrap();
     let results = Results::new(folder.path().to_owned());
     for (name, expected) in

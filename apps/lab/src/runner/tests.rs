@@ -82,13 +82,13 @@ fn measure(
 }
 
 #[test]
-fn cases_take_turns_until_what_decides_is_narrow() {
+fn cases_alternate_until_deciding_measures_are_precise() {
     let repeat = Repeat { min: 2, max: 50, precision_percent: 5.0 };
     let (run, order, result) = measure(&["a", "b"], repeat, Vec::new());
     result.unwrap();
     assert_eq!(order.get(..4).unwrap(), ["a", "b", "b", "a"]);
-    // 110, 120 and then 100 repeatedly: the half width falls below 5 % of the mean after some
-    // repetitions.
+    // The values are 110, 120 and then 100 repeatedly: half the width of the confidence interval
+    // falls below 5 % of the mean after some repetitions.
     let values = run.values("a", "x");
     assert!(values.len() > 4 && values.len() < 20, "{values:?}");
     assert!(Statistics::from_samples(&values).unwrap().relative_half_width().unwrap() <= 0.05);
@@ -96,7 +96,7 @@ fn cases_take_turns_until_what_decides_is_narrow() {
 }
 
 #[test]
-fn what_was_measured_before_is_not_measured_again() {
+fn measured_repetitions_are_not_measured_again() {
     let before = vec![Repetition {
         case: "a".to_owned(),
         values: [("x".to_owned(), 1.0)].into(),
@@ -110,7 +110,7 @@ fn what_was_measured_before_is_not_measured_again() {
 }
 
 #[test]
-fn a_case_that_fails_is_given_up_and_the_others_go_on() {
+fn a_case_that_fails_repeatedly_is_abandoned_and_the_others_continue() {
     let repeat = Repeat { min: 4, max: 4, precision_percent: 5.0 };
     let (run, order, result) = measure(&["c", "b"], repeat, Vec::new());
     result.unwrap();

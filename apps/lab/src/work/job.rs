@@ -17,10 +17,10 @@ use crate::report;
 use crate::results::Results;
 use crate::shared_flags::ResultsFlags;
 
-/// Largest part of the process's last output that is read, in bytes.
+/// Largest number of bytes at the end of the process's output that are read for an error message.
 const OUTPUT_BYTES_MAX: u64 = 4096;
 
-/// Run that is in progress, with its process.
+/// Run in progress, and the process that executes it.
 pub(super) struct Job {
     child: Child,
     results: Results,
@@ -94,7 +94,7 @@ impl Job {
         self.run.as_deref()
     }
 
-    /// Looks for the run's folder. Returns true if it was found by this call.
+    /// Searches the results for the folder of the run. Returns true if this call found it.
     pub(super) fn find_run(&mut self) -> Result<bool> {
         if self.run.is_some() {
             return Ok(false);
@@ -105,7 +105,7 @@ impl Job {
         Ok(self.run.is_some())
     }
 
-    /// Requests an orderly end, once.
+    /// Requests an orderly end of the process (SIGTERM). Further calls have no effect.
     pub(super) fn stop(&mut self) {
         if self.is_stopping {
             return;
@@ -116,7 +116,8 @@ impl Job {
         }
     }
 
-    /// Returns the result, after writing a report about the completed parts.
+    /// Returns the result of the ended process. If the run is incomplete, writes a report about the
+    /// completed repetitions first.
     pub(super) fn finish(mut self) -> RequestResult {
         let found_run = self.find_run();
         let is_whole = self.exit_status.is_some_and(|status| status.success());

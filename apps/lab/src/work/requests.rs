@@ -18,7 +18,7 @@ pub(super) fn end(request: &Path, result: &RequestResult) -> Result<()> {
     remove(request)
 }
 
-/// Removes the oldest ended requests.
+/// Removes the oldest results of requests beyond [`ENDED_REQUESTS_MAX`].
 pub(super) fn forget_old(requests: &Path) -> Result<()> {
     let ended_paths = with_extension(requests, "done")?;
     for path in ended_paths.iter().take(ended_paths.len().saturating_sub(ENDED_REQUESTS_MAX)) {
@@ -29,7 +29,7 @@ pub(super) fn forget_old(requests: &Path) -> Result<()> {
 
 /// Returns the path of the oldest request; `None` if there is none.
 pub(super) fn next(requests: &Path) -> Result<Option<PathBuf>> {
-    // Ids are times.
+    // The names of the files are times, so that the first one is the oldest.
     Ok(with_extension(requests, "json")?.into_iter().next())
 }
 

@@ -12,7 +12,7 @@ fn the_oldest_request_is_first_and_other_files_are_none() {
 }
 
 #[test]
-fn what_the_daemon_would_not_ask_for_is_not_done() {
+fn invalid_requests_are_not_executed() {
     let folder = tempfile::tempdir().unwrap();
     let flags =
         WorkFlags { results: ResultsFlags::of(folder.path()), work_folder: "/var/tmp".into() };
@@ -34,7 +34,7 @@ fn what_the_daemon_would_not_ask_for_is_not_done() {
 }
 
 #[test]
-fn what_is_withdrawn_is_not_begun_and_what_ended_long_ago_is_forgotten() {
+fn withdrawn_requests_are_not_started_and_old_results_are_removed() {
     let folder = tempfile::tempdir().unwrap();
     let flags =
         WorkFlags { results: ResultsFlags::of(folder.path()), work_folder: "/var/tmp".into() };

@@ -9,7 +9,7 @@ use suimon_sim_kernel::{Checker, Complaints};
 use crate::host::facts::Fact;
 use crate::host::plan::Plan;
 
-/// Returns all checkers of a case.
+/// Returns all checkers of a case of a host scenario.
 pub(crate) fn checkers(plan: &Plan<'_>) -> Vec<Box<dyn Checker<Fact>>> {
     vec![
         Box::new(Work::new(plan.machine.logical_cpus)),
@@ -19,8 +19,8 @@ pub(crate) fn checkers(plan: &Plan<'_>) -> Vec<Box<dyn Checker<Fact>>> {
     ]
 }
 
-/// Checks that a CPU does one thing at a time, a worker is on one CPU, and no worker waits while a
-/// CPU is idle.
+/// Checks that a CPU runs one worker at a time, that a worker runs on one CPU at a time, and that
+/// no worker waits while a CPU is idle.
 pub(crate) struct Work {
     /// Worker that runs on each CPU.
     worker_by_cpu: Vec<Option<u32>>,
@@ -78,12 +78,12 @@ impl Checker<Fact> for Work {
     }
 }
 
-/// Checks that a session has one request at a time, which passes all its legs once and in order,
-/// that a VM with a virtual function bypasses the host's queue, and that no two VMs have the same
-/// function.
+/// Checks that a session has one request at a time, which passes all its legs once and in order;
+/// that the requests of a VM with a virtual function bypass the host's queue; and that no two VMs
+/// have the same virtual function.
 #[derive(Default)]
 pub(crate) struct RequestPaths {
-    /// By session: VM, next leg, and number of legs.
+    /// Request in progress of each session: VM, index of the next leg, and number of legs.
     in_progress: BTreeMap<u32, (u32, u32, u32)>,
     vfs: BTreeMap<u16, u32>,
 }

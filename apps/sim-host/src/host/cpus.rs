@@ -1,6 +1,6 @@
 //! Model of scheduling: assignment of workers to CPUs, and duration of work.
 //!
-//! - A worker is a virtual CPU of a VM or a thread of the host. It processes pieces of work
+//! - A worker is a virtual CPU of a VM or a thread of the host. It processes items of work
 //!   sequentially. A pinned worker runs on its CPU only, immediately, and preempts an unpinned one.
 //! - A worker with new work gets its last CPU if its whole core is idle, else a CPU of an idle
 //!   core, else its last or any idle CPU; else it waits. A worker on a shared core moves to an idle
@@ -25,11 +25,12 @@ use crate::host::spec::MachineSpec;
 use crate::processors::Sharing;
 
 const SLICE_NS: u64 = 200_000;
-/// Lead in CPU time that causes preemption, and largest credit of a worker that was idle.
+/// Lead in CPU time, in ns, at which a waiting worker preempts a running one.
 const BEHIND_NS: u64 = 2_000_000;
+/// Largest credit in CPU time, in ns, of a worker that was idle.
 const BEHIND_NS_MAX: u64 = 5_000_000;
 
-/// Piece of work of one session on a CPU.
+/// Item of work of one session on a CPU.
 #[derive(Clone, Debug)]
 pub(crate) struct WorkItem {
     /// Session that the work belongs to.
@@ -38,19 +39,20 @@ pub(crate) struct WorkItem {
     pub(crate) remaining_ns: u64,
     pub(crate) memory_permille: u64,
     pub(crate) is_host: bool,
-    /// Duration elapsed so far in ns.
+    /// Time for which a CPU has processed the item so far, in ns.
     pub(crate) spent_ns: u64,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Worker {
     pinned: Option<u16>,
-    /// CPU to which the worker will be pinned when it is idle.
+    /// CPU to which the worker will be pinned at the end of its current item of work.
     moves_to: Option<u16>,
     work_item: Option<WorkItem>,
     is_on: Option<u16>,
     last: u16,
-    /// CPU time, or its adjusted value, in ns.
+    /// CPU time in ns that determines the order of waiting workers. For a worker that was idle it
+    /// is raised, which limits its credit.
     worked_ns: u64,
 }
 
@@ -62,11 +64,12 @@ struct Slot {
     until: u64,
     /// Length of the current slice at the nominal clock, in ns.
     slice_ns: u64,
-    /// Number that distinguishes slices of the same CPU.
+    /// Number of the current slice. Planned ends of earlier slices have another number and are
+    /// ignored.
     number: u64,
     pinned: VecDeque<u32>,
     busy_ns: u64,
-    /// Owner of the core's cache content: the last virtual CPU on it.
+    /// Last virtual CPU that ran on the CPU, whose data the core's caches contain.
     caches: Option<u32>,
 }
 
@@ -83,11 +86,11 @@ pub(crate) struct Cpus {
     sharing: Sharing,
     slots: Vec<Slot>,
     workers: Vec<Worker>,
-    /// Waiting workers, least CPU time first.
+    /// Waiting workers as pairs (CPU time in ns, number), least CPU time first.
     ready: BTreeSet<(u64, u32)>,
-    /// CPU time of the last selected worker.
+    /// CPU time of the worker that was selected last, in ns.
     floor_ns: u64,
-    /// Number of CPUs that do work of the host.
+    /// Number of CPUs that currently process work of the host.
     host_working: u64,
     pub(crate) energy: Option<Energy>,
     planned: Vec<(Time, SliceEnd)>,
@@ -117,7 +120,7 @@ impl Cpus {
         number
     }
 
-    /// Returns the planned ends of slices.
+    /// Returns the ends of slices that were planned since the last call.
     pub(crate) fn take_planned(&mut self) -> Vec<(Time, SliceEnd)> {
         std::mem::take(&mut self.planned)
     }
@@ -128,7 +131,7 @@ impl Cpus {
         self.slots.iter_mut().map(|slot| std::mem::take(&mut slot.busy_ns)).collect()
     }
 
-    /// Gives work to an idle worker.
+    /// Assigns an item of work to an idle worker, which then requests a CPU.
     pub(crate) fn assign_work(
         &mut self,
         now: Time,
@@ -160,7 +163,7 @@ impl Cpus {
         self.assign_cpu(now, number, observer);
     }
 
-    /// Assigns a CPU to an unpinned worker, or makes it wait.
+    /// Starts an unpinned worker on a free CPU, or adds it to the waiting workers.
     fn assign_cpu(&mut self, now: Time, number: u32, observer: &mut Observer<Fact>) {
         let last = self.workers[number as usize].last;
         match self.free_for(last) {
@@ -208,7 +211,8 @@ impl Cpus {
         self.slice(now, cpu, wake_ns + refill_ns);
     }
 
-    /// Determines the next slice of a CPU's work.
+    /// Determines the next slice of the work on a CPU and plans its end. `wake_ns` is added to its
+    /// duration.
     fn slice(&mut self, now: Time, cpu: u16, wake_ns: u64) {
         let Some(number) = self.slots[usize::from(cpu)].worker else { return };
         let Some(piece) = &self.workers[number as usize].work_item else { return };
@@ -238,7 +242,7 @@ impl Cpus {
         self.sharing.takes_ns(alone_ns, kappa_n, has_sibling)
     }
 
-    /// Removes the worker from a CPU.
+    /// Removes the running worker from a CPU and returns it; `None` if the CPU is idle.
     fn stop(&mut self, now: Time, cpu: u16, observer: &mut Observer<Fact>) -> Option<u32> {
         let number = self.slots[usize::from(cpu)].worker.take()?;
         self.workers[number as usize].is_on = None;
@@ -252,7 +256,8 @@ impl Cpus {
         Some(number)
     }
 
-    /// Accounts the time of a slice until now, and the completed part of the work.
+    /// Adds the time since the last call to the CPU's, the item's and the worker's totals, and
+    /// subtracts the completed work from the item.
     fn count(&mut self, now: Time, cpu: u16) {
         let slot = &mut self.slots[usize::from(cpu)];
         let Some(number) = slot.worker else { return };
@@ -273,15 +278,15 @@ impl Cpus {
         worker.worked_ns += elapsed_ns;
     }
 
-    /// Preempts the unpinned worker on a CPU.
+    /// Preempts the unpinned worker on a CPU and returns it.
     fn interrupt(&mut self, now: Time, cpu: u16, observer: &mut Observer<Fact>) -> u32 {
         self.count(now, cpu);
         self.slots[usize::from(cpu)].number += 1;
         self.stop(now, cpu, observer).unwrap_or_default()
     }
 
-    /// Ends a slice. Returns the worker and its work if that is complete; [`Cpus::next`] must be
-    /// called then.
+    /// Processes the planned end of a slice. If it completes the item of work, returns the worker
+    /// and the item, and the caller must call [`Cpus::next`]. Otherwise starts the next slice.
     pub(crate) fn end(
         &mut self,
         now: Time,
@@ -301,7 +306,8 @@ impl Cpus {
         Some((number, worker.work_item.take()?))
     }
 
-    /// Continues with the next work of a worker, or makes its CPU idle.
+    /// Assigns the next item of work to a worker that has completed one. Without an item, the
+    /// worker leaves its CPU.
     pub(crate) fn next(
         &mut self,
         now: Time,
@@ -328,7 +334,8 @@ impl Cpus {
         self.fill(now, cpu, observer);
     }
 
-    /// Continues a worker's work, unless another worker is next or a better CPU is idle.
+    /// Starts the next slice of a worker on its CPU, unless a waiting worker takes precedence or an
+    /// idle core is available. In these cases the worker leaves the CPU.
     fn go_on(&mut self, now: Time, cpu: u16, number: u32, observer: &mut Observer<Fact>) {
         let worker = &self.workers[number as usize];
         let limit_ns = self.ready.first().map(|(worked_ns, _)| worked_ns + BEHIND_NS);
@@ -348,7 +355,7 @@ impl Cpus {
         self.fill(now, cpu, observer);
     }
 
-    /// Assigns waiting workers to an idle CPU.
+    /// Starts the next waiting worker on the CPU if it is idle.
     fn fill(&mut self, now: Time, cpu: u16, observer: &mut Observer<Fact>) {
         if !self.is_free(cpu) {
             return;
@@ -360,8 +367,8 @@ impl Cpus {
         }
     }
 
-    /// Pins a worker to another CPU. Returns true if it takes effect now or when the worker is
-    /// idle.
+    /// Pins a worker to another CPU. Returns true if the pin takes effect now; false if the worker
+    /// is busy, and it takes effect at the end of its current item of work.
     pub(crate) fn pin(&mut self, number: u32, cpu: u16) -> bool {
         let worker = &mut self.workers[number as usize];
         if worker.work_item.is_some() {
@@ -372,7 +379,7 @@ impl Cpus {
         true
     }
 
-    /// Returns the CPU that a worker is pinned to.
+    /// Returns the CPU that a worker is pinned to; `None` if it is not pinned.
     pub(crate) fn pinned(&self, number: u32) -> Option<u16> {
         self.workers[number as usize].pinned
     }

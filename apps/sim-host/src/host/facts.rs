@@ -14,17 +14,17 @@ pub(crate) enum Fact {
         cpu: u16,
         worker: u32,
     },
-    /// A worker waits for a CPU.
+    /// A worker with work has no CPU and waits for one.
     Waits {
         worker: u32,
     },
-    /// A request of a session begins, with its number of legs.
+    /// A session starts a request, which has this number of legs.
     RequestStarted {
         session: u32,
         vm: u32,
         legs: u32,
     },
-    /// A request has completed a leg, in the VM's queue or elsewhere.
+    /// A request has completed a leg. `by_queue` is true if the VM's queue executed it.
     Passed {
         session: u32,
         leg: u32,
@@ -39,14 +39,15 @@ pub(crate) enum Fact {
         vm: u32,
         vf: u16,
     },
-    /// A VM sent a frame to another VM, or a broadcast (`to` is the sender), which left the host.
+    /// A VM sent a frame to another VM, or a broadcast, for which `to` is the sender. `out` is true
+    /// if the frame left the host.
     Forwarded {
         vm: u32,
         to: u32,
         receivers: u32,
         out: bool,
     },
-    /// Clock of a busy CPU.
+    /// Clock of a CPU that is busy.
     Clock {
         cpu: u16,
         mhz: u64,

@@ -19,10 +19,11 @@ use crate::host::spec::NicSpec;
 
 /// TCP and IP headers in a frame, in bytes.
 pub(crate) const HEADERS: u64 = 40;
-/// Preamble, header, frame check sequence and inter-frame gap, in bytes.
+/// Bytes on the wire that frames have in addition to the MTU: preamble, header, frame check
+/// sequence and inter-frame gap.
 const ON_WIRE: u64 = 38;
 
-/// Data sent in one operation.
+/// Data that the NIC sends or receives in one operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Transfer {
     pub(crate) packets: u64,
@@ -35,7 +36,7 @@ pub(crate) struct Nic {
     engine_free: u64,
     out_free: u64,
     in_free: u64,
-    /// Times at which the last frames left.
+    /// Times in ns at which the last `fifo_frames` frames have left, oldest first.
     sent_at: VecDeque<u64>,
 }
 
@@ -49,7 +50,7 @@ impl Nic {
         (self.spec.mtu + ON_WIRE) * 8 / self.spec.gbit_s
     }
 
-    /// Returns the time at which the last frame has left.
+    /// Sends data after the data sent before. Returns the time at which its last frame has left.
     pub(crate) fn send(&mut self, now: Time, transfer: Transfer) -> Time {
         let Transfer { packets, frames, bytes } = transfer;
         let wire_ns = self.wire_ns();
@@ -71,7 +72,8 @@ impl Nic {
         Time::from_ns(self.out_free.max(now.as_ns()))
     }
 
-    /// Returns the time at which the last frame has arrived.
+    /// Receives data after the data received before. Returns the time at which its last frame has
+    /// arrived.
     pub(crate) fn receive(&mut self, now: Time, transfer: Transfer) -> Time {
         self.in_free = self.in_free.max(now.as_ns()) + transfer.frames * self.wire_ns();
         Time::from_ns(self.in_free)
@@ -87,11 +89,11 @@ mod tests {
         Nic::new(&toml::from_str(&text).unwrap())
     }
 
-    /// 45 frames of 1538 bytes at 1 Gbit/s: 12.304 µs each.
+    /// Large packet of 45 frames with 1538 bytes each, which take 12.304 µs each at 1 Gbit/s.
     const FULL: Transfer = Transfer { packets: 1, frames: 45, bytes: 65_700 };
 
     #[test]
-    fn the_wire_is_the_limit_where_the_engine_is_ahead_of_it() {
+    fn the_wire_limits_the_rate_if_the_engine_is_faster() {
         let mut nic = nic("fifo_frames = 32\ncut_ns = 20000\nframe_ns = 1000");
         let first = nic.send(Time::ZERO, FULL).as_ns();
         assert_eq!(first, 21_000 + 45 * 12_304);
@@ -112,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_in_waits_for_what_came_before() {
+    fn received_frames_queue_behind_earlier_ones() {
         let mut nic = nic("fifo_frames = 1");
         assert_eq!(nic.receive(Time::ZERO, FULL).as_ns(), 45 * 12_304);
         assert_eq!(nic.receive(Time::from_ns(1), FULL).as_ns(), 90 * 12_304);

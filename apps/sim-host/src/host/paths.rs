@@ -9,14 +9,16 @@ use suimon_quantity::{PortId, Time};
 
 const ADAPTER: AdapterId = AdapterId(0);
 
-/// Returns the virtual function of each VM, if assigned. Guests accept it immediately.
+/// Returns the number of the virtual function assigned to each VM; `None` for a VM without one.
+/// `weights` has the VMs' `iov_weight`, and `vfs` is the number of virtual functions. Guests accept
+/// an assignment immediately.
 pub(crate) fn vfs(weights: &[u8], vfs: u16) -> Vec<Option<u16>> {
     let mut failover = Failover::new(FailoverSpec::default());
     for index in 0..vfs {
         let vf = VfId { adapter: ADAPTER, index };
         failover.handle(Time::ZERO, &FailoverEvent::VfFound { vf });
     }
-    // NICs that exist from the beginning, highest weight first.
+    // All NICs exist from the start. The policy receives them in descending order of their weights.
     let mut nics: Vec<(u32, u8)> = (0..).zip(weights.iter().copied()).collect();
     nics.sort_by_key(|(_, iov_weight)| Reverse(*iov_weight));
     for (vm, iov_weight) in nics {
@@ -41,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_weighs_most_has_one_and_who_weighs_nothing_none() {
+    fn the_highest_weights_get_a_function_and_weight_zero_gets_none() {
         assert_eq!(vfs(&[0, 50, 100], 1), [None, None, Some(0)]);
         assert_eq!(vfs(&[50, 0, 100], 4).iter().flatten().count(), 2);
         assert_eq!(vfs(&[50], 0), [None]);

@@ -1,4 +1,4 @@
-//! Case with resolved names and the results of policies that decide once.
+//! Case with resolved names, and with the results of policies that decide once per case.
 
 use std::collections::BTreeSet;
 
@@ -13,10 +13,10 @@ pub(crate) struct Vm<'s> {
     pub(crate) spec: &'s VmsSpec,
     /// Virtual function of the VM, if one is assigned.
     pub(crate) vf: Option<u16>,
-    /// Destination VMs of its frames.
+    /// Numbers of the VMs that its frames are sent to, in turn.
     pub(crate) peers: Vec<u32>,
     pub(crate) sessions: u32,
-    /// Legs of the path by request.
+    /// Legs of the path of each kind of request.
     pub(crate) paths: Vec<Vec<Leg>>,
 }
 

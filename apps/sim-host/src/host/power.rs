@@ -36,7 +36,7 @@ const DECAY_PER_MS: u64 = 978_572;
 struct Clock {
     requested_mhz: u64,
     works_since: Option<u64>,
-    /// Busy time in this tick scaled by clock, in ns at the nominal one.
+    /// Busy time since the start of the tick, scaled by the clock: in ns at the nominal clock.
     worked: u64,
     /// Utilisation of the CPU in millionths.
     utilisation: u64,
@@ -57,7 +57,7 @@ pub(crate) struct Energy {
     pub(crate) machine: HostPowerSettings,
     clocks: Vec<Clock>,
     cores: Vec<Core>,
-    /// Energy in mW · ns.
+    /// Energy used so far in mW · ns.
     energy: u128,
     now_mw: u64,
     taken_until: u64,
@@ -65,7 +65,8 @@ pub(crate) struct Energy {
 }
 
 impl Energy {
-    /// Returns the state set by the kernel, with the plan applied if there is one.
+    /// Returns the machine as initialized by the kernel, with the power plan applied if there is
+    /// one.
     pub(crate) fn new(spec: &EnergySpec, sharing: Sharing, plan: Option<PlanSpec>) -> Self {
         let highest = spec.mhz.last().copied().unwrap_or(1);
         let clock = Clock { requested_mhz: highest, ..Clock::default() };
@@ -100,7 +101,7 @@ impl Energy {
         self.energy
     }
 
-    /// Returns the clock of a busy CPU.
+    /// Returns the clock of a busy CPU in MHz.
     pub(crate) fn mhz(&self, cpu: u16) -> u64 {
         let node = self.sharing.numa_node(cpu);
         let is_of = |other: &u16| self.sharing.numa_node(*other) == node;
@@ -129,7 +130,7 @@ impl Energy {
         self.machine.turbo.is_some_and(|turbo| turbo.on)
     }
 
-    /// Marks a CPU as busy. Returns its wake-up latency in ns.
+    /// Marks a CPU as busy. Returns the time in ns that its core takes to leave its idle state.
     pub(crate) fn mark_busy(&mut self, now: Time, cpu: u16) -> u64 {
         self.total_energy(now);
         let now = now.as_ns();
@@ -161,7 +162,7 @@ impl Energy {
         self.now_mw = self.takes_mw();
     }
 
-    /// Accounts the busy time of a CPU since the last call.
+    /// Adds the busy time of a CPU since the last call to its utilisation.
     fn count(&mut self, now: u64, cpu: u16) {
         let mhz = self.mhz(cpu);
         let nominal = self.nominal_mhz();
@@ -190,7 +191,7 @@ impl Energy {
         self.now_mw = self.takes_mw();
     }
 
-    /// Requests the clock selected by a CPU's governor.
+    /// Sets the clock that the governor of a CPU requests.
     fn request_clock(&mut self, cpu: u16) {
         let highest = self.nominal_mhz();
         let Some(policy) = self.machine.policy(cpu) else { return };
@@ -200,7 +201,7 @@ impl Energy {
         let required_mhz = match policy.governor.as_deref() {
             Some("performance") => max_mhz,
             Some("powersave") => min_mhz,
-            // Utilisation in millionths equals busy time in ns per ms.
+            // Utilisation in millionths equals busy time in ns per ms (1 ms is a million ns).
             _ => highest * clock.utilisation * 5 / 4 / TICK_NS,
         };
         let required_mhz = required_mhz.clamp(min_mhz, max_mhz.max(min_mhz));
@@ -278,8 +279,8 @@ fn offered(spec: &EnergySpec, sharing: Sharing) -> HostPowerSettings {
     }
 }
 
-/// Applies a plan to a machine as `plane/node` does: turbo alone first, since it determines the
-/// available settings, with at most three iterations.
+/// Applies a power plan to a machine as `plane/node` does: first turbo alone, since it determines
+/// the available settings, then the rest, in at most three iterations.
 fn settle(spec: &PowerSpec, machine: &mut HostPowerSettings) {
     let mut records = Records::new();
     for _ in 0..3 {
@@ -302,7 +303,7 @@ fn write(machine: &mut HostPowerSettings, id: SettingId, value: &str) {
         machine.turbo = Some(Turbo { file, on: (value == "1") == (file == TurboFile::Boost) });
         return;
     }
-    // The machine offers no other settings used by plans.
+    // Power plans use no other settings that the machine has.
     let (SettingId::Governor(number)
     | SettingId::FrequencyMin(number)
     | SettingId::FrequencyMax(number)) = id

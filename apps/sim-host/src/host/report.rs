@@ -15,12 +15,13 @@ pub(crate) struct Report {
     pub(crate) case: String,
     pub(crate) vms: Vec<VmsReport>,
     pub(crate) cpu_percent: f64,
-    /// CPU time per request, summed over all CPUs.
+    /// CPU time per request in µs, summed over all CPUs.
     pub(crate) cpu_us: f64,
     pub(crate) watts: f64,
     pub(crate) score: f64,
-    /// Frames between VMs per second that left the host, and broadcasts that left it.
+    /// Frames per second between VMs that left the host.
     pub(crate) left: f64,
+    /// Broadcasts of VMs per second that left the host.
     pub(crate) left_broadcasts: f64,
 }
 
@@ -29,11 +30,12 @@ pub(crate) struct Report {
 pub(crate) struct VmsReport {
     pub(crate) name: String,
     pub(crate) count: usize,
-    /// Rate of all VMs together.
+    /// Requests per second of all VMs of the kind together.
     pub(crate) rate: f64,
     pub(crate) mbit_s: f64,
-    /// CPU time per request of the VM and the host in µs.
+    /// CPU time of the VM per request in µs.
     pub(crate) vm_us: f64,
+    /// CPU time of the host per request of the VM, in µs.
     pub(crate) host_us: f64,
     pub(crate) modules_us: BTreeMap<String, f64>,
 }
@@ -150,7 +152,7 @@ fn expectation_text(expect: &Expect) -> String {
     }
 }
 
-/// Returns the result in words and as a number.
+/// Returns the result as text and as the number that the expectation limits.
 fn compare(expect: &Expect, report: &Report, other: Option<&Report>) -> (String, f64) {
     let value = report.measure(expect.of, &expect.what);
     let unit = match expect.of {
@@ -185,7 +187,8 @@ fn compare(expect: &Expect, report: &Report, other: Option<&Report>) -> (String,
     }
 }
 
-/// Returns the best case among those with this prefix, and the relative deficit of this case.
+/// Returns a text about the case with the best value among those whose names begin with `names`,
+/// and the relative difference of this case from it (0 or negative).
 fn best_case(expect: &Expect, report: &Report, names: &str, reports: &[Report]) -> (String, f64) {
     let value = |candidate: &Report| candidate.measure(expect.of, &expect.what);
     let of_name = reports.iter().filter(|report| report.case.starts_with(names));
@@ -195,7 +198,7 @@ fn best_case(expect: &Expect, report: &Report, names: &str, reports: &[Report]) 
     (text, value(report) / value(best).max(f64::MIN_POSITIVE) - 1.0)
 }
 
-/// Replaces negative zero by zero.
+/// Returns 0 for values that are printed as -0.0.
 fn positive(percent: f64) -> f64 {
     if percent.abs() < 0.05 { 0.0 } else { percent }
 }

@@ -1,10 +1,10 @@
-//! Path of a request: sequence of stages with their places.
+//! Path of a request: sequence of stages, each with the component that executes it.
 //!
 //! Equation: a stage takes `request_ns`, plus `block_ns` for each block written by the application,
 //! `packet_ns` for each packet of the stack, `frame_ns` for each frame on the wire, `ack_ns` for
 //! every second frame, and `byte_ps` for each byte. A frame contains the MTU less 40 bytes of
-//! headers. A packet is a frame, or 64 KB if the NIC segments. Consecutive stages at the same place
-//! are executed as one leg.
+//! headers. A packet is a frame, or 64 KB if the NIC segments. Consecutive stages of the same
+//! component are executed as one leg.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,8 @@ use crate::host::spec::{Executor, RequestSpec, StageSpec};
 /// Largest packet of a stack in bytes (limit of IPv4's length field).
 const PACKET_BYTES: u64 = 65_536;
 
-/// Conditions for stages that follow from policies. Cases define more.
+/// Conditions of stages that the model derives from the decisions of policies. A case may define
+/// further ones.
 pub(crate) const PREDEFINED_CONDITIONS: [&str; 6] = [
     "checksum-by-nic",
     "segmentation-by-nic",
@@ -27,25 +28,26 @@ pub(crate) const PREDEFINED_CONDITIONS: [&str; 6] = [
     "vmq",
 ];
 
-/// Leg of a path: work at one place.
+/// Leg of a path: consecutive stages that one component executes without interruption.
 #[derive(Clone, Debug)]
 pub(crate) struct Leg {
     pub(crate) executor: Executor,
     /// Duration at the nominal clock without contention, in ns.
     pub(crate) ns: u64,
-    /// Part of the duration that waits for memory.
+    /// Share of the duration in thousandths that is spent waiting for memory and does not depend on
+    /// the clock.
     pub(crate) memory_permille: u64,
     pub(crate) transfer: Transfer,
-    /// Part of `ns` by number of the module.
+    /// Share of `ns` of each module: number of the module, and ns.
     pub(crate) modules: Vec<(u16, u64)>,
 }
 
-/// Conditions that a path depends on.
+/// Properties of a case and VM on which the path of a request depends.
 pub(crate) struct Circumstances<'a> {
     pub(crate) conditions: &'a BTreeSet<String>,
     pub(crate) mtu: u64,
     pub(crate) block_bytes: Option<u64>,
-    /// Duration in percent of the scenario's values.
+    /// Duration of work in percent of the durations in the scenario.
     pub(crate) takes_percent: u64,
 }
 
@@ -64,7 +66,7 @@ impl Modules {
     }
 }
 
-/// Returns the path of a request.
+/// Returns the legs of a request's path. Adds the names of its modules to `modules`.
 pub(crate) fn route(
     request: &RequestSpec,
     circumstances: &Circumstances<'_>,
@@ -152,7 +154,7 @@ ack_ns = 100
     }
 
     #[test]
-    fn stages_count_what_they_are_about_and_those_of_a_place_are_one() {
+    fn stages_count_their_units_and_stages_of_one_component_are_merged() {
         let software = legs(&[]);
         assert_eq!(software.len(), 1);
         assert_eq!(software[0].ns, 2 * (8 * 10 + 65_536));

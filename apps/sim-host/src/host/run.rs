@@ -32,7 +32,7 @@ impl Scenario for HostScenario {
     }
 }
 
-/// Runs each case.
+/// Runs each case of the scenario, and compares the results with published figures.
 ///
 /// # Errors
 /// A policy rejects the configuration of a case.

@@ -82,7 +82,7 @@ fn the_same_seed_gives_the_same_trace_bit_for_bit() {
 /// Verifies that assumed, unpublished parameters do not determine the result: half and twice of
 /// each cost lead to the same figures.
 #[test]
-fn what_is_published_of_offloads_does_not_hang_on_what_is_assumed_of_costs() {
+fn agreement_of_offloads_does_not_depend_on_assumed_costs() {
     for (from, half, doubled) in [
         ("byte_ps = 654", "byte_ps = 327", "byte_ps = 1308"),
         ("byte_ps = 327", "byte_ps = 163", "byte_ps = 654"),
@@ -110,7 +110,7 @@ fn what_is_published_of_offloads_does_not_hang_on_what_is_assumed_of_costs() {
 /// Verifies that models and policies determine the result: without each of them, the figure
 /// differs.
 #[test]
-fn what_is_modelled_decides_what_comes_out() {
+fn models_and_policies_determine_the_result() {
     let features = r#"features = ["tx-checksum-ipv4", "tx-checksum-ipv6", "tx-tcp-segmentation", "rx-checksum"]"#;
     let cases = [
         // NICs without features: no offloads are requested of them.
@@ -169,7 +169,7 @@ fn complaints(checker: &mut dyn Checker<Fact>, recorded_facts: &[Fact]) -> Vec<S
 }
 
 #[test]
-fn checkers_find_who_works_twice_waits_for_nothing_or_goes_a_wrong_way() {
+fn checkers_detect_double_execution_needless_waiting_and_wrong_paths() {
     let start = |cpu, worker| Fact::Began { cpu, worker };
     let stopped = |cpu, worker| Fact::Stopped { cpu, worker };
     let waits = Fact::Waits { worker: 3 };
@@ -199,7 +199,7 @@ fn checkers_find_who_works_twice_waits_for_nothing_or_goes_a_wrong_way() {
 
 /// Verifies that incorrect switches and governors are detected.
 #[test]
-fn checkers_find_what_leaves_is_led_astray_or_runs_too_fast() {
+fn checkers_detect_leaking_and_misrouted_frames_and_excessive_clocks() {
     let forwarded = |target, receivers, out| Fact::Forwarded { vm: 1, to: target, receivers, out };
     let switching = |forwarded_fact| complaints(&mut Switching::new(4), &[forwarded_fact]).len();
     assert_eq!(switching(forwarded(2, 2, false)), 0);
@@ -220,7 +220,7 @@ fn checkers_find_what_leaves_is_led_astray_or_runs_too_fast() {
 }
 
 #[test]
-fn a_scenario_that_makes_no_sense_is_refused_with_the_key() {
+fn an_invalid_scenario_is_rejected_with_the_key() {
     let cases = [
         (WEB, "logical_cpus = 16", "logical_cpus = 0", "machine 1.logical_cpus: 0 is outside of 1"),
         (

@@ -9,7 +9,7 @@ use suimon_sim_kernel::Use;
 
 use crate::processors::Sharing;
 
-/// Host scenario: cases, each on freshly started hardware.
+/// Host scenario: a list of cases, each of which starts with an idle machine.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostScenario {
@@ -23,15 +23,16 @@ pub struct HostScenario {
     /// Length in ms of the initial part of a case that is excluded from figures.
     pub(crate) settle_ms: u64,
     pub(crate) measure_ms: u64,
-    /// Machines. Cases that name none use the first one; the same applies to NICs.
+    /// Machines; a case that names none uses the first one.
     pub(crate) machine: Vec<MachineSpec>,
+    /// NICs; a case that names none uses the first one.
     #[serde(default)]
     pub(crate) nic: Vec<NicSpec>,
     pub(crate) vms: Vec<VmsSpec>,
     pub(crate) case: Vec<CaseSpec>,
 }
 
-/// CPUs of a machine. Durations of stages apply to a CPU with this clock.
+/// CPUs of a machine. The durations in stages apply to this machine with its nominal clock.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MachineSpec {
@@ -40,16 +41,17 @@ pub(crate) struct MachineSpec {
     pub(crate) threads_per_core: u16,
     pub(crate) numa_nodes: u16,
     pub(crate) sibling_percent: u64,
-    /// Slowdown by each other busy core, in thousandths.
+    /// Increase of the duration of work by each other busy core, in thousandths.
     pub(crate) contention_permille: u64,
-    /// Additional slowdown of host work by each other CPU that does host work, in thousandths:
-    /// locks, and caches of the switch.
+    /// Further increase of the duration of host work by each other CPU that processes host work, in
+    /// thousandths. It models locks and caches of the switch.
     #[serde(default)]
     pub(crate) host_contention_permille: u64,
-    /// Additional duration of a virtual CPU's work where another one ran before.
+    /// Additional duration in µs of a virtual CPU's work if another virtual CPU ran on the core
+    /// before.
     #[serde(default)]
     pub(crate) refill_us: u64,
-    /// Duration of the work of kinds of VMs, in percent of the scenario's values.
+    /// Duration of the work of each kind of VM, in percent of the durations in the scenario.
     #[serde(default)]
     pub(crate) takes_percent: BTreeMap<String, u64>,
     /// Clocks, idle states and power; clocks are nominal if absent.
@@ -71,11 +73,11 @@ pub(crate) struct EnergySpec {
     pub(crate) mhz: Vec<u64>,
     /// Turbo clock of a socket in MHz by number of busy cores.
     pub(crate) turbo_mhz: Vec<u64>,
-    /// Voltage at the lowest, the nominal and the highest turbo clock.
+    /// Voltages in mV at the lowest, the nominal and the highest turbo clock.
     pub(crate) millivolts: [u64; 3],
-    /// Power of a busy core at the nominal clock.
+    /// Power of a busy core at the nominal clock in mW.
     pub(crate) core_mw: u64,
-    /// Power of all other components.
+    /// Power of all components other than cores in mW.
     pub(crate) rest_mw: u64,
     pub(crate) idle: Vec<IdleSpec>,
 }
@@ -100,14 +102,16 @@ pub(crate) struct NicSpec {
     /// Features, by the kernel's names.
     #[serde(default)]
     pub(crate) features: Vec<DeviceFeature>,
-    /// Durations of the engine: start of segmentation, per frame, and per byte fetched.
+    /// Time in ns that the engine takes to start the segmentation of a packet.
     #[serde(default)]
     pub(crate) cut_ns: u64,
+    /// Time in ns that the engine takes for each frame.
     #[serde(default)]
     pub(crate) frame_ns: u64,
+    /// Time in ps that the engine takes to fetch each byte.
     #[serde(default)]
     pub(crate) byte_ps: u64,
-    /// Frames buffered between engine and wire.
+    /// Largest number of frames buffered between engine and wire.
     pub(crate) fifo_frames: usize,
     /// Number of virtual functions of the NIC.
     #[serde(default)]
@@ -128,7 +132,7 @@ pub(crate) struct VmsSpec {
     pub(crate) iov_weight: u8,
     /// Number of sessions of each VM, each with one request at a time; 0 for an idle VM.
     pub(crate) sessions: u32,
-    /// Shortest time between the starts of a session's requests.
+    /// Shortest time in µs between the starts of a session's requests.
     #[serde(default)]
     pub(crate) pace_us: u64,
     /// Requests per second that count as 1 in the score.
@@ -150,7 +154,7 @@ pub(crate) struct RequestSpec {
     pub(crate) share: u64,
     /// Bytes of payload per request.
     pub(crate) bytes: u64,
-    /// Bytes that the application writes at once.
+    /// Bytes that the application writes per system call.
     #[serde(default = "block_bytes")]
     pub(crate) block_bytes: u64,
     pub(crate) stage: Vec<StageSpec>,
@@ -160,7 +164,7 @@ const fn block_bytes() -> u64 {
     65_536
 }
 
-/// Place at which a stage is executed.
+/// Component that executes one stage of a request's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Executor {
@@ -168,50 +172,51 @@ pub(crate) enum Executor {
     Vm,
     /// Thread of the host for the VM.
     Host,
-    /// CPU assigned to the VM's queue of the NIC by `policy/vmq`.
+    /// CPU that services the VM's queue of the NIC, as assigned by `policy/vmq`.
     Queue,
-    /// Virtual CPU of the VM at the other end.
+    /// Virtual CPU of the VM that the frames are sent to.
     PeerVm,
     PeerHost,
     /// Transmission by the NIC of the host.
     Nic,
     /// Frames are received from the wire.
     Wire,
-    /// External component: takes `request_ns` ± 50 % and no CPU of the host.
+    /// External component: takes `request_ns` ± 50 % and uses no CPU of the host.
     Wait,
 }
 
-/// Stage of a request's path.
+/// Stage of the path of a request.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StageSpec {
-    /// Module in breakdowns of CPU time.
+    /// Name of the module that CPU time is attributed to.
     pub(crate) module: String,
     pub(crate) at: Executor,
-    /// Conditions that must all hold: conditions of the case, or of a policy
-    /// ([`route`](super::route)).
+    /// Conditions all of which must hold for the stage to be executed: conditions of the case, or
+    /// derived from policies ([`route`](super::route)).
     #[serde(default)]
     pub(crate) when: Vec<String>,
-    /// Conditions none of which may hold.
+    /// Conditions that exclude the stage if one of them holds.
     #[serde(default)]
     pub(crate) unless: Vec<String>,
     #[serde(default)]
     pub(crate) request_ns: u64,
-    /// Duration for each block written by the application.
+    /// Duration in ns for each block written by the application.
     #[serde(default)]
     pub(crate) block_ns: u64,
-    /// Duration for each packet of the stack: a large packet or a segment.
+    /// Duration in ns for each packet of the stack: a large packet or a segment.
     #[serde(default)]
     pub(crate) packet_ns: u64,
-    /// Duration for each frame on the wire.
+    /// Duration in ns for each frame on the wire.
     #[serde(default)]
     pub(crate) frame_ns: u64,
-    /// Duration for each acknowledgement, one per two frames (RFC 1122, section 4.2.3.2).
+    /// Duration in ns for each acknowledgement, one per two frames (RFC 1122, section 4.2.3.2).
     #[serde(default)]
     pub(crate) ack_ns: u64,
     #[serde(default)]
     pub(crate) byte_ps: u64,
-    /// Part of the duration that waits for memory and is independent of the clock.
+    /// Percentage of the duration that is spent waiting for memory and does not depend on the
+    /// clock.
     #[serde(default)]
     pub(crate) memory_percent: u64,
 }
@@ -223,13 +228,13 @@ pub(crate) struct CaseSpec {
     pub(crate) name: String,
     pub(crate) machine: Option<String>,
     pub(crate) nic: Option<String>,
-    /// Conditions that hold in the case.
+    /// Names of the conditions that hold in the case.
     #[serde(default)]
     pub(crate) with: Vec<String>,
-    /// Number of VMs by kind.
+    /// Number of VMs of each kind, which replaces [`VmsSpec::count`].
     #[serde(default)]
     pub(crate) vms: BTreeMap<String, u32>,
-    /// Bytes that applications write at once.
+    /// Bytes that applications write per system call; those of the request's kind if absent.
     pub(crate) block_bytes: Option<u64>,
     #[serde(default)]
     pub(crate) offload: OffloadToggles,
@@ -237,8 +242,8 @@ pub(crate) struct CaseSpec {
     pub(crate) vmq: Option<QueuesSpec>,
     #[serde(default)]
     pub(crate) switch: SwitchKind,
-    /// Pairs of sender and receiver by number from 1. Other VMs communicate with the external
-    /// network.
+    /// Pairs (sender, receiver) of VMs by number from 1. All other VMs communicate with the
+    /// external network.
     #[serde(default)]
     pub(crate) talk: Vec<(u32, u32)>,
     #[serde(default)]
@@ -287,10 +292,10 @@ pub(crate) struct FigureSpec {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Expect {
     pub(crate) of: Measure,
-    /// Kind of VMs, or module; all if empty.
+    /// Kind of VMs, or module, that the measure is restricted to; empty for all.
     #[serde(default)]
     pub(crate) what: String,
-    /// Case to compare with, or prefix of several cases.
+    /// Name of the case to compare with, or with [`By::Best`] the prefix of several names.
     pub(crate) against: Option<String>,
     #[serde(default)]
     pub(crate) by: By,
@@ -325,21 +330,21 @@ pub(crate) enum Measure {
     LeftBroadcasts,
 }
 
-/// Form of the comparison with another case.
+/// Way in which the value of a case is compared with another case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum By {
-    /// Value itself, or ratio to the other case.
+    /// Ratio to the other case; the value itself without another case.
     #[default]
     Times,
-    /// Ratio of the other case to this one.
+    /// Ratio of the other case to this one, for a value that decreases.
     TimesLess,
     /// Increase over the other case in percent.
     PercentMore,
     /// Decrease from the other case in percent.
     PercentLess,
-    /// Difference from the other case.
+    /// Difference from the other case, in the unit of the measure.
     More,
-    /// Relative deficit from the best of all cases with this prefix.
+    /// Relative difference from the best of all cases whose names begin with `against`.
     Best,
 }

@@ -47,7 +47,7 @@ impl Switch {
         Ok(Self { tables, forwarder: Forwarder::new(1024) })
     }
 
-    /// Forwards a frame of a VM to another VM, or with `None` a broadcast.
+    /// Forwards a frame of the VM `from` to the VM `to`; with `None`, a broadcast.
     pub(crate) fn send(&mut self, now: Time, from: u32, to: Option<u32>) -> Destinations {
         let mut destinations = Destinations::default();
         let Some(ingress) = self.tables.slot(PortId(from)) else { return destinations };

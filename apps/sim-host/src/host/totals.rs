@@ -9,10 +9,11 @@ use crate::host::route::Leg;
 pub(crate) struct VmSum {
     pub(crate) done: u64,
     pub(crate) bytes: u64,
-    /// CPU time of the VM's own work; CPU time of the host for the VM follows.
+    /// CPU time of the VM's own work in ns.
     pub(crate) vm_ns: u64,
+    /// CPU time of the host for the VM in ns.
     pub(crate) host_ns: u64,
-    /// CPU time by module in ns.
+    /// CPU time of each module in ns, by the module's number.
     pub(crate) module_ns: Vec<u64>,
 }
 
@@ -21,7 +22,7 @@ pub(crate) struct VmSum {
 pub(crate) struct Sum {
     pub(crate) vms: Vec<VmSum>,
     pub(crate) busy_ns: Vec<u64>,
-    /// Energy in mW · ns.
+    /// Energy in mW · ns since the start of measurement.
     pub(crate) energy: u128,
     pub(crate) frames_out: u64,
     pub(crate) broadcasts_out: u64,
@@ -36,7 +37,7 @@ impl Sum {
 }
 
 impl VmSum {
-    /// Adds a completed piece of work.
+    /// Adds the CPU time of a completed item of work, and divides it among the modules of its leg.
     pub(crate) fn add(&mut self, leg: &Leg, piece: &WorkItem) {
         for (module, ns) in &leg.modules {
             self.module_ns[usize::from(*module)] += piece.spent_ns * ns / leg.ns.max(1);

@@ -34,11 +34,11 @@ enum Event {
         session: u32,
     },
     Slice(SliceEnd),
-    /// A request retries its leg.
+    /// The frame of a request was lost, and the request repeats its current leg.
     RetryLeg {
         session: u32,
     },
-    /// A leg outside of the host is complete.
+    /// A leg that no CPU of the host executes is complete.
     Passed {
         session: u32,
     },
@@ -64,7 +64,7 @@ struct Session {
     started: Time,
 }
 
-/// Workers with the same task, and their queue.
+/// Workers that process the same queue of work items.
 #[derive(Clone, Debug, Default)]
 struct Pool {
     idle: Vec<u32>,
@@ -80,7 +80,7 @@ pub(crate) struct World<'p> {
     switch: Switch,
     placement: Option<Placement>,
     pools: Vec<Pool>,
-    /// Number of the pool of each worker.
+    /// Index of the pool that each worker belongs to.
     worker_pools: Vec<u32>,
     sessions: Vec<Session>,
     queue_busy_ns: Vec<u64>,
@@ -90,7 +90,7 @@ pub(crate) struct World<'p> {
     pub(crate) sum: Sum,
 }
 
-/// Number of pools per VM: virtual CPUs, host thread, queue.
+/// Number of pools per VM: one each for its virtual CPUs, its host thread and its queue.
 const POOLS: u32 = 3;
 
 impl<'p> World<'p> {
@@ -207,7 +207,7 @@ impl<'p> World<'p> {
         self.agenda.now() >= self.counts_from
     }
 
-    /// Starts the measurement and discards earlier totals.
+    /// Ends the warm-up: discards the totals so far.
     fn count(&mut self) {
         let now = self.agenda.now();
         self.add_busy_time(now);
@@ -215,7 +215,8 @@ impl<'p> World<'p> {
         self.sum.energy = self.cpus.energy.as_mut().map_or(0, |energy| energy.total_energy(now));
     }
 
-    /// Adds the busy time of CPUs. Returns the busy time since the last call.
+    /// Adds the busy time of each CPU to the totals. Returns the busy times since the last call in
+    /// ns.
     fn add_busy_time(&mut self, now: Time) -> Vec<u64> {
         let busy = self.cpus.take_busy(now);
         self.sum.busy_ns.resize(busy.len(), 0);
@@ -244,7 +245,7 @@ impl<'p> World<'p> {
         self.continue_request(session);
     }
 
-    /// Continues a session's request with its next leg, or completes it.
+    /// Starts the next leg of a session's request, or completes the request after its last leg.
     fn continue_request(&mut self, session: u32) {
         let now = self.agenda.now();
         let plan = self.plan;
@@ -264,7 +265,7 @@ impl<'p> World<'p> {
         let pool = match leg.executor {
             Executor::Vm => vm * POOLS,
             Executor::Host if self.sends(vm, peer) => vm * POOLS + 1,
-            // The frame did not arrive and is retransmitted.
+            // The switch dropped the frame. TCP retransmits it after the timeout.
             Executor::Host => return self.agenda.plan_in(RESENT_NS, Event::RetryLeg { session }),
             Executor::Queue => vm * POOLS + 2,
             Executor::PeerVm => other * POOLS,
@@ -327,7 +328,7 @@ impl<'p> World<'p> {
         self.passed(piece.session);
     }
 
-    /// Attributes the duration of a piece of work.
+    /// Adds the duration of a completed item of work to the totals of its VM and queue.
     fn account(&mut self, piece: &WorkItem) {
         let session_state = &self.sessions[piece.session as usize];
         let leg = &self.plan.vms[session_state.vm as usize].paths[session_state.request]
@@ -341,7 +342,8 @@ impl<'p> World<'p> {
         self.sum.vms[session_state.vm as usize].add(leg, piece);
     }
 
-    /// Forwards a VM's frame to another VM. Returns true if it arrived.
+    /// Forwards a frame of the VM to its peer. Returns true if the peer received it, or if the VM
+    /// has no peer on this host.
     fn sends(&mut self, vm: u32, peer: Option<u32>) -> bool {
         let now = self.agenda.now();
         let Some(to) = peer else { return true };

@@ -7,14 +7,14 @@ use suimon_sim_kernel::{Checker, Complaints, SECOND};
 
 use crate::network::facts::Fact;
 
-/// Time in ns after a change of a link's state in which frames in flight may be lost.
+/// Time in ns after a change of a link's state within which frames may be lost.
 const RELEARNED_NS: u64 = SECOND / 20;
 
 /// Checks that each frame is received once and in order during moves of queues, and that frames are
 /// lost only when a link fails.
 #[derive(Default)]
 pub(crate) struct Frames {
-    /// State by VM and session.
+    /// State of each session, by VM and number of the session.
     sessions: BTreeMap<(u32, u32), Session>,
     /// Time of the last change of a link's state.
     link_changed: Option<u64>,
@@ -23,9 +23,9 @@ pub(crate) struct Frames {
 #[derive(Default)]
 struct Session {
     sent: u64,
-    /// Number of the last received train.
+    /// Number of the train that was received last.
     received: u64,
-    /// Later trains that were lost.
+    /// Numbers of trains after `received` that were lost.
     lost: BTreeSet<u64>,
 }
 
@@ -67,7 +67,7 @@ impl Checker<Fact> for Frames {
     }
 }
 
-/// Longest duration of a queue's move in ns.
+/// Largest permitted duration of a queue's move in ns.
 const MOVED_NS: u64 = SECOND;
 
 /// Checks that the number of workers in use is within its limit, and that moves of queues complete.

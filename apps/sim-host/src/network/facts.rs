@@ -7,16 +7,17 @@ use suimon_sim_kernel::TraceFact;
 pub(crate) enum Fact {
     /// A sender transmitted a train.
     Sent { vm: u32, session: u32, number: u64 },
-    /// A train reached its VM.
+    /// A VM received a train.
     Received { vm: u32, session: u32, number: u64, bytes: u64 },
-    /// A train did not reach the host's queues: its link was down, or the team does not accept
-    /// frames on it.
+    /// A train was lost before the host's queues: its link was down, or the team did not accept
+    /// frames for the VM on that link.
     Lost { vm: u32, session: u32, number: u64, link_was_down: bool },
     /// A queue changed its owner.
     Moved { vm: u32, from: u16, to: u16 },
     /// The limit of the number of workers changed.
     Limit { max_processors: u16 },
-    /// Number of workers with queues that do not move, and number of moving queues.
+    /// Number of workers that own queues, without those of moving queues, and number of moving
+    /// queues.
     Used { processors: u16, moving: u16 },
     /// The link of a member changed its state.
     Link { member: u32, is_up: bool },

@@ -23,21 +23,21 @@ pub(crate) struct Train {
     pub(crate) bytes: u64,
 }
 
-/// Queue of a VM with its trains.
+/// Queue of a VM, with its trains in order of arrival.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Queue {
     pub(crate) owner: u16,
     trains: VecDeque<Train>,
     is_served: bool,
     is_ready: bool,
-    /// Next owner, assigned when the current train has been served.
+    /// Worker that becomes the owner when the current train has been served.
     pub(crate) to: Option<u16>,
     pub(crate) busy_ns: u64,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Worker {
-    /// Queues with trains, served in turn.
+    /// Queues with trains that wait for the worker, in the order in which they are served.
     ready: VecDeque<u32>,
     serves: Option<(u32, Train, u64)>,
     busy_ns: u64,
@@ -62,7 +62,7 @@ impl Host {
         }
     }
 
-    /// Adds a train to a VM's queue.
+    /// Adds a train to the queue of a VM.
     pub(crate) fn add(&mut self, vm: u32, train: Train) {
         self.queues[vm as usize].trains.push_back(train);
         self.make_ready(vm);
@@ -76,7 +76,8 @@ impl Host {
         }
     }
 
-    /// Starts serving the next train of an idle worker. Returns its duration in ns.
+    /// Starts serving the next train if the worker is idle. Returns the duration in ns; `None` if
+    /// the worker is busy or has no trains.
     pub(crate) fn begin(&mut self, worker_number: u16) -> Option<u64> {
         let worker = &mut self.workers[usize::from(worker_number)];
         if worker.serves.is_some() {
@@ -104,7 +105,8 @@ impl Host {
         self.sharing.takes_ns(solo_ns, kappa_n, has_sibling)
     }
 
-    /// Completes a train. Returns its VM and the train.
+    /// Ends serving the current train of a worker. Returns the VM and the train; `None` if the
+    /// worker is idle.
     pub(crate) fn end(&mut self, worker: u16) -> Option<(u32, Train)> {
         let worker = &mut self.workers[usize::from(worker)];
         let (vm, train, ns) = worker.serves.take()?;
@@ -117,8 +119,9 @@ impl Host {
         Some((vm, train))
     }
 
-    /// Moves a queue, or marks it to be moved when its current train has been served. Returns true
-    /// if it was moved.
+    /// Moves the queue of a VM to another worker. Returns false if a train of the queue is being
+    /// served; the queue is then marked, and the caller must call this function again when the
+    /// train has been served.
     pub(crate) fn hand_over(&mut self, vm: u32, to: u16) -> bool {
         let queue = &mut self.queues[vm as usize];
         if queue.is_served {

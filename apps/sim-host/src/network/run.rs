@@ -11,16 +11,16 @@ use crate::network::checkers::{Frames, WorkerLimit};
 use crate::network::spec::{Combination, Expect, FigureSpec, NetworkScenario, SwarmSpec, named};
 use crate::network::world::{Intervention, Sum, World};
 
-/// Report about a step of a combination.
+/// Results of one step with one combination of team mode and algorithm.
 #[derive(Clone, Debug, Serialize)]
 struct StepReport {
     combination: String,
     name: String,
     /// Throughput of TCP payload in Mbit/s.
     mbit_s: f64,
-    /// Workers with queues at the end of the step.
+    /// Numbers of the workers that own queues at the end of the step.
     processors: Vec<u16>,
-    /// Utilisation of each of these in percent.
+    /// Utilisation of each of these workers in percent.
     busy_percent: Vec<f64>,
 }
 
@@ -104,8 +104,8 @@ fn steps(scenario: &NetworkScenario) -> Vec<(u64, Intervention)> {
     interventions
 }
 
-/// Draws the events of a swarm run: changes of sessions and limits, and link failures that leave at
-/// least one link up.
+/// Returns random events of a swarm run: changes of sessions and limits, and link failures that
+/// leave at least one link up. Each is a pair of time in ns and event.
 fn random_interventions(
     scenario: &NetworkScenario,
     spec: &SwarmSpec,
@@ -152,7 +152,7 @@ fn report(
 ) -> StepReport {
     let step = &scenario.step[number];
     let seconds = (step.seconds - scenario.settle_s) as f64;
-    // The first measuring period after the settling time is excluded.
+    // The first measuring period after the settling time is excluded from the means.
     let measured_ns = seconds * SECOND as f64;
     let busy = |cpu: &u16| {
         let ns = sum.busy_ns.get(usize::from(*cpu)).copied().unwrap_or_default();
@@ -211,7 +211,7 @@ fn figures(scenario: &NetworkScenario, reports: &[StepReport]) -> Vec<Figure> {
     figures
 }
 
-/// Returns the result in words, and whether it meets the expectation.
+/// Returns the result of the matching steps as text, and true if it meets the expectation.
 fn evaluate(matching: &[&StepReport], figure: &FigureSpec) -> (String, bool) {
     let range = |values: Vec<f64>, digits: usize| {
         let lowest = values.iter().copied().fold(f64::MAX, f64::min);

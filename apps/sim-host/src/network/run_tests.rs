@@ -35,7 +35,7 @@ fn max_processors_changes_as_published() {
 /// Verifies that the assumed rate of a session does not determine the result: a quarter and four
 /// times of it lead to the same figures.
 #[test]
-fn what_is_published_of_teams_does_not_hang_on_what_is_assumed_of_sessions() {
+fn agreement_of_teams_does_not_depend_on_the_assumed_session_rate() {
     for mbit_s in [5, 40] {
         let replacement = [r#"combinations = ["all"]"#, r#"combinations = ["lacp/mac-addresses"]"#];
         let text = TEAMING.replacen(replacement[0], replacement[1], 1);
@@ -50,7 +50,7 @@ fn what_is_published_of_teams_does_not_hang_on_what_is_assumed_of_sessions() {
 }
 
 #[test]
-fn costs_decide_what_comes_out() {
+fn costs_determine_the_result() {
     let text = MAX_PROCESSORS.replacen("contention_permille = 111", "contention_permille = 0", 1);
     let outcome = run(&read(&text), run_options(1, false)).unwrap();
     let eight =
@@ -85,7 +85,7 @@ fn complaints(checker: &mut dyn Checker<Fact>, recorded_facts: &[(u64, Fact)]) -
 }
 
 #[test]
-fn checkers_find_what_is_lost_doubled_reordered_stuck_or_too_much() {
+fn checkers_detect_lost_duplicate_and_reordered_frames_stuck_moves_and_too_many_workers() {
     let sent = |number| Fact::Sent { vm: 1, session: 2, number };
     let received = |number| Fact::Received { vm: 1, session: 2, number, bytes: 1 };
     let lost = |number| Fact::Lost { vm: 1, session: 2, number, link_was_down: true };
@@ -117,7 +117,7 @@ fn checkers_find_what_is_lost_doubled_reordered_stuck_or_too_much() {
 }
 
 #[test]
-fn a_scenario_that_makes_no_sense_is_refused_with_the_key() {
+fn an_invalid_scenario_is_rejected_with_the_key() {
     let cases = [
         ("logical_cpus = 24", "logical_cpus = 0", "host.logical_cpus: 0 is outside of 1 to 1024"),
         (

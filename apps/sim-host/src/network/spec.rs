@@ -37,9 +37,9 @@ pub(crate) struct HostSpec {
     pub(crate) max_processors: u16,
     /// Stages that process each frame, in order.
     pub(crate) stage: Vec<StageSpec>,
-    /// Slowdown by each other busy CPU, in thousandths.
+    /// Increase of the duration of work by each other busy CPU, in thousandths.
     pub(crate) contention_permille: u64,
-    /// Speed of a thread with a busy sibling, in percent of its speed alone.
+    /// Speed of a thread with a busy sibling, in percent of its speed with an idle sibling.
     pub(crate) sibling_percent: u64,
 }
 
@@ -50,7 +50,7 @@ impl HostSpec {
     }
 }
 
-/// Stage of the path from a NIC to a VM.
+/// Stage of the processing of frames between a NIC and a VM.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StageSpec {
@@ -76,9 +76,10 @@ pub(crate) struct TeamFlags {
 #[serde(deny_unknown_fields)]
 pub(crate) struct VmsSpec {
     pub(crate) count: u32,
-    /// Limit of a session's rate.
+    /// Limit of a session's rate in Mbit/s.
     pub(crate) session_mbit_s: u64,
-    /// Time from a VM's acknowledgement to the next data at its NIC, without queueing.
+    /// Time in µs from a VM's acknowledgement to the arrival of the next data at its NIC, without
+    /// queueing.
     pub(crate) round_trip_us: u64,
     pub(crate) mtu: u64,
 }
@@ -100,7 +101,7 @@ pub(crate) struct StepSpec {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FigureSpec {
-    /// Combinations concerned; all if empty.
+    /// Names of the combinations that the figure concerns; all if empty.
     #[serde(default)]
     pub(crate) combinations: Vec<String>,
     pub(crate) published: String,
@@ -115,9 +116,9 @@ pub(crate) struct FigureSpec {
 pub(crate) enum Expect {
     /// Throughput of received TCP payload.
     Received { mbit_s: u64, within_percent: u64 },
-    /// Number of workers with queues at the end of the step.
+    /// Number of workers that own queues at the end of the step.
     Processors { count: usize },
-    /// Range of the utilisation of each of these workers.
+    /// Range of the utilisation of each worker that owns queues.
     Busy { from_percent: u64, to_percent: u64 },
 }
 
@@ -126,7 +127,7 @@ pub(crate) enum Expect {
 #[serde(deny_unknown_fields)]
 pub(crate) struct SwarmSpec {
     pub(crate) seconds: u64,
-    /// Number of link failures and of CPUs taken by external load.
+    /// Number of link failures, and of CPUs taken by external load.
     pub(crate) faults: u64,
     /// Number of changes of sessions and of `max_processors`.
     pub(crate) changes: u64,
@@ -134,7 +135,7 @@ pub(crate) struct SwarmSpec {
     pub(crate) sessions: u32,
 }
 
-/// Mode and algorithm of a team.
+/// Combination of a team mode and an algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Combination(pub(crate) TeamMode, pub(crate) Algorithm);
 

@@ -71,7 +71,8 @@ impl Upstream {
         }
     }
 
-    /// Returns the member on which the switch sends a session's data to a VM.
+    /// Returns the member on which the physical switch sends data of a session to a VM; `None` if
+    /// it uses no member.
     pub(crate) fn member_to(&self, vm: u32, session: u32) -> Option<u32> {
         if self.mode == TeamMode::SwitchIndependent {
             return self.learned.get(&vm).copied();
@@ -82,7 +83,7 @@ impl Upstream {
         up.get((hash >> 33) as usize % up.len().max(1)).copied()
     }
 
-    /// Returns true if the host accepts frames for a VM on a member.
+    /// Returns true if the host's team accepts frames for the VM on a member.
     pub(crate) fn takes(&self, member: u32, vm: u32) -> bool {
         let distribution = self.team.distribution();
         let Some(slot) = distribution.slot(MemberId(member)) else { return false };
@@ -92,7 +93,8 @@ impl Upstream {
             && distribution.reaches(slot, PortId(vm))
     }
 
-    /// Transmits a VM's acknowledgement, from which the switch learns.
+    /// Transmits an acknowledgement of a VM through the team. The physical switch learns the VM's
+    /// address from it.
     pub(crate) fn send_acknowledgement(&mut self, vm: u32, frame: &Frame) {
         let distribution = self.team.distribution();
         let key = distribution.key(frame, distribution.ingress_context(PortId(vm)));
@@ -119,7 +121,7 @@ pub(crate) fn acknowledgement(vm: u32, session: u32) -> Frame {
     bytes[22] = 64;
     bytes[23] = 6;
     bytes[26..30].copy_from_slice(&(0x0a00_0000 + vm).to_be_bytes());
-    // Each sender has eight sessions.
+    // Eight sessions have the same sender.
     bytes[30..34].copy_from_slice(&(0x0a01_0000 + session / 8).to_be_bytes());
     bytes[34..36].copy_from_slice(&5001u16.to_be_bytes());
     bytes[36..38].copy_from_slice(&(20_000 + session as u16).to_be_bytes());

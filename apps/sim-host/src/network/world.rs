@@ -24,9 +24,9 @@ use crate::processors::{Busy, Moves, PERIOD_NS, Placement};
 const HAND_OVER_NS: u64 = 20_000;
 const RESENT_NS: u64 = SECOND / 5;
 const TRAIN_BYTES: u64 = 64 << 10;
-/// TCP and IP headers in a frame, and overhead of Ethernet on the wire: preamble, header, frame
-/// check sequence and gap; in bytes.
+/// Bytes of TCP and IP headers in a frame.
 const HEADERS: u64 = 40;
+/// Bytes of Ethernet's overhead on the wire: preamble, header, frame check sequence and gap.
 const ON_WIRE: u64 = 38;
 /// Largest number of trains of a session in flight.
 const WINDOW: u32 = 2;
@@ -36,9 +36,9 @@ const WINDOW: u32 = 2;
 pub(crate) enum Intervention {
     /// A step of the scenario begins.
     Step { number: usize, sessions: u32, max_processors: Option<u16> },
-    /// The number of a VM's sessions changes.
+    /// The number of sessions of a VM changes.
     Sessions { vm: u32, count: u32 },
-    /// The limit of the number of workers changes.
+    /// The number of workers that VMQ may use changes.
     Limit { max_processors: u16 },
     /// The state of a link changes.
     Link { member: u32, is_up: bool },
@@ -64,14 +64,14 @@ struct Session {
     frame: Frame,
 }
 
-/// Totals of a step without its settling time.
+/// Totals of one step, without its settling time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sum {
     /// Payload received by VMs, without the settling time of the step.
     pub(crate) bytes: u64,
-    /// Busy time of each worker in this time.
+    /// Busy time of each worker in ns, without the settling time of the step.
     pub(crate) busy_ns: Vec<u64>,
-    /// Workers with queues at the end of the step.
+    /// Numbers of the workers that own queues at the end of the step.
     pub(crate) used: Vec<u16>,
 }
 
@@ -94,7 +94,7 @@ pub(crate) struct World<'s> {
 }
 
 impl<'s> World<'s> {
-    /// Returns the initial state. `interventions` are events with their times.
+    /// Returns the initial state of a run. `interventions` are pairs of time in ns and event.
     pub(crate) fn new(
         scenario: &'s NetworkScenario,
         combination: Combination,
@@ -187,7 +187,8 @@ impl<'s> World<'s> {
                 }
                 return;
             }
-            // A train on another member could overtake those in flight.
+            // The session may use a different member now. Its train could overtake those in flight,
+            // so it is sent only when none is in flight.
             let Some(member) =
                 member.filter(|_| session_state.out == 0 || session_state.member == member)
             else {
@@ -267,7 +268,7 @@ impl<'s> World<'s> {
         self.agenda.plan_in(PERIOD_NS, Event::Measure);
     }
 
-    /// Plans the completion of moves of queues.
+    /// Plans the completion of the given moves of queues.
     fn order(&mut self, moves: Moves) {
         for (vm, worker) in moves {
             self.agenda.plan_in(HAND_OVER_NS, Event::HandOver { vm, to: worker });
@@ -339,7 +340,7 @@ impl<'s> World<'s> {
                 frame,
             });
         }
-        // New sessions start at different times.
+        // The first trains of new sessions are sent at different times.
         let usual_ns = TRAIN_BYTES * 8000 / self.scenario.vms.session_mbit_s;
         for session in before..count {
             let session_state = &mut self.sessions[vm as usize][session as usize];

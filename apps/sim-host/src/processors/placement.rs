@@ -11,13 +11,13 @@ use suimon_vmq::{Measurements, Move, NicSpec, QueueBusy, Vmq, VmqSpec, WorkerBus
 /// Interval of load measurements in ns.
 pub(crate) const PERIOD_NS: u64 = SECOND / 4;
 
-/// Busy times of a period in ns: by VM (queue), and by worker.
+/// Busy times in one measuring period, in ns: of the queue of each VM, and of each worker.
 pub(crate) struct Busy {
     pub(crate) queues: Vec<u64>,
     pub(crate) workers: Vec<u64>,
 }
 
-/// VMs with queues to be moved, and the destination worker of each.
+/// Moves of queues: the VM that a queue belongs to, and the destination worker.
 pub(crate) type Moves = Vec<(u32, u16)>;
 
 /// Placement with one queue per VM.
@@ -28,7 +28,8 @@ pub(crate) struct Placement {
 }
 
 impl Placement {
-    /// Adds the queue of every VM. Returns the initial worker of each, and immediate moves.
+    /// Creates the placement and adds the queue of every VM. Also returns the initial worker of
+    /// each queue, and moves to carry out immediately.
     ///
     /// # Errors
     /// The policy rejects the configuration.
@@ -69,13 +70,13 @@ impl Placement {
         self.order(&observed.moves)
     }
 
-    /// Reports the completion of a move.
+    /// Informs the policy that the move of a queue is complete.
     pub(crate) fn moved(&mut self, vm: u32, worker: u16, now: Time) {
         self.moving -= 1;
         self.vmq.handle_moved(queue(vm), WorkerId(worker), now);
     }
 
-    /// Changes the limit of the number of workers. Returns the moves to carry out.
+    /// Changes the number of workers that VMQ may use. Returns the moves to carry out.
     ///
     /// # Errors
     /// The policy rejects the limit.
@@ -85,7 +86,7 @@ impl Placement {
         Ok(self.order(&moves))
     }
 
-    /// Returns the workers with queues, in ascending order.
+    /// Returns the numbers of the workers that own queues, in ascending order.
     pub(crate) fn used(&self) -> Vec<u16> {
         let mut used: Vec<u16> = self.vmq.placement().map(|(_, worker_id)| worker_id.0).collect();
         used.sort_unstable();

@@ -13,7 +13,7 @@
 use suimon_quantity::WorkerId;
 use suimon_vmq::WorkerSpec;
 
-/// CPUs and their shared resources.
+/// CPUs of a machine, and their contention for shared resources.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sharing {
     pub(crate) logical_cpus: u16,
@@ -45,7 +45,7 @@ impl Sharing {
         threads.filter(move |other| *other != number)
     }
 
-    /// Returns the CPUs in the form used by policies.
+    /// Returns the description of all CPUs that the VMQ policy requires.
     pub(crate) fn processors(&self) -> Vec<WorkerSpec> {
         let worker_spec = |number| WorkerSpec {
             number: WorkerId(number),
@@ -55,8 +55,9 @@ impl Sharing {
         (0..self.logical_cpus).map(worker_spec).collect()
     }
 
-    /// Returns the duration of work that takes `alone_ns` without contention, given κ n and whether
-    /// the sibling is busy.
+    /// Returns the duration in ns of work that takes `alone_ns` without contention.
+    /// `kappa_n_permille` is κ n in thousandths; `has_sibling` is true if the sibling thread is
+    /// busy.
     pub(crate) fn takes_ns(&self, alone_ns: u64, kappa_n_permille: u64, has_sibling: bool) -> u64 {
         let contended = alone_ns * (1000 + kappa_n_permille) / 1000;
         let ns = if has_sibling { contended * 100 / self.sibling_percent } else { contended };

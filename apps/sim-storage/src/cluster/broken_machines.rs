@@ -13,19 +13,19 @@ use crate::cluster::machines::{AllocatorMachine, Machines, MemberMachine};
 /// Fault that is built into a policy, to test that checkers detect it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum How {
-    /// The leader grants 5 % more than the capacity.
+    /// The leader grants 5 % more than the capacity of the store.
     Generous,
-    /// The leader grants no spare capacity.
+    /// The leader grants no capacity beyond reservations.
     Stingy,
-    /// A node keeps its lease for one second after expiry.
+    /// A node continues to use its lease for one second after its expiry.
     Clinging,
-    /// A node does not report its minimums.
+    /// A node does not report the minimums of its disks.
     Silent,
-    /// The leader ignores grants of earlier leaders.
+    /// A new leader ignores the grants of earlier leaders.
     Forgetful,
 }
 
-/// Factory of the state machines of a faulty policy.
+/// Factory of state machines with a fault of this kind.
 pub(crate) struct Broken(pub(crate) How);
 
 struct BrokenMember(Member, How);

@@ -1,10 +1,11 @@
-//! Clock of a node with offset and drift.
+//! Clock of a node, which differs from the time of the run by an offset and a drift.
 
 use suimon_quantity::Time;
 
 const MILLION: i128 = 1_000_000;
 
-/// Clock with offset `ahead_ns` at the start of the run and drift `ppm`.
+/// Clock with the offset `ahead_ns` at the start of the run and the drift `ppm` in parts per
+/// million.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Clock {
     pub(crate) ahead_ns: u64,
@@ -12,14 +13,14 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// Returns the clock's time at a time of the run.
+    /// Returns the time that the clock shows at `now`, a time of the run.
     pub(crate) fn local_time(self, now: Time) -> Time {
         let rate = MILLION + i128::from(self.ppm);
         let ns = i128::from(now.as_ns()) * rate / MILLION;
         Time::from_ns(self.ahead_ns.saturating_add(u64::try_from(ns).unwrap_or(u64::MAX)))
     }
 
-    /// Returns the first time of the run at which the clock shows a time.
+    /// Returns the first time of the run at which the clock shows the time `local`.
     pub(crate) fn run_time(self, local: Time) -> Time {
         let rate = MILLION + i128::from(self.ppm);
         let ns = i128::from(local.as_ns().saturating_sub(self.ahead_ns)) * MILLION;
@@ -32,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_says_a_time_first_when_it_is_said_to() {
+    fn a_clock_shows_a_time_first_at_the_computed_run_time() {
         for ppm in [-5_000, -1, 0, 7, 5_000] {
             let clock = Clock { ahead_ns: 17_592_000_000_001, ppm };
             for ns in [0, 1, 999_999_999, 600_000_000_017] {

@@ -13,8 +13,8 @@ use crate::cluster::host::{Host, PendingRequest, Purpose, Session};
 use crate::cluster::keyspace::{Entry, Key, Keys, Request, Response};
 use crate::cluster::network::BROKEN_NS;
 
-/// Time without messages on a watch after which it is restarted at the next member: three
-/// unanswered probes at 1 s intervals.
+/// Time in ns without messages on a watch after which it is restarted at the next member: three
+/// unanswered probes at intervals of 1 s.
 const UNHEARD_NS: u64 = BROKEN_NS + SECOND;
 
 impl Control {
@@ -29,7 +29,8 @@ impl Control {
         self.host(node).pending_requests.push(PendingRequest { call, purpose, time: now });
     }
 
-    /// Starts the daemon of a node.
+    /// Starts or restarts the daemon of a node. Has no effect if the node has been restarted again
+    /// since (`epoch`).
     pub(crate) fn begin(&mut self, now: Time, node: u32, epoch: u32, model: &mut dyn DiskModel) {
         let host = &mut self.hosts[node as usize];
         if host.epoch != epoch {
@@ -47,7 +48,8 @@ impl Control {
         self.tick(now, node, epoch, model);
     }
 
-    /// Performs a node's periodic work: connection, lease and samples of its disks.
+    /// Performs a node's periodic work: checks of its connection, renewal of its lease, samples of
+    /// its disks, and campaigns.
     pub(crate) fn tick(&mut self, now: Time, node: u32, epoch: u32, model: &mut dyn DiskModel) {
         if self.host(node).epoch != epoch {
             return;
@@ -80,7 +82,8 @@ impl Control {
         }
     }
 
-    /// Checks that the connection is alive.
+    /// Checks whether the node receives messages from its member of etcd. Switches to the next
+    /// member if it does not, and requests missed changes.
     fn listen(&mut self, now: Time, node: u32) {
         let member = self.host(node).member;
         let is_heard =
@@ -107,7 +110,7 @@ impl Control {
         }
     }
 
-    /// Switches to the next member of etcd.
+    /// Switches the connection of a node to the next member of etcd.
     fn go_on(&mut self, now: Time, node: u32) {
         let members = self.spec.etcd.members;
         self.network.connect(node);
@@ -139,7 +142,7 @@ impl Control {
         self.send_request(now, node, request, purpose);
     }
 
-    /// Processes a response of etcd.
+    /// Processes a response of etcd to the request with the number `call`.
     pub(crate) fn handle_response(
         &mut self,
         now: Time,
@@ -187,7 +190,7 @@ impl Control {
         }
     }
 
-    /// Processes a missing response or a rejected request.
+    /// Processes a request without response, or one that etcd rejected.
     fn handle_failure(
         &mut self,
         now: Time,
@@ -238,7 +241,7 @@ impl Control {
         entries: Vec<(Key, Entry)>,
         model: &mut dyn DiskModel,
     ) {
-        // The leader of each store is reported, including the absence of one.
+        // Every store is reported, also one without a leader.
         let stores: Vec<u32> =
             self.host(node).participants.iter().map(|participant| participant.store).collect();
         for store in stores {
@@ -251,7 +254,7 @@ impl Control {
                 self.handle_key_change(now, node, key, Some(entry), model);
             }
         }
-        // Leaders read all reports again.
+        // A node that leads a store may have missed reports, and reads all of them again.
         self.read_all_records(now, node);
     }
 }

@@ -27,7 +27,7 @@ struct Call {
     request: Request,
 }
 
-/// Counters of messages and terms of a run.
+/// Totals of messages and terms of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) reports: u64,
@@ -35,8 +35,8 @@ pub(crate) struct Counts {
     /// Number of requests completed by etcd.
     pub(crate) requests: u64,
     pub(crate) terms: u64,
-    /// Terms that leaders ended because the outcome of a write was unknown, or because they had
-    /// been replaced.
+    /// Number of terms that a leader ended because the outcome of a write was unknown, or because
+    /// another leader had been elected.
     pub(crate) resigned: u64,
     pub(crate) etcd_leaders: u64,
     pub(crate) unanswered: u64,
@@ -54,7 +54,8 @@ impl fmt::Display for Counts {
     }
 }
 
-/// Participants of a cluster: clocks, and stores of nodes.
+/// Nodes and stores of a cluster: clock of each node, stores that it uses, and capacity of each
+/// store.
 pub(crate) struct Topology {
     pub(crate) clocks: Vec<Clock>,
     /// Stores that each node uses.
@@ -72,9 +73,10 @@ pub(crate) struct Control {
     pub(crate) keys: Keyspace,
     pub(crate) network: Network,
     pub(crate) hosts: Vec<Host>,
-    /// Nodes that use each store.
+    /// Numbers of the nodes that use each store.
     on_store: Vec<Vec<u32>>,
-    /// Nodes that receive all reports of a store, because they lead it or are about to.
+    /// Numbers of the nodes that receive all reports about each store, because they lead it or have
+    /// been elected.
     pub(crate) listeners: Vec<Vec<u32>>,
     calls: BTreeMap<u64, Call>,
     last_call: u64,
@@ -138,7 +140,8 @@ impl Control {
         &mut self.hosts[node as usize]
     }
 
-    /// Returns the planned events with their times, to be passed to [`Control::handle`].
+    /// Removes and returns the planned events with their times. The caller passes each to
+    /// [`Control::handle`] at its time.
     pub(crate) fn planned(&mut self) -> std::vec::Drain<'_, (Time, ControlEvent)> {
         self.planned.drain(..)
     }
@@ -157,7 +160,7 @@ impl Control {
             | ControlEvent::Changed { node, .. } => Some(*node),
             _ => None,
         };
-        // A paused node processes events later, in order.
+        // A paused node processes events after its pause, in their order.
         let stopped_until = node.map(|node| self.hosts[node as usize].still_until);
         if let Some(until) = stopped_until.filter(|until| now < *until) {
             return self.planned.push((until, event));
@@ -191,7 +194,8 @@ impl Control {
         }
     }
 
-    /// Sends a request of a node to etcd and returns the number of the call.
+    /// Sends a request of a node to its member of etcd. Returns the number of the call, which the
+    /// response has.
     pub(crate) fn send(&mut self, now: Time, node: u32, request: Request) -> u64 {
         self.last_call += 1;
         let call = self.last_call;
@@ -224,7 +228,7 @@ impl Control {
         (node, epoch, call): (u32, u32, u64),
         answer: Response,
     ) {
-        // A node that has switched to another member ignores responses of this one.
+        // The node has switched to another member and no longer reads this connection.
         if self.hosts[node as usize].member != member {
             return;
         }
@@ -252,7 +256,7 @@ impl Control {
         }
     }
 
-    /// Records written grants under the term that fences their transaction.
+    /// Reports the fact that grants were written, if the transaction of the term is still valid.
     fn record_written(&mut self, request: &Request) {
         let Request::Commit(Some(Condition::Created(Key::Leader(store), term)), changes) = request
         else {
@@ -276,7 +280,7 @@ impl Control {
 
     fn end_lease(&mut self, now: Time, lease: u32) {
         let Some(ends) = self.keys.ends(lease) else { return };
-        // The leader of etcd revokes leases through the log.
+        // Leases end only while etcd has a working leader, since it revokes them through the log.
         if ends > now || !self.etcd.works() {
             let end = ends.max(Time::from_ns(now.as_ns() + SECOND / 2));
             return self.planned.push((end, ControlEvent::LeaseEnds { lease }));
@@ -287,7 +291,8 @@ impl Control {
         self.changed = changed;
     }
 
-    /// Sends changes to watching nodes, through the member that each is connected to.
+    /// Sends changes of keys to the nodes that watch them, through the member that each is
+    /// connected to.
     fn publish(&mut self, now: Time, changed: &mut Vec<Changed>) {
         for (key, entry) in changed.drain(..) {
             match key {
@@ -324,7 +329,8 @@ impl Control {
         }
     }
 
-    /// Plans an election in etcd, or the completion of requests that waited for a majority.
+    /// Plans the completion of requests that waited for a majority or, without a working leader, an
+    /// election in etcd.
     pub(crate) fn schedule_etcd(&mut self, now: Time) {
         if self.etcd.works() {
             self.planned.push((now, ControlEvent::Done));

@@ -25,7 +25,7 @@ use serde::Deserialize;
 use suimon_quantity::Time;
 use suimon_sim_kernel::RandomStream;
 
-/// `maxGapBetweenApplyAndCommitIndex` of etcd.
+/// Largest number of queued requests: `maxGapBetweenApplyAndCommitIndex` of etcd.
 const BEHIND_MAX: usize = 5000;
 
 /// Parameters of the model of etcd.
@@ -37,9 +37,9 @@ pub(crate) struct EtcdSpec {
     pub(crate) sync_us: u64,
     pub(crate) peer_us: u64,
     pub(crate) election_ms: u64,
-    /// Duration of the lease with which a node leads stores, in s.
+    /// Duration in s of the lease with which a node leads stores.
     pub(crate) session_s: u64,
-    /// Time limit of a node for a response, in ms.
+    /// Time limit in ms of a node for a response of etcd.
     pub(crate) patience_ms: u64,
 }
 
@@ -50,13 +50,13 @@ struct MemberState {
     island: u32,
 }
 
-/// Request received by the leader.
+/// Request that the leader has received and that is not complete yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Taken {
     pub(crate) call: u64,
     /// Member that received the request.
     pub(crate) member: u32,
-    /// Time of completion, given a majority.
+    /// Time at which the request is complete if the leader then has a majority.
     pub(crate) done: Time,
     taken: Time,
 }
@@ -68,9 +68,9 @@ pub(crate) struct Etcd {
     leader: Option<u32>,
     log: VecDeque<Taken>,
     busy: Time,
-    /// Time at which the leader lost its majority.
+    /// Time at which the leader lost its majority; `None` while it has one.
     lost: Option<Time>,
-    /// Slowdown: end time, and duration of operations in percent.
+    /// Slowdown: its end, and the duration of operations in percent of the usual one.
     slow: (Time, u64),
     random: RandomStream,
 }
@@ -102,7 +102,8 @@ impl Etcd {
         self.leader.is_some_and(|leader| self.is_majority(leader))
     }
 
-    /// Returns true if a member delivers changes.
+    /// Returns true if a member delivers changes to watching nodes: it reaches a leader with a
+    /// majority.
     pub(crate) fn delivers_changes(&self, member: u32) -> bool {
         self.works() && self.leader.is_some_and(|leader| self.reaches(leader, member))
     }
@@ -140,7 +141,8 @@ impl Etcd {
         Some(done_at)
     }
 
-    /// Removes the next request that is complete at `now`.
+    /// Removes and returns the next request that is complete at `now`; `None` if there is none, or
+    /// no leader with a majority.
     pub(crate) fn next_done(&mut self, now: Time) -> Option<Taken> {
         if !self.works() {
             return None;
@@ -149,12 +151,12 @@ impl Etcd {
         self.log.pop_front()
     }
 
-    /// Slows all operations to a percentage of their duration until a time.
+    /// Slows all operations until a time, to `percent` of their usual duration.
     pub(crate) fn slow_down(&mut self, until: Time, percent: u64) {
         self.slow = (until, percent);
     }
 
-    /// Ends a slowdown. Returns the new times of completion of queued requests.
+    /// Ends a slowdown. Returns the new completion times of queued requests.
     pub(crate) fn speed_up(&mut self, now: Time) -> Vec<Time> {
         if now < self.slow.0 {
             return Vec::new();
@@ -168,13 +170,14 @@ impl Etcd {
         self.log.iter().map(|entry| entry.done).collect()
     }
 
-    /// Fails or restores a member.
+    /// Sets whether a member works or has failed.
     pub(crate) fn set_up(&mut self, now: Time, member: u32, is_up: bool) {
         self.members[member as usize].is_up = is_up;
         self.update(now);
     }
 
-    /// Partitions the network between members into islands.
+    /// Partitions the network between members. Members with the same number of `islands` can
+    /// communicate.
     pub(crate) fn set_islands(&mut self, now: Time, islands: impl Fn(u32) -> u32) {
         for (member, state) in (0..).zip(&mut self.members) {
             state.island = islands(member);
@@ -186,13 +189,14 @@ impl Etcd {
         self.lost = if self.works() { None } else { self.lost.or(Some(now)) };
     }
 
-    /// Returns the time in ns until members elect a new leader, if necessary.
+    /// Draws the time in ns from the loss of a leader to the election of a new one.
     pub(crate) fn election_ns(&mut self) -> u64 {
         let ns = self.spec.election_ms * 1_000_000;
         ns + self.random.below(ns + 1)
     }
 
-    /// Holds an election. Returns true if there is a new leader, and the requests that receive no
+    /// Holds an election if there is no leader with a majority. Returns true if a leader was
+    /// elected, and the numbers of the calls that were lost with the former leader and receive no
     /// response.
     pub(crate) fn elect(&mut self, now: Time) -> (bool, Vec<u64>) {
         if self.works() {
@@ -203,8 +207,7 @@ impl Etcd {
         self.leader = None;
         let lost = self.lost.unwrap_or(now);
         let before = self.log.iter().take_while(|entry| entry.taken <= lost).count();
-        // Without a majority no leader is elected; the members that hold the log may be elected
-        // later.
+        // Without a majority no leader is elected. The log is kept for a later election.
         if able.is_empty() {
             return (false, Vec::new());
         }
@@ -246,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn one_request_takes_what_is_published_and_many_are_as_many_as_is_published() {
+    fn latency_and_rate_of_requests_equal_the_published_values() {
         let mut etcd = etcd(1);
         let first_done = etcd.take(time_at_us(0), 1, 0).unwrap();
         assert!(first_done < time_at_us(1000), "less than a millisecond: {first_done}");
@@ -265,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_while_it_was_slow_is_done_soon_after() {
+    fn requests_of_a_slowdown_are_completed_soon_after_its_end() {
         let mut etcd = etcd(1);
         etcd.slow_down(time_at_us(1_000_000), 100_000);
         let last = (0..100).map(|call| etcd.take(time_at_us(0), 0, call).unwrap()).max().unwrap();
@@ -280,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leader_without_a_majority_does_nothing_and_what_it_had_is_done_by_the_next_or_never() {
+    fn a_leader_without_a_majority_completes_nothing_until_the_next_election() {
         let (mut kept_entries, mut lost_entries) = (0, 0);
         for seed in 0..50 {
             let mut etcd = etcd(seed);
@@ -307,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_majority_nobody_is_elected_until_there_is_one() {
+    fn no_leader_is_elected_without_a_majority() {
         let mut etcd = etcd(1);
         etcd.set_up(time_at_us(0), 0, false);
         etcd.set_up(time_at_us(0), 2, false);

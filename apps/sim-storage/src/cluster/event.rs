@@ -17,7 +17,7 @@ pub(crate) enum ControlEvent {
     Begin { node: u32, epoch: u32 },
     /// A node performs its periodic work and samples its disks.
     Tick { node: u32, epoch: u32 },
-    /// A deadline requested by a member or allocator has passed.
+    /// A deadline passes that the state machine of a member or allocator has set.
     Due { node: u32, participant: u32, machine: Machine, time: Time },
     /// A request arrives at a member of etcd.
     Arrive { member: u32, call: u64 },
@@ -31,13 +31,13 @@ pub(crate) enum ControlEvent {
     LeaseEnds { lease: u32 },
     /// Members of etcd may elect a leader.
     EtcdElects,
-    /// A member of etcd is restored; with `None`, a partition of the members' network ends.
+    /// A failed member of etcd works again; with `None`, a partition of the members' network ends.
     EtcdWell { member: Option<u32> },
     /// The slowdown of etcd ends.
     EtcdQuick,
 }
 
-/// State machine of a node for a store.
+/// State machine of a node for a store: member or allocator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Machine {
     Member,
@@ -46,10 +46,10 @@ pub(crate) enum Machine {
 
 /// Interface to the model of disks.
 pub(crate) trait DiskModel {
-    /// Appends the loads of all disks of a store on a node since the last call. Returns the store's
-    /// mean service time of a request.
+    /// Appends the loads of all disks of a store on a node since the last call. Returns the mean
+    /// service time of a request of the store in ns.
     fn loads(&mut self, now: Time, node: u32, store: u32, loads: &mut Vec<DiskLoad>) -> u64;
-    /// Sets the limit of the store's disks on the node.
+    /// Sets the limit of all disks of the store on the node together.
     fn set_limit(&mut self, now: Time, node: u32, store: u32, limit: NodeLimit);
     /// Pauses the node and its VMs until a time.
     fn stop(&mut self, now: Time, node: u32, until: Time);

@@ -2,16 +2,17 @@
 
 use suimon_sim_kernel::TraceFact;
 
-/// Limit of a node. Times are those of the run; the model alone can convert them to the node's
-/// clock.
+/// Limit of a node on a store. Times are those of the run in ns; only the model can convert them to
+/// the node's clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct NodeLimit {
-    /// Leased limit, valid until `leased_until_ns`.
+    /// Leased limit in normalised operations per second, valid until `leased_until_ns`.
     pub(crate) leased_iops: u64,
     pub(crate) leased_until_ns: u64,
-    /// Reserved rate, which does not expire.
+    /// Reserved rate in normalised operations per second, which does not expire.
     pub(crate) reserved_iops: u64,
-    /// Fallback limit from `late_from_ns` on; 0 for none.
+    /// Fallback limit in normalised operations per second, valid from `late_from_ns` on; 0 for
+    /// none.
     pub(crate) late_iops: u64,
     pub(crate) late_from_ns: u64,
 }
@@ -24,7 +25,8 @@ impl NodeLimit {
         leased.max(late_iops).max(self.reserved_iops)
     }
 
-    /// Returns the next time at which the limit changes without a message.
+    /// Returns the next time in ns after `ns` at which the limit changes without a message; `None`
+    /// if it does not.
     pub(crate) fn changes_after(&self, ns: u64) -> Option<u64> {
         let late_from_ns = if self.late_iops > 0 { self.late_from_ns } else { 0 };
         [self.leased_until_ns, late_from_ns].into_iter().filter(|time_ns| *time_ns > ns).min()
@@ -36,15 +38,16 @@ impl NodeLimit {
 pub(crate) enum ClusterFact {
     /// The limit of a node on a store changed.
     LimitSet { node: u32, store: u32, to: NodeLimit },
-    /// A node created a report.
+    /// A node created a report about a store, with an incarnation and number that identify it.
     Made { node: u32, store: u32, incarnation: u64, number: u64 },
-    /// A node received a grant that answers a report, with a lease until `until_ns`; 0 for none.
+    /// A node received a grant that is based on a report. `grant` is its term and number; its lease
+    /// is valid until `until_ns`, 0 for none.
     Took { node: u32, store: u32, incarnation: u64, number: u64, grant: (u64, u64), until_ns: u64 },
     /// A node became leader of a store.
     Leads { node: u32, store: u32, term: u64 },
     /// A node ceased to lead a store.
     LeadershipEnded { node: u32, store: u32, term: u64 },
-    /// Grants were written in a leader's term.
+    /// A leader wrote `grants` grants in its term.
     Written { store: u32, term: u64, grants: u32 },
     /// A node's member emitted a notice.
     NodeNotified { node: u32, store: u32, what: NodeNotice },
@@ -52,13 +55,13 @@ pub(crate) enum ClusterFact {
     StoreNotified { store: u32, what: StoreNotice, node: u32, iops: u64 },
     /// A member of etcd became leader; `None` if there is none.
     EtcdLed { member: Option<u32> },
-    /// etcd, its network or leaders are impaired until this time.
+    /// etcd, its network or leaders are impaired until this time; minimums may be late.
     Disturbed { until_ns: u64 },
     /// A node and its VMs are paused until this time.
     Still { node: u32, until_ns: u64 },
 }
 
-/// Kind of a notice about a node.
+/// Kind of a notice that a node's member emits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NodeNotice {
     Leased,
@@ -67,7 +70,7 @@ pub(crate) enum NodeNotice {
     OtherVersion,
 }
 
-/// Kind of a notice about a store.
+/// Kind of a notice that the leader of a store emits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StoreNotice {
     Refused,
@@ -82,7 +85,7 @@ pub(crate) enum StoreNotice {
 
 /// Fact that may concern a cluster.
 pub(crate) trait AsClusterFact {
-    /// Returns the fact about a cluster, if it is one.
+    /// Returns the fact about the cluster; `None` if the fact concerns something else.
     fn cluster(&self) -> Option<&ClusterFact>;
 }
 

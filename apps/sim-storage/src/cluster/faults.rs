@@ -19,7 +19,7 @@ pub(crate) enum Fault {
     EtcdAlone {
         member: u32,
     },
-    /// The leader of etcd fails; the first member if there is no leader.
+    /// The leader of etcd fails, or the first member if there is no leader.
     EtcdLeaderDown,
     EtcdSlow {
         percent: u64,
@@ -101,7 +101,7 @@ impl Control {
         }
     }
 
-    /// Returns a node that considers itself leader of a store.
+    /// Returns the node that considers itself the leader of a store; `None` if no node does.
     fn leader_of(&self, store: u32) -> Option<u32> {
         let leads = |node: &&u32| {
             let host = &self.hosts[**node as usize];
@@ -132,7 +132,7 @@ impl Control {
         let host = self.host(node);
         host.epoch += 1;
         let (until, epoch) = (host.still_until, host.epoch);
-        // A node whose daemon ended has no limit.
+        // The limits of a node end with its daemon.
         for index in 0..self.host(node).participants.len() {
             let store = self.host(node).participants[index].store;
             let limit = NodeLimit::default();
@@ -143,7 +143,7 @@ impl Control {
     }
 }
 
-/// Draws a random fault and its duration.
+/// Draws a random fault and its duration in ns.
 pub(crate) fn draw(
     random: &mut RandomStream,
     nodes: u32,

@@ -7,24 +7,25 @@ use crate::cluster::clock::Clock;
 use crate::cluster::machines::Machines;
 use crate::cluster::participant::Participant;
 
-/// Purpose of a request to etcd.
+/// Purpose of a request to etcd. The first number is the index of the store among the node's
+/// stores; the second one is the term.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Purpose {
-    /// Write a report of the node about a store.
+    /// Write a report of the node about the store.
     Report(u32),
-    /// Write grants of a term.
+    /// Write grants of the term.
     Write(u32, u64),
     Campaign(u32),
-    /// Read the records that a new leader requires.
+    /// Read the reports and grants that the leader of a new term requires.
     ReadRecords(u32, u64),
     Leave(u32, u64),
     Session,
     KeepAlive,
-    /// Read the current values of all watched keys.
+    /// Read the current values of all keys that the node watches.
     Sync,
 }
 
-/// Request to etcd without a response yet.
+/// Request to etcd that has no response yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PendingRequest {
     pub(crate) call: u64,
@@ -36,9 +37,9 @@ pub(crate) struct PendingRequest {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Session {
     pub(crate) lease: Option<u32>,
-    /// Earliest expiry of the lease.
+    /// Earliest time at which the lease may expire.
     pub(crate) until: Time,
-    /// Time of the pending request for the lease.
+    /// Time at which the pending request for the lease was sent; `None` if no request is pending.
     pub(crate) requested_at: Option<Time>,
 }
 
@@ -47,14 +48,14 @@ pub(crate) struct Host {
     pub(crate) node: u32,
     pub(crate) clock: Clock,
     pub(crate) participants: Vec<Participant>,
-    /// Number of the daemon's start.
+    /// Number of starts of the daemon. Events of earlier starts are ignored.
     pub(crate) epoch: u32,
     pub(crate) still_until: Time,
-    /// Member of etcd in use.
+    /// Number of the etcd member that the node is connected to.
     pub(crate) member: u32,
-    /// Number of the connection to etcd.
+    /// Number of the connection to etcd. Changes sent on earlier connections are ignored.
     pub(crate) stream: u32,
-    /// True if changes were lost on this connection.
+    /// True if changes of watched keys were lost on this connection.
     pub(crate) has_missed: bool,
     pub(crate) requires_sync: bool,
     /// Time of the last message from etcd.
@@ -93,7 +94,7 @@ impl Host {
         }
     }
 
-    /// Resets the state that a restarted daemon does not keep.
+    /// Resets the state that a daemon does not keep when it is restarted.
     pub(crate) fn forget(&mut self, machines: &dyn Machines, terms: Parameters, now: Time) {
         let (local, node) = (self.clock.local_time(now), NodeId(self.node));
         let incarnation = u64::from(self.epoch) + 1;

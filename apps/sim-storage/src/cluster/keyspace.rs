@@ -9,20 +9,20 @@ use std::rc::Rc;
 use suimon_cluster_qos::{LoadReport, NodeGrant};
 use suimon_quantity::Time;
 
-/// Key. Stores and nodes have the numbers of the scenario.
+/// Key in etcd. Stores and nodes have the numbers of the scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Key {
-    /// Key of a store's leader.
+    /// Key that names the leader of a store.
     Leader(u32),
-    /// Last report of a node about a store.
+    /// Last report about a store (first number) by a node (second number).
     Report(u32, u32),
-    /// Last grant to a node for a store.
+    /// Last grant for a store (first number) to a node (second number).
     Grant(u32, u32),
 }
 
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
-    /// Node, and number of its daemon's start.
+    /// Leader: number of the node, and number of the start of its daemon.
     Node(u32, u64),
     Report(Rc<LoadReport>),
     Grant(Rc<NodeGrant>),
@@ -31,12 +31,12 @@ pub(crate) enum Value {
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) value: Value,
-    /// Revision at which the key was created.
+    /// Revision of the key space at which the key was created.
     pub(crate) created: u64,
     lease: Option<u32>,
 }
 
-/// Condition under which a transaction is carried out.
+/// Condition on which a transaction is executed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Condition {
     Absent(Key),
@@ -54,7 +54,7 @@ pub(crate) enum Change {
 pub(crate) enum Keys {
     /// The listed keys.
     These(Vec<Key>),
-    /// Reports and grants of a store.
+    /// Reports and grants of all nodes for a store.
     Store(u32),
 }
 
@@ -62,25 +62,25 @@ pub(crate) enum Keys {
 pub(crate) enum Request {
     Commit(Option<Condition>, Vec<Change>),
     Read(Keys),
-    /// Lease with a duration in ns.
+    /// Creation of a lease with a duration in ns.
     Lease(u64),
     KeepAlive(u32),
 }
 
 #[derive(Clone, Debug)]
 pub(crate) enum Response {
-    /// The change was made, at this revision.
+    /// The transaction was executed, at this revision.
     Made(u64),
     ConditionFailed,
     View(Vec<(Key, Entry)>),
     Leased(u32),
-    /// True if the lease exists.
+    /// Result of a keep-alive: true if the lease exists.
     IsAlive(bool),
-    /// The request was rejected: the member has failed or has no leader.
+    /// The request was rejected: the member has failed or reaches no leader.
     NotDone,
 }
 
-/// Changed key; `None` if it was removed.
+/// Changed key and its new entry; `None` if the key was removed.
 pub(crate) type Changed = (Key, Option<Entry>);
 
 #[derive(Clone, Debug)]
@@ -134,12 +134,13 @@ impl Keyspace {
         }
     }
 
-    /// Returns the expiry of a lease, unless it is kept alive.
+    /// Returns the time at which a lease expires unless it is kept alive; `None` if it does not
+    /// exist.
     pub(crate) fn ends(&self, lease: u32) -> Option<Time> {
         self.leases.get(&lease).map(|lease| lease.ends)
     }
 
-    /// Revokes a lease and removes its keys.
+    /// Revokes a lease and removes its keys. Appends the removals to `changed`.
     pub(crate) fn end(&mut self, lease: u32, changed: &mut Vec<Changed>) {
         let Some(lease) = self.leases.remove(&lease) else { return };
         self.revision += 1;
@@ -148,8 +149,8 @@ impl Keyspace {
         }
     }
 
-    /// Restarts the duration of all leases, since a new leader of etcd has no record of the last
-    /// keep-alives. Returns the leases.
+    /// Restarts the duration of all leases, because a new leader of etcd has no record of the last
+    /// keep-alives. Returns the numbers of the leases.
     pub(crate) fn extend_leases(&mut self, now: Time) -> Vec<u32> {
         for lease in self.leases.values_mut() {
             lease.ends = Time::from_ns(now.as_ns() + lease.span_ns);
@@ -215,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_was_elected_writes_until_its_lease_ends_and_nobody_else_does() {
+    fn only_the_elected_node_writes_until_its_lease_ends() {
         let mut keys = Keyspace::default();
         let mut changed = Vec::new();
         let mut execute = |keys: &mut Keyspace, s: u64, request| {

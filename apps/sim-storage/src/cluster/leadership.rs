@@ -21,12 +21,14 @@ use crate::cluster::host::Purpose;
 use crate::cluster::keyspace::{Change, Condition, Entry, Key, Keys, Request, Value};
 use crate::cluster::participant::{Leadership, ParticipantId};
 
-/// etcd accepts 128 operations per transaction, conditions included.
+/// Largest number of changes in a transaction. etcd accepts 128 operations, of which one is the
+/// condition.
 const CHANGES_MAX: usize = 127;
 
 impl Control {
-    /// Becomes leader if the node holds the key without leading, or gives the key up.
-    /// Otherwise no other node could lead while the lease is kept alive.
+    /// Resolves the case that the node's own key names it as leader although it does not lead: it
+    /// takes the leadership, or removes the key if it led in this term before. Otherwise no other
+    /// node could lead while the lease is kept alive. Then campaigns if the store has no leader.
     pub(crate) fn check_leadership(
         &mut self,
         now: Time,
@@ -51,7 +53,8 @@ impl Control {
         self.pursue_leadership(now, participant_id);
     }
 
-    /// Campaigns for a store without a leader, and gives up keys of ended terms.
+    /// Removes the key of a term that the node has ended, and campaigns for a store without a
+    /// leader.
     pub(crate) fn pursue_leadership(&mut self, now: Time, participant_id: ParticipantId) {
         let node = participant_id.0;
         if let Some((term, false)) = self.participant(participant_id).leaving_term {
@@ -85,7 +88,7 @@ impl Control {
         if participant.leadership == Leadership::Campaigns {
             participant.leadership = Leadership::None;
         }
-        // Reads who was elected, which may be this node.
+        // The node reads which node was elected. It may be this one, if the response was lost.
         self.host(participant_id.0).requires_sync = true;
     }
 
@@ -101,7 +104,8 @@ impl Control {
             participant.leaving_term.filter(|(leaving_term, _)| *leaving_term != term);
     }
 
-    /// Records the leader of a store: node, start of its daemon and revision; or none.
+    /// Records the leader of a store: node, number of the start of its daemon, and revision of its
+    /// key; `None` if the store has no leader.
     pub(crate) fn record_leader(
         &mut self,
         now: Time,
@@ -152,7 +156,7 @@ impl Control {
         );
     }
 
-    /// Reads all reports again if the node leads and may have missed some.
+    /// Reads all reports again for each store that the node leads, since it may have missed some.
     pub(crate) fn read_all_records(&mut self, now: Time, node: u32) {
         for participant in 0..self.host(node).participants.len() as u32 {
             if let Some(term) = self.participant((node, participant)).leads() {
@@ -214,7 +218,8 @@ impl Control {
     ) {
         let local = self.local(now, participant_id);
         let participant = self.participant(participant_id);
-        // Reports that arrive before the records are read are ignored.
+        // Reports that arrive before the records are read are ignored, since the node does not lead
+        // yet.
         if !matches!(participant.leadership, Leadership::Leads(_))
             && !matches!(event, AllocatorEvent::Deposed)
         {
@@ -260,7 +265,7 @@ impl Control {
         self.arm(participant_id, Machine::Allocator);
     }
 
-    /// Sends the next transaction with grants. Returns true if there is one.
+    /// Sends the next queued transaction with grants. Returns false if none is queued.
     fn write_next(&mut self, now: Time, participant_id: ParticipantId, term: u64) -> bool {
         let participant = self.participant(participant_id);
         let condition = Condition::Created(Key::Leader(participant.store), term);
@@ -289,7 +294,7 @@ impl Control {
         self.pass_to_allocator(now, participant_id, &event, model);
     }
 
-    /// Ends the node's leadership of the store.
+    /// Ends the node's leadership of, or its campaign for, the store.
     fn lose_leadership(
         &mut self,
         now: Time,

@@ -1,8 +1,8 @@
 //! Liveness properties of a cluster: guaranteed minimums are delivered, and spare capacity is used.
 //!
-//! These checkers are given limits, capacities, base reservations of nodes, and completed
-//! operations. They do not query the policy about admission: a minimum is owed if it and all
-//! earlier ones together do not exceed the reservable capacity.
+//! These checkers receive limits, capacities, base reservations of nodes, and completed operations.
+//! They do not query the policy about admission: a minimum must be delivered if it and all earlier
+//! minimums together do not exceed the reservable capacity.
 
 use std::collections::BTreeMap;
 
@@ -12,30 +12,30 @@ use suimon_sim_kernel::{Checker, Complaints, SECOND};
 
 use crate::cluster::facts::{AsClusterFact, ClusterFact};
 
-/// Evaluation window of a minimum in ns, and time after a change before it is evaluated.
+/// Evaluation window of a minimum in ns, and shortest time after a change before it is evaluated.
 const JUDGED_NS: u64 = 5 * SECOND;
-/// Smallest part of a minimum that must be delivered, in percent.
+/// Smallest percentage of a minimum that must be delivered.
 const MET_PERCENT: u128 = 98;
-/// Smallest part of the usable capacity that must be used, in percent.
+/// Smallest percentage of the usable capacity that must be used.
 const USED_PERCENT: u64 = 95;
 /// Time in ns after a slowdown of a store until its whole capacity must be used again: the spare
 /// limit is lowered for 10 s and then rises by 1/32 of the capacity per second.
 const CLIMB_NS: u64 = 45 * SECOND;
-/// Divisor of the capacity below which a change of demand is insignificant: 1/50.
+/// A change of demand by less than the capacity divided by this number is insignificant.
 const LITTLE: u64 = 50;
-/// Smallest part of a window in which a node must wait for the window to be evaluated, in percent.
+/// Percentage of a window in which a node must wait for the window to be evaluated.
 const WAITED_PERCENT: u64 = 95;
 
-/// Content of a fact about a disk.
+/// Content of a fact that concerns a disk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum DiskFact {
-    /// Minimum (0 for none) and maximum (`u64::MAX` for none).
+    /// Limits of a disk: minimum (0 for none) and maximum (`u64::MAX` for none).
     Limits { disk: u32, min_iops: u64, max_iops: u64 },
-    /// Demand; `u64::MAX` for unlimited.
+    /// Demand of a disk in normalised operations per second; `u64::MAX` for unlimited.
     Demand { disk: u32, iops: u64 },
     /// Number of operations completed for the disk.
     Done { disk: u32, operations: u64 },
-    /// Start or end of waiting for a node's limit on a store.
+    /// Disks of a node on a store start or stop waiting for the node's limit.
     Waits { node: u32, store: u32, is_so: bool },
     /// Stores are impaired until this time.
     StoresDisturbed { until_ns: u64 },
@@ -43,25 +43,27 @@ pub(crate) enum DiskFact {
 
 /// Fact that may concern a disk.
 pub(crate) trait AsDiskFact: AsClusterFact {
-    /// Returns the content about a disk, if any.
+    /// Returns the content that concerns a disk; `None` if the fact concerns something else.
     fn disk_fact(&self) -> Option<DiskFact>;
 }
 
-/// Location of disks, and tolerances.
+/// Location of disks, and tolerances of the checkers.
 #[derive(Clone, Debug)]
 pub(crate) struct DiskLocations {
-    /// Node and store of each disk.
+    /// Node and store of each disk, as pairs.
     pub(crate) disks: Vec<(u32, u32)>,
     pub(crate) capacities: Vec<u64>,
     /// Number of nodes with disks in each store.
     pub(crate) nodes: Vec<u64>,
-    /// Interval of reports about completed operations in ns; 1 if immediate.
+    /// Interval in ns at which completed operations are reported; 1 if they are reported
+    /// immediately.
     pub(crate) report_interval_ns: u64,
-    /// Largest number of operations that a request counts as, on each disk.
+    /// Largest number of normalised operations that one request counts as.
     pub(crate) largest: u64,
-    /// Time in ns after a fault of the cluster in which changes made meanwhile may be late.
+    /// Time in ns after a fault of the cluster within which changes made during the fault may take
+    /// effect late.
     pub(crate) recovery_ns: u64,
-    /// Time in ns after a fault of a store or node in which minimums may be late.
+    /// Time in ns after a fault of a store or node within which minimums need not be delivered.
     pub(crate) store_recovery_ns: u64,
 }
 
@@ -70,7 +72,8 @@ struct UnmetDemand {
     min: u64,
     demand: u64,
     demand_since: u64,
-    /// Time from which the minimum is owed; `u64::MAX` if it exceeds the reservable capacity.
+    /// Time in ns from which the minimum must be delivered; `u64::MAX` if it exceeds the reservable
+    /// capacity.
     from: u64,
     delivered: u64,
 }
@@ -80,11 +83,12 @@ struct UnmetDemand {
 pub(crate) struct Minimums {
     locations: DiskLocations,
     disks: Vec<UnmetDemand>,
-    /// Reservable capacity of each store without the nodes' base reservations, and the part in use.
+    /// For each store: reservable capacity without the nodes' base reservations, and the part that
+    /// minimums use.
     room: Vec<(u64, u64)>,
-    /// Number of disks on each store with a minimum that exceeded the capacity.
+    /// Number of disks on each store whose minimum exceeded the reservable capacity.
     refused: Vec<u32>,
-    /// End of the last pause by node.
+    /// End of the last pause of each node in ns.
     still_until: BTreeMap<u32, u64>,
     stores_until: u64,
     disturbed_until: u64,
@@ -103,7 +107,7 @@ impl Minimums {
             room: locations.capacities.iter().zip(&locations.nodes).map(available).collect(),
             still_until: BTreeMap::new(),
             stores_until: 0,
-            // The cluster has to elect leaders first.
+            // At the start, the cluster elects leaders.
             disturbed_until: locations.recovery_ns,
             window: 0,
             locations: locations.clone(),
@@ -126,7 +130,7 @@ impl Minimums {
             unmet.from = u64::MAX;
             self.refused[store as usize] += 1;
             self.room[store as usize].1 -= previous_min;
-            // The minimums of a node are admitted together or not at all.
+            // The cluster admits the pending minimums of a node on a store together or not at all.
             for (other, location) in self.disks.iter_mut().zip(&self.locations.disks) {
                 if *location == (node, store) && other.from > now && other.from < u64::MAX {
                     other.from = u64::MAX;
@@ -142,7 +146,7 @@ impl Minimums {
         self.reconsider(store, start);
     }
 
-    /// Reconsiders minimums that exceeded the capacity.
+    /// Admits minimums that exceeded the reservable capacity before, if all of them fit now.
     fn reconsider(&mut self, store: u32, start: u64) {
         if self.refused[store as usize] == 0 {
             return;
@@ -164,7 +168,7 @@ impl Minimums {
     fn judge(&mut self, now: u64, complaints: &mut Complaints) {
         let (window_start, length) = (self.window, now - self.window);
         self.window = now;
-        // Only complete reporting intervals in the window count.
+        // Operations are reported at intervals, so only whole intervals in the window count.
         let length = length / self.locations.report_interval_ns * self.locations.report_interval_ns;
         let is_well = self.stores_until + self.locations.store_recovery_ns <= window_start;
         for (disk, unmet) in (0_u32..).zip(&mut self.disks) {
@@ -222,7 +226,7 @@ impl<F: AsDiskFact> Checker<F> for Minimums {
                 self.disturbed_until =
                     self.disturbed_until.max(until_ns + self.locations.recovery_ns);
                 let quiet_from = self.disturbed_until + JUDGED_NS;
-                // Minimums set earlier remain owed.
+                // Minimums that were due before the disturbance must still be delivered.
                 for unmet in
                     self.disks.iter_mut().filter(|unmet| unmet.from > now && unmet.from < u64::MAX)
                 {
@@ -240,13 +244,13 @@ impl<F: AsDiskFact> Checker<F> for Minimums {
 
 #[derive(Clone, Debug, Default)]
 struct Usage {
-    /// Base reservation and completed operations by node.
+    /// Base reservation and completed operations of each node.
     nodes: BTreeMap<u32, (u64, u64)>,
-    /// Nodes with waiting disks, and since when each waits.
+    /// Nodes with waiting disks, each with the time in ns since which it waits.
     waiting: BTreeMap<u32, u64>,
     since: u64,
     waited: u64,
-    /// Time before which nothing is evaluated.
+    /// Time in ns before which nothing is evaluated.
     quiet_from: u64,
 }
 
@@ -257,16 +261,17 @@ impl Usage {
 }
 
 /// Checks that, while disks wait for their node's limit, 95 % of the capacity is used, or 95 % of
-/// what disks demand within their maximums if that is less. Excepted are idle reservations of other
-/// nodes, which cannot be lent, and one eighth above the rate of nodes that do not wait: they may
-/// keep it, because their current demand does not predict the next second.
+/// what disks demand within their maximums if that is less. Two amounts may remain unused: idle
+/// reservations of other nodes, which cannot be lent; and one eighth of the rate of each node that
+/// does not wait, because its current demand does not predict the next second.
 pub(crate) struct Spare {
     locations: DiskLocations,
     floor: u64,
     minimums: Vec<u64>,
     maximums: Vec<u64>,
     demand: Vec<u64>,
-    /// Usable capacity of each store at the start of the window.
+    /// Usable capacity of each store at the start of the window, in normalised operations per
+    /// second.
     usable: Vec<u64>,
     stores: Vec<Usage>,
     window: u64,
@@ -330,7 +335,7 @@ impl Spare {
         }
     }
 
-    /// Returns the total demand within the maximums of all disks of each store.
+    /// Returns, for each store, the sum over its disks of the lower of demand and maximum.
     fn usable(&self) -> Vec<u64> {
         let mut usable = vec![0_u64; self.locations.capacities.len()];
         for ((_, store), (demand, max)) in

@@ -1,4 +1,5 @@
-//! Participation of nodes in stores: inputs and actions of their members.
+//! Participation of nodes in stores: inputs and actions of the state machine
+//! [`Member`](suimon_cluster_qos::Member).
 
 use std::rc::Rc;
 
@@ -54,7 +55,8 @@ impl Control {
         }
     }
 
-    /// Processes a deadline requested by a state machine.
+    /// Processes a deadline that a state machine has set. Has no effect if the deadline was changed
+    /// since.
     pub(crate) fn due(
         &mut self,
         now: Time,
@@ -103,7 +105,7 @@ impl Control {
         }
     }
 
-    /// Samples the counters of a node's disks.
+    /// Passes the loads of a node's disks on a store to the state machines.
     pub(crate) fn sample(
         &mut self,
         now: Time,
@@ -137,8 +139,9 @@ impl Control {
         self.carry_out_member(now, participant_id, Some((grant.answers, id)), model);
     }
 
-    /// Carries out actions of a node's member. `report_id` is the report answered by the grant that
-    /// caused them.
+    /// Carries out the actions of a node's member. `report_id` is the report on which the grant
+    /// that caused them is based, with the term and number of the grant; `None` if no grant caused
+    /// them.
     pub(crate) fn carry_out_member(
         &mut self,
         now: Time,
@@ -194,8 +197,8 @@ impl Control {
         self.arm(participant_id, Machine::Member);
     }
 
-    /// Sends a report. One report is in flight at a time; of those queued behind it, the last one
-    /// is sent.
+    /// Sends a report, or queues it while another one is in flight. Only the last of the queued
+    /// reports is sent.
     fn report(&mut self, now: Time, participant_id: ParticipantId, report: LoadReport) {
         self.counts.reports += 1;
         let (node, store) = (participant_id.0, self.participant(participant_id).store);

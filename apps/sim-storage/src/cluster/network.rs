@@ -20,7 +20,7 @@ use suimon_sim_kernel::{RandomStream, SECOND};
 
 /// Shortest retransmission timeout of TCP in ns.
 const RESENT_NS: u64 = SECOND / 5;
-/// Time without messages after which a connection is closed, in ns.
+/// Time in ns without messages after which a connection is closed.
 pub(crate) const BROKEN_NS: u64 = 3 * SECOND;
 
 /// Delays and losses of the network.
@@ -40,7 +40,7 @@ pub(crate) enum Direction {
     ToNode,
 }
 
-/// End of a cut in each direction, indexed by [`Direction`].
+/// End of the cut of each direction between a node and a member, indexed by [`Direction`].
 type CutEnds = [Time; 2];
 
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ pub(crate) struct Network {
     usual: NetworkSpec,
     bad: Option<(Time, NetworkSpec)>,
     cuts: BTreeMap<(u32, u32), CutEnds>,
-    /// Arrival time of the last message by node and direction.
+    /// Arrival time of the last message of each node, by direction.
     last: Vec<[Time; 2]>,
     random: RandomStream,
 }
@@ -59,7 +59,7 @@ impl Network {
         Self { usual, bad: None, cuts, last, random }
     }
 
-    /// Changes the quality of the network until a time.
+    /// Sets delays and losses that replace the usual ones until a time.
     pub(crate) fn worsen(&mut self, until: Time, spec: NetworkSpec) {
         self.bad = Some((until, spec));
     }
@@ -70,7 +70,7 @@ impl Network {
         cut[direction as usize] = cut[direction as usize].max(until);
     }
 
-    /// Returns true if both directions are open.
+    /// Returns true if neither direction between a node and a member is cut.
     pub(crate) fn is_open(&self, now: Time, node: u32, member: u32) -> bool {
         self.cuts.get(&(node, member)).is_none_or(|cut| cut.iter().all(|until| *until <= now))
     }
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_arrives_in_order_and_late_where_segments_are_lost() {
+    fn messages_arrive_in_order_and_late_after_lost_segments() {
         for lost in [0, 300] {
             let mut network = network(lost);
             let (mut last, mut longest) = (Time::ZERO, 0);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_delays_what_it_does_not_outlast_and_in_its_direction_only() {
+    fn a_short_cut_delays_messages_in_its_direction_only() {
         let mut network = network(0);
         network.cut(0, 1, Direction::ToNode, time_at_ms(5000));
         assert!(

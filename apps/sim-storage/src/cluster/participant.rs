@@ -13,9 +13,9 @@ use crate::cluster::machines::{AllocatorMachine, MemberMachine};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Leadership {
     None,
-    /// Campaigning: the election was requested.
+    /// Campaigning: the request to create the leader's key has no response yet.
     Campaigns,
-    /// Elected: the records are being read.
+    /// Elected in this term: the records of the store are being read.
     Reads(u64),
     Leads(u64),
 }
@@ -26,24 +26,25 @@ pub(crate) struct Participant {
     pub(crate) member: Box<dyn MemberMachine>,
     pub(crate) allocator: Box<dyn AllocatorMachine>,
     pub(crate) durable: DurableState,
-    /// Next deadlines of member and allocator.
+    /// Next deadlines of the member and of the allocator.
     pub(crate) due: [Option<Time>; 2],
-    /// Last known leader: node, start of its daemon, and revision.
+    /// Last known leader: node, number of the start of its daemon, and revision of its key. `None`
+    /// if the store has no leader.
     pub(crate) leader: Option<(u32, u64, u64)>,
     pub(crate) candidacy: Candidacy,
     pub(crate) leadership: Leadership,
     /// Highest term in which the node led the store.
     pub(crate) served: u64,
-    /// Term whose key is to be removed, and whether the removal was requested.
+    /// Term whose key the node removes, and true if the removal was requested.
     pub(crate) leaving_term: Option<(u64, bool)>,
     pub(crate) writes: VecDeque<Vec<Change>>,
     /// True while a report is in flight.
     pub(crate) is_reporting: bool,
-    /// Report to send once none is in flight.
+    /// Report to send when no other one is in flight.
     pub(crate) report: Option<Rc<LoadReport>>,
 }
 
-/// Node and number of its participation in a store.
+/// Number of the node, and index of the store among the node's stores.
 pub(crate) type ParticipantId = (u32, u32);
 
 impl Participant {
@@ -58,7 +59,7 @@ impl Participant {
             allocator,
             durable: DurableState::default(),
             due: [None; 2],
-            // Assumes a leader until the first read.
+            // Until the first read a leader is assumed, so that the node does not campaign.
             leader: Some((u32::MAX, 0, 0)),
             candidacy: Candidacy::default(),
             leadership: Leadership::None,
@@ -70,7 +71,7 @@ impl Participant {
         }
     }
 
-    /// Returns the term in which the node leads.
+    /// Returns the term in which the node leads the store; `None` if it does not lead.
     pub(crate) fn leads(&self) -> Option<u64> {
         match self.leadership {
             Leadership::Leads(term) => Some(term),

@@ -1,7 +1,7 @@
-//! Safety properties of a cluster, checked against the limits of nodes.
+//! Safety properties of a cluster, checked with the limits of nodes.
 //!
-//! These checkers are given the capacity of stores and the duration of leases only. They use
-//! neither accounts nor the state of members or allocators.
+//! These checkers know only the capacity of stores and the duration of leases. They use neither the
+//! accounts nor the state of members or allocators.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub(crate) struct Caps {
 struct StoreLimits {
     capacity: u64,
     limits: BTreeMap<u32, NodeLimit>,
-    /// Times at which the limit of a node rises without a message.
+    /// Times in ns at which the limit of a node rises without a message, with the node.
     rises: BTreeSet<(u64, u32)>,
 }
 
@@ -89,17 +89,17 @@ impl<F: AsClusterFact> Checker<F> for Caps {
     }
 }
 
-/// Largest number of recent reports remembered per node.
+/// Largest number of recent reports that are kept per node and store.
 const MADE_MAX: usize = 64;
 
-/// Report: incarnation and number, and the time of its creation.
+/// Report: its incarnation and number, and the time of its creation in ns.
 type Made = ((u64, u64), u64);
 
 /// Checks that every lease is safe. A lease must expire within its duration from the creation of
 /// the report that it answers, independent of the delay of the grant. No node may return to an
 /// earlier grant. No grant may be written in a term after one was written in a later term.
 pub(crate) struct Leases {
-    /// Longest duration of a lease on the slowest permitted clock, in ns.
+    /// Longest duration of a lease in ns, measured by the slowest permitted clock.
     longest_ns: u64,
     made: BTreeMap<(u32, u32), VecDeque<Made>>,
     taken: BTreeMap<(u32, u32), (u64, (u64, u64))>,

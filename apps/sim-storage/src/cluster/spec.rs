@@ -12,7 +12,7 @@ use crate::cluster::network::NetworkSpec;
 pub(crate) struct ClusterSpec {
     pub(crate) etcd: EtcdSpec,
     pub(crate) network: NetworkSpec,
-    /// Declared capacity in percent of a store's actual one: the limit of all nodes together.
+    /// Declared capacity in percent of a store's actual one. It is the limit of all nodes together.
     pub(crate) declared_percent: u64,
 }
 

@@ -25,10 +25,10 @@ pub(crate) struct FluidDisk {
     pub(crate) min: u64,
     pub(crate) max: Option<u64>,
     pub(crate) weight: u32,
-    /// Part of the minimum that is covered by the reservation.
+    /// Part of the minimum that the node's reservation covers, in normalised operations per second.
     reserved_minimum: u64,
     rate: u64,
-    /// Completed operations times 10⁹ since the last report.
+    /// Operations completed since the last report, times 10⁹.
     delivered: u64,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct Pool {
     at: u64,
     still_until: u64,
     reported: u64,
-    /// True if the last reported state is that a disk waits.
+    /// True if the last reported state is that a disk waits for the node's limit.
     pub(crate) waits: bool,
 }
 
@@ -63,7 +63,7 @@ impl Pool {
         Self { disks, to: NodeLimit::default(), at: 0, still_until: 0, reported: 0, waits: false }
     }
 
-    /// Advances the model to a time.
+    /// Advances the model to the time `now` in ns.
     fn pass(&mut self, now: u64) {
         while self.at < now {
             let is_still = self.at < self.still_until;
@@ -81,7 +81,7 @@ impl Pool {
         }
     }
 
-    /// Changes disks at a time.
+    /// Changes disks at the time `now` in ns and recomputes all rates.
     pub(crate) fn change(&mut self, now: u64, change: impl FnOnce(&mut [FluidDisk])) {
         self.pass(now);
         change(&mut self.disks);
@@ -133,8 +133,8 @@ impl Pool {
         }
     }
 
-    /// Appends the disks' loads since the last call for the cluster, and passes the completed
-    /// operations of each disk to `report_done`.
+    /// Appends the load of each disk since the last call, and calls `report_done` with the number
+    /// of each disk and its completed operations. `first` is the number of the first disk.
     pub(crate) fn loads(
         &mut self,
         now: u64,
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn minimums_come_first_and_the_rest_goes_by_weight_until_the_lease_ends() {
+    fn minimums_are_served_first_and_the_rest_by_weight_until_the_lease_expires() {
         let disk = |min, demand, weight| FluidDisk { demand, weight, ..FluidDisk::new(min, None) };
         let disks = vec![disk(300, u64::MAX, 100), disk(0, u64::MAX, 300), disk(0, 50, 100)];
         let mut pool = Pool::new(disks);

@@ -12,11 +12,11 @@ use crate::fleet::spec::FleetScenario;
 pub(crate) enum Intervention {
     /// The minimum of a disk changes.
     Limit { disk: u32, min_iops: u64 },
-    /// A fault starts, with its duration in ns.
+    /// A fault starts; its duration is in ns.
     Fault { fault: Fault, ns: u64 },
 }
 
-/// Reservable capacity left on each store.
+/// Reservable capacity of each store that is not used by minimums.
 struct Room(Vec<u64>);
 
 impl Room {
@@ -30,7 +30,8 @@ impl Room {
         Self(available)
     }
 
-    /// Replaces a minimum by another, limited to the available capacity.
+    /// Replaces the minimum `previous` of a disk by `requested`, or by the available capacity if
+    /// that is less. Returns the new minimum.
     fn take(&mut self, store: u32, previous: u64, requested: u64) -> u64 {
         let available = &mut self.0[store as usize];
         *available += previous;
@@ -40,12 +41,12 @@ impl Room {
     }
 }
 
-/// Returns the mean share of a disk.
+/// Returns the capacity of all stores divided by the number of disks, at least 1.
 fn fair(scenario: &FleetScenario, locations: usize) -> u64 {
     (scenario.declared() * u64::from(scenario.stores) / locations.max(1) as u64).max(1)
 }
 
-/// Draws the initial state of all disks, and later events with their times.
+/// Draws the initial state of all disks, and later events as pairs of time in ns and event.
 pub(crate) fn draw_all(
     scenario: &FleetScenario,
     locations: &[(u32, u32)],
@@ -87,7 +88,7 @@ pub(crate) fn draw_all(
     (disks, interventions)
 }
 
-/// Draws a disk's next demand and its duration in ns.
+/// Draws a disk's next demand in normalised operations per second, and its duration in ns.
 pub(crate) fn next_demand(
     scenario: &FleetScenario,
     locations: usize,

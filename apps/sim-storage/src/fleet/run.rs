@@ -41,12 +41,12 @@ impl Scenario for FleetScenario {
 /// Runs a scenario with the production policy.
 ///
 /// # Errors
-/// None at present.
+/// None in this version; the signature is common to all kinds of scenarios.
 pub(crate) fn run(scenario: &FleetScenario, options: Options) -> Result<ScenarioResult> {
     run_with(scenario, options, Box::new(Production))
 }
 
-/// Runs a scenario with the given policy.
+/// Runs a scenario with the state machines of `machines`.
 pub(crate) fn run_with(
     scenario: &FleetScenario,
     options: Options,

@@ -22,7 +22,7 @@ fn run_options(seed: u64) -> Options {
 }
 
 #[test]
-fn a_hundred_nodes_keep_what_is_promised_whatever_fails() {
+fn a_hundred_nodes_keep_their_guarantees_during_faults() {
     let scenario = read(100, 10, 120);
     assert_eq!(scenario.disk_locations().len(), 1000);
     for seed in 1..=3 {
@@ -35,7 +35,7 @@ fn a_hundred_nodes_keep_what_is_promised_whatever_fails() {
 
 /// Verifies that the number of writes to etcd per node is independent of the number of nodes.
 #[test]
-fn a_node_costs_etcd_the_same_whatever_the_size() {
+fn writes_to_etcd_per_node_do_not_depend_on_the_number_of_nodes() {
     let per_node = |nodes, stores| {
         let mut scenario = read(nodes, stores, 30);
         (scenario.faults.count, scenario.disks.limit_changes) = (0, 0);
@@ -51,7 +51,7 @@ fn a_node_costs_etcd_the_same_whatever_the_size() {
 }
 
 #[test]
-fn a_leader_that_gives_too_much_is_found_out() {
+fn a_leader_that_grants_too_much_is_detected() {
     let outcome =
         run_with(&read(40, 4, 30), run_options(1), Box::new(Broken(How::Generous))).unwrap();
     assert!(
@@ -63,7 +63,7 @@ fn a_leader_that_gives_too_much_is_found_out() {
 }
 
 #[test]
-fn a_fleet_that_makes_no_sense_is_refused_with_the_key() {
+fn an_invalid_fleet_is_rejected_with_the_key() {
     let cases = [
         ("nodes = 10000\n", "nodes = 0\n", "nodes: 0 is outside of 1 to 100000"),
         ("stores_per_node = 2", "stores_per_node = 2000", "stores_per_node: 2000"),

@@ -36,14 +36,15 @@ pub struct FleetScenario {
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DisksSpec {
-    /// Percentages of disks with unlimited demand, and without demand. The others have a limited
-    /// demand.
+    /// Percentage of disks with unlimited demand.
     pub(crate) greedy_percent: u32,
+    /// Percentage of disks without demand. The remaining disks have a limited demand.
     pub(crate) idle_percent: u32,
     /// Mean time in s between changes of a disk's demand.
     pub(crate) change_s: u64,
-    /// Percentages of disks with a minimum, and with a maximum.
+    /// Percentage of disks with a minimum.
     pub(crate) minimum_percent: u32,
+    /// Percentage of disks with a maximum.
     pub(crate) maximum_percent: u32,
     /// Number of changes of minimums in a run.
     pub(crate) limit_changes: u64,
@@ -55,21 +56,22 @@ pub(crate) struct DisksSpec {
 pub(crate) struct FaultsSpec {
     /// Largest number of faults in a run.
     pub(crate) count: u64,
-    /// Time in s after a fault in which changes made meanwhile may be late.
+    /// Time in s after a fault within which changes made during the fault may take effect late.
     pub(crate) recovery_s: u64,
-    /// Time in s after a pause of a node in which its minimums may be late.
+    /// Time in s after a pause of a node within which its minimums need not be delivered.
     pub(crate) node_recovery_s: u64,
 }
 
 impl FleetScenario {
-    /// Returns the stores of a node.
+    /// Returns the numbers of the stores that a node uses.
     pub(crate) fn node_stores(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
         let first = u64::from(node) * u64::from(self.stores_per_node);
         (0..u64::from(self.stores_per_node))
             .map(move |offset| ((first + offset) % u64::from(self.stores)) as u32)
     }
 
-    /// Returns node and store of each disk. Disks of a node in a store are adjacent.
+    /// Returns the node and store of each disk. The disks of a node in a store have consecutive
+    /// numbers.
     pub(crate) fn disk_locations(&self) -> Vec<(u32, u32)> {
         let node_locations = |node: u32| {
             self.node_stores(node).flat_map(move |store| {
@@ -79,7 +81,7 @@ impl FleetScenario {
         (0..self.nodes).flat_map(node_locations).collect()
     }
 
-    /// Returns the declared capacity of a store.
+    /// Returns the declared capacity of a store in normalised operations per second.
     pub(crate) const fn declared(&self) -> u64 {
         self.store_iops * self.cluster.declared_percent / 100
     }

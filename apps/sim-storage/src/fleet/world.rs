@@ -40,7 +40,7 @@ impl Disks {
         first + position.unwrap_or_default()
     }
 
-    /// Reports when disks of a pool start or stop waiting.
+    /// Reports a fact if the disks of a pool have started or stopped waiting for the node's limit.
     fn report_waiting(&mut self, pool: usize) {
         let (node, store) = ((pool / self.per_node) as u32, self.stores[pool]);
         let pool = &mut self.pools[pool];
@@ -98,7 +98,7 @@ pub(crate) struct World<'s> {
 }
 
 impl<'s> World<'s> {
-    /// Returns the initial state. `interventions` are events with their times.
+    /// Returns the initial state of a run. `interventions` are pairs of time in ns and event.
     pub(crate) fn new(
         scenario: &'s FleetScenario,
         seed: u64,
@@ -189,7 +189,8 @@ impl<'s> World<'s> {
         }
     }
 
-    /// Passes new facts to checkers, and new events to the agenda.
+    /// Passes new facts of the cluster and the disks to the checkers, and planned events to the
+    /// agenda.
     fn pass_on_facts(&mut self) {
         let now = self.agenda.now();
         for (time, event) in self.control.planned() {

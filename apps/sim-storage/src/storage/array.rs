@@ -35,13 +35,13 @@ pub(crate) struct ArraySpec {
     /// Number of mirrored pairs of drives.
     pub(crate) pairs: u32,
     pub(crate) stripe_kb: u32,
-    /// Size of the write cache; 0 for none.
+    /// Size of the write cache in MiB; 0 for none.
     pub(crate) write_cache_mb: u32,
     /// Hit rate of reads in percent.
     pub(crate) read_hit_percent: u32,
     /// Rate of the link in 10⁶ bytes per second.
     pub(crate) link_mb_s: u32,
-    /// Controller time of a request.
+    /// Time in µs that the controller takes for a request.
     pub(crate) controller_us: u32,
     pub(crate) noise_percent: u32,
     pub(crate) drive: DriveSpec,
@@ -67,14 +67,14 @@ pub(crate) enum ArrayEvent {
     Served { drive: u32 },
 }
 
-/// Part of a request on its pair.
+/// Part of a request that one pair of drives processes.
 #[derive(Clone, Copy, Debug)]
 struct Job {
-    /// Number of drives that have not completed it.
+    /// Number of drives of the pair that have not completed the part yet.
     drives: u32,
     bytes: u32,
-    /// Request to acknowledge when the part is complete; `None` if it is already acknowledged, and
-    /// its space in the cache becomes free.
+    /// Tag of the request to acknowledge when the part is complete; `None` for a write that is
+    /// already acknowledged and whose space in the cache becomes free.
     request_tag: Option<u64>,
 }
 
@@ -84,11 +84,11 @@ pub(crate) struct Array {
     drives: Vec<Drive>,
     jobs: Vec<Job>,
     free_jobs: Vec<u32>,
-    /// Number of incomplete parts of each request.
+    /// Number of incomplete parts of each request, by its tag.
     incomplete_parts: BTreeMap<u64, u32>,
     /// Bytes in the cache that are not on drives yet.
     dirty: u64,
-    /// Writes waiting for space in the cache.
+    /// Writes that wait for space in the cache, in order of arrival.
     waits: VecDeque<Io>,
     link_free: Time,
     stalled_until: Time,
@@ -142,17 +142,18 @@ impl Array {
         self.stalled_until = self.stalled_until.max(until);
     }
 
-    /// Slows the drives to a percentage of their duration until a time.
+    /// Slows the drives until a time, to `percent` of their usual service times.
     pub(crate) fn slow_down(&mut self, until: Time, percent: u32) {
         self.slow = Some((until, percent));
     }
 
-    /// Returns the planned events with their times, to be passed to [`Array::handle`].
+    /// Removes and returns the planned events with their times. The caller passes each to
+    /// [`Array::handle`] at its time.
     pub(crate) fn take_planned(&mut self) -> Vec<(Time, ArrayEvent)> {
         std::mem::take(&mut self.planned)
     }
 
-    /// Returns the tags of completed requests.
+    /// Removes and returns the tags of the requests that were completed since the last call.
     pub(crate) fn take_completed(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.completed)
     }
@@ -171,11 +172,11 @@ impl Array {
         self.admit(now);
     }
 
-    /// Moves waiting writes into the cache as far as space permits.
+    /// Moves waiting writes into the cache while it has space, and acknowledges them.
     fn admit(&mut self, now: Time) {
         let size = u64::from(self.spec.write_cache_mb) << 20;
         while let Some(io) = self.waits.front().copied() {
-            // A write larger than the cache proceeds when the cache is empty.
+            // A write that is larger than the cache is admitted when the cache is empty.
             if self.dirty > 0 && self.dirty + u64::from(io.bytes) > size {
                 return;
             }
@@ -186,7 +187,7 @@ impl Array {
         }
     }
 
-    /// Splits a request into parts for the drives.
+    /// Splits a request into parts and passes each to the drives of its pair.
     fn serve(&mut self, now: Time, io: Io, request_tag: Option<u64>) {
         let stripe = u64::from(self.spec.stripe_kb) << 10;
         let pairs = u64::from(self.spec.pairs);
@@ -248,7 +249,8 @@ impl Array {
         self.begin(now, drive as usize);
     }
 
-    /// Completes a part of a request.
+    /// Processes the completion of a part: completes its request if it was the last part, or frees
+    /// its space in the cache.
     fn complete_part(&mut self, now: Time, bytes: u32, request_tag: Option<u64>) {
         let Some(tag) = request_tag else {
             self.dirty -= u64::from(bytes);

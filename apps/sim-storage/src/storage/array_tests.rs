@@ -66,7 +66,7 @@ fn random_offsets(bytes: u64) -> impl FnMut(u64) -> u64 {
 }
 
 #[test]
-fn seeks_take_what_the_manual_says() {
+fn seeks_take_the_times_of_the_manual() {
     let drive = spec().drive;
     assert_eq!(drive.seek_ns(0), 440_000);
     assert_eq!(drive.seek_ns(1_000_000_000_000), 18_080_000);
@@ -81,7 +81,7 @@ fn seeks_take_what_the_manual_says() {
 
 /// Verifies that a small read at depth 1 takes one seek and half a rotation.
 #[test]
-fn one_read_at_a_time_takes_a_seek_and_half_a_turn() {
+fn one_read_at_a_time_takes_a_seek_and_half_a_rotation() {
     let ms = 1000.0 / rate(spec(), 1, 4096, false, &mut random_offsets(4096));
     let expected = 8.5 + 60_000.0 / 7200.0 / 2.0 + 0.041 + 0.105;
     assert!((ms / expected - 1.0).abs() < 0.03, "{ms} of {expected}");
@@ -89,7 +89,7 @@ fn one_read_at_a_time_takes_a_seek_and_half_a_turn() {
 
 /// Verifies that the rate rises with the queue depth until all drives are saturated: ten for reads.
 #[test]
-fn more_at_a_time_are_more_a_second_until_all_drives_are_busy() {
+fn the_rate_rises_with_the_queue_depth_until_all_drives_are_saturated() {
     let rates: Vec<f64> = [1, 4, 16, 64, 256]
         .map(|depth| rate(spec(), depth, 4096, false, &mut random_offsets(4096)))
         .to_vec();
@@ -112,7 +112,7 @@ fn sequential_reads_need_no_seeks() {
 /// Verifies that a write occupies both drives of its pair, and that a cache acknowledges earlier as
 /// long as it has space.
 #[test]
-fn writes_cost_both_drives_and_a_cache_only_puts_that_off() {
+fn writes_occupy_both_drives_and_a_cache_only_delays_this() {
     let uncached = rate(spec(), 64, 4096, true, &mut random_offsets(4096));
     let expected = 5.0 * 1000.0 / (8.5 + 4.17 + 0.041);
     assert!(uncached < 1.02 * expected && uncached > 0.85 * expected, "{uncached} of {expected}");

@@ -12,15 +12,17 @@ use crate::storage::spec::StorageScenario;
 #[derive(Clone, Debug, Serialize)]
 pub struct Calibrated {
     pub(crate) parameter: String,
-    /// Value with the closest result.
+    /// Value whose result is closest to the target.
     pub(crate) value: u32,
     /// Value of the parameter in the scenario.
     pub(crate) is: u32,
-    /// Result with this value, and target, in normalised operations per second.
+    /// Rate of the array with this value, in normalised operations per second.
     pub(crate) iops: u64,
+    /// Target rate of the calibration, in normalised operations per second.
     pub(crate) target_iops: u64,
-    /// Results with the lowest and highest value permitted by the manual.
+    /// Rate of the array with the lowest value that the manual permits.
     pub(crate) iops_low: u64,
+    /// Rate of the array with the highest value that the manual permits.
     pub(crate) iops_high: u64,
 }
 
@@ -35,10 +37,11 @@ impl fmt::Display for Calibrated {
     }
 }
 
-/// Searches for the value with which the array reaches the target.
+/// Searches for the value with which the array reaches the target rate.
 ///
 /// # Errors
-/// The scenario defines no calibration, or no value permitted by the manual reaches the target.
+/// The scenario selects no parameter for calibration, or no value that the manual permits reaches
+/// the target.
 pub fn calibrate(scenario: &StorageScenario, seed: u64) -> Result<Calibrated> {
     let Some(spec) = &scenario.calibrate else {
         bail!("the scenario selects no parameter for calibration; add a table `[calibrate]`")
@@ -58,7 +61,7 @@ pub fn calibrate(scenario: &StorageScenario, seed: u64) -> Result<Calibrated> {
              or correct the target"
         );
     }
-    // The rate of the array rises monotonically with that of the media.
+    // A binary search is possible, since the rate of the array rises with the rate of the media.
     while high - low > 1 {
         let middle = low + (high - low) / 2;
         if measure(middle) < spec.target_iops { low = middle } else { high = middle }

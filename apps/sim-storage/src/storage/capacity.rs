@@ -7,7 +7,7 @@ use crate::storage::array::{Array, ArrayEvent, Io};
 use crate::storage::client::Client;
 use crate::storage::spec::{StorageScenario, cost};
 
-/// Returns the clients of all disks, whose disks are adjacent in the volume.
+/// Returns the clients of all disks of the scenario. Their disks are adjacent in the volume.
 pub(crate) fn clients(scenario: &StorageScenario, seed: u64) -> Vec<Client> {
     let mut base = 0;
     let mut clients = Vec::new();

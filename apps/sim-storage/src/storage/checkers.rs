@@ -1,6 +1,6 @@
 //! Checkers of disks.
 //!
-//! These checkers are given limits, the array's capacity and the demands of disks. They use neither
+//! These checkers receive limits, the array's capacity and the demands of disks. They use neither
 //! tags, budgets nor queue depths, and do not query schedulers.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -12,16 +12,17 @@ use suimon_storage_qos::Limits;
 use crate::cluster::{Clock, ClusterFact, DiskLocations, NodeLimit};
 use crate::storage::facts::Fact;
 
-/// Tolerance of a maximum in time: over any window, a disk may exceed its maximum by the operations
-/// of 20 ms (80 ms with a minimum) and one request, as guaranteed by `policy/storage_qos`.
+/// Tolerance of a maximum, as time in ns: over any window, a disk may exceed its maximum by the
+/// operations of 20 ms (80 ms with a minimum) and one request, as guaranteed by
+/// `policy/storage_qos`.
 const CATCH_UP_NS: i128 = 20_000_000;
 const CATCH_UP_WITH_MINIMUM_NS: i128 = 80_000_000;
 /// Evaluation window of a minimum in ns.
 const JUDGED_NS: u64 = 5 * SECOND;
-/// Time in ns after a change before a minimum is evaluated.
+/// Time in ns after a change or fault before a minimum is evaluated.
 const GRACE_NS: u64 = 2 * SECOND;
-/// Smallest part of a minimum that must be delivered, in percent, with one request of tolerance at
-/// each end.
+/// Smallest percentage of a minimum that must be delivered, with one request of tolerance at each
+/// end of the window.
 const MET_PERCENT: u64 = 98;
 /// Longest idle time of the array in ns while requests wait for it.
 const IDLE_NS: u64 = SECOND / 10;
@@ -41,13 +42,13 @@ impl Maximum {
 
 #[derive(Default)]
 struct Carried {
-    /// Maximum per second; 0 for none.
+    /// Maximum in normalised operations per second; 0 for none.
     max: i128,
     catch_up_ns: i128,
     /// Dispatched operations times 10⁹.
     sum: i128,
-    /// Smallest earlier difference between dispatched operations and those permitted by the
-    /// maximum.
+    /// Smallest difference so far between the dispatched operations and those that the maximum
+    /// permitted, times 10⁹. `None` before the first request.
     least: Option<i128>,
     largest: i128,
 }
@@ -92,14 +93,14 @@ impl Checker<Fact> for Maximum {
     }
 }
 
-/// Tolerance of a node's limit in time: unused capacity of 20 ms may be used later.
+/// Tolerance of a node's limit, as time in ns: unused capacity of 20 ms may be used later.
 const UNUSED_TOLERANCE_NS: i128 = 20_000_000;
 
-/// Checks that over any window a node does not exceed its limit, except for the tolerance and one
+/// Checks that over any window a node does not exceed its limit by more than the tolerance and one
 /// request of each disk.
 pub(crate) struct Within {
     disks: Vec<u32>,
-    /// Tolerance above the limit, in operations × 10⁻⁹ (IOPS × nanoseconds).
+    /// Permitted excess, in operations times 10⁹.
     allowed: i128,
     nodes: BTreeMap<u32, LimitedNode>,
 }
@@ -114,7 +115,7 @@ struct LimitedNode {
 }
 
 impl LimitedNode {
-    /// Accumulates the permitted operations up to a time.
+    /// Adds the operations that the limit permitted up to the time `now` in ns.
     fn pass(&mut self, now: u64) {
         while self.at < now {
             let until = self.to.changes_after(self.at).map_or(now, |change_at| change_at.min(now));
@@ -199,10 +200,11 @@ impl Checker<Fact> for Order {
     }
 }
 
-/// Checks that no request waits while the array is idle, and that deadlines are in the future.
+/// Checks that no request of a disk without a maximum is queued while the array is idle, and that
+/// schedulers request no deadlines in the past.
 #[derive(Default)]
 pub(crate) struct Idle {
-    /// Waiting requests of disks without a maximum.
+    /// For each disk: number of queued requests, and true if the disk has a maximum.
     waiting: BTreeMap<u32, (u64, bool)>,
     in_array: u64,
     since: Option<u64>,
@@ -251,12 +253,12 @@ impl Checker<Fact> for Idle {
     }
 }
 
-/// Checks that a disk with unlimited demand gets its minimum, if the sum of minimums is within the
-/// reservable capacity and there is no fault.
+/// Checks that a disk with unlimited demand gets its minimum, provided that the sum of minimums is
+/// within the reservable capacity and no fault has occurred recently.
 pub(crate) struct Minimum {
     /// Reservable capacity in normalised operations per second.
     promisable: u64,
-    /// Time in ns after a fault in which minimums are not evaluated.
+    /// Time in ns after a fault within which minimums are not evaluated.
     recovery_ns: u64,
     disks: BTreeMap<u32, UnmetDemand>,
     window: u64,

@@ -11,9 +11,9 @@ use suimon_sim_kernel::RandomStream;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Pattern {
-    /// Random multiples of the block size.
+    /// Offsets are random multiples of the block size.
     Random,
-    /// Consecutive blocks, starting again at the beginning after the end.
+    /// Blocks are consecutive, and start again at the beginning after the end of the disk.
     Sequential,
 }
 
@@ -25,20 +25,20 @@ pub(crate) struct LoadSpec {
     pub(crate) pattern: Pattern,
     /// Percentage of requests that are writes.
     pub(crate) write_percent: u32,
-    /// Number of outstanding requests.
+    /// Number of requests that are always outstanding.
     pub(crate) depth: u32,
-    /// Time from a completion to the next request.
+    /// Time in µs from a completion to the next request.
     #[serde(default)]
     pub(crate) think_us: u32,
     /// Size of the disk in GiB.
     pub(crate) size_gb: u32,
 }
 
-/// Client with its position in the disk.
+/// Client, with the current position in its disk.
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
     pub(crate) load: LoadSpec,
-    /// Offset of its disk in the volume.
+    /// Offset of its disk in the volume in bytes.
     base: u64,
     next: u64,
     random: RandomStream,
@@ -54,7 +54,7 @@ impl Client {
         self.load.block_kb << 10
     }
 
-    /// Draws the offset in the volume of the next request, and whether it is a write.
+    /// Draws the next request: its offset in the volume in bytes, and true for a write.
     pub(crate) fn draw(&mut self) -> (u64, bool) {
         let block = u64::from(self.bytes());
         let blocks = (u64::from(self.load.size_gb) << 30) / block;

@@ -20,7 +20,7 @@ fn run_options(seed: u64, is_swarm: bool) -> Options {
 /// Verifies that the minimum holds, in contrast to the published per-node ones. One figure differs;
 /// docs/simulator.md explains the reason.
 #[test]
-fn qos_cluster_min_is_won_whatever_the_seed() {
+fn qos_cluster_min_meets_its_minimum_with_every_seed() {
     let scenario = read();
     for seed in [1, 2, 3] {
         let outcome = run(&scenario, run_options(seed, false)).unwrap();
@@ -52,7 +52,7 @@ fn broken(defect: How, options: Options) -> ScenarioResult {
 }
 
 #[test]
-fn a_broken_policy_is_found_out_by_who_watches_for_that() {
+fn each_faulty_policy_is_detected_by_the_checker_for_its_fault() {
     for (defect, checker) in [
         (How::Generous, "caps"),
         (How::Stingy, "spare"),
@@ -69,7 +69,7 @@ fn a_broken_policy_is_found_out_by_who_watches_for_that() {
 /// Verifies detection of a fault that only occurs with other faults: a leader that ignores grants
 /// of an earlier one.
 #[test]
-fn a_swarm_finds_what_only_faults_show_and_nothing_in_production() {
+fn a_swarm_detects_a_policy_that_is_faulty_during_faults_only_and_no_fault_in_production() {
     let scenario = read();
     assert_eq!(broken(How::Forgetful, run_options(1, false)).complaints, []);
     let (mut found_count, mut judged) = (0, 0);
@@ -86,7 +86,7 @@ fn a_swarm_finds_what_only_faults_show_and_nothing_in_production() {
 }
 
 #[test]
-fn a_cluster_that_makes_no_sense_is_refused_with_the_key() {
+fn an_invalid_cluster_is_rejected_with_the_key() {
     let cases = [
         ("members = 3", "members = 0", "cluster.etcd.members: 0 is outside of 1 to 9"),
         ("session_s = 5", "session_s = 0", "cluster.etcd.session_s: 0"),

@@ -1,4 +1,4 @@
-//! Nodes of a run as the cluster's model of disks.
+//! Implementation of the cluster's interface to disks by the nodes of a run.
 
 use suimon_cluster_qos::DiskLoad;
 use suimon_quantity::{DiskId, Time, TimedRateLimit};
@@ -7,7 +7,7 @@ use suimon_storage_qos::Change;
 use crate::cluster::{DiskModel, NodeLimit};
 use crate::storage::node::Node;
 
-/// Nodes of a run as seen by the cluster. There is one store.
+/// Nodes of a run, as the cluster accesses them. All use the same store.
 pub(crate) struct SharedStore<'n>(pub(crate) &'n mut [Node]);
 
 impl DiskModel for SharedStore<'_> {

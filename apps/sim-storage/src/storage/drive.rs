@@ -37,14 +37,14 @@ pub(crate) struct DriveSpec {
     pub(crate) media_mb_s: u32,
     /// Capacity in 10⁹ bytes.
     pub(crate) capacity_gb: u32,
-    /// Number of oldest requests of which the nearest is selected.
+    /// Number of the oldest requests in the queue of which the drive selects the nearest one.
     pub(crate) reorder: u32,
 }
 
-/// Request of the array, or a part of one, for this drive.
+/// Request of the array, or part of one, that this drive serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Part {
-    /// Number assigned by the array.
+    /// Number that the array has assigned to the part.
     pub(crate) job: u32,
     /// Offset in bytes from the first track.
     pub(crate) offset: u64,
@@ -65,12 +65,13 @@ impl Drive {
         if is_write { self.writes.push_back(part) } else { self.reads.push_back(part) }
     }
 
-    /// Returns the number of queued and current parts.
+    /// Returns the number of parts that are queued or being served.
     pub(crate) fn length(&self) -> usize {
         self.reads.len() + self.writes.len() + usize::from(self.serves.is_some())
     }
 
-    /// Starts the next part of an idle drive. Returns its duration in ns without noise.
+    /// Starts serving the next part if the drive is idle. Returns the service time in ns without
+    /// noise; `None` if the drive is busy or has no parts.
     pub(crate) fn begin(&mut self, spec: &DriveSpec, random: &mut RandomStream) -> Option<u64> {
         if self.serves.is_some() {
             return None;

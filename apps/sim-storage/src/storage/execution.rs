@@ -1,4 +1,5 @@
-//! Execution of external events, and exchange between the nodes of a run and their cluster.
+//! Execution of external events, and exchange of facts and events between the nodes of a run and
+//! their cluster.
 
 use std::time::Duration;
 
@@ -57,7 +58,8 @@ impl World {
         self.observer.record(now, &Fact::Disturbed { until_ns });
     }
 
-    /// Sets the limits of a disk like the control plane. Returns the reason for a rejection.
+    /// Sets the limits of a disk as the control plane does. Returns the error if the store rejects
+    /// them, otherwise `None`.
     pub(super) fn limit(&mut self, disk: u32, limits: Limits) -> Option<AdmissionError> {
         let now = self.agenda.now();
         let node = &mut self.nodes[self.disks[disk as usize].node];
@@ -81,7 +83,7 @@ impl World {
         if now >= self.external_load.0 {
             return;
         }
-        // Random offsets in the first GiB, as by a backup of another system.
+        // Writes at random offsets in the first GiB model another system that uses the array.
         let block = 256 << 10;
         let offset = self.external_random.below((1 << 30) / block) * block;
         self.external_submitted += 1;
@@ -97,7 +99,7 @@ impl World {
         }
     }
 
-    /// Passes new facts of the cluster to checkers, and its planned events to the agenda.
+    /// Passes new facts of the cluster to the checkers, and its planned events to the agenda.
     pub(super) fn pass_on_cluster_facts(&mut self) {
         let now = self.agenda.now();
         let Some(control) = &mut self.control else { return };
@@ -116,7 +118,7 @@ impl World {
         }
     }
 
-    /// Returns the end of a pause of the disk's node.
+    /// Returns the end of the current pause of the disk's node; `None` if the node is not paused.
     pub(super) fn pause_end(&self, disk: u32) -> Option<Time> {
         let until = self.nodes[self.disks[disk as usize].node].still_until;
         Some(until).filter(|until| *until > self.agenda.now())

@@ -5,7 +5,8 @@ use suimon_storage_qos::{Limits, StoreEvent};
 
 use crate::cluster::{AsClusterFact, AsDiskFact, ClusterFact, DiskFact};
 
-/// Fact about one disk or all. Disks have the numbers of the scenario.
+/// Fact about one disk, one node or the array. Disks have the numbers of the scenario; `cost` is in
+/// normalised operations.
 #[derive(Clone, Debug)]
 pub(crate) enum Fact {
     /// A VM submitted a request.
@@ -16,15 +17,15 @@ pub(crate) enum Fact {
     Completed { disk: u32, tag: u32, cost: u32, latency_ns: u64 },
     /// The limits of a disk changed.
     Limits { disk: u32, limits: Limits },
-    /// The demand of a VM became unlimited or 0.
+    /// The demand of a VM became unlimited (`all`) or 0.
     Demand { disk: u32, all: bool },
-    /// The array or timers are impaired until this time.
+    /// The array or timers are impaired until this time; minimums are not evaluated.
     Disturbed { until_ns: u64 },
     /// The scheduler requested a deadline in the past.
     WokenInThePast { node: u32, by_ns: u64 },
     /// The scheduler of a node emitted a notice to the operator.
     Notified { node: u32, event: StoreEvent },
-    /// Requests start or stop waiting for their node's limit.
+    /// Requests of a node start or stop waiting for the node's limit.
     Waits { node: u32, is_so: bool },
     /// Fact about the cluster of the nodes.
     Cluster(ClusterFact),

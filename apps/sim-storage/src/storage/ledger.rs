@@ -5,25 +5,25 @@ use suimon_storage_qos::{LimitsOwner, StoreEvent};
 
 use crate::cluster::{ClusterFact, StoreNotice};
 
-/// Resolution of the ledger in ns.
+/// Length in ns of the slices of time by which operations are recorded.
 pub(crate) const SLICE_NS: u64 = SECOND / 10;
 
 /// Completed operations of one disk.
 #[derive(Clone, Debug, Default)]
 struct Account {
-    /// Normalised operations by [`SLICE_NS`].
+    /// Completed normalised operations in each slice of [`SLICE_NS`].
     operations: Vec<u64>,
     requests: Vec<u64>,
     latency_ns: Vec<u64>,
 }
 
-/// Records for the report of a run.
+/// Record of completed operations and notices, for the report of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Ledger {
     disks: Vec<Account>,
-    /// Notices to the operator with their times and nodes.
+    /// Notices to the operator: time in ns, node, and content.
     pub(crate) notices: Vec<(u64, u32, StoreEvent)>,
-    /// Times at which minimums of the cluster exceeded the reservable capacity, with the nodes.
+    /// Rejections of minimums by the cluster: time in ns, and node.
     pub(crate) refused: Vec<(u64, u32)>,
 }
 
@@ -46,14 +46,15 @@ impl Ledger {
         account.latency_ns[slice] += latency_ns;
     }
 
-    /// Records a fact of the cluster.
+    /// Records a fact of the cluster, if it is a rejection of minimums.
     pub(crate) fn observe(&mut self, at_ns: u64, cluster_fact: &ClusterFact) {
         if let ClusterFact::StoreNotified { what: StoreNotice::Refused, node, .. } = cluster_fact {
             self.refused.push((at_ns, *node));
         }
     }
 
-    /// Returns the normalised operations per second in a window, whose ends are rounded to slices.
+    /// Returns the rate of a disk in a window, in normalised operations per second. The ends of the
+    /// window are rounded to slices.
     pub(crate) fn iops(&self, disk: u32, from_ns: u64, until_ns: u64) -> f64 {
         let Some(account) = self.disks.get(disk as usize) else { return 0.0 };
         let seconds = (until_ns - from_ns) as f64 / SECOND as f64;
@@ -67,8 +68,8 @@ impl Ledger {
         sum(&account.latency_ns, from_ns, until_ns) as f64 / requests as f64 / 1e6
     }
 
-    /// Returns the time of the first notice about an unmet minimum of a disk, at or after
-    /// `from_ns`.
+    /// Returns the time in ns of the first notice about an unmet minimum of a disk, at or after
+    /// `from_ns`; `None` if there is none.
     pub(crate) fn unmet_notified_at(&self, disk: u32, from_ns: u64) -> Option<u64> {
         let is_unmet_of_disk = |event: &StoreEvent| {
             matches!(event, StoreEvent::MinimumUnmet(unmet)

@@ -57,10 +57,11 @@ pub(crate) struct Node {
     pub(crate) in_flight: u32,
     is_used: bool,
     clock: Clock,
-    /// Time of the armed deadline, and a number that distinguishes it from earlier ones.
+    /// Deadline that is armed for the scheduler, and a number that distinguishes it from earlier
+    /// ones.
     pub(crate) armed: Option<(Time, u64)>,
     pub(crate) wakes: u64,
-    /// State for a store shared with other nodes.
+    /// State of a store that the node shares with others; `None` if it does not.
     pub(crate) shared: Option<Shared>,
     /// True if the last reported state is that requests wait for the node's limit.
     pub(crate) withholds: bool,
@@ -86,12 +87,13 @@ impl Node {
         }
     }
 
-    /// Returns the time of the node's clock.
+    /// Returns the time that the node's clock shows.
     pub(crate) fn clock(&self, now: Time) -> Time {
         self.clock.local_time(now)
     }
 
-    /// Applies a step of a change.
+    /// Applies a change to the scheduler. On a shared store, minimums are limited to those that the
+    /// reservation covers.
     pub(crate) fn apply(&mut self, now: Time, change: Change) {
         let clock = self.clock(now);
         let changes = match &mut self.shared {
@@ -121,7 +123,7 @@ impl Node {
         Ok(submitted)
     }
 
-    /// Returns the tag of the next request to dispatch.
+    /// Removes and returns the tag of the next request to dispatch; `None` if none is eligible.
     pub(crate) fn let_go(&mut self, now: Time) -> Option<u32> {
         if self.waiting == 0 {
             return None;
@@ -133,7 +135,7 @@ impl Node {
         Some(tag)
     }
 
-    /// Returns the rates of a disk.
+    /// Returns the counters and rates of a disk; `None` if no disk has this slot.
     pub(crate) fn view(&self, now: Time, slot: DiskSlot) -> Option<DiskFlow> {
         self.scheduler.own().view(self.clock(now), slot)
     }
@@ -155,7 +157,8 @@ impl Node {
         self.scheduler.own_mut().handle_complete(clock, slot, request, latency);
     }
 
-    /// Returns the next time at which a request may be dispatched without an arrival or completion.
+    /// Returns the next time of the run at which a request may become eligible without a submission
+    /// or completion; `None` if no request is queued.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
         let deadline = self.scheduler.own().next_deadline().filter(|_| self.waiting > 0);
         Some(self.clock.run_time(deadline?).max(self.still_until))

@@ -9,11 +9,11 @@ use crate::cluster::draw;
 use crate::storage::intervention::Intervention;
 use crate::storage::spec::{StorageScenario, SwarmSpec};
 
-/// Draws the events of the run with this seed, with their times.
+/// Draws the events of the run with this seed, as pairs of time in ns and event.
 ///
 /// In a cluster, whose store has the given capacity, the requested minimums never exceed the
-/// reservable capacity: the set of rejected minimums would depend on the order of reports, which
-/// checkers cannot determine.
+/// reservable capacity: otherwise the set of rejected minimums would depend on the order of
+/// reports, which checkers cannot determine.
 pub(crate) fn draw_all(
     scenario: &StorageScenario,
     spec: &SwarmSpec,
@@ -39,7 +39,7 @@ pub(crate) fn draw_all(
         let (fault, ns) = draw(&mut random, nodes, 1, members);
         interventions.push((time, Intervention::Cluster { fault, ns }));
     }
-    // Sorted, so that rejections do not depend on the order of drawing.
+    // The order by time makes rejections independent of the order of drawing.
     interventions.sort_by_key(|(time, _)| *time);
     if let Some(cluster) = &scenario.cluster {
         let promisable = capacity * cluster.declared_percent / 100 * GUARANTEED_PERCENT_MAX / 100;
@@ -49,7 +49,7 @@ pub(crate) fn draw_all(
     interventions
 }
 
-/// Removes minimums that, with the earlier ones, exceed the reservable capacity.
+/// Removes changes of limits whose minimums, together with those set before, exceed `max_sum`.
 fn fit(interventions: &mut Vec<(u64, Intervention)>, disks: usize, max_sum: u64) {
     let mut minimums = vec![0; disks];
     interventions.retain(|(_, intervention)| {
@@ -74,7 +74,7 @@ fn change(random: &mut RandomStream, disks: u64, spec: &SwarmSpec) -> Interventi
     let min = if random.percent(50) { 0 } else { random.within(1, spec.min_iops.max(1)) };
     let max = match random.below(4) {
         0 | 1 => 0,
-        // Maximums close to the minimum leave the least margin to compensate for slow requests.
+        // A maximum close to the minimum leaves the least margin to compensate for slow requests.
         2 => min + random.within(0, min / 10),
         _ => min + random.within(100, 3 * spec.min_iops),
     };

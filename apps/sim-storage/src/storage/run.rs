@@ -26,14 +26,14 @@ use crate::storage::shared::Shared;
 use crate::storage::spec::{Expect, NodeSpec, StorageScenario, cost};
 use crate::storage::world::World;
 
-/// Report about a step of the scenario.
+/// Results of one step of the scenario.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct StepReport {
     pub(crate) name: String,
     pub(crate) disks: Vec<DiskReport>,
 }
 
-/// Result of a disk in a step, without the settling time.
+/// Results of a disk in a step, without the step's settling time.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct DiskReport {
     pub(crate) disk: String,
@@ -79,7 +79,7 @@ pub(crate) fn run(scenario: &StorageScenario, options: Options) -> Result<Scenar
     run_with(scenario, options, &makers)
 }
 
-/// Factories of schedulers and state machines. Tests use incorrect ones that violate guarantees.
+/// Factories of schedulers and state machines. Tests use faulty ones, which violate guarantees.
 pub(crate) struct Makers<'m> {
     pub(crate) scheduler: &'m dyn Fn(StoreSpec) -> Box<dyn Scheduler>,
     pub(crate) machines: &'m dyn Fn() -> Box<dyn Machines>,
@@ -143,7 +143,7 @@ pub(crate) fn run_with(
     Ok(outcome)
 }
 
-/// Returns the declared capacity for all nodes together.
+/// Returns the declared capacity of the store for all nodes together, given the measured one.
 fn declared(cluster: &ClusterSpec, capacity: u64) -> u64 {
     capacity * cluster.declared_percent / 100
 }
@@ -161,7 +161,7 @@ fn nodes(
         scheduler.apply(clock.local_time(Time::ZERO), change);
         let mut node = Node::new(store, scheduler, clock);
         if scenario.cluster.is_some() {
-            // Without a grant the node may not dispatch requests.
+            // The node has no limit yet, and may not dispatch requests until it receives one.
             node.shared = Some(Shared::default());
             node.apply(Time::ZERO, Change::Cap(Some(TimedRateLimit::default())));
         }
@@ -197,7 +197,8 @@ fn checkers(scenario: &StorageScenario, capacity: u64) -> Vec<Box<dyn Checker<Fa
         checkers.push(Box::new(Minimums::new(&locations, &terms)));
         checkers.push(Box::new(Spare::new(&locations, &terms)));
     } else if scenario.node.len() == 1 {
-        // Independent nodes cannot guarantee a minimum.
+        // These properties require that a single node uses the array: independent nodes cannot
+        // guarantee minimums.
         checkers.push(Box::new(Minimum::new(capacity, recovery_s)));
         checkers.push(Box::new(Idle::default()));
     }
@@ -217,7 +218,7 @@ fn steps(scenario: &StorageScenario) -> Vec<(u64, Intervention)> {
     interventions
 }
 
-/// Run of steps to be summarised.
+/// Data from which the report about the steps is computed.
 struct Sum<'s> {
     scenario: &'s StorageScenario,
     ledger: &'s Ledger,
@@ -231,7 +232,7 @@ fn mb_s(iops: f64) -> f64 {
 }
 
 impl Sum<'_> {
-    /// Returns start and end of a step.
+    /// Returns the start and end of a step in ns.
     fn bounds(&self, step: usize) -> (u64, u64) {
         let seconds =
             |until: usize| self.scenario.step[..until].iter().map(|step| step.seconds).sum();
@@ -239,7 +240,8 @@ impl Sum<'_> {
         (start * SECOND, until * SECOND)
     }
 
-    /// Returns the rate of a disk in a step.
+    /// Returns the rate of a disk in a step without the settling time, in normalised operations per
+    /// second.
     fn mean(&self, step: usize, disk: u32) -> f64 {
         let (start, until) = self.bounds(step);
         self.ledger.iops(disk, start + self.scenario.settle_s * SECOND, until)
@@ -334,7 +336,7 @@ impl Sum<'_> {
         figures
     }
 
-    /// Returns the result in words, and whether it meets the expectation.
+    /// Returns the result of a step as text, and true if it meets the expectation.
     fn evaluate(&self, step: usize, disks: &[u32], expect: &Expect) -> (String, bool) {
         let means: Vec<f64> = disks.iter().map(|disk| self.mean(step, *disk)).collect();
         let (lowest, highest) = (fold(&means, f64::min), fold(&means, f64::max));
@@ -399,7 +401,9 @@ impl Sum<'_> {
         }
     }
 
-    /// Returns the time until all disks had the rate in each later window of 2 s.
+    /// Returns a text about the time from the start of the step at which all disks have reached 95
+    /// % of `iops` for good, measured in windows of 2 s; and true if this time is at most
+    /// `seconds`.
     fn time_to_rate(&self, step: usize, disks: &[u32], iops: u64, seconds: u64) -> (String, bool) {
         const WINDOW_NS: u64 = 2 * SECOND;
         let (start, until) = self.bounds(step);

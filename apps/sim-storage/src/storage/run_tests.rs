@@ -28,7 +28,7 @@ fn differing(outcome: &ScenarioResult) -> Vec<&str> {
 }
 
 #[test]
-fn qos_host_agrees_with_what_was_published_whatever_the_seed() {
+fn qos_host_agrees_with_published_figures_with_every_seed() {
     let scenario = read(HOST);
     for seed in [1, 2, 3] {
         let outcome = run(&scenario, run_options(seed, false)).unwrap();
@@ -43,7 +43,7 @@ fn qos_host_agrees_with_what_was_published_whatever_the_seed() {
 /// Verifies that minimums kept by each node independently are violated, as published. Two figures
 /// differ; docs/simulator.md explains the reasons.
 #[test]
-fn minimums_of_each_node_by_itself_do_not_hold_as_was_published() {
+fn minimums_of_independent_nodes_are_violated_as_published() {
     let outcome = run(&read(CLUSTER_MIN), run_options(1, false)).unwrap();
     let known_differences =
         ["the event appears about 60 s after step 2", "24 MB/s each, by the text"];
@@ -52,14 +52,14 @@ fn minimums_of_each_node_by_itself_do_not_hold_as_was_published() {
 }
 
 #[test]
-fn maximums_of_a_cluster_are_held_as_was_published() {
+fn maximums_of_a_cluster_hold_as_published() {
     let outcome = run(&read(CLUSTER_MAX), run_options(1, false)).unwrap();
     assert_eq!(differing(&outcome), [""; 0]);
     assert_eq!(outcome.complaints_count, 0);
 }
 
 #[test]
-fn the_calibrated_parameter_is_what_calibration_finds() {
+fn the_parameter_in_the_scenario_equals_the_calibrated_one() {
     let calibrated = calibrate(&read(HOST), 1).unwrap();
     assert_eq!(calibrated.value, calibrated.is, "{calibrated:?}");
     assert!(calibrated.iops.abs_diff(calibrated.target_iops) < 200, "{calibrated:?}");
@@ -79,7 +79,7 @@ fn the_same_seed_gives_the_same_trace_bit_for_bit() {
     }
 }
 
-/// Faulty scheduler.
+/// Scheduler with a fault, to test that checkers detect it.
 struct Broken {
     scheduler: StoreScheduler,
     how: How,
@@ -91,9 +91,9 @@ enum How {
     Generous,
     /// Minimums are ignored.
     Forgetful,
-    /// Queued requests wait for a later completion, and longer.
+    /// For 100 ms of every 20 s, the scheduler reports that no request is eligible.
     Sleepy,
-    /// The node's limit is exceeded by half while it is leased.
+    /// The node's limit is exceeded by half of it while it is leased.
     Unheld,
 }
 
@@ -129,7 +129,7 @@ impl Scheduler for Broken {
     }
 
     fn poll(&mut self, now: Time) -> Next {
-        // For 100 ms of every 20 s.
+        // The interval of the fault: 100 ms of every 20 s.
         if self.how == How::Sleepy && now.as_ns() / 100_000_000 % 200 == 150 {
             return Next::Idle;
         }
@@ -149,7 +149,7 @@ fn broken(defect: How, scenario: &str) -> ScenarioResult {
 }
 
 #[test]
-fn a_broken_scheduler_is_found_out_by_who_watches_for_that() {
+fn each_faulty_scheduler_is_detected_by_the_checker_for_its_fault() {
     for (defect, checker, scenario) in [
         (How::Generous, "maximum", HOST),
         (How::Forgetful, "minimum", HOST),
@@ -164,7 +164,7 @@ fn a_broken_scheduler_is_found_out_by_who_watches_for_that() {
 }
 
 #[test]
-fn a_swarm_finds_a_broken_scheduler_and_none_in_the_one_of_production() {
+fn a_swarm_detects_a_faulty_scheduler_and_no_fault_in_production() {
     let scenario = read(HOST);
     let make = |spec: StoreSpec| -> Box<dyn Scheduler> {
         Box::new(Broken { scheduler: StoreScheduler::new(spec), how: How::Generous })
@@ -182,7 +182,7 @@ fn a_swarm_finds_a_broken_scheduler_and_none_in_the_one_of_production() {
 }
 
 #[test]
-fn a_scenario_that_makes_no_sense_is_refused_with_the_key() {
+fn an_invalid_scenario_is_rejected_with_the_key() {
     let cases = [
         ("pairs = 5", "pairs = 0", "array.pairs: 0 is outside of 1 to 1024"),
         ("pairs = 5", "pears = 5", "unknown field `pears`"),

@@ -8,10 +8,10 @@ use suimon_cluster_qos::{Coverage, DiskKey, DiskLoad};
 use suimon_quantity::{Iops, Time};
 use suimon_storage_qos::{Change, DiskQosCounters, FlowSlot, Limits, LimitsOwner};
 
-/// Number of samples over which loads are reported, as in `plane/node`.
+/// Number of samples of counters over which loads are computed, as in `plane/node`.
 const LOAD_SAMPLES: usize = 2;
 
-/// Desired limits, and the minimum in effect.
+/// Desired limits of one flow, and the minimum that is in effect.
 #[derive(Clone, Copy, Debug)]
 struct DesiredLimits {
     holder: LimitsOwner,
@@ -19,7 +19,7 @@ struct DesiredLimits {
     min_iops: u64,
 }
 
-/// Shared store on one node.
+/// State of a shared store on one node.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shared {
     limits: BTreeMap<u32, Limits>,
@@ -29,17 +29,18 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Sets the limits of a disk.
+    /// Records the desired limits of a disk.
     pub(crate) fn limit(&mut self, disk: u32, limits: Limits) {
         self.limits.insert(disk, limits);
     }
 
-    /// Returns the disks with limits.
+    /// Returns the numbers of the disks with limits.
     pub(crate) fn disks(&self) -> impl Iterator<Item = u32> {
         self.limits.keys().copied()
     }
 
-    /// Returns the changes for the scheduler, with the minimums that are then covered.
+    /// Returns the changes for the scheduler that follow from `change`. Minimums in them are
+    /// limited to those that the node's reservation covers.
     pub(crate) fn covered(&mut self, change: Change) -> Vec<Change> {
         let mut set = None;
         let mut changes = Vec::new();
@@ -72,7 +73,7 @@ impl Shared {
         changes
     }
 
-    /// Appends the recent loads of all disks, given the current totals.
+    /// Appends the load of each disk over the last samples. `counters` are the current totals.
     pub(crate) fn loads(
         &mut self,
         now: Time,

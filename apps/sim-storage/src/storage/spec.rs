@@ -35,13 +35,14 @@ pub struct StorageScenario {
     pub(crate) calibrate: Option<CalibrateSpec>,
 }
 
-/// Measurement of the array's capacity: unlimited demand of the clients without schedulers.
+/// Parameters of the measurement of the array's capacity, in which the demand of the clients is
+/// unlimited and no scheduler is used.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CapacitySpec {
     /// Queue depth of each client.
     pub(crate) depth: u32,
-    /// Excluded initial time in s, in which the cache fills.
+    /// Initial time in s that is excluded, in which the cache fills.
     pub(crate) settle_s: u64,
     pub(crate) seconds: u64,
 }
@@ -51,7 +52,7 @@ pub(crate) struct CapacitySpec {
 #[serde(deny_unknown_fields)]
 pub(crate) struct NodeSpec {
     pub(crate) name: String,
-    /// Offset of the node's clock from the run's time.
+    /// Offset in s of the node's clock from the time of the run.
     #[serde(default)]
     pub(crate) clock_ahead_s: u64,
     /// Drift of the node's clock in parts per million.
@@ -130,16 +131,16 @@ pub(crate) enum Expect {
     Above { step: String },
     /// The rate of each disk is lower than in another step.
     Below { step: String },
-    /// Each disk has 95 % of the rate in every window of 2 s, from the given time after the start
-    /// of the step.
+    /// Each disk has 95 % of the rate in every window of 2 s, at the latest from `seconds` after
+    /// the start of the step.
     ReachedWithin { iops: u64, seconds: u64 },
-    /// Part of the array's capacity used by all disks together.
+    /// Percentage of the array's capacity that all disks together use.
     Used { percent: u64 },
-    /// A notice about exceeded reservable capacity is emitted within this time after the start of
-    /// the step.
+    /// A notice about rejected minimums is emitted within this time in s after the start of the
+    /// step.
     Refused { within_s: u64 },
-    /// A notice about an unmet minimum of each disk is emitted within this time after the start of
-    /// another step.
+    /// The first notice about an unmet minimum of one of the disks is emitted `seconds` after the
+    /// start of another step, within a tolerance of `within_s`.
     ToldAfter { step: String, seconds: u64, within_s: u64 },
 }
 
@@ -159,7 +160,8 @@ pub(crate) struct SwarmSpec {
     /// Largest number of faults of the cluster.
     #[serde(default)]
     pub(crate) cluster_faults: u64,
-    /// Time in s after a fault of the cluster in which changes made meanwhile may be late.
+    /// Time in s after a fault of the cluster within which changes made during the fault may take
+    /// effect late.
     #[serde(default)]
     pub(crate) cluster_recovery_s: u64,
 }
@@ -178,7 +180,7 @@ pub(crate) struct CalibrateSpec {
     pub(crate) target_iops: u64,
 }
 
-/// Disk of the scenario with its node and load.
+/// Disk of the scenario, with its node and the load of its client.
 #[derive(Clone, Debug)]
 pub(crate) struct PlacedDisk<'s> {
     pub(crate) name: &'s str,

@@ -17,9 +17,9 @@ use crate::storage::ledger::Ledger;
 use crate::storage::node::{Node, OBSERVE_NS};
 use crate::storage::spec::{StorageScenario, cost};
 
-/// Time in ns from a completion to the VM's next request, without think time.
+/// Time in ns from a completion to the VM's next request, in addition to the think time.
 const RESUBMIT_DELAY_NS: u64 = 2000;
-/// First tag of requests of external clients.
+/// First tag of requests of external clients. Tags of disks' requests are below it.
 pub(super) const EXTERNAL_TAGS: u64 = 1 << 32;
 
 /// Planned event of a run.
@@ -29,7 +29,7 @@ pub(super) enum Event {
     Submit {
         disk: u32,
     },
-    /// A completion reaches a node after its pause.
+    /// A paused node processes a completion at the end of its pause.
     Completed {
         tag: u32,
     },
@@ -45,7 +45,7 @@ pub(super) enum Event {
     ExternalSubmit,
 }
 
-/// Request that a client has submitted.
+/// Request that a client has submitted and that is not complete yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request {
     disk: u32,
@@ -226,7 +226,7 @@ impl World {
         }
     }
 
-    /// Dispatches eligible requests and arms each node's deadline.
+    /// Dispatches eligible requests of all nodes and arms each node's deadline.
     fn let_go(&mut self) {
         let now = self.agenda.now();
         for number in 0..self.nodes.len() {
@@ -259,7 +259,8 @@ impl World {
         if deadline <= now {
             let by_ns = now.as_ns() - deadline.as_ns();
             self.observer.record(now, &Fact::WokenInThePast { node: number as u32, by_ns });
-            // A real worker would poll again immediately and never sleep.
+            // A real worker would poll again immediately without sleeping. The model continues
+            // after 1 µs.
             deadline = now + Duration::from_micros(1);
         }
         let late_ns = if now < self.late.0 { self.late.1 } else { self.late_usual_ns };
@@ -290,7 +291,7 @@ impl World {
     }
 }
 
-/// Sends a request to the array.
+/// Sends the request with this tag to the array and records the fact.
 fn send(
     requests: &mut BTreeMap<u32, Request>,
     array: &mut Array,

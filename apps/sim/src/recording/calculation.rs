@@ -1,11 +1,11 @@
-//! Calculation for one policy: inputs, and rows of the result.
+//! Interface of what-if calculations to each policy, and rows of their results.
 
 use anyhow::Result;
 use serde::Serialize;
 use suimon_quantity::Time;
 use suimon_recording::{Names, RecordError};
 
-/// Figure with the recorded and the calculated value.
+/// Figure of the result, with its recorded and its calculated value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Row {
     pub(crate) what: String,
@@ -25,12 +25,17 @@ impl Row {
     }
 }
 
-/// Policy that processes the recorded inputs twice: with the recorded and with changed settings.
+/// What-if calculation for one policy. It passes the recorded inputs to two instances of the
+/// policy: one with the recorded and one with the changed settings.
 pub(crate) trait WhatIf {
-    /// Processes an input of the policy.
+    /// Processes the next recorded input of the policy.
+    ///
+    /// # Errors
+    /// The record cannot be decoded, or a changed setting is invalid.
     fn step(&mut self, time: Time, input: &[u8]) -> Result<(), RecordError>;
 
-    /// Returns the results; empty if no setting applies.
+    /// Returns rows of figures, and notes about assumptions and limits. The rows are empty if no
+    /// setting applies to the policy.
     ///
     /// # Errors
     /// A setting is invalid.

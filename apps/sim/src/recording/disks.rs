@@ -22,13 +22,14 @@ use suimon_storage_qos::{
 use crate::recording::calculation::{Row, WhatIf};
 use crate::recording::settings::{Setting, SettingSubject};
 
-/// Recorded arrival of a request.
+/// Recorded submission of a request.
 #[derive(Clone, Copy, Debug)]
 struct SubmittedRequest {
     bytes: u32,
-    /// Number of the disk's completions before it.
+    /// Number of requests of the disk that had completed when it was submitted.
     after: u32,
-    /// Delay in ns after the last of these; the time of arrival without any.
+    /// Delay in ns after the last of these completions; the time of the submission if there was
+    /// none.
     gap_ns: u64,
 }
 
@@ -43,14 +44,16 @@ struct DiskActivity {
     first_ns: Option<u64>,
 }
 
-/// Calculation for disks under other limits; see the module documentation.
+/// What-if calculation for disks under other limits; the module documentation states its
+/// assumptions.
 pub(crate) struct DisksWhatIf {
     spec: StoreSpec,
     settings: Vec<Setting>,
     changes: Vec<(Time, Change)>,
     disks: BTreeMap<u32, DiskActivity>,
     end: Time,
-    /// Time from which several workers shared the store.
+    /// Time at which several workers began to share the store, if they did. The calculation ends
+    /// there.
     shared: Option<Time>,
 }
 
@@ -80,7 +83,7 @@ impl DisksWhatIf {
 
     fn complete(&mut self, time: Time, slot: DiskSlot, completed: Completed) {
         let disk = self.disks.entry(slot.0).or_default();
-        // Completions beyond the recorded requests are ignored.
+        // Completions without a recorded submission are ignored.
         let open = disk.requests.len() - disk.latencies.len().min(disk.requests.len());
         let requests = completed.requests.min(u32::try_from(open).unwrap_or(u32::MAX));
         let latency_ns =
@@ -91,7 +94,10 @@ impl DisksWhatIf {
         disk.last_ns = time.as_ns();
     }
 
-    /// Returns the limits with the changed settings applied.
+    /// Returns the limits with those changed settings that apply to the disk.
+    ///
+    /// # Errors
+    /// A setting is unknown or invalid.
     fn set(&self, disk: &str, mut limits: Limits) -> Result<Limits> {
         for setting in
             self.settings.iter().filter(|setting| setting.applies_to(SettingSubject::Disk, disk))
@@ -213,7 +219,8 @@ impl WhatIf for DisksWhatIf {
     }
 }
 
-/// Returns the reason if the store would have rejected the minimums.
+/// Returns the reason for which the store would have rejected the minimums; `None` if it would have
+/// accepted them.
 fn rejection_reason(changes: &[(Time, Change)]) -> Option<String> {
     let (mut flows, mut capability) = (BTreeMap::<FlowSlot, u64>::new(), None);
     for (_, change) in changes {
@@ -244,15 +251,16 @@ fn rejection_reason(changes: &[(Time, Change)]) -> Option<String> {
 struct Did {
     operations: u64,
     last_ns: u64,
-    /// True if all recorded requests are complete.
+    /// True if all recorded requests were completed in the calculation.
     is_out: bool,
 }
 
 /// State of a disk while the recorded requests are replayed under the changed limits.
 #[derive(Debug, Default)]
 struct ReplayedDisk {
-    /// Index of the next request, and the arrival time of the previous one.
+    /// Index of the next request to submit.
     next: usize,
+    /// Time in ns at which the previous request was submitted.
     submitted_ns: u64,
     is_coming: bool,
     /// Sizes of queued requests in bytes.
@@ -271,7 +279,7 @@ enum Due {
     Wake,
 }
 
-/// Recorded requests processed by a separate scheduler.
+/// Calculation in progress: recorded requests, and a scheduler with the changed limits.
 struct Run<'r> {
     recorded: &'r DisksWhatIf,
     scheduler: StoreScheduler,
@@ -305,7 +313,8 @@ impl<'r> Run<'r> {
         self.agenda.push(Reverse((time, self.number, next)));
     }
 
-    /// Plans the arrival of a disk's next request once its time is known.
+    /// Plans the submission of the disk's next request, once the completion that it follows is
+    /// known.
     fn expect(&mut self, slot: u32) {
         let (Some(recorded), Some(replayed)) =
             (self.recorded.disks.get(&slot), self.replayed.get_mut(&slot))
@@ -403,7 +412,7 @@ impl<'r> Run<'r> {
                 }
                 self.expect(slot);
             }
-            // Retried until the scheduler has room.
+            // The scheduler has no room. The request is submitted again later.
             Err(_) => {
                 let later = now + Duration::from_millis(1);
                 self.plan(later.as_ns(), Due::Arrive { slot });

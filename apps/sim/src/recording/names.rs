@@ -2,14 +2,16 @@
 
 use suimon_recording::Names;
 
-/// Adds names. Numbers are never reused, so earlier names remain valid.
+/// Adds names of objects to `names`. Numbers of objects are never reused, so earlier names remain
+/// valid.
 pub(crate) fn learn(names: &mut Names, added: Names) {
     names.disks.extend(added.disks);
     names.ports.extend(added.ports);
     names.stores.extend(added.stores);
 }
 
-/// Returns the name of the store with this stream number.
+/// Returns the name of the store that a stream with this number recorded; the number itself if it
+/// is unknown.
 pub(crate) fn store_name(names: &Names, number: &str) -> String {
     let name = number.parse().ok().and_then(|number: u32| names.stores.get(&number));
     name.cloned().unwrap_or_else(|| number.to_owned())

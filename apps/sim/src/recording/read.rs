@@ -13,7 +13,8 @@ use suimon_recording::{
 pub(crate) struct Recording<R> {
     from: R,
     offset: u64,
-    /// Offset of an incomplete block at the end.
+    /// Offset in the file of an incomplete block at the end; `None` if the file ends with a
+    /// complete block.
     pub(crate) cut: Option<u64>,
 }
 
@@ -35,7 +36,10 @@ impl<R: Read> Recording<R> {
         Ok(Self { from: input, offset: FILE_HEADER_BYTES as u64, cut: None })
     }
 
-    /// Passes each record and its offset to `see`.
+    /// Calls `see` with the offset in the file and the record, for each record.
+    ///
+    /// # Errors
+    /// The file cannot be read or is damaged, or `see` failed.
     pub(crate) fn for_each(
         &mut self,
         mut see: impl FnMut(u64, Record<'_>) -> Result<()>,
@@ -51,7 +55,7 @@ impl<R: Read> Recording<R> {
         Ok(())
     }
 
-    /// Reads the body of the next block. Returns false at the end.
+    /// Reads the body of the next block into `body`. Returns false at the end of the file.
     fn next_block(&mut self, body: &mut Vec<u8>) -> Result<bool> {
         body.clear();
         let block_offset = self.offset;
@@ -66,7 +70,8 @@ impl<R: Read> Recording<R> {
         }
         let header = block_header(header, block_offset)?;
         let length = u64::from(header.length);
-        // Allocates only as much memory as the file has bytes.
+        // `take` allocates only as much memory as the file has bytes, whatever length the block
+        // states.
         if self.from.by_ref().take(length).read_to_end(body)? as u64 != length {
             self.cut = Some(block_offset);
             body.clear();

@@ -21,11 +21,11 @@ const SHOWN_MAX: usize = 400;
 /// Decision that differs from the recorded one.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Differs {
-    /// Offset of its record in the file.
+    /// Offset of the decision's record in the file.
     pub(crate) offset: u64,
-    /// Time on the workers' clock.
+    /// Time of the decision in ns, on the clock of the workers.
     pub(crate) at_ns: u64,
-    /// Number of the step in its stream, from 1.
+    /// Number of the decision in its stream, from 1.
     pub(crate) step: u64,
     /// Input of the policy as text.
     pub(crate) told: String,
@@ -45,7 +45,7 @@ pub(crate) struct StreamReport {
     pub(crate) steps: u64,
     /// First decision that differs, if any.
     pub(crate) differs: Option<Differs>,
-    /// Reason why the recording of the policy is incomplete.
+    /// Reason why records of the policy are missing; `None` if the recording is complete.
     pub(crate) lost: Option<Loss>,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct StreamReport {
 pub(crate) struct Replay {
     pub(crate) about: RecordingSource,
     pub(crate) streams: Vec<StreamReport>,
-    /// Offset of an incomplete block at the end of the file.
+    /// Offset in the file of an incomplete block at its end; `None` if there is none.
     pub(crate) cut: Option<u64>,
     #[serde(skip)]
     pub(crate) names: Names,

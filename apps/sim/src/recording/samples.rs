@@ -24,7 +24,7 @@ use suimon_teaming::{
 };
 use suimon_vmq::{Measurements, NicSpec, QueueBusy, Vmq, VmqSpec, WorkerBusy, WorkerSpec};
 
-/// Sink that keeps the bodies of blocks.
+/// Sink that stores the bodies of blocks in memory.
 #[derive(Default)]
 pub(super) struct Bodies {
     streams: Mutex<u32>,
@@ -312,8 +312,7 @@ fn disks(scheduler: &mut Recorded<StoreScheduler>, start: Time, ms: u64) -> Time
             scheduler.observe(now);
         }
     }
-    // Completes requests in flight and queued ones, so that the next worker starts with an empty
-    // scheduler.
+    // All requests are completed, so that the next worker starts with an empty scheduler.
     while !ends.is_empty() {
         now = now + Duration::from_millis(1);
         for (_, slot) in std::mem::take(&mut ends) {
@@ -397,7 +396,7 @@ pub(super) fn recorded() -> Arc<Bodies> {
     recorded_for(20)
 }
 
-/// Returns the recording with the store used by one worker for `ms` milliseconds.
+/// Returns a recording in which one worker uses the store for `ms` milliseconds.
 pub(super) fn recorded_for(ms: u64) -> Arc<Bodies> {
     let (bodies, sink) = recording_sink();
     team(&sink, Algorithm::Dynamic, 60);

@@ -18,7 +18,7 @@ pub(crate) enum SettingSubject {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Setting {
     pub(crate) of: SettingSubject,
-    /// Name of the object; `None` for all.
+    /// Name of the object that the setting changes; `None` for all objects of this kind.
     pub(crate) name: Option<String>,
     pub(crate) field: String,
     pub(crate) value: String,
@@ -55,7 +55,7 @@ impl Setting {
         self.of == subject && self.name.as_deref().is_none_or(|setting_name| setting_name == name)
     }
 
-    /// Returns the setting in its original notation.
+    /// Returns the setting in the notation of the command line.
     pub(crate) fn text(&self) -> String {
         let subject = match self.of {
             SettingSubject::Team => "team",
@@ -66,7 +66,10 @@ impl Setting {
         format!("{subject}{name}.{}={}", self.field, self.value)
     }
 
-    /// Parses the value: numbers, `true`, `none`, or text.
+    /// Parses the value as a number, `true`, `false`, `none` or text.
+    ///
+    /// # Errors
+    /// The value does not match `T`.
     pub(crate) fn value<T: serde::de::DeserializeOwned>(&self) -> Result<T> {
         let value = match self.value.as_str() {
             "none" => serde_json::Value::Null,
@@ -81,7 +84,7 @@ impl Setting {
         }
     }
 
-    /// Returns the error for an unknown setting.
+    /// Returns the error for a key that settings of this subject do not have.
     pub(crate) fn unknown<T>(&self, valid_settings: &str) -> Result<T> {
         bail!(
             "--set {}: no setting `{}` exists; the settings are {valid_settings}",

@@ -10,19 +10,20 @@ use suimon_teaming::{Algorithm, BucketLoad, MemberId, Team, TeamSpec};
 use crate::recording::calculation::{Row, WhatIf};
 use crate::recording::settings::Setting;
 
-/// Totals of a team under one setting.
+/// Totals of a team with one set of settings.
 #[derive(Clone, Debug, Default)]
 struct Sum {
     distributions: u64,
     announcements: u64,
     events: u64,
-    /// Bytes by member, as far as known.
+    /// Bytes carried by each member, without those of unknown members.
     carried: BTreeMap<MemberId, u64>,
-    /// Largest share of one member in the traffic of any second, in thousandths.
+    /// Largest share of one member in the team's bytes of a second, over all seconds, in
+    /// thousandths.
     worst: u64,
 }
 
-/// Calculation for a team under other settings; see the module documentation.
+/// What-if calculation for a team under other settings.
 pub(crate) struct TeamWhatIf {
     settings: Vec<Setting>,
     recorded: Team,
@@ -30,12 +31,15 @@ pub(crate) struct TeamWhatIf {
     was: Sum,
     would: Sum,
     seconds: u64,
-    /// True if recorded loads are not applicable to the other settings.
+    /// True if the recorded loads of flows cannot be assigned to members under the other settings.
     unknown: bool,
     refused: Option<String>,
 }
 
-/// Applies settings to a specification.
+/// Applies those settings to a specification that concern teams.
+///
+/// # Errors
+/// A setting is unknown or invalid.
 fn set(settings: &[Setting], mut spec: TeamSpec) -> Result<TeamSpec> {
     for setting in settings {
         match setting.field.as_str() {
@@ -67,7 +71,8 @@ impl TeamWhatIf {
 
     fn count_loads(&mut self, loads: &[(u16, BucketLoad)]) {
         self.seconds += 1;
-        // Both algorithms must identify flows by the same fields.
+        // The recorded loads are those of hash buckets, which both algorithms must define in the
+        // same way.
         let knows = |team: &Team| {
             matches!(team.spec().algorithm, Algorithm::Dynamic | Algorithm::TransportPorts)
         };
@@ -93,7 +98,7 @@ impl WhatIf for TeamWhatIf {
                 let spec = set(&self.settings, spec);
                 TeamInput::Spec(spec.map_err(|error| RecordError::Body(error.to_string()))?)
             }
-            // Flows are assumed to be on the member selected by the policy.
+            // The recorded member of a flow is removed, so that the policy's own selection applies.
             TeamInput::Loads(mut loads) => {
                 loads.iter_mut().for_each(|(_, load)| load.member = None);
                 TeamInput::Loads(loads)
@@ -174,7 +179,7 @@ impl Sum {
         }
         let total: u64 = second.values().sum();
         let largest = second.values().max().copied().unwrap_or_default();
-        // Seconds with little traffic are not representative.
+        // Shares in seconds with little traffic are not representative and are ignored.
         if total > 1 << 20 {
             self.worst = self.worst.max(largest.saturating_mul(1000) / total);
         }

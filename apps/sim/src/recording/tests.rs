@@ -27,7 +27,7 @@ fn row<'a>(answer: &'a WhatIfReport, title: &str) -> (&'a str, &'a str) {
 }
 
 #[test]
-fn what_was_recorded_is_decided_again() {
+fn a_replay_repeats_the_recorded_decisions() {
     let file = recorded_for(1000).file();
     let replay = replayed(&file).unwrap();
     assert!(replay.is_same(), "{}", replay.differences());
@@ -58,9 +58,10 @@ fn what_was_recorded_is_decided_again() {
     assert!(cut.is_same() && cut.cut.is_some(), "{cut:?}");
 }
 
-/// Verifies that a modified byte in any decision is detected, in a part of the recording.
+/// Verifies that a modified byte in any decision is detected, for the decisions in a part of the
+/// recording.
 #[test]
-fn one_changed_byte_in_a_decision_is_found_out() {
+fn one_changed_byte_in_a_decision_is_detected() {
     let bodies = recorded().bodies();
     let mut found_count = 0;
     let chosen = bodies.iter().enumerate();
@@ -110,7 +111,7 @@ fn in_decision(body: &[u8], position: usize) -> bool {
 
 /// Verifies that any file content is replayed, or rejected with location and reason.
 #[test]
-fn any_bytes_are_an_answer_or_an_error_with_its_place() {
+fn any_bytes_result_in_a_replay_or_an_error_with_its_location() {
     let bodies = recorded().bodies();
     let mut random = RandomStream::new(11, "hostile");
     let (mut rejected, mut read) = (0, 0);
@@ -163,7 +164,7 @@ fn any_bytes_are_an_answer_or_an_error_with_its_place() {
 }
 
 #[test]
-fn another_algorithm_would_have_carried_the_same_bytes_otherwise() {
+fn another_algorithm_distributes_the_same_bytes_differently() {
     let file = recorded().file();
     let unchanged = evaluate(&file, &["team.both.algorithm=dynamic"]).unwrap();
     let (recorded, what_if) = row(&unchanged, "bytes by member 1");
@@ -187,7 +188,7 @@ fn another_algorithm_would_have_carried_the_same_bytes_otherwise() {
 }
 
 #[test]
-fn fewer_workers_would_have_been_busier_and_short() {
+fn with_fewer_workers_utilisation_and_lacking_time_rise() {
     let file = recorded().file();
     let unchanged = evaluate(&file, &["vmq.max_workers=4"]).unwrap();
     let (recorded, what_if) = row(&unchanged, "workers with load by queues, maximum");
@@ -205,7 +206,7 @@ fn fewer_workers_would_have_been_busier_and_short() {
 }
 
 #[test]
-fn what_cannot_be_asked_is_said() {
+fn unanswerable_settings_are_reported() {
     let file = recorded().file();
     for (setting, message) in [
         (
@@ -227,7 +228,7 @@ fn what_cannot_be_asked_is_said() {
 }
 
 #[test]
-fn other_limits_would_have_given_disks_other_parts() {
+fn other_limits_change_the_shares_of_disks() {
     let (bodies, sink) = recording_sink();
     let names = [(70, "fast"), (71, "slow")].map(|(id, name)| (id, name.to_owned()));
     let names = Names { disks: names.into(), ..Names::default() };

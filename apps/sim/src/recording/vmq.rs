@@ -18,23 +18,24 @@ use crate::recording::settings::Setting;
 /// Utilisation in thousandths above which a worker counts as saturated.
 const SATURATED: u64 = 980;
 
-/// Totals of VMQ under one setting.
+/// Totals of VMQ with one set of settings.
 #[derive(Clone, Debug, Default)]
 struct Sum {
     moves: u64,
     ns: u64,
-    /// Number of workers with queues, multiplied by time.
+    /// Number of workers with queues, multiplied by time in ns.
     used: u64,
     used_max: usize,
-    /// Utilisation of the busiest worker in thousandths, multiplied by time.
+    /// Utilisation in thousandths of the busiest worker, multiplied by time in ns.
     busiest: u64,
     /// Time in ns for which the busiest worker was saturated.
     saturated_ns: u64,
-    /// CPU time in ns that queues demanded and their workers lacked.
+    /// CPU time in ns that queues demanded and their overloaded workers did not provide.
     short_ns: u64,
 }
 
-/// Calculation for VMQ under other settings; see the module documentation.
+/// What-if calculation for VMQ under other settings; the module documentation states its
+/// assumptions.
 pub(crate) struct VmqWhatIf {
     settings: Vec<Setting>,
     recorded: Vmq,
@@ -83,7 +84,8 @@ impl VmqWhatIf {
         })
     }
 
-    /// Returns the measurements that would have resulted.
+    /// Returns the measurements that would have resulted from the calculated placement, and the CPU
+    /// time in ns that queues would have lacked.
     fn measured(&self, measurements: &Measurements) -> (Measurements, u64) {
         let recorded: BTreeMap<QueueId, WorkerId> = self.recorded.placement().collect();
         let what_if: BTreeMap<QueueId, WorkerId> = self.other.placement().collect();
@@ -128,7 +130,8 @@ impl VmqWhatIf {
     }
 }
 
-/// Carries out moves of queues immediately.
+/// Passes an input to the policy and completes the resulting moves of queues immediately. Returns
+/// the number of moves.
 fn carry_out(vmq: &mut Vmq, time: Time, input: &VmqInput) -> u64 {
     let decision = vmq.step(time, input);
     for queue_move in decision.moves() {
@@ -146,7 +149,7 @@ impl WhatIf for VmqWhatIf {
                 let spec = spec.map_err(|error| RecordError::Body(error.to_string()))?;
                 Some(VmqInput::Configure(VmqInitialState { spec, workers: processors.clone() }))
             }
-            // Results of moves were reported for the recorded placement only.
+            // These inputs report results of moves, which apply to the recorded placement only.
             VmqInput::Found { .. } | VmqInput::Moved { .. } => None,
             other => Some(other.clone()),
         };

@@ -14,7 +14,7 @@ fn scenario(name: &str) -> String {
 }
 
 #[test]
-fn a_run_is_told_as_text_and_as_json_and_its_trace_can_be_kept() {
+fn a_run_is_printed_as_text_or_json_and_its_trace_can_be_written() {
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("trace");
     let host = scenario("qos-host.toml");
@@ -30,7 +30,7 @@ fn a_run_is_told_as_text_and_as_json_and_its_trace_can_be_kept() {
 }
 
 #[test]
-fn a_swarm_says_how_many_failed_however_many_jobs_it_has() {
+fn a_swarm_reports_the_same_failures_with_any_number_of_jobs() {
     let host = scenario("qos-host.toml");
     let outputs = ["1", "2"].map(|jobs| {
         let output =
@@ -44,7 +44,7 @@ fn a_swarm_says_how_many_failed_however_many_jobs_it_has() {
 }
 
 #[test]
-fn what_is_wrong_has_its_exit_status_and_words() {
+fn errors_have_their_exit_code_and_message() {
     let folder = tempfile::tempdir().unwrap();
     let bad = folder.path().join("bad.toml");
     let text = fs::read_to_string(scenario("qos-host.toml")).unwrap();
@@ -106,7 +106,7 @@ mod full {
 /// Regression test of two seeds that revealed unused spare capacity: a node's weight included disks
 /// without further demand, and the checker counted disks at their maximum as waiting.
 #[test]
-fn seeds_that_found_something_find_it_no_more() {
+fn seeds_that_revealed_faults_reveal_no_violation() {
     for seed in ["7310", "9719"] {
         let scenario = scenario("qos-cluster-min.toml");
         let output = sim(&["swarm", &scenario, "--seeds", "1", "--first", seed]);

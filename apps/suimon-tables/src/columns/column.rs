@@ -57,9 +57,9 @@ pub(super) const fn number(
 pub(crate) struct Columns {
     /// Commands that print the table, each beginning with `suimon`.
     pub(crate) commands: &'static [&'static str],
-    /// Object described by a row, as completion of "One row per".
+    /// Object that a row describes, in words that follow "One row per".
     pub(crate) row: &'static str,
-    /// Place of the rows in the output of `--json`: `[]` for the elements of the output.
+    /// Path of the rows in the output of `--json`; `[]` denotes the elements of a list.
     pub(crate) path: &'static str,
     /// Schema of a row in the OpenAPI document; `None` if only `suimon` prints it.
     pub(crate) schema: Option<&'static str>,

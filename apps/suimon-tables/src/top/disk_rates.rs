@@ -57,7 +57,7 @@ impl DiskRates {
     }
 }
 
-/// Returns the total delay divided by the number of completed operations.
+/// Returns the mean time in ns for which limits delayed an operation; `None` if none completed.
 fn wait(qos: &QosDelivery) -> Option<u64> {
     let queued_ns = qos.queued_ns.values().fold(0_u64, |sum, ns| sum.saturating_add(*ns));
     let operations = u128::from(qos.delivered_iops) * u128::from(qos.window_ns) / 1_000_000_000;

@@ -1,6 +1,6 @@
 //! Growth of counters in an interval.
 
-/// Returns the rounded share in thousandths; 0 of 0.
+/// Returns `part` divided by `total` in thousandths, rounded; 0 if `total` is 0.
 pub(crate) fn share(part: u64, total: u64) -> u64 {
     let (part, total) = (u128::from(part), u128::from(total));
     let rounded = (part * 1000 + total / 2).checked_div(total);
@@ -14,12 +14,12 @@ pub(super) struct Interval {
 }
 
 impl Interval {
-    /// Returns the growth of a counter per second.
+    /// Returns the increase of a counter per second.
     pub(super) fn per_second(self, before: u64, after: u64) -> u64 {
         self.scaled(before, after, 1_000_000_000)
     }
 
-    /// Returns the growth of a counter of ns in thousandths of the interval.
+    /// Returns the increase of a counter of nanoseconds, in thousandths of the interval.
     pub(crate) fn permille(self, before_ns: u64, after_ns: u64) -> u64 {
         self.scaled(before_ns, after_ns, 1000)
     }
@@ -30,7 +30,7 @@ impl Interval {
     }
 }
 
-/// Returns the growth of a counter. A counter that was reset counts from 0.
+/// Returns the increase of a counter. If the counter was reset, `after` counts from 0.
 pub(super) fn growth(before: u64, after: u64) -> u64 {
     after.checked_sub(before).unwrap_or(after)
 }

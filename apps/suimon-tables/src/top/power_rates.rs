@@ -54,8 +54,8 @@ impl PowerRates {
     }
 }
 
-/// Divides the energy by the time between its two readings, which differs from the snapshots'
-/// interval.
+/// Returns the mean power in milliwatts: energy divided by the time between the two energy
+/// readings, which differs from the snapshots' interval. `None` if energy is unknown.
 fn milliwatts(before: &TopPower, after: &TopPower) -> Option<u64> {
     let used = after.energy_uj?.checked_sub(before.energy_uj?)?;
     let ns = after.read_monotonic_ns.checked_sub(before.read_monotonic_ns)?;
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn power_is_energy_by_time_or_is_not_known() {
+    fn power_is_energy_by_time_or_unknown() {
         let power_of = |before, after| milliwatts(&before, &after);
         let joules = |joules: u64| Some(joules * 1_000_000);
         let second = 1_000_000_000;

@@ -98,7 +98,7 @@ pub(crate) struct PortRates {
 }
 
 impl DiskAndWorkerRates {
-    /// Returns the rates between two snapshots. An object that exists in the later one only has
+    /// Returns the rates between two snapshots. An object that only the later snapshot contains has
     /// rates of 0.
     pub fn between(before: &TopSnapshot, after: &TopSnapshot) -> Self {
         let interval_ns = after.time_monotonic_ns.saturating_sub(before.time_monotonic_ns);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_team_carries_what_its_members_carry() {
+    fn rates_of_a_team_are_the_sums_of_its_members() {
         let team = &example().teams[0];
         assert_eq!((team.rx_bits_per_s, team.tx_bits_per_s), (8_000_000, 24_000_000));
         let members =
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_that_began_anew_and_no_time_do_no_harm() {
+    fn reset_counters_and_empty_intervals_yield_valid_rates() {
         let before = snapshot(5, vec![port("web", u64::MAX / 4000)], 0);
         let after = snapshot(5, vec![port("web", 10)], 0);
         let rates = DiskAndWorkerRates::between(&before, &after);

@@ -166,7 +166,7 @@ fn workers(workers: &[WorkerRates]) -> Table {
     table
 }
 
-/// Returns a table of workers by stage: first the stages without frames, then those of a frame in
+/// Returns a table of workers by stage: first idle time and polling, then the stages of a frame in
 /// processing order.
 fn stages(workers: &[WorkerRates]) -> Table {
     let mut table = Table::new(&columns::TOP_STAGES);

@@ -26,14 +26,14 @@ pub(crate) struct WorkerRates {
     pub(crate) stages_permille: StageShares,
 }
 
-/// Share of each stage in a worker's time, in thousandths. The sum is 1000 except for rounding, or
-/// 0 if the worker reported no new time.
+/// Name of each stage and its share of a worker's time, in thousandths. The sum is 1000 except for
+/// rounding, or 0 if the worker reported no new time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StageShares(pub(crate) [(&'static str, u64); WorkerStages::COUNT]);
 
 impl StageShares {
-    /// Returns the growth of each stage divided by the growth of all stages. The worker's account
-    /// lags behind, so the snapshots' interval is not used as divisor.
+    /// Returns the increase of each stage divided by the increase of all stages. The snapshots'
+    /// interval is not the divisor, since a worker publishes its times with a delay.
     pub(crate) fn between(before: &WorkerStages, after: &WorkerStages) -> Self {
         let mut shares = after.named();
         for ((_, ns), (_, before)) in shares.iter_mut().zip(before.named()) {

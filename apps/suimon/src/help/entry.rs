@@ -8,7 +8,7 @@ pub(crate) struct Help {
     pub(crate) path: &'static str,
     /// Complete sentences that follow the summary.
     pub(crate) text: &'static str,
-    /// True if the command changes desired state.
+    /// True if the command changes desired state, which the help then states.
     pub(crate) is_kept: bool,
     /// Complete command lines.
     pub(crate) examples: &'static [&'static str],

@@ -20,9 +20,10 @@ pub(super) const HELP: &[Help] = &[
         "The file describes the whole desired state: objects that it does not name are deleted, \
          and keys that it does not set get their defaults. Image files of deleted disks stay. \
          The file is checked completely before anything changes; if a step fails, the previous \
-         state is restored. Only objects that differ are changed. A step marked `~` applies \
-         without interruption, `±` replaces an object, which interrupts its own traffic, `+` \
-         adds and `-` deletes one.\n\n\
+         state is restored. Only objects that differ are changed. A step marked `~` closes \
+         nothing: traffic continues, except if the meaning of the key states otherwise, such as a \
+         negotiation of LACP or a reset of an adapter. `±` replaces an object, which interrupts \
+         its own traffic, `+` adds and `-` deletes one.\n\n\
          Running VMs continue. Keys of a VM that cannot change while it runs take effect at its \
          next start.\n\n\
          The desired state is stored and survives restarts of the daemon and of the host. The \

@@ -34,7 +34,9 @@ pub(super) const HELP: &[Help] = &[
     ),
     keeps(
         "switch set",
-        "Changes apply at once, without interruption of the traffic of the switch.",
+        "Changes apply at once; no NIC is closed, and traffic between NICs continues. After a change \
+         of `kind` or `uplink`, NICs reach another network: with a team in LACP mode, not until its \
+         links have negotiated.",
         &["suimon switch set lan --ageing-s 600", "suimon switch set lan --unset ageing_s"],
     ),
     keeps(

@@ -14,7 +14,7 @@ use suimon_tables::units;
 use crate::exit::Failure;
 use crate::output::Context;
 
-/// Longest reaction time to a key.
+/// Longest time for which a thread waits for a key.
 const KEY_WAIT: Duration = Duration::from_millis(50);
 
 /// Shows rates until `q`, `Esc` or Ctrl-C. Restores the terminal in every case.
@@ -23,7 +23,7 @@ pub(super) async fn run(
     interval: Duration,
     shows: top::View,
 ) -> Result<(), Failure> {
-    // Without a first response there is nothing to show, so its failure ends the command.
+    // If the first request fails, there is nothing to show, and the command ends with the error.
     let mut before = context.client.top().await?;
     let mut terminal = ratatui::try_init()?;
     let rendering = async {
@@ -49,7 +49,8 @@ pub(super) async fn run(
     result
 }
 
-/// Waits for the interval or a key that scrolls. Returns true if the user quits.
+/// Handles keys until the interval has passed or the terminal was resized. Returns true if the user
+/// quits. A changed scroll position becomes visible when the caller draws again.
 async fn wait(
     view: &mut View,
     interval: Duration,
@@ -87,7 +88,7 @@ struct View {
     shows: top::View,
     rates: Option<DiskAndWorkerRates>,
     trouble: Option<String>,
-    /// Lines of the first table above the visible area.
+    /// Number of lines of the first table that are scrolled out of view.
     scroll: u16,
 }
 
@@ -163,19 +164,19 @@ mod tests {
     }
 
     #[test]
-    fn the_screen_holds_all_tables() {
+    fn the_screen_shows_all_tables() {
         let view = showing(top::View::Rates);
         insta::assert_snapshot!(drawn(118, 25, view));
     }
 
     #[test]
-    fn the_screen_holds_the_stages() {
+    fn the_screen_shows_the_stages() {
         let view = showing(top::View::Stages);
         insta::assert_snapshot!(drawn(88, 9, view));
     }
 
     #[test]
-    fn a_small_terminal_and_absurd_scrolling_are_survived() {
+    fn a_small_terminal_and_extreme_scrolling_cause_no_panic() {
         for (width, height) in [(1, 1), (10, 3), (40, 6), (200, 2)] {
             for shows in [top::View::Rates, top::View::Stages] {
                 drawn(width, height, View { scroll: u16::MAX, ..showing(shows) });
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn trouble_is_shown_where_it_is_seen() {
+    fn an_error_is_shown_on_the_screen() {
         let trouble = Some("no daemon".to_owned());
         let view = View { rates: None, trouble, ..showing(top::View::Rates) };
         assert!(drawn(40, 3, view).contains("no daemon"));

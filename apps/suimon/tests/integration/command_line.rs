@@ -35,7 +35,7 @@ const GOOD: &str = "[[switch]]\nname = \"lan\"\nkind = \"private\"\n[[nic]]\nnam
                     switch = \"lan\"\nbackend = \"tap\"\n";
 
 #[test]
-fn a_wrong_host_file_is_refused_with_all_its_errors_and_nobody_is_asked() {
+fn an_invalid_host_file_is_rejected_with_all_errors_without_a_request() {
     let daemon = Daemon::new(&[]);
     let text = GOOD.replace("\"tap\"", "\"tap\"\nvlan = 5000\ncolour = 1");
     let path = host_file(daemon.dir.path(), &text);
@@ -79,7 +79,7 @@ fn apply_prints_the_plan_and_waits_for_the_end() {
 }
 
 #[test]
-fn an_operation_that_fails_says_why_and_where() {
+fn a_failed_operation_is_reported_with_reason_and_location() {
     let error = r#","error":{"code":"device_busy","message":"eth0 is held","resource":"nic/web"}"#;
     let daemon = Daemon::new(&[
         ("POST /1.0/apply ", json("202 Accepted", &operation("running", ""))),
@@ -95,7 +95,7 @@ fn an_operation_that_fails_says_why_and_where() {
 }
 
 #[test]
-fn what_the_daemon_refuses_has_its_own_exit_code() {
+fn errors_of_the_daemon_have_their_own_exit_code() {
     let error_response = |status: &str, code: &str| {
         json(status, &format!(r#"{{"errors":[{{"code":"{code}","message":"m"}}]}}"#))
     };
@@ -120,7 +120,7 @@ fn what_the_daemon_refuses_has_its_own_exit_code() {
 }
 
 #[test]
-fn errors_are_json_too_when_json_is_asked_for() {
+fn errors_are_json_with_the_json_flag() {
     let refusal = r#"{"errors":[{"code":"in_use","message":"m","resource":"nic/web"},{"code":"conflict","message":"n"}]}"#;
     let error = r#","error":{"code":"device_busy","message":"eth0 is held","resource":"nic/web"}"#;
     let daemon = Daemon::new(&[
@@ -160,7 +160,7 @@ fn errors_are_json_too_when_json_is_asked_for() {
 }
 
 #[test]
-fn without_a_daemon_the_exit_code_is_5_and_the_way_out_is_told() {
+fn without_a_daemon_the_exit_code_is_5_and_a_remedy_is_printed() {
     let (code, out, err) = outcome(&suimon(&["--socket", "/no/such/socket", "nic", "list"], b""));
     assert_eq!((code, out.as_str()), (5, ""));
     assert!(err.contains("/no/such/socket") && err.contains("is suimond running"), "{err}");
@@ -209,7 +209,7 @@ fn a_capture_goes_to_a_file_of_its_owner_or_to_standard_output() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn a_closed_reader_of_standard_output_is_no_error() {
     let event = r#"{"sequence":1,"time_unix_ms":2,"id":1001,"severity":"info","subject":"host","text":"t"}"#;
     let daemon = Daemon::new(&[("GET /1.0/events/follow", lines(&vec![event.to_owned(); 20_000]))]);
     let socket = daemon.socket();

@@ -192,7 +192,7 @@ fn stores_are_measured_as_the_flags_say() {
 }
 
 #[test]
-fn how_a_disk_is_offered_and_what_it_gets_are_shown() {
+fn exports_and_delivered_rates_of_a_disk_are_shown() {
     let daemon = host_with_disks();
     let run = |args: &[&str]| outcome(&daemon.run(args));
     let (code, out, err) = run(&["disk", "export", "offered"]);
@@ -217,7 +217,7 @@ fn how_a_disk_is_offered_and_what_it_gets_are_shown() {
 }
 
 #[test]
-fn what_an_operation_found_is_printed_when_it_has_ended() {
+fn the_report_of_an_operation_is_printed_at_its_end() {
     let daemon = host_with_disks();
     let (code, out, err) = outcome(&daemon.run(&["disk", "check", "web"]));
     assert_eq!((code, out.as_str(), err.as_str()), (0, "2 blocks are not referred to\n", ""));
@@ -227,7 +227,7 @@ fn what_an_operation_found_is_printed_when_it_has_ended() {
 }
 
 #[test]
-fn too_much_is_promised_only_with_force() {
+fn overcommitment_requires_force() {
     let daemon = host_with_disks();
     let add = ["qos", "policy", "add", "gold", "--min-iops=9000"];
     let (code, out, err) = outcome(&daemon.run(&add));
@@ -238,7 +238,7 @@ fn too_much_is_promised_only_with_force() {
 }
 
 #[test]
-fn what_if_shows_the_arithmetic_and_says_by_its_exit_code_whether_it_fits() {
+fn what_if_shows_the_calculation_and_its_exit_code_states_whether_it_fits() {
     let daemon = host_with_disks();
     let (code, out, err) =
         outcome(&daemon.run(&["qos", "what-if", "disk/web", "min_iops=9000", "--without=db"]));
@@ -257,7 +257,7 @@ fn what_if_shows_the_arithmetic_and_says_by_its_exit_code_whether_it_fits() {
 }
 
 #[test]
-fn flows_are_shown_for_those_who_were_asked_for() {
+fn flows_of_the_named_disks_are_shown() {
     let daemon = host_with_disks();
     let run = |args: &[&str]| outcome(&daemon.run(&[&["qos", "flows"], args].concat()));
     let (code, out, _) = run(&[]);

@@ -41,7 +41,7 @@ fn nodes_are_listed_and_made() {
 }
 
 #[test]
-fn a_vm_is_moved_and_waited_for() {
+fn a_vm_is_migrated_and_the_end_is_awaited() {
     let daemon = host_with_node();
     let flags = ["--to", "right", "--downtime", "1s 500ms", "--bandwidth", "100MiB"];
     let args = [&["vm", "migrate", "web", "--with-files"][..], &flags].concat();
@@ -71,7 +71,7 @@ fn a_vm_is_moved_and_waited_for() {
 }
 
 #[test]
-fn another_daemon_is_asked_over_tcp_by_whoever_has_its_certificate_and_token() {
+fn another_daemon_accepts_requests_over_tcp_with_its_certificate_and_token() {
     let daemon = host_with_node();
     let (code, _, err) = outcome(&daemon.run(&["--node", "127.0.0.1:1", "node", "list"]));
     assert_eq!(code, 2);

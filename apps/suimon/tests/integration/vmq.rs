@@ -43,7 +43,7 @@ fn host_with_a_team() -> Daemon {
 }
 
 #[test]
-fn vmq_is_shown_and_explained_and_says_what_there_is_if_not() {
+fn vmq_is_shown_and_explained_and_an_unknown_name_lists_valid_ones() {
     let daemon = host_with_a_team();
     let run = |args: &[&str]| outcome(&daemon.run(args));
     let (code, out, _) = run(&["vmq", "show", "both"]);
@@ -95,7 +95,7 @@ fn vmq_is_set_where_its_key_is() {
 }
 
 #[test]
-fn without_vmq_show_says_so_and_prints_nothing() {
+fn without_vmq_show_reports_this_and_prints_no_table() {
     let daemon = Daemon::new(&[("GET /1.0/vmq ", json("200 OK", "[]"))]);
     let (code, out, err) = outcome(&daemon.run(&["vmq", "show"]));
     assert_eq!((code, out.as_str()), (0, ""));

@@ -7,14 +7,16 @@ use std::time::{Duration, Instant};
 /// Largest number of peers with an entry. A further peer replaces the one whose last wrong
 /// credentials are the oldest.
 pub(super) const PEERS_MAX: usize = 256;
-/// Delay after the first wrong credentials of a peer. It doubles with each further one.
+/// Delay of the response to the first wrong credentials of a peer. It doubles with each further
+/// response, up to [`STEP_MAX`].
 pub(super) const STEP_FIRST: Duration = Duration::from_millis(250);
-/// Largest time between the responses to two requests of one peer.
+/// Largest interval between two responses to one peer.
 pub(super) const STEP_MAX: Duration = Duration::from_secs(5);
-/// Largest delay of one response.
+/// Largest delay of one response, while several requests of one peer are delayed at the same time.
 pub(super) const DELAY_MAX: Duration = Duration::from_secs(10);
-/// Largest delay of a response to the same wrong credentials as before. A client with an outdated token
-/// sends it again and again, and has to receive the response before its own time limit.
+/// Largest delay of the response to credentials that equal the peer's last wrong ones. A client
+/// with an outdated token sends it repeatedly, and must receive the response before its own time
+/// limit.
 pub(super) const SAME_MAX: Duration = Duration::from_secs(2);
 /// Time without wrong credentials after which a peer's responses are no longer delayed.
 pub(super) const FORGET_AFTER: Duration = Duration::from_secs(600);
@@ -35,7 +37,7 @@ pub(crate) enum Guarded {
 impl Guarded {
     pub(super) const ALL: [Self; 2] = [Self::Api, Self::Console];
 
-    /// Returns the section of the host file.
+    /// Returns the section of the host file that configures the listener.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Api => "api",
@@ -48,27 +50,29 @@ impl Guarded {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Report {
     pub(super) listener: Guarded,
-    /// Address of the peer; `None` for peers without an entry of their own.
+    /// Address of the peer, or the network of 64 bits for IPv6. `None` for peers without a separate
+    /// entry, which are reported together.
     pub(super) peer: Option<IpAddr>,
     pub(super) count: u64,
     /// Time from the first to the last of the reported requests with wrong credentials.
     pub(super) over: Duration,
 }
 
-/// Wrong credentials of recent peers.
+/// Peers that sent wrong credentials recently.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     entries: BTreeMap<Key, Entry>,
     totals: BTreeMap<Guarded, u64>,
 }
 
-/// Listener and network of the peer; `None` stands for replaced peers and those without an address.
+/// Listener, and address or IPv6 network of the peer. `None` stands for all peers without an
+/// address and those whose entry was replaced.
 type Key = (Guarded, Option<IpAddr>);
 
 #[derive(Debug)]
 struct Entry {
     failures: u32,
-    /// Time of the last response.
+    /// Time at which the last response is sent, possibly in the future.
     round: Instant,
     last: Instant,
     /// Hash of the last wrong credentials.
@@ -77,7 +81,7 @@ struct Entry {
     reported: Option<Instant>,
 }
 
-/// Wrong credentials since the last report.
+/// Wrong credentials of one peer since the last report.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     count: u64,
@@ -87,8 +91,9 @@ struct Pending {
 }
 
 impl Table {
-    /// Records wrong credentials, of which `fingerprint` is a hash. Returns the delay of the response.
-    /// Responses to one peer follow each other, on however many connections it sends requests.
+    /// Records wrong credentials with the hash `fingerprint`. Returns the delay of the response.
+    /// Responses to one peer follow each other at increasing intervals, independent of the number
+    /// of its connections.
     pub(super) fn fail(
         &mut self,
         now: Instant,
@@ -113,12 +118,12 @@ impl Table {
         time - now
     }
 
-    /// Returns the number of wrong credentials since the start.
+    /// Returns the number of requests with wrong credentials at the listener since the start.
     pub(super) fn total(&self, listener: Guarded) -> u64 {
         self.totals.get(&listener).copied().unwrap_or_default()
     }
 
-    /// Returns the time of the next report.
+    /// Returns the time of the next report; `None` if all wrong credentials are reported.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         self.entries.values().filter_map(|entry| Some(entry.pending?.due)).min()
     }
@@ -128,7 +133,8 @@ impl Table {
         self.reports(now, |pending| pending.due <= now)
     }
 
-    /// Returns reports of everything that is not reported yet.
+    /// Returns reports about all wrong credentials that are not reported yet, for the end of the
+    /// daemon.
     pub(super) fn end(&mut self, now: Instant) -> Vec<Report> {
         self.reports(now, |_| true)
     }
@@ -145,7 +151,9 @@ impl Table {
         reports
     }
 
-    /// Makes room for an entry with this key.
+    /// Removes the entry of the peer with the oldest failure if the table is full and `key` needs a
+    /// new entry. Unreported failures of the removed peer are added to the entry without an
+    /// address.
     fn make_room(&mut self, now: Instant, key: Key) {
         if key.1.is_none() || self.entries.contains_key(&key) {
             return;
@@ -169,7 +177,7 @@ impl Entry {
         Self { failures: 0, round: now, last: now, fingerprint, pending, reported }
     }
 
-    /// Adds `count` wrong credentials to the next report.
+    /// Adds `count` wrong credentials, received between `first` and `last`, to the next report.
     fn add(&mut self, now: Instant, count: u64, (first, last): (Instant, Instant)) {
         let after_last = self.reported.map(|reported| reported + REPORT_EVERY);
         let due = after_last.unwrap_or(now).max(now + REPORT_AFTER);
@@ -180,8 +188,8 @@ impl Entry {
     }
 }
 
-/// Returns the address that stands for a peer: of IPv6 the network of 64 bits, within which one host
-/// chooses its addresses (RFC 4291, section 2.5.4).
+/// Returns the address that identifies a peer: an IPv4 address, or the first 64 bits of an IPv6
+/// address, since a host chooses its addresses within this network (RFC 4291, section 2.5.4).
 fn network(peer: IpAddr) -> IpAddr {
     match peer {
         IpAddr::V6(address) if !address.is_loopback() => {
@@ -192,7 +200,7 @@ fn network(peer: IpAddr) -> IpAddr {
     }
 }
 
-/// Returns the text for a peer, as an address or a network.
+/// Returns the text that denotes a peer in events: an IPv4 address or an IPv6 network.
 pub(super) fn peer_text(peer: IpAddr) -> String {
     match peer {
         IpAddr::V6(address) if !address.is_loopback() => format!("{address}/64"),

@@ -10,7 +10,7 @@ use utoipa::{Number, PartialSchema, ToSchema};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bounded<const LEAST: u64, const MOST: u64>(u64);
 
-/// Integer bounded only by the document's `int64`.
+/// Integer from 0 to the largest value of the OpenAPI format `int64`.
 pub(super) type Count = Bounded<0, { i64::MAX as u64 }>;
 
 impl<const LEAST: u64, const MOST: u64> Bounded<LEAST, MOST> {

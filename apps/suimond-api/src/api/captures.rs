@@ -24,11 +24,12 @@ use crate::api::failure::ErrorResponse;
 use crate::api::state::ApiState;
 use crate::pcapng::{self, Packet, PacketDirection};
 
-/// Capacity of the channel to the connection, in pieces.
+/// Capacity of the channel to the connection, in pieces of the pcapng file.
 const PIECES_WAITING: usize = 16;
 /// Largest number of frames in one piece.
 const FRAMES_PER_PIECE: usize = 64;
-/// Longest wait for frames before checking for cancellation and the end of the connection.
+/// Longest time to wait for frames before the thread checks for cancellation and the end of the
+/// connection.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Interval of attempts to send to a full channel.
 const ROOM_EVERY: Duration = Duration::from_millis(10);
@@ -126,7 +127,8 @@ impl Writer {
         self.send(piece);
     }
 
-    /// Returns the number of frames that may be read next; `None` once a limit is reached.
+    /// Returns the largest number of frames to read for the next piece; `None` once a limit of the
+    /// capture is reached.
     fn filter(&self) -> Option<usize> {
         let CaptureParameters { max_frames, max_bytes, .. } = self.parameters;
         let frames = max_frames.map(|max| max.value().saturating_sub(self.frames));
@@ -135,7 +137,8 @@ impl Writer {
         (frames > 0 && !is_full).then_some(usize::try_from(frames).unwrap_or(FRAMES_PER_PIECE))
     }
 
-    /// Appends frames from the ring to the piece. Returns false if the capture ended.
+    /// Appends at most `captured_max` frames from the ring to the piece. Returns false if the
+    /// capture ended.
     fn read(&mut self, captured_max: usize, piece: &mut Vec<u8>, last_time: &mut u64) -> bool {
         let Self { capture, unix_offset_ns, snaplen, is_uplink, bytes, .. } = self;
         let mut handle_frame = |frame: &CapturedFrame| {
@@ -143,7 +146,7 @@ impl Writer {
             let captured = captured.get(..*snaplen as usize).unwrap_or(captured);
             *bytes = bytes.saturating_add(captured.len() as u64);
             *last_time = frame.time.as_ns().saturating_add(*unix_offset_ns);
-            // Directions are relative to the guest, or to the uplink's device.
+            // pcapng states directions relative to the guest, or to the uplink's device.
             let inbound = (frame.direction == Direction::Ingress) == *is_uplink;
             let packet = Packet {
                 time_unix_ns: *last_time,

@@ -27,8 +27,8 @@ pub(super) struct ChangeParameters {
     /// True to delete the image files of disks that the change deletes, with their data.
     #[param(required = false)]
     pub with_file: bool,
-    /// For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
-    /// had an image. An existing file is opened and not changed.
+    /// For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
+    /// has had an image. An existing file is opened and not changed.
     #[param(required = false)]
     pub create_image: bool,
 }

@@ -98,8 +98,8 @@ async fn delete(
 
 /// Lists guaranteed, demanded and delivered IOPS of disks on shared stores of all nodes.
 ///
-/// Per node, the 8 disks with the most IOPS beyond their guarantee and the 8 disks furthest below it
-/// are listed, the latter with the disks that displace them.
+/// Per node, the 8 disks with the most IOPS beyond their guarantee and the 8 disks furthest below
+/// it are listed, the latter with the disks that displace them.
 #[utoipa::path(get, path = "/1.0/cluster/flows", tag = "cluster", operation_id = "list_cluster_flows",
     responses((status = OK, body = Vec<ClusterDisk>), (status = "4XX", body = ErrorBody)))]
 async fn flows(State(state): State<ApiState>) -> Result<Json<Vec<ClusterDisk>>, ErrorResponse> {

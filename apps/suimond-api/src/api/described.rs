@@ -137,7 +137,7 @@ impl Described {
         self
     }
 
-    /// Adds the schemas of this type and its parts to the document.
+    /// Adds the schemas of this type and of the types it contains to the document.
     fn needs<T: ToSchema>(mut self) -> Self {
         self.schemas.push((T::name().into_owned(), T::schema()));
         T::schemas(&mut self.schemas);

@@ -1,5 +1,5 @@
-//! Endpoints of operations on the files of disks. All except snapshots and reopening require an unused
-//! disk, which is out of service during the operation.
+//! Endpoints of operations on the files of disks. All except snapshots and reopening require an
+//! unused disk, which is out of service during the operation.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -103,8 +103,8 @@ async fn merge(
 
 /// Closes the image of a disk and opens it again.
 ///
-/// After a failed flush (disk state `faulted`), the metadata of the image is checked, and writes and
-/// flushes are executed again. Clients of the disk see a pause.
+/// After a failed flush (disk state `faulted`), the metadata of the image is checked, and writes
+/// and flushes are executed again. Clients of the disk see a pause.
 #[utoipa::path(post, path = "/1.0/disks/{name}/reopen", tag = "disks",
     operation_id = "reopen_disk", params(("name" = String, Path)),
     responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]

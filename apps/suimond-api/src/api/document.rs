@@ -94,8 +94,8 @@ const REFUSALS: [ErrorResponse; 10] = [
     HOST_ERROR,
 ];
 
-/// Placeholder status in a handler's description for errors of the host, expanded to the actual
-/// statuses.
+/// Status in a handler's description that stands for the errors that a host can cause. [`complete`]
+/// replaces it by the actual statuses.
 const HOST_ERRORS: &str = "4XX";
 
 /// Completes a document generated from the descriptions of the handlers.
@@ -192,7 +192,7 @@ fn add_error_responses(path: &str, operation: &mut Operation) {
         parameters.iter().any(|parameter| parameter.parameter_in == ParameterIn::Query)
     });
     let mut refusals = vec![UNAUTHORIZED, HOST_ERROR];
-    // The token for metrics permits this path and no other.
+    // The metrics token permits this path and no other.
     if path != crate::tcp_api::METRICS_PATH {
         refusals.push(FORBIDDEN);
     }

@@ -22,8 +22,8 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
 
 /// Drains this host or another node: migrates its running VMs to other nodes, and admits none.
 ///
-/// The operation ends when no VM runs on the node, and fails if a running VM cannot migrate. The node
-/// stays drained in both cases, also after a restart of its daemon.
+/// The operation ends when no VM runs on the node, and fails if a running VM cannot migrate. The
+/// node stays drained in both cases, also after a restart of its daemon.
 #[utoipa::path(post, path = "/1.0/nodes/{name}/drain", tag = "nodes", operation_id = "drain_node",
     params(("name" = String, Path, description = "Host name of this host, or name of a `[[node]]`."),
         TrialParameters),

@@ -22,7 +22,7 @@ type Limit = Bounded<1, 10_000>;
 /// Number of an event kind.
 type KindNumber = Bounded<0, { u32::MAX as u64 }>;
 
-/// Events read at a time for one follower.
+/// Largest number of events that a stream reads from the log at a time.
 const FOLLOW_EVENTS: usize = 256;
 
 /// Returns the router of event endpoints.

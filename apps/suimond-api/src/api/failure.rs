@@ -96,17 +96,18 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Parameters<T> 
     }
 }
 
-/// Returns the error with this field unless it already names one.
+/// Sets the key of the error unless the error already names one.
 pub(super) fn in_field(error: ApiError, field: &str) -> ApiError {
     if error.field.is_some() { error } else { error.field(field) }
 }
 
-/// Returns the key that serde reports as unknown.
+/// Returns the key that an error text of serde names as unknown; `None` for other errors.
 fn unknown_field(text: &str) -> Option<&str> {
     text.split("unknown field `").nth(1).and_then(|rest| rest.split('`').next())
 }
 
-/// Converts serde's error about a query parameter, naming the parameter if serde does.
+/// Converts an error text of serde about query parameters to a response, which names the parameter
+/// if serde does.
 fn refused_parameter(text: &str) -> ErrorResponse {
     let unknown = unknown_field(text);
     let field_name = text.split("query string: ").nth(1).and_then(|rest| rest.split(':').next());

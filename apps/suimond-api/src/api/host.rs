@@ -44,8 +44,8 @@ async fn show(State(state): State<ApiState>) -> Result<Json<HostStatus>, ErrorRe
     state.read(|node| node.host_status()).await.map(Json)
 }
 
-/// Function that creates the OpenAPI document. It is an extension of the router, because the document
-/// describes the endpoints of all modules, including those of this one.
+/// Function that creates the OpenAPI document. It is an extension of the router, because the
+/// document describes the endpoints of all modules, including those of this one.
 #[derive(Clone, Copy)]
 pub(super) struct CreateDocument(pub(super) fn() -> serde_json::Result<String>);
 

@@ -129,7 +129,7 @@ async fn compare(
     with_lab(&state, move |lab| lab.compare(&query.a, &query.b)).await.map(Json)
 }
 
-/// Runs a call that reads files on a thread for blocking calls.
+/// Runs a call of the lab, which reads files, on a thread for blocking calls.
 async fn with_lab<T: Send + 'static>(
     state: &ApiState,
     call: impl FnOnce(&Lab) -> Result<T, ApiError> + Send + 'static,

@@ -63,7 +63,8 @@ impl<L: Lines> Follower<L> {
             if self.last_said {
                 return None;
             }
-            // Marked as seen before the query, so that concurrent changes count as new.
+            // Notifications are marked as seen before the query, so that a change during the query
+            // counts as new.
             L::watched(&mut self.notifications).borrow_and_update();
             self.last_said = self.ending;
             let lines = match self.source.next_lines() {
@@ -92,7 +93,7 @@ impl<L: Lines> Follower<L> {
 fn written<T: Serialize>(lines: &[T]) -> Bytes {
     let mut bytes = Vec::new();
     for line in lines {
-        // Types of the contract always serialize.
+        // Serialization cannot fail: all lines are types of the contract.
         if let Ok(json) = to_json(line) {
             bytes.extend(json);
             bytes.push(b'\n');

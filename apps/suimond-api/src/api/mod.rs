@@ -97,7 +97,7 @@ fn described() -> OpenApiRouter<ApiState> {
 /// Returns the OpenAPI document as JSON text that ends with a line break.
 ///
 /// # Errors
-/// Defects of the descriptions.
+/// The descriptions of the endpoints cannot be serialized, which is a defect of the program.
 pub fn openapi_document() -> serde_json::Result<String> {
     let (_, mut document) = described().split_for_parts();
     document::complete(&mut document);

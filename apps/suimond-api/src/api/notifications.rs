@@ -24,7 +24,7 @@ pub struct NotificationSender {
 pub struct Notifications {
     /// Sequence number of the last event.
     pub events: watch::Receiver<u64>,
-    /// Number of changes of operations.
+    /// Number of changes of all operations since the start of the daemon.
     pub operations: watch::Receiver<u64>,
     /// True if the daemon is stopping: streams end.
     pub ended: watch::Receiver<bool>,
@@ -47,7 +47,7 @@ impl NotificationSender {
         (Self { events, operations, ended: end_sender }, notifications)
     }
 
-    /// Ends all streams.
+    /// Signals the end of the daemon, with which all streams end.
     pub fn end(&self) {
         self.ended.send_replace(true);
     }

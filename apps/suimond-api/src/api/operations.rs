@@ -53,8 +53,8 @@ async fn show(
 
 /// Requests the cancellation of an operation.
 ///
-/// The operation ends before its next step, and the previous state is restored. An operation that has
-/// ended stays unchanged. `GET` returns a cancelled operation until 1000 later operations have
+/// The operation ends before its next step, and the previous state is restored. An operation that
+/// has ended stays unchanged. `GET` returns a cancelled operation until 1000 later operations have
 /// ended.
 #[utoipa::path(delete, path = "/1.0/operations/{id}", tag = "operations",
     operation_id = "cancel_operation", params(("id" = inline(Count), Path)),

@@ -133,7 +133,7 @@ async fn thaw(
     begin(&state, &name, VmAction::Thaw).await
 }
 
-/// Parses the body; returns the default if it is empty.
+/// Parses an optional request body; returns the default if it is empty.
 fn requested<T: DeserializeOwned + Default>(body: &[u8]) -> Result<T, ErrorResponse> {
     if body.is_empty() { Ok(T::default()) } else { Ok(request(body)?) }
 }

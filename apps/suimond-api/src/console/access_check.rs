@@ -1,8 +1,8 @@
 //! Access checks of requests to the console: host name, origin and session.
 //!
 //! A browser sends the cookie of a session to every port of the host name (RFC 6265, section 8.5),
-//! where a listener of another user may receive it. The cookie therefore permits nothing without the
-//! secret of the same session, which pages of other origins, ports included, cannot read.
+//! where a listener of another user may receive it. The cookie therefore permits nothing without
+//! the secret of the same session, which pages of other origins, ports included, cannot read.
 
 use std::net::IpAddr;
 use std::time::Instant;
@@ -58,7 +58,8 @@ pub(super) async fn check(
     answer
 }
 
-/// Returns the response to a request that is not permitted. Removes a ticket from the address.
+/// Returns the response to a request that is not permitted; `None` if it is. Removes a ticket from
+/// the request's URL.
 fn refusal(state: &ConsoleState, request: &mut Request) -> Option<Response> {
     let console = &state.console;
     // Protects against DNS rebinding: another site's host name may resolve to this address.
@@ -84,12 +85,14 @@ fn refusal(state: &ConsoleState, request: &mut Request) -> Option<Response> {
     objection_to_session(state, request).map(unauthorized)
 }
 
-/// Returns why a request may not change anything, whatever its session.
+/// Returns why a modifying request is rejected, independent of its session; `None` if it may be
+/// permitted.
 fn objection_to_change(headers: &HeaderMap, is_login: bool) -> Option<&'static str> {
     if !headers.contains_key(PAGE_HEADER) {
         return Some("changes require the header `X-Suimon-Console: 1`");
     }
-    // A login has no session that a page of another origin could use. Programs send no origin.
+    // Programs that log in send no origin, unlike browsers. Permitting this is safe, because a
+    // login uses no existing session.
     if is_login && !headers.contains_key(header::ORIGIN) {
         return None;
     }
@@ -98,14 +101,16 @@ fn objection_to_change(headers: &HeaderMap, is_login: bool) -> Option<&'static s
     (!is_same_origin(headers)).then_some(text)
 }
 
-/// Returns why a request is not part of a session.
+/// Returns why a request is not part of a valid session; `None` if it is. Consumes the request's
+/// ticket.
 fn objection_to_session(state: &ConsoleState, request: &mut Request) -> Option<&'static str> {
     let (name, now) = (state.console.cookie(), Instant::now());
     let mut logins = state.console.logins();
     let cookie = cookie(request.headers(), &name).filter(|cookie| logins.is_session(now, cookie));
     let Some(cookie) = cookie else { return Some(LOG_IN) };
     let uri = request.uri();
-    // Browsers send no headers of a page's choice with WebSockets. The first message has the secret.
+    // A page cannot add headers to the handshake of a WebSocket. The first message contains the
+    // secret.
     if *request.method() == Method::GET && is_serial_console(uri.path()) {
         return None;
     }
@@ -143,8 +148,8 @@ fn is_loopback_host(headers: &HeaderMap) -> bool {
             || address.is_ok_and(|address| address.is_loopback()))
 }
 
-/// Returns true if the request originates from a page of this console. Browsers send the origin with
-/// each request that is not `GET` or `HEAD`, and with each WebSocket handshake.
+/// Returns true if the request originates from a page of this console. Browsers send the origin
+/// with each request that is not `GET` or `HEAD`, and with each WebSocket handshake.
 pub(super) fn is_same_origin(headers: &HeaderMap) -> bool {
     let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     let origin = text(header::ORIGIN).and_then(|origin| origin.split_once("://"));
@@ -154,7 +159,8 @@ pub(super) fn is_same_origin(headers: &HeaderMap) -> bool {
     )
 }
 
-/// Returns the value of the session's cookie, whose name is `cookie`.
+/// Returns the value of the cookie named `cookie`, which identifies the session; `None` if the
+/// request has no such cookie.
 pub(super) fn cookie<'h>(headers: &'h HeaderMap, cookie: &str) -> Option<&'h str> {
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs = cookies.flat_map(|value| value.split(';'));

@@ -9,11 +9,12 @@ use crate::api::ErrorResponse;
 // `FILES`: paths relative to `console/dist` with their contents; empty if the page was not built.
 include!(concat!(env!("OUT_DIR"), "/console_files.rs"));
 
-/// Names of files in `assets/` contain a hash of their content, so a file with a given name never
-/// changes.
+/// Caching of files in `assets/`: their names contain a hash of their content, so that a file with
+/// a given name never changes.
 const FOR_EVER: &str = "public, max-age=31536000, immutable";
 
-/// Returns a file of the page; `index.html` for the root path.
+/// Returns the response with a file of the page: `index.html` for the root path, status 404 for an
+/// unknown path.
 pub(super) fn serve(uri: &Uri) -> Response {
     let path = uri.path().trim_start_matches('/');
     let file_name = if path.is_empty() { "index.html" } else { path };

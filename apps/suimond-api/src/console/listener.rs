@@ -94,7 +94,8 @@ impl Console {
     }
 }
 
-/// Console whose listener is in service. Empty without `[console]`, and until the listener can be used.
+/// Console whose listener is in service. Empty without `[console]`, and until the listener can be
+/// used.
 #[derive(Clone, Default)]
 pub struct ConsoleInService(Arc<OnceLock<Arc<Console>>>);
 

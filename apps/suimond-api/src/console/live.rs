@@ -19,22 +19,22 @@ use super::access_check;
 use crate::api::{ErrorResponse, Notifications, Parameters};
 use crate::console::state::ConsoleState;
 
-/// Interval at which a page's data is queried.
+/// Interval at which the data that a page shows is queried.
 const PERIOD: Duration = Duration::from_secs(1);
 /// Idle time after which an empty comment of the event stream is sent, so that the connection stays
 /// open.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 const TOPICS_MAX: usize = 16;
-/// Time limit for an endpoint's response to one topic query.
+/// Time limit for the response of an endpoint to the query for one topic.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
 const RESPONSE_BYTES_MAX: usize = 4 << 20;
 /// Largest number of log events sent at a time.
 const EVENTS_MAX: usize = 256;
 
-/// Topic of the event log, sent event by event.
+/// Topic of the event log, of which each event is sent once.
 const EVENTS: &str = "events";
 
-/// Endpoints that respond immediately with their complete content.
+/// Endpoints that can be topics: they respond immediately with their complete content.
 const LISTS: &[&str] = &[
     "cluster",
     "cluster/flows",
@@ -71,7 +71,7 @@ pub(super) struct LiveParameters {
     topics: String,
 }
 
-/// Returns true if an endpoint can be followed.
+/// Returns true if the topic is an endpoint of [`LISTS`] or [`NAMED`], or the event log.
 fn is_topic(topic: &str) -> bool {
     let is_name = |text: &str| {
         !text.is_empty()
@@ -121,7 +121,7 @@ struct Follower {
     notifications: Notifications,
     session: String,
     topics: Vec<String>,
-    /// Last response sent of each topic.
+    /// Body of the last response that was sent for each topic.
     sent: BTreeMap<String, Bytes>,
     ticks: Interval,
     /// Sequence number of the last log event seen, if events are followed.
@@ -150,7 +150,8 @@ impl Follower {
         }
     }
 
-    /// Returns the next text to send; `None` at the end.
+    /// Waits for changes and returns the next part of the event stream; `None` when the session or
+    /// the daemon ends.
     async fn next_text(&mut self) -> Option<String> {
         loop {
             let mut end_receiver = self.notifications.ended.clone();
@@ -186,7 +187,8 @@ impl Follower {
         lines.map(|line| event(EVENTS, &line)).collect()
     }
 
-    /// Returns the text for a topic; empty if its response did not change.
+    /// Queries a topic and returns its server-sent event; empty if the response is the same as
+    /// before.
     async fn new_answer(&mut self, topic: &str) -> String {
         let (status, body) = self.answer(topic).await;
         if self.sent.get(topic) == Some(&body) {
@@ -195,7 +197,8 @@ impl Follower {
         let text = String::from_utf8_lossy(&body).into_owned();
         self.sent.insert(topic.to_owned(), body);
         if status == StatusCode::OK {
-            // JSON contains line breaks between tokens only.
+            // Line breaks in JSON occur only between tokens, so replacing them does not change the
+            // value.
             return event(topic, &text.replace(['\r', '\n'], " "));
         }
         let error: Value = serde_json::from_str(&text).unwrap_or_default();
@@ -228,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_answers_at_once_can_be_followed_and_nothing_else() {
+    fn only_endpoints_that_respond_immediately_are_topics() {
         for topic in ["top", "events", "qos/flows", "vms", "vms/web-1", "vmq/u.0", "operations/7"] {
             assert!(is_topic(topic), "{topic}");
         }

@@ -23,7 +23,8 @@ const SECRET_BYTES: usize = 32;
 #[derive(Default)]
 pub(super) struct Logins {
     codes: Vec<Code>,
-    /// Ordered by last use, so that the least recently used one is replaced first.
+    /// Sessions in the order of their last use, so that the least recently used one is replaced
+    /// first.
     sessions: Vec<Session>,
 }
 
@@ -36,7 +37,8 @@ struct Code {
 }
 
 struct Session {
-    /// Value of the cookie, which the browser sends to every port of the host name.
+    /// Value of the cookie, which the browser sends to every port of the host name. Permits nothing
+    /// without `secret`.
     cookie: Secret,
     /// Value that only the pages of this console have.
     secret: Secret,
@@ -106,8 +108,8 @@ impl Logins {
         self.extend(now, credentials.cookie)
     }
 
-    /// Extends the validity of the session of a connection that has sent both values before. Returns
-    /// true if the session is valid.
+    /// Extends the validity of the session of a connection that has sent both values before.
+    /// Returns true if the session is valid.
     pub(super) fn extend(&mut self, now: Instant, cookie: &str) -> bool {
         self.end_expired(now);
         let Some(position) = self.find(cookie) else { return false };
@@ -117,8 +119,8 @@ impl Logins {
         true
     }
 
-    /// Returns true if the cookie is that of a valid session, without extending its validity. Permits
-    /// nothing by itself.
+    /// Returns true if the cookie is that of a valid session, without extending its validity.
+    /// Permits nothing by itself.
     pub(super) fn is_session(&mut self, now: Instant, cookie: &str) -> bool {
         self.end_expired(now);
         self.find(cookie).is_some()
@@ -199,7 +201,7 @@ impl Secret {
     }
 }
 
-/// Removes the first element if there are `max_len`.
+/// Removes the first element if the list contains `max_len` elements.
 fn make_room<T>(entries: &mut Vec<T>, max_len: usize) {
     if entries.len() >= max_len {
         entries.remove(0);

@@ -84,7 +84,7 @@ fn a_ticket_is_for_one_use_of_one_path_by_one_session_for_half_a_minute() {
 }
 
 #[test]
-fn codes_and_sessions_are_bounded_and_the_one_used_longest_ago_goes() {
+fn codes_and_sessions_are_bounded_and_the_least_recently_used_is_replaced() {
     let (mut logins, now) = (Logins::default(), Instant::now());
     let first = logins.new_session(now).unwrap();
     let second = logins.new_session(now).unwrap();

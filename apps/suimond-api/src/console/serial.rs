@@ -1,7 +1,7 @@
 //! Serial console of a VM in the page: a WebSocket (RFC 6455) with the raw bytes of both directions
 //! in binary messages. The first message of the page is a text with the secret of its session. An
-//! error, or the reason for the end, is sent as one text message in the REST API's error format before
-//! the connection closes.
+//! error, or the reason for the end, is sent as one text message in the REST API's error format
+//! before the connection closes.
 
 use std::time::{Duration, Instant};
 
@@ -35,8 +35,8 @@ pub(super) const SECRET_TIMEOUT: Duration = Duration::from_secs(5);
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Opens a VM's serial console for a page of this console only. Browsers send the session's cookie
-/// with WebSockets of other pages on this machine, too. Nothing is served before the page has sent the
-/// secret of its session.
+/// with WebSockets of other pages on this machine, too. Nothing is served before the page has sent
+/// the secret of its session.
 pub(super) async fn open(
     State(state): State<ConsoleState>,
     Path(name): Path<String>,
@@ -141,7 +141,8 @@ fn conflict_error(text: &str) -> ErrorResponse {
     ApiError::new(ErrorCode::Conflict, text).into()
 }
 
-/// Copies output of the VM to the page until the VM closes or the page accepts no more data.
+/// Copies output of the VM to the page until the VM closes its end or the page accepts no more
+/// data.
 async fn copy_output(mut output: impl AsyncRead + Unpin, page: &mut SplitSink<WebSocket, Message>) {
     let mut buffer = vec![0; SHOWN_BYTES];
     loop {
@@ -154,8 +155,8 @@ async fn copy_output(mut output: impl AsyncRead + Unpin, page: &mut SplitSink<We
     }
 }
 
-/// Copies input of the page to the VM until the page closes, the VM accepts no more data, or
-/// `is_permitted` returns false.
+/// Copies input of the page to the VM until the page closes the connection, the VM accepts no more
+/// data, or `is_permitted` returns false.
 async fn copy_input(
     mut typed: SplitStream<WebSocket>,
     mut input: impl AsyncWrite + Unpin,

@@ -28,7 +28,7 @@ pub(super) enum Login {
     Secret(String),
 }
 
-/// Second value of the new session, in addition to the cookie.
+/// Secret of the new session, the body of the response to a login; the cookie is in a header.
 #[derive(Serialize)]
 struct LoggedIn {
     /// To be sent in the header `X-Suimon-Session` of every request.

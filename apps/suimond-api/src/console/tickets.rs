@@ -1,4 +1,5 @@
-//! Tickets: addresses that the browser loads by itself, without the headers of a request of the page.
+//! Tickets: permission for the browser to load a URL without the headers that requests of the page
+//! have.
 
 use std::time::Instant;
 
@@ -63,8 +64,8 @@ pub(super) async fn create(
     ))
 }
 
-/// Returns true for reports of lab runs. The page shows them in a frame or in another tab, for
-/// which it cannot send the session's header.
+/// Returns true for the path of a lab run's report, the only kind of path with tickets. The page
+/// shows reports in a frame or another tab, for which it cannot send the session's header.
 fn is_loaded_by_address(path: &str) -> bool {
     let id = path.strip_prefix("/1.0/lab/runs/").and_then(|rest| rest.strip_suffix("/report"));
     id.is_some_and(|id| !id.is_empty() && !id.contains(['/', '?', '#']))

@@ -23,8 +23,8 @@ impl Client {
         self.peer
     }
 
-    /// Waits. The connection counts as idle meanwhile: a new connection replaces it if the listener
-    /// has no slot left, so that delayed responses take no slot from other clients.
+    /// Waits for `time`. The connection counts as idle meanwhile: a new connection replaces it if
+    /// the listener has no slot left, so that delayed responses take no slot from other clients.
     pub(crate) async fn delay(&self, time: Duration) {
         let _paused = self.slot.pause();
         tokio::time::sleep(time).await;

@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// Largest number of connections of a listener that are byte streams: serial consoles and migrations.
-/// They last indefinitely and must leave connections for other requests.
+/// Largest number of connections of a listener that are byte streams: serial consoles and
+/// migrations. They last indefinitely and must leave connections for other requests.
 pub const UPGRADED_MAX: usize = 128;
 
 /// Bounded set of connections. A connection without a request in progress or an unread response is
-/// idle, unless it was upgraded to a byte stream (RFC 9110, section 7.8). If the set is full, a new connection replaces the one idle for the longest time.
+/// idle, unless it was upgraded to a byte stream (RFC 9110, section 7.8). If the set is full, a new
+/// connection replaces the one idle for the longest time.
 #[derive(Clone)]
 pub(super) struct Connections(Arc<Shared>);
 
@@ -24,7 +25,8 @@ struct Shared {
 
 #[derive(Default)]
 struct All {
-    /// Counter of connections and of transitions to idle.
+    /// Counter that orders connections by the start of their idle time. It increases with each new
+    /// connection and each end of an activity.
     round: u64,
     entries: BTreeMap<u64, Entry>,
 }
@@ -84,14 +86,14 @@ impl Shared {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins an activity of a connection.
+    /// Begins an activity of the connection: a request in progress, or an unread response.
     fn begin(&self, id: u64) {
         if let Some(entry) = self.lock().entries.get_mut(&id) {
             entry.busy = entry.busy.saturating_add(1);
         }
     }
 
-    /// Ends an activity of a connection, which is idle from now on if it was the last.
+    /// Ends an activity of the connection, which is idle if this was the only one.
     fn end(&self, id: u64) {
         let mut table = self.lock();
         let round = table.next_round();
@@ -119,18 +121,20 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    /// Returns when the slot has been assigned to another connection.
+    /// Returns when the server has given the slot to another connection. The caller then closes the
+    /// connection.
     pub(super) async fn turned_away(&self) {
         self.turned_away.notified().await;
     }
 
-    /// Marks the connection as busy until the result is dropped.
+    /// Marks the connection as busy until the returned value is dropped.
     pub(super) fn begin(&self) -> Activity {
         self.shared.begin(self.id);
         Activity { shared: self.shared.clone(), id: self.id }
     }
 
-    /// Reserves one of the [`UPGRADED_MAX`] upgrades. Returns false if there is none left.
+    /// Reserves one of the [`UPGRADED_MAX`] upgrades for the connection. Returns false if all are
+    /// in use.
     pub(super) fn begin_upgrade(&self) -> bool {
         let mut table = self.shared.lock();
         let count = table.entries.values().filter(|entry| entry.is_upgraded).count();
@@ -141,7 +145,8 @@ impl Slot {
         true
     }
 
-    /// Ends what [`Self::begin_upgrade`] began. An upgraded connection is busy until its end.
+    /// Ends the upgrade attempt of [`Self::begin_upgrade`]. If it succeeded, the connection keeps
+    /// its reservation and is busy until it ends.
     pub(super) fn end_upgrade(&self, is_upgraded: bool) {
         if let Some(entry) = self.shared.lock().entries.get_mut(&self.id) {
             entry.is_upgraded = is_upgraded;
@@ -151,7 +156,7 @@ impl Slot {
         }
     }
 
-    /// Interrupts one activity of the connection until the result is dropped.
+    /// Interrupts one activity of the connection until the returned value is dropped.
     pub(super) fn pause(&self) -> Paused {
         self.shared.end(self.id);
         Paused { shared: self.shared.clone(), id: self.id }

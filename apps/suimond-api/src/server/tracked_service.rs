@@ -64,7 +64,8 @@ fn too_many_upgrades() -> Response<Body> {
     ErrorResponse::from(ApiError::new(ErrorCode::Conflict, text)).into_response()
 }
 
-/// Body of a response. HTTP drops it after passing it to the connection.
+/// Body of a response, with the activity that keeps the connection busy. The HTTP library drops it
+/// when it has passed the whole body to the connection.
 pub(super) struct AttendedBody {
     pub(crate) body: Body,
     pub(crate) _busy: Activity,

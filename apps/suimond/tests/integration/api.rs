@@ -341,7 +341,7 @@ fn other_error_cases() -> Vec<ErrorCase> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn errors_have_a_status_a_code_and_a_place() {
+async fn errors_have_a_status_a_code_and_a_field() {
     let server = Server::with_web().await;
     for (method, path, body, status, code, field) in error_cases() {
         let (actual_status, answer) = server.call(method.clone(), path, &body).await;

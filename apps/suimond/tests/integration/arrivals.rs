@@ -26,7 +26,7 @@ fn arrival() -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_arrival_that_is_not_known_is_abandoned() {
+async fn an_unknown_incoming_migration_counts_as_abandoned() {
     let server = Server::start().await;
     let abandoned = json!({"id": ID, "state": "abandoned"});
     let path = format!("/1.0/arrivals/{ID}");
@@ -38,7 +38,7 @@ async fn an_arrival_that_is_not_known_is_abandoned() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_vm_that_cannot_come_is_refused_before_anything_changes() {
+async fn an_impossible_incoming_migration_is_rejected_without_changes() {
     let server = Server::start().await;
     for path in ["/1.0/arrivals", "/1.0/arrivals?dry_run=true"] {
         let (status, answer) = server.call(Method::POST, path, &arrival().to_string()).await;
@@ -73,7 +73,7 @@ async fn a_vm_that_cannot_come_is_refused_before_anything_changes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lines_are_for_arrivals_that_wait_and_for_who_asks_by_their_protocol() {
+async fn connections_require_a_waiting_migration_and_its_protocol() {
     let server = Server::start().await;
     for (path, protocol) in [("memory", "suimon-memory"), ("disks/root", "suimon-nbd")] {
         let path = format!("/1.0/arrivals/{ID}/{path}");
@@ -100,7 +100,7 @@ async fn lines_are_for_arrivals_that_wait_and_for_who_asks_by_their_protocol() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_vm_that_is_not_there_goes_nowhere() {
+async fn a_missing_vm_cannot_be_migrated() {
     let server = Server::start().await;
     for path in ["/1.0/vms/web/migrate", "/1.0/vms/web/migrate?dry_run=true"] {
         let (status, answer) = server.call(Method::POST, path, r#"{"to":"right"}"#).await;

@@ -114,7 +114,7 @@ async fn is_closed(stream: &mut DuplexStream) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn idle_connections_make_room_at_once_and_the_oldest_goes_first() {
+async fn a_new_connection_replaces_the_longest_idle_one_at_once() {
     let server = Server::start();
     let started = Instant::now();
     let mut idle: VecDeque<_> = (0..600).map(|_| server.connect()).collect();
@@ -128,7 +128,7 @@ async fn idle_connections_make_room_at_once_and_the_oldest_goes_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_has_asked_something_is_not_idle() {
+async fn a_connection_with_a_pending_request_is_not_idle() {
     let server = Server::start();
     let mut followers = Vec::new();
     for _ in 0..CONNECTIONS_MAX - 1 {
@@ -183,7 +183,7 @@ async fn upgraded_connections_are_not_idle_and_leave_connections_for_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn with_nobody_idle_a_connection_waits_for_an_end() {
+async fn without_an_idle_connection_a_new_one_waits_for_an_end() {
     let server = Server::start();
     let mut followers = Vec::new();
     for _ in 0..CONNECTIONS_MAX {
@@ -201,7 +201,7 @@ async fn with_nobody_idle_a_connection_waits_for_an_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_says_nothing_is_closed_and_also_between_requests() {
+async fn silent_connections_are_closed_also_between_requests() {
     let server = Server::start();
     let started = Instant::now();
     let mut silent = server.connect();
@@ -217,7 +217,7 @@ async fn who_says_nothing_is_closed_and_also_between_requests() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_does_not_read_is_ended_and_who_reads_slowly_is_not() {
+async fn clients_that_do_not_read_are_disconnected_and_slow_readers_are_not() {
     let server = Server::start();
     let mut unread = server.send_request("/large").await;
     let mut slow = server.send_request("/large").await;

@@ -184,7 +184,7 @@ async fn one_logs_in_with_a_code_of_the_daemon_once_or_with_the_token() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_told_or_done_for_who_is_not_logged_in_or_comes_from_another_page() {
+async fn requests_without_a_session_or_from_another_page_are_rejected() {
     let site = Site::new().await;
     for path in ["/1.0", "/1.0/vms", "/1.0/openapi.json", "/console/live?topics=top"] {
         let answer = site.send((Method::GET, path), &[], "").await;
@@ -266,7 +266,7 @@ impl Events {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_changes_is_told_live_until_one_logs_out() {
+async fn changes_are_streamed_until_the_logout() {
     let site = Site::new().await;
     let session = site.logged_in().await;
     let own_headers = session.headers();

@@ -97,7 +97,7 @@ fn a_failed_console_follows_the_configuration_and_no_restart_is_requested() {
     wait_until("the reload ends", || host.log().contains("[lab] has changed"));
     assert!(!host.log().contains("[console] has changed"), "{}", host.log());
 
-    // From now on, the settings are those of the start.
+    // The listener is in service now, so later changes of its settings require a restart.
     host.write(&with_lab(&console(free_address()), &host.path("lab")));
     reload(&daemon);
     wait_until("the change is reported", || host.log().contains("[console] has changed"));

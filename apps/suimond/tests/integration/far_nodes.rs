@@ -1,5 +1,5 @@
-//! Connections to other nodes: one is a daemon's API in this process, another accepts lines and
-//! sends bytes chosen by the test.
+//! Connections to other nodes. One node is the API of a daemon in this process; another one accepts
+//! upgraded connections and sends bytes that the test chooses.
 #![forbid(unsafe_code)]
 
 use crate::support;
@@ -73,7 +73,7 @@ async fn listen(server: &Server) -> SocketAddr {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_tells_how_it_is_to_who_has_its_token() {
+async fn a_node_reports_its_state_to_a_client_with_its_token() {
     let server = Server::with_web().await;
     let address = listen(&server).await;
     let valid = config(server.directory.path(), address);
@@ -107,7 +107,7 @@ async fn a_node_tells_how_it_is_to_who_has_its_token() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nodes_are_shown_by_the_api_with_what_they_answer() {
+async fn nodes_are_shown_by_the_api_with_their_reported_state() {
     let (local, remote) = (Server::start().await, Server::start().await);
     let address = listen(&remote).await;
     let valid = serde_json::to_value(config(remote.directory.path(), address)).unwrap();
@@ -139,7 +139,7 @@ async fn nodes_are_shown_by_the_api_with_what_they_answer() {
     assert_eq!(local.get("/1.0").await["nodes"], 1);
 }
 
-/// Node that accepts every line, with access to the far end.
+/// Node that accepts every upgrade, with access to its end of the connection.
 struct Granting {
     folder: tempfile::TempDir,
     listener: TcpListener,
@@ -161,7 +161,7 @@ impl Granting {
         Self { folder, listener, acceptor: TlsAcceptor::from(Arc::new(config)) }
     }
 
-    /// Opens a line and returns this host's end and the far end.
+    /// Opens an upgraded connection. Returns the ends of this host and of the node.
     async fn line(&self, nodes: &HostPeerNodes) -> (UnixStream, TlsStream<TcpStream>) {
         let address = self.listener.local_addr().unwrap();
         let node = nodes.node(&config(self.folder.path(), address)).unwrap();
@@ -286,7 +286,7 @@ async fn a_line_ends_with_either_of_its_ends() {
     let started = Instant::now();
     drop(near);
     assert_eq!(far.read(&mut [0; 1]).await.unwrap(), 0);
-    // The other end is closed, so writes fail soon.
+    // The other end is closed, so that writes fail soon.
     while far.write_all(&[0; 4096]).await.is_ok() && far.flush().await.is_ok() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }

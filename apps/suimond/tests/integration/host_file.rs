@@ -27,7 +27,7 @@ async fn a_start_does_not_revert_changes_made_after_the_host_file_was_applied() 
     apply(&server, TEXT).await;
     server.change(Method::DELETE, "/1.0/switches/lan", "").await;
     assert!(!would_apply(&server, TEXT));
-    // Another file does not count: the host file is still the one that was applied last.
+    // The application of another file does not change which host file was applied last.
     apply(&server, "").await;
     assert!(!would_apply(&server, TEXT));
     server.stop().await;

@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn followers_that_never_read_leave_the_api_to_others() {
+async fn followers_that_never_read_do_not_block_other_clients() {
     let server = Server::with_web().await;
     let mut followers = Vec::new();
     for _ in 0..300 {

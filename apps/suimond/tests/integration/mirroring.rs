@@ -66,7 +66,7 @@ fn compares(first: &Server, right: &Server) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_disk_goes_to_another_node_while_it_is_written_to() {
+async fn a_disk_is_copied_to_another_node_during_writes() {
     let from = node("raw", json!({})).await;
     // Copies to the destination are not limited by its maximum.
     let to = node("vhdx", json!({ "qos": { "max_iops": 10 } })).await;

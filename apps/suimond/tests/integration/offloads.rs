@@ -61,7 +61,7 @@ async fn the_switches_of_an_uplink_are_patched_live_and_shown() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_description_refers_to_is_described() {
+async fn references_in_the_openapi_document_resolve() {
     let server = Server::start().await;
     let document = server.get("/1.0/openapi.json").await;
     let mut found_references = Vec::new();

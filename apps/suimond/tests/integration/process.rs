@@ -97,7 +97,7 @@ fn one_daemon_per_socket_and_per_state_directory() {
 }
 
 #[test]
-fn a_wrong_file_is_refused_before_anything_is_touched() {
+fn an_invalid_host_file_is_rejected_before_any_change() {
     let directory = tempfile::tempdir().unwrap();
     let config = directory.path().join("host.toml");
     let state = directory.path().join("state");
@@ -169,7 +169,7 @@ fn a_kill_in_the_middle_of_a_change_leaves_no_socket_behind() {
     let mut hits = 0;
     for created_count in [2, 9, 30] {
         let mut running = start(directory.path(), "state", &socket);
-        // A kill after the end of the change tests nothing further.
+        // A kill after the end of the change is of no use to the test.
         if exchange(&socket, "GET /1.0/nics", "").ends_with("]") && sockets_in(&vms) > 1 {
             break;
         }
@@ -192,7 +192,7 @@ fn a_kill_in_the_middle_of_a_change_leaves_no_socket_behind() {
 }
 
 #[test]
-fn a_launcher_of_vms_that_fails_says_why_where_its_daemon_reads_it() {
+fn a_failing_launcher_reports_its_error_on_standard_output() {
     let directory = tempfile::tempdir().unwrap();
     let folder = directory.path().join("vms");
     std::fs::create_dir(&folder).unwrap();

@@ -48,7 +48,7 @@ async fn either_name_of_a_key_changes_it_and_the_old_one_causes_a_warning() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn plans_and_answers_have_the_warning_too() {
+async fn plans_and_responses_have_the_warning_too() {
     let server = with_store().await;
     let path = server.directory.path();
     let replacement = json!({ "name": "fast", "path": path, "capability_iops": 5 }).to_string();

@@ -78,7 +78,7 @@ fn without_root_the_directory_that_cannot_be_written_is_named() {
 }
 
 #[test]
-fn a_port_in_use_is_named_with_the_key_to_change() {
+fn a_port_in_use_is_reported_with_the_key_to_change() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name).display().to_string();
     let (state, socket, config) = (path("state"), path("api.sock"), path("host.toml"));
@@ -110,7 +110,7 @@ fn a_port_in_use_is_named_with_the_key_to_change() {
 }
 
 #[test]
-fn a_socket_in_use_is_named_with_what_to_choose() {
+fn a_socket_in_use_is_reported_with_a_remedy() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name).display().to_string();
     let socket = path("api.sock");
@@ -131,7 +131,7 @@ fn error_in_mounts(script: &str, directory: &TempDir, code: i32) -> String {
 }
 
 #[test]
-fn a_full_disk_is_named_with_what_to_do() {
+fn a_full_disk_is_reported_with_a_remedy() {
     if !is_root() {
         return;
     }
@@ -146,7 +146,7 @@ fn a_full_disk_is_named_with_what_to_do() {
 }
 
 #[test]
-fn a_missing_tun_device_is_named_with_the_module_to_load() {
+fn a_missing_tun_device_is_reported_with_the_module_to_load() {
     if !is_root() {
         return;
     }

@@ -16,7 +16,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixListener;
 use tokio::task::JoinHandle;
 
-/// Server for one request: responds with these pieces, one write each, and returns the request.
+/// Server that accepts one request, sends a fixed response in several writes, and returns the
+/// request.
 struct OneAnswer {
     _dir: TempDir,
     socket: PathBuf,

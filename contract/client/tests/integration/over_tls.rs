@@ -28,7 +28,7 @@ struct CertifiedKey {
 }
 
 impl CertifiedKey {
-    /// Creates a self-signed certificate for these names.
+    /// Creates a self-signed certificate for these names. `change` modifies its parameters before.
     fn by_itself(names: &[&str], change: impl FnOnce(&mut CertificateParams)) -> Self {
         let key = KeyPair::generate().unwrap();
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
@@ -42,7 +42,7 @@ impl CertifiedKey {
         Self::by_itself(names, |params| params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained))
     }
 
-    /// Creates a certificate signed by `authority`.
+    /// Creates a certificate for these names, signed by the CA `authority`.
     fn by(authority: &Self, names: &[&str]) -> Self {
         let key = KeyPair::generate().unwrap();
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
@@ -64,7 +64,7 @@ impl CertifiedKey {
     }
 }
 
-/// Files that a client is configured with.
+/// PEM and token files that the configuration of a client refers to.
 struct Files {
     folder: TempDir,
     reach: TlsReach,
@@ -131,8 +131,8 @@ fn ok(body: &str) -> String {
     format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len())
 }
 
-/// Returns the error of a client that trusts `authority` at a server with the certificate
-/// `certificate`.
+/// Connects a client that trusts the certificates `authority` to a server with `certificate`.
+/// Returns the text of the error.
 async fn refused(
     certificate: &CertifiedKey,
     server_name: &str,

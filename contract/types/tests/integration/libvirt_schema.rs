@@ -1,4 +1,4 @@
-//! Elements printed for libvirt are valid against libvirt's own schema of a domain.
+//! Tests that the elements printed for libvirt are valid against libvirt's own schema of a domain.
 
 use std::io::Write;
 use std::path::Path;
@@ -8,7 +8,7 @@ use suimon_contract::{HostConfig, libvirt_elements, parse_toml};
 
 const SCHEMA: &str = "/usr/share/libvirt/schemas/domain.rng";
 
-/// Host with every kind of NIC, disk and memory that is represented by elements of its own.
+/// Host file with every kind of NIC, disk and memory for which different elements are printed.
 const HOST: &str = r#"
 [[switch]]
 name = "lan"
@@ -83,7 +83,7 @@ memory_bytes = "16 MiB"
 kernel = "/srv/vmlinuz"
 "#;
 
-/// Returns a minimal domain with these elements.
+/// Returns a minimal libvirt domain that contains `elements`.
 fn domain(elements: &str) -> String {
     format!(
         "<domain type='kvm'>\n<name>of</name>\n<memory unit='MiB'>64</memory>\n\

@@ -35,7 +35,7 @@ const ERROR: u32 = 1 << 31;
 const INFO_EXPORT: u16 = 0;
 const INFO_BLOCK_SIZE: u16 = 3;
 
-/// Export of a server, as negotiated by the client.
+/// Properties of a server's export, as negotiated by the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RemoteExport {
     /// Size of the export in bytes.
@@ -48,22 +48,22 @@ pub struct RemoteExport {
     pub allocation: Option<u32>,
 }
 
-/// Result of processing input bytes.
+/// Result of one call of [`ClientHandshake::handle_bytes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientProgress {
-    /// Number of consumed bytes at the front of the input. Pass the others again in the next call,
-    /// unless `step` states otherwise.
+    /// Number of bytes consumed from the start of the input. Pass the others again in the next
+    /// call, unless `step` states otherwise.
     pub consumed: usize,
-    /// Next step. Take it after the output was sent.
+    /// Next step of the caller, to be taken after it has sent the output.
     pub step: ClientStep,
 }
 
-/// Next step of a client handshake.
+/// Next step of the caller in a client handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientStep {
     /// More input from the server is required.
     NeedsBytes,
-    /// A message was processed; the remaining input may contain another.
+    /// A message was processed; the remaining input may contain another one.
     Continue,
     /// The handshake is complete; the remaining input consists of replies to requests.
     Negotiated(RemoteExport),
@@ -91,10 +91,11 @@ pub struct ClientHandshake {
 }
 
 impl ClientHandshake {
-    /// Starts a handshake for the export of this name. The server sends the first message.
+    /// Starts a handshake for the export with this name. The server sends the first message.
     ///
     /// # Errors
-    /// Fails if the name exceeds the protocol's limit.
+    ///
+    /// The name exceeds the protocol's limit.
     pub fn new(name: &str) -> Result<Self, ClientHandshakeError> {
         let (bytes, max) = (name.len(), STRING_BYTES_MAX);
         if bytes > max {
@@ -114,6 +115,7 @@ impl ClientHandshake {
     /// with the remaining input until more input is required or the export is negotiated.
     ///
     /// # Errors
+    ///
     /// The server is incompatible or violated the protocol; close the connection.
     pub fn handle_bytes(
         &mut self,
@@ -157,7 +159,8 @@ impl ClientHandshake {
         Ok(ClientProgress { consumed: GREETING_BYTES, step: ClientStep::Continue })
     }
 
-    /// Sends an option and enters the state that expects its reply.
+    /// Appends an option with its data to `output`, and changes to the state that expects its
+    /// reply.
     fn send_option(
         &mut self,
         state: State,
@@ -182,7 +185,12 @@ impl ClientHandshake {
         }
     }
 
-    /// Parses type and data of the reply at the front of `bytes`. `None` if incomplete.
+    /// Returns type and data of the option reply at the start of `bytes`; `None` if it is
+    /// incomplete.
+    ///
+    /// # Errors
+    ///
+    /// The server violated the protocol.
     fn reply<'a>(&self, bytes: &'a [u8]) -> Result<Option<(u32, &'a [u8])>, ClientHandshakeError> {
         let option = self.option();
         let mut fields = Reader::new(bytes);
@@ -237,7 +245,7 @@ impl ClientHandshake {
                     self.allocation = Some(number);
                 }
             }
-            // Without allocation status, every range is treated as data.
+            // Without allocation status, all ranges are treated as data.
             (State::Context, kind) if kind == ACK || kind & ERROR != 0 => self.go(output),
             (State::Go, INFO) => self.handle_info(data).ok_or_else(senseless)?,
             (State::Go, ACK) => {
@@ -265,7 +273,8 @@ impl ClientHandshake {
         self.send_option(State::Go, OptionCode::GO, &parts, output);
     }
 
-    /// Stores an information reply. `None` if it is truncated or inconsistent.
+    /// Stores the information in an `NBD_REP_INFO` reply. Returns `None` if it is truncated or
+    /// inconsistent.
     fn handle_info(&mut self, data: &[u8]) -> Option<()> {
         let mut fields = Reader::new(data);
         match fields.u16()? {
@@ -286,7 +295,7 @@ impl ClientHandshake {
     }
 }
 
-/// Encodes a length field. Every length here fits into 32 bits.
+/// Encodes the value of a length field. Every length here fits into 32 bits.
 fn length(bytes: usize) -> [u8; 4] {
     u32::try_from(bytes).unwrap_or(u32::MAX).to_be_bytes()
 }

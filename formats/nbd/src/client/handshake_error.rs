@@ -4,7 +4,7 @@ use thiserror::Error;
 
 use crate::handshake::OptionCode;
 
-/// Failure of the client handshake. The connection must be closed.
+/// Reason for which the client handshake failed. The connection must be closed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ClientHandshakeError {
@@ -16,10 +16,10 @@ pub enum ClientHandshakeError {
         /// Maximum length permitted, in bytes.
         max: usize,
     },
-    /// The peer is not an NBD server.
+    /// The greeting is not that of an NBD server.
     #[error("the greeting at offset {offset} is not that of an NBD server; check address and port")]
     Greeting {
-        /// Offset of the first wrong byte from the start of the connection.
+        /// Offset of the first wrong byte from the start of the connection, in bytes.
         offset: usize,
     },
     /// The server does not support fixed newstyle negotiation.
@@ -36,12 +36,12 @@ pub enum ClientHandshakeError {
         /// Magic number that was received.
         found: u64,
     },
-    /// The reply refers to another option.
+    /// The reply names another option than the outstanding one.
     #[error("the reply to {option} names option {found}; close the connection")]
     UnexpectedOption {
         /// Option with an outstanding reply.
         option: OptionCode,
-        /// Option that the reply refers to.
+        /// Code of the option that the reply names.
         found: u32,
     },
     /// The reply exceeds the length limit.
@@ -49,7 +49,7 @@ pub enum ClientHandshakeError {
         "a reply to {option} has {bytes} bytes, at most {max} are accepted; close the connection"
     )]
     ReplyTooLong {
-        /// Option that the reply refers to.
+        /// Option with an outstanding reply.
         option: OptionCode,
         /// Length of the reply in bytes.
         bytes: u32,
@@ -59,7 +59,7 @@ pub enum ClientHandshakeError {
     /// The number of replies to one option exceeds the limit.
     #[error("{option} has more than {max} replies; close the connection")]
     TooManyReplies {
-        /// Option that the replies refer to.
+        /// Option with an outstanding reply.
         option: OptionCode,
         /// Maximum number of replies permitted.
         max: u32,
@@ -70,7 +70,7 @@ pub enum ClientHandshakeError {
          connection"
     )]
     Reply {
-        /// Option that the reply refers to.
+        /// Option with an outstanding reply.
         option: OptionCode,
         /// Type of the invalid reply.
         kind: u32,

@@ -1,5 +1,5 @@
-//! Parsing of a server's replies (sections "Simple reply message" and "Structured reply chunk
-//! message") with structured replies negotiated.
+//! Parsing of a server's replies (NBD specification, sections "Simple reply message" and
+//! "Structured reply chunk message"). Structured replies must have been negotiated.
 
 use thiserror::Error;
 
@@ -13,14 +13,14 @@ use crate::reply::{DONE, MAGIC_SIMPLE, MAGIC_STRUCTURED, kind};
 pub const REPLY_HEAD_BYTES: usize = 20;
 /// Length of a simple reply in bytes.
 const SIMPLE_BYTES: usize = 16;
-/// Maximum length in bytes of a chunk without data, such as a list of extents. Suffices for the
-/// status of a request with a 32-bit length.
+/// Maximum length in bytes of a chunk's payload without data, such as a list of extents. Suffices
+/// for the status of a request with a 32-bit length.
 pub const CHUNK_BYTES_MAX: u32 = 8 << 20;
 /// Length of the offset field before the data of a chunk, in bytes.
 const OFFSET_BYTES: u32 = 8;
 
-/// Loss of synchronization with the server, or an unexpected reply. The connection must be closed.
-/// Offsets are in bytes from the start of the reply.
+/// Invalid or unexpected reply of the server. The connection must be closed. Offsets are in bytes
+/// from the start of the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ReplyError {
@@ -62,7 +62,7 @@ pub enum ReplyError {
     },
 }
 
-/// Error reply of the server.
+/// Error that the server reports for a request.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{error}{}{message}", if .message.is_empty() { "" } else { ": " })]
 pub struct ErrorReply {
@@ -72,35 +72,35 @@ pub struct ErrorReply {
     pub message: String,
 }
 
-/// Result of parsing the front of a server's bytes.
+/// Result of parsing the start of a server's bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ParsedReply<'a> {
     /// The reply has not been received completely.
     Incomplete {
-        /// Minimum number of bytes required from the front.
+        /// Minimum number of bytes required, from the start of the reply.
         required: usize,
     },
     /// A simple reply or one chunk of a structured reply.
     Chunk {
-        /// Number of bytes consumed from the front.
+        /// Number of bytes consumed from the start of the input.
         consumed: usize,
         /// Client's identifier of the request.
         cookie: u64,
-        /// True for the last part of the reply.
+        /// True if this is the last part of the reply to the request.
         is_last: bool,
         /// Content of this part of the reply.
         replied: ReplyContent<'a>,
     },
 }
 
-/// Content of a reply or chunk.
+/// Content of a simple reply or of one chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReplyContent<'a> {
-    /// No content. As the last part, it reports success of the request.
+    /// No content. In the last part of a reply, it reports success of the request.
     Empty,
     /// The server reports failure of the request.
     Error(ErrorReply),
-    /// Data, which follows the consumed bytes.
+    /// Data, which follows the consumed bytes in the input.
     Data {
         /// Offset of the data in the export, in bytes.
         offset: u64,
@@ -116,9 +116,9 @@ pub enum ReplyContent<'a> {
     },
     /// Allocation status from the start of the requested range.
     Extents {
-        /// Context id negotiated for the status.
+        /// Id of the metadata context that the status belongs to.
         context: u32,
-        /// Extents of the range, in ascending order.
+        /// Extents in ascending order, the first one at the start of the requested range.
         extents: ExtentsReply<'a>,
     },
 }
@@ -139,15 +139,16 @@ impl Iterator for ExtentsReply<'_> {
     }
 }
 
-/// Stateless parser of a server's replies.
+/// Parser of a server's replies. It has no state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplyReader;
 
 impl ReplyReader {
-    /// Parses the reply or chunk at the front of `bytes`.
+    /// Parses the simple reply or chunk at the start of `bytes`.
     ///
     /// # Errors
-    /// The connection must be closed.
+    ///
+    /// The reply is invalid; the connection must be closed.
     pub fn read<'a>(&self, bytes: &'a [u8]) -> Result<ParsedReply<'a>, ReplyError> {
         let mut fields = Reader::new(bytes);
         match fields.u32() {
@@ -168,7 +169,7 @@ fn simple(mut fields: Reader<'_>) -> ParsedReply<'_> {
     ParsedReply::Chunk { consumed: SIMPLE_BYTES, cookie, is_last: true, replied }
 }
 
-/// Parses a structured chunk: its head, and its payload up to the data.
+/// Parses the structured chunk at the start of `fields`: its head, and its payload except data.
 fn chunk(mut fields: Reader<'_>) -> Result<ParsedReply<'_>, ReplyError> {
     let header = fields.u16().zip(fields.u16()).zip(fields.u64()).zip(fields.u32());
     let Some((((flags, kind), cookie), bytes)) = header else {
@@ -191,7 +192,8 @@ fn chunk(mut fields: Reader<'_>) -> Result<ParsedReply<'_>, ReplyError> {
     Ok(ParsedReply::Chunk { consumed: required, cookie, is_last, replied })
 }
 
-/// Parses a chunk's payload; `None` if its length is invalid for the type.
+/// Parses a chunk's payload; `None` if its length is invalid for the type. `bytes` is the length of
+/// the payload in the chunk's head.
 fn parse_payload(
     kind: u16,
     payload: &[u8],

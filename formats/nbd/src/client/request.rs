@@ -1,37 +1,37 @@
-//! Encoding of a client's requests (section "Request message").
+//! Encoding of a client's requests (NBD specification, section "Request message").
 
 use crate::command::ExportRange;
 use crate::header::{MAGIC, REQUEST_BYTES, kind};
 
-/// Command of a client. Ranges are within the export, aligned to its blocks, and shorter than 4
-/// GiB.
+/// Command that a client sends. Ranges must be within the export, aligned to its blocks, and
+/// shorter than 4 GiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientCommand {
-    /// `NBD_CMD_READ`.
+    /// `NBD_CMD_READ`: reads a range.
     Read(ExportRange),
     /// `NBD_CMD_WRITE`. The data follows the header.
     Write(ExportRange),
-    /// `NBD_CMD_WRITE_ZEROES`, permitting deallocation.
+    /// `NBD_CMD_WRITE_ZEROES`: zeroes a range, which the server may deallocate.
     WriteZeroes(ExportRange),
-    /// `NBD_CMD_FLUSH`.
+    /// `NBD_CMD_FLUSH`: makes all writes with a reply durable.
     Flush,
-    /// `NBD_CMD_BLOCK_STATUS`.
+    /// `NBD_CMD_BLOCK_STATUS`: queries the allocation status of a range.
     BlockStatus(ExportRange),
-    /// `NBD_CMD_DISC`: end of the connection, without reply.
+    /// `NBD_CMD_DISC`: ends the connection, without reply.
     Disconnect,
 }
 
 /// Request that a client sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientRequest {
-    /// Identifier that replies repeat; unique among the requests in flight.
+    /// Identifier that the replies repeat; unique among the client's requests in flight.
     pub cookie: u64,
     /// Command to send to the server.
     pub command: ClientCommand,
 }
 
 impl ClientRequest {
-    /// Encodes the header. `None` if the range has 4 GiB or more.
+    /// Encodes the request header; `None` if the range has 4 GiB or more.
     pub fn encode(&self) -> Option<[u8; REQUEST_BYTES]> {
         let empty = ExportRange { offset: 0, length: 0 };
         let (kind, range) = match self.command {

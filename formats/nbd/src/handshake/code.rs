@@ -11,7 +11,7 @@ impl OptionCode {
     pub const EXPORT_NAME: Self = Self(1);
     /// `NBD_OPT_ABORT`: ends the connection.
     pub const ABORT: Self = Self(2);
-    /// `NBD_OPT_LIST`: lists the names of every export.
+    /// `NBD_OPT_LIST`: lists the names of all exports.
     pub const LIST: Self = Self(3);
     /// `NBD_OPT_STARTTLS`: starts TLS encryption.
     pub const STARTTLS: Self = Self(5);
@@ -42,7 +42,7 @@ impl OptionCode {
     ];
 }
 
-/// Displays the protocol's name of the option, or the number of an unknown one.
+/// Formats the protocol's name of the option, or the number of an unknown one.
 impl fmt::Display for OptionCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match Self::NAMES.into_iter().find(|(code, _)| code == self) {

@@ -5,13 +5,13 @@ use thiserror::Error;
 use super::code::OptionCode;
 use super::option_error::OptionError;
 
-/// Error that ends the connection, because the protocol has no error reply for it or the client is
-/// out of synchronization. Offsets are in bytes: of client flags from the start of the connection,
-/// otherwise from the start of the option.
+/// Error that ends the connection, because the protocol has no error reply for it or the start of
+/// the client's next message is unknown. Offsets are in bytes: of client flags from the start of
+/// the connection, otherwise from the start of the option.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum HandshakeError {
-    /// Client flags that were not offered (section "Client flags").
+    /// The client set flags that were not offered (section "Client flags").
     #[error(
         "client flags at offset 0 are {found:#010x}, only bits of 0x3 were offered; use a client \
          with fixed newstyle"
@@ -58,10 +58,11 @@ pub enum HandshakeError {
     /// `NBD_OPT_EXPORT_NAME` is not permitted after `NBD_OPT_EXTENDED_HEADERS`.
     #[error("NBD_OPT_EXPORT_NAME is not permitted after NBD_OPT_EXTENDED_HEADERS; send NBD_OPT_GO")]
     NameWithExtendedHeaders,
-    /// The caller passed input before TLS had started.
+    /// The caller passed input after [`ServerStep::StartTls`](super::ServerStep::StartTls), before
+    /// TLS had started.
     #[error("TLS was negotiated and has not started; pass the decrypted bytes after it has")]
     TlsNotStarted,
-    /// The caller reported TLS although the client did not request it.
+    /// The caller reported the start of TLS although the client did not request it.
     #[error("TLS was started without NBD_OPT_STARTTLS; start it when the handshake requests it")]
     TlsNotRequested,
     /// The caller passed input after the end of the handshake.

@@ -5,7 +5,11 @@ use crate::export_list::ExportList;
 use crate::handshake::code::OptionCode;
 use crate::handshake::option_error::OptionError;
 
-/// Returns the export of this name.
+/// Returns the export with this name.
+///
+/// # Errors
+///
+/// [`OptionError::UnknownExport`], which is sent as the reply to `option`.
 pub(crate) fn find<'a>(
     exports: &'a (impl ExportList + ?Sized),
     option: OptionCode,
@@ -15,8 +19,12 @@ pub(crate) fn find<'a>(
     exports.export(name).ok_or_else(unknown)
 }
 
-/// Returns the export if the client can use it. This requires that the client requested block
-/// sizes, or that the defaults suffice.
+/// Checks that the client can use the export: the client requested block sizes, or the export's
+/// minimum block size is at most the default.
+///
+/// # Errors
+///
+/// [`OptionError::BlockSizeRequired`], which is sent as the reply to `option`.
 pub(crate) fn check_block_sizes(
     option: OptionCode,
     export: &Export,

@@ -1,4 +1,4 @@
-//! Decoding of an option's data.
+//! Decoding of the data of a handshake option.
 
 use super::code::OptionCode;
 use super::option_error::OptionError;
@@ -8,7 +8,7 @@ use crate::text::{STRING_BYTES_MAX, text};
 /// Length of an option header in bytes: magic, code, data length.
 pub(crate) const OPTION_HEADER_BYTES: usize = 16;
 
-/// Sequential reader of an option's data, with typed errors.
+/// Sequential reader of an option's data. Its errors name the option, field and offset.
 pub(crate) struct Fields<'a> {
     option: OptionCode,
     bytes: usize,
@@ -40,7 +40,7 @@ impl<'a> Fields<'a> {
         self.reader.u32().ok_or_else(|| self.truncated(field, offset))
     }
 
-    /// Reads a string preceded by its length.
+    /// Reads a string that is preceded by its 32-bit length.
     pub(crate) fn string(&mut self, field: &'static str) -> Result<&'a str, OptionError> {
         let bytes = self.u32(field)? as usize;
         self.read_string(field, bytes)
@@ -63,6 +63,10 @@ impl<'a> Fields<'a> {
     }
 
     /// Checks that no data is left.
+    ///
+    /// # Errors
+    ///
+    /// [`OptionError::Surplus`].
     pub(crate) const fn end(&self) -> Result<(), OptionError> {
         match self.reader.remaining() {
             0 => Ok(()),

@@ -1,4 +1,4 @@
-//! Processing of handshake options.
+//! Processing of the options that a client sends.
 
 use super::answer;
 use super::code::OptionCode;
@@ -14,11 +14,13 @@ use crate::framing::Framing;
 use crate::handshake::export_lookup::{check_block_sizes, find};
 use crate::handshake::negotiated::Negotiated;
 
-/// Padding after an export's flags, unless the client set `NBD_FLAG_C_NO_ZEROES`.
+/// Padding after an export's flags in the reply to `NBD_OPT_EXPORT_NAME`, unless the client set
+/// `NBD_FLAG_C_NO_ZEROES`.
 const ZEROES: [u8; 124] = [0; 124];
 
 impl ServerHandshake {
-    /// Processes an option that permits an error reply.
+    /// Processes an option for which the protocol has an error reply, and appends the replies to
+    /// `output`.
     pub(crate) fn haggle(
         &mut self,
         exports: &(impl ExportList + ?Sized),
@@ -75,6 +77,10 @@ impl ServerHandshake {
     }
 
     /// Processes `NBD_OPT_EXPORT_NAME`. The only reply is the export's size and flags.
+    ///
+    /// # Errors
+    ///
+    /// The export does not exist or cannot be used; the connection must be closed.
     pub(crate) fn process_export_name(
         &mut self,
         exports: &(impl ExportList + ?Sized),
@@ -166,7 +172,7 @@ fn no_data(option: OptionCode, data: &[u8]) -> Result<(), OptionError> {
     }
 }
 
-/// Appends one list entry: name and description.
+/// Appends one reply to `NBD_OPT_LIST`: name and description of an export.
 fn list(output: &mut Vec<u8>, export: &Export) {
     let (name, description) = (export.name().as_bytes(), export.description().as_bytes());
     let parts = [&answer::length(name.len()), name, description];

@@ -16,7 +16,8 @@ const DESCRIPTION: u16 = 2;
 /// `NBD_INFO_BLOCK_SIZE`.
 const BLOCK_SIZE: u16 = 3;
 
-/// Export and the optional information requested about it.
+/// Decoded data of `NBD_OPT_INFO` or `NBD_OPT_GO`: name of an export and the information requested
+/// about it.
 pub(crate) struct InfoRequest<'a> {
     pub(crate) name: &'a str,
     requests_name: bool,
@@ -49,7 +50,7 @@ impl<'a> InfoRequest<'a> {
     }
 
     /// Appends the information replies, without the final acknowledgement. Block sizes other than
-    /// the defaults are sent even if not requested.
+    /// the defaults are sent even if the client did not request them.
     pub(crate) fn append_replies(
         &self,
         option: OptionCode,

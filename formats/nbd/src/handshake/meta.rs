@@ -10,15 +10,15 @@ use crate::framing::Framing;
 use crate::handshake::export_lookup::find;
 use crate::status::ALLOCATION_CONTEXT;
 
-/// Maximum number of queries per option.
+/// Maximum number of metadata queries per option.
 pub const QUERIES_MAX: u32 = 64;
 
 pub(crate) const ALLOCATION: &str = "base:allocation";
-/// Query for every context of the namespace `base`. It is valid for listing only, and selects no
+/// Query for all contexts of the namespace `base`. It is valid for listing only, and selects no
 /// context.
 const WILDCARD: &str = "base:";
 
-/// Appends the matching contexts (`NBD_OPT_LIST_META_CONTEXT`).
+/// Processes `NBD_OPT_LIST_META_CONTEXT`: appends the contexts that match the queries.
 pub(crate) fn list(
     framing: Framing,
     exports: &(impl ExportList + ?Sized),
@@ -34,8 +34,8 @@ pub(crate) fn list(
     Ok(())
 }
 
-/// Selects contexts (`NBD_OPT_SET_META_CONTEXT`). Returns the name of the export if its
-/// `base:allocation` was selected.
+/// Processes `NBD_OPT_SET_META_CONTEXT`: selects contexts and appends them. Returns the name of the
+/// export if its `base:allocation` was selected, otherwise `None`.
 pub(crate) fn set(
     framing: Framing,
     exports: &(impl ExportList + ?Sized),
@@ -92,7 +92,8 @@ impl<'a> Queries<'a> {
         Ok(Self { export, count, has_allocation, has_wildcard })
     }
 
-    /// Appends `base:allocation` if the export supports it; returns true in that case.
+    /// Appends `base:allocation` with context id `id` if the export supports it; returns true in
+    /// that case.
     fn append_context(&self, option: OptionCode, id: u32, output: &mut Vec<u8>) -> bool {
         let knows = self.export.features().allocation;
         if knows {

@@ -1,4 +1,4 @@
-//! Result of a handshake, and the state negotiated so far.
+//! Result of a handshake, and the state negotiated during it.
 
 use crate::export::Export;
 use crate::flags::TransmissionFlags;
@@ -7,7 +7,7 @@ use crate::framing::Framing;
 /// Result of a completed handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Negotiated {
-    /// Selected export, a copy of its properties at selection.
+    /// Copy of the selected export's properties at the time of selection.
     pub export: Export,
     /// Transmission flags sent to the client.
     pub flags: TransmissionFlags,
@@ -19,10 +19,10 @@ pub struct Negotiated {
     pub tls: bool,
 }
 
-/// Negotiated state, discarded when TLS starts.
+/// State negotiated so far. It is discarded when TLS starts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NegotiatedState {
     pub(crate) framing: Framing,
-    /// Export for which `base:allocation` was selected.
+    /// Name of the export for which `base:allocation` was selected; `None` if it was not.
     pub(crate) allocation_export: Option<String>,
 }

@@ -4,9 +4,9 @@ use thiserror::Error;
 
 use super::code::OptionCode;
 
-/// Reason to reject an option. The handshake continues with its state unchanged, except that a
-/// rejected `NBD_OPT_SET_META_CONTEXT` deselects every context. The text is sent to the client.
-/// Offsets are in bytes from the start of the option, its data starts at 16.
+/// Reason for which an option is rejected. The handshake continues with its state unchanged, except
+/// that a rejected `NBD_OPT_SET_META_CONTEXT` deselects all contexts. The text is sent to the
+/// client. Offsets are in bytes from the start of the option, whose data starts at 16.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum OptionError {
@@ -16,7 +16,7 @@ pub enum OptionError {
         /// Code of the rejected option.
         option: OptionCode,
     },
-    /// The option is not permitted before TLS.
+    /// The option is not permitted before TLS has started.
     #[error("{option} requires TLS; send NBD_OPT_STARTTLS first")]
     TlsRequired {
         /// Code of the rejected option.
@@ -57,7 +57,7 @@ pub enum OptionError {
         /// Offset of the end of the option, in bytes.
         end: usize,
     },
-    /// The data continues after the last field.
+    /// The data does not end after the last field.
     #[error(
         "{option}: {bytes} bytes from offset {offset} on are beyond the last field; do not send \
          them"
@@ -65,7 +65,7 @@ pub enum OptionError {
     Surplus {
         /// Code of the rejected option.
         option: OptionCode,
-        /// Offset of the first surplus byte.
+        /// Offset of the first surplus byte, in bytes.
         offset: usize,
         /// Number of bytes after the last field.
         bytes: usize,
@@ -99,14 +99,14 @@ pub enum OptionError {
     TooManyQueries {
         /// Code of the rejected option.
         option: OptionCode,
-        /// Offset of the count field.
+        /// Offset of the count field, in bytes.
         offset: usize,
         /// Number of queries in the option.
         found: u32,
         /// Maximum number of queries permitted.
         max: u32,
     },
-    /// A query has no namespace.
+    /// A metadata query has no namespace.
     #[error("{option}: query at offset {offset} has no namespace; send one like base:allocation")]
     NoNamespace {
         /// Code of the rejected option.
@@ -114,13 +114,13 @@ pub enum OptionError {
         /// Offset of the query, in bytes.
         offset: usize,
     },
-    /// Metadata contexts require structured replies or extended headers.
+    /// Metadata contexts require structured replies or extended headers, which were not negotiated.
     #[error("{option} requires structured replies; send NBD_OPT_STRUCTURED_REPLY first")]
     NeedsChunks {
         /// Code of the rejected option.
         option: OptionCode,
     },
-    /// Extended headers are already negotiated and include structured replies.
+    /// Structured replies were requested after extended headers, which include them.
     #[error(
         "NBD_OPT_STRUCTURED_REPLY: extended headers are already negotiated; continue without the \
          option"

@@ -23,7 +23,8 @@ fn export(features: Features) -> Export {
     Export::new(spec).unwrap()
 }
 
-/// Runs a handshake between client and server, with the server's output split every `piece` bytes.
+/// Runs a handshake between client and server, passing the server's output to the client `piece`
+/// bytes at a time. Returns both results.
 fn agree(export: &Export, piece: usize) -> (RemoteExport, Negotiated) {
     let mut client = ClientHandshake::new(export.name()).unwrap();
     let mut server = ServerHandshake::new(TlsMode::Off);
@@ -128,7 +129,7 @@ proptest! {
         prop_assert_eq!((request.command, u64::from(request.payload_bytes)), (expected, payload));
     }
 
-    /// Parses replies of every kind, from every prefix.
+    /// Parses replies of every kind, also when only a prefix of each was received.
     #[test]
     fn client_decodes_server_replies(
         cookie in any::<u64>(),

@@ -1,4 +1,5 @@
-//! Server handshake, option by option, compared with `doc/proto.md`.
+//! Server side of the handshake, option by option, compared with the NBD specification
+//! (`doc/proto.md`).
 
 use crate::nbd_client::{ACK, INFO, META_CONTEXT, OptionReply, SERVER, info, meta, option};
 use crate::support;
@@ -20,7 +21,7 @@ const EXT_HEADER_REQD: u32 = 1 << 31 | 10;
 
 const ALLOCATION: &str = "base:allocation";
 
-/// Transmission flags in simple framing of an export with every feature.
+/// Expected transmission flags, with simple replies, of an export with every feature.
 const FLAGS_ALL: u16 = 0b1101_0110_1101;
 
 fn large() -> ExportSpec {
@@ -51,7 +52,7 @@ fn flags_that_were_not_offered_end_the_connection() {
 }
 
 #[test]
-fn every_option_is_answered() {
+fn every_option_gets_a_reply() {
     let name_4097 = "n".repeat(STRING_BYTES_MAX + 1);
     let many = vec![ALLOCATION; QUERIES_MAX as usize + 1];
     let max = &many[1..];
@@ -110,7 +111,7 @@ fn every_option_is_answered() {
 }
 
 #[test]
-fn errors_name_the_field_and_where_it_is() {
+fn option_errors_name_the_field_and_its_offset() {
     let mut connection = two();
     let mut refused = |bytes: &[u8]| match connection.send(bytes).result {
         Ok(ServerStep::OptionRejected(error)) => error,
@@ -175,7 +176,7 @@ fn go_does_not_consume_following_bytes() {
 }
 
 #[test]
-fn an_export_is_entered_by_its_name_with_and_without_zeroes() {
+fn export_name_option_selects_an_export_with_and_without_zeroes() {
     for (flags, zeroes) in [(0, 124), (1, 124), (2, 0), (3, 0)] {
         let exports = vec![export(spec("a"))];
         let mut connection = Connection::with_flags(exports, TlsMode::Allowed, flags);
@@ -416,7 +417,7 @@ fn shutdown_permits_only_abort() {
 }
 
 #[test]
-fn a_message_is_as_long_as_a_string_may_be() {
+fn error_messages_are_limited_to_the_length_of_strings() {
     // The name is longer in escaped form than a message may be.
     let name = "\u{1}".repeat(STRING_BYTES_MAX);
     let replies = two().send(&info(6, &name, &[])).replies();

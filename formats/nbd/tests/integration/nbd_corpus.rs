@@ -15,8 +15,8 @@ use suimon_nbd::Framing;
 /// Environment variable that rewrites the seeds after a change to the scripts.
 const WRITE_SEEDS: &str = "SUIMON_WRITE_SEEDS";
 
-/// Returns the bytes of a client with fixed newstyle and `NBD_FLAG_C_NO_ZEROES` that sends these
-/// options.
+/// Returns the bytes that a client with fixed newstyle and `NBD_FLAG_C_NO_ZEROES` sends for these
+/// options. `config` is the header of the fuzz input.
 fn shake(config: [u8; 2], options: &[Vec<u8>]) -> Vec<u8> {
     [&config[..], &[0, 0, 0, 3], &options.concat()].concat()
 }
@@ -55,7 +55,7 @@ fn requests(framing: Framing) -> Vec<u8> {
 
 type Seed = (&'static str, Vec<u8>, Outcome);
 
-/// Returns clients that select a disk and access it, in each framing.
+/// Returns seeds of clients that select a disk and access it, with each message format.
 fn request_seeds() -> Vec<Seed> {
     let go = || info(7, "a", &[3]);
     let allocation = || meta(10, "a", &["base:allocation"]);
@@ -101,7 +101,7 @@ fn request_seeds() -> Vec<Seed> {
     ]
 }
 
-/// Returns clients that exercise the handshake.
+/// Returns seeds of clients that send all kinds of options.
 fn handshake_seeds() -> Vec<Seed> {
     let by_name = [
         vec![0, 0, 0, 0, 0, 1],

@@ -26,7 +26,8 @@ fn chunk(flags: u16, kind: u16, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Returns the messages of a server in a handshake; a nonzero option in `refuses` is rejected.
+/// Returns the messages of a server in a handshake; the server rejects option number `refuses`
+/// unless that is 0.
 fn handshake(refuses: u32) -> Vec<u8> {
     let export = [&[0, 0][..], &(64_u64 << 20).to_be_bytes(), &0x4d_u16.to_be_bytes()].concat();
     let sizes = [&[0, 3][..], &[0, 0, 2, 0], &[0, 0, 16, 0], &[2, 0, 0, 0]].concat();

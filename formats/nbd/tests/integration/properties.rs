@@ -1,4 +1,4 @@
-//! Properties for arbitrary input, arbitrary splits, arbitrary requests and extents.
+//! Properties for arbitrary input, arbitrary splits of it, and arbitrary requests and extents.
 
 use crate::nbd_client::{Ask, BLOCK_STATUS, Fields, READ, answer, info, meta, option};
 use crate::support::{ALL, Connection, HandshakeResult, MIB, export, spec, transmission};
@@ -31,7 +31,7 @@ fn any_option() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// Generates the bytes of a connection, with random modifications.
+/// Generates the bytes that a client sends, with random modifications.
 fn any_stream() -> impl Strategy<Value = Vec<u8>> {
     let flags = prop_oneof![8 => Just(3u32), 1 => 0u32..5];
     let options = prop::collection::vec(any_option(), 0..12);
@@ -52,7 +52,8 @@ fn fresh(mode: TlsMode) -> Connection {
     connection
 }
 
-/// Feeds pieces of these sizes in turn, until the handshake ends or fails.
+/// Passes the bytes to a handshake, split into pieces of these sizes in turn, until the handshake
+/// ends or fails.
 fn feed(mode: TlsMode, bytes: &[u8], sizes: &[usize]) -> HandshakeResult {
     let mut connection = fresh(mode);
     let mut total = HandshakeResult {
@@ -95,8 +96,8 @@ fn any_extents() -> impl Strategy<Value = Vec<StatusExtent>> {
     prop::collection::vec(extent, 0..40)
 }
 
-/// Reference implementation: returns the state of each byte of a range; `None` for bytes without an
-/// extent.
+/// Reference implementation: returns the state of each byte of a range of `length` bytes; `None`
+/// for bytes without an extent.
 fn states(extents: &[StatusExtent], length: u64) -> Vec<Option<ExtentState>> {
     let actual = extents.iter().flat_map(|extent| {
         let count = extent.length.min(length) as usize;

@@ -15,7 +15,7 @@ const OFFSET: u64 = 0x10_0000;
 const DATA: ExtentState = ExtentState::DATA;
 const ZERO: ExtentState = ExtentState::ZERO;
 
-/// Disk of 8 TiB, to exercise 64-bit lengths.
+/// Returns a parser for a disk of 8 TiB, to exercise 64-bit lengths.
 fn transmission(framing: Framing) -> RequestParser {
     let spec = suimon_nbd::ExportSpec { size: 8 << 40, ..spec("a") };
     RequestParser::new(&negotiated(export(spec), framing))
@@ -120,7 +120,7 @@ fn chunks(framing: Framing, length: u64, df: bool, extents: &[(u64, ExtentState)
 }
 
 #[test]
-fn the_heads_of_chunks() {
+fn chunk_heads_have_the_bytes_of_the_specification() {
     let extents = [(512, DATA), (1024, ZERO | ExtentState::HOLE), (512, DATA)];
     let offset = |distance: u64| (OFFSET + distance).to_be_bytes();
     let hole = [&offset(512)[..], &[0, 0, 4, 0]].concat();
@@ -248,7 +248,7 @@ fn extents_have_the_bytes_of_the_specification() {
 }
 
 #[test]
-fn extents_are_merged_cut_and_counted() {
+fn extents_are_merged_truncated_and_limited() {
     let extent = |length, state| StatusExtent { length, state };
     let hole = ZERO | ExtentState::HOLE;
     let mixed: Vec<_> = (0..9).map(|n| extent(512, if n % 2 == 0 { DATA } else { hole })).collect();
@@ -295,7 +295,7 @@ fn extents_are_merged_cut_and_counted() {
 }
 
 #[test]
-fn a_status_needs_room_and_ends_at_its_bounds() {
+fn status_replies_require_space_and_end_with_the_range() {
     let range = ExportRange { offset: OFFSET, length: u64::from(u32::MAX) };
     let reply_to = reply_to(Framing::Structured);
     let structured = transmission(Framing::Structured);

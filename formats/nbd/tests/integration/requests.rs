@@ -34,7 +34,7 @@ fn request(framing: Framing, ask: Ask) -> Request {
 }
 
 #[test]
-fn each_command_is_read_with_its_flags() {
+fn commands_are_parsed_with_their_flags() {
     let range = ExportRange { offset: 4096, length: 512 };
     let zeroes = |fua, no_hole, fast| NbdCommand::WriteZeroes { range, fua, no_hole, fast };
     let read = |dont_fragment| NbdCommand::Read { range, dont_fragment };
@@ -100,7 +100,7 @@ fn a_header_has_the_bytes_of_the_specification() {
 }
 
 #[test]
-fn each_wrong_request_has_its_error() {
+fn invalid_requests_have_specific_errors() {
     let block = BlockSizes { min: 512, preferred: 4096, payload_max: 65536 };
     let parser = |features| transmission(features, block, Framing::Structured);
     let read_only = parser(Features { read_only: true, ..ALL });
@@ -231,7 +231,7 @@ fn connection_continues_while_synchronized() {
 }
 
 #[test]
-fn extended_headers_reach_over_a_whole_large_disk() {
+fn extended_headers_address_a_whole_large_disk() {
     let size = 1 << 40;
     let disk = export(ExportSpec { size, ..spec("a") });
     let transmission = RequestParser::new(&negotiated(disk, Framing::Extended));
@@ -251,7 +251,7 @@ fn extended_headers_reach_over_a_whole_large_disk() {
 }
 
 #[test]
-fn contexts_may_be_named_in_a_payload() {
+fn a_payload_may_select_contexts() {
     let transmission = everything(Framing::Extended);
     let request = request(Framing::Extended, ask(BLOCK_STATUS, PAYLOAD_LEN | REQ_ONE, 4096, 12));
     assert_eq!(request.command, NbdCommand::BlockStatusWithPayload { offset: 4096, one: true });

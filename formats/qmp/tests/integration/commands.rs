@@ -17,9 +17,9 @@ fn encoded(command: &Command) -> Value {
 }
 
 proptest! {
-    /// Arbitrary text in a path or name stays one value of one line.
+    /// Arbitrary text in a path or name is encoded as one value in one line.
     #[test]
-    fn texts_stay_in_their_places(text in any::<String>()) {
+    fn texts_stay_single_json_values(text in any::<String>()) {
         let text = || text.clone();
         let reconnect = Reconnect::SecondsKey;
         let chardev = encoded(&Command::ChardevAdd { id: text(), path: text(), reconnect });
@@ -74,7 +74,7 @@ fn events_with_missing_fields_are_decoded() {
 }
 
 #[test]
-fn answers_are_read_or_refused() {
+fn results_are_decoded_or_rejected() {
     assert_eq!(run_state(&json!({ "status": "guest-panicked" })), Ok(RunState::GuestPanicked));
     assert_eq!(run_state(&json!({ "status": "io-error" })), Ok(RunState::IoError));
     let other = RunState::Other("watchdog".to_owned());
@@ -89,7 +89,7 @@ fn answers_are_read_or_refused() {
 }
 
 #[test]
-fn migrations_are_read_or_refused() {
+fn migration_results_are_decoded_or_rejected() {
     let stage = |value: Value| migration(&value).map(|read| read.stage);
     assert_eq!(stage(json!({})), Ok(MigrationStage::None));
     assert_eq!(stage(json!({ "status": "setup" })), Ok(MigrationStage::Active));

@@ -44,7 +44,7 @@ fn line_length_and_nesting_are_limited() {
     assert!(check(&nest).was_cut);
 }
 
-/// A short text can have a large value: an object of a few bytes has several hundred in memory.
+/// A short text can contain many values: an object of a few bytes has several hundred in memory.
 #[test]
 fn lines_have_a_limited_number_of_values() {
     for (value, count, is_read) in [

@@ -1,4 +1,4 @@
-//! Replays blocks of recordings, unmodified and corrupted, with the fuzz target's oracle.
+//! Checks the decoding of recorded blocks, unmodified and corrupted, with the fuzz target's oracle.
 
 use std::sync::{Arc, Mutex};
 
@@ -28,7 +28,7 @@ impl Sink for Bodies {
     }
 }
 
-/// Returns a block body with a scheduler and a cluster member.
+/// Returns a block body that contains the records of a scheduler and of a cluster member.
 fn body() -> Vec<u8> {
     let bodies = Arc::new(Bodies::default());
     let sink: Arc<dyn Sink> = bodies.clone();
@@ -88,12 +88,12 @@ proptest! {
 }
 
 #[test]
-fn a_request_that_ended_without_service_has_its_slot_and_bytes() {
+fn an_undone_request_is_recorded_with_slot_and_bytes() {
     let input = decode_store_input(&[10, 1, 8]).unwrap();
     assert_eq!(input, StoreInput::Undone { slot: DiskSlot(1), bytes: 8 });
 }
 
-/// A completion has its operation, and one that is unknown is an error.
+/// A recorded completion contains its operation; an unknown operation is an error.
 #[test]
 fn a_completion_has_its_operation() {
     for (number, operation) in (0u8..).zip(IoKind::ALL) {

@@ -1,4 +1,4 @@
-//! Translation: [`Image`] for dynamic and differencing images.
+//! Translation of requests: implementation of [`Image`] for dynamic and differencing images.
 
 use suimon_image::{
     ByteRange, Commit, CommitOutcome, DiskGeometry, Image, ImageError, ImageExtent, ImageFault,

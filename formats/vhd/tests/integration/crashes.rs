@@ -36,7 +36,7 @@ fn disks() -> impl Strategy<Value = CreateParameters> {
     })
 }
 
-/// Executes a workload on a new file; returns the initial contents, the file operations and the
+/// Executes a workload on a new file. Returns the file's initial contents, its operations and the
 /// acknowledged changes.
 fn history(file: &MemoryFile, ops: &[Op]) -> History {
     let mut history = History::default();

@@ -8,7 +8,7 @@ use suimon_image::testing::TestDisk;
 use suimon_vhd::{Access, CreateParameters, OpenOptions, SizeSource, Vhd, check};
 
 const BLOCK_SECTORS: u64 = 131_072;
-/// Exceeds the capacity of the cache: 256 bitmaps of 16 KiB.
+/// Number of blocks, above the capacity of the cache: 256 bitmaps of 16 KiB.
 const BLOCKS: u64 = 400;
 
 #[test]

@@ -18,7 +18,8 @@ use tempfile::TempDir;
 const MB: u64 = 1 << 20;
 
 impl Bench {
-    /// Writes to the image and to the reference: at both ends and across block boundaries.
+    /// Writes to the image and to the reference contents: at both ends of the disk and across block
+    /// boundaries.
     fn fill(&self, disk: &mut TestDisk<'_, Vhd>, first: u8) {
         let ranges = [
             (0, 512),
@@ -70,7 +71,7 @@ const SIZES: [(u64, SizeEncoding); 4] = [
     (33 * MB, SizeEncoding::Geometry),
 ];
 
-/// Each kind and each size once; all combinations are in the full tier.
+/// Tests each kind and each size once; the full tier tests all combinations.
 #[test]
 fn other_programs_read_created_images() {
     for (disk, size) in kinds().into_iter().zip(SIZES) {
@@ -161,7 +162,7 @@ fn images_converted_by_qemu_have_equal_contents() {
     }
 }
 
-/// Each kind with one of the encodings; all combinations are in the full tier.
+/// Tests each kind with one of the size encodings; the full tier tests all combinations.
 #[test]
 fn other_programs_read_resized_disks() {
     let encodings = [SizeEncoding::Exact, SizeEncoding::Geometry];
@@ -177,7 +178,7 @@ fn check_resized(disk: CreateParameters, encoding: SizeEncoding) {
         NewVhd { size_encoding: encoding, ..new_vhd(disk, 10 * MB) }.create(&file).unwrap();
     let image = opened(&file, Access::Write);
     bench.fill(&mut TestDisk { image, file: &file, parent: None }, 1);
-    // The table must move, because it has no room to grow in place.
+    // The table must move, because there is no space behind it.
     let size = resize(&file, 270 * MB, SizeSource::Creator).unwrap();
     File::options().write(true).open(bench.path("raw")).unwrap().set_len(size).unwrap();
     let bench = Bench { size, ..bench };

@@ -57,7 +57,7 @@ proptest! {
 }
 
 #[test]
-fn redo_is_rejected_after_foreign_writes() {
+fn redo_is_rejected_after_writes_of_another_program() {
     // Another block occupies the sector, and additionally the same block has another sector.
     // Reallocation of the same sector to the same block cannot be detected.
     for sectors in [vec![512], vec![512, 24]] {

@@ -13,21 +13,21 @@ use suimon_vhd::{Access, CreateParameters, Vhd};
 
 #[derive(Clone, Debug)]
 enum Op {
-    /// Place a write.
+    /// Translate a write, which is then in flight.
     Place { sector: u64, sectors: u64 },
-    /// Complete a placed write.
+    /// Complete a write in flight.
     Finish { which: usize },
-    /// Fail a placed write before any of its data is written.
+    /// Fail a write in flight before any of its data is written.
     Fail { which: usize },
-    /// Discard sectors; only while no write to them is in flight.
+    /// Discard sectors, unless a write to them is in flight.
     Discard { sector: u64, sectors: u64 },
     /// Begin a commit unless one is in progress.
     Begin,
-    /// Complete next steps of the commit, in any order if they may overlap.
+    /// Carry out the next steps of the commit, in any order if they may overlap.
     Steps { count: usize, which: usize },
     /// Fail the next step of the commit.
     StepFails,
-    /// Begin to zero freed space, unless some is being zeroed.
+    /// Begin to zero freed space, unless zeroing is in progress.
     BeginZeroing,
     /// End zeroing, with this outcome.
     EndZeroing { is_zero: bool },
@@ -50,9 +50,9 @@ fn op() -> impl Strategy<Value = Op> {
 struct Engine<'a> {
     image: Vhd,
     file: &'a MemoryFile,
-    /// Writes in flight: number, sectors and extents.
+    /// Writes in flight: number to be written, sectors and extents.
     writes: Vec<(u64, ByteRange, Vec<ImageExtent>)>,
-    /// Remaining steps of the commit in progress, and the number of changes it makes durable.
+    /// Remaining steps of the commit in progress, and the number of changes that it makes durable.
     commit: Option<(VecDeque<Step>, usize)>,
     /// Freed space that is being zeroed.
     zeroing: Option<ByteRange>,

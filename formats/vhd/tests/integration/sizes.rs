@@ -17,7 +17,8 @@ fn read_footer(file: &MemoryFile) -> Footer {
     Footer::parse(end, rest.len() as u64).unwrap()
 }
 
-/// Returns a fixed disk of 20 MiB (geometry: 40936 sectors) with this creator.
+/// Returns a fixed disk of 20 MiB with this creator and geometry (that of 20 MiB has 40936
+/// sectors).
 fn by_creator(creator: [u8; 4], geometry: Geometry) -> MemoryFile {
     let file = created(CreateParameters::Fixed, 20 * MB);
     let bytes = file.bytes();

@@ -12,16 +12,17 @@ use suimon_vhd::{Access, CreateParameters, DiskType};
 /// Environment variable that rewrites the seeds after a change to them.
 const WRITE_SEEDS: &str = "SUIMON_WRITE_SEEDS";
 
-/// Option that corrects checksums, so that corruption of the covered fields is detected otherwise.
+/// Option of a fuzz input: checksums are corrected, so that wrong values of the covered fields are
+/// detected in other ways.
 const MEND: u8 = 1;
-/// Writes, a flush, a discard, reopening, and more writes.
+/// Requests of a fuzz input: writes, a flush, a discard, reopening, and more writes.
 const SCRIPT: [u8; 21] = [0, 10, 9, 2, 200, 30, 6, 0, 0, 4, 0, 47, 7, 0, 0, 1, 90, 20, 3, 0, 3];
 
 fn input(options: u8, image: &[u8]) -> Vec<u8> {
     [&[options, SCRIPT.len() as u8], SCRIPT.as_slice(), image].concat()
 }
 
-/// Returns an image with several sectors written.
+/// Returns an image in which several sectors were written.
 fn image(disk: CreateParameters) -> Vec<u8> {
     let file = created(disk, 40 * SECTOR);
     let image = open(&file, Access::Write).unwrap();
@@ -38,7 +39,7 @@ fn changed(mut image: Vec<u8>, offset: usize, bytes: &[u8]) -> Vec<u8> {
     image
 }
 
-/// Returns name, input and expected result of each seed.
+/// Returns name, input and expected result of each seed; `None`: the image is rejected.
 fn seeds() -> Vec<(&'static str, Vec<u8>, Option<DiskType>)> {
     let dynamic = || image(CreateParameters::Dynamic { block_size: 2048 });
     let differencing =
@@ -112,7 +113,7 @@ fn corpus_passes_unmodified_and_corrupted() {
     replay::any_bytes_pass(check);
 }
 
-/// Generates numbers for wrong field values.
+/// Generates numbers for invalid field values.
 fn number() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         any::<u8>().prop_map(|byte| vec![byte]),
@@ -127,7 +128,7 @@ fn number() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(3000))]
 
-    /// Structures with wrong fields and correct checksums.
+    /// Structures with invalid fields and correct checksums pass the oracle.
     #[test]
     fn structures_with_wrong_fields_pass_the_oracle(
         seed_index in 0_usize..3,
@@ -149,7 +150,7 @@ proptest! {
     }
 }
 
-/// Errors name the field as in the specification, and its offset.
+/// Errors contain the field's name in the specification, and its offset.
 #[test]
 fn errors_name_the_field_and_its_offset() {
     let with_field = |offset: usize, bytes: &[u8]| {

@@ -38,7 +38,7 @@ fn disks() -> impl Strategy<Value = CreateParameters> {
     })
 }
 
-/// Expected number of each sector.
+/// Reference model: expected number of each sector.
 struct Model {
     numbers: Vec<u64>,
 }

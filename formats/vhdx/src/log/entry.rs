@@ -14,19 +14,20 @@ pub(crate) type Page = (u64, Box<[u8; PAGE_LEN]>);
 const HEADER_LEN: usize = 64;
 const DESCRIPTOR_LEN: usize = 32;
 const CHECKSUM_AT: usize = 4;
-/// Number of leading page bytes stored in the descriptor instead of the data sector, as are the
-/// last 4 bytes.
+/// Number of leading bytes of a page that the descriptor contains instead of the data sector. It
+/// also contains the last 4 bytes.
 const LEADING: usize = 8;
 const TRAILING_AT: usize = PAGE_LEN - 4;
 
-/// Log entry with a valid checksum.
+/// Log entry with a valid checksum. Sectors are those of the log.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     /// First sector of the entry, as an index within the log.
     pub start: usize,
     /// Number of sectors of the entry.
     pub sectors: usize,
-    /// First sector of the earliest entry that must be replayed together with this one.
+    /// First sector of the earliest entry that must be replayed together with this one, as an index
+    /// within the log.
     pub tail: usize,
     pub sequence: u64,
     pub flushed_file_len: u64,
@@ -34,12 +35,12 @@ pub(crate) struct Entry {
     descriptors: usize,
 }
 
-/// Returns the number of sectors for the header and `descriptors` descriptors.
+/// Returns the number of log sectors that the header and `descriptors` descriptors occupy.
 pub(crate) fn descriptor_sectors(descriptors: usize) -> usize {
     descriptors.saturating_mul(DESCRIPTOR_LEN).saturating_add(HEADER_LEN).div_ceil(PAGE_LEN)
 }
 
-/// Returns a sector of the log, which is a ring buffer.
+/// Returns a sector of the log, which is a ring buffer: indices wrap.
 fn sector(log: &[u8], index: usize) -> &[u8] {
     let count = (log.len() / PAGE_LEN).max(1);
     let offset = index % count * PAGE_LEN;
@@ -47,7 +48,8 @@ fn sector(log: &[u8], index: usize) -> &[u8] {
 }
 
 impl Entry {
-    /// Decodes the entry that starts at a sector; `None` if there is no valid one.
+    /// Decodes the entry that starts at sector `start` of the log; `None` if there is no valid
+    /// entry with the LogGuid `guid`.
     pub(crate) fn parse(log: &[u8], start: usize, guid: Guid) -> Option<Self> {
         let header = sector(log, start);
         if array(header, 0) != *b"loge" || array(header, 32) != guid.stored() {
@@ -76,7 +78,8 @@ impl Entry {
         is_whole.then_some(entry)
     }
 
-    /// Returns true if descriptors and data sectors match the header and belong to this entry.
+    /// Returns true if descriptors and data sectors have the sequence number of the header and
+    /// belong to this entry.
     fn has_its_sectors(&self, log: &[u8]) -> bool {
         let first_page = descriptor_sectors(self.descriptors);
         if first_page > self.sectors {
@@ -117,8 +120,8 @@ impl Entry {
             .fold(first, |crc, index| crc32c::crc32c_append(crc, sector(log, self.start + index)))
     }
 
-    /// Returns the changes of the entry; `None` if they are invalid: not in whole pages, or beyond
-    /// the file length that the entry states.
+    /// Returns the changes that the entry contains; `None` if they are invalid: not in whole pages,
+    /// or beyond the file length that the entry states.
     pub(crate) fn changes(&self, log: &[u8]) -> Option<Vec<Change>> {
         let mut page = descriptor_sectors(self.descriptors);
         let mut changes = Vec::with_capacity(self.descriptors);

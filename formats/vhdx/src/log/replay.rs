@@ -9,11 +9,11 @@ use crate::header::Header;
 use crate::log::Entry;
 use crate::view::Change;
 
-/// Maximum length in bytes of a log to replay. The log is read into memory for opening. Its changes
-/// need at most the same amount of memory.
+/// Maximum length in bytes of a log that is replayed. The log is read into memory for opening. Its
+/// changes need at most the same amount of memory.
 const LOG_BYTES_MAX: u64 = 64 * MB;
 
-/// Changes that must be applied before other structures are read.
+/// Changes in the log, which must be applied before other structures are read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Replay {
     pub changes: Vec<Change>,
@@ -23,6 +23,10 @@ pub(crate) struct Replay {
 }
 
 /// Reads the log and returns its changes. Time and memory are linear in its length.
+///
+/// # Errors
+///
+/// The log is damaged or too long, or the file cannot be read.
 pub(crate) fn find(
     file: &dyn ImageFile,
     file_len: u64,
@@ -81,14 +85,14 @@ pub(crate) fn find(
     Ok(replay)
 }
 
-/// Returns true if log entries may change the range. They may change region tables and the file
-/// behind them, except for the log.
+/// Returns true if log entries may change `range` of the file: region tables and the file behind
+/// them, except for the log itself.
 fn is_loggable(range: ByteRange, log: ByteRange) -> bool {
     let is_apart = range.end() <= log.offset() || log.end() <= range.offset();
     is_apart && range.offset() >= crate::region::REGION_TABLE_OFFSETS[0]
 }
 
-/// Returns true if writing of an entry has begun since the header was written.
+/// Returns true if the log contains the beginning of an entry that was written after the header.
 fn has_newer_entry(log: &[u8], header: &Header) -> bool {
     log.chunks_exact(PAGE_LEN).any(|sector| {
         u32_at(sector, 0) == u32::from_le_bytes(*b"loge")
@@ -96,8 +100,9 @@ fn has_newer_entry(log: &[u8], header: &Header) -> bool {
     })
 }
 
-/// Returns the active sequence. Candidates are gapless sequences that end with an entry with its
-/// tail in the sequence. The candidate with the highest last sequence number is active.
+/// Returns the entries of the active sequence. Candidates are sequences of entries without gaps
+/// that contain the tail of their last entry. The candidate with the highest last sequence number
+/// is active.
 fn active(entries: &BTreeMap<usize, Entry>, sectors: usize) -> Vec<&Entry> {
     let next_of = |entry: &Entry| {
         let next = entries.get(&((entry.start + entry.sectors) % sectors.max(1)))?;

@@ -8,7 +8,7 @@ use crate::log::entry::{EntrySpec, encode};
 const GUID: Guid = Guid::new(7);
 const TARGET_OFFSET: u64 = MB;
 const SECTORS: usize = 256;
-/// Page that the entries change.
+/// File offset of the first page that the log entries change.
 const TARGET: u64 = 2 * MB;
 
 fn header() -> Header {
@@ -18,7 +18,7 @@ fn header() -> Header {
     Header { sequence: 1, file_write, data_write, log_guid: GUID, log_version: 0, log }
 }
 
-/// Returns an entry that fills `pages` pages, starting at [`TARGET`], with a byte.
+/// Returns a log entry that fills `pages` pages from [`TARGET`] on with `byte`.
 fn entry(sequence: u64, tail: usize, pages: u64, byte: u8) -> Vec<u8> {
     let spec = EntrySpec {
         guid: GUID,
@@ -32,7 +32,7 @@ fn entry(sequence: u64, tail: usize, pages: u64, byte: u8) -> Vec<u8> {
     encode(&spec, &pages)
 }
 
-/// Returns a file with entries at sectors of its log.
+/// Returns a file whose log contains entries at these sectors.
 fn file(entries: &[(usize, Vec<u8>)]) -> MemoryFile {
     let mut bytes = vec![0; 3 * MB as usize];
     for (start, entry) in entries {
@@ -44,7 +44,7 @@ fn file(entries: &[(usize, Vec<u8>)]) -> MemoryFile {
     MemoryFile::new(bytes)
 }
 
-/// Returns the first byte of each changed page, in order.
+/// Returns the first byte of each page that replay changes, in order.
 fn active_entries(entries: &[(usize, Vec<u8>)]) -> Result<Vec<u8>, ImageError> {
     let replay = find(&file(entries), 3 * MB, &header())?;
     Ok(replay

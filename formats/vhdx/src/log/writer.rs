@@ -1,4 +1,4 @@
-//! Writing of log entries. After a crash at any time, the log contains a valid entry.
+//! Writing of log entries, such that the log contains a valid entry after a crash at any time.
 
 use suimon_image::{ByteRange, Step};
 
@@ -28,7 +28,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Creates a writer for a log without entries of this GUID.
+    /// Creates a writer for a log without entries that have the LogGuid `guid`.
     pub(crate) fn new(log: ByteRange, guid: Guid) -> Self {
         Self { log, guid, sequence: 1, next: 0, protected_sectors: 0 }
     }
@@ -45,8 +45,8 @@ impl Writer {
         pages + 1 - descriptor_sectors(pages)
     }
 
-    /// Appends the steps that write one entry with the first of `pages`; returns the number of
-    /// pages it contains.
+    /// Appends to `steps` the writes of one entry that contains as many of `pages` as fit. Returns
+    /// their number.
     pub(crate) fn write(
         &mut self,
         pages: &[Page],
@@ -77,8 +77,9 @@ impl Writer {
         count
     }
 
-    /// Continues behind the last durable entry; `earlier` is the writer's state after it. Further
-    /// entries may or may not have been written, so their sequence numbers are not used again.
+    /// Continues behind the last durable entry; `earlier` is the state of the writer after that
+    /// entry. Later entries may or may not have been written, so their sequence numbers are not
+    /// used again.
     pub(crate) fn return_to(&mut self, earlier: &Self) {
         *self = Self { sequence: self.sequence, ..*earlier };
     }

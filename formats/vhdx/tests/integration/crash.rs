@@ -13,7 +13,7 @@ use crate::support::*;
 const SECTOR: u64 = 512;
 const DISK: u64 = 4 * MB + 4096;
 
-/// Guest requests; offsets and lengths in sectors.
+/// Request of the guest; offsets and lengths in sectors.
 #[derive(Clone, Debug)]
 enum Request {
     Write { at: u64, sectors: u64 },
@@ -34,17 +34,18 @@ fn requests() -> impl Strategy<Value = Vec<Request>> {
     prop::collection::vec(request, 4..24)
 }
 
-/// Possible contents of each sector: values with the request that wrote them.
+/// Possible contents of each sector: pairs of the request that wrote a value, and the value.
 type History = Vec<Vec<(usize, u8)>>;
 
-/// A disk and its history.
+/// Simulated guest: a disk and the history of its sectors.
 struct Guest {
     file: MemoryFile,
     before: FileContent,
     history: History,
-    /// Number of file operations before each request.
+    /// Number of file operations that had begun before each request.
     begun: Vec<usize>,
-    /// Number of file operations at which a request was reported durable.
+    /// Commits: number of file operations at which a request was reported as durable, and the
+    /// number of the request.
     durable: Vec<(usize, usize)>,
 }
 
@@ -147,7 +148,8 @@ impl Guest {
         image.handle_commit(CommitOutcome::Done);
     }
 
-    /// Checks the contents after a power failure at `started` file operations.
+    /// Asserts that the contents after a power failure, when `started` file operations had begun,
+    /// are permitted.
     fn check_contents(&self, started: usize, bytes: &[u8]) {
         let retained =
             self.durable.iter().filter(|(index, _)| *index <= started).map(|(_, index)| *index);
@@ -169,7 +171,8 @@ durable of {last}, it was {history:?}"
     }
 }
 
-/// Opens the remains of a crash for reading and for writing; returns the disk's contents.
+/// Opens the image after a crash, first for reading, then for writing. Returns the contents of the
+/// disk. `index` distinguishes the GUIDs.
 fn reopened(bytes: FileContent, index: u128) -> Vec<u8> {
     let file = MemoryFile::new(bytes);
     let report = check(&file);
@@ -218,7 +221,8 @@ proptest! {
     }
 }
 
-/// Returns an image that was not closed, with a log entry that is partially applied.
+/// Returns an image that was not closed, with a log entry that is partially applied, and the
+/// contents of its disk.
 fn dirty(spec: &NewImage) -> (MemoryFile, Vec<u8>) {
     let file = created(spec);
     let mut parent = read_parent;
@@ -231,7 +235,8 @@ fn dirty(spec: &NewImage) -> (MemoryFile, Vec<u8>) {
     (MemoryFile::new(file.content()), expected)
 }
 
-/// Calls `judge` for each point of a file's history, with each simulated state of the file.
+/// Calls `judge` for each point of a file's history, with each simulated state of the file after a
+/// power failure.
 fn every_remains(
     before: &FileContent,
     ops: &[LoggedChange],

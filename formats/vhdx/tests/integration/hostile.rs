@@ -15,7 +15,7 @@ const METADATA: u64 = 2 * MB;
 const ITEMS: u64 = METADATA + 64 * KB;
 const BAT: u64 = 3 * MB;
 
-/// Returns an image with two blocks, at 4 and 5 MB.
+/// Returns the bytes of an image with two allocated blocks, at 4 and 5 MB.
 fn image_bytes(spec: &NewImage) -> Vec<u8> {
     let file = created(spec);
     let mut disk = disk(Vhdx::open(&file, &guids(1)).unwrap(), &file);
@@ -24,7 +24,7 @@ fn image_bytes(spec: &NewImage) -> Vec<u8> {
     file.bytes()
 }
 
-/// Updates the checksum of a structure.
+/// Updates the checksum of the structure at `offset` with length `len`.
 fn seal(bytes: &mut [u8], offset: u64, len: u64) {
     let structure = &mut bytes[offset as usize..(offset + len) as usize];
     structure[4..8].fill(0);
@@ -36,7 +36,8 @@ fn put(bytes: &mut [u8], offset: u64, field: &[u8]) {
     bytes[offset as usize..offset as usize + field.len()].copy_from_slice(field);
 }
 
-/// Changes a field in both headers or both region tables.
+/// Changes a field in both structures (headers or region tables), at `offset` within each, and
+/// updates their checksums.
 fn with_both(mut bytes: Vec<u8>, structures: [u64; 2], offset: u64, field: &[u8]) -> Vec<u8> {
     for structure in structures {
         put(&mut bytes, structure + offset, field);
@@ -46,7 +47,8 @@ fn with_both(mut bytes: Vec<u8>, structures: [u64; 2], offset: u64, field: &[u8]
     bytes
 }
 
-/// Asserts that every function that opens the image rejects it without changing it.
+/// Asserts that all functions that open an image reject this one, with this error and without
+/// changing the file.
 #[track_caller]
 fn refused(bytes: Vec<u8>, field: &str, offset: u64, reason: &str) {
     let file = MemoryFile::new(bytes);
@@ -241,7 +243,7 @@ fn check_reports_faults_and_unused_space() {
     assert_eq!((report.faults.len(), report.faults_omitted), (1000, many - 1000));
 }
 
-/// File that fails after a number of calls.
+/// File whose operations fail after a number of calls.
 struct Failing {
     file: MemoryFile,
     left: Cell<usize>,

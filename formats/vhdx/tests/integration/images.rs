@@ -8,7 +8,7 @@ use suimon_vhdx::{Guid, ImageType, NewImage, Vhdx, check, resize};
 
 use crate::support::*;
 
-/// Returns each combination of parameters that the format permits.
+/// Returns images with all combinations of parameters that the format permits.
 fn all_kinds() -> Vec<NewImage> {
     let mut kinds = Vec::new();
     for block_bytes in [MB, 2 * MB, 256 * MB] {
@@ -75,7 +75,7 @@ fn writes_persist_across_reopen() {
 }
 
 #[test]
-fn a_fixed_image_is_one_piece_and_keeps_all_its_space() {
+fn a_fixed_image_is_contiguous_and_frees_no_blocks() {
     let spec = NewImage { is_fixed: true, ..dynamic(5 * MB + 512) };
     let file = created(&spec);
     let len = file.len().unwrap();
@@ -91,7 +91,7 @@ fn a_fixed_image_is_one_piece_and_keeps_all_its_space() {
 }
 
 #[test]
-fn discarded_blocks_are_zeros_and_their_space_is_used_again_after_the_commit() {
+fn discarded_blocks_read_as_zeros_and_their_space_is_reused_after_the_commit() {
     let file = created(&dynamic(8 * MB));
     let mut disk = disk(Vhdx::open(&file, &guids(1)).unwrap(), &file);
     disk.write(0, &vec![1; 4 * MB as usize]).unwrap();
@@ -280,7 +280,7 @@ fn fully_written_child_blocks_need_no_bitmap() {
     assert_eq!(entry(&file, 1), 3, "unmapped");
 }
 
-/// Returns a BAT entry of an image created by these tests.
+/// Returns BAT entry number `index` of an image that these tests created.
 fn entry(file: &MemoryFile, index: u64) -> u64 {
     let mut bytes = [0; 8];
     file.read_at(3 * MB + 8 * index, &mut bytes).unwrap();
@@ -369,7 +369,7 @@ fn invalid_image_specifications_are_rejected() {
 }
 
 #[test]
-fn a_disk_that_grows_has_zeros_behind_its_old_end() {
+fn a_grown_disk_reads_as_zeros_beyond_its_old_end() {
     for is_fixed in [false, true] {
         let old = 3 * MB + 512;
         let file = created(&NewImage { is_fixed, ..dynamic(old) });
@@ -416,7 +416,7 @@ fn a_bat_that_does_not_fit_moves_and_both_sizes_stay_readable() {
 }
 
 #[test]
-fn the_largest_disk_of_the_smallest_blocks_can_be_made_and_used() {
+fn the_largest_disk_with_the_smallest_blocks_can_be_created_and_used() {
     // The file is mostly a hole, which MemoryFile does not support: blocks of 32 MB suffice.
     let spec = NewImage { block_bytes: 32 * MB, ..dynamic(64 << 40) };
     let file = created(&spec);

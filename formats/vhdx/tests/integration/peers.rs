@@ -74,7 +74,7 @@ fn other_programs_read_created_images() {
         let mut disk = opened(&file, 1);
         bench.fill(&mut disk, 10);
         disk.flush().unwrap();
-        // Again, so that freed and used blocks alternate.
+        // Write again, so that freed and used blocks alternate.
         if !is_fixed && block_bytes == MB {
             assert!(disk.discard(range(2 * MB, MB)).unwrap().is_empty());
             bench.expect(2 * MB, &vec![0; MB as usize]);

@@ -64,7 +64,7 @@ fn requests_that_wrap_around_blocks_are_redone() {
 }
 
 #[test]
-fn redo_is_rejected_after_foreign_open() {
+fn redo_is_rejected_after_another_program_opened_the_image() {
     let (bytes, redo) = after_one_write(&VhdxBench, &created(&dynamic(DISK)));
     let other = MemoryFile::new(bytes);
     Vhdx::open(&other, &guids(9)).unwrap().close(&other).unwrap();

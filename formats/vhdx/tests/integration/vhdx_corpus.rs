@@ -8,25 +8,25 @@ use crate::vhdx_oracle::{Outcome, check};
 /// Environment variable that rewrites the seeds after a change to the scripts.
 const WRITE_SEEDS: &str = "SUIMON_WRITE_SEEDS";
 
-/// Options of images.
+/// Option of a fuzz input: type of the image.
 const DYNAMIC: u8 = 0;
 const CHILD: u8 = 1;
 const LARGE: u8 = 2 | 4;
 const FIXED: u8 = 8;
-/// Option: the image was not closed.
+/// Option of a fuzz input: the image was not closed.
 const NOT_CLOSED: u8 = 16;
 
-/// Corrupted structures: structure, offset, value and operation.
+/// Structure that a fuzz input corrupts; followed by offset, value and operation.
 const HEADER: u8 = 0;
 const REGION: u8 = 2;
 const ITEM: u8 = 4;
 const BAT: u8 = 6;
 const LOG: u8 = 7;
 const TRUNCATED: u8 = 8;
-/// Option: the checksum is not corrected.
+/// Flag of a corruption: the checksum is not corrected.
 const WRONG: u8 = 0x80;
 
-/// Guest requests: kind, offset, length.
+/// Guest requests of a fuzz input: kind, offset, length.
 const USE: &[u8] = &[
     1, 0, 8, 200, 9, 2, 0, 4, 255, 15, 3, 0, 0, 0, 0, 5, 9, 9, 9, 9, 0x81, 1, 0, 2, 0, 0xc1, 0, 0,
     1, 0, 9, 0, 16, 100, 3, 3, 0, 0, 0, 0,

@@ -98,7 +98,7 @@ fn step_event(step: &PlanStep) -> Option<Draft> {
     };
     let predicate = match step.action {
         PlanAction::Create => "was created",
-        PlanAction::ChangeLive => "was changed without interruption",
+        PlanAction::ChangeLive => "was changed live",
         PlanAction::Replace => "was replaced; its traffic or I/O was interrupted",
         PlanAction::Delete => "was deleted",
     };

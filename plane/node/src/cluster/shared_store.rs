@@ -192,8 +192,8 @@ impl SharedStore {
         let unmeasured = || {
             let name = &self.name;
             format!(
-                "the capacity of the store is unknown, so its disks get {} IOPS in all and no \
-                 guarantees here; measure it with `suimon store measure {name}`",
+                "the capacity of the store is unknown, so its disks get {} IOPS together and \
+                 no guarantees here; measure it with `suimon store measure {name}`",
                 self.terms.floor_iops
             )
         };

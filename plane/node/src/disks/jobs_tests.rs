@@ -281,7 +281,7 @@ fn a_crash_during_a_snapshot_or_a_merge_leaves_one_of_two_states() {
                 let harness = kill(harness);
                 let case = format!("merge {is_merge}, commit {nth}, after {after}");
                 // An interrupted merge is resumed from its record.
-                harness.node.resume_disk_jobs();
+                harness.node.finish_start();
                 wait_until(&case, || {
                     is_ready(&harness) && harness.store.keys("disk_work").is_empty()
                 });

@@ -19,7 +19,7 @@ use super::work::VmAction;
 use crate::control::Controller;
 use crate::disks::Moving;
 use crate::migration::uuid_of;
-use crate::state::{load_boot, save_boot};
+use crate::state::{load_autostart_boot, load_boot, save_autostart_boot, save_boot};
 use crate::virtual_functions::StoredVfId;
 
 /// VM with the data that the previous daemon recorded.
@@ -248,33 +248,55 @@ impl Controller {
         Ok(recorded)
     }
 
-    /// Starts the drivers of recorded VMs, which adopt running VMs. VMs with `autostart` are
-    /// started if the host has booted since the last daemon.
+    /// Starts the drivers of recorded VMs, which adopt running VMs.
     ///
     /// # Errors
     /// The state store cannot be read or written.
     pub(crate) fn drive_stored_vms(
         &mut self,
-        config: &HostConfig,
         recorded: Vec<RecordedVm>,
     ) -> Result<(), StateStoreError> {
-        let boot = self.shared.vms.parts.boot_id.clone();
-        let is_new_boot = load_boot(self.store.as_ref())?.as_ref() != Some(&boot);
         for RecordedVm { entry, left: left_vm } in recorded {
-            let is_autostart = config.vm(entry.name.as_str()).is_some_and(|vm| vm.autostart);
             if left_vm.run.is_some() {
                 let is_arriving = matches!(left_vm.moving, Some(StoredMove::Arriving { .. }));
                 entry.view().state = if is_arriving { VmState::Arriving } else { VmState::Lost };
             }
             if let Err(error) = self.start_driver(&entry, left_vm) {
                 tracing::error!(vm = %entry.name, %error, "no thread can control the VM");
-                continue;
             }
-            if is_autostart && is_new_boot {
+        }
+        let (store, boot) = (self.store.as_ref(), &self.shared.vms.parts.boot_id);
+        let autostarted = load_autostart_boot(store)?.or(load_boot(store)?);
+        let mut changes = vec![save_boot(boot)];
+        match autostarted {
+            Some(autostarted) => self.is_autostart_due = autostarted != *boot,
+            // The first daemon of the host: its host file only defines VMs.
+            None => changes.push(save_autostart_boot(boot)),
+        }
+        store.commit(&changes)
+    }
+
+    /// Starts the VMs with `autostart` once per boot of the host, when the host file of the boot is
+    /// in effect.
+    pub(crate) fn autostart_vms(&mut self) {
+        if !std::mem::take(&mut self.is_autostart_due) {
+            return;
+        }
+        let desired = self.shared.desired();
+        for vm in desired.config.vms.iter().filter(|vm| vm.autostart) {
+            if let Some(entry) = self.shared.vms.find(&vm.name) {
                 entry.inbox.put(Message::Work(VmAction::Start, None));
             }
         }
-        if is_new_boot { self.store.commit(&[save_boot(&boot)]) } else { Ok(()) }
+        if let Err(error) =
+            self.store.commit(&[save_autostart_boot(&self.shared.vms.parts.boot_id)])
+        {
+            tracing::error!(
+                %error,
+                "cannot record that VMs with `autostart` were started; the next start of the daemon \
+                 starts them again"
+            );
+        }
     }
 }
 

@@ -346,25 +346,55 @@ fn the_next_daemon_adopts_vms() {
     assert_eq!(vms.spec("web").uuid, uuid);
 }
 
+/// The host file of a boot decides, even if it was changed while no daemon ran.
+#[test]
+fn vms_start_with_the_host_as_the_changed_host_file_states() {
+    let first = harness();
+    patch(&first, r#"{"autostart": true}"#);
+    let vms = first.vms.clone();
+    vms.reboot("second");
+    let (store, devices) = first.kill();
+    let harness = Harness::with_vms(store, devices, vms.clone());
+    // The daemon applies the changed host file before it finishes its start.
+    let changed = r#"
+        [[vm]]
+        name = "web"
+        memory_bytes = "1 GiB"
+        [[vm]]
+        name = "added"
+        memory_bytes = "1 GiB"
+        autostart = true
+        "#;
+    harness.apply_ok(&host(changed));
+    harness.node.finish_start();
+    wait_until("the added VM runs", || vms.running() == ["added"]);
+    assert_eq!(state(&harness), VmState::Stopped);
+}
+
 #[test]
 fn vms_start_with_the_host_and_not_with_each_daemon() {
     let harness = harness();
     patch(&harness, r#"{"autostart": true}"#);
     let vms = harness.vms.clone();
     vms.reboot("second");
-    let (store, devices) = harness.kill();
-    let harness = Harness::with_vms(store, devices, vms.clone());
+    let restarted = |harness: Harness| {
+        let (store, devices) = harness.kill();
+        Harness::with_vms(store, devices, vms.clone())
+    };
+    let harness = restarted(harness);
+    assert_eq!(state(&harness), VmState::Stopped);
+    harness.node.finish_start();
     wait_until("the VM is shown as running", || state(&harness) == VmState::Running);
     well(&harness, VmAction::Kill);
-    let (store, devices) = harness.kill();
-    let harness = Harness::with_vms(store, devices, vms.clone());
+    let harness = restarted(harness);
+    harness.node.finish_start();
     harness.apply_ok(&config());
     assert_eq!(state(&harness), VmState::Stopped);
 
     well(&harness, VmAction::Start);
     vms.reboot("third");
-    let (store, devices) = harness.kill();
-    let harness = Harness::with_vms(store, devices, vms);
+    let harness = restarted(harness);
+    harness.node.finish_start();
     wait_until("VmFailed is emitted once", || harness.events(EventKind::VmFailed.id()).len() == 1);
     wait_until("the VM is shown as stopped", || state(&harness) == VmState::Stopped);
 }

@@ -36,6 +36,7 @@ pub(crate) const EVENTS: &str = "events";
 
 const HOST: &str = "host";
 const BOOT: &str = "boot";
+const AUTOSTART_BOOT: &str = "autostart_boot";
 const CURRENT: &str = "current";
 const INTENT: &str = "intent";
 
@@ -116,6 +117,18 @@ pub fn load_boot(store: &dyn StateStore) -> Result<Option<String>, StateStoreErr
 /// Returns the change that records the host's boot id (`/proc/sys/kernel/random/boot_id`).
 pub fn save_boot(boot_id: &str) -> StoreChange {
     (HOST, BOOT.to_owned(), Some(boot_id.as_bytes().to_vec()))
+}
+
+/// Returns the boot id of the host at the last autostart of VMs; `None` if a daemon without this
+/// record ran last.
+pub fn load_autostart_boot(store: &dyn StateStore) -> Result<Option<String>, StateStoreError> {
+    let bytes = store.read(HOST, AUTOSTART_BOOT)?;
+    Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+/// Returns the change that records the boot id of an autostart of VMs.
+pub fn save_autostart_boot(boot_id: &str) -> StoreChange {
+    (HOST, AUTOSTART_BOOT.to_owned(), Some(boot_id.as_bytes().to_vec()))
 }
 
 /// Returns the key of an event. Keys sort in the order of the sequences.

@@ -42,7 +42,7 @@ use self::fill::Fill;
 use self::pattern_run::PatternRun;
 use crate::measure::device::MeasuredDevice;
 use crate::measure::sizes::{FILE_BYTES_MAX, FILE_BYTES_MIN, MIB};
-use suimon_image_files::{DRAFT_ENDING, remove_left};
+use suimon_image_files::{DRAFT_ENDING, remove_incomplete};
 
 pub use self::error::MeasureError;
 pub use self::pattern::{Pattern, PatternFigure};
@@ -129,7 +129,7 @@ impl Measurement {
         let text = format!(".measure{DRAFT_ENDING}");
         let bad = |_| StoreFileError::new(&text, io::Error::from(io::ErrorKind::InvalidInput));
         let name = FileName::new(&text).map_err(bad)?;
-        remove_left(files, &name)?;
+        remove_incomplete(files, &name)?;
         let file = files.create(&name, plan.spec.normalization.bytes())?;
         files.remove(&name)?;
         let is_direct = file.properties().is_direct;

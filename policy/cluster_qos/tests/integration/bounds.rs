@@ -1,4 +1,4 @@
-//! State that other parties can enlarge: names on the store, and reports of nodes.
+//! Bounds of state that other parties can enlarge: names on the store, and reports of nodes.
 
 use core::time::Duration;
 
@@ -46,7 +46,7 @@ fn external_users_under_ever_new_names_are_bounded_and_later_ones_are_detected()
         .sum();
     assert!(sum <= 64, "{sum} notices");
     assert_eq!(detect(&mut allocator, time_at(6), "node 0"), 0, "it is known");
-    // The names that are not used any more make room.
+    // Names that are not detected any more are replaced by new ones.
     assert_eq!(detect(&mut allocator, time_at(600), "node of another cluster"), 1);
     assert_eq!(detect(&mut allocator, time_at(601), "node of another cluster"), 0);
 }

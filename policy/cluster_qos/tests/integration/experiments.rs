@@ -7,15 +7,16 @@ use std::collections::BTreeMap;
 use crate::cluster::{Clock, Cluster, SECOND, disk};
 use suimon_cluster_qos::{DiskKey, Parameters, SharedStoreCapacity};
 
-/// Five pairs of mirrored disks: each takes 18.7 ms for a request, which counts as 64 operations.
-/// Together they deliver 17 112 operations per second; one VM alone gets a fifth of that.
+/// Capacity of the array in normalised operations per second. It has five pairs of mirrored disks;
+/// each takes 18.7 ms for a request, which counts as 64 operations. One VM alone gets a fifth of
+/// the capacity.
 const CAPABILITY: u64 = 17_112;
 const ALONE: u64 = CAPABILITY / 5;
-/// Normalised operations of 1 MB. The VMs write 16, 24 and 8 MB/s.
+/// Number of normalised operations in 1 MB. The VMs write 16, 24 and 8 MB/s.
 const MB: u64 = 125;
 
-/// Returns the throughput of each VM: limited by its node, and, if the array is saturated, an equal
-/// part of it, as with requests of one size in one queue.
+/// Returns the throughput of each VM, as one queue for requests of one size divides it: limited by
+/// the VM's node and, if the array is saturated, an equal share of the array.
 fn served(cluster: &Cluster) -> BTreeMap<u64, u64> {
     let all_disks = cluster.nodes.values().flat_map(|node| node.delivered(cluster.now));
     let demands: BTreeMap<u64, u64> =
@@ -23,7 +24,8 @@ fn served(cluster: &Cluster) -> BTreeMap<u64, u64> {
     share(&demands)
 }
 
-/// Divides the array equally among the VMs with demand.
+/// Returns equal shares of the array's capacity for VMs with these demands; the unused part is
+/// divided among the others.
 fn share(demands: &BTreeMap<u64, u64>) -> BTreeMap<u64, u64> {
     let mut order: Vec<(u64, u64)> = demands.iter().map(|(disk, iops)| (*iops, *disk)).collect();
     order.sort_unstable();
@@ -61,7 +63,8 @@ impl Experiment {
         }
     }
 
-    /// Returns the lowest and the highest throughput of each VM in the last `seconds` of a step.
+    /// Advances the time by `settle` seconds, then by `seconds`. Returns the lowest and the highest
+    /// throughput of each VM in the latter time.
     fn step(&mut self, settle: u64, seconds: u64) -> BTreeMap<u64, (u64, u64)> {
         self.cluster.run(settle * SECOND);
         let mut ranges = BTreeMap::<u64, (u64, u64)>::new();
@@ -84,7 +87,7 @@ fn sum(ranges: &BTreeMap<u64, (u64, u64)>) -> u64 {
 /// Experiment `qos-cluster-min`. In the published document VM01–05 reached neither 2000 nor 3000.
 #[test]
 fn qos_cluster_min() {
-    // Without coordination of the nodes all VMs get equal parts, whatever a node has guaranteed.
+    // Without coordination of the nodes all VMs get equal shares, whatever a node has guaranteed.
     let shares = share(&(1..=10).map(|vm| (vm, ALONE)).collect());
     assert!(shares.values().all(|iops| *iops < 2000), "{shares:?}: nothing would be shown");
 
@@ -101,13 +104,13 @@ fn qos_cluster_min() {
     assert!((1..=5).all(|vm| ranges[&vm].0 * 100 >= 2_000 * 98), "{ranges:?}");
     assert!(guaranteed >= 80 * MB * 98 / 100, "{guaranteed}");
     assert!(sum(&ranges) * 100 >= CAPABILITY * 95, "{ranges:?}");
-    // Step 3, minimum 3000: 120 MB/s. The others use the entire rest.
+    // Step 3, minimum 3000: 120 MB/s. The other VMs use the entire rest.
     experiment.set(1..=5, 3_000, 0);
     let ranges = experiment.step(2, 58);
     assert!((1..=5).all(|vm| ranges[&vm].0 * 100 >= 3_000 * 98), "{ranges:?}");
     assert!(sum(&ranges) * 100 >= CAPABILITY * 95, "{ranges:?}");
-    // Step 4, VM06–10 too: the sum exceeds the capacity and is rejected with the calculation. VMs
-    // with earlier guarantees keep them.
+    // Step 4, a minimum for VM06–10 too: the sum exceeds the capacity and is rejected with the
+    // calculation. VMs with earlier guarantees keep them.
     experiment.set(6..=10, 3_000, 0);
     let ranges = experiment.step(5, 55);
     assert!((1..=5).all(|vm| ranges[&vm].0 * 100 >= 3_000 * 98), "{ranges:?}");
@@ -124,8 +127,8 @@ fn qos_cluster_min() {
     assert!(experiment.cluster.checks.sum_max <= CAPABILITY);
 }
 
-/// The same while the leader is killed, a node is disconnected and one is stopped: VMs that can
-/// reach the array always have their minimums.
+/// Experiment `qos-cluster-min` while the leader is killed, a node is disconnected and one is
+/// stopped: VMs that can reach the array always have their minimums.
 #[test]
 fn qos_cluster_min_with_faults() {
     let mut experiment = Experiment::new();
@@ -173,7 +176,7 @@ fn qos_cluster_max() {
             assert!(is_right, "VM{vm} with {max}: {ranges:?}");
         }
     }
-    // Step 4, all at 8 MB/s.
+    // Step 4, all VMs are limited to 8 MB/s.
     experiment.set(6..=10, 0, 1_000);
     let ranges = experiment.step(5, 25);
     assert!(ranges.values().all(|(min, max)| *min * 100 >= 8 * MB * 98 && *max <= 8 * MB));

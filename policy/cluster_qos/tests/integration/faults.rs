@@ -15,7 +15,7 @@ use suimon_quantity::Time;
 const ALL: u64 = 1 << 40;
 const CAPABILITY: u64 = 100_000;
 const POLICY: PolicyKey = PolicyKey(1);
-/// Maximum of the policy's disks together on all nodes.
+/// Maximum of the shared policy on all nodes together, in normalised operations per second.
 const SHARED_MAX: u64 = 20_000;
 
 #[derive(Clone, Debug)]
@@ -90,7 +90,8 @@ fn step(nodes: u32) -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Returns the identifier of a disk, which is independent of its node; each node starts with three.
+/// Returns the identifier of a disk, which stays the same if the disk moves to another node. Each
+/// node starts with three disks.
 fn key(node: u32, disk: u64) -> DiskKey {
     DiskKey(u64::from(node) * 10 + disk)
 }
@@ -143,7 +144,7 @@ fn carry_out(cluster: &mut Cluster, step: &Step) {
     }
 }
 
-/// Ends all faults and advances until the state has settled.
+/// Ends all faults and advances the time until the state has settled.
 fn heal(cluster: &mut Cluster) {
     cluster.network = Network::GOOD;
     for node in cluster.nodes.values_mut() {
@@ -154,8 +155,8 @@ fn heal(cluster: &mut Cluster) {
     cluster.run(40 * SECOND);
 }
 
-/// Without faults each node has its minimums, if they are admissible, and the rest is used if there
-/// is demand.
+/// Asserts that without faults each node has its minimums, if they are admissible, and that the
+/// rest is used if there is demand.
 fn judge_settled(cluster: &mut Cluster) {
     let minimums = |cluster: &Cluster, node: u32| -> u64 {
         let disks = cluster.nodes[&node].disks.values();
@@ -216,9 +217,9 @@ fn drive(seed: u64, nodes: u32, falls: bool, steps: &[(u64, Step)]) -> Cluster {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(192))]
 
-    /// Invariants of `Checks`, and the settled state afterwards.
+    /// The invariants of `Checks` hold during faults, and the settled state is correct afterwards.
     #[test]
-    fn caps_stay_within_the_capability(
+    fn caps_stay_within_the_capacity(
         seed in any::<u64>(),
         nodes in 2_u32..8,
         steps in prop::collection::vec((1_u64..4_000, step(7)), 1..60),
@@ -229,10 +230,10 @@ proptest! {
         judge_settled(&mut cluster);
     }
 
-    /// Invariants of `Checks`, and the settled state afterwards, with fallback rates for nodes
-    /// without contact.
+    /// The invariants of `Checks` hold, and the settled state is correct, also with fallback rates
+    /// for nodes without contact.
     #[test]
-    fn also_where_maximums_are_fallen_back_on(
+    fn caps_stay_within_the_capacity_with_fallback_rates(
         seed in any::<u64>(),
         nodes in 2_u32..8,
         steps in prop::collection::vec((1_u64..4_000, step(7)), 1..60),
@@ -248,7 +249,7 @@ proptest! {
 
     /// Replaying serialized events leads to the same state and actions.
     #[test]
-    fn records_replay(
+    fn serialized_events_replay_to_the_same_state(
         seed in any::<u64>(),
         steps in prop::collection::vec((1_u64..4_000, step(3)), 1..30),
     ) {
@@ -280,7 +281,7 @@ proptest! {
     }
 }
 
-/// Maps a step to a cluster of this many nodes.
+/// Returns the step with node numbers reduced to a cluster of `nodes` nodes.
 fn bounded_step(step: Step, nodes: u32) -> Step {
     let wrap = |node: u32| (node - 1) % nodes + 1;
     match step {
@@ -328,10 +329,10 @@ fn fallbacks_are_used() {
     assert_eq!([cluster.cap(2), cluster.cap(3)], [30_000; 2]);
 }
 
-/// A grant delayed by ten seconds has no effect, although it is the latest its node received: other
-/// nodes use its share.
+/// A grant that is delayed by ten seconds has no effect, although it is the latest that its node
+/// received: other nodes use the share by then.
 #[test]
-fn grants_that_come_late_are_dead() {
+fn late_grants_have_no_effect() {
     let mut cluster =
         Cluster::new(Parameters::default(), SharedStoreCapacity::Declared(CAPABILITY), 5);
     for id in 1..=2 {
@@ -357,7 +358,7 @@ fn a_slow_clock_gets_no_lease() {
     let capability = SharedStoreCapacity::Declared(CAPABILITY);
     let mut cluster = Cluster::new(Parameters::default(), capability, 5);
     cluster.add_node(1, Clock::RIGHT, false);
-    // An hour of offset without drift.
+    // The clock is off by an hour, but has no drift.
     cluster.add_node(2, Clock { offset: 3_600 * SECOND, ppm: 0 }, false);
     cluster.add_node(3, Clock { offset: 0, ppm: -100_000 }, false);
     for id in 1..=3 {
@@ -376,7 +377,7 @@ fn a_slow_clock_gets_no_lease() {
 /// A node removed by force releases its reservation; if it still runs, it is counted again and
 /// reported.
 #[test]
-fn a_node_reported_as_gone() {
+fn a_removed_node_that_still_runs_is_counted_again() {
     let capability = SharedStoreCapacity::Declared(CAPABILITY);
     let mut cluster = Cluster::new(Parameters::default(), capability, 5);
     for id in 1..=2 {

@@ -19,7 +19,7 @@ fn cluster_of(nodes: u32, capability: u64) -> Cluster {
 
 /// Nodes with unlimited demand share by weight, and the whole capacity is used.
 #[test]
-fn by_weight() {
+fn spare_capacity_is_divided_by_weight() {
     let mut cluster = cluster_of(3, 100_000);
     for (node, weight) in [(1, 100), (2, 200), (3, 100)] {
         cluster.set_disk(node, disk(u64::from(node), 0, 0, weight), ALL);
@@ -47,7 +47,7 @@ fn minimums_are_effective_at_once_and_idle_shares_are_used() {
     cluster.run(10 * SECOND);
     let other_caps: u64 = (2..=4).map(|node| cluster.cap(node)).sum();
     assert!(other_caps * 100 >= (100_000 - 80_064) * 95, "{other_caps}");
-    // Without a reservation, they get the whole capacity.
+    // Without the reservation, the other nodes get the whole capacity.
     cluster.set_disk(1, disk(1, 0, 0, 100), 100);
     cluster.run(10 * SECOND);
     let other_caps: u64 = (2..=4).map(|node| cluster.cap(node)).sum();
@@ -93,14 +93,14 @@ fn idle_nodes_send_few_messages() {
     cluster.run(100 * SECOND);
     assert!(cluster.reports - reports <= 8 * 11, "{}", cluster.reports - reports);
     assert!(cluster.granted - granted <= 8 * 11, "{}", cluster.granted - granted);
-    // A node with unlimited demand has its minimum immediately.
+    // A node gets its minimum immediately when its demand becomes unlimited.
     cluster.set_disk(3, disk(3, 1_000, 0, 100), ALL);
     cluster.run(3 * SECOND / 2);
     assert!(cluster.cap(3) > 180_000, "{}", cluster.cap(3));
 }
 
 #[test]
-fn unsatisfiable_minimums_are_refused_with_the_arithmetic() {
+fn unsatisfiable_minimums_are_rejected_with_the_calculation() {
     let mut cluster = cluster_of(2, 10_000);
     cluster.set_disk(1, disk(1, 6_000, 0, 100), ALL);
     cluster.run(5 * SECOND);
@@ -150,7 +150,7 @@ fn aggressors_are_named() {
 
 /// Disks on three nodes share a maximum of 9000, and the minimum counts once.
 #[test]
-fn a_policy_of_several_nodes() {
+fn a_policy_limits_disks_on_several_nodes_together() {
     let mut cluster = cluster_of(3, 100_000);
     let policy = PolicyKey(7);
     let limits = PolicyLimits { min_iops: 3_000, max_iops: Some(9_000) };
@@ -276,7 +276,7 @@ fn a_large_unmet_demand_grows_stepwise() {
 
 /// The store delivers half of its capacity: spare capacity shrinks, guarantees do not.
 #[test]
-fn foreign_load_is_named_and_minimums_stay() {
+fn external_load_is_reported_and_minimums_stay() {
     let mut cluster = cluster_of(2, 100_000);
     cluster.set_disk(1, disk(1, 30_000, 0, 100), ALL);
     cluster.set_disk(2, disk(2, 0, 0, 100), ALL);

@@ -24,7 +24,7 @@ fn set(nic: PortId, iov_weight: u8) -> FailoverEvent {
     FailoverEvent::NicSet { nic, iov_weight, adapters: vec![WAN] }
 }
 
-/// Returns a state machine with `web` on its VF at 1 s.
+/// Returns a state machine in which NIC `web` uses its VF at 1 s.
 fn on_vf() -> Failover {
     let mut failover = Failover::new(FailoverSpec::default());
     failover.handle(time_at(0), &FailoverEvent::VfFound { vf: VF });
@@ -96,7 +96,7 @@ fn a_failure_falls_back_at_once_and_the_return_is_held_down() {
 }
 
 #[test]
-fn a_migration_leaves_the_vf_and_one_that_is_given_up_comes_back_at_once() {
+fn a_migration_leaves_the_vf_and_a_cancelled_one_returns_to_it_at_once() {
     let mut failover = on_vf();
     failover.handle(time_at(10), &FailoverEvent::MigrationBegan { nic: WEB });
     assert_eq!(actions(&mut failover), withdrawal(WEB, FailoverReason::Migration));
@@ -126,7 +126,7 @@ fn an_assigned_vf_is_kept_and_a_missing_one_is_reported_once() {
 }
 
 #[test]
-fn a_guest_that_does_not_take_its_vf_loses_it_and_others_get_it_later() {
+fn a_vf_that_the_guest_does_not_use_is_unplugged_and_assigned_to_others_later() {
     let mut failover = Failover::new(FailoverSpec::default());
     failover.handle(time_at(0), &FailoverEvent::VfFound { vf: VF });
     failover.handle(time_at(0), &set(WEB, 50));
@@ -136,7 +136,7 @@ fn a_guest_that_does_not_take_its_vf_loses_it_and_others_get_it_later() {
     failover.handle_deadline(time_at(60));
     let reason = FailoverReason::NotReadyInTime;
     assert_eq!(actions(&mut failover), [FailoverAction::UnplugVf { nic: WEB, vf: VF, reason }]);
-    // The event is too late: the VF is being taken away.
+    // The event is too late: the VF is already being unplugged.
     failover.handle(time_at(61), &FailoverEvent::VfPathReady { nic: WEB, vf: VF });
     failover.handle(time_at(61), &FailoverEvent::VfReleased { vf: VF });
     assert_eq!(actions(&mut failover), []);
@@ -147,7 +147,7 @@ fn a_guest_that_does_not_take_its_vf_loses_it_and_others_get_it_later() {
 }
 
 #[test]
-fn vfs_are_taken_from_the_adapter_that_has_given_the_fewest() {
+fn vfs_are_assigned_from_the_adapter_with_the_fewest_assigned_vfs() {
     let mut failover = Failover::new(FailoverSpec::default());
     for (adapter, index) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
         let vf = VfId { adapter: AdapterId(adapter), index };
@@ -183,7 +183,7 @@ fn actions_display_their_reason() {
 }
 
 #[test]
-fn a_vf_that_a_guest_had_before_stays_its_own() {
+fn a_vf_in_use_at_restart_stays_assigned() {
     let mut failover = Failover::new(FailoverSpec::default());
     let in_use = FailoverEvent::VfInUse { nic: WEB, iov_weight: 10, adapters: vec![WAN], vf: VF };
     failover.handle(time_at(0), &in_use);
@@ -195,7 +195,7 @@ fn a_vf_that_a_guest_had_before_stays_its_own() {
     failover.handle(time_at(0), &set(DB, 100));
     let expected = [FailoverAction::StayParavirtual { nic: DB, reason: FailoverReason::NoVfFree }];
     assert_eq!(actions(&mut failover), expected);
-    // The report does not give the VF to another NIC, nor twice.
+    // Reporting the VF again neither assigns it to another NIC nor assigns it twice.
     failover.handle(
         time_at(1),
         &FailoverEvent::VfInUse { nic: PortId(3), iov_weight: 1, adapters: vec![WAN], vf: VF },
@@ -207,7 +207,7 @@ fn a_vf_that_a_guest_had_before_stays_its_own() {
         vf: VF,
         reason: FailoverReason::Ready
     }));
-    // It is taken away like any other, also immediately.
+    // The VF can be unplugged like any other, also immediately.
     let mut failover = Failover::new(FailoverSpec::default());
     failover.handle(
         time_at(0),
@@ -249,14 +249,14 @@ fn a_vf_that_cannot_be_attached_is_tried_again_only_if_no_other_is_free() {
 
 /// The daemon was restarted while a VF was not free, although its VM has ended.
 #[test]
-fn a_vf_that_is_not_released_is_assigned_to_no_nic_also_not_to_its_own() {
+fn an_unreleased_vf_is_assigned_to_no_nic() {
     let mut failover = Failover::new(FailoverSpec::default());
     failover.handle(time_at(0), &FailoverEvent::VfHeld { nic: WEB, vf: VF });
     failover.handle(time_at(0), &FailoverEvent::VfFound { vf: VF });
     failover.handle(time_at(0), &set(WEB, 50));
     let expected = [FailoverAction::StayParavirtual { nic: WEB, reason: FailoverReason::NoVfFree }];
     assert_eq!(actions(&mut failover), expected);
-    // The report does not change the owner of an assigned VF.
+    // Reporting the VF does not change the owner of an assigned VF.
     failover.handle(time_at(1), &FailoverEvent::VfHeld { nic: DB, vf: VF });
     failover.handle(time_at(2), &FailoverEvent::VfReleased { vf: VF });
     let plugged = FailoverAction::PlugVf { nic: WEB, vf: VF, reason: FailoverReason::NextByWeight };

@@ -12,11 +12,11 @@ use suimon_quantity::{PortId, Time};
 const SPEC: FailoverSpec =
     FailoverSpec { hold_down: Duration::from_secs(10), ready_limit: Duration::from_secs(60) };
 
-/// Step after some milliseconds.
+/// Step of a random scenario, after some milliseconds.
 #[derive(Clone, Debug)]
 enum Step {
     Event(FailoverEvent),
-    /// The guest uses the VF it was offered, if any.
+    /// The guest of the NIC uses the VF that was hot-plugged, if there is one.
     TakeOffer(PortId),
     /// The VF being unplugged becomes free.
     Unplug(VfId),
@@ -69,7 +69,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Environment as changed by actions, with the invariants to check.
+/// Simulated environment that carries out the actions, with the invariants to check.
 #[derive(Default)]
 struct World {
     /// VF that each NIC has plugged in or is releasing.
@@ -181,7 +181,7 @@ fn drive(steps: &[(u64, Step)]) -> (Record, Vec<FailoverAction>) {
         }
         for nic in world.weights.keys() {
             let path = world.on_vf.get(nic).map_or(Path::Paravirtual, |vf| Path::Vf(*vf));
-            assert_eq!(failover.path(*nic), Some(path), "one path, the one that was told");
+            assert_eq!(failover.path(*nic), Some(path), "the path is the one last reported");
         }
         if event.is_none() {
             assert!(
@@ -196,14 +196,15 @@ fn drive(steps: &[(u64, Step)]) -> (Record, Vec<FailoverAction>) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// One path per NIC, no VF assigned twice, no reassignment within the hold-down: see [`World`].
+    /// Each NIC has one path, no VF is assigned twice, and nothing is reassigned within the
+    /// hold-down: see [`World`].
     #[test]
     fn invariants_hold_after_any_events(steps in prop::collection::vec((0_u64..8_000, step()), 1..120)) {
         drive(&steps);
     }
 
     #[test]
-    fn a_record_that_was_written_down_leads_to_the_same_actions(
+    fn serialized_events_lead_to_the_same_actions(
         steps in prop::collection::vec((0_u64..8_000, step()), 1..60),
     ) {
         let (record, actions) = drive(&steps);
@@ -234,7 +235,7 @@ proptest! {
         for index in 0..vfs {
             failover.handle(Time::ZERO, &FailoverEvent::VfFound { vf: VfId { adapter, index } });
         }
-        // No NIC is connected by the adapter before all are known.
+        // No NIC is connected by the adapter before all NICs exist.
         let set = |failover: &mut Failover, nic: usize, weight: u8, adapters: Vec<AdapterId>| {
             let nic = PortId(u32::try_from(nic).unwrap());
             let event = FailoverEvent::NicSet { nic, iov_weight: weight, adapters };

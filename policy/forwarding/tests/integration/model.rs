@@ -19,10 +19,10 @@ use crate::reference::{Delivery, Outcome, Reference};
 const SWITCHES: u32 = 3;
 const AGEING: Duration = Duration::from_secs(20);
 
-/// Operation on the switch.
+/// Operation on both switches.
 #[derive(Clone, Debug)]
 enum Op {
-    /// One batch; port and delay are those of the first frame.
+    /// Forwards one batch; port and delay are those of its first frame.
     Batch(Vec<Arrival>),
     /// Removes the port, or adds it again.
     Toggle(usize),
@@ -30,14 +30,14 @@ enum Op {
     Mac(usize, Option<MacAddr>, bool),
 }
 
-/// Received frame with its port and delay.
+/// Received frame, with its ingress port and the delay before it.
 #[derive(Clone, Debug)]
 struct Arrival {
     port: usize,
     source: MacAddr,
     destination: MacAddr,
     tag: Option<u16>,
-    /// Types of further tags, of VLAN 2, behind the one in the metadata.
+    /// Types of further tags, with VLAN 2, after the tag in the metadata.
     tags: Vec<u16>,
     len: usize,
     segment_bytes: Option<u16>,
@@ -115,7 +115,7 @@ fn any_op() -> impl Strategy<Value = Op> {
         .prop_map(|(port, source, destination, (tag, tags), len, segment_bytes, wait_ms)| {
             Arrival { port, source, destination, tag, tags, len, segment_bytes, wait_ms }
         });
-    // Runs of one flow, as in real batches.
+    // Runs of frames of one flow, as in real batches.
     let run = (arrival, 1usize..3).prop_map(|(arrival, count)| vec![arrival; count]);
     let batch = prop::collection::vec(run, 1..5).prop_map(|runs| Op::Batch(runs.concat()));
     prop_oneof![
@@ -127,7 +127,7 @@ fn any_op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Both switches side by side.
+/// The switch under test and the reference switch.
 struct Pair {
     switches: Vec<SwitchSpec>,
     ports: Vec<(ForwardingPortSpec, bool)>,
@@ -187,7 +187,7 @@ impl Pair {
         });
     }
 
-    /// Changes the ports unless the change must be rejected.
+    /// Changes the ports of both switches, unless the change must be rejected.
     fn try_change(&mut self, change: impl FnOnce(&mut Vec<(ForwardingPortSpec, bool)>)) {
         let mut ports = self.ports.clone();
         change(&mut ports);
@@ -230,9 +230,9 @@ impl Pair {
         }
     }
 
-    /// Asserts that another switch reads no VLAN from a frame that its sender may not use: neither
-    /// from its tag, nor from a tag inside if it leaves untagged. A guest on an access port is no
-    /// switch.
+    /// Asserts that no other switch reads from a frame a VLAN that its sender may not use: neither
+    /// from the outer tag, nor from an inner tag if the frame leaves untagged. A guest on an access
+    /// port is not a switch.
     fn assert_isolated(&self, sender: &ForwardingPortSpec, frame: &Frame, outcome: &Outcome) {
         let (Outcome::Sent(deliveries) | Outcome::Flooded(deliveries)) = outcome else { return };
         for Delivery { port, tci } in deliveries {
@@ -245,7 +245,7 @@ impl Pair {
         }
     }
 
-    /// Carries out a verdict as the switching plane does.
+    /// Delivers a frame according to a verdict, as the switching plane does.
     fn carry_out(&self, ingress: PortSlot, verdict: Verdict, frame: &Frame) -> Outcome {
         let tci = |tag: Option<VlanTag>| tag.map(VlanTag::tci);
         match verdict {

@@ -55,7 +55,7 @@ fn each_side_is_governed_by_its_own_switch() {
     assert_eq!(effective(ALL, &switches, PortKind::Nic, Side::Egress).offloads, ALL);
 }
 
-/// A driver that is not offered the checksum cannot negotiate segmentation.
+/// A driver to which the checksum offload is not offered cannot negotiate segmentation.
 #[test]
 fn capabilities_that_were_not_offered_are_not_reported_as_lacking() {
     let switches = OffloadToggles { tx_checksum: false, ..OffloadToggles::default() };
@@ -108,10 +108,10 @@ fn reasons_read_as_sentences_and_as_json() {
 }
 
 proptest! {
-    /// Frames sent by the guest come in here, and so do frames received by an uplink: the same
-    /// switches with opposite directions.
+    /// Frames that a guest sends and frames that an uplink receives both enter the switch: the same
+    /// offload switches apply, with `tx` and `rx` exchanged.
     #[test]
-    fn an_uplink_is_a_nic_seen_from_its_other_side(
+    fn uplink_and_nic_exchange_directions(
         supported in offloads(),
         switches in switches(),
         side in side(),
@@ -158,7 +158,7 @@ proptest! {
         prop_assert!(any_tcp || !tcp_ecn_segmentation);
     }
 
-    /// The findings agree with the offloads and name each capability once.
+    /// The statuses agree with the offloads and contain each capability once.
     #[test]
     fn findings_agree_with_the_offloads(
         supported in offloads(),

@@ -79,7 +79,7 @@ fn checksums_are_the_devices_only_for_both_ip_versions() {
 }
 
 #[test]
-fn received_frames_are_checked_and_joined_by_the_active_performer() {
+fn received_frames_are_verified_and_coalesced_by_the_active_performer() {
     let received = |capability, active: &[Feature]| {
         let actual = performer_at_device(Side::Ingress, &enabled(capability), &device(active));
         (actual.performer, actual.by.map(Feature::name))
@@ -99,8 +99,8 @@ fn received_frames_are_checked_and_joined_by_the_active_performer() {
 }
 
 proptest! {
-    /// Work of a disabled capability is done before the frame comes in or by software, never left
-    /// to the port with the capability disabled.
+    /// If an offload is disabled at a port, its work is done before the frame enters the switch or
+    /// by software, never left to that port.
     #[test]
     fn disabled_offloads_have_no_later_performer(
         bits in any::<[bool; 6]>(),

@@ -81,7 +81,7 @@ fn a_partial_checksum_leaves_in_the_form_of_its_ingress() {
 }
 
 proptest! {
-    /// For any missing offloads of the egress, the returned step produces frames that it accepts.
+    /// Whichever offloads the egress lacks, the returned step produces frames that it accepts.
     #[test]
     fn steps_produce_frames_that_the_egress_accepts(
         egress in offloads(),

@@ -11,7 +11,7 @@ fn reading(zone: &str, name: &str, energy_uj: u64, energy_uj_max: u64) -> ZoneRe
 }
 
 proptest! {
-    /// All energy used between two readings is counted, wherever the counter wraps.
+    /// All energy used between two readings is counted, also if the counter wraps.
     #[test]
     fn nothing_is_lost_where_counters_wrap(
         start in 0u64..1_000_000_000,

@@ -1,4 +1,4 @@
-//! Properties that hold for any machine and any sequence of plans.
+//! Properties that hold for any host and any sequence of plans.
 
 use std::collections::BTreeSet;
 
@@ -99,7 +99,7 @@ fn any_spec() -> impl Strategy<Value = PowerSpec> {
         })
 }
 
-/// Applies a write as the kernel does, rejecting invalid ones.
+/// Applies a write to the simulated kernel settings as the kernel does; asserts that it is valid.
 fn write(machine: &mut HostPowerSettings, setting: &RequiredSetting) {
     let flag = || {
         assert!(["0", "1"].contains(&setting.value.as_str()), "{setting:?}");
@@ -178,7 +178,7 @@ fn settle(
 
 proptest! {
     #[test]
-    fn plans_come_into_effect_and_all_is_as_before_after_the_last(
+    fn plans_take_effect_and_the_original_values_return_afterwards(
         machine in any_machine(),
         specs in prop::collection::vec(any_spec(), 1..4),
     ) {
@@ -233,12 +233,13 @@ proptest! {
             prop_assert!(todo.external_changes.iter().any(|setting| setting.id == id && setting.now == "somebody's"));
             prop_assert_eq!(todo.records.contains_key(&id), is_wanted);
         }
-        // Setting a plan again overwrites them, and their values become the original ones.
+        // Setting a plan again overwrites the external changes, and their values become the ones to
+        // restore.
         let todo = reconcile(&settings(&spec, &machine), &machine, &records, &Overwrite::All);
         prop_assert_eq!(todo.records[&id].before.as_str(), "somebody's");
     }
 
-    /// The daemon may crash between any two writes; records are durable before the first.
+    /// The daemon may crash between any two writes; the records are durable before the first one.
     #[test]
     fn a_process_killed_between_writes_can_restore(
         machine in any_machine(),

@@ -1,4 +1,4 @@
-//! Grants that arrive after the worker was blocked.
+//! Grants that a worker receives late, because it was blocked.
 
 use suimon_quantity::Time;
 
@@ -8,9 +8,9 @@ use crate::{DiskSlot, GrantKind, RequestedGrant, Return, WorkerGrant};
 
 impl Borrower {
     /// Applies a grant that is older than [`GRANT_AGE_MAX`](crate::GRANT_AGE_MAX). One of the
-    /// granted requests may be dispatched if no other request of the disk may: a worker whose
+    /// granted requests may be dispatched if the disk has no other granted request: a worker whose
     /// rounds take longer than that age would otherwise dispatch nothing. All further requests are
-    /// declined: they are reported again, and their charge is refunded.
+    /// declined: they are reported again, and what they were charged is refunded.
     pub fn handle_late_grant(&mut self, now: Time, grant: WorkerGrant) {
         let disk = grant.disk;
         let Some(queue) = self.queues.get(disk.0 as usize) else { return };
@@ -29,8 +29,8 @@ impl Borrower {
         }
     }
 
-    /// Declines a grant for a number of queued requests. The refund is that of the requests that
-    /// are reported again, so that a request is never refunded without being charged later.
+    /// Declines a grant for `requests` queued requests. The refund is that of the requests that are
+    /// reported again, so that a request is never refunded without being charged later.
     fn decline(&mut self, disk: DiskSlot, requests: u32) {
         let Some(queue) = self.queues.get(disk.0 as usize).filter(|_| requests > 0) else { return };
         let waiting = self.records.units(&queue.fifo).skip(queue.granted as usize);

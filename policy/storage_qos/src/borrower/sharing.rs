@@ -1,5 +1,5 @@
-//! Beginning and end of borrowing: exchange of queued requests and requests in flight with the
-//! scheduler.
+//! Start and end of borrowing: transfer of queued requests and requests in flight between a
+//! scheduler and a borrower.
 
 use suimon_quantity::Time;
 
@@ -9,7 +9,7 @@ use crate::records::Units;
 use crate::{DiskSlot, LoanReport};
 
 impl Borrower {
-    /// Adds a queued request that the budget already counts.
+    /// Adds a queued request that the budget has already counted.
     pub(crate) fn take_on(&mut self, disk: DiskSlot, tag: u32, units: Units) {
         let Some(queue) = self.queues.get_mut(disk.0 as usize) else { return };
         self.records.push(&mut queue.fifo, tag, units);
@@ -24,20 +24,20 @@ impl Borrower {
         queue.account(now, disk, &mut self.changed);
     }
 
-    /// Returns the phases of a disk's requests in flight.
+    /// Returns the phases of a disk's requests in flight at this worker.
     pub(crate) fn phases(&self, disk: DiskSlot) -> Phases {
         self.queues.get(disk.0 as usize).map(|queue| queue.local.phases()).unwrap_or_default()
     }
 
-    /// Takes the request times that were not reported yet. Called when the worker becomes the only
-    /// user of the store.
+    /// Returns a report with the request times that were not reported yet. Call it when the worker
+    /// becomes the only user of the store.
     pub fn take_times(&mut self, now: Time) -> LoanReport {
         self.report_times(now, true);
         LoanReport { times: core::mem::take(&mut self.report.times), ..LoanReport::default() }
     }
 
-    /// Removes a disk's oldest queued request and returns its tag. The request is then queued in
-    /// the scheduler.
+    /// Removes a disk's oldest queued request and returns its tag, or `None` if there is none. The
+    /// scheduler then has the request in its queue.
     pub(crate) fn hand_over(&mut self, disk: DiskSlot) -> Option<u32> {
         let queue = self.queues.get_mut(disk.0 as usize)?;
         queue.waiting = queue.waiting.saturating_sub(1);

@@ -1,4 +1,4 @@
-//! Workers that stop reporting to a store's budget.
+//! Workers that stop reporting to the budget of a store.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ const NOW: Time = Time::from_ns(1 << 44);
 const DISKS: [DiskSlot; 2] = [DiskSlot(0), DiskSlot(1)];
 const WORKERS: [WorkerId; 2] = [WorkerId(0), WorkerId(1)];
 
-/// Budget of a device with a depth of 4, and two workers with a disk each.
+/// Budget of a device with a queue depth of 4, and two workers with a disk each.
 struct Host {
     budget: StoreBudget,
     borrowers: [Borrower; 2],
@@ -37,7 +37,7 @@ impl Host {
         Self { budget, borrowers: [borrower(), borrower()] }
     }
 
-    /// Submits requests of a worker's disk, and reports them.
+    /// Submits requests of the disk of worker `index`, and reports them to the budget.
     fn submit(&mut self, now: Time, index: usize, requests: u32) {
         for tag in 0..requests {
             let submitted = self.borrowers[index].submit(now, DISKS[index], 8192, tag).unwrap();
@@ -56,7 +56,7 @@ impl Host {
         std::iter::from_fn(|| self.budget.poll_grant(now)).collect()
     }
 
-    /// Dispatches the granted requests of a worker. Returns their number.
+    /// Dispatches the granted requests of worker `index`. Returns their number.
     fn dispatch(&mut self, now: Time, index: usize) -> u32 {
         let mut dispatched = 0;
         while let Next::Dispatch { .. } = self.borrowers[index].poll(now) {
@@ -83,7 +83,7 @@ fn waiting(grants: &[WorkerGrant], worker: usize) -> u32 {
 #[test]
 fn requests_of_an_absent_worker_do_not_occupy_the_device() {
     let mut host = Host::new(Limits::default());
-    // No loans.
+    // The workers have no loans.
     host.borrowers.iter_mut().for_each(|borrower| borrower.set_settling(true));
     host.submit(NOW, 0, 6);
     let grants = host.grants(NOW);
@@ -95,8 +95,8 @@ fn requests_of_an_absent_worker_do_not_occupy_the_device() {
     assert!(host.budget.has_grants(WORKERS[0]) && !host.budget.has_grants(WORKERS[1]));
     host.budget.handle_absent(WORKERS[0]);
     assert!(!host.budget.has_grants(WORKERS[0]));
-    // The other worker has the device for itself. Queued requests of the absent one are granted,
-    // too, and occupy nothing.
+    // The other worker has the device for itself. Queued requests of the absent worker are granted,
+    // too, and do not count towards the depth.
     let now = NOW + Duration::from_millis(1);
     let grants = host.grants(now);
     assert_eq!((waiting(&grants, 0), waiting(&grants, 1)), (2, 4));
@@ -151,7 +151,7 @@ fn a_late_grant_permits_one_request_and_the_others_are_refunded_and_requested_ag
     assert_eq!((repeated, host.borrowers[0].waiting(DISKS[0])), (64, 0), "each is dispatched once");
 }
 
-/// The worker fetches its grants so rarely that all of them are late.
+/// A worker fetches its grants so rarely that all of them are late.
 #[test]
 fn a_worker_with_late_grants_only_dispatches_a_request_of_each_disk_per_fetch() {
     let mut host = Host::new(limits(0, 100, 100));
@@ -212,8 +212,8 @@ fn requests_of_a_worker_that_has_ended_do_not_occupy_the_device() {
     }
 }
 
-/// The counts of a disk include requests in flight at its worker, also those that the worker has
-/// adopted, until the worker ends.
+/// The requests in flight of a disk include those at its worker, also those that the worker has
+/// taken over, until the worker ends.
 #[test]
 fn disks_of_a_worker_that_has_ended_have_no_requests() {
     for is_absent in [false, true] {

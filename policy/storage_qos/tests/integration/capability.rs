@@ -21,7 +21,7 @@ fn a_store_too_slow_for_its_minimums_is_reported_and_so_is_its_recovery() {
     rig.run(Duration::from_secs(60));
     let estimate = rig.scheduler.estimate().unwrap();
     assert!((9_500..=10_200).contains(&estimate.iops), "{estimate:?}");
-    // No disk is below its minimum, and no event is emitted.
+    // All minimums are met, so no event is emitted.
     assert!(rig.events.is_empty(), "{:?}", rig.events);
 
     rig.array.fixed_ns *= 2;
@@ -46,7 +46,7 @@ fn a_store_too_slow_for_its_minimums_is_reported_and_so_is_its_recovery() {
 }
 
 #[test]
-fn a_noisy_store_of_which_all_is_promised_is_enough() {
+fn a_noisy_fully_reserved_store_is_sufficient() {
     let array = Array { noise_percent: 60, ..drive(2, 2_000_000) };
     let capacity = array.capability(1);
     let mut rig = Rig::new(array, capacity);
@@ -73,8 +73,8 @@ fn throughput_limited_by_maximums_is_not_an_estimate_of_capacity() {
         rig.load(disk, Some(Load::full(8192, 64)));
     }
     rig.run(Duration::from_secs(60));
-    // A moment in which all disks are released at once may fill the device, and gives an estimate
-    // of that moment.
+    // At a moment in which all disks are released at once, the device may be full, which gives an
+    // estimate for that moment.
     if let Some(estimate) = rig.scheduler.estimate() {
         assert!(estimate.iops > 5_000, "{estimate:?}");
     }

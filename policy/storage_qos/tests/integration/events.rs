@@ -1,4 +1,4 @@
-//! Events for unmet minimums, and the view of each disk.
+//! Events for unmet minimums, and the displayed state of each disk.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ fn array(servers: usize, fixed_ns: u64) -> Array {
     Array { servers, fixed_ns, per_operation_ns: 0, noise_percent: 20 }
 }
 
-/// Returns the events for minimums.
+/// Returns the emitted events for minimums, with their times.
 fn minimums(rig: &Rig) -> Vec<&(u64, StoreEvent)> {
     let is_of_minimum = |(_, event): &&(u64, StoreEvent)| {
         matches!(event, StoreEvent::MinimumUnmet(_) | StoreEvent::MinimumMet { .. })
@@ -21,9 +21,9 @@ fn minimums(rig: &Rig) -> Vec<&(u64, StoreEvent)> {
     rig.events.iter().filter(is_of_minimum).collect()
 }
 
-/// Returns the first event for a minimum, and its time after `since`.
+/// Returns the first event for an unmet minimum, and its time after `since`.
 fn unmet(start: &Rig, since: u64) -> (Duration, &Unmet) {
-    let (reported_at, event) = minimums(start).first().copied().expect("something is told");
+    let (reported_at, event) = minimums(start).first().copied().expect("an event was emitted");
     match event {
         StoreEvent::MinimumUnmet(unmet) => (Duration::from_nanos(reported_at - since), unmet),
         _ => panic!("{event:?}"),
@@ -60,7 +60,7 @@ fn forced_minimums_are_reported_after_a_minute_with_the_disks_served() {
     assert!(unmet.device_latency_ns >= 1_000_000, "{unmet:?}");
     assert!(unmet.external_iops < 200, "{unmet:?}");
     assert_eq!(minimums(&rig).len(), 2, "{:?}", rig.events);
-    // One further event when the shortage ends.
+    // One further event is emitted when the shortage ends.
     rig.load(1, None);
     rig.load(2, None);
     rig.run(Duration::from_secs(10));
@@ -71,7 +71,7 @@ fn forced_minimums_are_reported_after_a_minute_with_the_disks_served() {
 }
 
 #[test]
-fn use_of_the_device_by_others_is_reported() {
+fn external_load_on_the_device_is_reported() {
     let mut rig = Rig::new(array(8, 1_000_000), 8000);
     rig.set(0, limits(6000, 0, 100));
     rig.set(1, Limits::default());
@@ -107,7 +107,7 @@ fn a_limiting_queue_depth_is_reported_and_delays_no_other_disk() {
 }
 
 #[test]
-fn a_disk_with_little_demand_is_due_little() {
+fn a_disk_with_little_demand_is_guaranteed_little() {
     let mut rig = Rig::new(array(4, 1_000_000), 4000);
     rig.set(0, limits(3000, 0, 100));
     rig.set(1, Limits::default());
@@ -121,7 +121,7 @@ fn a_disk_with_little_demand_is_due_little() {
     assert!(other_iops > 0.95 * 3900.0, "{other_iops}");
 }
 
-/// Returns the share of this cause in all queueing time.
+/// Returns the share of `cause` in all queueing time.
 fn part(delivery: &Delivery, cause: QueueCause) -> f64 {
     let total: u64 = QueueCause::ALL.iter().map(|cause| delivery.waits.ns(*cause)).sum();
     delivery.waits.ns(cause) as f64 / total.max(1) as f64

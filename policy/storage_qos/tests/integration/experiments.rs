@@ -6,8 +6,8 @@ use std::time::Duration;
 use crate::array::{Array, Load, Rig, SECOND, limits};
 use suimon_storage_qos::{Limits, StoreSpec};
 
-/// Five mirrored pairs of disks behind one LUN; ten VMs with random writes of 512 KB at queue depth
-/// 1.
+/// Returns an array of five mirrored pairs of disks behind one LUN, used by ten VMs with random
+/// writes of 512 KB at queue depth 1.
 fn array_of_ten() -> Array {
     Array { servers: 5, fixed_ns: 6_700_000, per_operation_ns: 187_500, noise_percent: 15 }
 }

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use suimon_quantity::{Iops, Time};
 use suimon_storage_qos::{Burst, CATCH_UP, Limits, PolicyKind, PolicySpec, Weight};
 
-/// From one disk drive to a flash array of about 40 000 operations per second, which bounds the run
-/// time.
+/// Generates arrays from one disk drive to a flash array of about 40 000 operations per second,
+/// which bounds the run time.
 fn any_array() -> impl Strategy<Value = Array> {
     (1usize..48, 200_000u64..8_000_000, 0u64..100_000, 0u64..60).prop_map(
         |(servers, fixed_ns, per_operation_ns, noise_percent)| Array {
@@ -30,7 +30,7 @@ fn any_disk_setups() -> impl Strategy<Value = Vec<DiskSetup>> {
     prop::collection::vec((min, max, 50u16..400, 1u32..32), 2..12)
 }
 
-/// Operations of a maximum in the catch-up time.
+/// Returns the number of operations that a maximum permits in the catch-up time.
 fn slack(max: f64, catch_up: Duration) -> f64 {
     max * catch_up.as_secs_f64()
 }
@@ -46,7 +46,7 @@ proptest! {
         let capacity = array.capability(cost);
         let mut rig = Rig::new(array.clone(), capacity);
         let mut promised = 0;
-        // Each disk must have queued requests, also with most of its requests in the device.
+        // Each disk must have queued requests, even if most of its requests are in the device.
         let depth = 5 * array.servers as u32 + 8;
         let mut disks = Vec::new();
         for (disk, (min, max, weight, more)) in (0u32..).zip(&disk_setups) {
@@ -59,14 +59,14 @@ proptest! {
             let cap = if max == 0 { f64::MAX } else { max as f64 };
             disks.push((f64::from(*weight), min as f64, cap));
         }
-        // Enough requests that one request is less than half a percent.
+        // The run has so many requests that one of them is less than half a percent.
         let warm = Duration::from_secs(10);
         let requests = capacity / cost / disk_setups.len() as u64;
         let span = Duration::from_secs((400 * 8 / requests.max(1)).clamp(20, 120));
         rig.run(warm);
         let from = rig.now;
         rig.run(span);
-        // Capacity of the array with this noise, measured in the run.
+        // The capacity of the array with this noise is measured in the run.
         let demand: f64 = disks.iter().map(|disk| disk.2).sum();
         let total = rig.all_iops(from);
         let possible = (capacity as f64).min(demand);
@@ -92,8 +92,8 @@ proptest! {
         prop_assert!(rig.events.is_empty(), "{:?}", rig.events);
     }
 
-    /// For any load and changes of limits: over any window, at most the largest maximum that was
-    /// set, a burst and one request are dispatched.
+    /// For any load and changes of limits, at most the largest maximum that was set, a burst and
+    /// one request are dispatched in any window.
     #[test]
     fn no_window_has_more_than_its_maximum(
         array in any_array(),

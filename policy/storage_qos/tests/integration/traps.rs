@@ -292,7 +292,7 @@ fn a_minimum_is_met_first_below_a_cap() {
 
 /// Without a share, nothing is dispatched, regardless of minimums.
 #[test]
-fn a_minimum_is_nothing_below_a_cap_of_nothing() {
+fn a_cap_of_zero_takes_precedence_over_minimums() {
     let mut rig = Rig::new(array(), 4000);
     rig.cap(Some(TimedRateLimit::default()));
     rig.set(0, limits(1000, 0, 100));

@@ -1,4 +1,4 @@
-//! Store used by several workers: the sum of their dispatches equals that of a single scheduler,
+//! Store that several workers use: the sum of their dispatches equals that of a single scheduler,
 //! for any delay of messages.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -13,7 +13,7 @@ use suimon_storage_qos::{
     StoreSpec, Submitted, WorkerGrant, WorkerTime,
 };
 
-/// Largest delay of a message.
+/// Maximum delay of a message in ns.
 const DELAY_MAX_NS: u64 = 100_000;
 
 struct Worker {
@@ -38,7 +38,7 @@ struct Host {
     at_once: u64,
     dispatched: u64,
     service_ns: u64,
-    /// Sum of the latencies of completed requests by disk.
+    /// Sum of the latencies of completed requests in ns, by disk.
     latencies_ns: BTreeMap<u32, u64>,
 }
 
@@ -107,7 +107,8 @@ impl Host {
         self.device.push((self.now + service_ns, index, disk, bytes, self.now));
     }
 
-    /// Advances time in small steps in which messages are delivered.
+    /// Advances time in small steps, in which messages are delivered, by `span_ns`. Calls `step`
+    /// before each.
     fn run(&mut self, span_ns: u64, mut step: impl FnMut(&mut Self)) {
         let deadline = self.now + span_ns;
         while self.now < deadline {
@@ -165,7 +166,8 @@ impl Host {
         }
     }
 
-    /// Permitted excess over a single scheduler: loans and requests in messages.
+    /// Returns the permitted excess over a single scheduler in operations: that of loans and of
+    /// requests in messages.
     fn late(rate: u64) -> f64 {
         let ns = CATCH_UP.as_nanos() as u64 + LOAN_IDLE_MAX.as_nanos() as u64 + 3 * DELAY_MAX_NS;
         (rate * ns) as f64 / SECOND as f64
@@ -178,7 +180,7 @@ proptest! {
     /// For any load on any worker, each request is dispatched once and in order, the sum does not
     /// exceed the maximums, and all loans are returned in the end.
     #[test]
-    fn the_sum_is_exact(
+    fn workers_together_dispatch_what_one_scheduler_would(
         seed in any::<u64>(),
         workers in 1usize..5,
         maximums in prop::collection::vec(prop_oneof![Just(0u64), 200u64..20_000], 1..5),
@@ -214,10 +216,10 @@ proptest! {
     }
 }
 
-/// A limit that is divided between shards loses the part that a shard does not use. No limit is
-/// divided here: 1000 IOPS are delivered regardless of which workers have the requests.
+/// If a limit were divided between workers, the part that one does not use would be lost. No limit
+/// is divided here: 1000 IOPS are delivered regardless of which workers have the requests.
 #[test]
-fn nothing_is_lost_where_one_worker_has_most() {
+fn limits_are_not_divided_between_workers() {
     for shares in [[100, 0, 0, 0], [97, 1, 1, 1], [25, 25, 25, 25], [50, 0, 50, 0]] {
         let mut host = Host::new(4, &[limits(0, 1000, 100)], 3, 300_000);
         let (mut outstanding, started_at) = (0u64, host.now);
@@ -286,7 +288,7 @@ fn a_report_lists_only_disks_with_changed_requests() {
     assert_eq!(in_flight_ns, u64::from(BUSY) * last.ns_since(start), "no time is lost");
 }
 
-/// The changes of reports are added, so that their order and a negative sum do not matter.
+/// The changes in reports are added, so that their order and a negative sum do not matter.
 #[test]
 fn requests_in_flight_are_counted_in_any_order_of_reports() {
     let now = Time::from_ns(SECOND);

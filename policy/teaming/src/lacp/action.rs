@@ -1,4 +1,4 @@
-//! Results returned to the owner: classification of received frames and actions.
+//! Results of [`Lacp`](super::Lacp): classification of received frames, and actions for the caller.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,31 +6,31 @@ use super::port::{Port, ReportedState};
 use super::{ChurnState, LacpReason, SlowFrame};
 use crate::MemberId;
 
-/// Classification of a received frame.
+/// Classification of a frame received on a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "received")]
 pub enum Received {
     /// Valid LACPDU, processed by the Receive machine.
     Lacpdu,
-    /// Marker, answered at the next poll unless the rate limit is exceeded.
+    /// Marker PDU. It is answered at the next poll unless the rate limit is exceeded.
     Marker {
-        /// True if a response is sent.
+        /// True if a response will be sent.
         is_answered: bool,
     },
-    /// Marker Response. Ignored, because this implementation sends no Markers.
+    /// Marker Response PDU. Ignored, because this implementation sends no Markers.
     MarkerResponse,
     /// PDU of another slow protocol.
     Other {
         /// Subtype of the slow protocol.
         subtype: u8,
     },
-    /// LACPDU received while the link was down or could not aggregate.
+    /// LACPDU received while the link was down or half duplex. Ignored.
     Ignored,
     /// Frame received on a member that is not in the team.
     NotAMember,
 }
 
-/// End of the link that is churning.
+/// End of a link that does not get in sync (churn).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChurnSide {
@@ -40,47 +40,49 @@ pub enum ChurnSide {
     Partner,
 }
 
-/// Action for the owner. Actions are carried out in the order in which they are returned.
+/// Action that the caller of [`Lacp::poll`](super::Lacp::poll) must carry out. Actions are carried
+/// out in the order in which they are returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "action")]
 pub enum LacpAction {
-    /// Starts or stops collecting and distributing on this member.
+    /// Start or stop collecting and distributing on this member.
     Use {
-        /// Member that the action or error concerns.
+        /// Member that starts or stops.
         member: MemberId,
-        /// True if received frames are accepted.
+        /// True if the team must accept received frames.
         collecting: bool,
-        /// True if frames are sent.
+        /// True if the team may send frames.
         distributing: bool,
         /// Reason for which the member is used or not.
         reason: LacpReason,
     },
-    /// Sends this frame on this member, ahead of data frames.
+    /// Send this frame on this member, ahead of data frames.
     Send {
         /// Member to send the frame on.
         member: MemberId,
-        /// Complete Ethernet frame to send.
+        /// Complete Ethernet frame to send, without FCS.
         frame: SlowFrame,
     },
-    /// Reports that one end has been out of sync for 60 s, or is in sync again.
+    /// Report that one end of a link has been out of sync for 60 s, or that this state has ended.
     Churn {
-        /// Member that the action or error concerns.
+        /// Member whose link is concerned.
         member: MemberId,
-        /// End of the link that is concerned.
+        /// End of the link that is or was out of sync.
         side: ChurnSide,
-        /// True if the end is out of sync.
+        /// True if the end has been out of sync for 60 s, false if this state has ended.
         is_churning: bool,
     },
-    /// Reports that a link leads back to this System, or that it stopped doing so.
+    /// Report that a link leads back to this System, or that it stopped doing so.
     Loopback {
-        /// Member that the action or error concerns.
+        /// Member whose link is concerned.
         member: MemberId,
         /// Port of this System whose LACPDUs were received; `None` if the loop is gone.
         port: Option<u16>,
     },
 }
 
-/// Appends a [`LacpAction::Use`] if the use of the member changed.
+/// Appends a [`LacpAction::Use`] to `out` if the port came into use or went out of use since the
+/// last report.
 pub(crate) fn report_use(port: &mut Port, out: &mut Vec<LacpAction>) {
     let (member, in_use, reason) = (port.member, port.is_in_use(), port.reason());
     if port.reported.in_use != in_use {
@@ -89,7 +91,8 @@ pub(crate) fn report_use(port: &mut Port, out: &mut Vec<LacpAction>) {
     }
 }
 
-/// Appends actions for changes of churn and loopback.
+/// Appends [`LacpAction::Churn`] and [`LacpAction::Loopback`] to `out` for changes since the last
+/// report.
 pub(crate) fn report_trouble(port: &mut Port, out: &mut Vec<LacpAction>) {
     let member = port.member;
     let now = ReportedState {

@@ -6,23 +6,24 @@ use suimon_quantity::Time;
 
 use super::constants::CHURN_DETECTION_TIME;
 
-/// State of the churn detection machine.
+/// State of a churn detection machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChurnState {
-    /// ACTOR_CHURN_MONITOR, PARTNER_CHURN_MONITOR: out of sync for less than 60 s.
+    /// ACTOR_CHURN_MONITOR, PARTNER_CHURN_MONITOR: the end has been out of sync for less than 60 s.
     Monitor,
-    /// NO_ACTOR_CHURN, NO_PARTNER_CHURN: in sync.
+    /// NO_ACTOR_CHURN, NO_PARTNER_CHURN: the end is in sync.
     NoChurn,
-    /// ACTOR_CHURN, PARTNER_CHURN: out of sync for 60 s.
+    /// ACTOR_CHURN, PARTNER_CHURN: the end has been out of sync for 60 s or longer.
     Churn,
 }
 
-/// Churn detection machine of one end.
+/// Churn detection machine of one end of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Churn {
     pub(crate) state: ChurnState,
-    /// Expiry of the churn timer.
+    /// Expiry of the churn timer (`actor_churn_timer`, `partner_churn_timer`); `None` while it does
+    /// not run.
     pub(crate) timer: Option<Time>,
 }
 
@@ -32,8 +33,8 @@ impl Churn {
         Self { state: ChurnState::Monitor, timer: None }
     }
 
-    /// Makes one transition if one is due and returns whether it did. `in_sync` is the
-    /// Synchronization of the monitored end.
+    /// Makes one transition if one is due, and returns whether it made one. `in_sync` is the
+    /// Synchronization bit of the monitored end.
     pub(crate) fn transition(&mut self, port_enabled: bool, in_sync: bool, now: Time) -> bool {
         use ChurnState::{Churn, Monitor, NoChurn};
         if !port_enabled {

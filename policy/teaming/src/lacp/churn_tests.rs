@@ -6,8 +6,8 @@ fn time_at(seconds: u64) -> Time {
     Time::from_ns(7_000_000_000) + Duration::from_secs(seconds)
 }
 
-/// Figures 6-23 and 6-24: every transition, and every state without one: from, enabled, in sync,
-/// time, to. The timer expires at 60 s.
+/// Every transition of Figures 6-23 and 6-24, and every state without one. Rows: from, enabled, in
+/// sync, time in ms, to. The timer expires at 60 s.
 #[test]
 #[rustfmt::skip]
 fn every_transition_of_figures_6_23_and_6_24_and_no_other() {

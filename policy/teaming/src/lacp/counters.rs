@@ -21,9 +21,9 @@ pub struct Counters {
     pub illegal_rx: u64,
     /// PDUs of other slow protocols, and frames that belong to no slow protocol.
     pub unknown_rx: u64,
-    /// LACPDUs that named another Partner on a selected member with a known Partner. Caused by
-    /// recabling or forged frames.
+    /// LACPDUs from another Partner than the recorded one, received while the member was selected.
+    /// Caused by recabling or forged frames.
     pub partner_changes: u64,
-    /// LACPDUs received that this System sent.
+    /// LACPDUs received that this System had sent.
     pub loopbacks: u64,
 }

@@ -1,4 +1,4 @@
-//! LACP engine of one team.
+//! LACP of one team: all its ports, and the selection of links.
 
 use suimon_quantity::Time;
 
@@ -13,31 +13,31 @@ use super::{
 use crate::MEMBERS_MAX;
 use crate::MemberId;
 
-/// Maximum rounds of ports and Selection Logic in one poll. Three settle any event; the next poll,
-/// due immediately, continues after this limit.
+/// Maximum number of times that one poll runs the machines of all ports and the Selection Logic.
+/// Three settle any event; the next poll, due immediately, continues after this limit.
 const ROUNDS_MAX: usize = 8;
 
-/// Aggregation of one team: LACP on all its members.
+/// LACP state of one team: its ports and the Aggregator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lacp {
     spec: LacpSpec,
     /// Ports in ascending order of member identifiers.
     ports: Vec<Port>,
     selection: Selection,
-    /// Final frames of removed members.
+    /// Actions that send the final LACPDUs of removed members at the next poll.
     final_lacpdus: Vec<LacpAction>,
-    /// Time of the last event that the next poll has to process.
+    /// Time of the event that the next poll must process; `None` if there is none.
     pending_since: Option<Time>,
-    /// Earliest expiry of any timer of a port.
+    /// Earliest expiry of a timer of any port or of the selection; `None` if no timer runs.
     deadline: Option<Time>,
 }
 
 impl Lacp {
-    /// Creates a team without members.
+    /// Creates the LACP state of a team without members.
     ///
     /// # Errors
     ///
-    /// The invalid field of the specification.
+    /// The invalid field of the configuration.
     pub fn new(spec: LacpSpec) -> Result<Self, LacpSpecError> {
         spec.check()?;
         Ok(Self {
@@ -60,7 +60,7 @@ impl Lacp {
     ///
     /// # Errors
     ///
-    /// The invalid field of the specification; the configuration is unchanged.
+    /// The invalid field; the configuration is unchanged.
     pub fn set_spec(&mut self, spec: LacpSpec, now: Time) -> Result<(), LacpSpecError> {
         spec.check()?;
         self.spec = spec;
@@ -95,7 +95,7 @@ impl Lacp {
         Ok(())
     }
 
-    /// Changes the port of a member.
+    /// Changes the port configuration of a member.
     ///
     /// # Errors
     ///
@@ -131,7 +131,7 @@ impl Lacp {
         Ok(())
     }
 
-    /// Processes a link that came up, changed, or went down (`None`).
+    /// Processes the link state of a member; `None` if the link is down.
     ///
     /// # Errors
     ///
@@ -154,7 +154,7 @@ impl Lacp {
     ///
     /// # Errors
     ///
-    /// The defect of the frame. The frame is counted and has no other effect.
+    /// The defect of the frame. Such a frame is counted and has no other effect.
     pub fn handle_frame(
         &mut self,
         member: MemberId,
@@ -186,7 +186,7 @@ impl Lacp {
         if !port.handle_pdu(pdu, now) {
             return Received::Ignored;
         }
-        // A LACPDU that only confirms the recorded state requires no action of a poll.
+        // A LACPDU that only confirms the recorded state requires no poll.
         let mut is_news =
             before != (port.vars.clone(), port.looped, port.receive.state, port.mux.state);
         for other in self.ports.iter_mut().filter(|other| other.member != member) {
@@ -259,13 +259,14 @@ impl Lacp {
         self.deadline = ports.chain(self.selection.deadline).min();
     }
 
-    /// Returns the time of the next [`Lacp::poll`]; `None` if only the next event requires one. A
-    /// time in the past means immediately.
+    /// Returns when [`Lacp::poll`] must be called next; `None` if not before the next event. A time
+    /// in the past means immediately.
     pub fn next_deadline(&self) -> Option<Time> {
         self.pending_since.or(self.deadline)
     }
 
-    /// Makes all transitions that are due. Returns false if [`ROUNDS_MAX`] was reached first.
+    /// Makes all transitions that are due. Returns false if transitions may be left after
+    /// [`ROUNDS_MAX`] rounds.
     fn settle(&mut self, now: Time) -> bool {
         for _ in 0..ROUNDS_MAX {
             let mut changed = false;

@@ -386,7 +386,7 @@ fn invalid_specifications_are_refused_and_change_nothing() {
     assert_eq!(bench.lacp, before);
 }
 
-/// Recorded actions can be deserialized, and states serialize to JSON.
+/// Recorded actions can be deserialized, and states can be serialized to JSON.
 #[test]
 fn actions_are_read_back_and_states_are_written() {
     let mut bench = Bench::new(spec(), 1);

@@ -3,8 +3,8 @@
 use suimon_frame::MacAddr;
 use thiserror::Error;
 
-/// Reason for which a frame is rejected. A rejected frame changes only a counter. Offsets are in
-/// bytes from the beginning of the frame.
+/// Reason for which a slow protocol frame is rejected. A rejected frame changes only a counter.
+/// Offsets are in bytes from the beginning of the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PduError {

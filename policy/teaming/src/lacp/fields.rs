@@ -1,13 +1,13 @@
-//! Fields of a slow protocol frame, read by offset and name.
+//! Access to the fields of a slow protocol frame by offset. Field names are used in errors.
 
 use super::error::PduError;
 
 /// Subtype of LACP (IEEE 802.3, Table 57A-3).
 pub(crate) const SUBTYPE_LACP: u8 = 1;
-/// Subtype of the Marker protocol.
+/// Subtype of the Marker protocol (IEEE 802.3, Table 57A-3).
 pub(crate) const SUBTYPE_MARKER: u8 = 2;
 
-/// Frame with access to fields by offset and name.
+/// Frame whose fields are read by offset and name.
 pub(crate) struct Fields<'a>(pub(crate) &'a [u8]);
 
 impl Fields<'_> {
@@ -15,7 +15,11 @@ impl Fields<'_> {
         PduError::Truncated { field, offset, bytes: self.0.len() }
     }
 
-    /// Returns the `N` octets of `field`.
+    /// Returns the `N` octets of `field` at `offset`.
+    ///
+    /// # Errors
+    ///
+    /// [`PduError::Truncated`] with the name of the field.
     pub(crate) fn array<const N: usize>(
         &self,
         offset: usize,
@@ -29,7 +33,11 @@ impl Fields<'_> {
         self.array(offset, field).map(|[octet]| octet)
     }
 
-    /// Checks that the frame extends to `end`; `field` names the octets before it.
+    /// Checks that the frame extends to offset `end`; `field` names the octets before it.
+    ///
+    /// # Errors
+    ///
+    /// [`PduError::Truncated`] with the name of the field.
     pub(crate) fn up_to(
         &self,
         end: usize,
@@ -65,7 +73,11 @@ impl Fields<'_> {
         Err(PduError::TlvType { field, offset, found, expected })
     }
 
-    /// Checks that all octets from `start` to `end` are zero.
+    /// Checks that all octets from offset `start` up to, excluding, `end` are zero.
+    ///
+    /// # Errors
+    ///
+    /// [`PduError::Reserved`] with the first non-zero octet.
     pub(crate) fn zero(
         &self,
         start: usize,

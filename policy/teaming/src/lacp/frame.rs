@@ -26,7 +26,8 @@ impl SlowFrame {
         &self.0
     }
 
-    /// Copies the first bytes of `frame`; missing bytes are zero.
+    /// Creates a frame from the first [`SLOW_FRAME_BYTES`] bytes of `frame`; missing bytes are
+    /// zero.
     pub(crate) fn copied_from(frame: &[u8]) -> Self {
         let mut bytes = [0; SLOW_FRAME_BYTES];
         for (to, from) in bytes.iter_mut().zip(frame) {
@@ -35,8 +36,8 @@ impl SlowFrame {
         Self(bytes)
     }
 
-    /// Creates a frame from `source` whose PDU begins with the concatenated `parts`. Excess bytes
-    /// are dropped.
+    /// Creates a frame with the source address `source` whose PDU begins with the concatenated
+    /// `parts`; the rest is zero. Excess bytes are dropped.
     pub(crate) fn from_parts(source: MacAddr, parts: &[&[u8]]) -> Self {
         let mut bytes = [0; SLOW_FRAME_BYTES];
         let header = [&DESTINATION.octets()[..], &source.octets(), &ETHERTYPE.to_be_bytes()];
@@ -54,7 +55,7 @@ impl SlowFrame {
         }
     }
 
-    /// Sets the destination to the group address and the source to `source`.
+    /// Sets the destination to the slow protocols' group address and the source to `source`.
     pub(crate) fn address(&mut self, source: MacAddr) {
         let octets = DESTINATION.octets().into_iter().chain(source.octets());
         for (to, from) in self.0.iter_mut().zip(octets) {
@@ -63,7 +64,7 @@ impl SlowFrame {
     }
 }
 
-/// Error: a recorded frame has an invalid length.
+/// Error: a frame in a recording is not [`SLOW_FRAME_BYTES`] long. Contains its length in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("recorded slow protocol frame has {0} bytes instead of {SLOW_FRAME_BYTES}")]
 pub struct SlowFrameLength(usize);

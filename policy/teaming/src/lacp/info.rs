@@ -1,4 +1,4 @@
-//! Information about one end of a link in a LACPDU.
+//! Description of one end of a link, as LACPDUs contain it.
 
 use serde::{Deserialize, Serialize};
 use suimon_frame::MacAddr;
@@ -24,20 +24,23 @@ pub struct PortInfo {
 }
 
 impl PortInfo {
-    /// Length of the fields in a PDU, in bytes.
+    /// Length of these fields in a PDU, in bytes.
     pub(crate) const BYTES: usize = 15;
 
-    /// Returns the System Identifier as a number; a lower number has precedence (6.3.2).
+    /// Returns the System Identifier (priority and address) as a number; a lower number has
+    /// precedence (6.3.2).
     pub(crate) const fn system_id(&self) -> u64 {
         (self.system_priority as u64) << 48 | self.system.to_u64()
     }
 
-    /// Returns the Port Identifier; a lower number has precedence (6.3.4).
+    /// Returns the Port Identifier (priority and number) as a number; a lower number has precedence
+    /// (6.3.4).
     pub(crate) const fn port_id(&self) -> u32 {
         (self.port_priority as u32) << 16 | self.port as u32
     }
 
-    /// Returns true if System, key, port and the state bits in `bits` are equal.
+    /// Returns true if both have the same System, key, port and port priority, and the same state
+    /// bits among `bits`.
     pub(crate) fn agrees(&self, other: &Self, bits: PortState) -> bool {
         self.is_same_port(other)
             && self.key == other.key

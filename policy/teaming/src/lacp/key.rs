@@ -12,8 +12,9 @@ const SPEEDS: [u32; 17] = [
     100_000, 200_000, 400_000, 800_000,
 ];
 
-/// Returns the operational key (IEEE 802.1AX-2014, 6.3.5). Links with the same key can aggregate,
-/// so the key includes the speed unless mixed speeds are permitted.
+/// Returns the operational key of a port (IEEE 802.1AX-2014, 6.3.5) whose link has, or last had,
+/// the properties `link`. Links with the same key can aggregate, so the key includes the speed
+/// unless mixed speeds are permitted.
 pub(crate) fn operational_key(spec: &LacpSpec, link: Option<Link>) -> u16 {
     let speed = match link {
         Some(link) if !spec.mixed_speeds => SPEEDS

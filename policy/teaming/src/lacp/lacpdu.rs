@@ -1,4 +1,4 @@
-//! The LACPDU (IEEE 802.1AX-2014, 6.4.2.3, Figure 6-7).
+//! Format of the LACPDU (IEEE 802.1AX-2014, 6.4.2.3, Figure 6-7).
 
 use suimon_frame::MacAddr;
 
@@ -40,7 +40,8 @@ const PARTNER_RESERVED: &str = "partner reserved octets";
 const COLLECTOR_RESERVED: &str = "collector reserved octets";
 
 impl Lacpdu {
-    /// Returns the frame from `source` that carries this LACPDU. Reserved fields are zero.
+    /// Returns an Ethernet frame with the source address `source` that carries this LACPDU.
+    /// Reserved fields are zero.
     pub fn to_frame(&self, source: MacAddr) -> SlowFrame {
         let delay = self.collector_max_delay.to_be_bytes();
         SlowFrame::from_parts(
@@ -63,6 +64,10 @@ impl Lacpdu {
     /// Parses a LACPDU as 6.4.12 specifies: version, TLV types and reserved fields are not
     /// validated, lengths are. From version 2 on, the octets after the Collector TLV are not
     /// validated, because that version has further TLVs there.
+    ///
+    /// # Errors
+    ///
+    /// [`PduError::Truncated`] or [`PduError::TlvLength`] for the first defect.
     pub(crate) fn read(fields: &Fields<'_>) -> Result<Self, PduError> {
         let version = fields.octet(VERSION_AT, "version")?;
         fields.octet(ACTOR_AT, "actor TLV type")?;
@@ -88,6 +93,10 @@ impl Lacpdu {
     }
 
     /// Validates the fields that [`Lacpdu::read`] ignores: they must be as version 1 sends them.
+    ///
+    /// # Errors
+    ///
+    /// The first deviation.
     pub(crate) fn check_exact(fields: &Fields<'_>) -> Result<(), PduError> {
         let version = fields.octet(VERSION_AT, "version")?;
         if version != super::constants::VERSION {

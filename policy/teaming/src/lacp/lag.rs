@@ -5,15 +5,15 @@ use suimon_frame::MacAddr;
 
 use crate::MemberId;
 
-/// Class of a group, best first.
+/// Class of a group of links, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LagClass {
     /// Links that both ends can aggregate.
     Aggregate,
-    /// Single link whose Partner speaks LACP but does not aggregate.
+    /// Single link whose Partner sends LACPDUs but does not aggregate.
     Individual,
-    /// Single link without a Partner, or that cannot aggregate.
+    /// Single link without a Partner, or whose link cannot aggregate because it is half duplex.
     Defaulted,
 }
 
@@ -31,6 +31,6 @@ pub struct LagId {
     pub partner_key: u16,
     /// Operational key of the local end.
     pub actor_key: u16,
-    /// Only member of a group that is not an aggregate.
+    /// Member of a group that consists of one link only; `None` for [`LagClass::Aggregate`].
     pub individual: Option<MemberId>,
 }

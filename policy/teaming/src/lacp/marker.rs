@@ -1,4 +1,4 @@
-//! The Marker PDU (IEEE 802.1AX-2014, 6.5.3.3, Figures 6-27 and 6-28).
+//! Format of the Marker PDU (IEEE 802.1AX-2014, 6.5.3.3, Figures 6-27 and 6-28).
 
 use suimon_frame::MacAddr;
 
@@ -38,7 +38,8 @@ const PAD_AT: usize = TLV_AT + 14;
 const TERMINATOR_AT: usize = TLV_AT + LENGTH as usize;
 
 impl Marker {
-    /// Returns the frame from `source` that carries this PDU. Pad and reserved octets are zero.
+    /// Returns an Ethernet frame with the source address `source` that carries this PDU. Pad and
+    /// reserved octets are zero.
     pub fn to_frame(&self, source: MacAddr) -> SlowFrame {
         let kind = match self.kind {
             MarkerKind::Information => INFORMATION,
@@ -56,7 +57,11 @@ impl Marker {
     }
 
     /// Parses a Marker PDU. Version, pad, terminator and reserved octets are not validated; the TLV
-    /// type determines the type of the PDU.
+    /// type determines the kind of the PDU.
+    ///
+    /// # Errors
+    ///
+    /// The first defect from the beginning of the frame.
     pub(crate) fn read(fields: &Fields<'_>) -> Result<Self, PduError> {
         const TYPE: &str = "marker TLV type";
         fields.octet(VERSION_AT, "version")?;
@@ -82,6 +87,10 @@ impl Marker {
     }
 
     /// Validates the fields that [`Marker::read`] ignores: they must be as version 1 sends them.
+    ///
+    /// # Errors
+    ///
+    /// The first deviation.
     pub(crate) fn check_exact(fields: &Fields<'_>) -> Result<(), PduError> {
         let version = fields.octet(VERSION_AT, "version")?;
         if version != super::constants::VERSION {
@@ -93,8 +102,8 @@ impl Marker {
         fields.zero(TERMINATOR_AT + 2, SLOW_FRAME_BYTES, "reserved octets")
     }
 
-    /// Returns the response to the Marker in `frame`: a copy with new addresses and TLV type
-    /// (6.5.4.2, Figure 6-30).
+    /// Returns the response to the Marker PDU in `frame`: a copy with the source address `source`
+    /// and the TLV type of a response (6.5.4.2, Figure 6-30).
     pub(crate) fn response(frame: &[u8], source: MacAddr) -> SlowFrame {
         let mut response = SlowFrame::copied_from(frame);
         response.address(source);

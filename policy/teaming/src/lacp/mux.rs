@@ -12,13 +12,14 @@ use super::{PortState, Selected};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MuxState {
-    /// DETACHED: no Aggregator assigned.
+    /// DETACHED: the port has no Aggregator.
     Detached,
-    /// WAITING: delayed so that several ports attach together, or until a place is free.
+    /// WAITING: the port waits so that several ports attach together, or until another port has
+    /// left the Aggregator.
     Waiting,
-    /// ATTACHED: the Partner is not in sync yet.
+    /// ATTACHED: the port is attached to the Aggregator, but the Partner is not in sync yet.
     Attached,
-    /// COLLECTING_DISTRIBUTING: in use.
+    /// COLLECTING_DISTRIBUTING: the port is in use.
     CollectingDistributing,
 }
 
@@ -26,7 +27,7 @@ pub enum MuxState {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mux {
     pub(crate) state: MuxState,
-    /// Expiry of `wait_while_timer`.
+    /// Expiry of `wait_while_timer`; `None` while it does not run.
     pub(crate) wait_while: Option<Time>,
 }
 
@@ -38,7 +39,7 @@ impl Mux {
         machine
     }
 
-    /// Sets `Ready_N` when `wait_while_timer` has expired and returns whether it was set.
+    /// Sets `Ready_N` if `wait_while_timer` has expired, and returns whether it was set now.
     pub(crate) fn tick(&mut self, vars: &mut Variables, now: Time) -> bool {
         let is_over = self.wait_while.is_some_and(|deadline| deadline <= now);
         if is_over {
@@ -48,7 +49,7 @@ impl Mux {
         is_over
     }
 
-    /// Makes one transition if one is due and returns whether it did.
+    /// Makes one transition if one is due, and returns whether it made one.
     pub(crate) fn transition(&mut self, vars: &mut Variables, now: Time) -> bool {
         use MuxState::{Attached, CollectingDistributing, Detached, Waiting};
         let is_selected = vars.selected == Selected::Selected;

@@ -57,13 +57,13 @@ pub fn parse(frame: &[u8]) -> Result<SlowPdu, PduError> {
     }
 }
 
-/// Parses as [`parse`] does and also rejects deviations from the format that version 1 sends:
-/// another version, a wrong TLV type, a non-zero reserved octet. For conformance checks of a
+/// Parses a frame as [`parse`] does, and also rejects deviations from the format that version 1
+/// sends: another version, a wrong TLV type, a non-zero reserved octet. For conformance checks of a
 /// sender; too strict for a receiver.
 ///
 /// # Errors
 ///
-/// The first defect.
+/// The first defect from the beginning of the frame.
 pub fn parse_exact(frame: &[u8]) -> Result<SlowPdu, PduError> {
     let pdu = parse(frame)?;
     match pdu {

@@ -11,13 +11,14 @@ use super::variables::Variables;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PeriodicState {
-    /// NO_PERIODIC: no periodic transmission.
+    /// NO_PERIODIC: no periodic transmission, because the link is down or half duplex, or both ends
+    /// are passive.
     NoPeriodic,
     /// FAST_PERIODIC: transmission every second.
     FastPeriodic,
     /// SLOW_PERIODIC: transmission every 30 s.
     SlowPeriodic,
-    /// PERIODIC_TX: transmission due. Transient state.
+    /// PERIODIC_TX: a transmission is due. The machine leaves this state immediately.
     PeriodicTx,
 }
 
@@ -25,7 +26,7 @@ pub enum PeriodicState {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Periodic {
     pub(crate) state: PeriodicState,
-    /// Expiry of `periodic_timer`.
+    /// Expiry of `periodic_timer`; `None` while it does not run.
     pub(crate) timer: Option<Time>,
 }
 
@@ -35,7 +36,7 @@ impl Periodic {
         Self { state: PeriodicState::NoPeriodic, timer: None }
     }
 
-    /// Makes one transition if one is due and returns whether it did.
+    /// Makes one transition if one is due, and returns whether it made one.
     pub(crate) fn transition(&mut self, vars: &mut Variables, now: Time) -> bool {
         use PeriodicState::{FastPeriodic, NoPeriodic, PeriodicTx, SlowPeriodic};
         let is_silent = !vars.port_enabled

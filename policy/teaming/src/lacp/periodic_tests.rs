@@ -9,9 +9,9 @@ fn time_at(seconds: u64) -> Time {
 
 type Setup = fn(&mut Variables);
 
-/// Figure 6-19: every transition, and every state without one: from, condition, time, to. The timer
-/// expires after 1 s, in SLOW_PERIODIC after 30 s. Unless the row says otherwise, both ends are
-/// active and the Partner uses the Short Timeout.
+/// Every transition of Figure 6-19, and every state without one. Rows: from, condition, time, to.
+/// The timer expires after 1 s, in SLOW_PERIODIC after 30 s. Unless the row says otherwise, both
+/// ends are active and the Partner uses the Short Timeout.
 #[test]
 #[rustfmt::skip]
 fn every_transition_of_figure_6_19_and_no_other() {

@@ -19,21 +19,23 @@ use super::{
 };
 use crate::MemberId;
 
-/// Upper bound of the transitions one event causes; it bounds the loops.
+/// Maximum number of transitions in one call of [`Port::run`], above the number that any event
+/// causes.
 const TRANSITIONS_MAX: usize = 32;
 
-/// Group that a port is eligible to join.
+/// Link aggregation group that a port may join according to its Receive machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Eligibility {
-    /// The port is eligible for this group.
+    /// The port may join this group.
     Group(LagId),
-    /// No group at present; the port may stay in its current group.
+    /// The port may join no group at present but stay in its current one: the Partner's information
+    /// has expired or the link is down.
     KeepCurrent,
-    /// No group, for this reason.
+    /// The port may join no group, for this reason.
     Ineligible(LacpReason),
 }
 
-/// State last reported to the owner.
+/// State that [`Lacp::poll`](super::Lacp::poll) last reported to its caller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReportedState {
     pub(crate) in_use: bool,
@@ -48,7 +50,8 @@ pub(crate) struct Port {
     pub(crate) member: MemberId,
     pub(crate) spec: LacpPortSpec,
     pub(crate) link: Option<Link>,
-    /// Properties of the link when it was last up. The key is kept while the link is down.
+    /// Properties of the link when it was last up; the operational key depends on them while the
+    /// link is down.
     known_link: Option<Link>,
     pub(crate) vars: Variables,
     pub(crate) receive: Receive,
@@ -58,11 +61,12 @@ pub(crate) struct Port {
     pub(crate) actor_churn: Churn,
     pub(crate) partner_churn: Churn,
     pub(crate) responder: Responder,
-    /// Group for which the port is selected.
+    /// Group for which the port is selected; `None` if it is not selected.
     pub(crate) lag: Option<LagId>,
-    /// Reason of the last Selection Logic decision.
+    /// Reason for the last decision of the Selection Logic.
     verdict: LacpReason,
-    /// Port of this System whose LACPDUs were received on the link.
+    /// Number of the port of this System whose LACPDUs were received on the link; `None` without a
+    /// loop.
     pub(crate) looped: Option<u16>,
     pub(crate) counters: Counters,
     pub(crate) last_pdu: Option<Time>,
@@ -99,7 +103,7 @@ impl Port {
         port
     }
 
-    /// Applies the configuration, including the values that depend on the link.
+    /// Applies the team's configuration to the variables, including those that depend on the link.
     pub(crate) fn configure(&mut self, team: &LacpSpec) {
         let before = self.vars.actor;
         let can_aggregate = self.known_link.is_none_or(|link| link.full_duplex);
@@ -159,7 +163,8 @@ impl Port {
         self.run(now);
     }
 
-    /// Processes a received LACPDU and returns whether it was accepted.
+    /// Processes a received LACPDU. Returns true if the Receive machine accepted it, false if it
+    /// ignored it.
     pub(crate) fn handle_pdu(&mut self, pdu: &Lacpdu, now: Time) -> bool {
         self.counters.lacpdus_rx += 1;
         let was_known =
@@ -178,7 +183,7 @@ impl Port {
         true
     }
 
-    /// Makes all transitions that are due and returns whether there were any.
+    /// Makes all transitions that are due, and returns whether it made any.
     pub(crate) fn run(&mut self, now: Time) -> bool {
         for count in 0..TRANSITIONS_MAX {
             if !self.step(now) {
@@ -204,7 +209,7 @@ impl Port {
         changed | self.partner_churn.transition(enabled, partner_in_sync, now)
     }
 
-    /// Returns the group that the port is eligible to join (6.4.14.1).
+    /// Returns which group the port may join (6.4.14.1).
     pub(crate) fn eligibility(&self, team: &LacpSpec) -> Eligibility {
         let is_current = self.receive.state == ReceiveState::Current;
         let class = match self.receive.state {
@@ -238,8 +243,8 @@ impl Port {
         })
     }
 
-    /// Applies a Selection Logic decision and returns whether it changed `Selected`. A port leaves
-    /// its group and is detached before it joins another (6.4.14, NOTE 2).
+    /// Applies a decision of the Selection Logic and returns whether it changed `Selected`. A port
+    /// leaves its group and is detached before it joins another (6.4.14, NOTE 2).
     pub(crate) fn decide(
         &mut self,
         desired: Selected,
@@ -279,7 +284,7 @@ impl Port {
         }
     }
 
-    /// Returns the LACPDU due at `now`.
+    /// Returns the LACPDU to send at `now`, or `None` if none is due or the rate limit is exceeded.
     pub(crate) fn poll_lacpdu(&mut self, now: Time) -> Option<SlowFrame> {
         let is_due = self.transmit.transition(&mut self.vars, self.periodic.state, now);
         is_due.then(|| self.lacpdu())
@@ -306,7 +311,8 @@ impl Port {
         pdu.to_frame(self.spec.mac)
     }
 
-    /// Returns the earliest time at which work is due without further events.
+    /// Returns the earliest time at which a timer expires or a delayed LACPDU may be sent; `None`
+    /// if there is none.
     pub(crate) fn deadline(&self) -> Option<Time> {
         let timers = [
             self.receive.current_while,

@@ -1,4 +1,5 @@
-//! Properties of a port for the Selection Logic, and its rank within its group.
+//! Properties of ports on which the Selection Logic is based, and the rank of each port in its
+//! group.
 
 use super::lag::LagId;
 use super::port::{Eligibility, Port};
@@ -8,9 +9,9 @@ use crate::MEMBERS_MAX;
 /// Properties of a port that the Selection Logic uses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PortView {
-    /// Group that the port is eligible to join.
+    /// Group that the port may join.
     pub(crate) eligibility: Eligibility,
-    /// Group that the port is selected for, if any.
+    /// Group that the port is selected for; `None` if it is not selected.
     pub(crate) lag: Option<LagId>,
     pub(crate) is_selected: bool,
     pub(crate) is_attached: bool,
@@ -21,7 +22,7 @@ pub(crate) struct PortView {
     /// the link.
     pub(crate) is_used_by_partner: bool,
     pub(crate) speed_mbps: u64,
-    /// Local Port Identifier.
+    /// Local Port Identifier (priority and number).
     pub(crate) port_id: u32,
     rank: Rank,
     /// Position of the port in its group: number of ports with a better rank.
@@ -53,7 +54,7 @@ impl PortView {
         }
     }
 
-    /// Returns the group that the port is eligible to join.
+    /// Returns the group that the port may join; `None` if it may join none at present.
     pub(crate) const fn group(&self) -> Option<LagId> {
         match self.eligibility {
             Eligibility::Group(lag) => Some(lag),
@@ -61,7 +62,8 @@ impl PortView {
         }
     }
 
-    /// Returns the group that the port is selected for and may stay in without a Partner.
+    /// Returns the group that the port is selected for if it has no Partner at present and may stay
+    /// in the group; otherwise `None`.
     pub(crate) fn retained_group(&self) -> Option<LagId> {
         if self.eligibility == Eligibility::KeepCurrent && self.is_selected {
             self.lag
@@ -71,7 +73,7 @@ impl PortView {
     }
 }
 
-/// Ports of a team in ascending order of members.
+/// Ports of a team in ascending order of member identifiers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PortViews([Option<PortView>; MEMBERS_MAX]);
 
@@ -103,7 +105,7 @@ impl PortViews {
         self.0.iter().flatten()
     }
 
-    /// Returns the ports that are eligible for the group.
+    /// Returns the ports that may join this group.
     pub(crate) fn eligible_ports(&self, lag: LagId) -> impl Iterator<Item = &PortView> + Clone {
         self.iter().filter(move |view| view.group() == Some(lag))
     }

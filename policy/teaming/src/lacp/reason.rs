@@ -4,7 +4,7 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Reason for which a member collects and distributes, or condition it lacks.
+/// Reason for which a member is in use (collects and distributes) or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LacpReason {
@@ -12,9 +12,9 @@ pub enum LacpReason {
     InUse,
     /// The link of the member is down.
     LinkDown,
-    /// No LACPDU of the Partner received within the timeout, or none yet.
+    /// The Partner has sent no LACPDU within the timeout, or none yet.
     PartnerSilent,
-    /// No Partner speaks LACP, and individual links are not permitted.
+    /// The Partner sends no LACPDUs, and individual links are not permitted.
     NoPartner,
     /// The Partner does not aggregate, and individual links are not permitted.
     PartnerIndividual,
@@ -24,9 +24,9 @@ pub enum LacpReason {
     Loopback,
     /// The team uses another group of links.
     OtherGroup,
-    /// The group has its maximum number of members in use.
+    /// The maximum number of members of the group is in use without this one.
     Standby,
-    /// Delayed so that several ports attach together.
+    /// The member waits so that several members attach to the Aggregator together.
     AggregateWait,
     /// The Partner is not in sync.
     PartnerNotInSync,

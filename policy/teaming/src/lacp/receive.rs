@@ -11,15 +11,16 @@ use super::{Lacpdu, PortState, Selected};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReceiveState {
-    /// INITIALIZE: the recorded Partner is cleared. Transient state.
+    /// INITIALIZE: the recorded Partner is cleared. The machine leaves this state immediately.
     Initialize,
-    /// PORT_DISABLED: link down; the recorded Partner is kept.
+    /// PORT_DISABLED: the link is down; the recorded Partner is kept.
     PortDisabled,
-    /// EXPIRED: no LACPDU within the timeout; the Partner is requested to send fast for 3 s.
+    /// EXPIRED: no LACPDU was received within the timeout; the Partner is requested to send every
+    /// second, for 3 s.
     Expired,
-    /// LACP_DISABLED: the link cannot aggregate.
+    /// LACP_DISABLED: the link cannot aggregate, because it is half duplex.
     LacpDisabled,
-    /// DEFAULTED: no Partner but the configured one.
+    /// DEFAULTED: no Partner is known; the configured default applies.
     Defaulted,
     /// CURRENT: a Partner is recorded and its information is valid.
     Current,
@@ -29,7 +30,7 @@ pub enum ReceiveState {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Receive {
     pub(crate) state: ReceiveState,
-    /// Expiry of `current_while_timer`.
+    /// Expiry of `current_while_timer`; `None` while it does not run.
     pub(crate) current_while: Option<Time>,
 }
 
@@ -41,7 +42,7 @@ impl Receive {
         machine
     }
 
-    /// Makes one transition if one is due and returns whether it did.
+    /// Makes one transition if one is due, and returns whether it made one.
     pub(crate) fn transition(&mut self, vars: &mut Variables, now: Time) -> bool {
         use ReceiveState::{Current, Defaulted, Expired, Initialize, LacpDisabled, PortDisabled};
         let is_over = self.current_while.is_some_and(|deadline| deadline <= now);
@@ -60,7 +61,7 @@ impl Receive {
         true
     }
 
-    /// Processes a received LACPDU and returns whether it was accepted. LACPDUs are accepted in
+    /// Processes a received LACPDU and returns true if it was accepted, which is the case in
     /// EXPIRED, DEFAULTED and CURRENT.
     pub(crate) fn handle_pdu(&mut self, vars: &mut Variables, pdu: &Lacpdu, now: Time) -> bool {
         use ReceiveState::{Current, Defaulted, Expired};
@@ -107,7 +108,7 @@ impl Receive {
                 vars.record_default();
                 vars.actor.state.set(PortState::EXPIRED, false);
             }
-            // CURRENT is entered by `handle_pdu` only, which has the LACPDU.
+            // Only `handle_pdu`, which has the LACPDU, enters CURRENT.
             ReceiveState::Current => {}
         }
     }

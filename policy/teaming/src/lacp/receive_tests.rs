@@ -26,7 +26,7 @@ fn pdu(vars: &Variables) -> Lacpdu {
     Lacpdu { version: 1, actor: partner(), partner: vars.actor, collector_max_delay: 0 }
 }
 
-/// Returns a machine in this state with a link, selected, with a Partner in sync.
+/// Returns a machine in this state, with a link, selected, and with a Partner in sync.
 fn machine(state: ReceiveState) -> (Receive, Variables) {
     let mut vars = Variables::new(actor());
     vars.port_enabled = true;
@@ -38,7 +38,8 @@ fn machine(state: ReceiveState) -> (Receive, Variables) {
 type Setup = fn(&mut Variables);
 type Row = (&'static str, ReceiveState, Setup, u64, Option<ReceiveState>);
 
-/// Figure 6-18: every transition, and every state without one: from, condition, time, to.
+/// Returns every transition of Figure 6-18, and every state without one. Rows: from, condition,
+/// time, to.
 #[rustfmt::skip]
 fn rows() -> Vec<Row> {
     use ReceiveState::*;
@@ -84,7 +85,7 @@ fn every_transition_of_figure_6_18_and_no_other() {
     }
 }
 
-/// Checks the contents of the boxes in Figure 6-18.
+/// Asserts the values that the box of the entered state in Figure 6-18 sets.
 fn check_entered(machine: &Receive, vars: &Variables, now: Time, name: &str) {
     let synchronization = vars.partner_has(PortState::SYNCHRONIZATION);
     let expired = vars.actor_has(PortState::EXPIRED);

@@ -1,12 +1,14 @@
-//! Functions that compare and record information (IEEE 802.1AX-2014, 6.4.9).
+//! Functions of the Receive machine that compare and record the information in LACPDUs (IEEE
+//! 802.1AX-2014, 6.4.9).
 
 use suimon_frame::MacAddr;
 
 use super::variables::Variables;
 use super::{Lacpdu, PortInfo, PortState, Selected};
 
-/// `Partner_Admin_*` parameters (6.4.7): no Partner, individual link, in sync. The Timeout bit is
-/// set to Short, so that a Partner that appears later is detected within seconds.
+/// `Partner_Admin_*` parameters (6.4.7), which apply while no Partner is known: individual link, in
+/// sync. The Timeout bit is set to Short, so that a Partner that appears later is detected within
+/// seconds.
 pub(crate) const PARTNER_ADMIN: PortInfo = PortInfo {
     system_priority: 0,
     system: MacAddr::new([0; 6]),
@@ -23,7 +25,7 @@ const NTT_BITS: PortState = PortState::ACTIVITY
     .or(PortState::AGGREGATION);
 
 impl Variables {
-    /// Implements `recordPDU`.
+    /// Implements `recordPDU`: records the Partner from a received LACPDU.
     pub(crate) fn record_pdu(&mut self, pdu: &Lacpdu) {
         let partner_state = pdu.actor.state;
         let knows_us = pdu.partner.agrees(&self.actor, PortState::AGGREGATION);
@@ -38,27 +40,30 @@ impl Variables {
         self.actor.state.set(PortState::DEFAULTED, false);
     }
 
-    /// Implements `recordDefault`.
+    /// Implements `recordDefault`: replaces the recorded Partner by the configured default.
     pub(crate) fn record_default(&mut self) {
         self.partner = PARTNER_ADMIN;
         self.actor.state.set(PortState::DEFAULTED, true);
     }
 
-    /// Implements `update_Selected`.
+    /// Implements `update_Selected`: unselects the port if a LACPDU names another Partner than the
+    /// recorded one.
     pub(crate) fn update_selected(&mut self, pdu: &Lacpdu) {
         if !pdu.actor.agrees(&self.partner, PortState::AGGREGATION) {
             self.selected = Selected::Unselected;
         }
     }
 
-    /// Implements `update_Default_Selected`.
+    /// Implements `update_Default_Selected`: unselects the port if the configured default differs
+    /// from the recorded Partner.
     pub(crate) fn update_default_selected(&mut self) {
         if !PARTNER_ADMIN.agrees(&self.partner, PortState::AGGREGATION) {
             self.selected = Selected::Unselected;
         }
     }
 
-    /// Implements `update_NTT`.
+    /// Implements `update_NTT`: requests a transmission if the Partner's view of this end is
+    /// outdated.
     pub(crate) fn update_ntt(&mut self, pdu: &Lacpdu) {
         if !pdu.partner.agrees(&self.actor, NTT_BITS) {
             self.ntt = true;

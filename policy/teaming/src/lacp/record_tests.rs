@@ -38,7 +38,7 @@ fn vars() -> Variables {
 type Change = fn(&mut Lacpdu);
 type AnyChange = Box<dyn Fn(&mut Lacpdu)>;
 
-/// Changes of each field that identifies an end.
+/// Returns changes of each field that identifies one end of the link.
 fn identity(field: fn(&mut Lacpdu) -> &mut PortInfo) -> Vec<AnyChange> {
     vec![
         Box::new(move |pdu| field(pdu).system_priority += 1),

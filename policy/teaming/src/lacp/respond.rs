@@ -7,8 +7,8 @@ use super::constants::SENT_MAX;
 use super::rate::Rate;
 use super::{Marker, SlowFrame};
 
-/// Marker Responder with the responses to send at the next poll. It answers at most three Markers
-/// in any second and drops the others, so that a flood of Markers is not reflected.
+/// Marker Responder of a member, with the responses to send at the next poll. It answers at most
+/// three Markers in any second and drops the others, so that a flood of Markers is not reflected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Responder {
     rate: Rate,
@@ -16,7 +16,8 @@ pub(crate) struct Responder {
 }
 
 impl Responder {
-    /// Queues a response to the Marker in `frame` and returns whether it did.
+    /// Queues a response to the Marker PDU in `frame` with the source address `source`. Returns
+    /// false, without a response, if the rate limit is exceeded.
     pub(crate) fn handle_marker(&mut self, frame: &[u8], source: MacAddr, now: Time) -> bool {
         let Some(free) = self.responses.iter_mut().find(|response| response.is_none()) else {
             return false;
@@ -28,7 +29,7 @@ impl Responder {
         true
     }
 
-    /// Returns the next response to send.
+    /// Removes and returns the next response to send; `None` if there is none.
     pub(crate) fn poll(&mut self) -> Option<SlowFrame> {
         self.responses.iter_mut().find_map(Option::take)
     }

@@ -16,26 +16,28 @@ use super::port::{Eligibility, Port};
 use super::port_view::{PortView, PortViews};
 use super::{LacpReason, LacpSpec, MuxState, Selected};
 
-/// Assignment of the team's Aggregator.
+/// State of the Selection Logic: the group that has the team's one Aggregator.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Selection {
     pub(crate) chosen: Option<LagId>,
-    /// Time since which no member of the chosen group has been in use.
+    /// Time since which no member of the chosen group has been in use; `None` while one is.
     unused_since: Option<Time>,
-    /// Time at which an unused group is replaced by an equal one.
+    /// Time at which an unused group is replaced by an equal one; `None` if there is none to
+    /// replace it.
     pub(crate) deadline: Option<Time>,
 }
 
-/// Candidate group for the Aggregator.
+/// Group of links that could get the Aggregator.
 #[derive(Clone, Copy)]
 struct Group {
     lag: LagId,
     bandwidth_mbps: u64,
-    /// Lowest local Port Identifier of the group.
+    /// Lowest local Port Identifier of the group's ports.
     first_port: u32,
 }
 
-/// Merit of a group, lower is better: unusable, class, missing bandwidth.
+/// Merit of a group, lower is better: (true if no link is usable, class, 2^64 - 1 minus the
+/// bandwidth in Mbit/s).
 type Merit = (bool, LagClass, u64);
 
 impl Group {
@@ -56,7 +58,7 @@ impl Group {
         (self.bandwidth_mbps == 0, self.lag.class, u64::MAX - self.bandwidth_mbps)
     }
 
-    /// Returns the total order of groups; lower has precedence.
+    /// Returns a key by which groups are compared; the lowest is the best group.
     fn order(&self) -> (Merit, u16, u64, u16, u16, u32) {
         let lag = &self.lag;
         (
@@ -70,7 +72,7 @@ impl Group {
     }
 }
 
-/// Selection decision for one port.
+/// Decision for one port: value of `Selected`, group, and reason.
 type Decision = (Selected, Option<LagId>, LacpReason);
 
 impl Selection {
@@ -87,7 +89,7 @@ impl Selection {
         changed | update_ready(ports)
     }
 
-    /// Selects the group that gets the Aggregator.
+    /// Updates the group that has the Aggregator (`chosen`).
     fn choose(&mut self, views: &PortViews, limit: usize, now: Time) {
         let is_carrying = views.iter().any(|view| view.is_in_use && view.lag == self.chosen);
         if is_carrying {
@@ -95,7 +97,7 @@ impl Selection {
         }
         let unused_since = if is_carrying { now } else { *self.unused_since.get_or_insert(now) };
         self.deadline = None;
-        // The best port of each group represents it.
+        // Each group is represented by its port with the best rank.
         let leaders = views.iter().filter(|view| view.rank_index == 0).filter_map(PortView::group);
         let groups = leaders.map(|lag| Group::new(views, lag, limit));
         let Some(best) = groups.clone().min_by_key(Group::order) else {
@@ -138,8 +140,8 @@ impl Selection {
         }
     }
 
-    /// Decides for a port without a Partner. It keeps its place if no other port needs it, so that
-    /// a returning Partner requires no new negotiation (6.4.12).
+    /// Decides for a port without a Partner. It stays selected if no other port needs its place in
+    /// the group, so that a returning Partner requires no new negotiation (6.4.12).
     fn decision_without_partner(
         &self,
         views: &PortViews,
@@ -159,8 +161,8 @@ impl Selection {
     }
 }
 
-/// Returns whether a port of the chosen group is among those that are used. A port whose wait time
-/// has not expired does not displace an attached port until it is ready.
+/// Returns true if a port of the chosen group is among the `limit` ports that are used. A port
+/// whose wait time has not expired does not displace an attached port until it is ready.
 fn is_among_used(views: &PortViews, view: &PortView, lag: LagId, limit: usize) -> bool {
     let is_first = |view: &PortView| view.rank_index < limit;
     let members = views.eligible_ports(lag);
@@ -176,8 +178,8 @@ fn is_among_used(views: &PortViews, view: &PortView, lag: LagId, limit: usize) -
     }
 }
 
-/// Updates `Ready` (6.4.8): the wait time of all ports waiting for the Aggregator has expired.
-/// Returns whether it changed for any port.
+/// Updates `Ready` of all ports (6.4.8): true for waiting ports once the wait time of all of them
+/// has expired. Returns whether it changed for any port.
 fn update_ready(ports: &mut [Port]) -> bool {
     let is_waiting = |port: &Port| {
         port.vars.selected == Selected::Selected && port.mux.state == MuxState::Waiting

@@ -58,7 +58,7 @@ fn speeds_aggregate_only_with_their_like_unless_they_may_mix() {
 
 /// 6.4.15: ports that wait for one Aggregator attach together.
 #[test]
-fn all_wait_until_the_last_that_came_has_waited() {
+fn ports_attach_together_when_the_last_one_has_waited() {
     let mut bench = Bench::new(spec(), 2);
     bench.receive(1, end(0x99, 4));
     bench.run_ms(1_500);
@@ -298,8 +298,8 @@ fn a_link_refused_by_the_partner_is_replaced_by_another() {
     assert_eq!(in_use(&bench), [2]);
 }
 
-/// The Partner of either group uses one link of two. This moves no traffic, even if one of them has
-/// kept its other link out of sync for longer.
+/// The Partner of each of two groups uses one link of two. This moves no traffic, even if one
+/// Partner has kept its other link out of sync for longer.
 #[test]
 fn a_partner_with_a_limit_of_its_own_loses_no_traffic_to_an_equal_one() {
     let mut bench = Bench::new(spec(), 4);

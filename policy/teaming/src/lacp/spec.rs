@@ -8,13 +8,13 @@ use super::constants::ADMIN_KEY_MAX;
 use crate::MEMBERS_MAX;
 use crate::MemberId;
 
-/// LACP activity: which end starts transmission (IEEE 802.1AX-2014, 6.4.1 c).
+/// LACP activity: whether an end starts the exchange of LACPDUs (IEEE 802.1AX-2014, 6.4.1 c).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Activity {
     /// Sends LACPDUs regardless of the Partner.
     Active,
-    /// Sends LACPDUs only to an active Partner.
+    /// Sends LACPDUs only if the Partner is active.
     Passive,
 }
 
@@ -31,9 +31,10 @@ pub enum Timer {
 /// LACP configuration of one team.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LacpSpec {
-    /// System address. Teams with the same address also share the port number space.
+    /// System address. Teams with the same System address also share the range of port numbers.
     pub system: MacAddr,
-    /// System priority. The port priorities of the System with the lower number decide.
+    /// System priority; lower numbers have precedence. The port priorities of the System with
+    /// precedence decide which links are used.
     pub system_priority: u16,
     /// Administrative key, 1 to 2047. Teams of one System have different keys.
     pub admin_key: u16,
@@ -70,7 +71,7 @@ pub struct Link {
     pub full_duplex: bool,
 }
 
-/// Reason for which a configuration is rejected. The previous configuration stays in effect.
+/// Reason for which an LACP configuration is rejected. The previous configuration stays in effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum LacpSpecError {
@@ -94,7 +95,7 @@ pub enum LacpSpecError {
     /// Two members have the same port number.
     #[error("members {member} and {other} both have port number {port}; set different ones")]
     DuplicatePort {
-        /// Member that was configured with the number.
+        /// Member that is being configured with the number.
         member: MemberId,
         /// Port number of both members.
         port: u16,

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct PortState(u8);
 
 impl PortState {
-    /// `LACP_Activity`: the end is active, that is, sends without being addressed.
+    /// `LACP_Activity`: the end is active, that is, sends LACPDUs regardless of its Partner.
     pub const ACTIVITY: Self = Self(1);
     /// `LACP_Timeout`: the end uses the Short Timeout and requires LACPDUs every second.
     pub const TIMEOUT: Self = Self(1 << 1);
@@ -18,9 +18,9 @@ impl PortState {
     pub const AGGREGATION: Self = Self(1 << 2);
     /// `Synchronization`: the port is attached to the correct Aggregator.
     pub const SYNCHRONIZATION: Self = Self(1 << 3);
-    /// `Collecting`: received frames are accepted.
+    /// `Collecting`: the port accepts received frames.
     pub const COLLECTING: Self = Self(1 << 4);
-    /// `Distributing`: frames are sent.
+    /// `Distributing`: the port sends frames.
     pub const DISTRIBUTING: Self = Self(1 << 5);
     /// `Defaulted`: the Partner information is configured, not received.
     pub const DEFAULTED: Self = Self(1 << 6);

@@ -1,4 +1,4 @@
-//! Reported state of a team and its members.
+//! State of LACP on a team and its members, for operators.
 
 use serde::Serialize;
 use suimon_quantity::Time;
@@ -10,16 +10,16 @@ use super::{
 };
 use crate::MemberId;
 
-/// Current state of one member.
+/// LACP state of one member.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MemberState {
     /// Identifier of the member in its team.
     pub member: MemberId,
     /// Link properties; `None` if the link is down.
     pub link: Option<Link>,
-    /// Local end of the link.
+    /// Local end of the link, as sent in LACPDUs.
     pub actor: PortInfo,
-    /// Remote end of the link, as last received or assumed.
+    /// Remote end of the link, as last received, or the default while no Partner is known.
     pub partner: PortInfo,
     /// State of the Receive machine.
     pub receive: ReceiveState,
@@ -31,7 +31,7 @@ pub struct MemberState {
     pub selected: Selected,
     /// Reason for which the member is in use or not.
     pub reason: LacpReason,
-    /// Group for which the member is selected.
+    /// Group for which the member is selected; `None` if it is not selected.
     pub group: Option<LagId>,
     /// True if received frames are accepted.
     pub is_collecting: bool,
@@ -41,18 +41,18 @@ pub struct MemberState {
     pub actor_churn: ChurnState,
     /// State of the Partner Churn Detection machine.
     pub partner_churn: ChurnState,
-    /// Port of this System that the link leads back to.
+    /// Port of this System that the link leads back to; `None` without a loop.
     pub looped_port: Option<u16>,
     /// Counters since the member joined.
     pub counters: Counters,
-    /// Time of the last accepted LACPDU.
+    /// Time of the last accepted LACPDU; `None` if there was none.
     pub last_pdu: Option<Time>,
 }
 
-/// Current state of a team.
+/// LACP state of a team.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct TeamState {
-    /// Group that the team uses, or used last.
+    /// Group that has the team's Aggregator; `None` before the first one was chosen.
     pub group: Option<LagId>,
     /// Number of members that collect and distribute.
     pub in_use: usize,

@@ -1,4 +1,4 @@
-//! Test bench: a team with manually driven Partners.
+//! Test bench: a team whose Partners the test controls by hand.
 
 use core::time::Duration;
 
@@ -31,7 +31,8 @@ pub(crate) fn port(number: u16) -> LacpPortSpec {
     LacpPortSpec { port: number, priority: 0x80, mac }
 }
 
-/// Returns a Partner's end: System `system`, key 7, same port number as the local end.
+/// Returns the Partner's description of its end: System `system`, key 7, same port number as the
+/// local end.
 pub(crate) fn end(system: u8, port: u16) -> PortInfo {
     PortInfo {
         system_priority: 0x8000,
@@ -46,7 +47,7 @@ pub(crate) fn end(system: u8, port: u16) -> PortInfo {
     }
 }
 
-/// Team with a virtual clock and the actions it returned.
+/// Team with a virtual clock, and the actions that it has returned.
 pub(crate) struct Bench {
     pub(crate) lacp: Lacp,
     pub(crate) now: Time,
@@ -101,7 +102,7 @@ impl Bench {
         self.poll();
     }
 
-    /// Delivers a LACPDU from `end` with correct information about the local end.
+    /// Delivers a LACPDU from `end` that describes the local end correctly.
     pub(crate) fn receive(&mut self, member: u16, end: PortInfo) {
         let partner = self.state(member).actor;
         self.receive_pdu(
@@ -116,7 +117,7 @@ impl Bench {
         self.poll();
     }
 
-    /// Advances by `seconds`, with LACPDUs from the ends in `pdus` every half second.
+    /// Advances the time by `seconds`, with LACPDUs from the ends in `pdus` every half second.
     pub(crate) fn receive_for(&mut self, seconds: u64, pdus: &[(u16, PortInfo)]) {
         for _ in 0..seconds * 2 {
             for (member, end) in pdus {
@@ -135,8 +136,8 @@ impl Bench {
         states.map(|state| state.reason).collect()
     }
 
-    /// Returns the times at which members started (`true`) or stopped being used since the last
-    /// call.
+    /// Returns the start (`true`) and end of use of members since the last call: time, member,
+    /// start or end, reason.
     pub(crate) fn uses(&mut self) -> Vec<(Time, u32, bool, LacpReason)> {
         let uses = self.actions.drain(..).filter_map(|(time, action)| match action {
             LacpAction::Use { member, collecting, distributing, reason } => {

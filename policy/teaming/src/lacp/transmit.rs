@@ -13,14 +13,16 @@ pub(crate) struct Transmit {
 }
 
 impl Transmit {
-    /// Clears NTT where transmission is not permitted: LACP disabled, or NO_PERIODIC.
+    /// Clears NTT (need to transmit) if the port must not transmit: LACP is disabled, or the
+    /// periodic machine is in NO_PERIODIC.
     pub(crate) fn clear(vars: &mut Variables, periodic: PeriodicState) {
         if !vars.lacp_enabled || periodic == PeriodicState::NoPeriodic {
             vars.ntt = false;
         }
     }
 
-    /// Returns whether a LACPDU is to be sent now. NTT stays set while the rate limit is exceeded.
+    /// Returns true if a LACPDU must be sent at `now`, and clears NTT. NTT stays set while the rate
+    /// limit is exceeded.
     pub(crate) fn transition(
         &mut self,
         vars: &mut Variables,
@@ -35,7 +37,8 @@ impl Transmit {
         true
     }
 
-    /// Returns the time at which a LACPDU held back by the rate limit may be sent.
+    /// Returns the time at which a LACPDU delayed by the rate limit may be sent; `None` if none is
+    /// pending.
     pub(crate) fn deadline(&self, vars: &Variables) -> Option<Time> {
         if vars.ntt { self.rate.next_send_time() } else { None }
     }

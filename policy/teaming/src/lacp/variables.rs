@@ -11,7 +11,7 @@ use super::{PortInfo, PortState};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Selected {
-    /// UNSELECTED: no Aggregator, or the port has to leave it.
+    /// UNSELECTED: the port has no Aggregator, or must leave it.
     Unselected,
     /// STANDBY: an Aggregator is assigned, but the port must not attach yet.
     Standby,
@@ -19,22 +19,22 @@ pub enum Selected {
     Selected,
 }
 
-/// Variables shared by the machines of one port.
+/// Variables of 6.4.7 and 6.4.8 that the machines of one port share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Variables {
     /// `port_enabled`: the link is up.
     pub(crate) port_enabled: bool,
     /// `LACP_Enabled`: the link is point-to-point, which full duplex implies.
     pub(crate) lacp_enabled: bool,
-    /// `port_moved`: the Partner was detected on another port.
+    /// `port_moved`: the Partner recorded for this port was detected on another port.
     pub(crate) port_moved: bool,
     /// `Selected`: decision of the Selection Logic.
     pub(crate) selected: Selected,
-    /// `Ready` of the port's Aggregator.
+    /// `Ready` of the port's Aggregator: the port may attach.
     pub(crate) ready: bool,
     /// `Ready_N`: the wait time of the port has expired.
     pub(crate) ready_n: bool,
-    /// `NTT` (need to transmit).
+    /// `NTT` (need to transmit): a LACPDU must be sent.
     pub(crate) ntt: bool,
     /// `Actor_Oper_*` parameters.
     pub(crate) actor: PortInfo,
@@ -66,7 +66,8 @@ impl Variables {
         self.partner.state.has(bits)
     }
 
-    /// Returns the validity of received information.
+    /// Returns the time for which received information is valid: 3 s or 90 s, depending on the
+    /// local Timeout bit.
     pub(crate) const fn current_while(&self) -> Duration {
         if self.actor_has(PortState::TIMEOUT) { SHORT_TIMEOUT_TIME } else { LONG_TIMEOUT_TIME }
     }

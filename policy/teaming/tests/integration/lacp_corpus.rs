@@ -9,7 +9,7 @@ use crate::lacp_oracle::check;
 /// Environment variable that makes the test rewrite the seeds after a change to the scripts.
 const WRITE_SEEDS: &str = "SUIMON_WRITE_SEEDS";
 
-/// Opcodes of scripts: opcode with the member in its upper bits, followed by operands.
+/// Opcodes of scripts. The upper bits of an opcode contain the member; operands follow.
 const LATER: u8 = 0;
 const LINK: u8 = 1;
 const PARTNER: u8 = 2;
@@ -18,7 +18,7 @@ const MARKER: u8 = 4;
 const OWN: u8 = 5;
 const OTHER_MEMBER: u8 = 1 << 3;
 
-/// Returns a script in which both members detect the same partner and carry frames.
+/// Returns a script in which both members detect the same Partner and carry frames.
 fn agreed() -> Vec<u8> {
     let mut script = vec![0, LINK, 1, LINK | OTHER_MEMBER, 1];
     for _ in 0..6 {

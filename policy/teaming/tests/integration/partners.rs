@@ -16,7 +16,7 @@ use crate::world::{Faults, World};
 /// `Short_Timeout_Time` to expire a previous Partner, `Aggregate_Wait_Time` until they attach, and
 /// a second for each of two LACPDUs that the rate limit (6.4.16) may delay.
 const FAST_BOUND: Duration = Duration::from_secs(1 + 3 + 2 + 2);
-/// Same bound as `FAST_BOUND`, with `Slow_Periodic_Time` instead of `Fast_Periodic_Time`.
+/// Same bound as [`FAST_BOUND`], with `Slow_Periodic_Time` instead of `Fast_Periodic_Time`.
 const SLOW_BOUND: Duration = Duration::from_secs(30 + 3 + 2 + 2);
 /// Additional time for a team of three Systems, which may first try a System that selected the
 /// other.
@@ -43,7 +43,7 @@ fn faults() -> impl Strategy<Value = Faults> {
     )
 }
 
-/// Event while links are unreliable: after a delay in ms, on a link or a System.
+/// Event while links are unreliable; it concerns a link or a System.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Link { link: usize, up: bool },
@@ -66,8 +66,8 @@ fn events() -> impl Strategy<Value = Vec<(u64, Event)>> {
     prop::collection::vec((prop_oneof![0u64..50, 0u64..5_000, 0u64..40_000], event), 0..30)
 }
 
-/// Applies the events, makes the links reliable with those in `up` up, and advances by the time
-/// within which all ends have to agree.
+/// Applies the events after their delays in ms, makes the links reliable with those in `up` up, and
+/// advances the time by `bound`, within which all ends must agree.
 fn run(world: &mut World, events: &[(u64, Event)], up: &[bool], bound: Duration) {
     for link in 0..world.links.len() {
         world.set_link(link, true);

@@ -7,17 +7,18 @@ use crate::host::{Host, Noise};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Demand of each queue, in percent of a worker, as a function of seconds since the start.
+/// Function that sets the demand of each queue, in percent of a worker, for a time in seconds since
+/// the start.
 type Series = Box<dyn FnMut(f64, &mut [f64])>;
 
-/// Square wave: high in one half of each period, low in the other.
+/// Returns a square wave: high in one half of each period, low in the other.
 fn square(period_s: f64, low: f64, high: f64) -> Series {
     Box::new(move |index, requested| {
         requested.fill(if index % period_s < period_s / 2.0 { high } else { low });
     })
 }
 
-/// Sawtooth between low and high.
+/// Returns a sawtooth between `low` and `high`.
 fn sawtooth(period_s: f64, low: f64, high: f64) -> Series {
     Box::new(move |index, requested| {
         let phase = index % period_s / period_s;
@@ -26,7 +27,8 @@ fn sawtooth(period_s: f64, low: f64, high: f64) -> Series {
     })
 }
 
-/// Groups of queues are busy in turn: group `n` has the queues with this remainder modulo `groups`.
+/// Returns a load in which groups of queues are busy in turn: group `n` has the queues with this
+/// remainder modulo `groups`.
 fn alternating(period_s: f64, groups: usize, high: f64) -> Series {
     Box::new(move |index, requested| {
         let round = (index / period_s) as usize % groups;
@@ -36,7 +38,7 @@ fn alternating(period_s: f64, groups: usize, high: f64) -> Series {
     })
 }
 
-/// Two queues are busy, always a different pair.
+/// Returns a load in which two queues are busy, always a different pair.
 fn pairs(period_s: f64) -> Series {
     Box::new(move |index, requested| {
         let round = (index / period_s) as usize;
@@ -48,7 +50,8 @@ fn pairs(period_s: f64) -> Series {
     })
 }
 
-/// Typical of a host: a slow curve, decaying bursts, and noise at every step.
+/// Returns a load that is typical of a host: a slow curve, decaying bursts, and noise at every
+/// step.
 fn recorded(seed: u64, mean: f64) -> Series {
     let mut noise = Noise::new(seed);
     let mut bursts: Vec<f64> = Vec::new();
@@ -62,8 +65,8 @@ fn recorded(seed: u64, mean: f64) -> Series {
     })
 }
 
-/// Runs an hour of the load. Moves never exceed the burst, one a minute and one return per queue;
-/// in the second half hour, with the burst used up, they are at most one a minute.
+/// Simulates an hour of the load. Moves never exceed the burst, one a minute and one return per
+/// queue; in the second half hour, with the burst used up, they are at most one a minute.
 fn an_hour(name: &str, queues: usize, workers_max: u16, mut series: Series) {
     let mut host = Host::of(workers_max, 8, queues);
     let start = host.now;
@@ -122,7 +125,7 @@ fn noisy_loads() {
     }
 }
 
-/// A constant load causes no moves once settled.
+/// A constant load causes no moves once the placement has settled.
 #[test]
 fn a_steady_load_moves_nothing() {
     for percent in 0..150 {

@@ -13,7 +13,7 @@ fn spec(max_workers: u16) -> VmqSpec {
     VmqSpec { mode: VmqMode::Static, max_workers, ..VmqSpec::default() }
 }
 
-/// Returns a placement with one queue of each weight.
+/// Returns a placement with one NIC of each weight, which has one queue.
 fn of_weights(spec: VmqSpec, weights: &[u8]) -> Vmq {
     let mut vmq = Vmq::new(spec, &workers(8, 2, 1), NOW).unwrap();
     for (nic, vmq_weight) in (0..).zip(weights) {
@@ -35,7 +35,7 @@ fn carry_out(vmq: &mut Vmq, moves: &[Move]) {
 }
 
 #[test]
-fn queues_go_round_by_weight_and_siblings_come_last() {
+fn queues_are_assigned_round_robin_by_weight_and_siblings_come_last() {
     assert_eq!(worker_numbers(&of_weights(spec(4), &[100; 6])), [0, 1, 2, 3, 0, 1]);
     // Workers 4 to 7 are siblings of 0 to 3.
     assert_eq!(worker_numbers(&of_weights(spec(6), &[100; 7])), [0, 1, 2, 3, 4, 5, 0]);
@@ -44,7 +44,7 @@ fn queues_go_round_by_weight_and_siblings_come_last() {
 }
 
 #[test]
-fn queues_that_come_and_go_move_no_others() {
+fn added_and_removed_queues_move_no_others() {
     let mut vmq = of_weights(spec(4), &[100; 8]);
     let before = worker_numbers(&vmq);
     assert!(vmq.remove_queue(queue(2), NOW));
@@ -71,7 +71,7 @@ fn a_change_of_the_specification_reassigns_with_few_moves() {
 }
 
 #[test]
-fn a_worker_that_goes_is_left_and_one_that_comes_is_used() {
+fn queues_leave_a_removed_worker_and_use_an_added_one() {
     let mut vmq = of_weights(spec(4), &[100; 4]);
     let without_1: Vec<_> =
         workers(8, 2, 1).into_iter().filter(|entry| entry.number != WorkerId(1)).collect();

@@ -19,7 +19,8 @@ struct Bench {
 }
 
 impl Bench {
-    /// Assigns queues round robin to `over` workers, then enables dynamic placement.
+    /// Assigns queues with these loads round robin to `over` workers, then enables dynamic
+    /// placement.
     fn new(present: &[WorkerSpec], over: u16, queues: &[u64], other: &[u64]) -> Self {
         let now = Time::from_ns(1 << 40);
         let spec = VmqSpec { mode: VmqMode::Static, max_workers: over, ..VmqSpec::default() };
@@ -64,7 +65,7 @@ impl Bench {
         }
     }
 
-    /// Returns the first moves within this number of measurements, as (queue, from, to).
+    /// Returns the first moves within `measurements` measurements, as (queue, from, to).
     fn first_moves(&mut self, measurements: usize) -> Vec<(u32, u16, u16)> {
         for _ in 0..measurements {
             let moves = self.observe();
@@ -170,7 +171,7 @@ fn under_used_workers_are_emptied_after_the_hold() {
     }
 }
 
-/// The first queue takes its whole worker; the others are packed a minute later.
+/// The first queue uses its whole worker; the others are packed a minute later.
 #[test]
 fn beside_a_hot_worker_the_hold_is_longer() {
     let mut bench = Bench::new(&workers(4, 1, 1), 3, &[100, 10, 10], &[]);
@@ -244,7 +245,7 @@ fn an_externally_moved_queue_stays_until_load_moves_it() {
     assert_eq!(bench.vmq.set_spec(disabled, bench.now).unwrap(), []);
     bench.vmq.handle_moved_externally(queue(2), WorkerId(3), bench.now);
     assert_eq!(bench.first_moves(1), [(2, 3, 0)], "the default queue goes back at once");
-    // Queues in transit are not treated as found elsewhere.
+    // Queues in transit do not count as moved externally.
     let restricted = VmqSpec { base_worker: Some(WorkerId(1)), ..VmqSpec::default() };
     let moves = bench.vmq.set_spec(restricted, bench.now).unwrap();
     bench.vmq.handle_moved_externally(moves[0].queue, WorkerId(3), bench.now);

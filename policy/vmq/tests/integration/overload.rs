@@ -1,12 +1,12 @@
-//! Constant load above the capacity of the workers: queues stay. Recorded with guests that
-//! shared two CPUs with the workers.
+//! Constant load above the capacity of the workers: queues stay. Modelled after guests that shared
+//! two CPUs with the workers.
 
 use std::time::Duration;
 
 use crate::host::{Host, Noise, PERIOD};
 
 const MINUTE: Duration = Duration::from_secs(60);
-/// Time from the start of a load in which queues may be moved as necessary.
+/// Time after the start of a load in which queues may be moved as necessary.
 const SETTLED: Duration = Duration::from_secs(10);
 const SPREAD_MAX: Duration = Duration::from_secs(2);
 const NOISY_SPREAD_MAX: Duration = Duration::from_secs(15);
@@ -14,11 +14,11 @@ const PACK_MAX: Duration = Duration::from_secs(10);
 /// Demand of a queue that is never satisfied.
 const ENDLESS: f64 = 1000.0;
 
-/// Changes before each step, as a function of seconds since the start.
+/// Function that changes the host before each step, for a time in seconds since the start.
 type Series = Box<dyn FnMut(f64, &mut Host)>;
 
-/// All queues demand more than available, so that moves do not change the sum; each queue's load
-/// varies every quarter of a second.
+/// Returns a load in which all queues demand more than available, so that moves do not change the
+/// sum; each queue's load varies every quarter of a second.
 fn saturated(seed: u64) -> Series {
     let mut noise = Noise::new(seed);
     let mut changed_at = f64::NEG_INFINITY;
@@ -31,8 +31,8 @@ fn saturated(seed: u64) -> Series {
     })
 }
 
-/// The first queue takes a worker. The others demand little, but occasionally another program
-/// takes a worker's CPU for a second or two.
+/// Returns a load in which the first queue uses a whole worker. The others demand little, but
+/// occasionally another program uses a worker's CPU for a second or two.
 fn stolen(seed: u64, load: f64, apart_s: f64) -> Series {
     let mut noise = Noise::new(seed);
     // Times at which each worker's CPU is taken and returned.
@@ -51,8 +51,8 @@ fn stolen(seed: u64, load: f64, apart_s: f64) -> Series {
     })
 }
 
-/// The first queue is serviced before all others on its worker, which get almost nothing: shares
-/// are unequal.
+/// Returns a load in which the first queue is serviced before all others on its worker, which get
+/// almost nothing: shares are unequal.
 fn starving(seed: u64) -> Series {
     let mut saturated = saturated(seed);
     Box::new(move |time_s, host| {
@@ -64,7 +64,7 @@ fn starving(seed: u64) -> Series {
 /// Numbers of queues, permitted workers and existing workers.
 const HOSTS: [(usize, u16, u16); 5] = [(5, 2, 2), (5, 4, 8), (8, 2, 8), (16, 4, 8), (24, 8, 8)];
 
-/// Runs ten minutes of the load: after the first seconds at most one move a minute.
+/// Simulates ten minutes of the load: after the first seconds there is at most one move a minute.
 fn ten_minutes(name: &str, mut series: impl FnMut(u64) -> Series) {
     for (queues, max, present) in HOSTS {
         for seed in 0..4 {
@@ -101,11 +101,12 @@ fn workers_whose_time_is_stolen_keep_their_queues() {
 }
 
 #[test]
-fn queues_do_not_go_round_because_one_starves_the_others() {
+fn a_queue_that_starves_others_causes_no_repeated_moves() {
     ten_minutes("starving", starving);
 }
 
-/// After overload of any duration, a load step is followed, and so is its end.
+/// Asserts that after overload of any duration queues are spread after a load step, and packed
+/// after its end.
 fn a_step_and_its_end(apart_s: f64, spread_max: Duration) {
     for seed in 0..8 {
         let mut host = Host::of(8, 8, 8);
@@ -133,7 +134,7 @@ fn a_step_after_steady_overload_is_followed_at_once() {
     a_step_and_its_end(1e9, SPREAD_MAX);
 }
 
-/// The step is followed as soon as it exceeds the usual interruptions by external load.
+/// Queues are spread after the step as soon as it exceeds the usual interruptions by external load.
 #[test]
 fn a_step_after_unsteady_overload_is_followed_soon() {
     a_step_and_its_end(10.0, NOISY_SPREAD_MAX);

@@ -51,9 +51,9 @@ enum Op {
     RemoveNic(u32),
     AddQueue(QueueId),
     RemoveQueue(QueueId),
-    /// Loads of queues and workers in percent, repeating.
+    /// Measured loads of queues and workers in percent; the list repeats.
     Observe(Vec<u8>),
-    /// Index of a move that fails, if it exists; all others are carried out.
+    /// Index of a move that fails, if there is such a move; all others are carried out.
     Refuse(usize),
 }
 
@@ -79,7 +79,8 @@ fn any_op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Returns the workers that a configuration permits, by a simple reference implementation.
+/// Returns the workers that a configuration permits, according to a simple reference
+/// implementation.
 fn permitted(spec: &VmqSpec, workers: &[WorkerSpec]) -> BTreeSet<WorkerId> {
     let on_node = |worker: &&WorkerSpec| spec.numa_node.is_none_or(|node| worker.numa_node == node);
     let base = spec.base_worker.unwrap_or(WorkerId(0));
@@ -108,7 +109,7 @@ fn measurements(
     }
 }
 
-/// Checks the reason of a move against its predicted loads.
+/// Checks that the predicted loads of a move agree with its reason.
 fn check_cause(moved: &Move, spec: &VmqSpec) -> Result<(), TestCaseError> {
     let mark_below = |margin: u32| Load::from_ppm(spec.water.high.ppm() - margin * 10_000);
     let (shed_to, fit_mark) = (mark_below(10), mark_below(25));
@@ -140,8 +141,8 @@ fn check_cause(moved: &Move, spec: &VmqSpec) -> Result<(), TestCaseError> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Queues are only on permitted workers, at most as many as permitted, and none is lost;
-    /// every move has the correct source and a valid reason.
+    /// Queues are only on permitted workers, at most as many as permitted, and none is lost; every
+    /// move has the correct source and a valid reason.
     #[test]
     fn queues_are_where_they_may_be(ops in prop::collection::vec(any_op(), 1..80)) {
         let mut now = Time::from_ns(1 << 40);
@@ -218,7 +219,7 @@ proptest! {
         }
     }
 
-    /// A low load is soon on one worker, after any events and with any configuration.
+    /// After any events and with any configuration, a low load is soon on one worker.
     #[test]
     fn little_load_packs_to_one_worker(
         workers in any_workers(),
@@ -260,8 +261,8 @@ proptest! {
         prop_assert_eq!(host.used(), used);
     }
 
-    /// Arbitrary measurements at arbitrary times: no panic, no move to an unknown worker, and no
-    /// more moves than the budget.
+    /// Arbitrary measurements at arbitrary times cause no panic, no move to an unknown worker, and
+    /// no more moves than the budget permits.
     #[test]
     fn invalid_measurements_cause_no_failure(
         samples in prop::collection::vec(
@@ -290,7 +291,7 @@ proptest! {
 
     /// The same events produce the same results.
     #[test]
-    fn the_same_again(high in prop::collection::vec(0.0f64..200.0, 1..12), workers_max in 1u16..8) {
+    fn the_same_events_have_the_same_results(high in prop::collection::vec(0.0f64..200.0, 1..12), workers_max in 1u16..8) {
         let run = || {
             let mut host = Host::of(workers_max, 8, high.len());
             host.loads.clone_from(&high);

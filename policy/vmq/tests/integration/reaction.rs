@@ -20,14 +20,14 @@ fn demand_of(sessions: u32) -> f64 {
     }
 }
 
-/// Returns the maximum total load on this number of workers.
+/// Returns the maximum total load of these queues on `workers` workers.
 fn attainable(loads: &[f64], workers: usize) -> f64 {
     let total: f64 = loads.iter().map(|percent| percent.min(100.0)).sum();
     total.min(workers as f64 * 100.0)
 }
 
-/// Simulates load steps up and down with `queues` queues on at most `max` of `present` workers,
-/// and returns the longest reaction times.
+/// Simulates load steps up and down with `queues` queues on at most `max` of `present` workers.
+/// Returns the longest times to spread and to pack.
 fn steps(max: u16, present: u16, threads: u16, queues: usize) -> (Duration, Duration) {
     let mut slowest = (Duration::ZERO, Duration::ZERO);
     for phase in 0..5u32 {
@@ -68,7 +68,7 @@ fn steps_of_load_spread_in_two_seconds_and_pack_in_ten() {
     ] {
         let (spread, pack) = steps(max, present, threads, queues);
         println!(
-            "{queues} queues, at most {max} of {present} processors: spread {spread:?}, pack {pack:?}"
+            "{queues} queues, at most {max} of {present} workers: spread {spread:?}, pack {pack:?}"
         );
         assert!(spread < SPREAD_MAX, "{spread:?}");
         assert!(pack < PACK_MAX, "{pack:?}");
@@ -114,8 +114,8 @@ fn a_step_spreads_in_two_seconds_after_an_hour_of_adversity() {
     }
 }
 
-/// The experiment with `max_workers`: surplus workers are emptied at once with one move per
-/// queue; further ones come into use with the load.
+/// Experiment with `max_workers`: surplus workers are emptied at once with one move per queue;
+/// further ones come into use with the load.
 #[test]
 fn max_workers_changes_under_load() {
     let mut host = Host::of(4, 8, 8);

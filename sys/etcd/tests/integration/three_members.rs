@@ -1,4 +1,4 @@
-//! Tests with a real etcd of three members.
+//! Tests with a real etcd cluster of three members.
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ fn revision(commit: ClusterCommit) -> u64 {
 }
 
 #[test]
-fn transactions_are_whole_and_conditions_hold() {
+fn transactions_are_atomic_and_conditions_are_checked() {
     let etcd = Etcd::start(false);
     let store = etcd.connect();
     let (first, second) = ("/suimon/one", "/suimon/two");
@@ -57,7 +57,7 @@ fn transactions_are_whole_and_conditions_hold() {
 }
 
 #[test]
-fn one_is_elected_and_fenced() {
+fn one_leader_is_elected_and_its_late_writes_are_rejected() {
     let etcd = Etcd::start(false);
     let (leader, candidate) = (etcd.connect(), etcd.connect());
     let key = "/suimon/leader";
@@ -75,7 +75,7 @@ fn one_is_elected_and_fenced() {
     let fence = [ClusterCondition::Created(key.to_owned(), term)];
     revision(leader.commit(&fence, &[put("/suimon/grant", "of one")]).unwrap());
     // The lease is kept alive for longer than its duration.
-    eventually("its span is over", || (leased.elapsed() > span).then_some(()));
+    eventually("more than the duration of the lease", || (leased.elapsed() > span).then_some(()));
     assert!(lease.remaining() > Duration::ZERO);
     assert_eq!(value(&leader, key).unwrap(), "one");
     // The lease is revoked: another leader is elected at once, and a late write of the first one is
@@ -84,7 +84,7 @@ fn one_is_elected_and_fenced() {
     let watch = candidate.watch("/suimon/leader", observer.clone()).unwrap();
     eventually("a snapshot", || (!observer.snapshots.lock().unwrap().is_empty()).then_some(()));
     drop(lease);
-    eventually("the key is gone", || (observer.values(key) == ["-"]).then_some(()));
+    eventually("the removal of the key", || (observer.values(key) == ["-"]).then_some(()));
     let ClusterElection::Elected(next) = candidate.elect(key, b"two", second.as_ref()).unwrap()
     else {
         panic!("nobody is elected");
@@ -97,7 +97,7 @@ fn one_is_elected_and_fenced() {
 }
 
 #[test]
-fn members_die_and_all_goes_on() {
+fn the_store_continues_when_members_fail() {
     let mut etcd = Etcd::start(false);
     let store = etcd.connect_for(Duration::from_secs(5));
     let observer = RecordingObserver::new();
@@ -130,7 +130,7 @@ fn members_die_and_all_goes_on() {
             written.push(text);
         }
         eprintln!("round {round}: five writes in {:?}", started_at.elapsed());
-        eventually("the watch has all", || {
+        eventually("all changes at the watch", || {
             (observer.values("/suimon/key") == written).then_some(())
         });
         if let Some(killed) = killed {
@@ -139,33 +139,37 @@ fn members_die_and_all_goes_on() {
         }
     }
     // Without renewal the lease would have expired by now.
-    eventually("its span is over", || (leased.elapsed() > span).then_some(()));
-    assert!(lease.remaining() > Duration::ZERO, "kept alive by whoever was there");
-    // Without a majority no request succeeds, and an error is reported.
+    eventually("more than the duration of the lease", || (leased.elapsed() > span).then_some(()));
+    assert!(
+        lease.remaining() > Duration::ZERO,
+        "the lease has expired although members were available"
+    );
+    // Without a quorum no request succeeds, and an error is reported.
     etcd.kill(0);
     etcd.kill(1);
-    let error = eventually("no answer", || store.read("/suimon/key").err());
+    let error =
+        eventually("an error of a request without a quorum", || store.read("/suimon/key").err());
     assert_eq!(error.kind, Kind::Unreachable, "{error}");
     let error = store.commit(&[], &[put("/suimon/key", "lost")]).unwrap_err();
     assert!(matches!(error.kind, Kind::OutcomeUnknown | Kind::Unreachable), "{error}");
     // A lease that cannot be renewed is not considered valid.
-    eventually("the lease lapses", || (lease.remaining() == Duration::ZERO).then_some(()));
-    // The remaining member replies to progress requests until it detects that it has no majority.
+    eventually("the end of the lease", || (lease.remaining() == Duration::ZERO).then_some(()));
+    // The remaining member replies to progress requests until it detects that it has no quorum.
     // Then no member replies.
-    let (silent, measured_at) = eventually("it is long ago", || {
+    let (silent, measured_at) = eventually("the age of the last reply", || {
         let (age, measured_at) = (store.time_since_response().unwrap(), Instant::now());
         (age > Duration::from_secs(3)).then_some((age, measured_at))
     });
     let error = store.read("/suimon/key").unwrap_err();
     // In this order neither instant makes the value larger than the age.
     let due = silent + measured_at.elapsed();
-    assert!(store.time_since_response().unwrap() >= due, "somebody answered after {error}");
+    assert!(store.time_since_response().unwrap() >= due, "a member replied after {error}");
     etcd.begin(0);
     etcd.begin(1);
-    eventually("it answers again", || store.read("/suimon/").ok());
+    eventually("a reply after the restart", || store.read("/suimon/").ok());
     let last = |text: &str| observer.values("/suimon/key").last().is_some_and(|last| last == text);
     eventually("a write", || store.commit(&[], &[put("/suimon/key", "end")]).ok());
-    eventually("the watch goes on", || last("end").then_some(()));
+    eventually("a change at the watch after the restart", || last("end").then_some(()));
 }
 
 #[test]
@@ -185,12 +189,12 @@ fn a_lease_that_nobody_keeps_takes_its_keys_with_it() {
         store.commit(&[], std::slice::from_ref(&change)).ok()?;
         (value(&store, "/suimon/here").as_deref() == Some("yes")).then_some((granted, change))
     });
-    eventually("the key is gone", || value(&store, "/suimon/here").is_none().then_some(()));
+    eventually("the removal of the key", || value(&store, "/suimon/here").is_none().then_some(()));
     assert!(granted.elapsed() > Duration::from_secs(2));
     assert_eq!(store.commit(&[], &[change]).unwrap_err().kind, Kind::LeaseEnded);
 }
 
-/// A watch is cut off for a while, and the changes that it misses are compacted meanwhile.
+/// A watch is interrupted, and the changes that it misses are compacted meanwhile.
 #[test]
 fn a_watch_goes_on_after_compaction() {
     let etcd = Etcd::start(false);
@@ -198,7 +202,7 @@ fn a_watch_goes_on_after_compaction() {
     // The watch uses one endpoint only, so that it misses all changes while the proxy is closed.
     let gate = Gate::to(&etcd.endpoints[0]);
     let spec = EtcdSpec { endpoints: vec![gate.endpoint()], ..etcd.spec() };
-    let watching = eventually("a member answers", || EtcdStore::connect(spec.clone()).ok());
+    let watching = eventually("a reply of a member", || EtcdStore::connect(spec.clone()).ok());
     let observer = RecordingObserver::new();
     let _watch = watching.watch("/suimon/", observer.clone()).unwrap();
     eventually("a snapshot", || (!observer.snapshots.lock().unwrap().is_empty()).then_some(()));
@@ -227,15 +231,15 @@ fn a_watch_goes_on_after_compaction() {
     let entry = view.entries.iter().find(|entry| entry.key == "/suimon/a").unwrap();
     assert_eq!(entry.value, b"19");
     revision(writing.commit(&[], &[put("/suimon/a", "after")]).unwrap());
-    eventually("what came after", || {
+    eventually("the changes after the compaction", || {
         observer.values("/suimon/a").last().is_some_and(|value| value == "after").then_some(())
     });
     let errors = observer.errors.lock().unwrap();
     assert!(errors.iter().any(|error| error.detail.contains("compacted")), "{errors:?}");
 }
 
-/// Clusters with many nodes and stores exceed the 4 MB that gRPC clients accept by default, in a
-/// read and in what a watch has missed.
+/// Responses of clusters with many nodes and stores exceed 4 MB, the default limit of gRPC clients,
+/// both in a read and in the backlog of a watch.
 #[test]
 fn large_responses_are_received() {
     const VALUES: usize = 6;
@@ -243,7 +247,7 @@ fn large_responses_are_received() {
     let writing = etcd.connect();
     let gate = Gate::to(&etcd.endpoints[0]);
     let spec = EtcdSpec { endpoints: vec![gate.endpoint()], ..etcd.spec() };
-    let watching = eventually("a member answers", || EtcdStore::connect(spec.clone()).ok());
+    let watching = eventually("a reply of a member", || EtcdStore::connect(spec.clone()).ok());
     let observer = RecordingObserver::new();
     let _watch = watching.watch("/suimon/", observer.clone()).unwrap();
     eventually("a snapshot", || (!observer.snapshots.lock().unwrap().is_empty()).then_some(()));
@@ -257,10 +261,10 @@ fn large_responses_are_received() {
     assert_eq!(view.entries.len(), VALUES);
     assert!(view.entries.iter().all(|entry| entry.value.len() == large.len()));
     gate.open();
-    eventually("all that was missed", || {
+    eventually("the missed changes", || {
         (observer.changes.lock().unwrap().len() >= VALUES).then_some(())
     });
-    assert_eq!(observer.snapshots.lock().unwrap().len(), 1, "nothing was lost");
+    assert_eq!(observer.snapshots.lock().unwrap().len(), 1, "a second snapshot was sent");
 }
 
 #[test]
@@ -273,7 +277,7 @@ fn certificates_and_passwords() {
     let tls = EtcdTls { ca_certificates: authority(&folder).authority, identity: None };
     let timeout = Duration::from_secs(2);
     let spec = EtcdSpec { tls: Some(tls), timeout, ..etcd.spec() };
-    let error = EtcdStore::connect(spec).err().expect("it is not believed");
+    let error = EtcdStore::connect(spec).err().expect("a certificate of another CA is accepted");
     assert_eq!(error.kind, Kind::Unreachable, "{error}");
     // With passwords.
     let pem = etcd.spec().tls.unwrap().ca_certificates;
@@ -311,7 +315,9 @@ fn certificates_and_passwords() {
     let lease = allowed.lease(Duration::from_secs(10)).unwrap();
     let elected = allowed.elect("/suimon/leader", b"me", lease.as_ref()).unwrap();
     assert!(matches!(elected, ClusterElection::Elected(_)));
-    eventually("it is heard", || (observer.values("/suimon/leader") == ["me"]).then_some(()));
+    eventually("the change at the watch", || {
+        (observer.values("/suimon/leader") == ["me"]).then_some(())
+    });
     let error = allowed.read("/elsewhere/").unwrap_err();
     assert_eq!(error.kind, Kind::NotAllowed, "{error}");
     let error = store.read("/suimon/").unwrap_err();

@@ -1,16 +1,16 @@
 //! Kernel path: the kernel forwards frames between TAPs without the switch.
 //!
-//! A frame forwarded from one TAP to another by this process is copied twice more than one
-//! forwarded by the kernel. [`KernelPaths`] makes the kernel forward the frames that the node
-//! permits; all others pass through the TAP and the switch. [`programs`] describes the topology.
+//! A frame that this process forwards from one TAP to another is copied two more times than one
+//! that the kernel forwards. [`KernelPaths`] makes the kernel forward the frames that a
+//! [`KernelPathTable`] of the node permits; all others pass through the TAP and the switch.
+//! [`programs`] describes the devices and programs.
 //!
-//! This module makes no policy decisions: permitted senders and receivers are in a
-//! [`KernelPathTable`]; other frames pass through the switch.
+//! This module makes no policy decisions: the table determines permitted senders and receivers.
 //!
-//! Life cycle: [`KernelPaths::attach`] adds a veth pair and the programs to a TAP; no frame takes
-//! the path until a table contains the port. Dropping the [`Attachment`] removes them. Remainders
-//! of a killed process are removed when its TAP is next opened or deleted; until then the kernel
-//! continues with the last table.
+//! Life cycle: [`KernelPaths::attach`] adds a veth pair and the programs to a TAP; the kernel
+//! forwards none of its frames until a table contains the port. Dropping the [`Attachment`] removes
+//! the pair and the programs. Those of a killed process are removed when its TAP is next opened or
+//! deleted; until then the kernel continues with the last table.
 
 mod programs;
 mod veth;
@@ -41,7 +41,7 @@ use programs::{ADDRESS_BYTES, ADDRESS_KEY_BYTES, COUNTERS_BYTES, GATE_BYTES, Map
 
 const SLOTS: u32 = 4096;
 const ADDRESSES_MAX: u32 = 65_536;
-/// Maximum number of closed devices whose counters are kept.
+/// Maximum number of ports without a device whose counters are kept.
 const FORMER_COUNTERS_MAX: usize = 4 * SLOTS as usize;
 
 /// Kernel paths of this process's TAPs. Clones share the same state.
@@ -50,15 +50,16 @@ pub(crate) struct KernelPaths(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    /// Maps; created for the first port with a kernel path.
+    /// Maps that the programs read; created for the first port with a kernel path.
     maps: Option<Arc<Maps>>,
     ports: BTreeMap<PortId, Slot>,
-    /// Contents of the map of gates, by slot.
+    /// Contents of the map of gates, by slot. A port without an entry has a closed gate.
     gates: BTreeMap<u32, Gate>,
     addresses: BTreeMap<(u32, MacAddr), AddressEntry>,
     renewed_at: Option<Instant>,
-    /// Counters of ports whose devices were closed since. Beyond [`FORMER_COUNTERS_MAX`] the lowest
-    /// port is dropped: ids ascend, so it is most likely one of a deleted NIC.
+    /// Sum of the counters of the devices that a port has had, without the open one. Beyond
+    /// [`FORMER_COUNTERS_MAX`] entries, that of the lowest port is removed: ids ascend, so that it
+    /// most likely belongs to a deleted NIC.
     former_counters: BTreeMap<PortId, KernelPathCounters>,
 }
 
@@ -68,29 +69,29 @@ struct Maps {
     counters: Map<4, COUNTERS_BYTES>,
 }
 
-/// Slot of a port: its number in the programs, and the index of the veth end in this process's
-/// namespace once it exists.
+/// Slot of a port: its index in the maps, and the interface index of its veth end in this process's
+/// namespace, once that exists.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     number: u32,
     veth: Option<u32>,
 }
 
-/// Gate of a port that permits the kernel path.
+/// Settings of a port whose frames the kernel may forward, and the interface index of its veth end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Gate {
     port: KernelPathPort,
     veth: u32,
 }
 
-/// Slot of the port at which an address is reachable.
+/// Slot of the port at which a MAC address is reachable, and whether the address is configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct AddressEntry {
     slot: u32,
     fixed: bool,
 }
 
-/// Kernel path attached to one TAP.
+/// Kernel path of one TAP: its veth pair and programs, removed on drop.
 pub(crate) struct Attachment {
     paths: KernelPaths,
     port: PortId,
@@ -129,7 +130,8 @@ impl Maps {
         self.addresses.set(&address_key(address), &value)
     }
 
-    /// True if the address has sent frames on the path since it was placed.
+    /// Returns true if the kernel has forwarded frames from this address since the entry was
+    /// inserted.
     fn has_sent_frames(&self, address: &(u32, MacAddr)) -> bool {
         let value = self.addresses.value(&address_key(address));
         value.is_some_and(|value| value.iter().skip(8).any(|byte| *byte != 0))
@@ -149,7 +151,8 @@ impl KernelPaths {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Attaches a kernel path to the TAP of this name; its gate is closed until a table opens it.
+    /// Creates a veth pair for the TAP `tap`, and attaches the programs. The port's gate stays
+    /// closed until a table contains the port.
     ///
     /// # Errors
     /// Nothing is attached: the TAP is in this process's namespace, or the kernel rejected a step.
@@ -192,7 +195,7 @@ impl KernelPaths {
         Ok(attachment)
     }
 
-    /// Reserves a slot whose counters are zero and whose gate is closed.
+    /// Reserves a slot for a port. Its counters are zero and its gate is closed.
     fn take_slot(&self, port: PortId) -> Result<u32, DeviceError> {
         let mut state = self.lock();
         let used: BTreeSet<u32> = state.ports.values().map(|slot| slot.number).collect();
@@ -205,13 +208,14 @@ impl KernelPaths {
         Ok(number)
     }
 
-    /// Makes the kernel forward the frames that this table permits, and no others, when the call
-    /// returns. Ports without an attachment are skipped. Once per [`KERNEL_PATH_REPORT_INTERVAL`]
-    /// it returns the addresses, by group, that sent frames on the path since the previous report.
+    /// Makes the kernel forward the frames that `table` permits, and no others, from the return of
+    /// the call on. Ports without an attachment are skipped. Once per
+    /// [`KERNEL_PATH_REPORT_INTERVAL`], returns the addresses from which the kernel has forwarded
+    /// frames since the previous report, each with its group; otherwise an empty list.
     ///
     /// # Errors
-    /// The kernel has no capacity for the whole table; the frames of missing entries pass through
-    /// the switch.
+    /// The kernel has no space for the whole table; frames of missing entries pass through the
+    /// switch.
     pub(crate) fn set(&self, table: &KernelPathTable) -> Result<Vec<(u32, MacAddr)>, DeviceError> {
         let mut state = self.lock();
         let state = &mut *state;
@@ -277,8 +281,8 @@ impl KernelPaths {
         }
     }
 
-    /// Returns the counters of frames sent and received by a port on the kernel path, including
-    /// those of its former devices.
+    /// Returns the counters of frames that a port has sent and received on the kernel path,
+    /// including those of its former devices.
     pub(crate) fn counters(&self, port: PortId) -> KernelPathCounters {
         let state = self.lock();
         let former = state.former_counters.get(&port).copied().unwrap_or_default();
@@ -331,7 +335,8 @@ impl State {
         });
     }
 
-    /// Frees the slot for another port, after its counters were saved and cleared.
+    /// Makes a slot available to another port. Saves `counters`, which are the slot's, for `port`,
+    /// and clears them in the map.
     fn release(&mut self, port: PortId, slot: u32, counters: KernelPathCounters) {
         self.former_counters.insert(port, counters);
         while self.former_counters.len() > FORMER_COUNTERS_MAX {
@@ -344,7 +349,7 @@ impl State {
     }
 }
 
-/// Returns the sum of former counters and those in a map's value.
+/// Returns the sum of `former` and the counters in a value of the map.
 fn sum(former: KernelPathCounters, value: &[u8; COUNTERS_BYTES]) -> KernelPathCounters {
     let counter_at = |offset: usize| {
         let eight = value.get(offset..).and_then(|rest| rest.first_chunk().copied());

@@ -1,18 +1,20 @@
 //! eBPF programs of the kernel path.
 //!
-//! Each port has four programs at `tc` hooks (tc-bpf(8)). `way` is a veth pair between the port's
-//! namespace and the daemon's:
+//! Each port has a veth pair between its namespace and the daemon's, and four programs at `tc`
+//! hooks (tc-bpf(8)), which the functions of this module return:
 //!
 //! ```text
-//!   guest's namespace                 daemon's namespace
-//!   TAP, sent by the guest ── leave ──▶ way ══▶ cross ──▶ way of the other port
-//!   TAP, as if received ◀── arrive ── way ◀════════════════┘
+//!   guest's namespace                            daemon's namespace
+//!   TAP, sent by the guest ── tap_egress ──▶ veth ══▶ forward ──▶ veth of the other port
+//!   TAP, as if received ◀── tap_delivery ── veth ◀═══════════════════┘
 //! ```
 //!
-//! *leave* redirects permitted frames to the way; all others continue to the TAP and the switch.
-//! *cross* checks again, because a guest with root in its namespace can send any frame on the way;
-//! frames that are not permitted are dropped. *arrive* redirects to the TAP. *shut* drops frames
-//! that the daemon's network stack would send on the way.
+//! - [`tap_egress`] redirects permitted frames to the veth pair; all others continue to the TAP and
+//!   the switch.
+//! - [`forward`] checks again, because a guest with root in its namespace can send any frame on the
+//!   veth pair. It drops frames that are not permitted.
+//! - [`tap_delivery`] redirects to the TAP.
+//! - [`drop_all`] drops frames that the daemon's network stack would send on the veth pair.
 //!
 //! A frame is permitted if it is unicast without a VLAN tag, the gate of its port is open, its
 //! source address is known on this port, and its destination on another port whose gate has the
@@ -49,8 +51,8 @@ const DROP: i32 = 2;
 
 // A port is identified by its slot, a number from 0 on.
 
-// Value of a gate: group, 0 if closed; index of the way's device in the daemon's namespace; whether
-// addresses may be learned on the port; size of the largest IP packet in bytes.
+// Value of a gate: group, 0 if closed; interface index of the veth end in the daemon's namespace;
+// whether addresses may be learned on the port; maximum size of an IP packet in bytes.
 pub(super) const GATE_BYTES: usize = 16;
 const GATE_GROUP: i16 = 0;
 const GATE_DEVICE: i16 = 4;
@@ -76,7 +78,7 @@ const PORTS: i16 = -8;
 const KEY: i16 = -32;
 const KEY_MAC: i16 = KEY + 4;
 const KEY_END: i16 = KEY + 10;
-/// Bytes of the frame from its EtherType to the IPv4 protocol field.
+/// Stack offset of a copy of the frame's bytes from the EtherType to the IPv4 protocol field.
 const HEADERS: i16 = -48;
 const HEADERS_BYTES: i32 = 12;
 const IPV4_PROTOCOL: i16 = HEADERS + 11;
@@ -92,17 +94,19 @@ const MAC_BYTES: i32 = 6;
 const IPV4: [u8; 2] = [0x08, 0x00];
 const IPV6: [u8; 2] = [0x86, 0xdd];
 const UDP: i32 = 17;
-/// Offset of the UDP ports behind an IPv4 header without options, and behind an IPv6 header.
+/// Offset in a frame of the UDP ports after an IPv4 header without options.
 const IPV4_PORTS_AT: i32 = 34;
+/// Offset in a frame of the UDP ports after an IPv6 header.
 const IPV6_PORTS_AT: i32 = 54;
-/// Ports of BOOTP and DHCP (RFC 2131), and of DHCPv6 (RFC 8415).
+/// UDP ports of BOOTP and DHCP (RFC 2131), big-endian.
 const DHCP_PORTS: [[u8; 2]; 2] = [[0, 67], [0, 68]];
+/// UDP ports of DHCPv6 (RFC 8415), big-endian.
 const DHCPV6_PORTS: [[u8; 2]; 2] = [[2, 34], [2, 35]];
-/// TPIDs of VLAN tags in the frame's bytes.
+/// TPIDs of VLAN tags that are in the bytes of a frame, big-endian.
 const TAGS: [[u8; 2]; 5] = [[0x81, 0x00], [0x88, 0xa8], [0x91, 0x00], [0x92, 0x00], [0x93, 0x00]];
 
-/// Returns the program *leave*, which passes frames sent by the guest to the port's veth pair.
-/// `device` is the index of the pair's end in the guest's namespace.
+/// Returns the program for frames sent by the guest on its TAP: redirects permitted ones to the
+/// port's veth pair. `device` is the interface index of the pair's end in the guest's namespace.
 pub(super) fn tap_egress(maps: MapFds, slot: u32, device: u32) -> Vec<EbpfInstruction> {
     let mut program = Assembler::default();
     let miss = check_permitted(&mut program, maps, slot, Hook::Guest);
@@ -110,8 +114,8 @@ pub(super) fn tap_egress(maps: MapFds, slot: u32, device: u32) -> Vec<EbpfInstru
     verdict(&mut program, miss, GO_ON)
 }
 
-/// Returns the program *cross*, which checks frames received on the daemon's end of the port's veth
-/// pair, and passes them to the destination's namespace.
+/// Returns the program for frames received on the daemon's end of the port's veth pair: redirects
+/// permitted ones to the namespace of the destination's port, and drops others.
 pub(super) fn forward(maps: MapFds, slot: u32) -> Vec<EbpfInstruction> {
     let mut program = Assembler::default();
     let miss = check_permitted(&mut program, maps, slot, Hook::Ours);
@@ -121,16 +125,16 @@ pub(super) fn forward(maps: MapFds, slot: u32) -> Vec<EbpfInstruction> {
     verdict(&mut program, miss, DROP)
 }
 
-/// Returns the program *arrive*, which passes frames received on the guest's end of the veth pair
-/// to the guest's TAP.
+/// Returns the program for frames received on the guest's end of the veth pair: redirects them to
+/// the TAP with the interface index `tap`, as if the TAP had received them.
 pub(super) fn tap_delivery(tap: u32) -> Vec<EbpfInstruction> {
     let mut program = Assembler::default();
     redirect(&mut program, |p| p.set(Register::R1, tap as i32), REDIRECT, AS_IF_RECEIVED);
     program.finish()
 }
 
-/// Returns the program *shut*, which drops frames that the daemon's network stack sends on the veth
-/// pair.
+/// Returns the program for frames that the daemon's network stack sends on the veth pair: drops
+/// them.
 pub(super) fn drop_all() -> Vec<EbpfInstruction> {
     let mut program = Assembler::default();
     let drop = program.label();
@@ -140,14 +144,15 @@ pub(super) fn drop_all() -> Vec<EbpfInstruction> {
 /// Hook at which a program checks frames.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Hook {
-    /// On the TAP: frames that are not permitted pass to the switch, which learns from them.
+    /// Hook of the TAP: frames that are not permitted pass to the switch, which learns from them.
     Guest,
-    /// On the way's end in the daemon's namespace, where frames are counted.
+    /// Hook of the veth end in the daemon's namespace, at which frames are counted.
     Ours,
 }
 
-/// Continues with the next instruction if the frame is permitted, with the destination's slot in R8
-/// and its way's device in R9; otherwise jumps to the returned label.
+/// Appends instructions that check a frame received on the port with this slot. If it is permitted,
+/// they set R8 to the slot of the destination's port and R9 to the interface index of that port's
+/// veth end. Otherwise they jump to the returned label.
 fn check_permitted(p: &mut Assembler, maps: MapFds, slot: u32, side: Hook) -> Label {
     use Register::{Frame, R0, R1, R6, R7, R8, R9};
     let (miss, permitted) = (p.label(), p.label());

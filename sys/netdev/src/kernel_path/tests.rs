@@ -116,7 +116,7 @@ impl Bench {
 fn frames_take_the_kernel_path_according_to_the_table() {
     let bench = Bench::new(3);
     let [first, second, third] = [1, 2, 3].map(|port| bench.guest(port));
-    assert!(!first.reaches(2), "nobody has said so");
+    assert!(!first.reaches(2), "the kernel path is used without a table");
     assert!(bench.reaches_switch(1));
 
     bench.devices.set_kernel_paths(&bench.table(&[1, 1, 2])).unwrap();
@@ -132,7 +132,7 @@ fn frames_take_the_kernel_path_according_to_the_table() {
         bench.devices.set_kernel_paths(&bench.table(&[1, 1, 2])).unwrap()
     };
     assert_eq!(active_addresses(), [(1, mac(1)), (1, mac(2))]);
-    assert_eq!(active_addresses(), [], "nobody has sent since");
+    assert_eq!(active_addresses(), [], "no address has sent since the last report");
     assert!(first.reaches(2));
     let mut closed = bench.table(&[1, 1, 2]);
     closed.ports.remove(&PortId(2));
@@ -141,7 +141,10 @@ fn frames_take_the_kernel_path_according_to_the_table() {
     let mut unknown = bench.table(&[1, 1, 2]);
     unknown.addresses.remove(&(1, mac(1)));
     bench.devices.set_kernel_paths(&unknown).unwrap();
-    assert!(!first.reaches(2) && !second.reaches(1), "who sends is not known, or to whom");
+    assert!(
+        !first.reaches(2) && !second.reaches(1),
+        "frames of an unknown address take the kernel path"
+    );
     assert!(bench.reaches_switch(2));
     bench.devices.set_kernel_paths(&bench.table(&[1, 1, 2])).unwrap();
     assert!(first.reaches(2));
@@ -157,8 +160,8 @@ fn an_address_that_moves_is_forgotten_at_once() {
     third.netns.run(&format!("ip link set eth0 address {}", mac(2)));
     third.add_neighbours(3);
     assert!(!third.reaches(1));
-    assert!(bench.reaches_switch(3), "the switch learns it");
-    assert!(!first.reaches(2) && bench.reaches_switch(1), "it is nowhere");
+    assert!(bench.reaches_switch(3), "the frame of a moved address does not reach the switch");
+    assert!(!first.reaches(2) && bench.reaches_switch(1), "the address is still in the table");
 
     // A configured address does not move, and ports with learning off learn no addresses.
     for (fixed, learns) in [(true, true), (false, false)] {
@@ -173,7 +176,7 @@ fn an_address_that_moves_is_forgotten_at_once() {
 }
 
 #[test]
-fn frames_that_are_too_long_and_programs_of_others_are_left_alone() {
+fn long_frames_pass_to_the_switch_and_programs_of_others_stay_attached() {
     let bench = Bench::new(2);
     let guest = bench.guest(1);
     bench.devices.set_kernel_paths(&bench.table(&[1, 1])).unwrap();
@@ -206,8 +209,8 @@ fn frames_sent_directly_to_the_path_device_are_checked_again() {
     bench.devices.set_kernel_paths(&bench.table(&[1, 1])).unwrap();
     assert!(guest.reaches(2));
     let before = bench.counters(2);
-    // Root in the first guest removes the program and sends arbitrary frames on the way: with the
-    // other guest's address, and to an unknown one.
+    // Root in the first guest removes the program and sends arbitrary frames on the veth pair: with
+    // the other guest's address, and to an unknown one.
     let index = guest.netns.run("cat /sys/class/net/eth0/ifindex");
     let veth = veth::name(index.trim().parse().unwrap());
     guest.netns.run("tc qdisc del dev eth0 clsact");
@@ -254,7 +257,7 @@ fn the_path_is_removed_with_its_device_and_leftovers_before_the_next() {
     let paths = KernelPaths::default();
     for _ in 0..2 {
         std::mem::forget(paths.attach(PortId(9), &namespace, "eth0").unwrap());
-        assert_eq!((links(&bench), filters(&bench)), (3, true), "one, however often");
+        assert_eq!((links(&bench), filters(&bench)), (3, true), "more than one veth pair exists");
     }
     bench.open(1);
     bench.devices.set_kernel_paths(&table).unwrap();

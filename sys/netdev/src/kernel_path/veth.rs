@@ -1,5 +1,5 @@
-//! The veth pair of a TAP's kernel path, and its programs. [`super::programs`] describes the
-//! topology.
+//! The veth pair of a TAP's kernel path, and the attachment of its programs. [`super::programs`]
+//! describes both.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -15,13 +15,13 @@ use crate::link::Link;
 
 /// Configuration key that errors name.
 pub(super) const FIELD: &str = "kernel_path";
-/// MTU of the pair in bytes: the largest frame of a TAP, so that the pair does not limit lengths.
+/// MTU of the pair in bytes: the maximum frame of a TAP, so that the pair does not limit lengths.
 const VETH_MTU: u32 = 65_535;
 /// Name pattern of the pair's end in the daemon's namespace; the kernel inserts a number.
 const VETH_NAME_PATTERN: &str = "smk%d";
 
-/// Removes the kernel path of the TAP with this index in the calling thread's namespace, also one
-/// attached by another process.
+/// Removes the veth pair and the programs of the TAP with the interface index `tap`, in the calling
+/// thread's namespace. Another process may have attached them.
 pub(crate) fn remove_pair(tap: u32) {
     let Ok(mut settings) = Settings::open() else { return };
     // First, frames pass to the TAP again; then the pair is deleted.
@@ -40,18 +40,19 @@ pub(crate) fn remove_pair(tap: u32) {
     }
 }
 
-/// Returns the name of the pair's end in the TAP's namespace.
+/// Returns the name of the pair's end in the namespace of the TAP with the interface index `tap`.
 pub(super) fn name(tap: u32) -> String {
     format!("smk{tap}")
 }
 
-/// Indices of both ends of a pair, each in its namespace.
+/// Interface indices of both ends of a pair, each in its namespace.
 pub(super) struct VethPair {
     pub(super) index: u32,
     pub(super) peer: u32,
 }
 
-/// Creates the pair, in the guest's namespace.
+/// Creates a pair for the TAP with the interface index `tap`. Must be called in the guest's
+/// namespace; the far end is in the namespace `netns`.
 ///
 /// # Errors
 /// The kernel's error, with advice.
@@ -69,7 +70,7 @@ pub(super) fn create(tap: u32, netns: &OwnedFd) -> Result<VethPair, DeviceError>
     Ok(VethPair { index, peer: other })
 }
 
-/// Attaches the programs to the end in the daemon's namespace and sets it up.
+/// Attaches the programs to the pair's end `device` in the daemon's namespace, and sets it up.
 ///
 /// # Errors
 /// The kernel's error, with advice.
@@ -88,7 +89,8 @@ fn guard_end(maps: MapFds, slot: u32, device: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// Connects a TAP with its pair, in the guest's namespace.
+/// Attaches the programs between a TAP and its pair, and sets the pair's end up. Must be called in
+/// the guest's namespace.
 ///
 /// # Errors
 /// The kernel's error, with advice.

@@ -1,4 +1,4 @@
-//! SR-IOV adapters of this host.
+//! [`SriovAdapters`]: finds and configures SR-IOV adapters of this host.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -25,26 +25,27 @@ use crate::explain::{error, host};
 /// PCI base class of network controllers (`PCI_BASE_CLASS_NETWORK`).
 const NETWORK: u32 = 0x02;
 
-/// Time during which rejected settings are retried after the number of VFs changed. A driver resets
-/// its adapter then, and may reject rates until the link is up, which takes some seconds.
+/// Time after a change of the number of VFs during which rejected settings are retried. A driver
+/// resets its adapter then, and may reject rates until the link is up, which takes some seconds.
 const RETRY_TIME: Duration = Duration::from_secs(10);
+/// Pause between two attempts.
 const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Network adapters with SR-IOV, according to a tree like `/sys` and to rtnetlink.
+/// SR-IOV network adapters of this host, as sysfs and rtnetlink report them.
 #[derive(Debug)]
 pub struct SriovAdapters {
     sysfs: Sysfs,
-    /// Times at which the numbers of VFs were set.
+    /// Time of the last change of the number of VFs, by physical function.
     vf_count_set_at: Mutex<BTreeMap<PciAddress, Instant>>,
 }
 
 impl SriovAdapters {
-    /// Returns the adapters in the tree at `sysfs`, which is `/sys` except in tests.
+    /// Finds adapters in the sysfs tree at `sysfs`, which is `/sys` except in tests.
     pub fn new(sysfs: impl Into<PathBuf>) -> Self {
         Self { sysfs: Sysfs::new(sysfs.into()), vf_count_set_at: Mutex::default() }
     }
 
-    /// Returns the files `sriov_numvfs` of the present adapters.
+    /// Returns the path of `sriov_numvfs` of each present adapter.
     pub fn count_files(&self) -> Vec<PathBuf> {
         let folders = self.sysfs.pci_devices().unwrap_or_default().into_iter();
         let adapters = folders.filter(|folder| pf_address(folder).is_some());
@@ -55,7 +56,10 @@ impl SriovAdapters {
         self.vf_count_set_at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the directory of a physical function.
+    /// Returns the sysfs folder of a physical function.
+    ///
+    /// # Errors
+    /// There is no such adapter.
     fn folder(&self, pf: PciAddress) -> Result<PathBuf, DeviceError> {
         let folder = self.sysfs.pci_device(pf);
         if pf_address(&folder).is_some() {
@@ -149,8 +153,11 @@ fn no_device(pf: PciAddress) -> DeviceError {
     error(DeviceErrorKind::Missing, "device", text)
 }
 
-/// Changes a device. Retries if the driver rejects the change within [`RETRY_TIME`] after the
-/// number of VFs was set.
+/// Sends a change of a device to the kernel. If the driver rejects it within [`RETRY_TIME`] after
+/// `count_set_at`, retries until then.
+///
+/// # Errors
+/// The errno of the kernel or of the device's driver.
 fn change_settled(
     links: &mut Links,
     body: &[u8],
@@ -166,8 +173,8 @@ fn change_settled(
     }
 }
 
-/// Returns the address of the function in this directory, if it is the physical function of a
-/// network adapter with SR-IOV.
+/// Returns the PCI address of the function with this sysfs folder; `None` unless it is the physical
+/// function of an SR-IOV network adapter.
 fn pf_address(folder: &Path) -> Option<PciAddress> {
     let address = folder.file_name()?.to_str()?.parse().ok()?;
     let is_network = sysfs::hex(&folder.join("class"))? >> 16 == NETWORK;
@@ -237,7 +244,8 @@ fn numa_node(folder: &Path) -> Option<u16> {
     sysfs::number::<i32>(&folder.join("numa_node")).and_then(|node| u16::try_from(node).ok())
 }
 
-/// Explains the kernel's rejection of a number of VFs (`sriov_numvfs_store`, drivers/pci).
+/// Creates the error for a rejected number of VFs, with the kernel's reason (`sriov_numvfs_store`,
+/// drivers/pci).
 fn refused_count(pf: PciAddress, count: u16, max: u16, cause: &io::Error) -> DeviceError {
     let operation = format!("creating {count} VFs on {pf}");
     let errno = cause.raw_os_error().map(Errno::from_raw_os_error);

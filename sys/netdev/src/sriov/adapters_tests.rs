@@ -9,7 +9,7 @@ use suimon_ports::SriovSupport;
 
 use super::*;
 
-/// Tree in a temporary directory.
+/// Simulated sysfs tree in a temporary directory.
 struct Tree(PathBuf);
 
 impl Tree {
@@ -31,7 +31,7 @@ impl Tree {
         symlink(to, path).unwrap();
     }
 
-    /// Adds an adapter at 0000:01:00.0 behind a port with the buses 1 to 2, with two VFs.
+    /// Adds an adapter with two VFs at 0000:01:00.0, behind a port with the buses 1 to 2.
     fn adapter(&self) {
         let port = "0000:00:01.0";
         self.write(&format!("{port}/subordinate_bus_number"), "2\n");

@@ -19,7 +19,7 @@ use suimon_netif::attributes::{
 use suimon_netif::netlink::LINK_BYTES;
 use suimon_ports::VfSettings;
 
-/// Receive timeout. The kernel replies before `send` returns, unless a driver is slow.
+/// Time limit for a reply. The kernel normally replies before `send` returns; a driver may be slow.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Receive buffer size in bytes. A datagram of 256 virtual functions has about 60 KB.
 const DATAGRAM_BYTES: usize = 256 << 10;
@@ -28,15 +28,16 @@ const DATAGRAMS_MAX: usize = 1 << 14;
 const IFLA_EXT_MASK: u16 = 29;
 const IFLA_PARENT_DEV_NAME: u16 = 56;
 const IFLA_PARENT_DEV_BUS_NAME: u16 = 57;
-/// `RTEXT_FILTER_VF | RTEXT_FILTER_SKIP_STATS` (`linux/rtnetlink.h`).
+/// Filter of link requests: includes settings of VFs, and omits statistics (`RTEXT_FILTER_VF |
+/// RTEXT_FILTER_SKIP_STATS` of `linux/rtnetlink.h`).
 const VF_FILTER: u32 = 1 | (1 << 3);
 
-/// Constants of `linux/neighbour.h`.
+/// Attribute with the address of a neighbour (`linux/neighbour.h`).
 const NDA_LLADDR: u16 = 2;
 const NUD_PERMANENT: u16 = 0x80;
 const NTF_SELF: u8 = 2;
 
-/// Negative `MAX_ERRNO` (`linux/err.h`).
+/// Smallest error number in a reply: negative `MAX_ERRNO` (`linux/err.h`).
 const ERRNO_LEAST: i32 = -4095;
 
 /// Properties of a network device that concern SR-IOV.
@@ -46,7 +47,7 @@ pub(super) struct NetDevice {
     pub(super) name: String,
     pub(super) is_up: bool,
     pub(super) mac: Option<MacAddr>,
-    /// PCI function of the device, by its name in sysfs.
+    /// Name of the device's PCI function in sysfs; `None` if the kernel reports none.
     pub(super) parent: Option<String>,
 }
 
@@ -56,7 +57,8 @@ pub(super) struct Links {
     sequence: u32,
 }
 
-/// Encodes the body of a message about a device: `struct ifinfomsg`.
+/// Encodes the body of a message about the device with the interface index `device`: `struct
+/// ifinfomsg`.
 pub(super) fn link_message(device: u32) -> Vec<u8> {
     let mut body = vec![0; LINK_BYTES];
     if let Some(field) = body.get_mut(4..8) {
@@ -92,7 +94,7 @@ impl Links {
         Ok(devices)
     }
 
-    /// Returns the settings of a device's virtual functions, by their index.
+    /// Returns the settings of the VFs of a device (interface index), by VF index.
     ///
     /// # Errors
     /// The device does not exist.
@@ -109,7 +111,7 @@ impl Links {
         Ok(settings)
     }
 
-    /// Changes a device.
+    /// Sends a message that changes a device. `body` begins with [`link_message`].
     ///
     /// # Errors
     /// The errno of the kernel or of the device's driver.
@@ -117,8 +119,8 @@ impl Links {
         self.request(libc::RTM_SETLINK, libc::NLM_F_REQUEST | libc::NLM_F_ACK, body, |_| {})
     }
 
-    /// Adds or removes an address that a device receives (`bridge(8)`, `fdb add … self permanent`).
-    /// Succeeds if there is nothing to change.
+    /// Adds `mac` to the addresses that a device receives, or removes it if `is_there` is false
+    /// (`bridge(8)`, `fdb add … self permanent`). Succeeds if there is nothing to change.
     ///
     /// # Errors
     /// The errno of the device's driver.
@@ -177,7 +179,10 @@ impl Links {
     }
 }
 
-/// Decodes `struct nlmsgerr`: a negative errno, or 0 for success.
+/// Decodes `struct nlmsgerr`.
+///
+/// # Errors
+/// The errno in the message; 0 means success.
 fn verdict(body: &[u8]) -> Result<(), Errno> {
     match u32_at(body, 0).map(|code| i32::from_ne_bytes(code.to_ne_bytes())) {
         Some(0) => Ok(()),
@@ -205,7 +210,7 @@ fn net_device(body: &[u8]) -> Option<NetDevice> {
     Some(NetDevice { index, name: name?, is_up, mac, parent })
 }
 
-/// Decodes a NUL-terminated string of an attribute.
+/// Decodes a zero-terminated string; `None` if it is invalid.
 fn text(value: &[u8]) -> Option<String> {
     let text = value.split(|byte| *byte == 0).next()?;
     Some(core::str::from_utf8(text).ok()?.to_owned())
@@ -228,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_answers_in_the_threads_namespace() {
+    fn the_kernel_replies_for_the_threads_namespace() {
         let netns = TestNetns::new();
         netns.run("ip link add left address 02:00:00:00:00:07 type veth peer name right");
         netns.run("ip link set left up");

@@ -1,4 +1,4 @@
-//! Network devices of PCI functions, in this process's namespace and in named namespaces.
+//! Finds the network devices of PCI functions, in this process's namespace and in named namespaces.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,8 +12,8 @@ use super::sysfs;
 use crate::explain::host;
 use crate::namespace::{DIRECTORY, Namespace};
 
-/// Maximum number of namespaces that are searched. Hosts with more namespace guests do not have
-/// adapters in all of them.
+/// Maximum number of namespaces that are searched. Hosts with more namespaces do not have adapters
+/// in all of them.
 const NAMESPACES_MAX: usize = 1024;
 
 /// Network device and its namespace.
@@ -57,8 +57,9 @@ impl NetDevs {
         Ok(Self(by_parent))
     }
 
-    /// Returns the device of the function in this directory. Kernels before 5.14 do not report a
-    /// device's parent; sysfs does, for devices in this process's namespace.
+    /// Returns the network device of the function with the sysfs folder `folder`; `None` if it has
+    /// none. Kernels before 5.14 do not report the function of a device; sysfs does, for devices in
+    /// this process's namespace.
     pub(super) fn of(&self, folder: &Path) -> Option<DeviceInNetns> {
         let name = folder.file_name()?.to_str()?;
         if let Some(netdev) = self.0.get(name) {
@@ -75,7 +76,7 @@ impl NetDevs {
 }
 
 impl DeviceInNetns {
-    /// Returns the settings of the device's virtual functions.
+    /// Returns the settings of the VFs of the device, by VF index.
     ///
     /// # Errors
     /// The device does not exist.

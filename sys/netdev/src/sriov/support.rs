@@ -7,17 +7,18 @@ use suimon_quantity::PciAddress;
 
 use super::sysfs;
 
-/// Lines of `resource` for the BARs of virtual functions: six BARs and the ROM precede them
-/// (`include/linux/pci.h`).
+/// Indices of the lines of sysfs file `resource` for the BARs of VFs. Six BARs and the ROM precede
+/// them (`include/linux/pci.h`).
 const VF_BARS: core::ops::Range<usize> = 7..13;
-/// `IORESOURCE_UNSET`: no address was assigned (`include/linux/ioport.h`).
+/// Flag of a BAR to which no address was assigned: `IORESOURCE_UNSET` (`include/linux/ioport.h`).
 const UNSET: u64 = 0x2000_0000;
-/// `PCI_CLASS_BRIDGE_PCI`.
+/// PCI class of bridges: `PCI_CLASS_BRIDGE_PCI`.
 const BRIDGE: u32 = 0x0604;
-/// Drivers that pass a function on and create no virtual functions.
+/// Drivers that only pass a function on to a VM or program, and create no VFs.
 const STUBS: [&str; 3] = ["vfio-pci", "pci-stub", "uio_pci_generic"];
 
-/// Returns the first reason against assignment, for the physical function in this directory.
+/// Returns whether VFs of an adapter can be assigned to VMs, or the first reason against it.
+/// `folder` is the sysfs folder of the physical function.
 pub(super) fn support(folder: &Path, address: PciAddress, vfs_max: u16) -> SriovSupport {
     let driver = sysfs::link_name(&folder.join("driver"));
     let is_driven = driver.is_some_and(|driver| !STUBS.contains(&driver.as_str()));
@@ -39,8 +40,8 @@ pub(super) fn support(folder: &Path, address: PciAddress, vfs_max: u16) -> Sriov
     SriovSupport::Supported
 }
 
-/// True if no BAR of virtual functions was assigned. Virtual functions have at least one BAR. False
-/// if the file cannot be read.
+/// Returns true if no address was assigned to any BAR of VFs. VFs have at least one BAR. Returns
+/// false if the file cannot be read.
 fn lacks_bar_space(folder: &Path) -> bool {
     let Some(text) = sysfs::text(&folder.join("resource")) else { return false };
     let lines: Vec<&str> = text.lines().collect();
@@ -53,7 +54,8 @@ fn lacks_bar_space(folder: &Path) -> bool {
     flags.iter().all(|flags| *flags == 0) || flags.iter().any(|flags| flags & UNSET != 0)
 }
 
-/// True if the last virtual function would be on a bus beyond those of the bridge above.
+/// Returns true if the last VF would be on a bus number beyond those of the bridge above the
+/// adapter.
 fn lacks_buses(folder: &Path, address: PciAddress, vfs_max: u16) -> bool {
     let file = |name: &str| sysfs::number::<u32>(&folder.join(name));
     let (Some(offset), Some(stride)) = (file("sriov_offset"), file("sriov_stride")) else {
@@ -71,7 +73,8 @@ fn lacks_buses(folder: &Path, address: PciAddress, vfs_max: u16) -> bool {
     bus > last_bus
 }
 
-/// True if the IOMMU group contains a device that is neither of the same adapter nor a bridge.
+/// Returns true if the IOMMU group contains a device that is neither a function of the same adapter
+/// nor a bridge.
 fn shares_group(folder: &Path, address: PciAddress) -> bool {
     let group = folder.join("iommu_group/devices");
     sysfs::names(&group).iter().any(|name| {

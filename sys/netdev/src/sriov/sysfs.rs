@@ -12,7 +12,7 @@ const TEXT_BYTES_MAX: u64 = 4096;
 /// Maximum number of directory entries: twice the functions of a PCI domain.
 const DEVICES_MAX: usize = 1 << 17;
 
-/// Tree like `/sys`.
+/// sysfs tree at a root directory, which is `/sys` except in tests.
 #[derive(Clone, Debug)]
 pub(super) struct Sysfs {
     root: PathBuf,
@@ -40,7 +40,7 @@ impl Sysfs {
         Ok(paths)
     }
 
-    /// Returns the directory of a PCI function.
+    /// Returns the folder of a PCI function.
     pub(super) fn pci_device(&self, address: suimon_quantity::PciAddress) -> PathBuf {
         self.root.join("bus/pci/devices").join(address.to_string())
     }
@@ -63,23 +63,24 @@ pub(super) fn bytes(path: &Path) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Returns the number in a file.
+/// Returns the decimal number in a file; `None` if it cannot be read or is not a number.
 pub(super) fn number<T: FromStr>(path: &Path) -> Option<T> {
     text(path)?.parse().ok()
 }
 
-/// Returns the number in a file, in hexadecimal with `0x`.
+/// Returns the hexadecimal number, with prefix `0x`, in a file; `None` if it cannot be read or is
+/// not a number.
 pub(super) fn hex(path: &Path) -> Option<u32> {
     u32::from_str_radix(text(path)?.strip_prefix("0x")?, 16).ok()
 }
 
-/// Returns the last component of a link's target.
+/// Returns the last component of a link's target; `None` if the file is no link.
 pub(super) fn link_name(path: &Path) -> Option<String> {
     let target = std::fs::read_link(path).ok()?;
     Some(target.file_name()?.to_str()?.to_owned())
 }
 
-/// Returns the names in a directory; none if it does not exist.
+/// Returns the names of the entries of a directory; none if it does not exist.
 pub(super) fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().take(DEVICES_MAX).flatten();
     let mut names: Vec<_> =

@@ -1,5 +1,5 @@
-//! Messages that change a virtual function: `RTM_SETLINK` on the network device of its physical
-//! function. Each setting has a separate message, so that a rejection identifies it.
+//! Messages that change a VF: `RTM_SETLINK` on the network device of its physical function. Each
+//! setting has a message of its own, so that an error identifies the setting.
 
 use suimon_netif::attributes::push_attribute;
 use suimon_ports::VfSettingsChange;
@@ -13,7 +13,8 @@ use super::vf_info::{
 /// Size in bytes of the address in `struct ifla_vf_mac`.
 const ADDRESS_BYTES: usize = 32;
 
-/// Encodes the bodies of the messages, each with its configuration key.
+/// Encodes the bodies of the messages for all settings in `change`, each with its configuration
+/// key. `device` is the interface index of the physical function, `index` the index of the VF.
 pub(super) fn messages(
     device: u32,
     index: u16,

@@ -16,13 +16,14 @@ pub(super) const VF_SPOOF_CHECK: u16 = 4;
 pub(super) const VF_LINK_STATE: u16 = 5;
 pub(super) const VF_RATE: u16 = 6;
 pub(super) const VF_TRUST: u16 = 9;
-/// Link states by their numbers `IFLA_VF_LINK_STATE_…`.
+/// Link states, indexed by their numbers `IFLA_VF_LINK_STATE_…`.
 const LINK_STATES: [VfLinkState; 3] =
     [VfLinkState::Auto, VfLinkState::Enable, VfLinkState::Disable];
-/// Mask of a VLAN ID.
+/// Mask of a VLAN ID in a `u32` of rtnetlink.
 const VLAN_MASK: u32 = 0x0fff;
 
-/// Decodes the value of `IFLA_VFINFO_LIST`: settings of virtual functions, by their index.
+/// Decodes the value of `IFLA_VFINFO_LIST`: the settings of all VFs, by VF index. Invalid entries
+/// are omitted.
 pub(super) fn vf_list(list: &[u8]) -> BTreeMap<u16, VfSettings> {
     let infos = attributes(list).filter(|(kind, _)| *kind == VF_INFO);
     infos.filter_map(|(_, info)| vf_info(info)).collect()
@@ -66,12 +67,14 @@ fn vf_info(info: &[u8]) -> Option<(u16, VfSettings)> {
     Some((index?, settings))
 }
 
-/// Decodes the address: six bytes of 32.
+/// Decodes `IFLA_VF_MAC`: VF index (4 bytes), then a field of 32 bytes that begins with the MAC
+/// address. Returns `None` for less than 10 bytes.
 fn mac(value: &[u8]) -> Option<MacAddr> {
     value.get(4..)?.first_chunk().copied().map(MacAddr::new)
 }
 
-/// Decodes a flag; `None` for all bits set, which a driver without support reports.
+/// Decodes a flag; `None` for values other than 0 and 1, such as all bits set, which drivers
+/// without support report.
 const fn flag(word: u32) -> Option<bool> {
     match word {
         0 => Some(false),
@@ -80,7 +83,7 @@ const fn flag(word: u32) -> Option<bool> {
     }
 }
 
-/// Returns the number of a link state in rtnetlink.
+/// Returns the number of a link state in rtnetlink (`IFLA_VF_LINK_STATE_…`).
 pub(super) const fn link_state_number(state: VfLinkState) -> u32 {
     match state {
         VfLinkState::Auto => 0,

@@ -1,5 +1,5 @@
 //! Replays the corpus of the AF_XDP queue fuzzer, in which the kernel's side behaves arbitrarily,
-//! through the fuzzer's checks, unmodified and damaged.
+//! intact and damaged, and checks the results with the fuzzer's oracle.
 
 use std::path::Path;
 
@@ -12,7 +12,8 @@ mod xdp_oracle;
 
 use xdp_oracle::{Outcome, check, step::*};
 
-/// Environment variable that makes the test rewrite the seeds after a change to the scripts.
+/// Environment variable that makes the test rewrite the seeds, for use after a change of the
+/// scripts.
 const WRITE_SEEDS: &str = "SUIMON_WRITE_SEEDS";
 
 const SMALL: u8 = 0;
@@ -29,7 +30,8 @@ fn script(mtu: u8, steps: &[[u8; 8]]) -> Vec<u8> {
     [&[mtu][..], steps.as_flattened()].concat()
 }
 
-/// Encodes the arrival of a frame, or of a piece of one, of `len` bytes.
+/// Encodes the step in which the kernel delivers a descriptor of `len` bytes. `continues` is 1 if
+/// the frame continues in the next descriptor.
 fn arrive(len: u16, continues: u8, mode: u8) -> [u8; 8] {
     let [a, b] = len.to_le_bytes();
     step(ARRIVE, &[a, b, 0, continues, 0, 1, mode])

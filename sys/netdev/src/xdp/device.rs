@@ -1,4 +1,4 @@
-//! AF_XDP uplink as a port's device.
+//! Device of a port that is an AF_XDP uplink.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -33,7 +33,8 @@ use crate::watched_link::WatchSubject;
 const SMALL_CHUNK_BYTES: usize = 2048;
 const LARGE_CHUNK_BYTES: usize = 4096;
 
-/// Indices of the devices to which this process attached its program. Clones share the same set.
+/// Interface indices of the devices to which this process has attached its program. Clones share
+/// the same set.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AttachedDevices(Arc<Mutex<BTreeSet<u32>>>);
 
@@ -54,16 +55,17 @@ pub(crate) struct XdpDevice {
     queues: Vec<Arc<XdpQueue>>,
     host: Arc<dyn QueueHost>,
     installed: AttachedDevices,
-    /// True if the device removed VLAN tags from received frames before it was opened.
+    /// True if the device removed VLAN tags from received frames before it was opened, and must
+    /// again when it is closed.
     took_tags_out: bool,
     steering: Steering<DeviceFlowTable>,
-    /// Attached program; `None` while the device is being closed.
+    /// Program attached to the device; `None` while the device is being closed.
     attached: Option<Attached>,
     /// Socket that keeps the device in promiscuous mode while it is open.
     _promiscuous: RawSocket,
 }
 
-/// Attached program and sockets, before their queues are attached to the switch.
+/// Attached program and open sockets, whose queues are not attached to the switch yet.
 struct Sockets {
     attached: Attached,
     opened: Vec<(XdpSocket, Receiver, Sender)>,
@@ -130,7 +132,7 @@ impl XdpDevice {
     }
 }
 
-/// Checks whether [`XdpDevice::open`] could succeed, without changes.
+/// Checks whether [`XdpDevice::open`] could succeed, without changing anything.
 ///
 /// # Errors
 /// The error that opening would return, as far as it is known in advance.
@@ -158,8 +160,8 @@ fn check(
     }
 }
 
-/// Checks the number of queues: frames of a receive queue without a socket would not reach the
-/// switch.
+/// Checks that the uplink has as many queues as the device receives with: frames of a receive queue
+/// without a socket would not reach the switch.
 fn check_queues(spec: &UplinkSpec, link: &Link) -> Result<(), DeviceError> {
     let UplinkSpec { device, queue_pairs: requested, .. } = spec;
     // If the driver does not report its queues, binding detects the error.
@@ -196,8 +198,8 @@ fn opening(spec: &UplinkSpec, cause: &io::Error) -> DeviceError {
     host("device", &format!("opening device {} for AF_XDP", spec.device), cause)
 }
 
-/// Makes the device keep VLAN tags in received frames, because a removed tag is not reported to the
-/// socket. Returns true if the device removed them before.
+/// Makes the device keep VLAN tags in received frames, because the socket does not receive removed
+/// tags. Returns true if the device removed them before.
 fn disable_tag_removal(link: &Link) -> Result<bool, DeviceError> {
     let takes_out = link.rx_vlan_offload()?;
     if takes_out {
@@ -213,7 +215,7 @@ fn restore(link: &Link, took_tags_out: bool) {
     }
 }
 
-/// Returns the layout of frames in chunks for this MTU.
+/// Returns the layout of frames with this MTU (bytes) in chunks. `copies` is true for copy mode.
 fn chunk_layout(mtu: u16, copies: bool) -> ChunkLayout {
     let fits_chunk = |chunk: usize| frame_bytes(mtu) <= chunk - RECEIVE_HEADROOM;
     let chunk_bytes =
@@ -221,8 +223,8 @@ fn chunk_layout(mtu: u16, copies: bool) -> ChunkLayout {
     ChunkLayout { chunk_bytes, multi_buffer: !fits_chunk(chunk_bytes), copies }
 }
 
-/// Returns the host's addresses on the device. The device's MAC address is read again, because it
-/// may change.
+/// Returns the device's MAC address and the host's IP addresses on it. The MAC address is read
+/// again at each call, because it may change.
 fn host_addresses(spec: &UplinkSpec, link: &Link) -> Result<HostAddresses, DeviceError> {
     let mac = link.address()?.unwrap_or_default();
     Ok(HostAddresses { mac, ips: spec.host_addresses.clone() })
@@ -323,8 +325,8 @@ fn state(
     }
 }
 
-/// Returns the offloads permitted by the switches and supported by the kernel: checksums only, no
-/// segmentation.
+/// Returns the offloads that sent frames may use: checksums only, if the configuration permits it
+/// and the kernel completes them. Segmentation is not supported.
 fn egress(spec: &UplinkSpec, completes_checksums: bool) -> Offloads {
     let allowed = offload::egress(spec.offload.mirrored(), false);
     allowed.intersection(egress_offloads(completes_checksums))

@@ -1,4 +1,4 @@
-//! Flow rules and receive indirection table of a device.
+//! Table of flow rules of a device, and its receive indirection table.
 
 use core::fmt;
 use std::io;
@@ -10,21 +10,21 @@ use suimon_netif::ioctl::{HEEDS_FLOW_RULES, has_feature, set_feature};
 
 use crate::link::Link;
 
-/// `ENOTSUPP`, which some drivers return instead of `EOPNOTSUPP`.
+/// Error number `ENOTSUPP`, which some drivers return instead of `EOPNOTSUPP`.
 const NOT_SUPPORTED: i32 = 524;
 
-/// Reason why a device has not accepted a rule.
+/// Reason why a device rejected a flow rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FlowError {
-    /// The device supports no rules by address, or no rules.
+    /// The device supports no flow rules, or none with a destination address.
     Unsupported(Errno),
     /// The device does not support rules of this form.
     Form(Errno),
     /// The device's table is full.
     Full,
-    /// The device's rules ignore VLANs, and another NIC has the same address in another VLAN.
+    /// The device's rules ignore VLANs, and a rule for the same address in another VLAN exists.
     Ambiguous,
-    /// The kernel returned another error.
+    /// The kernel returned an error that none of the others describes.
     Host(Errno),
 }
 
@@ -60,26 +60,27 @@ impl fmt::Display for FlowError {
     }
 }
 
-/// Table of flow rules of a device.
+/// Table of flow rules of a device. Tests simulate it.
 pub(super) trait FlowTable: Send {
-    /// Returns all rules of the form that [`FlowTable::insert`] creates, with their locations.
+    /// Returns all rules that have the form of those that [`FlowTable::insert`] creates, each with
+    /// its location.
     fn rules(&self) -> Result<Vec<(u32, FlowRule)>, FlowError>;
 
-    /// Inserts a rule and returns its location.
+    /// Inserts a rule and returns its location in the table.
     fn insert(&mut self, rule: &FlowRule) -> Result<u32, FlowError>;
 
     /// Removes the rule at a location.
     fn remove(&mut self, location: u32) -> Result<(), FlowError>;
 
-    /// Distributes frames that match no rule evenly over these queues only; without queues restores
+    /// Distributes frames that match no rule evenly over `queues`. If `queues` is empty, restores
     /// the driver's default.
     fn spread(&mut self, queues: &[u16]) -> Result<(), FlowError>;
 }
 
-/// Flow rules of a device of this host.
+/// Table of flow rules of a device of this host, by ioctl.
 pub(super) struct DeviceFlowTable {
     link: Link,
-    /// True if flow rules were off and this process switched them on.
+    /// True if flow rules were disabled and this process has enabled them.
     was_switched_on: bool,
 }
 
@@ -93,8 +94,8 @@ impl DeviceFlowTable {
         Ok(flow_calls::flow(socket, device, op, request)?)
     }
 
-    /// Returns the location for a new rule: chosen by the driver, or the last free location, as
-    /// ethtool(8) does.
+    /// Returns the location for a new rule: [`ANY_LOCATION`] if the driver chooses it, otherwise
+    /// the last free location, as ethtool(8) does.
     fn free_location(&self) -> Result<u32, FlowError> {
         let count = self.call(flow_calls::COUNT, FlowRequest::empty())?.rule_count();
         if count.driver_assigns_locations {
@@ -113,7 +114,7 @@ impl DeviceFlowTable {
         Ok(self.call(flow_calls::INSERT, request)?.location())
     }
 
-    /// Switches flow rules on. Returns true if they were off and are now on.
+    /// Enables flow rules. Returns true if they were disabled before.
     fn switch_on(&mut self) -> bool {
         let (socket, device) = self.link.request_socket();
         let is_off = has_feature(socket, device, HEEDS_FLOW_RULES).is_ok_and(|is_on| !is_on);

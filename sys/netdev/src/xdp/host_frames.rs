@@ -1,4 +1,4 @@
-//! Selection of the frames of an AF_XDP uplink that are passed to the host.
+//! Selection of the frames of an AF_XDP uplink that the host receives instead of the switch.
 //!
 //! LACPDUs and Marker PDUs (EtherType 0x8809) are for the control sockets of teams, and LLDP
 //! (0x88cc) for an LLDP agent of the host. Both are link-local, and no switch forwards them (IEEE
@@ -16,11 +16,12 @@ use suimon_frame::MacAddr;
 
 const ETHERTYPE_AT: i16 = 12;
 const ETHERNET_BYTES: i32 = 14;
-/// EtherTypes that are always passed to the host.
+/// EtherTypes of frames that the host always receives.
 const LINK_LOCAL_TYPES: [u16; 2] = [0x8809, 0x88cc];
 
 const ARP: u16 = 0x0806;
-/// Offset of the target address of an ARP packet for IPv4, which ends with this field.
+/// Offset in a frame of the target address of an ARP packet for IPv4. The packet ends with this
+/// field.
 const ARP_TARGET_AT: i16 = 38;
 
 const IPV6: u16 = 0x86dd;
@@ -30,25 +31,25 @@ const ICMPV6_TYPE_AT: i16 = 54;
 const NEIGHBOUR_SOLICITATION: i32 = 135;
 const SOLICITED_AT: i16 = 62;
 
-/// Addresses of the host on a device.
+/// MAC address of a device and IP addresses of the host on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct HostAddresses {
     pub(super) mac: MacAddr,
     pub(super) ips: Vec<IpAddr>,
 }
 
-/// Registers used by the selection.
+/// Registers that the instructions of [`emit_filter`] use.
 pub(super) struct Registers {
     /// Address of the frame's first byte.
     pub(super) start: Register,
-    /// Address behind the frame's last byte.
+    /// Address after the frame's last byte.
     pub(super) end: Register,
-    /// Scratch registers for the EtherType and for compared fields.
+    /// Scratch registers, for the EtherType and for compared fields.
     pub(super) scratch: [Register; 2],
 }
 
-/// Appends instructions that jump to `host_frame` for frames that the host receives, and continue
-/// with the next instruction for other frames.
+/// Appends instructions that jump to `host_frame` if the host receives the frame, and otherwise
+/// continue with the next instruction.
 pub(super) fn emit_filter(
     p: &mut Assembler,
     registers: &Registers,
@@ -93,7 +94,7 @@ fn by_version(ips: &[IpAddr]) -> (Vec<Ipv4Addr>, Vec<Ipv6Addr>) {
     (v4, v6)
 }
 
-/// Jumps to `otherwise` if the frame is shorter than `bytes`.
+/// Appends a jump to `otherwise` if the frame is shorter than `bytes` bytes.
 fn check_length(p: &mut Assembler, registers: &Registers, bytes: i32, otherwise: Label) {
     let scratch = registers.scratch[1];
     p.copy(scratch, registers.start);
@@ -101,7 +102,7 @@ fn check_length(p: &mut Assembler, registers: &Registers, bytes: i32, otherwise:
     p.jump_if_registers(scratch, If::Greater, registers.end, otherwise);
 }
 
-/// Jumps to `matched` if the frame contains these bytes at this offset.
+/// Appends a jump to `matched` if the frame contains `bytes` at the offset `start`.
 fn check_bytes(p: &mut Assembler, registers: &Registers, start: i16, bytes: &[u8], matched: Label) {
     let differs = p.label();
     for (pair, offset) in bytes.chunks_exact(2).zip((start..).step_by(2)) {
@@ -113,7 +114,7 @@ fn check_bytes(p: &mut Assembler, registers: &Registers, start: i16, bytes: &[u8
     p.bind(differs);
 }
 
-/// Returns the result of a two-byte load of a field with this value.
+/// Returns the value that a two-byte load returns for a big-endian field with this value.
 fn on_wire(value: u16) -> i32 {
     i32::from(value.to_be())
 }

@@ -1,4 +1,4 @@
-//! Tests of the frames that reach the switch, with the program running in the kernel.
+//! Tests which frames reach the switch, with the program running in the kernel.
 
 use std::net::IpAddr;
 use std::time::Instant;
@@ -12,12 +12,12 @@ use crate::testing::{LIMIT, is_ours, mac, plain_frame, wait_readable};
 const HOST_V4: [u8; 4] = [192, 0, 2, 7];
 const OTHER_V4: [u8; 4] = [192, 0, 2, 8];
 const HOST_V6: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xaa, 0xbb, 7];
-/// Address with the same solicited-node multicast group.
+/// IPv6 address with the same solicited-node multicast group as the host's.
 const OTHER_V6: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0xaa, 0xbb, 7];
 const BROADCAST: MacAddr = MacAddr::new([0xff; 6]);
 const SOLICITED: MacAddr = MacAddr::new([0x33, 0x33, 0xff, 0xaa, 0xbb, 7]);
 
-/// Returns a frame to an address, with these bytes from its EtherType on.
+/// Returns a frame to `to`. `payload` begins with the EtherType.
 fn frame(to: MacAddr, payload: &[u8]) -> Frame {
     let mut frame = plain_frame(100);
     let bytes = frame.bytes_mut();
@@ -48,8 +48,8 @@ fn short(mut frame: Frame, bytes: usize) -> Frame {
 }
 
 impl Bench {
-    /// True if a frame from the far end reaches the switch, which it then does before one sent
-    /// after it.
+    /// Sends a frame from the far end, and another one after it. Returns true if the switch
+    /// receives the first one before the second.
     fn reaches_the_switch(&mut self, frame: &Frame) -> bool {
         let last = plain_frame(99);
         self.far_sink.transmit(frame).unwrap();
@@ -57,7 +57,7 @@ impl Bench {
         let limit = Instant::now() + LIMIT;
         let (mut batch, mut received) = (FrameBatch::new(), Vec::new());
         while received.last().is_none_or(|bytes| bytes != last.bytes()) {
-            assert!(Instant::now() < limit, "the last one did not come");
+            assert!(Instant::now() < limit, "the last frame did not arrive");
             wait_readable(self.source.as_ref(), 50);
             batch.clear();
             self.source.receive(&mut batch).unwrap();

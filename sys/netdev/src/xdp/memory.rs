@@ -1,4 +1,4 @@
-//! Memory shared with the kernel: mapped pages, and the chunks of a UMEM in them.
+//! Memory shared with the kernel: mapped pages, and the UMEM in them, divided into chunks.
 #![allow(unsafe_code, reason = "memory is shared with the kernel, at addresses that it names")]
 
 use std::io;
@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Mapped pages; unmapped when this value is dropped.
+/// Mapped pages of memory; unmapped when this value is dropped.
 #[derive(Debug)]
 pub(super) struct Mapping {
     start: NonNull<u8>,
@@ -19,7 +19,7 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps zeroed private memory, populated at once.
+    /// Maps zeroed private memory, whose pages are allocated at once.
     ///
     /// # Errors
     /// There is not enough memory.
@@ -28,7 +28,7 @@ impl Mapping {
         Self::map(bytes, flags, -1, 0)
     }
 
-    /// Maps a ring of an AF_XDP socket, from its `offset` on.
+    /// Maps a ring of an AF_XDP socket: `bytes` bytes from `offset` (`XDP_PGOFF_*`) on.
     ///
     /// # Errors
     /// The errno of the call.
@@ -68,8 +68,8 @@ impl Drop for Mapping {
     }
 }
 
-/// Part of the chunks of a UMEM: those for receiving or those for sending. Every chunk of a UMEM is
-/// in at most one area ([`areas`]).
+/// Half of the chunks of a UMEM: those for receiving or those for sending. Each chunk is in one
+/// area only ([`areas`]).
 #[derive(Debug)]
 pub(super) struct UmemArea {
     umem: Arc<Mapping>,
@@ -78,8 +78,8 @@ pub(super) struct UmemArea {
     chunk_bytes: usize,
 }
 
-/// Divides a UMEM into an area of `first_chunks` chunks and one of all others. `chunk_bytes` is a
-/// power of two.
+/// Divides a UMEM into an area of `first_chunks` chunks and one of the remaining chunks.
+/// `chunk_bytes` is a power of two.
 pub(super) fn areas(umem: Mapping, chunk_bytes: usize, first_chunks: usize) -> [UmemArea; 2] {
     let usable = umem.bytes() - umem.bytes() % chunk_bytes;
     let middle = first_chunks.saturating_mul(chunk_bytes).min(usable);
@@ -100,17 +100,17 @@ impl UmemArea {
         (0..self.bytes / chunk).map(move |index| (first + index * chunk) as u64)
     }
 
-    /// Returns the chunk that contains an address; `None` if it is not in this area.
+    /// Returns the offset of the chunk that contains an address; `None` if it is not in this area.
     pub(super) fn chunk_containing(&self, address: u64) -> Option<u64> {
         let address = usize::try_from(address).ok()?;
         let is_inside = address.checked_sub(self.first).is_some_and(|offset| offset < self.bytes);
         is_inside.then_some((address - address % self.chunk_bytes) as u64)
     }
 
-    /// Copies from `address` on to `to`. Returns `false` without copying if the range is not within
-    /// one chunk of this area.
+    /// Copies bytes from `address` in the UMEM to `to`. Returns false, without copying, if the
+    /// range is not within one chunk of this area.
     ///
-    /// The kernel may modify a chunk that it was given; then the result is any mixture of old and
+    /// The kernel may modify a chunk that it was given; the result is then any mixture of old and
     /// new bytes.
     #[inline]
     pub(super) fn read(&self, address: u64, to: &mut [u8]) -> bool {
@@ -121,13 +121,13 @@ impl UmemArea {
         true
     }
 
-    /// Copies `from` to `address` on. Returns `false` without copying if the range is not within
-    /// one chunk of this area.
+    /// Copies `from` to `address` in the UMEM. Returns false, without copying, if the range is not
+    /// within one chunk of this area.
     #[inline]
     pub(super) fn write(&mut self, address: u64, from: &[u8]) -> bool {
         let Some(to) = self.pointer_to(address, from.len()) else { return false };
-        // SAFETY: `to` is in the mapping for that many bytes, and no other code of this process
-        // accesses it: the chunk is in this area only, and the area is borrowed mutably. No
+        // SAFETY: the target is in the mapping for that many bytes, and no other code of this
+        // process accesses it: the chunk is in this area only, and the area is borrowed mutably. No
         // reference to anything in the mapping is ever made.
         unsafe { core::ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()) };
         true

@@ -1,4 +1,4 @@
-//! Detection of the deletion of an uplink's device, which its sockets do not report to a waiter.
+//! Detection of a deleted device, which the sockets of an AF_XDP uplink do not report to a waiter.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -7,12 +7,12 @@ use rustix::net::netdevice::index_to_name;
 use suimon_ports::{DeviceNotice, PortObserver};
 use suimon_quantity::PortId;
 
-/// Observer that forwards notices, and adds a notice if the device was deleted.
+/// Observer that forwards notices, and adds one if the device was deleted.
 pub(super) struct LossObserver {
     pub(super) inner: Arc<dyn PortObserver>,
     pub(super) index: u32,
     pub(super) device: Arc<str>,
-    /// Any socket of the device's namespace, for requests.
+    /// Socket of the device's namespace, for requests about devices.
     pub(super) socket: OwnedFd,
 }
 

@@ -1,5 +1,5 @@
-//! AF_XDP queue whose rings and chunks are in a file, for tests and fuzzers that act as the kernel
-//! by reading and writing the file.
+//! AF_XDP queue whose rings and chunks are in a file, for tests and fuzzers that take the role of
+//! the kernel by reading and writing the file.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -14,24 +14,24 @@ use super::ring::{Consumer, Producer};
 use super::ring_cells::{Entry, MappedCells};
 use super::socket::{Receiver, Sender, XdpSocket};
 
-/// AF_XDP queue, and the layout of its file. A ring has its indices and flags at
-/// [`XdpOnMemory::PRODUCER_AT`] and so on from its own beginning.
+/// AF_XDP queue, and the layout of its file. Constants with the offset of a field in a ring, such
+/// as [`XdpOnMemory::PRODUCER_AT`], count from the beginning of the ring.
 pub struct XdpOnMemory {
-    /// Device queue that frames are received from.
+    /// Source of received frames.
     pub source: Box<dyn FrameSource>,
     /// Sink of frames to send.
     pub sink: Box<dyn FrameSink>,
 }
 
 impl XdpOnMemory {
-    /// Number of chunks for receiving, and of entries of each ring. As many chunks for sending
-    /// follow.
+    /// Number of chunks for receiving, and of entries of each ring. The same number of chunks for
+    /// sending follows.
     pub const CHUNKS: u32 = 8;
     /// Size of a chunk in bytes.
     pub const CHUNK_BYTES: usize = 2048;
-    /// Bytes in a chunk before a frame to send.
+    /// Number of bytes in a chunk before a frame to send.
     pub const SEND_HEADROOM: usize = 24;
-    /// Offset of the RX ring in the file.
+    /// Offset of the RX ring in the file, in bytes.
     pub const RX_AT: u64 = 0;
     /// Offset of the fill ring in the file.
     pub const FILL_AT: u64 = 0x1000;
@@ -41,9 +41,9 @@ impl XdpOnMemory {
     pub const COMPLETION_AT: u64 = 0x3000;
     /// Offset of the first chunk in the file.
     pub const CHUNKS_AT: u64 = 0x4000;
-    /// Offset in a ring of the index behind the last entry.
+    /// Offset in a ring of the producer's index, which is after the last entry.
     pub const PRODUCER_AT: u64 = 0;
-    /// Offset in a ring of the index of the first entry.
+    /// Offset in a ring of the consumer's index, which is that of the first entry.
     pub const CONSUMER_AT: u64 = 64;
     /// Offset of the flags in a ring.
     pub const FLAGS_AT: u64 = 128;
@@ -52,8 +52,8 @@ impl XdpOnMemory {
     /// Length of the file in bytes.
     pub const BYTES: u64 = Self::CHUNKS_AT + 2 * Self::CHUNKS as u64 * Self::CHUNK_BYTES as u64;
 
-    /// Opens the queue over `file`, for frames of this MTU. `fd` receives the system calls that
-    /// would wake the kernel.
+    /// Opens the queue in `file`, for frames of this MTU (bytes). System calls that would wake the
+    /// kernel go to `fd`.
     ///
     /// # Errors
     /// The file could not be mapped.

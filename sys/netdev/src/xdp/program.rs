@@ -1,13 +1,13 @@
-//! XDP program that passes a device's frames to the sockets.
+//! XDP program that passes a device's frames to the AF_XDP sockets.
 //!
 //! ```text
-//!            frame ──▶ for the link or the host? ─yes─▶ the kernel's stack   (`host_frames`)
-//!                             │ no
-//!                             ▼
-//!                 socket of this receive queue? ──no──▶ the kernel's stack
-//!                             │ yes
-//!                             ▼
-//!                         the switch
+//!  frame ──▶ is it for the host (`host_frames`)? ──yes──▶ the kernel's network stack
+//!                 │ no
+//!                 ▼
+//!            does the receive queue have a socket? ──no──▶ the kernel's network stack
+//!                 │ yes
+//!                 ▼
+//!            the socket, and through it the switch
 //! ```
 
 use std::io;
@@ -24,9 +24,9 @@ const DATA: i16 = 0;
 const DATA_END: i16 = 4;
 const RECEIVE_QUEUE: i16 = 16;
 
-/// `XDP_PASS`.
+/// Action `XDP_PASS`: the frame continues to the kernel's network stack.
 const TO_THE_STACK: i32 = 2;
-/// `bpf_redirect_map`.
+/// Number of the helper function `bpf_redirect_map`.
 const REDIRECT_MAP: i32 = 51;
 
 fn instructions(sockets: i32, host: &HostAddresses) -> Vec<EbpfInstruction> {
@@ -47,7 +47,7 @@ fn instructions(sockets: i32, host: &HostAddresses) -> Vec<EbpfInstruction> {
     p.finish()
 }
 
-/// Program attached to a device, until this value is dropped or the process ends.
+/// Program attached to a device until this value is dropped or the process ends.
 #[derive(Debug)]
 pub(super) struct Attached {
     sockets: Map<4, 4>,
@@ -60,8 +60,9 @@ pub(super) struct Attached {
 }
 
 impl Attached {
-    /// Attaches the program in the driver, or before the kernel's network stack if the driver does
-    /// not support that. Frames pass to the network stack until sockets are set.
+    /// Attaches the program to the device with interface index `index`, in the driver, or before
+    /// the kernel's network stack if the driver does not support that. All frames pass to the
+    /// network stack until sockets are set.
     ///
     /// # Errors
     /// The kernel's errno. `EBUSY` or `EEXIST`: the device has another program.
@@ -89,7 +90,7 @@ impl Attached {
         Ok(Self { sockets, hook, link, program, host, takes_fragments })
     }
 
-    /// Passes the frames of a receive queue to a socket.
+    /// Passes the frames of a receive queue to `socket` from now on.
     ///
     /// # Errors
     /// The kernel's errno.
@@ -97,7 +98,7 @@ impl Attached {
         self.sockets.set(&queue.to_ne_bytes(), &socket.as_raw_fd().to_ne_bytes())
     }
 
-    /// Sets the host's addresses from the next frame on.
+    /// Replaces the host's addresses, from the next frame on.
     ///
     /// # Errors
     /// The kernel's errno; the addresses are then unchanged.
@@ -116,7 +117,7 @@ fn load(sockets: &Map<4, 4>, takes_fragments: bool, host: &HostAddresses) -> io:
     suimon_bpf::load(Purpose::Xdp { takes_fragments }, &instructions(sockets.descriptor(), host))
 }
 
-/// True if attaching failed because another XDP program is attached to the device.
+/// Returns true if attaching failed because another XDP program is attached to the device.
 pub(super) fn is_taken(cause: &io::Error) -> bool {
     matches!(Errno::from_io_error(cause), Some(Errno::BUSY | Errno::EXIST))
 }

@@ -1,4 +1,4 @@
-//! Queues of an AF_XDP uplink. Source and sink have separate rings.
+//! Receive and transmit queue of an AF_XDP uplink. Each has its own rings.
 
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::os::fd::BorrowedFd;
@@ -16,8 +16,8 @@ use super::socket::{Receiver, Sender, XdpSocket};
 use crate::explain::{device_removed, refused};
 use crate::offload::SharedOffloads;
 
-/// Returns the length in bytes of the longest frame of a device: the largest IP packet, the header
-/// and two VLAN tags.
+/// Returns the maximum length in bytes of a frame of a device with this MTU: the IP packet, the
+/// Ethernet header and two VLAN tags.
 pub(super) fn frame_bytes(mtu: u16) -> usize {
     usize::from(mtu) + ETHERNET_HEADER_BYTES + 2 * VLAN_TAG_BYTES
 }
@@ -30,10 +30,10 @@ pub(super) struct XdpQueue {
     pub(super) device: Arc<str>,
     /// Offloads that sent frames may use.
     pub(super) egress: SharedOffloads,
-    /// Length in bytes of the longest frame that is sent, because drivers do not check it.
+    /// Maximum length in bytes of a frame that is sent. Drivers do not check it.
     pub(super) frame_bytes_max: AtomicUsize,
-    /// True if the TX ring contains frames for which the device had no space, which the kernel
-    /// sends only after another wake-up.
+    /// True if the TX ring contains frames for which the device had no space. The kernel sends them
+    /// only after another call of [`XdpSocket::wake_sending`].
     needs_wakeup: AtomicBool,
 }
 
@@ -53,7 +53,8 @@ impl XdpQueue {
         }
     }
 
-    /// Wakes the kernel for frames for which the device had no space. Returns true if some remain.
+    /// Makes the kernel send frames for which the device had no space before. Returns true if some
+    /// of them remain.
     fn is_stalled(&self) -> bool {
         if !self.needs_wakeup.load(Ordering::Relaxed) {
             return false;
@@ -78,8 +79,8 @@ impl XdpSource {
         Self { queue, receiver, malformed: 0 }
     }
 
-    /// Returns the number of descriptors from `first` on that belong to one frame; `None` if its
-    /// end has not arrived.
+    /// Returns the number of descriptors of the frame that begins at the descriptor `first`, of
+    /// `available` ones; `None` if its end has not arrived.
     fn descriptor_count(&self, first: u32, available: u32) -> Option<u32> {
         let mut count = 1;
         while self.receiver.rx.peek(first + count - 1)?.options & libc::XDP_PKT_CONTD != 0 {
@@ -91,8 +92,8 @@ impl XdpSource {
         Some(count)
     }
 
-    /// Copies the frame in these descriptors and admits it. Returns `false` for a frame that is too
-    /// long, invalid, or not within chunks.
+    /// Copies the frame in `descriptors` descriptors from `first` on to `frame`, and validates it.
+    /// Returns false for a frame that is too long, invalid, or not within chunks.
     fn read(&self, frame: &mut Frame, first: u32, descriptors: u32) -> bool {
         let mut len = 0;
         for index in first..first + descriptors {
@@ -108,7 +109,7 @@ impl XdpSource {
         frame.validate_ingress_plain().is_ok()
     }
 
-    /// Returns the chunks of these descriptors to the fill ring.
+    /// Returns the chunks of `descriptors` descriptors from `first` on to the fill ring.
     fn refill(&mut self, first: u32, descriptors: u32) {
         for index in first..first + descriptors {
             let chunk = self.receiver.rx.peek(index).map(|descriptor| descriptor.addr);
@@ -179,15 +180,15 @@ impl FrameSource for XdpSource {
     }
 }
 
-/// Sink of frames that an uplink's device sends. They bypass its queueing discipline.
+/// Sink of frames for an uplink's device. They bypass the device's queueing discipline.
 pub(super) struct XdpSink {
     queue: Arc<XdpQueue>,
     sender: Sender,
-    /// Chunks that contain no frame.
+    /// Chunks that contain no frame to send.
     free: Vec<u64>,
-    /// Number of chunks of the sending area.
+    /// Number of chunks for sending.
     chunks: usize,
-    /// True if the device was down at the last attempt to send.
+    /// True if the device was down when frames were last sent.
     is_down: bool,
     discarded: u64,
 }
@@ -199,7 +200,8 @@ impl XdpSink {
         Self { queue, sender, free, chunks, is_down: false, discarded: 0 }
     }
 
-    /// Takes back the chunks of sent frames, at most as many as there are.
+    /// Takes chunks of sent frames from the completion ring. `free` never exceeds the number of
+    /// chunks, even if the kernel returns one repeatedly.
     fn reclaim(&mut self) {
         let completed = self.sender.completion.available();
         for index in 0..completed {
@@ -214,8 +216,8 @@ impl XdpSink {
         self.sender.completion.release(completed);
     }
 
-    /// Submits the written frames to the kernel, and makes it send as many as the device accepts
-    /// now.
+    /// Submits the written frames to the kernel, and makes the kernel send as many as the device
+    /// accepts now.
     fn submit(&mut self) -> Result<(), PortFault> {
         self.sender.tx.submit();
         let mut waiting = self.sender.tx.waiting();
@@ -249,14 +251,15 @@ impl XdpSink {
         Ok(())
     }
 
-    /// True if the device is still down. Frames are then discarded, as by other uplinks.
+    /// Returns true if the device was down and still is. Frames are then discarded, as by other
+    /// uplinks.
     fn is_down(&mut self) -> bool {
         self.is_down =
             self.is_down && matches!(self.queue.socket.wake_sending(), Err(Errno::NETDOWN));
         self.is_down
     }
 
-    /// Writes a frame to `descriptor_count` chunks, which must be free.
+    /// Writes a frame to `descriptors` free chunks, and pushes their descriptors to the TX ring.
     fn write(&mut self, wire: &WireFrame<'_>, descriptors: usize) {
         let piece_bytes = self.sender.segment_bytes();
         let tag = wire.tag.as_ref().map_or(&[][..], |tag| &tag[..]);
@@ -287,7 +290,8 @@ impl XdpSink {
     }
 }
 
-/// Encodes the beginning of `struct xsk_tx_metadata` (linux/if_xdp.h) that requests the checksum.
+/// Encodes the beginning of `struct xsk_tx_metadata` (linux/if_xdp.h), which makes the kernel
+/// complete the frame's checksum.
 fn checksum_request(header: &VnetHeader) -> [u8; 12] {
     let [a, b, c, d, e, f, g, h] = u64::from(libc::XDP_TXMD_FLAGS_CHECKSUM).to_ne_bytes();
     let [i, j] = header.csum_start.to_ne_bytes();

@@ -1,4 +1,4 @@
-//! Tests with a kernel that reports a sent chunk more than once.
+//! Tests with a kernel that returns a sent chunk more than once.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -11,7 +11,7 @@ use super::*;
 use crate::xdp::XdpOnMemory as Layout;
 
 #[test]
-fn chunks_do_not_multiply_however_often_they_come_back() {
+fn chunks_that_are_returned_repeatedly_are_counted_once() {
     let file = memfd_create("umem", MemfdFlags::CLOEXEC).unwrap();
     ftruncate(&file, Layout::BYTES).unwrap();
     let fd = eventfd(0, EventfdFlags::CLOEXEC).unwrap();

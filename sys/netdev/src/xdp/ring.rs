@@ -2,7 +2,7 @@
 //! "Rings").
 //!
 //! Each ring has one producer and one consumer, one of which is the kernel. Indices are
-//! free-running; an entry's position is its index without the upper bits.
+//! free-running 32-bit numbers; the position of an entry is its index modulo the number of entries.
 
 use core::marker::PhantomData;
 
@@ -12,20 +12,20 @@ use super::ring_cells::{MappedCells, RingCells};
 #[derive(Debug)]
 pub(super) struct Producer<T, C = MappedCells<T>> {
     cells: C,
-    /// Index of the next entry to write; entries before it belong to the kernel after
+    /// Index of the next entry to write. Entries before it belong to the kernel after
     /// [`Producer::submit`].
     next: u32,
     marker: PhantomData<T>,
 }
 
 impl<T, C: RingCells<T>> Producer<T, C> {
-    /// Continues at the present position of the ring.
+    /// Creates the producer's end, which continues at the index in the ring.
     pub(super) fn new(cells: C) -> Self {
         let next = cells.producer();
         Self { cells, next, marker: PhantomData }
     }
 
-    /// Returns the number of entries that the kernel has not taken yet, including those not
+    /// Returns the number of entries that the kernel has not consumed, including those not
     /// submitted.
     #[inline]
     pub(super) fn waiting(&self) -> u32 {
@@ -38,7 +38,8 @@ impl<T, C: RingCells<T>> Producer<T, C> {
         self.cells.len() - self.waiting()
     }
 
-    /// Adds an entry. Returns `false` without adding it if the ring is full.
+    /// Writes an entry, which [`Producer::submit`] will publish. Returns false, without writing, if
+    /// the ring is full.
     #[inline]
     pub(super) fn push(&mut self, entry: T) -> bool {
         if self.free_slots() == 0 {
@@ -56,9 +57,9 @@ impl<T, C: RingCells<T>> Producer<T, C> {
         self.cells.set_producer(self.next);
     }
 
-    /// True if the kernel does not process this ring until it is woken by a system call. The kernel
-    /// sets the flag before it reads the ring for the last time, so the caller must submit its
-    /// entries before this call.
+    /// Returns true if the kernel does not process this ring until a system call wakes it. The
+    /// kernel sets the flag before it reads the ring for the last time, so that the caller must
+    /// submit its entries before this call.
     #[inline]
     pub(super) fn requires_wakeup(&self) -> bool {
         self.cells.full_barrier();
@@ -71,33 +72,34 @@ impl<T, C: RingCells<T>> Producer<T, C> {
 pub(super) struct Consumer<T, C = MappedCells<T>> {
     cells: C,
     next: u32,
-    /// Number of entries from `next` on that are known to be filled.
+    /// Number of entries from `next` on that were filled at the last call of
+    /// [`Consumer::available`].
     known: u32,
     marker: PhantomData<T>,
 }
 
 impl<T, C: RingCells<T>> Consumer<T, C> {
-    /// Continues at the present position of the ring.
+    /// Creates the consumer's end, which continues at the index in the ring.
     pub(super) fn new(cells: C) -> Self {
         let next = cells.consumer();
         Self { cells, next, known: 0, marker: PhantomData }
     }
 
-    /// Reads the number of filled entries.
+    /// Returns the number of filled entries; reads the producer's index.
     #[inline]
     pub(super) fn available(&mut self) -> u32 {
         self.known = self.cells.producer().wrapping_sub(self.next).min(self.cells.len());
         self.known
     }
 
-    /// Returns entry `index` of those counted by [`Consumer::available`]. The kernel does not
-    /// overwrite them before [`Consumer::release`].
+    /// Returns the entry at position `index` of those counted by [`Consumer::available`]; `None`
+    /// beyond these. The kernel does not overwrite them before [`Consumer::release`].
     #[inline]
     pub(super) fn peek(&self, index: u32) -> Option<T> {
         (index < self.known).then(|| self.cells.read(self.next.wrapping_add(index)))
     }
 
-    /// Returns the first `count` of the entries counted by [`Consumer::available`] to the kernel.
+    /// Returns the first `count` entries counted by [`Consumer::available`] to the kernel.
     #[inline]
     pub(super) fn release(&mut self, count: u32) {
         let count = count.min(self.known);

@@ -1,4 +1,4 @@
-//! AF_XDP ring in memory shared with the kernel.
+//! Fields and entries of an AF_XDP ring in memory shared with the kernel.
 #![allow(unsafe_code, reason = "rings are memory shared with the kernel")]
 
 use core::marker::PhantomData;
@@ -7,41 +7,42 @@ use std::io;
 
 use super::memory::Mapping;
 
-/// Shared memory fields of a ring.
+/// Access to the fields and entries of a ring in shared memory. Tests simulate it.
 pub(super) trait RingCells<T> {
     /// Returns the number of entries, a power of two.
     fn len(&self) -> u32;
-    /// Returns the index behind the last entry (acquire): entries read afterwards were written
-    /// before the producer set it.
+    /// Loads the producer's index, which is after the last entry, with acquire ordering: entries
+    /// read afterwards are those that the producer wrote before.
     fn producer(&self) -> u32;
-    /// Sets the index behind the last entry (release): earlier writes are visible to a reader of
-    /// the index.
+    /// Stores the producer's index with release ordering: a reader of the index sees entries
+    /// written before.
     fn set_producer(&self, index: u32);
-    /// Returns the index of the first entry not taken (acquire): entries written afterwards are
-    /// written after the consumer read the old ones.
+    /// Loads the consumer's index, which is that of the first entry not consumed, with acquire
+    /// ordering: entries are overwritten only after the consumer has read them.
     fn consumer(&self) -> u32;
-    /// Sets the index of the first entry not taken (release): earlier reads precede later writes of
-    /// a reader of the index.
+    /// Stores the consumer's index with release ordering: reads of entries before it precede writes
+    /// of a reader of the index.
     fn set_consumer(&self, index: u32);
-    /// True if the kernel does not process this ring until it is woken by a system call.
+    /// Returns true if the kernel does not process this ring until a system call wakes it
+    /// (`XDP_RING_NEED_WAKEUP`).
     fn is_wakeup_required(&self) -> bool;
-    /// Makes earlier stores visible before later loads are executed.
+    /// Executes a full memory barrier: earlier stores are visible before later loads are executed.
     fn full_barrier(&self);
-    /// Reads the entry at an index, whose upper bits are ignored.
+    /// Reads the entry at an index, taken modulo the number of entries.
     fn read(&self, index: u32) -> T;
-    /// Writes the entry at an index, whose upper bits are ignored.
+    /// Writes the entry at an index, taken modulo the number of entries.
     fn write(&mut self, index: u32, entry: T);
 }
 
-/// Entry of a ring, for which any bytes are a valid value.
+/// Type of a ring's entries. Any bytes are a valid value.
 pub(super) trait Entry: Copy {}
 
-/// Entry of the fill and completion rings: address of a chunk.
+/// Entry of the fill and completion rings: offset of a chunk in the UMEM.
 impl Entry for u64 {}
 /// Entry of the receive and transmit rings: descriptor of a part of a frame.
 impl Entry for libc::xdp_desc {}
 
-/// Mapped ring of entries `T`.
+/// Ring of entries `T` in mapped memory.
 #[derive(Debug)]
 pub(super) struct MappedCells<T> {
     map: Mapping,
@@ -49,17 +50,17 @@ pub(super) struct MappedCells<T> {
     consumer: usize,
     flags: usize,
     entries: usize,
-    /// Number of entries less one; a mask, because the number is a power of two.
+    /// Mask of an entry's position in an index: the number of entries, which is a power of two,
+    /// minus one.
     mask: u32,
     marker: PhantomData<T>,
 }
 
 impl<T: Entry> MappedCells<T> {
-    /// Creates the ring over a mapping.
+    /// Creates the ring from the mapping and the kernel's offsets of its fields.
     ///
     /// # Errors
-    /// The kernel's offsets of the ring are not within the mapping or not aligned, or `entries` is
-    /// not a power of two.
+    /// A field is not within the mapping or not aligned, or `entries` is not a power of two.
     pub(super) fn new(
         map: Mapping,
         offsets: &libc::xdp_ring_offset,

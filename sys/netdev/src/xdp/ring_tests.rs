@@ -1,6 +1,6 @@
-//! Tests of rings whose other end is operated by the test, by another thread, and in all
-//! interleavings of both sides. The kernel's side follows its `net/xdp/xsk_queue.h`, a driver's
-//! side `include/net/xdp_sock_drv.h`.
+//! Tests of rings whose other end is operated by the test: by another thread, and in all
+//! interleavings of both sides. The simulated kernel follows `net/xdp/xsk_queue.h`, the simulated
+//! driver `include/net/xdp_sock_drv.h`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -106,7 +106,7 @@ fn entries_are_seen_once_they_are_counted_and_no_more_than_a_ring_holds() {
     assert_eq!(ring.available(), ENTRIES);
 }
 
-/// Two threads, on the memory model of this machine.
+/// One thread produces and another one consumes, on the memory model of this machine.
 #[test]
 fn all_entries_pass_between_two_threads_in_order() {
     const COUNT: u64 = 200_000;
@@ -141,7 +141,7 @@ const CONSUMER: usize = 1;
 const ASLEEP: usize = 2;
 const ENTRY: usize = 3;
 
-/// Ring of one entry, in the simulated machine's memory.
+/// Ring of one entry, in the memory of the simulated machine.
 impl RingCells<u32> for &SimulatedCpu {
     fn len(&self) -> u32 {
         1
@@ -172,10 +172,10 @@ impl RingCells<u32> for &SimulatedCpu {
     }
 }
 
-/// Empty ring; the kernel is processing it.
+/// Initial memory: empty ring, which the kernel is processing.
 const EMPTY: [u32; CELLS] = [0; CELLS];
 
-/// Submits an entry. Returns true if the kernel has to be woken.
+/// Submits an entry on a simulated CPU. Returns true if the kernel must be woken.
 fn submits(processor: &SimulatedCpu) -> bool {
     let mut ring = Producer::<u32, _>::new(processor);
     ring.push(7);
@@ -183,8 +183,8 @@ fn submits(processor: &SimulatedCpu) -> bool {
     ring.requires_wakeup()
 }
 
-/// Acts as `xsk_set_tx_need_wakeup` and the following read: a driver reads the ring once more after
-/// it set the flag. Returns true if it found the entry.
+/// Acts as `xsk_set_tx_need_wakeup` followed by a read: a driver reads the ring once more after it
+/// has set the flag. Returns true if it found the entry.
 fn kernel_goes_to_sleep(processor: &SimulatedCpu) -> bool {
     processor.store(ASLEEP, 1);
     processor.barrier();
@@ -196,10 +196,10 @@ fn no_interleaving_leaves_an_entry_to_a_kernel_that_sleeps() {
     check(EMPTY, submits, kernel_goes_to_sleep, |wakes, is_found| !wakes && !is_found);
 }
 
-/// Full ring, with entry 11.
+/// Initial memory: full ring, with the entry 11.
 const FULL: [u32; CELLS] = [1, 0, 0, 11, 0, 0];
 
-/// Pushes 22 behind it, if there is space. Returns true if there was.
+/// Pushes the entry 22, if there is space. Returns true if there was.
 fn pushes(processor: &SimulatedCpu) -> bool {
     let mut ring = Producer::<u32, _>::new(processor);
     let has_room = ring.push(22);
@@ -207,7 +207,7 @@ fn pushes(processor: &SimulatedCpu) -> bool {
     has_room
 }
 
-/// Takes the available entry, twice. Returns true if the values are those pushed.
+/// Takes the available entry, twice. Returns true if the values are those that were pushed.
 fn takes_two(processor: &SimulatedCpu) -> bool {
     let mut ring = Consumer::<u32, _>::new(processor);
     let mut expected = [11, 22].into_iter();
@@ -219,7 +219,7 @@ fn takes_two(processor: &SimulatedCpu) -> bool {
     })
 }
 
-/// As above, but releases an entry before it reads it.
+/// As [`takes_two`], but releases an entry before it reads it, which the test must detect.
 fn takes_two_wrongly(processor: &SimulatedCpu) -> bool {
     let mut ring = Consumer::<u32, _>::new(processor);
     let mut expected = [11, 22].into_iter();
@@ -239,5 +239,5 @@ fn no_interleaving_shows_an_entry_before_it_is_written_or_after_it_is_given_back
     assert!(outcome.executions > 500, "{outcome:?}");
     assert_eq!(outcome.losses, 0, "{outcome:?}");
     let outcome = explore(FULL, true, pushes, takes_two_wrongly, is_wrong);
-    assert!(outcome.losses > 0, "the search is too weak to prove anything: {outcome:?}");
+    assert!(outcome.losses > 0, "the search does not find the defect: {outcome:?}");
 }

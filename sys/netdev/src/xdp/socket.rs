@@ -24,61 +24,60 @@ use super::ring_cells::{Entry, MappedCells};
 const RECEIVE_CHUNKS: u32 = 2048;
 /// Number of chunks for sending, and of entries of the TX and completion rings.
 const SEND_CHUNKS: u32 = 2048;
-/// Size in bytes of the metadata before each piece of a frame to send, which requests its checksum:
-/// `struct xsk_tx_metadata` since Linux 6.14; it was shorter before.
+/// Size in bytes of the metadata before each segment of a frame to send: `struct xsk_tx_metadata`
+/// since Linux 6.14; it was shorter before. It requests the completion of a checksum.
 const METADATA_BYTES: usize = 24;
-/// Bytes at the beginning of a chunk that are reserved for drivers and the kernel on receipt:
+/// Number of bytes at the beginning of a chunk that are reserved for driver and kernel on receipt:
 /// `XDP_PACKET_HEADROOM`.
 pub(super) const RECEIVE_HEADROOM: usize = 256;
-/// Send buffer size in bytes in copy mode, for frames that the device has not sent yet.
+/// Send buffer size in bytes, used in copy mode for frames that the device has not sent yet.
 const SEND_BYTES: libc::c_int = 16 << 20;
-/// Option for the maximum number of pieces sent per call in copy mode (`XDP_MAX_TX_SKB_BUDGET`,
-/// Linux 6.18; fixed at 32 before).
+/// Socket option `XDP_MAX_TX_SKB_BUDGET`: maximum number of segments sent per call in copy mode
+/// (Linux 6.18; fixed at 32 before).
 const SEGMENTS_PER_CALL: libc::c_int = 9;
-/// Number of attempts to bind, and the pause between them. A queue becomes free some time after its
-/// socket was closed.
+/// Maximum number of attempts to bind. A queue becomes free some time after its socket was closed.
 const BIND_ATTEMPTS: u32 = 200;
 const BIND_PAUSE: Duration = Duration::from_millis(10);
 
-/// Layout and mode of a socket.
+/// Layout of frames in chunks, and mode of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ChunkLayout {
     /// Size of a chunk in bytes: 2048 or 4096.
     pub(super) chunk_bytes: usize,
-    /// True if frames may take several chunks (Linux 6.6).
+    /// True if a frame may occupy several chunks (Linux 6.6).
     pub(super) multi_buffer: bool,
-    /// True if copy mode is required, without zero-copy.
+    /// True if copy mode is requested; false if zero-copy is used where the driver supports it.
     pub(super) copies: bool,
 }
 
-/// Device and queue to which a socket is bound.
+/// Interface index and queue to which a socket is bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Binding {
     pub(super) index: u32,
     pub(super) queue: u32,
 }
 
-/// Step of opening that failed.
+/// Step of opening the sockets that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// The kernel has no AF_XDP, or the process lacks CAP_NET_RAW.
+    /// Creation of the socket: the kernel has no AF_XDP, or the process lacks CAP_NET_RAW.
     Socket,
-    /// `ENOBUFS`: the limit of locked memory was exceeded.
+    /// Registration of the UMEM. `ENOBUFS`: the limit of locked memory was exceeded.
     Umem,
     Rings,
-    /// `EBUSY`: the queue is in use. `EINVAL`: the queue does not exist, or the kernel does not
-    /// support multi-buffer.
+    /// Binding. `EBUSY`: the queue is in use. `EINVAL`: the queue does not exist, or the kernel
+    /// does not support frames in several chunks.
     Bind,
 }
 
-/// Bound sockets of a queue.
+/// Bound sockets of one queue.
 #[derive(Debug)]
 pub(super) struct XdpSocket {
     receiving: OwnedFd,
-    /// Sending socket; no thread waits for it.
+    /// Socket for sending; no thread waits for it.
     sending: OwnedFd,
     pub(super) zero_copy: bool,
-    /// True if the kernel completes checksums on request.
+    /// True if the kernel completes the checksums of sent frames on request.
     pub(super) completes_checksums: bool,
 }
 
@@ -91,7 +90,7 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    /// Submits all chunks of the area to the fill ring.
+    /// Submits all chunks of `area` to the fill ring.
     pub(super) fn new(fill: Producer<u64>, rx: Consumer<xdp_desc>, area: UmemArea) -> Self {
         let mut receiver = Self { fill, rx, area };
         for chunk in receiver.area.chunks() {
@@ -109,7 +108,7 @@ pub(super) struct Sender {
     pub(super) completion: Consumer<u64>,
     pub(super) area: UmemArea,
     chunk_bytes: usize,
-    /// Bytes before a frame in a chunk, in which its checksum can be requested.
+    /// Number of bytes in a chunk before a frame, for metadata.
     pub(super) headroom: usize,
 }
 
@@ -124,7 +123,7 @@ impl Sender {
         Self { tx, completion, area, chunk_bytes, headroom }
     }
 
-    /// Returns the maximum number of bytes of a frame in one chunk.
+    /// Returns the maximum number of bytes of a frame that one chunk contains.
     #[inline]
     pub(super) fn segment_bytes(&self) -> usize {
         self.chunk_bytes - self.headroom
@@ -132,8 +131,8 @@ impl Sender {
 }
 
 impl XdpSocket {
-    /// Opens and binds the sockets. No frames are received before the program has
-    /// [`XdpSocket::fd`].
+    /// Opens and binds the sockets. No frames are received before [`XdpSocket::fd`] was passed to
+    /// the program.
     ///
     /// # Errors
     /// The step that failed, and the errno of its call.
@@ -164,7 +163,8 @@ impl XdpSocket {
         Ok((Self { receiving, sending, zero_copy, completes_checksums }, receiver, sender))
     }
 
-    /// Wraps descriptors that are not AF_XDP sockets; the wake-up calls go to them.
+    /// Creates the value from other descriptors, to which the calls that wake the kernel go. For
+    /// tests.
     #[cfg(any(test, feature = "on-memory"))]
     pub(super) fn on(receiving: OwnedFd, sending: OwnedFd) -> Self {
         Self { receiving, sending, zero_copy: false, completes_checksums: false }
@@ -216,7 +216,7 @@ fn socket() -> io::Result<OwnedFd> {
 }
 
 /// Registers the UMEM. Returns true if frames to send may have metadata (Linux 6.8); they then
-/// begin [`METADATA_BYTES`] behind the chunk's start.
+/// begin [`METADATA_BYTES`] after the start of the chunk.
 fn register(fd: BorrowedFd<'_>, umem: &Mapping, chunk_bytes: usize) -> io::Result<bool> {
     let plain = libc::xdp_umem_reg {
         addr: umem.start().as_ptr().expose_provenance() as u64,
@@ -243,7 +243,7 @@ fn register(fd: BorrowedFd<'_>, umem: &Mapping, chunk_bytes: usize) -> io::Resul
 
 type SendingRings = (Producer<u64>, Producer<xdp_desc>, Consumer<u64>);
 
-/// Creates and maps the TX ring, and the UMEM's fill and completion rings.
+/// Creates and maps the TX ring, and the fill and completion rings of the UMEM.
 fn sending_rings(fd: BorrowedFd<'_>) -> io::Result<SendingRings> {
     for (option, value) in [(libc::SO_SNDBUFFORCE, SEND_BYTES), (libc::SO_SNDBUF, SEND_BYTES)] {
         // Without CAP_NET_ADMIN the host's limit applies.
@@ -321,8 +321,8 @@ fn first_socket_address(layout: ChunkLayout, binding: Binding) -> libc::sockaddr
     }
 }
 
-/// Returns the address of a socket that shares the UMEM, and therefore the mode, of another on the
-/// same queue.
+/// Returns the address of a second socket on the same queue, which shares the UMEM, and therefore
+/// the mode, of the socket `first`.
 fn address_beside(first: BorrowedFd<'_>, binding: Binding) -> libc::sockaddr_xdp {
     libc::sockaddr_xdp {
         sxdp_family: libc::AF_XDP as u16,

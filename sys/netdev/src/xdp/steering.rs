@@ -1,11 +1,12 @@
-//! Steering of the frames of NICs to receive queues by flow rules in the device's table.
+//! Steering of the frames of NICs to receive queues of an uplink, by flow rules in its device's
+//! table.
 //!
 //! The switch forwards by the contents of a frame, independent of its receive queue. A late, wrong
 //! or missing rule therefore affects only the queue on which a NIC's frames arrive.
 //!
-//! Life cycle: [`Steering::new`] removes the rules of an earlier process. Every rule of the form
-//! created here belongs to the switch, if the device has its program. [`Steering::set`] applies the
-//! required rules. Dropping it restores the device's table.
+//! Life cycle: [`Steering::new`] removes the rules of an earlier process: if the device has the
+//! switch's program, every rule of the form created here belongs to the switch. [`Steering::set`]
+//! applies the required rules. Dropping it restores the device's table.
 
 use std::collections::BTreeSet;
 
@@ -14,25 +15,24 @@ use suimon_ports::{SteeringRule, SteeringState};
 
 use super::flow_table::{FlowError, FlowTable};
 
-/// Flow rules of one device; see the module's documentation.
+/// Flow rules of one device; see the module documentation.
 pub(super) struct Steering<T: FlowTable> {
     table: T,
     /// Number of receive queues of the device.
     queues: u16,
     configured: Vec<SteeringRule>,
     installed: Vec<InstalledRule>,
-    /// Queues to which other frames are restricted; the driver's default if empty.
+    /// Queues over which frames without a rule are distributed; empty for the driver's default.
     spread_over: Vec<u16>,
     is_exclusive: bool,
     refusal: Option<FlowError>,
 }
 
-/// Rule present in the device's table.
+/// Rule that was inserted into the device's table.
 struct InstalledRule {
     location: u32,
     rule: FlowRule,
-    /// Required rule for which it was inserted, which may also match a VLAN that the inserted rule
-    /// ignores.
+    /// Required rule that led to it. It may have a VLAN that the inserted rule ignores.
     configured: SteeringRule,
 }
 
@@ -58,8 +58,8 @@ impl<T: FlowTable> Steering<T> {
         Self { table, queues, configured, installed, spread_over, is_exclusive, refusal: None }
     }
 
-    /// Applies these rules and no others, as far as the device accepts them. A rejected rule is
-    /// retried when the required rules change.
+    /// Applies the required rules and no others, as far as the device accepts them. A rejected rule
+    /// is retried when the required rules change.
     pub(super) fn set(&mut self, rules: &[SteeringRule]) {
         if rules != self.configured {
             self.configured = rules.to_vec();
@@ -67,7 +67,8 @@ impl<T: FlowTable> Steering<T> {
         }
     }
 
-    /// Returns the rules in effect, exclusivity, and the first rejection.
+    /// Returns the rules in effect, whether other frames are kept from their queues, and the first
+    /// rejection.
     pub(super) fn state(&self) -> SteeringState {
         let in_effect = |installed: &InstalledRule| SteeringRule {
             vlan: installed.rule.vlan,
@@ -97,7 +98,8 @@ impl<T: FlowTable> Steering<T> {
         self.restrict_other_frames();
     }
 
-    /// Removes rules no longer required. A failed removal is retried with the next change.
+    /// Removes inserted rules that are not required any more. A failed removal is retried at the
+    /// next change.
     fn remove_unwanted(&mut self) {
         let Self { table, configured, installed, .. } = self;
         installed.retain(|installed_rule| {

@@ -1,4 +1,4 @@
-//! Tests with devices that accept all, some or no rules.
+//! Tests with simulated devices that accept all, some or no rules.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use super::*;
 use crate::NetDevices;
 use crate::testing::{Notices, TestCable, TestQueueHost, uplink_spec};
 
-/// State of a device, which outlives its steering.
+/// State of a simulated device, which outlives its steering.
 #[derive(Clone, Default)]
 struct Device(Arc<Mutex<Inner>>);
 
@@ -112,12 +112,12 @@ fn rules_follow_the_specification_and_are_removed_with_the_uplink() {
     let (web, db) = (rule(1, Some(10), 1), rule(2, None, 2));
     steering.set(&[web, db]);
     assert_eq!(device.rules(), [(1, Some(10)), (2, None)]);
-    assert_eq!(device.spread(), [0, 3], "other frames stay off");
+    assert_eq!(device.spread(), [0, 3], "other frames are not distributed over queues with rules");
     let state = SteeringState { rules: vec![web, db], is_exclusive: true, refusal: None };
     assert_eq!(steering.state(), state);
     let calls = device.calls();
     steering.set(&[web, db]);
-    assert_eq!(device.calls(), calls, "nothing is asked of the device again");
+    assert_eq!(device.calls(), calls, "the device is not called again");
     // Another VLAN, another address, one NIC less and one more.
     let moved = rule(1, Some(11), 1);
     steering.set(&[moved, db]);
@@ -172,11 +172,11 @@ fn a_full_table_leaves_the_others_without_a_queue() {
     let state = steering.state();
     assert_eq!(state.rules, [rule(1, None, 1)]);
     assert!(state.refusal.unwrap().contains("is full"));
-    assert_eq!(device.spread(), [0, 2, 3], "a queue without a rule is for all");
+    assert_eq!(device.spread(), [0, 2, 3], "a queue whose rule was rejected receives other frames");
 }
 
 #[test]
-fn a_device_that_looks_at_no_vlans_steers_by_address() {
+fn a_device_that_ignores_vlans_steers_by_address() {
     let device = Device::with_room(8);
     device.change(|inner| inner.refuses_vlans = true);
     let mut steering = Steering::new(device.clone(), 4);
@@ -207,7 +207,7 @@ fn missing_queues_and_failures_to_undo_are_tolerated() {
     assert_eq!(device.rules(), []);
 }
 
-/// The kernel's error, from a device whose driver supports no rules.
+/// The error of the kernel, for a device whose driver supports no rules.
 #[test]
 fn a_veth_refuses_and_carries_on() {
     let cable = TestCable::with_queues("numtxqueues 3 numrxqueues 3", "");

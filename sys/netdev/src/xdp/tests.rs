@@ -98,14 +98,15 @@ impl Bench {
         self.sink.flush().unwrap();
     }
 
-    /// Exchanges a frame in both directions and compares every byte.
+    /// Sends a frame in both directions and compares every byte.
     fn exchange(&mut self, frame: &Frame) {
         self.send(frame);
-        let received =
-            receive_where(&mut self.far_source, is_ours).expect("the frame at the far end");
+        let received = receive_where(&mut self.far_source, is_ours)
+            .expect("the far end has not received the frame");
         assert_eq!((received.bytes(), received.meta.tag), (frame.bytes(), frame.meta.tag));
         self.far_sink.transmit(frame).unwrap();
-        let received = receive_where(self.source.as_mut(), is_ours).expect("the frame here");
+        let received = receive_where(self.source.as_mut(), is_ours)
+            .expect("the near end has not received the frame");
         assert_eq!((received.bytes(), received.meta.tag), (frame.bytes(), frame.meta.tag));
         assert_eq!((received.meta.checksum, received.meta.gso), (Checksum::Unknown, None));
     }
@@ -209,7 +210,7 @@ fn a_full_ring_loses_frames_only_while_it_is_full() {
     // Until the ring is full. A veth whose CPU is busy may have lost frames before.
     let limit = Instant::now() + LIMIT;
     while bench.state().lost_frames == 0 {
-        assert!(Instant::now() < limit, "the ring does not get full: {:?}", bench.state());
+        assert!(Instant::now() < limit, "the ring does not become full: {:?}", bench.state());
         for _ in 0..200 {
             bench.far_sink.transmit(&patterned(100)).unwrap();
         }
@@ -230,7 +231,7 @@ fn a_full_ring_loses_frames_only_while_it_is_full() {
     assert_eq!(bench.state().lost_frames, lost);
 }
 
-/// No flush is requested, so no frame leaves before the chunks are used up.
+/// The test requests no flush, so that no frame leaves before the chunks are used up.
 #[test]
 fn more_frames_than_there_are_chunks_are_sent_all_the_same() {
     let mut bench = Bench::new(None);
@@ -277,7 +278,7 @@ fn frames_of_the_link_go_to_the_kernel_and_not_to_the_switch() {
     assert_eq!(frames, [slow.bytes()]);
 }
 
-/// Returns a UDP/IPv4 frame with a partial checksum.
+/// Returns a UDP/IPv4 frame with a partial checksum and `payload` bytes of payload.
 fn datagram(payload: usize) -> Frame {
     let mut bytes = patterned(42 + payload).bytes().to_vec();
     bytes[12..24].copy_from_slice(&[0x08, 0, 0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17]);
@@ -353,7 +354,7 @@ fn frames_longer_than_the_mtu_are_lost_and_the_mtu_changes_live_within_its_chunk
 }
 
 #[test]
-fn a_downed_uplink_goes_on_and_a_deleted_one_is_lost() {
+fn an_uplink_that_was_down_continues_and_a_deleted_one_is_lost() {
     let mut bench = Bench::new(None);
     let near = bench.cable.near.clone();
     run(&format!("ip link set {near} down"));
@@ -388,13 +389,13 @@ fn a_downed_uplink_goes_on_and_a_deleted_one_is_lost() {
 }
 
 #[test]
-fn the_program_goes_with_the_device_and_another_program_is_respected() {
+fn the_program_is_detached_with_the_device_and_another_program_is_kept() {
     let mut bench = Bench::new(None);
     let near = bench.cable.near.clone();
     let has_program = || run(&format!("ip link show {near}")).contains("xdp");
     let rx_vlan_offload = || Link::new(&near).unwrap().rx_vlan_offload().unwrap();
     assert!(has_program() && !rx_vlan_offload());
-    // The uplink is open; its own program is not a foreign one.
+    // The uplink is open: probing does not reject its own program.
     bench.devices.probe_uplink(&bench.spec).unwrap();
     let other_devices = NetDevices::new().unwrap();
     let error = other_devices.probe_uplink(&bench.spec).unwrap_err();
@@ -435,7 +436,8 @@ fn as_many_queues_as_the_device_receives_with() {
         }
     };
     refused(&TestCable::new(), 2, "set queues = 1");
-    // Newer kernels give an end as many queues as there are CPUs unless specified.
+    // Newer kernels give each end of a veth pair as many queues as there are CPUs, unless
+    // specified.
     let cable =
         TestCable::with_queues("numtxqueues 3 numrxqueues 3", "numtxqueues 1 numrxqueues 1");
     refused(&cable, 1, "set queues = 3");
@@ -467,7 +469,7 @@ fn as_many_queues_as_the_device_receives_with() {
     assert!(receive_where(source.as_mut(), is_ours).is_some());
 }
 
-/// A driver with fewer queues than the other end sends with runs no XDP program.
+/// The driver of a device with fewer queues than its peer sends with runs no XDP program.
 #[test]
 fn where_the_driver_runs_no_program_the_kernel_does() {
     let cable = TestCable::with_queues("", "numtxqueues 2 numrxqueues 2");

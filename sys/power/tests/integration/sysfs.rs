@@ -1,4 +1,4 @@
-//! Simulated sysfs in a folder, with the files of several drivers and with invalid ones.
+//! Tests on a simulated sysfs in a folder, with the files of several drivers and with invalid ones.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
@@ -160,7 +160,7 @@ fn zones_are_read_through_links_and_drivers_are_none() {
     assert!(files.energy_unavailable_reason().unwrap().contains("no permission to read"));
 }
 
-/// Does not occur in sysfs, but with another file system in its place.
+/// Pipes and loops of links do not occur in sysfs, but in another file system mounted in its place.
 #[test]
 fn pipes_loops_and_endless_files_do_not_block() {
     let sysfs = FakeSysfs::new();

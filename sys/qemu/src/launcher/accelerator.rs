@@ -1,4 +1,4 @@
-//! Detection of a working KVM.
+//! Detection whether KVM works.
 //!
 //! The existence of `/dev/kvm` is not sufficient: on machines with a CPU that cannot run guests, a
 //! guest may hang. The detection therefore runs a guest of seven bytes that writes a byte to a
@@ -19,28 +19,32 @@ use suimon_ports::{VmAccelerator, VmError, VmErrorKind};
 use super::child::{ChildSpec, spawn};
 use super::user::Rights;
 
-/// Time limit for the guest, which normally ends within milliseconds. The start of QEMU may take
-/// seconds on a busy or emulated host. The limit is shorter than the time for which clients of the
-/// launcher wait for a reply.
+/// Time limit for the test guest, which normally ends within milliseconds. The start of QEMU may
+/// take seconds on a busy or emulated host. The limit is shorter than the time for which clients of
+/// the launcher wait for a reply.
 const LIMIT: Duration = Duration::from_secs(20);
-/// Minimum time before the guest is run again after it has not ended within [`LIMIT`].
+/// Minimum time before the test guest is run again after it has exceeded [`LIMIT`].
 const AGAIN_AFTER: Duration = Duration::from_secs(60);
-/// Maximum number of times that the guest is run. KVM counts as unusable if it never ends in time.
+/// Maximum number of runs of the test guest. KVM counts as unusable if all of them exceed the
+/// limit.
 const ATTEMPTS_MAX: u32 = 2;
-/// Size of the firmware. It ends at 4 GiB, and a CPU starts 16 bytes before its end.
+/// Size of the test guest's firmware in bytes. It ends at 4 GiB, and a CPU starts 16 bytes before
+/// its end.
 const FIRMWARE_BYTES: usize = 64 << 10;
 const START_AT: usize = FIRMWARE_BYTES - 16;
-/// `mov al, WORD; out PORT, al; hlt; jmp back to hlt`.
+/// Instructions of the test guest: `mov al, WORD; out PORT, al; hlt; jmp` to `hlt`.
 const PROGRAM: [u8; 7] = [0xb0, WORD, 0xe6, PORT, 0xf4, 0xeb, 0xfd];
 const WORD: u8 = 0x2a;
 const PORT: u8 = 0xf4;
-/// Exit status of QEMU: `isa-debug-exit` ends it with twice the value plus one.
+/// Exit status of QEMU if the test guest works: `isa-debug-exit` ends QEMU with twice the written
+/// value plus one.
 const STATUS: i32 = 2 * WORD as i32 + 1;
-/// User id 65534, which has no privileges and owns no files.
+/// Id of the user that runs the test guest: it has no privileges and owns no files.
 const NOBODY: u32 = 65534;
 
-/// Result of the detection, which is performed once. If the guest does not end in time, for example
-/// because the host is busy, the detection is performed again at a later start of a VM.
+/// Selection of the accelerator of VMs. The detection of KVM is performed once. If the test guest
+/// exceeds its time limit, for example because the host is busy, the detection is performed again
+/// at a later start of a VM.
 #[derive(Debug, Default)]
 pub(crate) struct Accelerators {
     kvm: Mutex<Detection>,
@@ -48,7 +52,7 @@ pub(crate) struct Accelerators {
 
 #[derive(Debug, Default)]
 struct Detection {
-    /// Result of the last attempt, and its time.
+    /// Result and time of the last run of the test guest; `None` before the first.
     last: Option<(Result<(), GuestError>, Instant)>,
     attempts: u32,
 }
@@ -56,9 +60,9 @@ struct Detection {
 /// Reason why the test guest did not end as expected.
 #[derive(Clone, Debug)]
 pub(crate) enum GuestError {
-    /// The guest had not ended within this time limit. The host may be busy.
+    /// The guest did not end within this time limit. The host may be busy.
     Late(Duration),
-    /// The guest cannot run.
+    /// The guest cannot run, for this reason.
     Failed(String),
 }
 
@@ -74,8 +78,8 @@ impl fmt::Display for GuestError {
 }
 
 impl Detection {
-    /// Returns the result. Calls `detect` at the first call, and again if the guest did not end in time
-    /// and may be run once more.
+    /// Returns the result of the detection. Calls `detect` the first time, and again if the guest
+    /// has exceeded its limit and may be run once more.
     fn result(
         &mut self,
         detect: impl FnOnce() -> Result<(), GuestError>,
@@ -94,7 +98,11 @@ impl Detection {
 }
 
 impl Accelerators {
-    /// Returns the accelerator for a VM with this preference.
+    /// Returns the accelerator for a VM that requests `requested`; `None` requests KVM if it works,
+    /// otherwise TCG.
+    ///
+    /// # Errors
+    /// KVM was requested and does not work.
     pub(crate) fn choose(
         &self,
         requested: Option<VmAccelerator>,
@@ -119,7 +127,7 @@ impl Accelerators {
     }
 }
 
-/// Returns the group that may open `/dev/kvm`, unless it is root's.
+/// Returns the id of the group that may open `/dev/kvm`; `None` if there is none, or it is root's.
 pub(crate) fn kvm_group() -> Option<u32> {
     fs::metadata("/dev/kvm").ok().map(|metadata| metadata.gid()).filter(|group| *group != 0)
 }
@@ -227,10 +235,10 @@ mod tests {
     use super::*;
     use crate::launcher::qemu::Qemu;
 
-    /// Generous, because the machine may be loaded.
+    /// Time limit for the test guest in tests, generous because the machine may be loaded.
     const PATIENCE: Duration = Duration::from_secs(120);
 
-    /// The guest runs under TCG. If the guest were faulty, every detection of KVM would fail.
+    /// Runs the test guest under TCG. If the guest were faulty, every detection of KVM would fail.
     #[test]
     fn the_guest_writes_its_message() {
         let qemu = Qemu::new(None);

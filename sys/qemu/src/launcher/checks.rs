@@ -1,4 +1,4 @@
-//! Checks whether a VM could be started on this host.
+//! Checks whether this host can start a VM.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,8 @@ fn host(text: String) -> VmError {
     VmError::new(VmErrorKind::Host, text)
 }
 
-/// Checks the user, the files and the available memory for a VM.
+/// Checks that the VM's user is valid and may read its files, and that the host has enough memory
+/// for it.
 pub(crate) fn check(spec: &VmSpec, rights: Rights) -> Result<(), VmError> {
     check_user(spec.user, rights)?;
     check_files(spec, rights)?;

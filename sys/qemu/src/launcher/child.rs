@@ -1,4 +1,5 @@
-//! Child process that drops all privileges that QEMU does not need, and executes QEMU.
+//! Creation of a child process that drops all privileges that QEMU does not need, and executes
+//! QEMU.
 #![allow(unsafe_code, reason = "between fork and exec there are only system calls")]
 
 use std::io;
@@ -9,10 +10,10 @@ use std::process::{Child, Command, Stdio};
 
 use super::user::Rights;
 
-/// Limit of open files: sockets of NICs and disks, memory, and eventfds of queues and interrupt
-/// vectors.
+/// Limit of open files of a QEMU process: sockets of NICs and disks, memory, and eventfds of queues
+/// and interrupt vectors.
 const FILES_MAX: u64 = 65_536;
-/// Upper bound of capability numbers; the kernel defines fewer.
+/// Largest capability number that is dropped; the kernel defines fewer.
 const CAPABILITIES_MAX: u64 = 63;
 
 /// Parameters of a QEMU process.
@@ -23,19 +24,23 @@ pub(crate) struct ChildSpec<'a> {
     /// User id, also used as the group id.
     pub(crate) user: u32,
     pub(crate) rights: Rights,
-    /// Group that may open `/dev/kvm`, if KVM is used.
+    /// Group that may open `/dev/kvm`; `None` if the VM does not use KVM.
     pub(crate) kvm_group: Option<u32>,
-    /// Working directory: the VM's folder.
+    /// Folder of the VM, which becomes the working directory.
     pub(crate) folder: BorrowedFd<'a>,
-    /// File for stdout and stderr.
+    /// File to which stdout and stderr are written.
     pub(crate) log: BorrowedFd<'a>,
-    /// `cgroup.procs` of the VM's control group, opened for writing.
+    /// File `cgroup.procs` of the VM's control group, opened for writing; `None` if there is no
+    /// group.
     pub(crate) control_group: Option<BorrowedFd<'a>>,
-    /// Descriptors that the process inherits.
+    /// Descriptors that QEMU inherits.
     pub(crate) inherited: &'a [RawFd],
 }
 
-/// Forks and executes QEMU as specified.
+/// Starts a child process that executes QEMU as specified.
+///
+/// # Errors
+/// A system call failed, in this process or in the child before it executed QEMU.
 pub(crate) fn spawn(spec: &ChildSpec<'_>) -> io::Result<Child> {
     let mut command = Command::new(spec.program);
     command.args(spec.arguments).env_clear().env("PATH", "/usr/bin:/bin").env("LC_ALL", "C");
@@ -92,8 +97,8 @@ fn limit(resource: u32, max: u64) -> io::Result<()> {
     checked(unsafe { libc::prlimit64(0, resource, &raw const limit, std::ptr::null_mut()) }.into())
 }
 
-/// Changes the user irrevocably. The change from root drops all capabilities. Executing a file does
-/// not restore any, because the bounding set is empty.
+/// Changes user and groups of the calling process irrevocably. The change from root drops all
+/// capabilities. Executing a file restores none, because the bounding set is empty.
 fn become_user(user: u32, kvm_group: Option<u32>) -> io::Result<()> {
     for capability in 0..=CAPABILITIES_MAX {
         // SAFETY: takes numbers only. The kernel rejects unknown capability numbers.

@@ -1,4 +1,4 @@
-//! Control group (cgroup v2) of each VM below the launcher's own group, for accounting and limits.
+//! Control group (cgroup v2) of each VM, below the launcher's own group, for accounting and limits.
 
 use std::fs;
 use std::io;
@@ -7,10 +7,10 @@ use std::path::PathBuf;
 
 use rustix::fs::{Mode, OFlags, open};
 
-/// Folder below the launcher's group that contains the VMs' groups.
+/// Name of the control group below the launcher's that contains the VMs' groups.
 const FOLDER: &str = "suimon";
 
-/// Returns the folder of the launcher's own control group (version 2).
+/// Returns the folder of the launcher's own control group; `None` without cgroup v2.
 fn own_control_group() -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let mount = mounts.lines().find_map(|line| {
@@ -22,8 +22,8 @@ fn own_control_group() -> Option<PathBuf> {
     Some(PathBuf::from(mount).join(path.trim_start_matches('/')))
 }
 
-/// Creates a VM's group. Returns its `cgroup.procs`: writing a process id there moves the process
-/// into the group.
+/// Creates a VM's control group. Returns its file `cgroup.procs`: a process id written there moves
+/// the process into the group.
 pub(crate) fn make(vm: &str) -> io::Result<OwnedFd> {
     let own_group = own_control_group()
         .ok_or_else(|| io::Error::other("the host has no cgroup v2 hierarchy"))?;
@@ -33,7 +33,7 @@ pub(crate) fn make(vm: &str) -> io::Result<OwnedFd> {
     Ok(open(folder.join("cgroup.procs"), flags, Mode::empty())?)
 }
 
-/// Removes a VM's group, which must be empty.
+/// Removes a VM's control group, if it has no process.
 pub(crate) fn remove(vm: &str) {
     if let Some(own_group) = own_control_group() {
         let _ = fs::remove_dir(own_group.join(FOLDER).join(vm));

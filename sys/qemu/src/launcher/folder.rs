@@ -21,13 +21,14 @@ use suimon_ports::{VmError, VmErrorKind};
 use super::user::{Rights, unsearchable_folder};
 use crate::spec_check::is_name;
 
-/// Mode of a folder: the VM's group may enter, and sockets that the daemon creates inherit the
-/// group (setgid).
+/// Mode of a VM's folder: the VM's group may search it, and sockets that the daemon creates inherit
+/// the group (setgid).
 const FOLDER_MODE: u32 = 0o2750;
 const BENEATH: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS);
 const FOLDER_FLAGS: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-/// Maximum size of a record file in bytes. The launcher writes no longer ones.
+/// Maximum size in bytes of a file with the record of a process. The launcher writes no larger
+/// ones.
 const FILE_BYTES_MAX: u64 = 64 << 10;
 
 /// Folder that contains the VMs' folders.
@@ -55,8 +56,8 @@ fn host(path: &Path, error: impl Into<io::Error>) -> VmError {
     VmError::new(VmErrorKind::Host, text)
 }
 
-/// Creates a folder and its missing ancestors. Users of VMs must be able to search all of them,
-/// regardless of the caller's umask.
+/// Creates a folder and its missing ancestors, with a mode that lets users of VMs search them,
+/// regardless of the umask.
 fn make_passable(path: &Path) -> io::Result<()> {
     if let Some(parent) = path.parent().filter(|parent| !parent.exists()) {
         make_passable(parent)?;
@@ -69,7 +70,7 @@ fn make_passable(path: &Path) -> io::Result<()> {
 }
 
 impl Root {
-    /// Opens the root folder; creates it if it does not exist.
+    /// Opens the folder of all VMs; creates it if it does not exist.
     pub(crate) fn open(path: &Path, rights: Rights) -> io::Result<Self> {
         let unusable = |reason: &str| {
             let text = format!("the folder of all VMs {} {reason}", path.display());
@@ -116,7 +117,7 @@ impl Root {
         })
     }
 
-    /// Creates a VM's folder, or sets owner and mode of an existing one.
+    /// Creates a VM's folder for a user, or sets owner and mode of an existing one.
     pub(crate) fn prepare(&self, path: &Path, user: u32) -> Result<(), VmError> {
         let name = self.name(path)?;
         match mkdirat(&self.folder, name, Mode::RWXU) {
@@ -134,8 +135,8 @@ impl Root {
         made_right().map_err(|error| host(path, error))
     }
 
-    /// Rejects a folder that the VM's user cannot access. QEMU would fail later with an error that
-    /// does not name the folder.
+    /// Checks that the VM's user can access the folder. Otherwise QEMU would fail later with an
+    /// error that does not name the folder.
     fn check_open(&self, path: &Path, user: u32) -> Result<(), VmError> {
         let closed =
             unsearchable_folder(user, self.rights, path).map_err(|error| host(path, error))?;
@@ -245,7 +246,7 @@ impl Folder {
         Ok(socket)
     }
 
-    /// Opens an empty log file for appending.
+    /// Opens a log file for appending, and truncates it.
     pub(crate) fn log(&self, name: &str) -> io::Result<OwnedFd> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::APPEND;
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -258,14 +259,14 @@ impl Folder {
         Ok(File::from(openat(&self.folder, name, flags, Mode::empty())?))
     }
 
-    /// Reads a short file of the folder; `None` if it does not exist.
+    /// Reads a short file of the folder; `None` if it does not exist or cannot be read.
     pub(crate) fn read(&self, name: &str) -> Option<Vec<u8>> {
         let mut bytes = Vec::new();
         self.open_file(name).ok()?.take(FILE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
         Some(bytes)
     }
 
-    /// Writes a file of the folder atomically.
+    /// Replaces a file of the folder atomically.
     pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let new = format!("{name}.new");
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW;
@@ -276,7 +277,8 @@ impl Folder {
         Ok(renameat(&self.folder, new.as_str(), &self.folder, name)?)
     }
 
-    /// Copies a file into the folder, writable by the VM, unless it exists already.
+    /// Copies `source` to a file of the folder that the VM's user may write, unless the file
+    /// exists.
     pub(crate) fn copy_for(
         &self,
         name: &str,

@@ -16,10 +16,10 @@ use crate::peer::wait_readable;
 use crate::process_facts::started;
 use crate::wire::Ended;
 
-/// File in the VM's folder with the identity of its process.
+/// Name of the file in the VM's folder with the identity of its process.
 pub(crate) const RECORD: &str = "launched.json";
 
-/// Process of a VM. It may have ended.
+/// QEMU process of a VM. It may have ended.
 #[derive(Debug)]
 pub(crate) struct Launched {
     pub(crate) identity: VmIdentity,
@@ -30,7 +30,8 @@ pub(crate) struct Launched {
 }
 
 impl Launched {
-    /// Opens a process by its id and start time; `None` if it no longer exists.
+    /// Opens the process with this id and start time; `None` if it has ended. `is_child` is true if
+    /// this launcher has started it.
     pub(crate) fn find(identity: VmIdentity, folder: Folder, is_child: bool) -> Option<Self> {
         let number = Pid::from_raw(i32::try_from(identity.process).ok()?)?;
         let process = pidfd_open(number, PidfdFlags::empty()).ok()?;

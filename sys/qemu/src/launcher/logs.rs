@@ -5,19 +5,20 @@ use std::io::{self, Read, Seek, SeekFrom};
 
 use super::folder::Folder;
 
-/// File with the messages of QEMU.
+/// Name of the file with messages of QEMU, in the VM's folder.
 pub(crate) const QEMU_LOG: &str = "qemu.log";
-/// Log of the guest's serial console.
+/// Name of the file with the output of the guest's serial console, in the VM's folder.
 pub(crate) const CONSOLE_LOG: &str = "console.log";
 /// Size in bytes above which a log is truncated.
 const BYTES_MAX: u64 = 1 << 20;
-/// Bytes at the end of a log that are kept.
+/// Number of bytes at the end of a log that a truncation keeps.
 const KEPT: u64 = 128 << 10;
-/// Maximum number of bytes and lines of a log that are quoted in errors.
+/// Maximum number of bytes of a log that are quoted in an error.
 const TAIL_BYTES: u64 = 2048;
+/// Maximum number of lines of a log that are quoted in an error.
 const TAIL_LINES: usize = 10;
 
-/// Truncates a log that exceeds the limit to its end. Data written at the same time may be lost.
+/// If a log exceeds the limit, removes all but its end. Data written at the same time may be lost.
 pub(crate) fn cut(folder: &Folder, name: &str) -> io::Result<()> {
     let mut file = folder.open_file(name)?;
     if file.metadata()?.len() <= BYTES_MAX {
@@ -30,7 +31,7 @@ pub(crate) fn cut(folder: &Folder, name: &str) -> io::Result<()> {
     io::Write::write_all(&mut file, &end)
 }
 
-/// Returns the last lines of QEMU's log without control characters.
+/// Returns the last lines of QEMU's log, without control characters, for an error.
 pub(crate) fn tail(folder: &Folder) -> String {
     let read = || read_end(&mut folder.open_file(QEMU_LOG)?, TAIL_BYTES);
     let bytes = read().unwrap_or_default();

@@ -37,9 +37,9 @@ pub struct LauncherSpec {
     /// Folder that contains the VMs' folders. Created if it does not exist. Only the launcher's
     /// user may write to it.
     pub root: PathBuf,
-    /// Path of QEMU; `None` searches the usual locations.
+    /// Path of the QEMU program; `None` searches the usual locations.
     pub qemu: Option<PathBuf>,
-    /// True if the launcher exits when no VM runs and no client is connected, as does a launcher
-    /// started by a daemon.
+    /// True if the launcher exits when no VM runs and no client is connected. A daemon starts its
+    /// launcher this way.
     pub ends_unneeded: bool,
 }

@@ -1,4 +1,4 @@
-//! Detection of QEMU and its version.
+//! Detection of the QEMU program and its version.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,10 +10,11 @@ use suimon_qmp::Version;
 /// Paths at which packages install QEMU.
 const PLACES: [&str; 3] =
     ["/usr/bin/qemu-system-x86_64", "/usr/local/bin/qemu-system-x86_64", "/usr/libexec/qemu-kvm"];
-/// Oldest supported version. It introduced NICs over stream sockets, and devices in JSON syntax.
+/// Oldest supported version of QEMU: the first one with NICs over stream sockets, and devices in
+/// JSON syntax.
 const OLDEST: Version = Version::new(7, 2, 0);
 
-/// Path and version of QEMU, once they are determined.
+/// Path and version of the QEMU program, determined at the first use.
 #[derive(Debug)]
 pub(crate) struct Qemu {
     configured: Option<PathBuf>,
@@ -29,7 +30,10 @@ impl Qemu {
         Self { configured: named, detected: OnceLock::new() }
     }
 
-    /// Returns path and version of QEMU. Searches until the first success.
+    /// Returns path and version of QEMU. Searches again if an earlier call failed.
+    ///
+    /// # Errors
+    /// QEMU is not installed, cannot be executed, or is too old.
     pub(crate) fn find(&self) -> Result<&(PathBuf, Version), VmError> {
         if let Some(path) = self.detected.get() {
             return Ok(path);

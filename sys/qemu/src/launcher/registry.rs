@@ -1,4 +1,4 @@
-//! VMs known to this launcher. It has started them, or has found them in their folders.
+//! VMs known to this launcher: those that it has started, and those found in their folders.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,7 +25,7 @@ impl Registry {
         self.vms.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Registers the VMs that earlier launchers have started.
+    /// Registers the VMs that earlier launchers have started and that still run.
     pub(crate) fn restore(&self, root: &Root) {
         let names = root.names().unwrap_or_default();
         let mut vms = self.lock();
@@ -63,7 +63,7 @@ impl Registry {
         vms.values().filter(|vm| vm.poll_end().is_none()).cloned().collect()
     }
 
-    /// Returns true if the process belongs to a VM.
+    /// Returns true if the process id is that of a registered VM.
     pub(crate) fn has_process(&self, process: u32) -> bool {
         self.running().iter().any(|vm| vm.identity.process == process)
     }
@@ -84,7 +84,8 @@ impl Registry {
     }
 }
 
-/// Removes the files that a VM's process leaves behind, except its logs and firmware variables.
+/// Removes the files of an ended VM's process, except its logs and firmware variables, and its
+/// control group.
 pub(crate) fn clean(folder: &Folder, vm: &str) {
     for name in [MONITOR_SOCKET, CONSOLE_SOCKET, AGENT_SOCKET, RECORD] {
         if let Err(error) = folder.forget(name) {

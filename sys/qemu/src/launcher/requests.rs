@@ -12,10 +12,10 @@ use super::user::check_user;
 use crate::peer::{receive_message, send_message, wait_readable};
 use crate::wire::{Envelope, PROTOCOL, Reply, Request};
 
-/// Time limit for a killed process to end. A process blocked in the kernel may exceed it.
+/// Time limit for a killed process to end. A process that blocks in the kernel may exceed it.
 const KILL_LIMIT: Duration = Duration::from_secs(10);
 
-/// Serves requests until the client disconnects or sends an invalid one.
+/// Executes requests of a client until the client disconnects or sends an invalid message.
 pub(crate) fn serve(starter: &Starter, client: BorrowedFd<'_>) {
     while let Ok(Some(envelope)) = receive_message::<Envelope>(client) {
         let answer = if envelope.protocol == PROTOCOL {
@@ -36,8 +36,9 @@ pub(crate) fn serve(starter: &Starter, client: BorrowedFd<'_>) {
     }
 }
 
-/// Kills a VM if the client disconnected before the end of its start. The VM might remain
-/// unnoticed: a new daemon may have listed the VMs before this one existed.
+/// Kills the started VM of `answer`, because the client disconnected before it received the reply.
+/// Otherwise the VM might remain unnoticed: a new daemon may have listed the VMs before this one
+/// existed.
 fn give_up(starter: &Starter, answer: &Reply) {
     let Reply::Started(started) = answer else { return };
     let vm = started.identity.name.as_str();
@@ -92,7 +93,7 @@ fn connection_lost(identity: &VmIdentity, reason: &str) -> VmError {
     VmError::new(VmErrorKind::NotRunning, text)
 }
 
-/// Rejects a change of the folder of a running VM.
+/// Checks that no running VM uses the folder.
 fn check_stopped(starter: &Starter, folder: &Path) -> Result<(), VmError> {
     let running = starter.registry.running();
     match running.iter().find(|vm| vm.identity.folder == folder) {
@@ -119,7 +120,8 @@ fn kill(starter: &Starter, identity: &VmIdentity) -> Result<(), VmError> {
     Ok(())
 }
 
-/// Blocks until the process has ended. Any message from the client kills it.
+/// Blocks until the VM's process has ended, and returns how. Kills the process when a message from
+/// the client arrives.
 fn watch(
     starter: &Starter,
     identity: &VmIdentity,

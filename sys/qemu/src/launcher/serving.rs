@@ -1,4 +1,4 @@
-//! Socket of the launcher, and access control.
+//! Socket of the launcher, its clients, and access control.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -28,7 +28,7 @@ use crate::wire::Reply;
 
 /// Maximum number of connections. Each VM permanently uses two or three, and temporarily more.
 const CLIENTS_MAX: usize = 4096;
-/// Maximum number of connections waiting to be accepted.
+/// Maximum number of pending connections (listen(2)).
 const BACKLOG: i32 = 64;
 /// Interval at which processes and logs are checked.
 const ROUND: Duration = Duration::from_secs(1);
@@ -44,7 +44,7 @@ pub struct Launcher {
     ends_unneeded: bool,
 }
 
-/// Count of one client while it is served.
+/// Count of a connected client, until it is dropped.
 struct Served(Arc<AtomicUsize>);
 
 impl Drop for Served {
@@ -54,8 +54,8 @@ impl Drop for Served {
 }
 
 impl Launcher {
-    /// Locks the folder of VMs, listens on the socket, and finds VMs that an earlier launcher has
-    /// started. The calling process must have no other threads, because the umask is changed.
+    /// Locks the folder of VMs, listens on the socket, and registers VMs that an earlier launcher
+    /// has started. The calling process must have no other threads, because the umask is changed.
     ///
     /// # Errors
     /// Another launcher runs, the folder is owned by another user, or the socket cannot be created.
@@ -82,7 +82,7 @@ impl Launcher {
         Ok(Self { starter, socket, clients: Arc::default(), ends_unneeded })
     }
 
-    /// Serves clients. Returns when the launcher is unneeded, if it was configured to exit then.
+    /// Serves clients. Returns when the launcher is not needed, if it is configured to exit then.
     ///
     /// # Errors
     /// The socket cannot be polled.
@@ -139,8 +139,8 @@ impl Launcher {
         }
     }
 
-    /// Checks that the client is root or the launcher's own user, and not a VM, which may run as
-    /// that user.
+    /// Checks that the client is a process of root or of the launcher's user, and not a VM, which
+    /// may run as that user.
     fn check_peer(&self, client: &OwnedFd) -> Result<(), VmError> {
         let refused = |text: String| VmError::new(VmErrorKind::Refused, text);
         let peer = socket_peercred(client).map_err(|errno| refused(errno.to_string()))?;
@@ -156,7 +156,7 @@ impl Launcher {
     }
 }
 
-/// Sends the reason for a rejection after the client's first message. A reply sent before would be
+/// Sends the reason for a rejection after the client's first message. A reply sent earlier would be
 /// lost with the connection.
 fn refuse(client: BorrowedFd<'_>, error: VmError) {
     tracing::warn!("a client was rejected: {error}");
@@ -166,7 +166,7 @@ fn refuse(client: BorrowedFd<'_>, error: VmError) {
     }
 }
 
-/// Listens on the path. Replaces the socket of a launcher that has ended.
+/// Listens on a Unix socket. Replaces a socket file that an ended launcher left behind.
 fn listen_at(path: &Path) -> io::Result<OwnedFd> {
     let to_error =
         |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));

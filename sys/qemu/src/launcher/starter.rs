@@ -31,12 +31,12 @@ use crate::spec_check;
 use crate::vm::CONSOLE_SOCKET;
 use crate::wire::Started;
 
-/// Time limit for the end of a process that is already exiting.
+/// Time limit for the end of a QEMU process that is about to exit.
 const GOING_LIMIT: Duration = Duration::from_secs(2);
 /// Maximum number of VMs of a launcher.
 const VMS_MAX: usize = 1024;
 
-/// Dependencies that the start of a VM needs.
+/// State of the launcher that the start of a VM needs.
 #[derive(Debug)]
 pub(crate) struct Starter {
     pub(crate) root: Root,
@@ -52,7 +52,7 @@ fn host(operation: &str, error: &io::Error) -> VmError {
 }
 
 impl Starter {
-    /// Checks whether a VM could be started. Returns the properties of the machine for it.
+    /// Checks whether a VM could be started. Returns the version and accelerator that it would use.
     pub(crate) fn probe(&self, spec: &VmSpec) -> Result<EmulatedMachine, VmError> {
         spec_check::check(spec)?;
         let (path, version) = self.qemu.find()?;
@@ -156,7 +156,7 @@ impl Starter {
     }
 }
 
-/// Checks that the local QEMU is not older than the QEMU that the VM migrates from.
+/// Checks that the local QEMU is not older than that of the host from which the VM migrates.
 fn check_version(arrival: &MigrationSource, local_version: Version) -> Result<(), VmError> {
     let version_text = &arrival.qemu_version;
     let source_version = Version::from_text(version_text).ok_or_else(|| {
@@ -172,8 +172,7 @@ fn check_version(arrival: &MigrationSource, local_version: Version) -> Result<()
     Err(VmError::new(VmErrorKind::Host, text))
 }
 
-/// Rejects a VM that is running already: in this folder, or in another folder with the same name or
-/// user.
+/// Checks that no VM with this folder, name or user runs.
 fn check_unused(vms: &Vms<'_>, spec: &VmSpec, folder: &str) -> Result<(), VmError> {
     if let Some(vm) = vms.get(folder) {
         let _ = wait_readable([vm.descriptor()], Some(GOING_LIMIT));

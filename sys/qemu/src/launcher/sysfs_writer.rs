@@ -22,7 +22,7 @@ use rustix::process::{WaitId, WaitIdOptions, waitid};
 
 use crate::peer::wait_readable;
 
-/// Text to write to a file.
+/// Write of a text to a file.
 #[derive(Debug)]
 pub(crate) struct SysfsWrite {
     path: CString,
@@ -30,6 +30,8 @@ pub(crate) struct SysfsWrite {
 }
 
 impl SysfsWrite {
+    /// Creates a write of `text` to `path`.
+    ///
     /// # Errors
     /// The path contains a zero byte.
     pub(crate) fn new(path: &Path, text: &str) -> io::Result<Self> {
@@ -38,8 +40,8 @@ impl SysfsWrite {
     }
 }
 
-/// Number of child processes of the launcher that write to sysfs, including those that have ended
-/// and are not reaped. Clones refer to the same processes.
+/// Count of the launcher's child processes that write to sysfs, including ended ones that are not
+/// reaped. Clones share the same count.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SysfsWriters(Arc<AtomicUsize>);
 
@@ -51,7 +53,7 @@ pub(crate) struct SysfsWriter {
     _counted: Counted,
 }
 
-/// Child process that counts until this is dropped.
+/// Count of one child process, until it is dropped.
 #[derive(Debug)]
 struct Counted(SysfsWriters);
 
@@ -62,15 +64,15 @@ impl Drop for Counted {
 }
 
 impl SysfsWriters {
-    /// Counts another child process; `None` if there are `max` already.
+    /// Counts another child process; `None` if `max` are counted already.
     fn count(&self, max: usize) -> Option<Counted> {
         let increment = |count| (count < max).then_some(count + 1);
         self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, increment).ok()?;
         Some(Counted(self.clone()))
     }
 
-    /// Starts the writes. The child process keeps a copy of the descriptor `retained` open until it
-    /// ends.
+    /// Starts a child process that performs the writes. It keeps a copy of the descriptor
+    /// `retained` open until it ends.
     ///
     /// # Errors
     /// The host has no process or descriptor left, or there are `max` child processes already. No
@@ -117,8 +119,9 @@ impl SysfsWriters {
 }
 
 impl SysfsWriter {
-    /// Returns the result of the writes, and reaps the process. Returns `None` if they have not
-    /// ended within `limit`, or if that cannot be determined; the caller must call it again then.
+    /// Waits for the writes and returns their result, and reaps the process. Returns `None` if they
+    /// have not ended within `limit`, or this cannot be determined; the caller must call again
+    /// then.
     pub(crate) fn wait(&self, limit: Duration) -> Option<io::Result<()>> {
         match wait_readable([self.process.as_fd()], Some(limit)) {
             Ok([true]) => {}
@@ -145,7 +148,10 @@ impl SysfsWriter {
     }
 }
 
-/// Closes all descriptors of the process except one. Returns the error number on failure.
+/// Closes all descriptors of the process except `retained`.
+///
+/// # Errors
+/// The error number.
 fn close_all_except(retained: RawFd) -> Result<(), c_int> {
     let retained = libc::c_uint::try_from(retained).map_err(|_| libc::EBADF)?;
     let after = retained.saturating_add(1);
@@ -157,7 +163,10 @@ fn close_all_except(retained: RawFd) -> Result<(), c_int> {
     Ok(())
 }
 
-/// Performs a write. Returns the error number on failure.
+/// Performs a write, in the child process.
+///
+/// # Errors
+/// The error number.
 fn write(write: &SysfsWrite) -> Result<(), c_int> {
     let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC | libc::O_CLOEXEC;
     // SAFETY: the path is a valid C string.

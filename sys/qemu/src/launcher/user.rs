@@ -1,4 +1,4 @@
-//! User that a VM runs as, and access to files with the permissions of this user.
+//! User that a VM runs as, and access to files with this user's permissions.
 #![allow(unsafe_code, reason = "a thread's own user is set by the kernel's calls alone")]
 
 use std::fs::{self, File};
@@ -9,15 +9,15 @@ use suimon_ports::{VmError, VmErrorKind};
 
 /// Smallest permitted user id; smaller ones belong to the system.
 const USER_MIN: u32 = 1000;
-/// Exclusive upper bound of permitted user ids. The system calls interpret -1 as "unchanged".
+/// Exclusive upper bound of permitted user ids. System calls interpret -1 as "unchanged".
 const USER_MAX: u32 = u32::MAX - 1;
 
 /// Privileges of the launcher, which determine the user ids of VMs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rights {
-    /// VMs run as separate users.
+    /// The launcher runs as root: each VM runs as a user of its own.
     Root,
-    /// VMs run as the launcher's own user.
+    /// The launcher runs as another user: all VMs run as this user.
     Own,
 }
 
@@ -50,8 +50,8 @@ pub(crate) fn check_user(user: u32, rights: Rights) -> Result<(), VmError> {
     Ok(())
 }
 
-/// Opens a file for reading with the permissions of the user, if the launcher can assume the user's
-/// identity.
+/// Opens a file for reading, with the permissions of `user` if the launcher is root, otherwise with
+/// its own.
 pub(crate) fn open_as(user: u32, rights: Rights, path: &Path) -> io::Result<File> {
     if rights == Rights::Own {
         return open_regular(path);
@@ -59,9 +59,8 @@ pub(crate) fn open_as(user: u32, rights: Rights, path: &Path) -> io::Result<File
     as_user(user, || open_regular(path))
 }
 
-/// Returns the first folder on the path, `path` itself included, that the user has no permission to
-/// search, so that nothing below it is accessible to the user. Returns `None` if the user can
-/// search all of them.
+/// Returns the first folder on the path, `folder` included, that the user may not search, so that
+/// nothing below it is accessible to the user. Returns `None` if the user may search all of them.
 ///
 /// # Errors
 /// A folder does not exist, or the launcher cannot assume the user's identity.
@@ -91,7 +90,7 @@ pub(crate) fn unsearchable_folder(
     })
 }
 
-/// Executes a function in a separate thread that has assumed the user's identity.
+/// Executes `task` in a new thread that has assumed the user's identity.
 fn as_user<T: Send>(user: u32, task: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
@@ -102,7 +101,8 @@ fn as_user<T: Send>(user: u32, task: impl FnOnce() -> io::Result<T> + Send) -> i
     })
 }
 
-/// Opens a regular file only. Opening a pipe or device could block or have side effects.
+/// Opens a file for reading, if it is a regular file. Opening a pipe or device could block or have
+/// side effects.
 fn open_regular(path: &Path) -> io::Result<File> {
     use rustix::fs::{Mode, OFlags, open};
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
@@ -113,7 +113,7 @@ fn open_regular(path: &Path) -> io::Result<File> {
     Err(io::Error::other("not a regular file"))
 }
 
-/// Changes the user of the calling thread irrevocably.
+/// Changes user and groups of the calling thread irrevocably.
 fn become_user(user: u32) -> io::Result<()> {
     let checked = |result| if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
     // SAFETY: the calls take numbers, and with zero groups no memory is read. The C library's

@@ -33,29 +33,32 @@ use crate::process_facts;
 const VFIO: &str = "vfio-pci";
 /// PCI class code `PCI_BASE_CLASS_NETWORK`, as in sysfs.
 const NETWORK: &str = "0x02";
-/// Locked memory in bytes in addition to the VM's memory, for registers and ROMs of devices. The
-/// value is rounded up as in libvirt.
+/// Number of bytes that a VM with VFs may lock in addition to its memory, for registers and ROMs of
+/// devices. The value is rounded up as in libvirt.
 const MORE_BYTES: u64 = 1 << 30;
 /// Time limit for a change of a VF's driver. Some drivers take seconds to initialize a VF.
 const CHANGE_LIMIT: Duration = Duration::from_secs(10);
-/// Maximum number of changes in progress, including those that have exceeded their time limit.
+/// Maximum number of driver changes in progress, including those that have exceeded their time
+/// limit.
 const CHANGES_MAX: usize = 256;
 
-/// Directories through which VFs are bound to drivers and opened.
+/// Assignment of VFs to VMs, and the directories that it uses.
 #[derive(Debug)]
 pub(crate) struct Vfs {
     /// Path of sysfs: `/sys`, or a directory of a test.
     sysfs: PathBuf,
     /// Path of the group files: `/dev/vfio`, or a directory of a test.
     groups: PathBuf,
-    /// Returns true if a process has the file of an IOMMU group or a device of the group open.
+    /// Function that returns true if a process has the file of an IOMMU group, or of a device of
+    /// the group, open.
     is_open: fn(&Path) -> bool,
     /// Time limit of a change: [`CHANGE_LIMIT`], or that of a test.
     limit: Duration,
     /// Maximum number of changes: [`CHANGES_MAX`], or that of a test.
     changes_max: usize,
     writers: SysfsWriters,
-    /// Changes that have exceeded the limit. They count towards `changes_max`.
+    /// Child processes of changes that have exceeded their time limit. They count towards
+    /// `changes_max`.
     unfinished: Mutex<Vec<SysfsWriter>>,
 }
 
@@ -73,10 +76,10 @@ impl Default for Vfs {
     }
 }
 
-/// Returns true if a process has the file of an IOMMU group or one of its devices open. VFIO
+/// Returns true if a process has the file of an IOMMU group, or of one of its devices, open. VFIO
 /// permits one open file of a group, and an open device keeps that file open.
 /// (`vfio_group_fops_open` in `drivers/vfio/group.c`; with `CONFIG_IOMMUFD_VFIO_CONTAINER` a device
-/// may stay open alone.)
+/// may be open without it.)
 fn is_group_open(group: &Path) -> bool {
     let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK;
     matches!(open(group, flags, Mode::empty()), Err(Errno::BUSY))
@@ -94,7 +97,7 @@ fn link_name(path: &Path) -> Option<String> {
     Some(fs::read_link(path).ok()?.file_name()?.to_str()?.to_owned())
 }
 
-/// VF that can be assigned to a VM.
+/// VF that can be assigned to a VM, with its folder in sysfs and its IOMMU group.
 #[derive(Debug)]
 struct Vf {
     address: PciAddress,
@@ -109,7 +112,7 @@ impl Vf {
 }
 
 impl Vfs {
-    /// Assigns a VF exclusively to a VM.
+    /// Binds a VF to `vfio-pci`, and gives the VM's user access to it.
     pub(crate) fn give(
         &self,
         vm: &Launched,
@@ -145,10 +148,12 @@ impl Vfs {
         result
     }
 
-    /// Removes a VF from a VM. Does not wait for processes that have it open.
+    /// Removes access to a VF from the VM named `vm`, and binds the VF to the host's driver. Does
+    /// not wait for processes that have the VF open.
     ///
     /// # Errors
-    /// [`VmErrorKind::Busy`] while a process has the VF open, or a change of it is in progress.
+    /// [`VmErrorKind::Busy`] while a process has the VF open, or a change of its driver is in
+    /// progress.
     pub(crate) fn take(&self, address: PciAddress, vm: &str) -> Result<(), VmError> {
         let Ok(vf) = self.find(address) else { return Ok(()) };
         let result = lock(&vf).and_then(|lock| {
@@ -192,7 +197,8 @@ impl Vfs {
         self.write(vf, lock, &writes)
     }
 
-    /// Writes texts to files of sysfs in order, with a time limit.
+    /// Writes texts to files of sysfs, in order, in a child process with a time limit. The child
+    /// holds a copy of `lock`.
     fn write(&self, vf: &Vf, lock: &OwnedFd, writes: &[(PathBuf, String)]) -> Result<(), VmError> {
         let failed =
             |error| host(&format!("cannot change the driver of VF {}", vf.address), &error);
@@ -213,8 +219,10 @@ impl Vfs {
         }
     }
 
-    /// Returns the VF with this address. It must be a virtual function of a network adapter and
-    /// alone in its IOMMU group.
+    /// Returns the VF with this address.
+    ///
+    /// # Errors
+    /// It is not a virtual function of a network adapter, or not alone in its IOMMU group.
     fn find(&self, address: PciAddress) -> Result<Vf, VmError> {
         let folder = self.sysfs.join("bus/pci/devices").join(address.to_string());
         if !folder.is_dir() {
@@ -267,7 +275,7 @@ impl Vfs {
         Err(VmError::new(VmErrorKind::Host, text))
     }
 
-    /// Returns the sysfs write that makes the kernel bind a driver to a VF.
+    /// Returns the sysfs write that makes the kernel bind a driver to the VF.
     fn probe(&self, vf: &Vf) -> (PathBuf, String) {
         (self.sysfs.join("bus/pci/drivers_probe"), vf.address.to_string())
     }
@@ -281,7 +289,10 @@ impl Vfs {
     }
 }
 
-/// Locks a VF for a change. Fails if another change is in progress.
+/// Locks a VF's folder in sysfs for a change of its driver.
+///
+/// # Errors
+/// Another change is in progress.
 fn lock(vf: &Vf) -> Result<OwnedFd, VmError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let failed = |errno: Errno| host(&format!("VF {} cannot be locked", vf.address), &errno.into());
@@ -293,7 +304,7 @@ fn lock(vf: &Vf) -> Result<OwnedFd, VmError> {
     }
 }
 
-/// Returns the error for a VF that is open in a process.
+/// Returns the error for a VF that a process has open.
 fn is_open(address: PciAddress) -> VmError {
     let text = format!(
         "a process has VF {address} open; the VF can be assigned when that process closes it"
@@ -301,8 +312,8 @@ fn is_open(address: PciAddress) -> VmError {
     VmError::new(VmErrorKind::Busy, text)
 }
 
-/// Returns the error for a VF whose driver is being changed. The reason is not known: the kernel
-/// waits for processes that have the VF open, and drivers can take long.
+/// Returns the error for a VF whose driver is being changed. The error names no cause: the kernel
+/// may wait for a process that has the VF open, and drivers can take long.
 fn changing(address: PciAddress) -> VmError {
     let text = format!(
         "the change of the driver of VF {address} has not ended, because a driver does not respond \
@@ -311,7 +322,7 @@ fn changing(address: PciAddress) -> VmError {
     VmError::new(VmErrorKind::Busy, text)
 }
 
-/// Sets the limit of locked memory of a VM's process to the VM's memory and [`MORE_BYTES`].
+/// Sets the limit of locked memory of a VM's process to `memory_bytes` plus [`MORE_BYTES`].
 fn raise_memlock(process: u32, memory_bytes: u64) -> Result<(), VmError> {
     let pid = i32::try_from(process).ok().and_then(Pid::from_raw);
     let pid = pid.ok_or_else(|| refused(format!("{process} is not a process ID")))?;

@@ -9,8 +9,8 @@ use super::*;
 
 const ADDRESS: &str = "0000:01:10.0";
 
-/// Creates a sysfs tree with one VF with this driver, alone in its group. Writes have no effect
-/// on it.
+/// Creates a sysfs tree with one VF, bound to `driver` and alone in its group. Writes to its files
+/// have no further effect.
 fn tree(driver: &str) -> (tempfile::TempDir, Vfs) {
     let root = tempfile::tempdir().unwrap();
     let path_to = |path: &str| root.path().join(path);
@@ -155,14 +155,14 @@ fn errors_of_writes_are_reported() {
     assert!(error.text.contains("Is a directory"), "{}", error.text);
 }
 
-/// Returns true if the test's process has no child process, also none that is not reaped. Each test
-/// has a process of its own.
+/// Returns true if this process, which runs one test only, has no child process, not even one that
+/// is not reaped.
 fn has_no_child() -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     matches!(waitid(WaitId::All, options), Err(Errno::CHILD))
 }
 
-/// Runs `work` while the process can open no descriptor, and cannot poll any.
+/// Runs `work` while this process can open or poll no descriptor.
 fn without_descriptors<T>(work: impl FnOnce() -> T) -> T {
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: Some(0), ..limit }).unwrap();

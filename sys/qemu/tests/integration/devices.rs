@@ -1,4 +1,4 @@
-//! Devices of VMs with the real QEMU: configured at the start, hot-plugged and unplugged.
+//! Tests of devices with the real QEMU: configured at the start, hot-plugged and unplugged.
 
 use crate::support;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ fn disk(name: &str, kind: VmDiskKind) -> VmDiskSpec {
 }
 
 #[test]
-fn nics_come_and_go() {
+fn nics_are_hot_plugged_and_unplugged() {
     let site = Site::new();
     let host = site.host();
     let mut spec = site.spec("nics");
@@ -97,7 +97,7 @@ fn a_nic_is_adopted_with_its_vm_and_taken_away_by_another_daemon() {
 }
 
 #[test]
-fn virtio_disks_come_and_go_and_there_are_only_so_many_ports() {
+fn virtio_disks_are_hot_plugged_up_to_the_number_of_ports() {
     let site = Site::new();
     let host = site.host();
     let mut spec = site.spec("disks");
@@ -176,7 +176,7 @@ impl Drop for NbdServer {
     }
 }
 
-/// Checks that a BIOS boots from the first disk if there are other disks and a CD.
+/// Checks that a BIOS boots from the first disk although there are other disks and a CD.
 fn starts_from(name: &str, kind: fn(PathBuf) -> VmDiskKind, other_kind: fn(PathBuf) -> VmDiskKind) {
     let site = Site::new();
     let host = site.host();
@@ -197,7 +197,7 @@ fn starts_from(name: &str, kind: fn(PathBuf) -> VmDiskKind, other_kind: fn(PathB
     spec.cdrom = Some(cdrom);
     let (vm, _notices) = site.start(&host, &spec);
     let log = spec.folder.join("console.log");
-    support::wait_until("word of the boot sector", || {
+    support::wait_until("greeting of the boot sector", || {
         std::fs::read_to_string(&log).ok().filter(|content| content.contains(firmware::WORD))
     });
     host.kill(&vm.identity()).unwrap();

@@ -1,4 +1,4 @@
-//! Live migration of a VM from one real QEMU to another on one host.
+//! Tests of live migration from one real QEMU to another on one host.
 
 use crate::support;
 use std::io::{Read, Write};
@@ -31,7 +31,7 @@ fn wait_phase(vm: &dyn Vm, expected: &SendingPhase) {
     });
 }
 
-/// Checks that a byte written to the console is returned.
+/// Checks that the guest returns the byte `letter` written to its console.
 fn echoes(vm: &dyn Vm, letter: u8) {
     let mut console = UnixStream::from(vm.console().unwrap());
     console.set_read_timeout(Some(support::LIMIT)).unwrap();
@@ -55,7 +55,7 @@ fn legacy(name: &str, spec: &VmSpec, port: Option<u8>) -> VmNicSpec {
 }
 
 #[test]
-fn a_vm_goes_on_where_it_was_sent() {
+fn a_migrated_vm_continues_at_its_destination() {
     let (site, far) = (Site::new(), Site::new());
     let (host, far_host) = (site.host(), far.host());
     let (vm, notices) = site.start(&host, &site.obedient("a"));
@@ -101,8 +101,8 @@ fn next_byte(console: &mut UnixStream) -> u8 {
     byte[0]
 }
 
-/// Between two rounds of copying, the guest writes more than may remain when it is stopped, and
-/// less than is copied meanwhile. Several rounds are therefore necessary.
+/// Between two rounds of copying, the guest writes more memory than may remain when it is stopped,
+/// and less than is copied meanwhile. Several rounds are therefore necessary.
 #[test]
 fn writes_of_a_guest_during_memory_copying_are_not_lost() {
     const SLOW: MigrationSpec =
@@ -138,7 +138,7 @@ fn writes_of_a_guest_during_memory_copying_are_not_lost() {
 }
 
 #[test]
-fn a_vm_that_was_sent_in_vain_goes_on_where_it_is() {
+fn a_vm_continues_at_its_source_after_a_failed_migration() {
     let (site, far) = (Site::new(), Site::new());
     let (host, far_host) = (site.host(), far.host());
     let (vm, notices) = site.start(&host, &site.obedient("a"));
@@ -165,10 +165,10 @@ fn a_vm_that_was_sent_in_vain_goes_on_where_it_is() {
     far_host.kill(&remote.identity()).unwrap();
     far_notices.wait_end();
     vm.execute(&VmCommand::FinishMigration).unwrap();
-    wait_until("failure", || {
+    wait_until("the failure of the migration", || {
         matches!(vm.migration_status().unwrap().phase, SendingPhase::Failed(_)).then_some(())
     });
-    wait_until("its going on", || (vm.status().state == VmRunState::Running).then_some(()));
+    wait_until("the VM to continue", || (vm.status().state == VmRunState::Running).then_some(()));
     echoes(&*vm, b'2');
 
     // Everything was sent, and the VM is nevertheless resumed at the source.
@@ -184,8 +184,7 @@ fn a_vm_that_was_sent_in_vain_goes_on_where_it_is() {
     host.kill(&vm.identity()).unwrap();
 }
 
-/// Returns true if the migration succeeds to a VM with its second NIC at this port and with this
-/// address.
+/// Returns true if QEMU accepts a migration to a VM whose second NIC has this port and address.
 fn is_taken(vm: &dyn Vm, port: Option<u8>, mac: Option<MacAddr>) -> bool {
     let far = Site::new();
     let far_host = far.host();
@@ -199,11 +198,12 @@ fn is_taken(vm: &dyn Vm, port: Option<u8>, mac: Option<MacAddr>) -> bool {
     vm.migrate_out(near_end, &SPEC).unwrap();
     wait_phase(vm, &SendingPhase::Waiting);
     vm.execute(&VmCommand::FinishMigration).unwrap();
-    let is_taken = wait_until("the end", || match vm.migration_status().unwrap().phase {
-        SendingPhase::Done => Some(true),
-        SendingPhase::Failed(_) => Some(false),
-        _ => None,
-    });
+    let is_taken =
+        wait_until("the end of the migration", || match vm.migration_status().unwrap().phase {
+            SendingPhase::Done => Some(true),
+            SendingPhase::Failed(_) => Some(false),
+            _ => None,
+        });
     let _ = far_host.kill(&remote.identity());
     is_taken
 }
@@ -233,10 +233,10 @@ fn plugged_devices_keep_their_slots() {
     let mac = layout.plugged[0].mac;
 
     assert!(!is_taken(&*vm, None, mac));
-    wait_until("its going on", || (vm.status().state == VmRunState::Running).then_some(()));
+    wait_until("the VM to continue", || (vm.status().state == VmRunState::Running).then_some(()));
     // QEMU assigns a second NIC another address than an only one.
     assert!(!is_taken(&*vm, Some(1), None));
-    wait_until("its going on", || (vm.status().state == VmRunState::Running).then_some(()));
+    wait_until("the VM to continue", || (vm.status().state == VmRunState::Running).then_some(()));
     assert!(is_taken(&*vm, Some(1), mac));
     host.kill(&vm.identity()).unwrap();
 }

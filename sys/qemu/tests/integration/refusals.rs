@@ -1,4 +1,4 @@
-//! Requests that are rejected before they change the host.
+//! Tests of requests that are rejected before they change the host.
 
 use crate::support;
 use std::fs;
@@ -13,8 +13,8 @@ use suimon_qemu::QemuHost;
 
 fn start_error(host: &QemuHost, spec: &VmSpec) -> suimon_ports::VmError {
     let (observer, notices) = Notices::new();
-    let error = host.start(spec, observer).err().expect("it is refused");
-    assert!(notices.so_far().is_empty(), "what was never there does not end");
+    let error = host.start(spec, observer).err().expect("the start is rejected");
+    assert!(notices.so_far().is_empty(), "a VM that was never running has ended");
     error
 }
 
@@ -178,7 +178,7 @@ fn names_that_would_break_out() {
     }
 }
 
-/// Client of [`strangers_are_refused`], run as a process of another user.
+/// Process of another user, started by [`strangers_are_refused`], that connects to the launcher.
 #[test]
 #[ignore = "child process of strangers_are_refused"]
 fn stranger() {

@@ -1,4 +1,4 @@
-//! VMs with the real QEMU: start, commands, adoption, end.
+//! Tests of VMs with the real QEMU: start, commands, adoption, end.
 
 use crate::support;
 use std::fs;
@@ -162,7 +162,7 @@ fn another_daemon_finds_a_vm_again() {
     let identity = vm.identity();
     drop((vm, host));
     let ends = |notice: &VmNotice| matches!(notice, VmNotice::Ended { .. });
-    assert!(!notices.so_far().iter().any(ends), "a VM that is let go goes on");
+    assert!(!notices.so_far().iter().any(ends), "the VM has ended after its handle was dropped");
     assert!(is_running(identity.process));
 
     let host = site.host();
@@ -219,7 +219,7 @@ fn a_vm_outlives_its_launcher() {
 fn an_unused_launcher_exits_and_one_with_a_vm_does_not() {
     let site = Site::empty();
     assert!(support::start_passing(&site));
-    assert!(!support::start_passing(&site), "one is there");
+    assert!(!support::start_passing(&site), "a launcher was started although one runs");
     let host = site.host();
     let (vm, notices) = site.start(&host, &site.spec("last"));
     drop(host);

@@ -98,7 +98,8 @@ fn a_folder_or_record_that_others_may_have_made_is_refused() {
     assert_eq!(fs::read(&other).unwrap(), [0; 500]);
 }
 
-/// Programs that change an image beside the daemon find records of any owner, and change none.
+/// Tools that change an image while no daemon runs detect records of any user's directory, and
+/// change none.
 #[test]
 fn pending_records_are_found_in_a_folder_of_any_owner_and_kept() {
     let (folder, records) = records();
@@ -199,7 +200,7 @@ fn invalid_records_and_keys_are_errors() {
 }
 
 proptest! {
-    /// Entries are kept and forgotten in any order and at any position of the ring.
+    /// A random sequence of appends and truncations, of any length, at every position of the ring.
     #[test]
     fn a_record_is_a_queue(steps in prop::collection::vec((any::<bool>(), 1_u64..400), 1..60)) {
         let (_folder, records) = records();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Returns the cost of reading the clock. Each measured span contains one reading.
+/// Returns the CPU time of one reading of the clock. Each measured span contains one reading.
 pub fn clock_cost() -> Duration {
     let calls = 100_000;
     let start = cpu_time();

@@ -1,4 +1,5 @@
-//! Replays the fuzzers' corpora through the fuzzers' checks, unmodified, truncated and damaged.
+//! Replays the fuzzers' corpora, intact, truncated and damaged, and checks the results with the
+//! fuzzers' oracles.
 
 use crate::disk_oracle;
 use crate::packed_oracle;

@@ -82,8 +82,8 @@ fn transmit_survives(features: u64) -> usize {
     points
 }
 
-/// Acts as the next process: exactly the frames not returned to the guest are received, and every
-/// chain is returned.
+/// Acts as the next process: receives exactly the frames that were not returned to the guest, and
+/// returns every chain.
 fn finish_transmit(
     driver: &AnyDriver<'_>,
     remains: &Remains,
@@ -103,7 +103,7 @@ fn finish_transmit(
     assert!(region.queue(1).unwrap().was_abandoned());
     let state = ring.state();
     drop(ring);
-    assert!(!region.queue(1).unwrap().was_abandoned(), "given up in order");
+    assert!(!region.queue(1).unwrap().was_abandoned(), "the part is not empty after the drop");
     // The front-end determines the position again.
     let setup =
         RingSetup { base: setup.features.base_from_vring(state.vring_base()), ..setup.clone() };
@@ -177,7 +177,7 @@ fn receive_survives(features: u64) -> usize {
 fn a_split_transmit_ring_survives_any_death() {
     for features in [VERSION_1 | EVENT_IDX, VERSION_1 | IN_ORDER] {
         let points = transmit_survives(features);
-        assert!(points > 30, "only {points} moments");
+        assert!(points > 30, "only {points} crash points");
     }
 }
 
@@ -185,7 +185,7 @@ fn a_split_transmit_ring_survives_any_death() {
 fn a_packed_transmit_ring_survives_any_death() {
     for features in [VERSION_1 | EVENT_IDX, VERSION_1 | IN_ORDER] {
         let points = transmit_survives(features | RING_PACKED);
-        assert!(points > 60, "only {points} moments");
+        assert!(points > 60, "only {points} crash points");
     }
 }
 
@@ -193,7 +193,7 @@ fn a_packed_transmit_ring_survives_any_death() {
 fn a_split_receive_ring_survives_any_death() {
     for features in [EVENT_IDX, IN_ORDER] {
         let points = receive_survives(VERSION_1 | MERGEABLE | features);
-        assert!(points > 20, "only {points} moments");
+        assert!(points > 20, "only {points} crash points");
     }
 }
 
@@ -201,13 +201,13 @@ fn a_split_receive_ring_survives_any_death() {
 fn a_packed_receive_ring_survives_any_death() {
     for features in [EVENT_IDX, IN_ORDER] {
         let points = receive_survives(VERSION_1 | MERGEABLE | features | RING_PACKED);
-        assert!(points > 60, "only {points} moments");
+        assert!(points > 60, "only {points} crash points");
     }
 }
 
-/// Every store is a crash point, even if it does not change memory.
+/// Every store is a crash point, even one that does not change memory.
 #[test]
-fn every_store_is_looked_at() {
+fn every_store_is_a_crash_point() {
     let vm = Vm::new(SIZE);
     let watched = [Watched { file: &vm.file, bytes: RING_BYTES }];
     let ring_byte = |offset: u64| GuestAddress(GUEST_BASE + offset);
@@ -231,7 +231,7 @@ fn every_store_is_looked_at() {
 }
 
 #[test]
-fn rings_lie_where_they_are_looked_at() {
+fn rings_are_inside_the_watched_bytes() {
     let vm = Vm::new(SIZE);
     let packed = PackedDriver::new(&vm, SIZE);
     let split = Driver::new(&vm, SIZE);

@@ -13,7 +13,7 @@ use vm_memory::{Bytes, GuestAddress};
 
 const EVENT_IDX: u64 = 1 << 29;
 
-/// Makes a write to this sector available.
+/// Makes a request that writes to this sector available.
 fn offer(driver: &mut AnyDriver<'_>, sector: u64) {
     let request = Wanted::write(sector, vec![sector as u8; 512]);
     let (mut lens, mut readable) = request.usual();
@@ -25,7 +25,7 @@ fn offer(driver: &mut AnyDriver<'_>, sector: u64) {
     driver.add_request(&lens, readable, sector % 4 == 1, &bytes).unwrap();
 }
 
-/// Returns the sector that the chain `head` writes to.
+/// Returns the sector to which the request with the head `head` writes.
 fn sector_of(vm: &Vm, driver: &AnyDriver<'_>, head: u16) -> u64 {
     vm.memory.read_obj(GuestAddress(driver.pieces(head)[0].addr + 8)).unwrap()
 }
@@ -100,12 +100,16 @@ fn survives(features: u64) -> usize {
             }
         }
     }
-    assert_eq!((ends.first(), ends.last()), (Some(&6), Some(&3)), "what was left to be done");
+    assert_eq!(
+        (ends.first(), ends.last()),
+        (Some(&6), Some(&3)),
+        "the number of remaining requests"
+    );
     points
 }
 
-/// Acts as the next process: receives the requests not returned to the guest, oldest first, and
-/// completes them in another order. Returns their number.
+/// Acts as the next process: receives the requests that were not returned to the guest, oldest
+/// first, and completes them in another order. Returns their number.
 fn finish(driver: &AnyDriver<'_>, remains: &Remains, features: u64, setup: &RingSetup) -> usize {
     let vm = remains.vm.copy();
     let mut driver = driver.in_copy(&vm);
@@ -113,7 +117,7 @@ fn finish(driver: &AnyDriver<'_>, remains: &Remains, features: u64, setup: &Ring
     for used in driver.reap_any_order() {
         let sector = sector_of(&vm, &driver, used.head);
         let index = remaining.iter().position(|other| *other == sector);
-        remaining.remove(index.expect("answered twice"));
+        remaining.remove(index.expect("completed twice"));
     }
     let (region, _file) = region_of(&remains.region, features);
     let memory = vm.map();
@@ -133,7 +137,7 @@ fn finish(driver: &AnyDriver<'_>, remains: &Remains, features: u64, setup: &Ring
     assert_eq!(driver.reap_any_order().len(), remaining.len());
     assert!(region.queue(1).unwrap().was_abandoned());
     drop(queue);
-    assert!(!region.queue(1).unwrap().was_abandoned(), "given up in order");
+    assert!(!region.queue(1).unwrap().was_abandoned(), "the part is not empty after the drop");
     // The front-end determines the position again.
     let setup =
         RingSetup { base: setup.features.base_from_vring(state.vring_base()), ..setup.clone() };
@@ -155,7 +159,7 @@ fn finish(driver: &AnyDriver<'_>, remains: &Remains, features: u64, setup: &Ring
 fn a_split_ring_survives_any_death() {
     for features in [DISK_FEATURES, DISK_FEATURES | EVENT_IDX] {
         let points = survives(features);
-        assert!(points > 20, "only {points} moments");
+        assert!(points > 20, "only {points} crash points");
     }
 }
 
@@ -163,7 +167,7 @@ fn a_split_ring_survives_any_death() {
 fn a_packed_ring_survives_any_death() {
     for features in [DISK_FEATURES, DISK_FEATURES | EVENT_IDX] {
         let points = survives(features | RING_PACKED);
-        assert!(points > 60, "only {points} moments");
+        assert!(points > 60, "only {points} crash points");
     }
 }
 
@@ -185,7 +189,7 @@ fn requests_in_flight_when_a_ring_is_dropped_are_repeated() {
         assert_eq!(receive_sectors(&mut disk, &mut *queue, 3), [0, 1, 2]);
         disk.carry_out(&mut *queue, 1);
         drop(queue);
-        assert_eq!(driver.reap_any_order().len(), 1, "what was answered is returned");
+        assert_eq!(driver.reap_any_order().len(), 1, "a completed request was not returned");
         assert!(region.queue(1).unwrap().was_abandoned());
         let mut disk = MemoryDisk::new(DISK_BYTES);
         let mut queue = open().into_queue();
@@ -199,8 +203,9 @@ fn requests_in_flight_when_a_ring_is_dropped_are_repeated() {
     }
 }
 
-/// Requests that the device takes back are received again before others, also by the next ring.
-/// While a migration logs written pages, the destination host has no information about them.
+/// Requests that the worker returns unexecuted are received again before others, also by the next
+/// ring. While a migration logs written pages, they are not left to the next ring, because the
+/// destination host has no information about them.
 #[test]
 fn what_is_taken_back_is_received_again() {
     for features in [DISK_FEATURES, DISK_FEATURES | RING_PACKED] {

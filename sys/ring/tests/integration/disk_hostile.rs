@@ -23,11 +23,11 @@ use vm_memory::{Bytes, GuestAddress};
 const AVAIL: u16 = 1 << 7;
 const AREA: u64 = GUEST_BASE + 0x10_0000;
 
-/// Descriptors of a chain: address, length, flags besides NEXT.
+/// Descriptors of a chain: address, length in bytes, and flags other than NEXT.
 type Chain<'a> = &'a [(u64, u32, u16)];
 
 /// Makes an invalid chain available after a valid one. Asserts that the valid one is received and
-/// the invalid one ends the ring permanently. Returns the fault's text.
+/// that the invalid one ends the ring permanently. Returns the fault's text.
 fn fault_of(features: u64, chain: Chain<'_>) -> String {
     let vm = Vm::new(16);
     let (call, _far) = call_line();
@@ -136,7 +136,7 @@ fn a_driver_that_laps_a_packed_ring_is_not_followed() {
     offer(AVAIL);
     assert_eq!(disk.receive(&mut *queue, 8), 2);
     offer(1 << 15);
-    assert_eq!(disk.receive(&mut *queue, 8), 0, "both are under way");
+    assert_eq!(disk.receive(&mut *queue, 8), 0, "not both requests are in flight");
     disk.carry_out(&mut *queue, 1);
     assert_eq!(disk.receive(&mut *queue, 8), 0, "nothing was returned yet");
 }
@@ -159,7 +159,7 @@ fn rings_that_no_disk_has_are_refused() {
     }
 }
 
-/// Returns the pages marked in a log.
+/// Returns the numbers of the pages marked in a log.
 fn logged(log: &File) -> Vec<u64> {
     let mut bytes = vec![0; log.metadata().unwrap().len() as usize];
     log.read_exact_at(&mut bytes, 0).unwrap();
@@ -213,7 +213,7 @@ fn written_pages_are_in_the_dirty_log_before_the_completion() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
-    /// Any contents of the region: the ring is rejected, or serves requests until it ends.
+    /// With any contents of the region, the ring is rejected, or serves requests until it ends.
     #[test]
     fn an_in_flight_region_of_any_content_is_tolerated(
         is_packed in any::<bool>(),

@@ -16,16 +16,17 @@ use virtio_queue::{Queue, QueueT};
 
 const EVENT_IDX: u64 = 1 << 29;
 
-/// Response of a device: bytes from the first device-writable one on, and the status.
+/// Expected response of a device: the bytes written from the first device-writable one on, and the
+/// status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Answer {
     bytes: Vec<u8>,
     status: u8,
-    /// True if the ring completes the request without the disk.
+    /// True if the ring completes the request itself, without the disk.
     is_inside: bool,
 }
 
-/// Executes a request on `disk` as the specification states.
+/// Executes a request on the disk contents `disk` as the specification states.
 fn answer(disk: &mut [u8], request: &Wanted) -> Answer {
     let in_ring = |status, bytes| Answer { bytes, status, is_inside: true };
     let submitted = |bytes| Answer { bytes, status: S_OK, is_inside: false };
@@ -82,7 +83,7 @@ fn answer(disk: &mut [u8], request: &Wanted) -> Answer {
     }
 }
 
-/// Returns the expected used length: bytes written without a gap.
+/// Returns the expected `len` of the used element: the number of bytes written without a gap.
 fn length(request: &Wanted, answer: &Answer) -> u32 {
     let written = answer.bytes.len();
     (written + usize::from(written == request.capacity)) as u32
@@ -121,7 +122,7 @@ fn any_request() -> impl Strategy<Value = Wanted> {
 struct Round {
     requests: Vec<(Wanted, Vec<u16>, bool)>,
     max: usize,
-    /// Indices of the requests in flight to complete, one after the other; then the ring is
+    /// Indices of the requests in flight to complete, one after the other. Then the ring is
     /// flushed.
     answers: Vec<u16>,
     event_ahead: u16,
@@ -129,7 +130,7 @@ struct Round {
 }
 
 impl Round {
-    /// Returns a round that takes and completes all remaining requests.
+    /// Returns a round that receives and completes all remaining requests.
     fn last() -> Self {
         Self {
             requests: vec![],
@@ -161,12 +162,12 @@ fn rounds() -> impl Strategy<Value = Vec<Round>> {
     prop::collection::vec(round, 1..6)
 }
 
-/// Reference model of the device: the expected behaviour of the ring, in the same order.
+/// Reference model of the device, from the specification, with the expected order of requests.
 struct Letter {
     disk: Vec<u8>,
     offered: VecDeque<Offered>,
     under_way: VecDeque<Offered>,
-    /// Requests completed and not yet seen by the driver.
+    /// Requests that were completed, and that the driver has not seen yet.
     answered: Vec<(Offered, Answer)>,
 }
 
@@ -180,7 +181,8 @@ impl Letter {
         }
     }
 
-    /// Takes at most `max` requests that reach the disk.
+    /// Takes requests until `max` of them reach the disk. Returns the numbers of requests that
+    /// reach the disk and that the ring completes itself.
     fn receive(&mut self, max: usize) -> (usize, usize) {
         let (mut count, mut inside_count) = (0, 0);
         while count < max {
@@ -237,7 +239,8 @@ impl<'a> Reference<'a> {
         Self { driver, queue, event_idx: features & EVENT_IDX != 0 }
     }
 
-    /// Returns these chains as the ring did. Returns true if the driver is interrupted.
+    /// Returns the chains `used` as the ring under test did. Returns true if the driver is
+    /// interrupted.
     fn give_back(&mut self, used: &[Used], flags: u16) -> bool {
         let memory = &self.driver.vm.memory;
         while self.queue.pop_descriptor_chain(memory).is_some() {}
@@ -311,7 +314,7 @@ fn agrees(size: u16, features: u64, rounds: Vec<Round>) {
             disk.carry_out(&mut *queue, index);
             letter.carry_out(index);
         }
-        assert!(driver.reap_any_order().is_empty(), "answers appear when they are flushed");
+        assert!(driver.reap_any_order().is_empty(), "completions are visible before the flush");
         queue.flush().unwrap();
         let calls = count(&interrupts);
         compare(&mut driver, &mut letter, calls);
@@ -329,7 +332,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 96, max_shrink_iters: 2000, ..ProptestConfig::default() })]
 
     #[test]
-    fn split_rings_agree_with_the_letter_and_the_reference(
+    fn split_rings_agree_with_the_specification_and_the_reference(
         size_log in 3..7_u32,
         event_idx in any::<bool>(),
         rounds in rounds(),
@@ -338,7 +341,7 @@ proptest! {
     }
 
     #[test]
-    fn packed_rings_agree_with_the_letter(
+    fn packed_rings_agree_with_the_specification(
         size in 7..70_u16,
         event_idx in any::<bool>(),
         rounds in rounds(),

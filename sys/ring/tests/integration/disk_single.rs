@@ -16,7 +16,7 @@ use suimon_ring::{DiskProperties, DiskRing, RingSetup, used_position};
 const EVENT_IDX: u64 = 1 << 29;
 const CONFIG_WCE: u64 = 1 << 11;
 
-/// Ring of either form with a driver that makes requests available one by one.
+/// Ring of either form, and a driver that makes requests available one by one.
 struct One<'a> {
     vm: &'a Vm,
     driver: AnyDriver<'a>,
@@ -98,7 +98,7 @@ fn requests_that_were_not_negotiated_are_unsupported() {
 }
 
 #[test]
-fn large_sectors_are_whole_and_a_resized_disk_is_as_long_as_it_is_now() {
+fn requests_are_aligned_to_large_sectors_and_checked_against_the_current_size() {
     let vm = Vm::new(16);
     let disk = facts_of(4096, false);
     let mut single = One::new(&vm, DISK_FEATURES, Arc::clone(&disk));
@@ -159,14 +159,14 @@ fn a_ring_is_woken_by_new_requests_only() {
         assert_eq!(single.queue.arm(), ArmResult::Pending);
         single.queue.disarm();
         assert_eq!(single.disk.receive(&mut *single.queue, 3), 3);
-        assert_eq!(single.queue.arm(), ArmResult::Pending, "two are left");
+        assert_eq!(single.queue.arm(), ArmResult::Pending, "two requests remain");
         single.queue.disarm();
         assert_eq!(single.disk.receive(&mut *single.queue, 3), 2);
         assert_eq!(single.queue.arm(), ArmResult::Armed);
         single.queue.disarm();
         single.disk.carry_out(&mut *single.queue, 4);
         single.queue.flush().unwrap();
-        assert_eq!(single.queue.arm(), ArmResult::Armed, "four are under way");
+        assert_eq!(single.queue.arm(), ArmResult::Armed, "four requests are in flight");
         offer(&mut single.driver, &(Wanted::flush(), vec![], false)).unwrap();
         assert_eq!(single.queue.arm(), ArmResult::Pending);
     }
@@ -197,7 +197,7 @@ fn a_whole_ring_is_under_way_and_comes_back_in_the_reverse_order() {
 }
 
 #[test]
-fn a_drained_ring_goes_on_where_it_stood() {
+fn a_drained_ring_continues_at_its_position() {
     for features in [DISK_FEATURES, DISK_FEATURES | RING_PACKED] {
         let vm = Vm::new(16);
         let mut driver = AnyDriver::new(&vm, 16, features);

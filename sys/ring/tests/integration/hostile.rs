@@ -39,7 +39,7 @@ fn frame(len: usize) -> Frame {
 }
 
 /// Makes an invalid transmit chain available after a valid one. Asserts that the valid one is
-/// received and the invalid one ends the ring permanently. Returns the fault's text.
+/// received and that the invalid one ends the ring permanently. Returns the fault's text.
 fn tx_fault(features: u64, build: impl FnOnce(&mut Driver<'_>)) -> String {
     let vm = Vm::new(16);
     let mut driver = Driver::new(&vm, 16);
@@ -162,7 +162,7 @@ fn indirect_tables_that_break_the_rules_are_named() {
 }
 
 #[test]
-fn a_lying_header_costs_that_frame_only() {
+fn an_invalid_header_affects_that_frame_only() {
     let vm = Vm::new(16);
     let mut driver = Driver::new(&vm, 16);
     let mut ring = tx(&driver, FEATURES);
@@ -250,7 +250,7 @@ fn rings_in_bad_places_are_refused() {
 }
 
 #[test]
-fn memory_cut_short_ends_the_ring_and_not_the_process() {
+fn truncated_memory_ends_the_ring_and_not_the_process() {
     let vm = Vm::new(16);
     let mut driver = Driver::new(&vm, 16);
     let mut ring = tx(&driver, FEATURES);
@@ -269,8 +269,8 @@ fn memory_cut_short_ends_the_ring_and_not_the_process() {
     drop(ring);
 }
 
-/// A write that precedes the detection of a buffer outside memory is logged; otherwise a migrated
-/// copy of the VM would miss it.
+/// A header is written before a buffer outside memory is detected. The write is logged; otherwise a
+/// migrated copy of the VM would miss it.
 #[test]
 fn a_header_written_before_a_fault_is_logged() {
     let vm = Vm::new(16);
@@ -302,7 +302,7 @@ fn a_header_written_before_a_fault_is_logged() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Arbitrary bytes in the rings: every call returns in bounded time.
+    /// With arbitrary bytes in the rings, every call returns in bounded time.
     #[test]
     fn random_rings_never_hang_or_crash(
         bytes in prop::collection::vec(any::<u8>(), 16 * 8 + 64),

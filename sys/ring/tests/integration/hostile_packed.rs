@@ -21,8 +21,8 @@ const AVAIL: u16 = 1 << 7;
 const USED: u16 = 1 << 15;
 const AREA: u64 = GUEST_BASE + 0x10_0000;
 
-/// Makes an invalid transmit chain available after a valid one. Asserts that the valid one is
-/// received and the invalid one ends the ring permanently. `build` writes descriptors from 1 on.
+/// Makes an invalid transmit chain available after a valid one. `build` writes descriptors from 1
+/// on. Asserts that the valid one is received and that the invalid one ends the ring permanently.
 /// Returns the fault's text.
 fn tx_fault(features: u64, build: impl FnOnce(&PackedDriver<'_>)) -> String {
     let vm = Vm::new(16);
@@ -141,7 +141,7 @@ fn layout_of(is_packed: bool) -> InflightLayout {
     InflightLayout { queues: 1, queue_size: 16, is_packed }
 }
 
-/// Length in bytes of a region for one ring, of the longer layout.
+/// Length in bytes of a region for one ring of 16 entries, in the longer of the two layouts.
 const REGION_BYTES: usize = 32 + 16 * 32 + 32;
 
 fn region_of(bytes: &[u8], is_packed: bool) -> RingTracking {
@@ -234,7 +234,7 @@ fn buffers_of_a_device_without_order_are_taken_from_the_region() {
     assert_eq!(ring.state().next_avail(), 0x8003);
 }
 
-/// As above for a split ring, whose available ring may contain other heads.
+/// As the previous test, for a split ring, whose available ring may contain other heads.
 #[test]
 fn heads_of_a_device_without_order_are_taken_from_the_region() {
     let vm = Vm::new(16);
@@ -263,10 +263,10 @@ fn heads_of_a_device_without_order_are_taken_from_the_region() {
     assert_eq!(used, [heads[1], heads[0], heads[2]]);
 }
 
-/// Heads from the region are taken once, even after the ring's indices wrapped around to their
+/// Heads from the region are taken once, even after the ring's indices have wrapped around to their
 /// position.
 #[test]
-fn heads_from_the_region_do_not_come_again() {
+fn heads_from_the_region_are_taken_once() {
     let vm = Vm::new(16);
     let mut driver = Driver::new(&vm, 16);
     let (call, _far) = call_line();
@@ -297,8 +297,8 @@ fn heads_from_the_region_do_not_come_again() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
-    /// Arbitrary contents of the region: no call hangs or crashes, and replayed descriptors are
-    /// checked as any others.
+    /// With arbitrary contents of the region, no call hangs or crashes, and recovered descriptors
+    /// are checked as any others.
     #[test]
     fn random_regions_never_hang_or_crash(
         mut region in prop::collection::vec(prop_oneof![4 => 0..20_u8, 1 => any::<u8>()], REGION_BYTES),

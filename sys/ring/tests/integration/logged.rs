@@ -24,7 +24,7 @@ const VERSION_1: u64 = 1 << 32;
 const EVENT_IDX: u64 = 1 << 29;
 const MERGEABLE: u64 = 1 << 15;
 
-/// Previous contents of a VM's memory, and its log.
+/// Contents of a VM's memory before an operation, and its dirty page log.
 struct Watched<'a> {
     vm: &'a Vm,
     log: File,
@@ -39,7 +39,8 @@ impl<'a> Watched<'a> {
         Self { vm, log, before: vec![0; bytes as usize] }
     }
 
-    /// Returns records for a ring whose used ring, or event structure, is that of `driver`.
+    /// Returns the records of a ring. Writes to the used ring or event structure of `driver` are
+    /// logged.
     fn records(&self, driver: &AnyDriver<'_>) -> RingTracking {
         let bytes = self.log.metadata().unwrap().len();
         let log = Arc::new(DirtyLog::map(self.log.as_fd(), 0, bytes).unwrap());
@@ -51,8 +52,8 @@ impl<'a> Watched<'a> {
         RingTracking { log: Some(log), inflight: None }
     }
 
-    /// Executes an operation of the device. Returns its result and the pages that it changed and
-    /// did not mark.
+    /// Executes an operation of the device. Returns its result, and the pages that it changed
+    /// without marking them.
     fn unmarked<T>(&mut self, operation: impl FnOnce() -> T) -> (T, BTreeSet<u64>) {
         self.vm.file.read_exact_at(&mut self.before, 0).unwrap();
         let result = operation();
@@ -196,7 +197,7 @@ proptest! {
                 }
                 queue.flush().unwrap();
             });
-            prop_assert_eq!(missing, BTreeSet::new(), "answered");
+            prop_assert_eq!(missing, BTreeSet::new(), "completed");
             let ((), missing) = watched.unmarked(|| if arms { queue.arm(); } else { queue.disarm_lazily() });
             prop_assert_eq!(missing, BTreeSet::new(), "notifications");
             driver.reap_any_order();

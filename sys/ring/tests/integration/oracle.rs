@@ -35,7 +35,7 @@ fn features() -> impl Strategy<Value = u64> {
 #[derive(Clone, Debug)]
 struct Round {
     chains: Vec<ChainSpec>,
-    /// Distance of the driver's used_event from its used index.
+    /// Distance from the driver's used index to `used_event`.
     event_ahead: u16,
     no_interrupt: bool,
 }
@@ -189,7 +189,7 @@ proptest! {
     }
 }
 
-/// Reads frames back as a driver does, by `num_buffers`, and compares them.
+/// Reads frames back as a driver does, by `num_buffers`, and compares them with `expected`.
 fn check_delivery(
     driver: &mut Driver<'_>,
     header: usize,
@@ -217,10 +217,10 @@ fn check_delivery(
         prop_assert!(buffer_count >= 1);
         prop_assert!(buffer_count == 1 || features & MERGEABLE != 0);
         for _ in 1..buffer_count {
-            let next = entries.next().expect("num_buffers says more than was used");
+            let next = entries.next().expect("num_buffers exceeds the number of used buffers");
             bytes.extend(driver.contents(next.head, next.len as usize));
         }
-        let wire = expected.pop_front().expect("a frame that nobody sent");
+        let wire = expected.pop_front().expect("a received frame was not sent");
         prop_assert_eq!(&bytes[header..], &wire[..]);
         frames += 1;
     }

@@ -35,7 +35,7 @@ fn features() -> impl Strategy<Value = u64> {
 #[derive(Clone, Debug)]
 struct Round {
     chains: Vec<ChainSpec>,
-    /// Distance of the position of the driver's interrupt request from its used position.
+    /// Distance from the driver's used position to the position at which it requests an interrupt.
     event_ahead: u16,
     event_flags: u16,
 }
@@ -46,7 +46,7 @@ fn rounds() -> impl Strategy<Value = Vec<Round>> {
     prop::collection::vec(round, 1..8)
 }
 
-/// Returns the position at distance `distance` from another.
+/// Returns the position at `distance` descriptors from `start`.
 fn advanced(size: u16, start: u16, distance: u16) -> u16 {
     let position = (start & 0x7fff) + distance % size;
     if position < size {
@@ -195,7 +195,7 @@ proptest! {
     }
 }
 
-/// Reads frames back as a driver does, by `num_buffers`, and compares them.
+/// Reads frames back as a driver does, by `num_buffers`, and compares them with `expected`.
 fn check_delivery(
     driver: &mut PackedDriver<'_>,
     features: u64,
@@ -216,10 +216,10 @@ fn check_delivery(
         prop_assert!(buffer_count >= buffers);
         prop_assert!(buffer_count == 1 || features & MERGEABLE != 0);
         for _ in buffers..buffer_count {
-            let next = entries.next().expect("num_buffers says more than was used");
+            let next = entries.next().expect("num_buffers exceeds the number of used buffers");
             bytes.extend(driver.contents(next.head, next.len as usize));
         }
-        let wire = expected.pop_front().expect("a frame that nobody sent");
+        let wire = expected.pop_front().expect("a received frame was not sent");
         prop_assert_eq!(&bytes[HEADER..], &wire[..]);
         frames += 1;
     }
@@ -255,7 +255,7 @@ fn a_polled_ring_suppresses_kicks_and_an_armed_one_requests_them() {
             assert_eq!(ring.arm(), ArmResult::Pending);
             let old = driver.base();
             driver.add(&[72], false, false, &frame).unwrap();
-            assert!(!driver.wants_kick(old), "the request was taken back");
+            assert!(!driver.wants_kick(old), "the kick request was withdrawn");
             ring.disarm();
             batch.clear();
             assert_eq!(ring.receive(&mut batch).unwrap(), 2);
@@ -283,6 +283,9 @@ fn with_in_order_one_element_returns_a_batch() {
     };
     assert_eq!(tail(0) >> 32 & 0xffff, u64::from(ids[9]));
     assert_eq!(tail(0) >> 48, 0x8080, "used, nothing written");
-    assert!((1..20).all(|index| tail(index) >> 48 & 0x8080 == 0x80), "the rest is not touched");
+    assert!(
+        (1..20).all(|index| tail(index) >> 48 & 0x8080 == 0x80),
+        "the other elements are written"
+    );
     assert_eq!(driver.reap().len(), 10);
 }

@@ -1,5 +1,5 @@
-//! Tests of large frames between the memories of two VMs: only the beginning is copied when a frame
-//! is taken; the remainder stays in the sender's memory until the batch is released.
+//! Tests of large frames between the memories of two VMs. Only the beginning is copied when a frame
+//! is taken; the remainder, the tail, stays in the sender's memory until the batch is released.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -25,10 +25,10 @@ const RECEIVES: u64 =
     1 << VIRTIO_F_VERSION_1 | 1 << VIRTIO_NET_F_GUEST_CSUM | 1 << VIRTIO_NET_F_GUEST_TSO4;
 const MERGEABLE: u64 = 1 << VIRTIO_NET_F_MRG_RXBUF;
 const HEADER: usize = 12;
-/// Minimum number of bytes copied at once of a frame with a tail.
+/// Minimum number of bytes that are copied at once of a frame with a tail.
 const FRONT_BYTES: usize = 576;
 
-/// Returns a virtio-net header and a TCP/IPv4 frame of this length.
+/// Returns a virtio-net header followed by a TCP/IPv4 frame of `len` bytes.
 fn large_frame(seed: usize, len: usize) -> Vec<u8> {
     let header = VnetHeader {
         flags: VnetHeader::NEEDS_CSUM,
@@ -64,7 +64,8 @@ fn receiver(driver: &AnyDriver<'_>, vm: &Vm, features: u64) -> RxRing {
     RxRing::new(vm.map(), &driver.setup(features, &call_line().0), mask).unwrap()
 }
 
-/// Returns a sender's ring and the batch with its only frame, from buffers of these lengths.
+/// Returns a sender's driver and ring, and the batch with the only frame `bytes`, sent in buffers
+/// of the lengths `lens`.
 fn taken_frames<'vm>(
     vm: &'vm Vm,
     form: u64,
@@ -98,8 +99,8 @@ fn offer_all(driver: &mut AnyDriver<'_>, lens: &[u32]) {
     while driver.add(lens, true, &[]).is_some() {}
 }
 
-/// Forwards the available frames through the switch. No chain may be returned to the sender before
-/// the release.
+/// Forwards the available frames through the switch, and returns the chains that the sender gets
+/// back. Asserts that none is returned before the release.
 fn carry(
     tx: &mut TxRing,
     driver: &mut AnyDriver<'_>,
@@ -122,8 +123,8 @@ fn carry(
     driver.reap(features)
 }
 
-/// The longest permitted headers of a large frame are within the bytes copied at once, also with a
-/// VLAN tag.
+/// The longest permitted headers of a large frame are among the bytes that are copied at once, also
+/// with a VLAN tag.
 #[test]
 fn the_longest_headers_are_copied_at_once() {
     const TAGS: [&[u8]; 2] = [&[], &[0x81, 0x00, 0x00, 0x07]];
@@ -170,7 +171,7 @@ fn the_longest_headers_are_copied_at_once() {
 
 /// All forms of rings, chain layouts and kinds of receive buffers, several times around the rings.
 #[test]
-fn large_frames_arrive_whole_and_their_chains_come_back_when_released() {
+fn large_frames_arrive_complete_and_their_chains_are_returned_at_the_release() {
     let forms = [0, RING_PACKED, IN_ORDER, RING_PACKED | IN_ORDER];
     // One buffer; header separate; virtio and frame headers separate; pages; more pieces than a
     // tail holds.
@@ -208,7 +209,7 @@ fn large_frames_arrive_whole_and_their_chains_come_back_when_released() {
     }
 }
 
-/// A consumer that gathers the whole frame obtains the tail from the sender's memory.
+/// A consumer that needs the whole frame in one buffer gets the tail from the sender's memory.
 #[test]
 fn a_gathered_frame_is_the_one_that_was_sent() {
     let vm = Vm::new(SIZE);
@@ -223,7 +224,7 @@ fn a_gathered_frame_is_the_one_that_was_sent() {
 }
 
 #[test]
-fn chains_of_frames_without_tails_come_back_at_once() {
+fn chains_of_frames_without_tails_are_returned_at_once() {
     for form in [0, RING_PACKED] {
         let vm = Vm::new(SIZE);
         let mut driver = AnyDriver::new(&vm, SIZE, form);
@@ -248,7 +249,7 @@ fn chains_of_frames_without_tails_come_back_at_once() {
 }
 
 /// A sender that modifies a frame after it was taken changes only its payload; headers and metadata
-/// are those validated.
+/// are those that were validated.
 #[test]
 fn a_guest_that_modifies_a_sent_frame_changes_only_its_payload() {
     for form in [0, RING_PACKED] {
@@ -277,7 +278,7 @@ fn a_guest_that_modifies_a_sent_frame_changes_only_its_payload() {
 }
 
 #[test]
-fn a_frame_that_found_no_room_is_whole_when_it_does() {
+fn a_frame_that_did_not_fit_is_complete_when_it_fits() {
     for (form, mergeable) in [(0, MERGEABLE), (RING_PACKED, MERGEABLE), (0, 0), (RING_PACKED, 0)] {
         let (from_vm, to_vm) = (Vm::new(SIZE), Vm::new(SIZE));
         let mut source_driver = AnyDriver::new(&from_vm, SIZE, form);
@@ -295,7 +296,7 @@ fn a_frame_that_found_no_room_is_whole_when_it_does() {
         for _ in 0..2 {
             assert_eq!(rx.transmit(&batch.frames()[0]).unwrap(), TransmitResult::Full);
             rx.flush().unwrap();
-            assert_eq!(target_driver.reap(form), [], "the ring is as it was");
+            assert_eq!(target_driver.reap(form), [], "the ring has changed");
         }
         if mergeable == 0 {
             // Only a chain that holds the whole frame suffices, so this ring cannot receive it.
@@ -310,7 +311,7 @@ fn a_frame_that_found_no_room_is_whole_when_it_does() {
     }
 }
 
-/// A frame is still delivered after its ring was dropped and its chains were returned.
+/// A frame is delivered even after its ring was dropped and its chains were returned.
 #[test]
 fn a_tail_outlives_its_ring() {
     for form in [0, RING_PACKED] {
@@ -408,7 +409,7 @@ fn a_tail_that_leaves_memory_ends_its_ring() {
 /// The sender's memory is truncated while its frame is in flight: the receiver gets a frame of
 /// zeros and continues.
 #[test]
-fn memory_cut_short_under_a_tail_hurts_its_owner_only() {
+fn memory_truncated_under_a_tail_affects_its_owner_only() {
     let (from_vm, to_vm) = (Vm::new(SIZE), Vm::new(SIZE));
     let bytes = large_frame(1, 40_000);
     let (_from, mut tx, mut batch) = taken_frames(&from_vm, 0, &[bytes.len()], &bytes);

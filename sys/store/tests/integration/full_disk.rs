@@ -1,4 +1,4 @@
-//! Store on a full disk, and after space was freed.
+//! Tests a store on a full disk, and after space was freed.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use suimon_store::FileStore;
 use tempfile::TempDir;
 
 const DIRECTORY: &str = "SUIMON_STORE_TEST_FULL_DISK";
-/// Larger than a new store, which needs some hundred KiB.
+/// Mount option with the size of the disk. A new store needs some hundred KiB.
 const DISK: &str = "size=4m";
 
 fn put(store: &FileStore, key: &str, value: &[u8]) -> Result<(), StateStoreError> {
@@ -40,7 +40,7 @@ fn on_the_small_disk() {
         let refused = put(&store, "large", &vec![round; 1 << 20]).unwrap_err().detail;
         assert!(refused.contains("state.redb") && refused.contains("has free space"), "{refused}");
         let refused = put(&store, "large", &vec![round; 2 << 20]).unwrap_err().detail;
-        assert!(refused.contains("has free space"), "the same again: {refused}");
+        assert!(refused.contains("has free space"), "the repeated commit: {refused}");
         // Earlier content exists, and nothing of the rejected commit.
         assert_eq!(read(&store, "small").unwrap(), b"1");
         assert_eq!(read(&store, "last").unwrap(), 1_usize.to_le_bytes());

@@ -1,4 +1,4 @@
-//! Process that is killed repeatedly during its commits.
+//! Kills a process repeatedly during its commits, and checks the store after each kill.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 const DIRECTORY: &str = "SUIMON_STORE_TEST_DIRECTORY";
 const KILLS: u32 = 45;
-/// Minimum number of commits between which the kills must fall.
+/// Number of commits that the killed processes must complete in total.
 const COMMITS: u32 = 100;
 /// Maximum number of kills. A loaded machine commits less between two kills and needs more of them.
 const KILLS_MAX: u32 = 900;

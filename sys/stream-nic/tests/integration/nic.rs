@@ -1,4 +1,4 @@
-//! Tests of the NIC with its peers: successive QEMUs, peers that violate the protocol, and an owner
+//! Tests of the NIC with successive QEMU processes, clients that violate the protocol, and an owner
 //! that changes and closes it.
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use suimon_stream_nic::StreamNic;
 
 const LIMIT: Duration = Duration::from_secs(90);
 
-/// Queue host driven by the test.
+/// Queue host whose queues the test services.
 #[derive(Default)]
 struct Rack {
     sources: Mutex<BTreeMap<QueueId, Box<dyn FrameSource>>>,
@@ -117,7 +117,7 @@ impl Bench {
         self.notices.recv_timeout(LIMIT).unwrap()
     }
 
-    /// Receives until frames or a fault arrive.
+    /// Services the receive queue until it returns frames or a fault.
     fn receive(&self) -> (usize, Option<PortFault>) {
         let deadline = Instant::now() + LIMIT;
         while Instant::now() < deadline {
@@ -136,7 +136,7 @@ fn framed(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn frames_pass_both_ways_and_the_next_qemu_comes_in() {
+fn frames_pass_both_ways_and_the_next_qemu_is_served() {
     let bench = Bench::new();
     assert!(!bench.nic.status().link_up);
     for number in [1, 2] {
@@ -174,14 +174,14 @@ fn a_client_that_violates_the_protocol_is_disconnected_and_the_next_is_served() 
 }
 
 #[test]
-fn a_second_qemu_is_turned_away_and_follows_one_that_has_left() {
+fn a_second_qemu_is_rejected_unless_the_first_has_disconnected() {
     let bench = Bench::new();
     let mut first = bench.connect();
     assert_eq!(bench.next_notice(), DeviceNotice::LinkUp);
     let mut second = bench.connect();
-    assert_eq!(second.read(&mut [0; 1]).unwrap(), 0, "it is turned away");
+    assert_eq!(second.read(&mut [0; 1]).unwrap(), 0, "the second connection is not closed");
     first.write_all(&framed(&[1; 60])).unwrap();
-    assert_eq!(bench.receive().0, 1, "the first one notices nothing");
+    assert_eq!(bench.receive().0, 1, "the first connection is affected");
     // The queue is not polled, as that of a throttled port.
     drop(first);
     let _third = bench.connect();
@@ -197,7 +197,7 @@ fn a_qemu_that_does_not_read_costs_frames_and_gets_the_rest_when_it_reads() {
     let mut accepted = 0;
     while bench.rack.send(&[accepted as u8; 9000]) == TransmitResult::Accepted {
         accepted += 1;
-        assert!(accepted < 10_000, "a socket has room for so much?");
+        assert!(accepted < 10_000, "the socket never became full");
     }
     // No further frames are sent: the NIC itself sends the pending data.
     for number in 0..accepted {
@@ -207,7 +207,7 @@ fn a_qemu_that_does_not_read_costs_frames_and_gets_the_rest_when_it_reads() {
     }
     let deadline = Instant::now() + LIMIT;
     while bench.rack.send(&[1; 60]) == TransmitResult::Full {
-        assert!(Instant::now() < deadline, "there is room again");
+        assert!(Instant::now() < deadline, "the socket has space again");
     }
 }
 
@@ -272,7 +272,8 @@ fn a_descriptor_attached_to_a_frame_blocks_no_thread() {
     }
 }
 
-/// Sends bytes with a socket, which is closed here if the kernel rejects it.
+/// Sends bytes with an attached socket. This process closes its descriptor of the socket if the
+/// kernel refuses to send it.
 fn send_with(qemu: &UnixStream, bytes: &[u8], attached: std::net::TcpStream) {
     use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
     use std::os::fd::AsFd;

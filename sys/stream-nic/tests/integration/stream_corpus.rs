@@ -1,4 +1,5 @@
-//! Replays the fuzzer's corpus of frame streams with its oracle, complete and damaged.
+//! Replays the fuzzer's corpus of frame streams, intact and damaged, and checks the results with
+//! the fuzzer's oracle.
 
 use crate::replay;
 use crate::stream_oracle::{Outcome, check};

@@ -66,7 +66,7 @@ pub(crate) struct Driver<'a> {
     pub(crate) ring: Ring<'a>,
     pub(crate) kick: OwnedFd,
     pub(crate) call: OwnedFd,
-    /// Requests in flight.
+    /// Number of requests to keep in flight.
     pub(crate) depth: u16,
     pub(crate) kicks: u64,
 }

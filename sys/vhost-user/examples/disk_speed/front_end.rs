@@ -13,7 +13,8 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg}
 
 use crate::memory::{GUEST_BASE, Memory, USER_BASE};
 
-/// Feature bits of virtio 1.3, sections 5.2.3 and 6, and `VHOST_USER_F_PROTOCOL_FEATURES`.
+/// Feature bits of virtio-blk (virtio 1.3, sections 5.2.3 and 6). The last one is
+/// `VHOST_USER_F_PROTOCOL_FEATURES`.
 pub(crate) const SIZE_MAX: u64 = 1 << 1;
 pub(crate) const SEG_MAX: u64 = 1 << 2;
 pub(crate) const READ_ONLY: u64 = 1 << 5;
@@ -24,8 +25,9 @@ pub(crate) const VERSION_1: u64 = 1 << 32;
 pub(crate) const PACKED: u64 = 1 << 34;
 const PROTOCOL_FEATURES: u64 = 1 << 30;
 
-/// Protocol features: multiple queues, and configuration space.
+/// Protocol feature `VHOST_USER_PROTOCOL_F_MQ`: multiple queues.
 const MULTIPLE_QUEUES: u64 = 1;
+/// Protocol feature `VHOST_USER_PROTOCOL_F_CONFIG`: configuration space.
 const CONFIG: u64 = 1 << 9;
 
 const GET_FEATURES: u32 = 1;
@@ -44,26 +46,27 @@ const GET_CONFIG: u32 = 24;
 
 const VERSION: u32 = 1;
 const REPLY: u32 = 1 << 2;
-/// Largest payload of a reply in bytes.
+/// Maximum payload of a reply in bytes.
 const PAYLOAD_MAX: u32 = 4096;
 /// Time limit for a reply of the back-end.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// `capacity`, `size_max`, `seg_max`, the geometry and `blk_size` of the configuration space.
+/// Number of bytes of configuration space that are read: `capacity`, `size_max`, `seg_max`, the
+/// geometry and `blk_size`.
 const CONFIG_BYTES: u32 = 24;
 
-/// Properties of the disk that the back-end reports.
+/// Properties of the disk that the back-end offers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Disk {
     pub(crate) features: u64,
     /// Capacity in bytes; `None` if the back-end offers no configuration space.
     pub(crate) size: Option<u64>,
-    /// Maximum size of a segment in bytes and maximum number of segments of a request; `u64::MAX`
-    /// if unlimited.
+    /// Maximum size of a segment in bytes; `u64::MAX` if unlimited.
     pub(crate) size_max: u64,
+    /// Maximum number of segments of a request; `u64::MAX` if unlimited.
     pub(crate) seg_max: u64,
 }
 
-/// Guest addresses of the parts of a ring, and its initial position.
+/// Guest addresses of the three areas of a ring, and its initial position.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RingLayout {
     pub(crate) entries: u16,
@@ -89,7 +92,8 @@ impl FrontEnd {
         Ok(Self { stream, has_protocol: false })
     }
 
-    /// Negotiates those of the `requested` features that are offered, and all `required` ones.
+    /// Negotiates all `required` features, and those of the `requested` ones that the back-end
+    /// offers. Returns the disk's properties.
     ///
     /// # Errors
     /// A required feature is not offered, or the back-end does not reply.

@@ -57,8 +57,8 @@ use split::SplitRing;
 use suimon_test_programs::end_program;
 use wanted::Parameters;
 
-/// Upper limit of the time before a measurement in which the queue warms up; the other limit is an
-/// eighth of the measured time.
+/// Maximum time for which the queue warms up before a measurement; the time is an eighth of the
+/// measured time if that is shorter.
 const WARM_UP: Duration = Duration::from_millis(100);
 /// Time limit for a started back-end to listen on its socket.
 const START_LIMIT: Duration = Duration::from_secs(30);
@@ -80,7 +80,7 @@ struct Peer {
     rounds: Vec<Rates>,
 }
 
-/// Access to the back-end under test.
+/// How the back-end under test is reached.
 enum Behind {
     /// Command that starts the back-end, once for each round.
     Command(String),
@@ -219,7 +219,7 @@ fn run(driver: &mut Driver<'_>, parameters: &Parameters, time: Duration) -> Resu
     Ok(count)
 }
 
-/// Returns the CPU time of a process in nanoseconds: the sum over its threads
+/// Returns the CPU time that all threads of a process have used, in nanoseconds
 /// (`/proc/PID/task/TID/schedstat`).
 fn cpu_ns(process: u32) -> Result<u64> {
     let threads = std::fs::read_dir(format!("/proc/{process}/task"))

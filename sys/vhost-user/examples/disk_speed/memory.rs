@@ -18,9 +18,11 @@ pub(crate) const ENTRIES: u16 = 256;
 /// Maximum number of descriptors of a request: header, segments and status.
 pub(crate) const PIECES_MAX: u64 = 64;
 
-/// Offsets of the parts of a ring in the shared memory.
+/// Offset of the descriptor table in the shared memory.
 pub(crate) const DESCRIPTORS: u64 = 0;
+/// Offset of the driver area (available ring).
 pub(crate) const DRIVER: u64 = 0x2000;
+/// Offset of the device area (used ring).
 pub(crate) const DEVICE: u64 = 0x3000;
 /// Offset of the indirect descriptor tables, one for each request.
 pub(crate) const TABLES: u64 = 0x1_0000;

@@ -12,9 +12,11 @@ use crate::split::{describe, flags_of, set_segment_flags};
 
 const AVAILABLE: u16 = 1 << 7;
 const USED: u16 = 1 << 15;
-/// Event suppression flags (section 2.8.14): notify always, never, or at one descriptor.
+/// Event suppression flag (section 2.8.14): always notify.
 const EVENT_ENABLE: u16 = 0;
+/// Event suppression flag: never notify.
 const EVENT_DISABLE: u16 = 1;
+/// Event suppression flag: notify at one descriptor.
 const EVENT_DESCRIPTOR: u16 = 2;
 
 /// Initial position of a ring: first descriptor, both wrap counters set (vhost-user,
@@ -52,7 +54,8 @@ impl Position {
 /// Packed virtqueue, driver side.
 pub(crate) struct PackedRing<'a> {
     places: Vec<Place<'a>>,
-    /// Descriptors written to the ring for each slot: one for its indirect table, or one per piece.
+    /// Descriptors that submit the request of each slot: one for its indirect table, or one per
+    /// segment, header and status.
     chains: Vec<Vec<Piece>>,
     /// Flags of the segment descriptors in the indirect tables, by slot.
     segment_flags: Vec<Vec<&'a AtomicU16>>,
@@ -122,7 +125,7 @@ impl<'a> PackedRing<'a> {
         })
     }
 
-    /// Returns the number of requests that fit into the ring.
+    /// Returns the number of requests that can be in flight.
     pub(crate) fn slots(&self) -> usize {
         self.chains.len()
     }
@@ -179,7 +182,7 @@ impl<'a> PackedRing<'a> {
         }
     }
 
-    /// Returns the slot of the next completion, if there is one.
+    /// Removes the next completion. Returns its slot; `None` if there is none.
     pub(crate) fn take(&mut self) -> Option<u16> {
         if !self.has_completion() {
             return None;

@@ -15,15 +15,16 @@ use crate::memory::{BUFFERS, ENTRIES, GUEST_BASE, PIECES_MAX, REQUEST_BYTES, REQ
 pub(crate) struct Load {
     /// Size of a request in bytes.
     pub(crate) bytes: u64,
-    /// Percentage of reads; other requests are writes.
+    /// Percentage of requests that are reads; others are writes.
     pub(crate) read_percent: u64,
     /// Random offsets if true; otherwise ascending offsets that wrap at `disk_bytes`.
     pub(crate) is_random: bool,
-    /// Bytes of the disk that are used, from its beginning.
+    /// Size in bytes of the part of the disk that is used, from its beginning.
     pub(crate) disk_bytes: u64,
 }
 
-/// Part of a request: guest address, length in bytes, and kind.
+/// Part of a request's memory, described by one descriptor: guest address, length in bytes, and
+/// kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) address: u64,
@@ -39,11 +40,12 @@ pub(crate) enum PieceKind {
     Status,
 }
 
-/// Request that a slot holds.
+/// Request that was written into a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SlotRequest {
     pub(crate) is_read: bool,
-    /// True if the request is a read of a load without writes, so its descriptors need no change.
+    /// True if the request is a read of a load without writes, so that the flags of its descriptors
+    /// need no change.
     pub(crate) is_laid_out: bool,
 }
 
@@ -55,7 +57,7 @@ pub(crate) struct Requests<'a> {
     kinds: Vec<&'a AtomicU32>,
     sectors: Vec<&'a AtomicU64>,
     statuses: Vec<&'a AtomicU8>,
-    /// Requests made since the start.
+    /// Number of requests generated so far.
     made: u64,
     state: u64,
 }
@@ -103,7 +105,7 @@ impl<'a> Requests<'a> {
         })
     }
 
-    /// Returns the parts of the request in a slot, in order.
+    /// Returns the memory of the request in a slot, one element per descriptor, in order.
     pub(crate) fn pieces(&self, slot: u16) -> Vec<Piece> {
         let request = GUEST_BASE + REQUESTS + u64::from(slot) * REQUEST_BYTES;
         let new_piece = |address, bytes: u64, kind| {
@@ -130,7 +132,7 @@ impl<'a> Requests<'a> {
         self.state >> 16
     }
 
-    /// Writes the next request of the load into a slot.
+    /// Writes the next generated request into a slot.
     pub(crate) fn make(&mut self, slot: u16) -> SlotRequest {
         let Load { bytes, read_percent, is_random, disk_bytes } = self.load;
         let number = if is_random { self.throw() } else { self.made };
@@ -164,7 +166,7 @@ impl<'a> Requests<'a> {
     }
 }
 
-/// Converts an offset in the shared memory to `usize`.
+/// Converts an offset in the shared memory from `u64` to `usize`.
 pub(crate) fn index(offset: u64) -> usize {
     usize::try_from(offset).unwrap_or(usize::MAX)
 }

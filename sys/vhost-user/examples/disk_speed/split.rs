@@ -27,7 +27,8 @@ pub(crate) fn describe(
     Ok(slice.write_slice(&word.to_le_bytes(), index(offset))?)
 }
 
-/// Returns the descriptor flags of a piece of a chain. Segments of reads are device-writable.
+/// Returns the descriptor flags (section 2.7.5) of a part of a request. Segments of reads are
+/// device-writable.
 pub(crate) fn flags_of(piece: &Piece, is_read: bool) -> u16 {
     match piece.kind {
         PieceKind::Header => VRING_DESC_F_NEXT as u16,
@@ -48,7 +49,7 @@ pub(crate) fn set_segment_flags(segment_flags: &[&AtomicU16], request: SlotReque
 /// Split virtqueue, driver side.
 pub(crate) struct SplitRing<'a> {
     has_event_index: bool,
-    /// First descriptor of each slot.
+    /// Index of the first descriptor of each slot.
     heads: Vec<u16>,
     /// Flags of the segment descriptors, by slot.
     segment_flags: Vec<Vec<&'a AtomicU16>>,
@@ -58,13 +59,13 @@ pub(crate) struct SplitRing<'a> {
     used: Vec<&'a AtomicU32>,
     used_index: &'a AtomicU16,
     used_flags: &'a AtomicU16,
-    /// `avail_event` and `used_event`: indices at which the back-end requests a kick and the driver
-    /// an interrupt.
+    /// `avail_event`: index at which the back-end requests a kick.
     kick_at: &'a AtomicU16,
+    /// `used_event`: index at which the driver requests an interrupt.
     call_at: &'a AtomicU16,
     added: u16,
     seen: u16,
-    /// Descriptors that a request occupies in the ring.
+    /// Number of descriptors that a request occupies in the ring.
     step: u16,
 }
 
@@ -129,7 +130,7 @@ impl<'a> SplitRing<'a> {
         })
     }
 
-    /// Returns the number of requests that fit into the ring.
+    /// Returns the number of requests that can be in flight.
     pub(crate) fn slots(&self) -> usize {
         self.heads.len()
     }
@@ -160,7 +161,7 @@ impl<'a> SplitRing<'a> {
         distance < self.added.wrapping_sub(old)
     }
 
-    /// Returns the slot of the next completion, if there is one.
+    /// Removes the next completion. Returns its slot; `None` if there is none.
     pub(crate) fn take(&mut self) -> Option<u16> {
         if u16::from_le(self.used_index.load(Ordering::Acquire)) == self.seen {
             return None;

@@ -13,13 +13,13 @@ const USAGE: &str = "usage: disk_speed [--json] [--block-kib N] [--read-percent 
     [--disk-mib N] [--wait] [--packed] [--without event-index|indirect] ROUNDS SECONDS DEPTH \
     'NAME: COMMAND'…, or with --socket PATH no command";
 
-/// Parameters of a measurement.
+/// Parameters of a benchmark, from the command line.
 pub(crate) struct Parameters {
     pub(crate) is_json: bool,
     /// Sleep until an interrupt instead of polling.
     pub(crate) is_waiting: bool,
     pub(crate) is_packed: bool,
-    /// Optional features to negotiate if they are offered.
+    /// Optional virtio features to negotiate if the back-end offers them.
     pub(crate) features: u64,
     pub(crate) load: Load,
     pub(crate) rounds: usize,

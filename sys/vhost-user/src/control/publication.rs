@@ -1,4 +1,4 @@
-//! Published status of a device, and features that its VM relies on.
+//! Published status of a device, and the features that its VM relies on.
 
 use std::sync::Arc;
 
@@ -17,14 +17,15 @@ impl Shared {
         self.notify(DeviceNotice::Violation { detail: fault.to_string() });
     }
 
-    /// Returns the device and the offer for the next front-end.
+    /// Returns the properties and the offer for the device of the next front-end.
     pub(super) fn link(&self) -> DeviceLink {
         let promised = self.changing().negotiated.features;
         let (model, offer) = self.subject.offer(promised);
         DeviceLink { model, offer, faults: Arc::clone(&self.faults) }
     }
 
-    /// Updates the status. Reports a change in which the guest's driver has rings running.
+    /// Updates the published status. If the number of running queues or the features have changed
+    /// and queues run, reports the negotiated features.
     pub(super) fn publish(&self, device: &VhostUserDevice) {
         let queue_pairs = device.running_queues();
         let features = Some(device.features()).filter(|bits| *bits != 0);
@@ -45,7 +46,8 @@ impl Shared {
         }
     }
 
-    /// Records features and queues that the VM relies on from now on, and reports the change.
+    /// Records the features and queues that the VM relies on from now on, and reports them if they
+    /// have changed.
     pub(super) fn report_negotiated(&self, negotiated: NegotiatedFeatures) {
         let mut changing = self.changing();
         if changing.negotiated == negotiated {
@@ -57,8 +59,8 @@ impl Shared {
     }
 }
 
-/// Returns the features that stay negotiated while the guest runs: a log of written pages is only
-/// enabled during a migration.
+/// Returns `features` without those that a front-end enables only temporarily: the log of written
+/// pages, during a migration.
 fn lasting(features: u64) -> u64 {
     features & !(1 << protocol::LOG_ALL_BIT)
 }

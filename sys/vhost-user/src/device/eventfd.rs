@@ -1,4 +1,4 @@
-//! Check of received eventfds.
+//! Check that received descriptors are eventfds.
 
 use std::os::fd::OwnedFd;
 
@@ -8,8 +8,11 @@ use crate::fault::DeviceFault;
 use crate::message::VringFd;
 use crate::request::Request;
 
-/// Converts a received descriptor to an eventfd with `accept`, which determines its use. Descriptors
-/// of other kinds are rejected.
+/// Converts the descriptor of `vring_fd` to an eventfd with `accept`, which depends on its use.
+/// Returns `None` if there is no descriptor.
+///
+/// # Errors
+/// The descriptor is not an eventfd, or not one for this use.
 pub(super) fn checked(
     request: Request,
     vring_fd: VringFd,

@@ -1,4 +1,4 @@
-//! Messages that concern single rings: set up, start, stop and enable.
+//! Messages that concern single rings: setup, start, stop and enablement.
 
 use std::sync::Arc;
 
@@ -25,7 +25,11 @@ impl VhostUserDevice {
         vring.ok_or(DeviceFault::VringIndex { request, index, noun, count })
     }
 
-    /// Stops vring `index` so that it can be changed. Blocks until the ring is detached.
+    /// Stops vring `index`, and returns it so that it can be changed. Blocks until the ring is
+    /// detached.
+    ///
+    /// # Errors
+    /// The device has no such vring.
     pub(super) fn stopped(
         &mut self,
         request: Request,
@@ -37,8 +41,8 @@ impl VhostUserDevice {
         Ok(vring)
     }
 
-    /// Starts every ring that is completely configured and not running. `request` is named in
-    /// errors.
+    /// Starts every ring that is enabled, completely configured and not running. Starts none while
+    /// a ring has a fault or the memory is unknown. `request` is named in errors.
     pub(super) fn start_rings(&mut self, request: Request) -> Result<(), DeviceFault> {
         let Some(memory) = self.memory.memory() else { return Ok(()) };
         if self.vrings.iter().any(Vring::is_broken) {
@@ -58,7 +62,8 @@ impl VhostUserDevice {
         Ok(())
     }
 
-    /// Sets size, addresses or position of a vring.
+    /// Sets size, addresses or position of a vring: stops the ring first, and starts it again if it
+    /// is completely configured.
     pub(super) fn describe(&mut self, message: &FrontEndMessage) -> Result<(), DeviceFault> {
         let request = match *message {
             FrontEndMessage::SetVringNum { index, size } => {

@@ -1,4 +1,4 @@
-//! Rings that a message stops, detached before the message is executed.
+//! Determines the rings that a message stops, and detaches them before the message is executed.
 //!
 //! [`VhostUserDevice::handle`] blocks until the rings that it stops are detached. The ring of a
 //! disk whose store has stalled is only detached when the store responds. Callers that must not
@@ -41,8 +41,7 @@ impl RingSet {
 }
 
 impl VhostUserDevice {
-    /// Returns the rings that [`handle`](Self::handle) will detach. The message restarts them or
-    /// leaves them stopped.
+    /// Returns the rings that [`handle`](Self::handle) will detach when it executes the message.
     pub fn stops(&self, message: &FrontEndMessage) -> RingSet {
         use FrontEndMessage as M;
         let is_negotiated = |request| check_negotiated(request, self.protocol).is_ok();
@@ -89,23 +88,23 @@ impl VhostUserDevice {
         rings.any(|(index, vring)| stops.has(index) && vring.is_running())
     }
 
-    /// Returns the number of these rings that run and that the switch services: 0 for a disk.
+    /// Returns how many of these rings run and are serviced by the switch: 0 for a disk.
     pub fn switch_rings(&self, stops: RingSet) -> usize {
         let Model::Nic(_) = &self.link.model else { return 0 };
         let rings = self.vrings.iter().enumerate();
         rings.filter(|(index, vring)| stops.has(*index) && vring.is_running()).count()
     }
 
-    /// Requests these rings back and blocks at most `at_most` until they are detached. Returns true
-    /// if none of them runs; otherwise the caller must call again.
+    /// Detaches these rings. Blocks at most `at_most`. Returns true if none of them runs any more;
+    /// otherwise the caller must call again.
     pub fn try_stop(&mut self, stops: RingSet, at_most: Duration) -> bool {
         let deadline = Instant::now() + at_most;
         let model = &self.link.model;
         let rings = self.vrings.iter_mut().enumerate();
         let mut stopping: Vec<&mut Vring> =
             rings.filter(|(index, _)| stops.has(*index)).map(|(_, vring)| vring).collect();
-        // All rings are requested back before the first wait, so that they are detached in
-        // parallel.
+        // All rings are requested from their host before the first wait, so that they are detached
+        // in parallel.
         stopping.iter_mut().for_each(|vring| vring.begin_stop(model));
         let remaining = || deadline.saturating_duration_since(Instant::now());
         stopping.into_iter().all(|vring| vring.finish_stop(remaining()))

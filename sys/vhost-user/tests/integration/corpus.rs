@@ -1,4 +1,5 @@
-//! Replays the fuzzer's corpus of messages with its oracle: complete, truncated and damaged.
+//! Replays the fuzzer's corpus of messages, intact, truncated and damaged, and checks the results
+//! with the fuzzer's oracle.
 
 use crate::replay;
 use crate::vhost_user_oracle::check;

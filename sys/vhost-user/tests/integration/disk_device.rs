@@ -25,11 +25,11 @@ use suimon_vhost_user::VhostUserDisk;
 const CONFIG_WCE: u64 = 1 << 11;
 const IN_ORDER: u64 = 1 << 35;
 
-/// Queue, and the disk behind it.
+/// Attached queue, and the simulated disk that executes its requests.
 type Served = (Box<dyn DiskQueue>, MemoryDisk);
 
-/// Queue host that serves queues when `serve` is called, and completes requests in flight before it
-/// returns a queue.
+/// Queue host that services queues when `serve` is called, and completes requests in flight before
+/// it returns a queue.
 #[derive(Default)]
 struct Store {
     queues: Mutex<BTreeMap<u16, Served>>,
@@ -40,7 +40,8 @@ impl Store {
         self.queues.lock().unwrap().len()
     }
 
-    /// Receives the requests of queue `index` and executes those with the positions `answers`.
+    /// Receives the requests of queue `index`, and executes those at the positions `answers` of the
+    /// requests in flight.
     fn serve(&self, index: u16, answers: &[usize]) -> Vec<DiskOp> {
         let mut queues = self.queues.lock().unwrap();
         let (queue, disk) = queues.get_mut(&index).unwrap();
@@ -214,11 +215,11 @@ fn questions_are_answered() {
     for (value, is_taken) in [(0, true), (1, true), (2, false)] {
         assert_eq!(front_end.set(25, &ask(32, &[value]), &[]), is_taken);
     }
-    assert!(!front_end.set(25, &ask(0, &[0; 8]), &[]), "the capacity is not the guest's");
+    assert!(!front_end.set(25, &ask(0, &[0; 8]), &[]), "a front-end can change the capacity");
     assert!(front_end.set(25, &ask(32, &[0]), &[]));
     assert_eq!(config(&mut front_end, 32, 1), [0]);
     assert!(front_end.set(34, &[], &[]));
-    assert_eq!(config(&mut front_end, 32, 1), [1], "a reset takes the choice back");
+    assert_eq!(config(&mut front_end, 32, 1), [1], "a reset keeps the driver's choice");
     let status = VhostUserDiskStatus {
         queues: 0,
         features: Some(DISK_FEATURES | CONFIG_WCE | PROTOCOL_FEATURES),
@@ -241,14 +242,14 @@ fn a_disk_has_no_mtu() {
 }
 
 #[test]
-fn requests_are_answered_in_any_order_and_a_ring_that_stops_finishes_them() {
+fn requests_complete_in_any_order_and_stopping_a_ring_waits_for_them() {
     let bench = DiskBench::new();
     let vm = Vm::with_regions(vec![BYTES]);
     let mut guest = Guest::new(&vm);
     for round in 0..3 {
         let mut front_end = bench.connect(DISK_FEATURES);
         guest.start(&mut front_end);
-        wait_for("the ring with the host", || bench.store.len() == 1);
+        wait_for("the ring to be attached", || bench.store.len() == 1);
         let read = guest.offer(Wanted::read(0, 1024));
         let offered = [guest.write(5), guest.write(6), guest.write(7)];
         assert_eq!(bench.store.serve(0, &[2, 0]).len(), 2);
@@ -260,7 +261,7 @@ fn requests_are_answered_in_any_order_and_a_ring_that_stops_finishes_them() {
         assert_eq!(guest.heads(), [offered[0].head, offered[2].head]);
         assert_eq!(bench.store.len(), 0);
         drop(front_end);
-        wait_for("the front-end's end", || bench.device.status().features.is_none());
+        wait_for("the end of the front-end", || bench.device.status().features.is_none());
     }
 }
 

@@ -69,9 +69,9 @@ fn questions_are_answered() {
     assert!(!bench.socket.exists());
 }
 
-/// A close that waited for the front-end would take two seconds at least, each time. Load on the
-/// machine may delay a close by a second, with probability p. Unless p is above 0.06, all five
-/// closes are delayed with a probability below 10^-6.
+/// A close that waited for the front-end would take at least two seconds. Load on the machine may
+/// delay a close by a second, with probability p. Unless p is above 0.06, all five closes are
+/// delayed with a probability below 10^-6.
 #[test]
 fn closing_a_nic_waits_for_no_front_end() {
     let closing = || {
@@ -119,14 +119,14 @@ fn offloads_change_live_and_stay_offered_to_a_vm_that_has_them() {
         let more_queues = VhostUserSpec { queue_pairs: 2, ..bench.spec.clone() };
         assert_eq!(bench.nic().change(&PortDeviceSpec::VhostUser(more_queues)).ok(), Some(false));
         drop(front_end);
-        wait_for("the rings' return", || bench.host.queues() == (0, 0));
+        wait_for("the rings to be detached", || bench.host.queues() == (0, 0));
     }
 }
 
 /// Each of these attacks ends the front-end's connection with an error that names the message, and
 /// the next front-end is served.
 #[test]
-fn hostile_front_ends_are_cut_off_and_the_nic_survives() {
+fn hostile_front_ends_are_disconnected_and_the_nic_continues() {
     let bench = Bench::new(1);
     let vm = Vm::with_regions(vec![BYTES]);
     type Attack<'a> = &'a dyn Fn(&mut FrontEnd);
@@ -192,7 +192,7 @@ fn hostile_front_ends_are_cut_off_and_the_nic_survives() {
     session(&bench, FrontEnd::connect(&bench.socket));
 }
 
-/// The memory is removed while rings run.
+/// The front-end replaces the memory with an invalid table while rings run.
 #[test]
 fn a_bad_table_while_rings_run_takes_them_back() {
     let bench = Bench::new(1);

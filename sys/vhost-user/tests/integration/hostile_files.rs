@@ -1,5 +1,5 @@
-//! Descriptors of hostile front-ends: eventfds that block, other files in place of eventfds, and
-//! files as guest memory whose pages are not in memory.
+//! Tests with descriptors of hostile front-ends: eventfds that block, other files in place of
+//! eventfds, and files as guest memory whose pages are not in memory.
 
 use std::fs::File;
 use std::io::{ErrorKind, Write};
@@ -34,8 +34,8 @@ fn jam(fd: &OwnedFd) {
     fcntl_setfl(fd, flags - OFlags::NONBLOCK).unwrap();
 }
 
-/// Calls `call` in another thread. If it does not return, ends the process, because the bench can
-/// then not be dropped.
+/// Executes `call` in another thread. Ends the process if `call` does not return, because the bench
+/// cannot be dropped then.
 fn returns<T: Send + 'static>(subject: &str, call: impl FnOnce() -> T + Send + 'static) -> T {
     let (sender, outcome) = channel();
     thread::spawn(move || sender.send(call()));
@@ -147,7 +147,7 @@ fn only_files_in_memory_are_mapped() {
     session(&bench, FrontEnd::connect(&bench.socket));
 }
 
-/// Sparse files make a front-end's memory as large as it describes.
+/// A front-end can describe any amount of memory with sparse files.
 #[test]
 fn a_device_maps_no_more_than_its_limit() {
     let bench = Bench::new(1);
@@ -168,8 +168,8 @@ fn a_device_maps_no_more_than_its_limit() {
     session(&bench, FrontEnd::connect(&bench.socket));
 }
 
-/// Socket whose last close blocks. It is closed in a thread of its own: if the device has closed
-/// its descriptor before, this close is the last one.
+/// Socket whose last close blocks. Dropping closes it in a separate thread: if the device has
+/// closed its descriptor before, this close is the last one.
 struct Lingering(Option<TcpStream>);
 
 impl AsFd for Lingering {
@@ -236,7 +236,7 @@ fn a_descriptor_whose_close_blocks_delays_no_other_device() {
     });
 }
 
-/// More descriptors than any message has.
+/// Sends more descriptors than any message has.
 #[test]
 fn descriptors_that_are_too_many_delay_no_other_device() {
     expect_no_other_device_waits(|attacker, lingering| {

@@ -18,11 +18,11 @@ use suimon_vhost_user::{VhostUserDisk, VhostUserNic, VhostUserThreads};
 use crate::bench::rig::{Driver, GUEST_BASE, Vm, event};
 use crate::bench::{BYTES, FrontEnd, Loopback, NoticeSender, VERSION_1, wait_for};
 
-/// Number of devices of the tests.
+/// Number of devices that a test opens.
 const MANY: u32 = 150;
 
-/// Threads permitted in addition to those of one device: a thread that executed a message may not
-/// be idle again when the next message arrives, which then uses another thread.
+/// Number of threads permitted in addition to those of one device: a thread that executed a message
+/// may not be idle again when the next message arrives, which then uses another thread.
 const BACK_SOON: usize = 4;
 
 fn spec(folder: &std::path::Path, port: u32) -> VhostUserSpec {
@@ -157,7 +157,7 @@ impl QueueHost for Counting {
     fn detach_port(&self, _port: PortId) {}
 }
 
-/// A guest that changes its number of queues all the time enables and disables rings.
+/// A guest that changes its number of queues continuously enables and disables rings.
 #[test]
 fn rings_that_come_and_go_are_limited() {
     let folder = tempfile::tempdir().unwrap();

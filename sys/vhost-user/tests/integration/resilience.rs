@@ -112,7 +112,7 @@ fn a_client_behind_invalid_ones_is_served() {
 }
 
 #[test]
-fn strangers_do_not_touch_the_front_end_that_is_served() {
+fn other_connections_do_not_affect_the_front_end_that_is_served() {
     let bench = Bench::new(1);
     let vm = Vm::with_regions(vec![BYTES]);
     let mut front_end = FrontEnd::connect(&bench.socket);
@@ -125,10 +125,10 @@ fn strangers_do_not_touch_the_front_end_that_is_served() {
     assert_eq!(front_end.get_number(17), 1);
     assert_eq!(bench.notice(), DeviceNotice::LinkUp);
     assert!(matches!(notice(&bench), DeviceNotice::Negotiated { queue_pairs: 1, .. }));
-    assert!(bench.notices.try_recv().is_err(), "a stranger was noticed");
+    assert!(bench.notices.try_recv().is_err(), "another connection was reported");
 }
 
-/// Subscriber that counts log entries of all threads.
+/// Tracing subscriber that counts the log entries of all threads.
 struct Lines(Arc<AtomicUsize>);
 
 impl Subscriber for Lines {
@@ -147,8 +147,8 @@ impl Subscriber for Lines {
     fn exit(&self, _: &Id) {}
 }
 
-/// Neither rejected messages nor other connections grow the log, and other connections are closed
-/// at a limited rate.
+/// Neither rejected messages nor other connections cause unlimited log entries, and other
+/// connections are closed at a limited rate.
 #[test]
 fn what_a_vm_causes_at_will_is_limited() {
     let lines = Arc::new(AtomicUsize::new(0));
@@ -178,8 +178,8 @@ fn wait_for_departure(bench: &Bench) {
     while !matches!(bench.notice(), DeviceNotice::LinkDown { .. }) {}
 }
 
-/// Minimum time for 12 successive front-ends that disconnect at once: the pauses between them
-/// double from 5 ms to 100 ms.
+/// Minimum time for 12 successive front-ends that disconnect at once: the sum of the pauses between
+/// them, which double from 5 ms to 100 ms.
 const PAUSES_TOTAL_MIN: Duration = Duration::from_millis(755);
 
 #[test]
@@ -358,8 +358,8 @@ fn negotiated_features_are_kept_for_the_vm() {
     assert_eq!(promise(&bench), NegotiatedFeatures::default());
 }
 
-/// After a death of the process, the in-flight record takes precedence over a front-end that does
-/// not know the positions of its rings.
+/// After the process died, the in-flight record takes precedence over a front-end that does not
+/// know the positions of its rings.
 #[test]
 fn rings_continue_at_the_recorded_position() {
     let bench = Bench::new(1);
@@ -386,7 +386,7 @@ fn rings_continue_at_the_recorded_position() {
     let mut at_death = vec![0; bytes as usize];
     file.read_exact_at(&mut at_death, 0).unwrap();
     drop(front_end);
-    bench::wait_for("the rings' return", || bench.host.queues() == (0, 0));
+    bench::wait_for("the rings to be detached", || bench.host.queues() == (0, 0));
     file.write_all_at(&at_death, 0).unwrap();
 
     let mut front_end = FrontEnd::connect(&bench.socket);
@@ -405,7 +405,7 @@ fn rings_continue_at_the_recorded_position() {
     assert_eq!(front_end.ring_base(1), 40);
 }
 
-/// During a migration every page that the NIC writes is marked.
+/// During a migration, the NIC marks every page that it writes in the log.
 #[test]
 fn written_pages_are_in_the_log() {
     let bench = Bench::new(1);
@@ -428,7 +428,7 @@ fn written_pages_are_in_the_log() {
     front_end.send_raw(&FrontEnd::message(6, 1, &region), &[log.as_fd()]);
     assert!(front_end.reply(6).is_empty());
     echo(&bench.host, &mut rx, &mut tx, 2);
-    assert!(marked().is_empty(), "nothing is logged before it is asked for");
+    assert!(marked().is_empty(), "pages are logged before logging is enabled");
     let features = VERSION_1 | MERGEABLE | bench::PROTOCOL_FEATURES;
     assert!(front_end.set(2, &(features | LOG_ALL).to_ne_bytes(), &[]));
     for (index, driver) in [(0, &rx), (1, &tx)] {
@@ -449,7 +449,7 @@ fn written_pages_are_in_the_log() {
     assert!(front_end.set(2, &features.to_ne_bytes(), &[]));
     marked();
     echo(&bench.host, &mut rx, &mut tx, 4);
-    assert!(marked().is_empty(), "nothing is logged after it");
+    assert!(marked().is_empty(), "pages are logged after logging was disabled");
     // An invalid log is rejected with an error that names the request.
     let short = [log_bytes * 2, 0].map(u64::to_ne_bytes).concat();
     front_end.send_raw(&FrontEnd::message(6, 1, &short), &[log.as_fd()]);

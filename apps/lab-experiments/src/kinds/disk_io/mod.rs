@@ -19,16 +19,16 @@ use settings::AccessMethod;
 pub(crate) use settings::Settings;
 use testbed::Testbed;
 
-/// Targets relative to native access: smallest queue depth to which the target applies, and
-/// percentage.
+/// Targets relative to native access: (smallest queue depth to which the target applies,
+/// percentage). The first match applies.
 const GOALS: [(u64, f64); 2] = [(4, 97.0), (1, 90.0)];
 
 /// Experiment of kind `disk-io`.
 pub(crate) struct DiskIo {
     settings: Settings,
-    /// Setup created for the first part and kept.
+    /// Setup that the first measurement creates and later ones use again.
     testbed: Option<Testbed>,
-    /// Number of measurements of each case.
+    /// Number of measurements made so far, by id of the case.
     counts: BTreeMap<String, u32>,
 }
 
@@ -111,7 +111,7 @@ impl Experiment for DiskIo {
     }
 
     fn cases(&self) -> Vec<Case> {
-        // Includes each measurement, and the start and end of fio.
+        // The time per case: each measurement, and the start and end of fio.
         let seconds = |method: AccessMethod| {
             let measurements = if method.occupies_cpu() { 3.0 } else { 2.0 };
             measurements * (self.settings.window_ms as f64 / 1000.0 + 0.35)

@@ -14,15 +14,15 @@ use rustix::fs::{Advice, fadvise};
 
 const SECTOR: usize = 512;
 const CHUNK: usize = 1 << 20;
-/// Smallest run of zero sectors that marks the start of the payload. Empty logs and tables are
-/// shorter; blocks of payload are not.
+/// Smallest number of consecutive zero sectors that marks the start of the payload. Empty logs and
+/// tables are shorter; blocks of payload are not.
 const RUN_SECTORS: u64 = (2 << 20) / SECTOR as u64;
 /// Alignment of the range accessed by a load, in bytes.
 const UNIT: u64 = 4096;
 /// Largest number of metadata sectors within the payload. A file with more has an unknown format.
 const METADATA_SECTORS_MAX: usize = 1 << 16;
 
-/// Sector of a file with its offset.
+/// Offset of a sector in its file in bytes, and its content.
 type Sector = (u64, [u8; SECTOR]);
 
 /// Range of a file or device that contains a disk's payload.
@@ -36,13 +36,13 @@ pub(super) struct Payload {
 }
 
 impl Payload {
-    /// Returns the range of the first `len` bytes.
+    /// Returns the range of the first `len` bytes of a file or device without metadata.
     pub(super) fn first_bytes(path: &Path, len: u64) -> Self {
         Self { path: path.to_owned(), offset: 0, len, metadata_sectors: Vec::new() }
     }
 
-    /// Finds the payload in the file of a disk of `disk_bytes`, all of which must have been
-    /// written.
+    /// Finds the payload in the image file of a disk of `disk_bytes`, all of which must have been
+    /// written as zeros.
     pub(super) fn find(path: &Path, disk_bytes: u64) -> Result<Self> {
         let of_file = || format!("contents of disk {}", path.display());
         let file = File::open(path).with_context(of_file)?;
@@ -81,7 +81,7 @@ impl Payload {
     }
 }
 
-/// Returns the sectors that are not all zero with their offsets, and the end of the file.
+/// Returns all sectors that are not all zero, and the size of the file in bytes.
 fn used_sectors(file: &File) -> Result<(Vec<Sector>, u64)> {
     let (mut used, mut end) = (Vec::new(), 0);
     let mut chunk = Vec::with_capacity(CHUNK);
@@ -103,7 +103,8 @@ fn used_sectors(file: &File) -> Result<(Vec<Sector>, u64)> {
     }
 }
 
-/// Returns the range that starts at the first long run of zeros and contains the disk's payload.
+/// Returns the start and length in bytes of the range that begins at the first long run of zeros
+/// and contains the disk's payload.
 fn region(used: &[Sector], end: u64, disk_bytes: u64) -> Result<(u64, u64)> {
     let sector = SECTOR as u64;
     let ends = used.iter().map(|(offset, _)| *offset).chain([end / sector * sector]);
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_load_writes_over_is_put_back() {
+    fn metadata_that_a_load_overwrites_is_restored() {
         let file = file(8);
         let before = std::fs::read(file.path()).unwrap();
         let payload = Payload::find(file.path(), 16 * MIB).unwrap();
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_metadata_is_all_payload() {
+    fn a_file_without_metadata_consists_of_payload() {
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(16 * MIB).unwrap();
         let payload = Payload::find(file.path(), 16 * MIB).unwrap();
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_is_not_written_and_one_that_holds_more_are_refused() {
+    fn a_disk_that_is_not_written_and_one_with_nonzero_data_are_rejected() {
         let sparse = file(2);
         let error = Payload::find(sparse.path(), 16 * MIB).unwrap_err();
         assert!(format!("{error:#}").contains("not all blocks were written"), "{error:#}");

@@ -186,7 +186,7 @@ impl AccessMethod {
         self != Self::Engine
     }
 
-    /// Returns true if the client keeps a CPU busy regardless of the disk.
+    /// Returns true if the client keeps its CPU busy even while it waits for the disk.
     pub(super) fn occupies_cpu(self) -> bool {
         self == Self::VhostUser
     }

@@ -22,17 +22,18 @@ const GUEST_MIB: u32 = 768;
 const FIO: &str = "/usr/bin/fio";
 /// Time limit of fio in a guest, in addition to the measuring time.
 const FIO_LIMIT: Duration = Duration::from_secs(120);
-/// CPU that submits requests to the files: fio's thread for native access, else the worker.
+/// CPU of the thread that submits requests to the files: fio for native access, otherwise the
+/// worker.
 const SERVER_CPU: u16 = 1;
 /// CPU of the daemon's clients. `disk_speed` runs on it by default.
 const CLIENT_CPU: u16 = 0;
 /// Warm-up time before each measurement.
 const WARM_UP: Duration = Duration::from_millis(100);
-/// Length of a repeated measurement after a window without completions. A device that writes back
+/// Length of the additional measurement after one without completions. A device that writes back
 /// earlier data may stall for some tenths of a second.
 const PATIENT_WINDOW: Duration = Duration::from_secs(2);
 
-/// Setup of all measurements. Fields are dropped in order.
+/// Setup that all measurements share. Fields are dropped in order of declaration.
 pub(super) struct Testbed {
     guest: Option<Guest>,
     _daemon: Option<Daemon>,
@@ -113,7 +114,8 @@ impl Testbed {
         Ok(())
     }
 
-    /// Returns the rates of a disk and of native access to its blocks, in requests per second.
+    /// Measures a disk and native access to its blocks. Returns the two rates in requests per
+    /// second, in this order.
     pub(super) fn measure_beside(
         &mut self,
         subject: Subject<'_>,
@@ -127,8 +129,8 @@ impl Testbed {
         Ok((measured, native_first.map_or_else(|| self.native(subject), Ok)?))
     }
 
-    /// Returns the native rate while the client's CPU is busy, as it is with a polling front-end:
-    /// the rate of a kernel with one CPU less. `None` for access methods without a busy CPU.
+    /// Returns the native rate in requests per second while the client's CPU is busy, as it is with
+    /// a polling front-end. `None` for access methods that do not keep the CPU busy.
     pub(super) fn native_with_busy_cpu(&self, subject: Subject<'_>) -> Result<Option<f64>> {
         if !subject.access_method.occupies_cpu() {
             return Ok(None);
@@ -196,7 +198,8 @@ impl Testbed {
         engine.rate(target.form(), engine_load, WARM_UP, window)
     }
 
-    /// Measures with the front-end of `disk_speed` at the socket of a disk.
+    /// Measures with the front-end of the program `disk_speed`, connected to the socket of a disk.
+    /// Returns requests per second.
     fn by_front_end(
         &self,
         subject: Subject<'_>,
@@ -234,8 +237,9 @@ impl Testbed {
     }
 }
 
-/// Measures in a window. Without completions in it, returns the rate of this and a longer window
-/// together, so that a stall does not increase the result.
+/// Calls `measure` for a window and returns its rate. If no request completed in it, measures a
+/// second, longer window and returns the mean rate over both, so that a stall does not increase the
+/// result.
 fn with_completions(
     window: Duration,
     mut measure: impl FnMut(Duration) -> Result<f64>,
@@ -277,7 +281,8 @@ fn payload(target: Target, file: &Path, bytes: u64) -> Result<Payload> {
     }
 }
 
-/// Creates a written file with a loop device if the settings include pass-through disks.
+/// Creates a file with a loop device, and writes the whole device, if the settings include
+/// pass-through disks; otherwise returns `None`.
 fn written_loop_device(rig: &Rig, settings: &Settings, file: &str) -> Result<Option<LoopDevice>> {
     if !settings.targets.contains(&Target::PassThrough) {
         return Ok(None);
@@ -354,7 +359,7 @@ mod tests {
     const WINDOW: Duration = Duration::from_millis(100);
 
     #[test]
-    fn who_had_no_answer_is_measured_for_longer() {
+    fn a_measurement_without_completions_is_extended() {
         let mut windows = Vec::new();
         let measured = with_completions(WINDOW, |window| {
             windows.push(window);
@@ -366,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_answers_nothing_is_named_and_not_measured_for_ever() {
+    fn a_device_without_completions_is_reported_in_bounded_time() {
         let mut windows = 0;
         let measured = with_completions(WINDOW, |_| {
             windows += 1;

@@ -50,7 +50,7 @@ impl Java {
         Ok(Self { settings, compiled: None })
     }
 
-    /// Returns the combinations of CPUs and page size of the cases.
+    /// Returns the combinations of the cases: number of CPUs, and true with huge pages.
     fn combinations(&self) -> Vec<(usize, bool)> {
         let cpus = available_cpus();
         let vcpu_counts = self.settings.vcpus.iter().filter(|count| **count <= cpus);

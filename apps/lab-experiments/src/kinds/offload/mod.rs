@@ -25,7 +25,8 @@ use settings::{Combination, Driver, Offload};
 
 /// Setup time of the first case of a driver in seconds: daemon, server, files and clients.
 const SET_UP_S: f64 = 3.0;
-/// Stages with a bar of their own in charts; the others are summed.
+/// Stages with a separate bar in charts: id of the measure, name of the stage, English and Japanese
+/// name. The other stages are summed.
 const STAGES: [(&str, &str, &str, &str); 5] = [
     ("stage-copy-in", "copy_in", "copy in", "取り込み"),
     ("stage-segment", "segment", "segment", "分割"),
@@ -35,13 +36,14 @@ const STAGES: [(&str, &str, &str, &str); 5] = [
 ];
 const OTHER: &str = "stage-other";
 
-/// Experiment, with the setup kept for the next case.
+/// Experiment of kind `offload`, with the setup that is kept for the next case with the same
+/// driver.
 pub(crate) struct OffloadFtp {
     settings: Settings,
     testbed: Option<Testbed>,
 }
 
-/// Setup of a driver. Fields are dropped in order.
+/// Setup with one uplink driver. Fields are dropped in order of declaration.
 struct Testbed {
     driver: Driver,
     clients: FtpClients,
@@ -56,7 +58,7 @@ impl OffloadFtp {
         Ok(Self { settings, testbed: None })
     }
 
-    /// Returns the setup for a driver, which replaces that of another driver.
+    /// Returns the setup with this uplink driver. Replaces a setup with another driver.
     fn testbed(&mut self, driver: Driver, environment: &Environment<'_>) -> Result<&mut Testbed> {
         let reusable = self.testbed.take().filter(|testbed| testbed.driver == driver);
         let testbed = match reusable {
@@ -76,7 +78,8 @@ impl Testbed {
             LanSpec { guests: 1, workers: settings.processors, uplink: Some(&uplink) },
         )?;
         if driver == Driver::AfXdp {
-            // Frames on a wire contain checksums; a veth pair would omit them.
+            // The veth pair computes the checksums, as a physical network requires; by default it
+            // omits them.
             lan.world()?.ethtool(lan.far_device()?, &["tx", "off"])?;
         }
         let guest = lan.guests.first().context("the guest is missing")?;

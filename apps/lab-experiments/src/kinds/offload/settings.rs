@@ -26,7 +26,7 @@ pub(crate) struct Settings {
     pub(crate) seconds: u64,
 }
 
-/// Driver that opens the uplink.
+/// Driver of the uplink, as in the host file.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Driver {

@@ -16,15 +16,15 @@ use crate::requirement::Requirement;
 
 const READY_LIMIT: Duration = Duration::from_secs(20);
 
-/// Storage below a file system.
+/// Storage of the database's file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Behind {
     /// File of the host on a loop device.
     Native,
-    /// File of the host behind another NBD server.
+    /// File of the host, exported by the NBD server nbdkit.
     Nbdkit,
-    /// Raw disk of a store.
+    /// Raw disk of a Suimon store, exported over NBD.
     Suimon,
 }
 

@@ -1,6 +1,6 @@
 //! Kind `power-plan`: transactions under each power plan of `suimon power`.
 //!
-//! A case is a plan; each part measures all loads in sequence.
+//! A case is a plan; each repetition measures all loads in sequence.
 
 mod sessions;
 mod settings;
@@ -18,7 +18,7 @@ use testbed::{Load, Testbed};
 /// Experiment of kind `power-plan`.
 pub(crate) struct PowerPlan {
     settings: Settings,
-    /// Setup created for the first part and kept.
+    /// Setup that the first repetition creates and later ones use again.
     testbed: Option<Testbed>,
 }
 
@@ -72,7 +72,8 @@ impl Experiment for PowerPlan {
     }
 
     fn cases(&self) -> Vec<Case> {
-        // Includes the loads, the start and end of fio, and the time for queues to settle.
+        // The time per case: the loads, the start and end of fio, and the time until queues are
+        // assigned.
         let seconds = self.settings.window_ms as f64 / 1000.0 * Load::ALL.len() as f64 + 4.0;
         let plans = self.settings.plans.iter();
         plans

@@ -11,14 +11,15 @@ use suimon_rig::Namespace;
 /// Time limit of a reply, well above the retransmission timeout of TCP.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 const REQUEST: u8 = 1;
-/// Byte that ends the exchange without a reply.
+/// Byte that ends the exchange. The receiver does not reply to it.
 const OVER: u8 = 2;
 
-/// Both ends of each connection.
+/// TCP connections, each with its client end and its server end.
 pub(super) struct Sessions(Vec<(TcpStream, TcpStream)>);
 
 impl Sessions {
-    /// Connects from these namespaces in turn to an address in another namespace.
+    /// Opens `number` connections to `address` in the namespace `to`, from the namespaces `from` in
+    /// turn.
     pub(super) fn connect(
         from: &[&Namespace],
         to: &Namespace,
@@ -40,7 +41,8 @@ impl Sessions {
         sessions.collect::<Result<_>>().map(Self)
     }
 
-    /// Returns the number of exchanges of all connections within the given time.
+    /// Exchanges bytes on all connections for `time`. Returns the number of exchanges of all
+    /// connections.
     pub(super) fn run(&self, time: Duration) -> Result<u64> {
         thread::scope(|scope| {
             let ends: Vec<_> = self

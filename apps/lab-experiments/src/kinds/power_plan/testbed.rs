@@ -14,9 +14,10 @@ use super::settings::Settings;
 use crate::environment::Environment;
 
 const READY_LIMIT: Duration = Duration::from_secs(30);
-/// Address in the external network.
+/// IP address of the peer in the external network.
 const FAR: &str = "10.77.0.1";
-/// VMQ evaluates the load over several periods before it moves a queue.
+/// Time under load until VMQ has assigned the queues. VMQ evaluates the load over several periods
+/// before it moves a queue.
 const SETTLED_AFTER: Duration = Duration::from_secs(2);
 
 /// Setup of all measurements. Fields are dropped in order.
@@ -70,7 +71,7 @@ impl Load {
 /// Result of a measurement under one load.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LoadResult {
-    /// Transactions per second; `None` without load.
+    /// Transactions per second; `None` if the measurement has no transactions.
     pub(super) per_second: Option<f64>,
     /// CPU time of the daemon per transaction in µs.
     pub(super) cpu_us_each: Option<f64>,
@@ -130,7 +131,8 @@ impl Testbed {
         })
     }
 
-    /// Sets a power plan. Returns the settings that this machine does not support, with reasons.
+    /// Sets a power plan. Returns the settings that this machine does not support, with reasons,
+    /// one text each.
     pub(super) fn set_plan(&self, name: &str) -> Result<Vec<String>> {
         self.daemon.ok(&["power", "set", name])?;
         let status = self.daemon.json(&["power", "show"])?;
@@ -175,7 +177,8 @@ impl Testbed {
         })
     }
 
-    /// Measures with a front-end that sleeps until it is interrupted, like a guest.
+    /// Measures the disk with a vhost-user front-end that sleeps until it is interrupted, like a
+    /// guest, for `seconds`. Returns reads per second.
     fn by_front_end(&self, seconds: f64) -> Result<f64> {
         let (program, socket) = (example("disk_speed")?, self.rig.path("disk.sock"));
         let (disk, seconds) = (self.settings.disk_mib.to_string(), seconds.to_string());

@@ -159,7 +159,7 @@ impl Experiment for Qos {
         let steps = settings.steps.len() as u64 * (settings.step_s + 1);
         let bytes = settings.disks().len() as u64 * (settings.disk_mib << 20);
         let written_s = bytes as f64 / settings.store_bytes_per_s.unwrap_or(200_000_000) as f64;
-        // Includes some seconds for the start of the store, the daemons and etcd.
+        // The time per case includes some seconds for the start of the store, the daemons and etcd.
         let seconds = (WARM_UP_S + settings.calibration_s + steps) as f64 + written_s + 6.0;
         let words = match self.location {
             Location::Host => Words::new("one host", "1 ホスト"),

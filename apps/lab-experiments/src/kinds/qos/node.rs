@@ -21,7 +21,7 @@ const FIO_END_LIMIT: Duration = Duration::from_secs(30);
 const FILL_LIMIT: Duration = Duration::from_secs(600);
 /// Interval of checks for the end of writing.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// File with the result of fio.
+/// Name of the file that contains the result of fio.
 const RESULT: &str = "load.json";
 
 /// Daemon with disks and load. Fields are dropped in order.
@@ -29,7 +29,7 @@ pub(super) struct Node {
     load: Option<Process>,
     daemon: Daemon,
     site: NodeSite,
-    /// Names of the disks with their groups.
+    /// Names of the disks, each with the index of its group.
     disks: Vec<(String, usize)>,
     last: Option<CounterSample>,
 }
@@ -44,7 +44,7 @@ pub(super) struct NodeSite {
     pub(super) folder: String,
 }
 
-/// Counters of the disks at a point in time.
+/// Counters of all disks at one point in time.
 struct CounterSample {
     time: Instant,
     disks: Vec<(u64, Flow)>,
@@ -118,7 +118,7 @@ impl Node {
     }
 
     /// Sets the limits of all disks and the store's capacity at once by applying a changed host
-    /// file. Returns the daemon's error if it rejects them.
+    /// file. Returns the daemon's error message if it rejects the file, otherwise `None`.
     pub(super) fn set(
         &mut self,
         settings: &Settings,
@@ -130,7 +130,8 @@ impl Node {
         Ok((!output.is_ok()).then(|| output.stderr.trim().to_owned()))
     }
 
-    /// Returns the changes since the last call, and the length of this time in seconds.
+    /// Reads the counters. Returns the time since the previous call in seconds, and the rates of
+    /// each disk in this time.
     pub(super) fn second(&mut self) -> Result<(f64, Vec<DiskSecond>)> {
         self.load.as_mut().context("the load is not running")?.check_running()?;
         let now = self.sample()?;
@@ -146,7 +147,8 @@ impl Node {
         Ok((span_s, disks))
     }
 
-    /// Ends the load and returns fio's bandwidth log of each disk.
+    /// Ends the load. Returns fio's bandwidth log of each disk: end of each interval in ms, and
+    /// bytes per second.
     pub(super) fn end_load(&mut self) -> Result<Vec<Vec<(u64, u64)>>> {
         let mut load = self.load.take().context("the load is not running")?;
         load.signal(Signal::INT);
@@ -163,7 +165,7 @@ impl Node {
         let before = Instant::now();
         let answer = self.daemon.http("GET", "/1.0/disks", None)?;
         ensure!(answer.status == 200, "GET /1.0/disks: {} {}", answer.status, answer.text);
-        // The daemon read its counters between request and response.
+        // The daemon read its counters at some time between request and response.
         let time = before + before.elapsed() / 2;
         let list = answer.json.as_array().context("the response has no list of disks")?;
         let of_disk = |(name, _): &(String, usize)| {
@@ -190,7 +192,7 @@ fn host(
         "{}[[store]]\nname = \"store\"\npath = \"{}\"\ndepth_max = {}\n",
         site.head, site.store, settings.store_depth_max
     );
-    // Nodes with a common store divide it through etcd.
+    // Nodes of a cluster divide the capacity of their common store through etcd.
     if site.head.contains("[cluster]") {
         host += "shared = true\n";
     }

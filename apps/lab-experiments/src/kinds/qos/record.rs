@@ -1,10 +1,10 @@
-//! Records of each second of a part.
+//! Values of each second of a repetition.
 
 use std::collections::BTreeMap;
 
 use super::settings::{Limits, Settings};
 
-/// Records of a part in progress.
+/// Values recorded during one repetition.
 pub(super) struct Record<'a> {
     pub(super) settings: &'a Settings,
     pub(super) calibration: Calibration,
@@ -17,13 +17,13 @@ pub(super) struct Record<'a> {
 pub(super) struct Calibration {
     /// Rate of all disks together, in requests of 8 KiB per second.
     pub(super) measured_iops: f64,
-    /// Part of the rate configured as the store's capacity.
+    /// Share of the measured rate that is configured as the store's capacity.
     pub(super) capacity_iops: u64,
     /// Ratio of this store's capacity to the document's, by which limits are multiplied.
     pub(super) scale: f64,
 }
 
-/// Limits that a step has set, and the time.
+/// Start of a step: the limits that were set, and the time.
 #[derive(Clone, Debug)]
 pub(super) struct StepStart {
     /// Limits of each group as requested on this host.
@@ -54,13 +54,14 @@ pub(super) struct Second {
 pub(super) struct DiskSecond {
     /// Rate in this second according to the daemon's counters.
     pub(super) delivered_iops: f64,
-    /// Rate according to fio, in its interval that ended closest to this second's end.
+    /// Rate according to fio in its interval that ended closest to this second's end; `None`
+    /// without an interval.
     pub(super) fio_iops: Option<f64>,
     /// Values shown by `suimon qos flows`.
     pub(super) last_5_s: Flow,
 }
 
-/// Means of the last 5 s.
+/// Means of a disk over the last 5 s, from `suimon qos flows`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Flow {
     pub(super) guaranteed_iops: u64,
@@ -70,8 +71,8 @@ pub(super) struct Flow {
 }
 
 impl Calibration {
-    /// Returns the calibration for a measured rate, the percentage of it that is declared, and the
-    /// document's rate.
+    /// Returns the calibration for a measured rate. `declared_percent` of it are the capacity;
+    /// `document_iops` is the rate of the document's store.
     pub(super) fn new(measured_iops: f64, declared_percent: u64, document_iops: u64) -> Self {
         let measured_iops = measured_iops.max(1.0);
         let declared = (measured_iops * declared_percent as f64 / 100.0).max(1.0);

@@ -7,7 +7,7 @@ use suimon_lab_run::folder::check_id;
 
 use crate::bounds::check_bounds;
 
-/// Part of a store's capacity that the daemon accepts as reservations, in percent.
+/// Share of a store's capacity that the daemon accepts as reservations, in percent.
 const PROMISABLE_PERCENT: u64 = 90;
 
 /// Location of the disks: one host, or a cluster.
@@ -160,7 +160,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Returns all disks in order with their groups.
+    /// Returns the names of all disks in order, each with the index of its group.
     pub(super) fn disks(&self) -> Vec<(&str, usize)> {
         let mut disks = Vec::new();
         for (index, group) in self.groups.iter().enumerate() {

@@ -116,13 +116,16 @@ impl<'a> Testbed<'a> {
         }
     }
 
-    /// Returns the seconds from the start of the load to the last reading.
+    /// Returns the time in seconds from the start of the load to the last reading of counters.
     pub(super) fn at_s(&self) -> f64 {
         self.last.duration_since(self.started).as_secs_f64()
     }
 
-    /// Sets limits and the store's capacity on all nodes. Returns the error of the first node that
-    /// rejects them; the previous nodes keep the new limits.
+    /// Sets the limits and the store's capacity on all nodes. Returns the error message of the last
+    /// node that rejects them; the other nodes have the new limits then.
+    ///
+    /// # Errors
+    /// A node cannot be reached, or rejects the limits although `may_refuse` is false.
     pub(super) fn set_limits(
         &mut self,
         capacity_iops: u64,
@@ -140,7 +143,7 @@ impl<'a> Testbed<'a> {
         Ok(rejection)
     }
 
-    /// Returns the values since the last reading.
+    /// Reads the counters of all nodes and returns the values since the previous reading.
     pub(super) fn second(&mut self, step: Option<usize>, is_change: bool) -> Result<Second> {
         let mut disks = Vec::new();
         let mut spans = 0.0;
@@ -161,7 +164,8 @@ impl<'a> Testbed<'a> {
         })
     }
 
-    /// Ends the load and returns fio's bandwidth log of each disk.
+    /// Ends the load on all nodes. Returns fio's bandwidth log of each disk: end of each interval
+    /// in ms, and bytes per second.
     pub(super) fn end_load(&mut self) -> Result<Vec<Vec<(u64, u64)>>> {
         let mut logs = Vec::new();
         for node in &mut self.nodes {
@@ -171,7 +175,7 @@ impl<'a> Testbed<'a> {
     }
 }
 
-/// Returns the names of nodes, each with its disks and their groups.
+/// Returns the names of the nodes, each with its disks: name, and index of the group.
 fn disks_by_node(settings: &Settings, location: Location) -> Vec<(String, Vec<(String, usize)>)> {
     let disks = settings.disks().into_iter().map(|(disk, group)| (disk.to_owned(), group));
     match location {

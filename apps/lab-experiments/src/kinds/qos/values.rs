@@ -1,4 +1,4 @@
-//! Values, series and marks of a part for the report.
+//! Values, series and marks of a repetition for the report.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::record::Record;
 use super::settings::{Limits, Settings};
 use super::verdict::{Maximum, Minimum, Verdict, evaluate_all, verdicts};
 
-/// Converts a rate of requests of 8 KiB to MB/s.
+/// Converts a rate in requests of 8 KiB per second to MB/s.
 pub(super) fn megabytes(iops: f64) -> f64 {
     iops * 8192.0 / 1e6
 }
@@ -118,7 +118,8 @@ fn add_group_measures(
     }
 }
 
-/// Returns the result of a part.
+/// Returns the result of a repetition. `settles_s` is the time in seconds within which a change
+/// must be in effect.
 pub(super) fn repetition(record: &Record<'_>, settles_s: f64) -> Repetition {
     let settings = record.settings;
     let mut part = Repetition::default();
@@ -185,8 +186,9 @@ fn add_group(verdict: &Verdict, step_s: u64, add: &mut impl FnMut(&str, f64)) {
     }
 }
 
-/// Returns the rate of every disk according to the daemon and to fio; sums of groups and of all
-/// disks beside the capacity; guaranteed and demanded rates; and the time of requests by cause.
+/// Returns the series of charts: the rate of every disk according to the daemon and to fio; sums of
+/// groups and of all disks, with the capacity; guaranteed and demanded rates; and the time for
+/// which requests were queued by cause.
 fn series(record: &Record<'_>) -> Vec<Series> {
     let settings = record.settings;
     let mut totals = empty("total", "all", "MB/s");

@@ -8,12 +8,12 @@ const TOLERANCE: f64 = 0.02;
 /// Length in seconds of the windows in which maximums are evaluated.
 const WINDOW_S: f64 = 5.0;
 
-/// Result of a group in a step, per disk.
+/// Result of one group of disks in one step.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Verdict {
-    /// Mean rates of the group's disks, from the time at which a change must be in effect.
+    /// Mean rate of each disk of the group, from the time at which a change must be in effect.
     pub(super) means: Vec<f64>,
-    /// Mean rate according to fio, if it reported one.
+    /// Mean rate of the group's disks according to fio; `None` if fio reported none.
     pub(super) fio_mean: Option<f64>,
     pub(super) minimum: Option<Minimum>,
     pub(super) maximum: Option<Maximum>,
@@ -32,13 +32,14 @@ pub(super) struct Minimum {
     /// Time in seconds from the change to the end of the first second in which a disk reached the
     /// minimum: that of the slowest disk, if all reached it.
     pub(super) met_after_s: Option<f64>,
-    /// Number of later seconds in which a disk was below the minimum, summed over disks.
+    /// Number of seconds, after a disk first reached the minimum, in which it was below the
+    /// minimum; summed over disks.
     pub(super) seconds_below: usize,
-    /// Number of later seconds, summed over disks.
+    /// Number of seconds after each disk first reached the minimum, summed over disks.
     pub(super) seconds: usize,
 }
 
-/// Degree to which disks stayed below their maximum.
+/// Compliance with a maximum.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Maximum {
     /// Number of disks that in no window of 5 s exceeded the maximum by more than 2 % and one
@@ -52,17 +53,17 @@ pub(super) struct Maximum {
     pub(super) mean: f64,
 }
 
-/// Result of all disks together in a step.
+/// Rates of all disks together in one step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Together {
     /// Mean rate, from the time at which a change must be in effect.
     pub(super) mean: f64,
-    /// Highest rate in a window of 5 s of the whole step.
+    /// Highest rate in any window of 5 s in the step.
     pub(super) highest_window: f64,
 }
 
-/// Course of one disk in a step. Each second has the time from the change to its end, its length,
-/// and the rate.
+/// Samples of one disk in a step, one per second: time in s from the change to the sample's end,
+/// length of the sample in s, and rate.
 type Course = Vec<(f64, f64, f64)>;
 
 /// Evaluates every group in a step. A change must be in effect after `settles_s`.
@@ -113,13 +114,14 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
-/// Returns true if a second with this end began after the time at which the change must be in
-/// effect, with a tolerance for inexact intervals.
+/// Returns true if the sample began after the time at which the change must be in effect, with a
+/// tolerance for inexact intervals. `at_s` is its end and `span_s` its length, in seconds.
 fn is_settled(at_s: f64, span_s: f64, settles_s: f64) -> bool {
     at_s - span_s >= settles_s * 0.95
 }
 
-/// Returns the mean rate of the settled seconds, and their total length.
+/// Returns the mean rate of the samples after the time at which the change must be in effect, and
+/// their total length in seconds.
 fn settled_mean(course: &Course, settles_s: f64) -> (f64, f64) {
     let settled_samples =
         course.iter().filter(|(at_s, span, _)| is_settled(*at_s, *span, settles_s));
@@ -178,7 +180,8 @@ fn maximum(courses: &[Course], max: f64, cost: f64, settles_s: f64) -> Maximum {
     verdict
 }
 
-/// Returns rate and length of every window of about 5 s; of the whole course if it is shorter.
+/// Returns the rate, and the length in seconds, of every window of about 5 s; of all samples
+/// together if they are shorter.
 fn windows(course: &Course) -> Vec<(f64, f64)> {
     let mut windows = Vec::new();
     for first in 0..course.len() {

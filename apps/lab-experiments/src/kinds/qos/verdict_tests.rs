@@ -29,7 +29,7 @@ fn record<'a>(settings: &'a Settings, rates: &[(f64, f64)]) -> Record<'a> {
             .map(|got_iops| DiskSecond { delivered_iops: got_iops, ..DiskSecond::default() })
             .to_vec(),
     };
-    // Seconds in which limits change are not evaluated.
+    // A second in which limits change is not evaluated.
     let mut seconds = vec![second(10.0, true, (9999.0, 0.0))];
     seconds
         .extend(rates.iter().zip(11..).map(|(rate, at_s)| second(f64::from(at_s), false, *rate)));
@@ -44,7 +44,7 @@ fn verdicts_of_two(rates: &[(f64, f64)]) -> (Maximum, Minimum, Vec<Verdict>) {
 }
 
 #[test]
-fn limits_that_hold() {
+fn limits_that_are_kept() {
     let (maximum, minimum, verdicts) = verdicts_of_two(&[(50.0, 101.0); 8]);
     assert_eq!((maximum.within_maximum, maximum.disks), (1, 1));
     assert_eq!((maximum.mean, maximum.highest_window), (1.0, 1.0));
@@ -63,13 +63,14 @@ fn limits_that_hold() {
 
 #[test]
 fn a_minimum_that_is_met_late_or_not() {
-    // Reached after three seconds, and missed once later; the mean reaches it.
+    // The disk reaches its minimum after three seconds and misses it in one later second. The mean
+    // rate reaches it.
     let rates = [20.0, 60.0, 100.0, 100.0, 96.0, 110.0, 100.0, 100.0, 100.0, 100.0];
     let (_, minimum, _) = verdicts_of_two(&rates.map(|b| (1.0, b)));
     assert_eq!((minimum.met, minimum.met_after_s), (1, Some(3.0)));
     assert_eq!((minimum.seconds_below, minimum.seconds), (1, 8));
-    // The first two seconds do not count, and 97 afterwards is too little: the limit is 98 less one
-    // request in six seconds.
+    // The first two seconds do not count. The mean of 97 afterwards is too low: the limit is 98
+    // less one request in six seconds.
     let (_, minimum, _) =
         verdicts_of_two(&[200.0, 200.0, 97.0, 97.0, 97.0, 97.0, 97.0, 97.0].map(|b| (1.0, b)));
     assert_eq!((minimum.met, minimum.met_after_s, minimum.least), (0, Some(1.0), 0.97));
@@ -80,7 +81,7 @@ fn a_minimum_that_is_met_late_or_not() {
 
 #[test]
 fn a_maximum_is_judged_by_its_worst_window() {
-    // 51.2 is 50 plus 2 % plus one request in five seconds.
+    // The limit is 51.2: 50 plus 2 % plus one request in five seconds.
     let within_maximum = [40.0, 50.0, 51.0, 52.0, 51.0, 52.0, 50.0, 40.0].map(|a| (a, 200.0));
     let (maximum, ..) = verdicts_of_two(&within_maximum);
     assert_eq!(maximum.within_maximum, 1);
@@ -89,7 +90,7 @@ fn a_maximum_is_judged_by_its_worst_window() {
     let (maximum, ..) = verdicts_of_two(&exceeded);
     assert_eq!(maximum.within_maximum, 0, "{maximum:?}");
     assert!(maximum.mean < 1.0, "{maximum:?}");
-    // A step shorter than the window is one window.
+    // A step that is shorter than a window is evaluated as one window.
     let (maximum, ..) = verdicts_of_two(&[(60.0, 200.0); 3]);
     assert_eq!((maximum.within_maximum, maximum.highest_window), (0, 1.2));
     let (maximum, ..) = verdicts_of_two(&[]);
@@ -97,7 +98,7 @@ fn a_maximum_is_judged_by_its_worst_window() {
 }
 
 #[test]
-fn all_disks_together_are_looked_at_in_the_same_windows() {
+fn all_disks_together_are_evaluated_in_the_same_windows() {
     let settings = settings();
     let rates = [0.0, 0.0, 100.0, 100.0, 100.0, 100.0, 100.0, 0.0].map(|a| (a, 100.0));
     let together = evaluate_all(&record(&settings, &rates), 0, 2.0);
@@ -106,7 +107,7 @@ fn all_disks_together_are_looked_at_in_the_same_windows() {
 }
 
 #[test]
-fn what_a_store_does_scales_limits() {
+fn limits_are_scaled_by_the_measured_rate() {
     let calibration = Calibration::new(10_000.0, 90, 18_000);
     assert_eq!((calibration.capacity_iops, calibration.scale), (9000, 0.5));
     let limits = Limits { min_iops: Some(3001), max_iops: None };
@@ -116,7 +117,7 @@ fn what_a_store_does_scales_limits() {
 }
 
 #[test]
-fn what_fio_saw_is_put_beside_the_second_that_ended_next_to_it() {
+fn rates_of_fio_are_assigned_to_the_second_with_the_closest_end() {
     let settings = settings();
     let mut record = record(&settings, &[(50.0, 100.0); 3]);
     record.add_fio(1, &[(11_300, 8_192_000), (12_900, 819_200), (99_000, 1)]);

@@ -1,8 +1,8 @@
 //! Kind `sriov-host-cpu`: host CPU time for traffic between a guest and a peer behind the adapter,
 //! through the switch and through a virtual function (VF).
 //!
-//! A case is a path and a direction. The machine with the adapter is booted for the first part and
-//! kept.
+//! A case is a path and a direction. The machine with the adapter is booted for the first
+//! repetition and kept.
 
 mod path;
 mod settings;
@@ -111,7 +111,8 @@ impl Experiment for SriovHostCpu {
     }
 
     fn cases(&self) -> Vec<Case> {
-        // Assumes 100 Mbit/s with an emulated CPU. The first part includes the boot of the machine.
+        // Assumes 100 Mbit/s with an emulated CPU. The first repetition includes the boot of the
+        // machine.
         let seconds = self.settings.mib as f64 * 8.0 / 100.0 + 10.0;
         COMBINATIONS
             .iter()

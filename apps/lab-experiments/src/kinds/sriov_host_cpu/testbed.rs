@@ -1,4 +1,4 @@
-//! Setup: the machine with an adapter, and its counters.
+//! Setup: the machine with an adapter, and counters of its CPU time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,8 @@ use crate::environment::Environment;
 const STREAM_LIMIT: Duration = Duration::from_secs(300);
 /// Clock tick in ns: `USER_HZ` is 100 on all architectures supported for the machine (proc(5)).
 const NS_PER_TICK: u64 = 10_000_000;
-/// Guests: one on the switch, one on a VF, and their peer on another VF.
+/// Namespace guests with their addresses: one on the switch, one on a VF, and the peer of both on
+/// another VF.
 const GUESTS: [(&str, &str); 3] = [("blue", "10.77.0.3"), ("red", "10.77.0.7"), ("green", PEER)];
 const PEER: &str = "10.77.0.8";
 const HOST: &str = r#"
@@ -45,7 +46,7 @@ pub(super) struct Testbed {
     _rig: Rig,
 }
 
-/// Result of one stream.
+/// Bytes and CPU time of one stream.
 pub(super) struct Sample {
     /// Bytes of payload received.
     pub(super) bytes: u64,
@@ -101,7 +102,7 @@ impl Testbed {
         Ok(testbed)
     }
 
-    /// Assigns a VF to a guest and returns its device.
+    /// Moves a VF into the namespace of a guest. Returns the name of its network device.
     fn vf_for(&mut self, guest: &str, index: u16) -> Result<String> {
         let output = self.machine.suimon_well(&format!("vf show eth0 {index} --json"))?;
         let vf: Value = serde_json::from_str(&output)?;
@@ -113,7 +114,7 @@ impl Testbed {
         Ok(device)
     }
 
-    /// Transfers the given amount and returns the resources used.
+    /// Transfers `mib` MiB in one stream, and returns the bytes and CPU time.
     pub(super) fn measure(
         &mut self,
         (path, direction): (Path, Direction),

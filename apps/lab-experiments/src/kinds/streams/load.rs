@@ -14,7 +14,7 @@ const END_LIMIT: Duration = Duration::from_secs(15);
 /// Largest number of captured frames.
 const FRAMES_MOST: &str = "100000";
 
-/// Streams in progress, each with its own server. Dropping them ends them.
+/// TCP streams in progress, each with its own iperf3 server. Dropping the value ends them.
 pub(crate) struct Load {
     clients: Vec<Process>,
     _servers: Vec<Process>,
@@ -79,7 +79,7 @@ impl Load {
     }
 }
 
-/// Capture of frames that arrive at an external device while a VM sends broadcasts.
+/// Capture of frames at an external device while a VM sends broadcasts.
 pub(crate) struct BroadcastCapture {
     unicast: Process,
     broadcast: Process,
@@ -102,8 +102,8 @@ impl BroadcastCapture {
             let command = [&command[..], &["-w", "/dev/null", "-i", device], filter].concat();
             outside_end.start(rig, "tcpdump", &command)
         };
-        // Frames to the external station itself are excluded, such as ARP probes of guests: they
-        // leave the host legitimately.
+        // Frames to the external device itself are excluded, such as unicast ARP probes of guests,
+        // which leave the host legitimately.
         let station = outside_end.run(&["cat", &format!("/sys/class/net/{device}/address")])?;
         let of_others = ["not", "multicast", "and", "not", "ether", "dst", station.trim()];
         let mut captures = [begin(&of_others)?, begin(&["ether", "broadcast"])?];
@@ -120,7 +120,8 @@ impl BroadcastCapture {
         Ok(Self { unicast, broadcast, _pings: pings })
     }
 
-    /// Ends the capture. Returns the number of unicast frames to other stations, and of broadcasts.
+    /// Ends the capture. Returns the number of unicast frames to other stations than the external
+    /// device, and the number of broadcasts.
     ///
     /// # Errors
     /// tcpdump does not report its counts.
@@ -148,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_are_counted_by_tcpdumps_last_words() {
+    fn frames_are_counted_from_the_summary_of_tcpdump() {
         let log = "tcpdump: listening on f1, link-type EN10MB (Ethernet), snapshot length 262144 bytes\n\
                    21 packets captured\n23 packets received by filter\n0 packets dropped by kernel\n";
         assert_eq!(captured(log).unwrap(), 21);

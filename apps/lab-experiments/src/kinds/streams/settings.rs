@@ -23,7 +23,7 @@ pub(crate) struct Settings {
     streams: Vec<Streams>,
 }
 
-/// Cases that differ in block size only.
+/// Cases that differ in their block size only.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Streams {

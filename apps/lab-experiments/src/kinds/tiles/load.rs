@@ -15,7 +15,7 @@ use crate::loads::java::{OrderEntry, OrderLoad};
 use crate::loads::web::{Connections, Profile, WebClients};
 use crate::sampling::{SECOND, Sampler, Sums};
 
-/// Selection of the VMs that have load.
+/// VMs that have load in a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Loaded {
     Java,
@@ -24,7 +24,7 @@ enum Loaded {
     All,
 }
 
-/// Rates and resource use measured under a load.
+/// Rates and used resources of one measurement.
 pub(super) struct Done {
     pub(super) tiles: Vec<Rates>,
     /// Number of repeated transactions and failed requests.
@@ -50,7 +50,8 @@ struct ClientProcesses {
 }
 
 impl Load<'_> {
-    /// Returns the rate of each kind of VM while all others are idle, measured on the first tile.
+    /// Returns the rate of each kind of VM while all other VMs are idle, measured on the first
+    /// tile.
     pub(super) fn measure_solo(&self, testbed: &mut Testbed) -> Result<Rates> {
         let mut solo_rates = Rates::default();
         for loaded in [Loaded::Java, Loaded::Database, Loaded::Web] {
@@ -82,7 +83,8 @@ impl Load<'_> {
             asking.push(self.begin(tile, &testbed.client, loaded)?);
         }
         self.environment.wait(Duration::from_secs(self.settings.warm_up_s))?;
-        // Rates of VMs alone are only the divisor of the score and are not profiled.
+        // CPU time is profiled under the full load only. The rates of single VMs are only divisors
+        // of the score.
         let profile = (loaded == Loaded::All).then(|| self.environment.profile());
         let mut sampler = Sampler::begin(Some(&testbed.daemon))?;
         sampler.watch(self.environment, Duration::from_secs(self.settings.measure_s), SECOND)?;

@@ -1,8 +1,8 @@
 //! Kind `tiles`: each tile consists of a Java, a database, a web and an idle VM, all namespace
 //! guests on one switch with disks of one store. A case is a number of tiles, all loaded at once.
 //!
-//! Each part first measures one VM of each kind alone, so that a score relates values that were
-//! measured in succession.
+//! Each repetition first measures one VM of each kind alone, so that a score relates values that
+//! were measured in succession.
 
 mod load;
 mod score;
@@ -90,7 +90,7 @@ impl Experiment for Tiles {
         let case = |tiles: &usize| {
             let s = if *tiles == 1 { "" } else { "s" };
             let words = Words::new(format!("{tiles} tile{s}"), format!("{tiles} タイル"));
-            // Three measurements of VMs alone and one of all tiles. A JVM and each database take
+            // Three measurements of single VMs and one of all tiles. A JVM and each database take
             // some seconds to start.
             Case::new(format!("tiles.{tiles}"), words, (4 * (span + 2) + 7 * *tiles as u64) as f64)
         };

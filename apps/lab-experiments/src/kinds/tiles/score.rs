@@ -17,7 +17,7 @@ impl Rates {
 
     /// Returns the rate of each VM relative to one VM alone: Java, database, web.
     fn shares(&self, solo_rates: &Self) -> [f64; 3] {
-        // Rates of 0 for a VM alone were rejected earlier.
+        // The caller has rejected rates of 0 for a single VM.
         [
             self.java / solo_rates.java,
             self.database / solo_rates.database,
@@ -58,13 +58,13 @@ mod tests {
     const ALONE: Rates = Rates { java: 1000.0, database: 100.0, web: 4000.0 };
 
     #[test]
-    fn a_tile_that_is_as_fast_as_alone_is_one_point_and_tiles_add_up() {
+    fn a_tile_as_fast_as_single_vms_scores_one_point_and_scores_add_up() {
         let score = Score::compute(&[ALONE, ALONE], &ALONE);
         assert_eq!((score.system, score.least, score.kinds), (2.0, 1.0, [2.0, 2.0, 2.0]));
     }
 
     #[test]
-    fn kinds_count_alike_whatever_their_numbers_are() {
+    fn kinds_have_equal_weight_in_the_score() {
         let half_java = Rates { java: 500.0, ..ALONE };
         let half_web = Rates { web: 2000.0, ..ALONE };
         let system_score = |tile| Score::compute(&[tile], &ALONE).system;
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_tile_is_told_and_the_mean_of_kinds_is_the_systems() {
+    fn the_lowest_tile_is_reported_and_the_mean_over_kinds_is_the_score_of_the_system() {
         let slow = Rates { java: 100.0, database: 10.0, web: 400.0 };
         let score = Score::compute(&[ALONE, slow], &ALONE);
         assert!((score.least - 0.1).abs() < 1e-12);

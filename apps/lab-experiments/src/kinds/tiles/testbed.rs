@@ -14,7 +14,7 @@ use crate::loads::web::WebServer;
 
 /// Names of the VMs of a tile.
 const KINDS: [&str; 4] = ["java", "database", "web", "idle"];
-/// Number of VMs in a tile that have CPUs of their own.
+/// Number of VMs of a tile that have load and therefore dedicated CPUs.
 const APPLICATIONS: usize = 3;
 /// Size of a response in bytes, as in the simulator.
 const FILE_BYTES: usize = 6200;

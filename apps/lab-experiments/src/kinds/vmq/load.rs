@@ -14,7 +14,8 @@ const PORT_FIRST: u16 = 5300;
 /// lost SYN takes 1 s or more.
 const SESSIONS_LIMIT: Duration = Duration::from_secs(180);
 const CONNECT_MS: &str = "60000";
-/// Lower priority of the load, so that workers of the switch precede it where CPUs are few.
+/// Command that starts the load with a lower priority, so that workers of the switch precede it if
+/// CPUs are few.
 const NICE: [&str; 3] = ["nice", "-n", "10"];
 
 /// Sessions in progress with their clients.
@@ -31,7 +32,8 @@ struct Client {
 }
 
 impl Load {
-    /// Sets the number of sessions of each guest. Unchanged sessions continue.
+    /// Sets the number of sessions of each guest. If it is the current number, the sessions
+    /// continue; otherwise all sessions are ended and new ones are started.
     pub(crate) fn set(
         &mut self,
         rig: &Rig,
@@ -91,7 +93,7 @@ impl Load {
         })
     }
 
-    /// Returns the number of sessions that ended unexpectedly.
+    /// Returns the number of sessions that have ended unexpectedly so far.
     pub(crate) fn lost_sessions(&mut self) -> u32 {
         let clients = self.clients.iter_mut();
         clients.filter_map(|client| (!client.process.is_running()).then_some(client.sessions)).sum()

@@ -1,7 +1,8 @@
 //! Kind `vmq`: namespace guests, a team of uplinks and a switch behind it. Throughput and the
 //! number of queues per worker are recorded each second.
 //!
-//! A case is a combination of team mode and algorithm. Its phases follow one another in one part.
+//! A case is a combination of team mode and algorithm. Each repetition executes its phases one
+//! after another.
 
 mod load;
 mod second;
@@ -93,7 +94,8 @@ impl Experiment for Vmq {
         let case = |combination: settings::Combination<'_>| {
             let words =
                 Words::untranslated(format!("{}, {}", combination.mode, combination.algorithm));
-            // Includes some seconds for the start of the daemon, the team and the sessions.
+            // The time per case includes some seconds for the start of the daemon, the team and the
+            // sessions.
             Case::new(combination.id(), words, seconds as f64 + 8.0)
         };
         combinations.map(case).collect()

@@ -1,4 +1,4 @@
-//! Records of each second, and their evaluation by phase.
+//! Values of each second, and their evaluation by phase.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use suimon_lab_run::{Repetition, Series};
 pub(crate) struct Second {
     /// Seconds since the start of the first phase.
     pub(crate) at_s: f64,
-    /// Throughput of the NICs in both directions.
+    /// Throughput of all NICs, the sum of both directions, in bit/s.
     pub(crate) bits_per_second: f64,
     pub(crate) workers: Vec<WorkerLoad>,
 }
@@ -29,8 +29,9 @@ impl Second {
     }
 }
 
-/// Adds the values of a phase: number of workers used and throughput, as medians of its second
-/// half, and the time until the number of workers reached its final value.
+/// Adds the values of a phase to the repetition: number of workers used, and throughput in Mbit/s,
+/// as medians over the second half of the phase; and the time in s until the number of workers
+/// reached its final value.
 pub(crate) fn sum_up(part: &mut Repetition, phase: usize, seconds: &[Second]) {
     let half = seconds.get(seconds.len() / 2..).unwrap_or_default();
     let median = |mut values: Vec<f64>| {

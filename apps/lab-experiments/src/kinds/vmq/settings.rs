@@ -29,14 +29,14 @@ pub(crate) struct Settings {
     pub(crate) phases: Vec<Phase>,
 }
 
-/// Phase of a part, with constant load.
+/// Phase of a repetition, with constant load.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Phase {
     /// Length of the phase in seconds.
     pub(crate) seconds: u64,
-    /// Number of TCP sessions of each guest. Sessions of the previous phase continue as far as
-    /// needed.
+    /// Number of TCP sessions of each guest. The sessions of the previous phase continue if their
+    /// number is the same; otherwise new ones replace them.
     pub(crate) sessions: u32,
     /// Number of workers that VMQ may use, set before the load changes; unchanged if absent.
     pub(crate) max_processors: Option<u16>,

@@ -26,7 +26,7 @@ pub(crate) struct Testbed {
     far: Far,
 }
 
-/// Physical switch that the team is connected to.
+/// Physical switch at the other end of the team, by team mode.
 enum Far {
     Bridge(Namespace),
     Group(Namespace),
@@ -49,8 +49,8 @@ impl Far {
         }
     }
 
-    /// Makes devices of the namespace ports of one switch. Returns the device that has its
-    /// addresses.
+    /// Makes the devices ports of the physical switch. Returns the name of the device that has the
+    /// switch's IP addresses.
     fn join(&mut self, rig: &Rig, devices: &[String]) -> Result<String> {
         match self {
             Self::Group(namespace) => make_static_group(rig, namespace, devices),
@@ -75,7 +75,7 @@ impl Far {
     }
 }
 
-/// Bytes carried by the NICs up to a point in time.
+/// Bytes that all NICs have carried in both directions, with the time of the reading.
 pub(crate) struct Carried {
     time: Instant,
     bytes: u64,
@@ -154,7 +154,8 @@ impl Testbed {
         Ok(Carried { time: Instant::now(), bytes: bytes.sum() })
     }
 
-    /// Returns the current assignment of queues, and the throughput between two readings.
+    /// Returns the current assignment of queues, and the throughput between two readings of the
+    /// NICs' bytes.
     pub(crate) fn second(
         &self,
         started: Instant,

@@ -202,7 +202,7 @@ fn part(web_result: &[Served], sampler: &Sampler<'_>) -> Repetition {
     let (requests, rate) =
         (sum(|result| result.requests).max(1.0), sum(|result| result.requests_per_s));
     let sums = sampler.sums();
-    // Rates are used instead of counts, since clients may start before the first sample.
+    // Dividing rates instead of counts compensates for clients that start before the first sample.
     let us_per_operation = |ns: f64| ns / 1e3 / sums.span_s / rate;
     part.value("requests", rate);
     part.value("cpu", sums.cpu_percent);

@@ -15,7 +15,7 @@ pub(crate) struct Settings {
     pub(crate) vms: Vec<u8>,
     /// Profiles, each measured with each setting of VMQ.
     profiles: Vec<ProfileName>,
-    /// Settings of VMQ: true if NICs have queues of their own.
+    /// Settings of VMQ, each measured: true if each NIC has separate queues.
     vmq: Vec<bool>,
     /// Number of unpinned workers, 1 to 16.
     pub(crate) processors: u16,

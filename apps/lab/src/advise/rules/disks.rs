@@ -8,7 +8,7 @@ use super::estimates::{AS_GOOD, mean};
 use crate::advise::advice::Advice;
 use crate::number::number;
 
-/// Part of a case's id for disks reached over vhost-user, as by VMs.
+/// Substring in the id of a case whose disk is accessed over vhost-user, as by VMs.
 const ACCESS_METHOD: &str = "+vhost-user+";
 
 /// Returns the cost of image formats relative to raw files. Informational, since a disk's format is

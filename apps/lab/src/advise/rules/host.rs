@@ -51,7 +51,7 @@ pub(super) fn driver(run: &Run) -> Option<Advice> {
     })
 }
 
-/// Loads for which each plan has a rate.
+/// Loads that the results of a plan contain, as in ids of measures such as `tcp-rate`.
 const LOADS: [&str; 3] = ["tcp", "vhost-user", "nbd"];
 
 /// Recommends the power plan that significantly reduces power without reducing the rate of any

@@ -17,7 +17,7 @@ pub(super) fn algorithms(run: &Run) -> Vec<Advice> {
     modes.into_iter().filter_map(|mode| best_algorithm(run, mode, &busiest)).collect()
 }
 
-/// Returns the phase with the highest throughput, by its measure.
+/// Returns the id of the throughput measure of the phase with the highest throughput.
 fn busiest_phase(run: &Run) -> String {
     let carried_measures = run.measures.iter().filter(|measure| measure.id.starts_with("carried-"));
     let total_of =
@@ -37,7 +37,7 @@ fn best_algorithm(run: &Run, mode: &str, busiest: &str) -> Option<Advice> {
     let mut estimates: Vec<(&str, Statistics)> = of_mode.collect();
     estimates.sort_by(|(_, a), (_, b)| b.mean.total_cmp(&a.mean));
     let ((best, highest), (_, lowest)) = (estimates.first()?, estimates.last()?);
-    // With similar results, the current setting is as good.
+    // The algorithms differ too little to recommend a change.
     if lowest.mean >= highest.mean * AS_GOOD || !is_surely_more(highest, lowest) {
         return None;
     }

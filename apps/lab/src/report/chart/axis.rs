@@ -1,6 +1,6 @@
 //! Axes: conversion of values to coordinates, and tick marks.
 
-/// Axis for a range of values between two coordinates.
+/// Axis that maps a range of values to a range of coordinates of the SVG image.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Axis {
     from: f64,
@@ -11,7 +11,8 @@ pub(super) struct Axis {
 }
 
 impl Axis {
-    /// Returns a linear axis from 0, or from the lowest value if negative, to a round number.
+    /// Returns a linear axis from 0, or from the lowest value if negative, to a round number above
+    /// `high`. `start` and `ends` are the coordinates of its ends.
     pub(super) fn linear(low: f64, high: f64, start: f64, ends: f64) -> Self {
         let low = low.min(0.0);
         let high = if high > low { high } else { low + 1.0 };
@@ -20,13 +21,13 @@ impl Axis {
         Self { from, to, begins: start, ends, is_log: false }
     }
 
-    /// Returns a linear axis whose ends are those of the range.
+    /// Returns a linear axis whose ends are exactly the values `from` and `to`.
     pub(super) fn tight(from: f64, to: f64, start: f64, ends: f64) -> Self {
         let to = if to > from { to } else { from + 1.0 };
         Self { from, to, begins: start, ends, is_log: false }
     }
 
-    /// Returns a base-2 logarithmic axis of positive values.
+    /// Returns a base-2 logarithmic axis between the positive values `from` and `to`.
     pub(super) fn log(from: f64, to: f64, start: f64, ends: f64) -> Self {
         let from = from.max(f64::MIN_POSITIVE);
         let to = if to > from { to } else { from * 2.0 };
@@ -43,7 +44,7 @@ impl Axis {
         self.begins + (self.ends - self.begins) * share
     }
 
-    /// Returns round values for ticks.
+    /// Returns at most about `tick_count` round values within the axis, at which ticks are drawn.
     pub(super) fn ticks(&self, tick_count: u32) -> Vec<f64> {
         let step = step(self.to - self.from, tick_count);
         let first = (self.from / step).ceil();
@@ -66,7 +67,7 @@ mod tests {
     use super::Axis;
 
     #[test]
-    fn ticks_are_round_and_cover_what_is_drawn() {
+    fn ticks_are_round_and_cover_the_range() {
         let axis = Axis::linear(0.0, 93.0, 200.0, 0.0);
         assert_eq!(axis.ticks(5), [0.0, 20.0, 40.0, 60.0, 80.0, 100.0]);
         assert_eq!(axis.coordinate(0.0), 200.0);
@@ -78,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn powers_of_two_are_as_far_apart() {
+    fn powers_of_two_are_equally_spaced() {
         let axis = Axis::log(1.0, 32.0, 0.0, 100.0);
         for (value, coordinate) in [(1.0, 0.0), (2.0, 20.0), (8.0, 60.0), (32.0, 100.0)] {
             assert!((axis.coordinate(value) - coordinate).abs() < 1e-9);

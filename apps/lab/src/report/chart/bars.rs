@@ -87,7 +87,7 @@ fn draw_unit(chart: &Chart, run: &Run, cases: &[&Case], unit: &str) -> Option<St
     Some(framed(&heading, &canvas.finish(&chart.title), &legend, &[]))
 }
 
-/// Truncates both languages to a number of characters.
+/// Truncates the text of both languages to about the width of `max_chars` Latin characters.
 fn truncate(words: &Words, max_chars: usize) -> Words {
     let cut = |text: &str, max_chars: usize| {
         if text.chars().count() <= max_chars {

@@ -6,7 +6,8 @@ use super::axis::Axis;
 use crate::number::number;
 use crate::report::page::{escaped, spans};
 
-/// Number of colours, defined by the page's classes `k0` and so on.
+/// Number of colours of series. The stylesheet of the page defines them as the classes `k0` to
+/// `k7`.
 pub(super) const COLOURS: usize = 8;
 
 const TOP: f64 = 18.0;
@@ -67,7 +68,7 @@ impl Canvas {
             &format!("<text x={x:.1} y={y:.1} text-anchor={anchor}>{}</text>", spans(words));
     }
 
-    /// Draws a numbered dashed vertical line.
+    /// Draws a dashed vertical line at the coordinate `x`, with the number of a mark.
     pub(super) fn mark(&mut self, x: f64, number: usize) {
         let (bottom, top) = self.y_range();
         self.body += &format!("<line class=mark x1={x:.1} x2={x:.1} y1={bottom:.1} y2={top:.1} />");

@@ -7,7 +7,7 @@ use super::canvas::Canvas;
 use super::frame::framed;
 use crate::plan::Chart;
 
-/// Draws one chart for each case with series of the chart's group.
+/// Draws one chart for each case that has series of the chart's group.
 pub(super) fn over_time(
     chart: &Chart,
     run: &Run,
@@ -104,13 +104,15 @@ fn repetition_chart(
     framed(heading, &canvas.finish(heading), &legend, &marks)
 }
 
-/// Returns the sum of two series sampled at the same times.
+/// Returns the points of `points` increased by the values of `lower`. Both series are sampled at
+/// the same times. Points are pairs (time, value).
 fn stacked_on(lower: &[(f64, f64)], points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let base = |index: usize| lower.get(index).map_or(0.0, |(_, value)| *value);
     points.iter().enumerate().map(|(index, (time, value))| (*time, base(index) + value)).collect()
 }
 
-/// Returns the outline of steps: each value lasts until the next sample.
+/// Returns the outline of a step curve: each value lasts until the next sample, the last one until
+/// the time `ends`.
 fn steps(points: &[(f64, f64)], ends: f64) -> Vec<(f64, f64)> {
     let mut outline = Vec::new();
     for (index, (time, value)) in points.iter().enumerate() {

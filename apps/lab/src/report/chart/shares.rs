@@ -26,7 +26,7 @@ pub(super) fn shares(chart: &Chart, run: &Run, cases: &[&Case]) -> Vec<String> {
     divided(&chart.title, &names, &unit, rows.collect()).into_iter().collect()
 }
 
-/// Draws one bar per row, with a part for each name; returns `None` if all values are 0.
+/// Draws one bar per row, divided into one section per name; returns `None` if all values are 0.
 pub(crate) fn divided(
     title: &Words,
     names: &[Words],
@@ -59,7 +59,7 @@ pub(crate) fn divided(
     Some(framed(&Words::default(), &canvas.finish(title), &legend, &[]))
 }
 
-/// Returns the approximate width of a text; East Asian characters are about twice as wide.
+/// Returns the approximate width of a text in Latin characters; East Asian characters count twice.
 fn room(text: &str) -> f64 {
     text.chars().map(|character| if character > '\u{2e80}' { 11.0 } else { 6.0 }).sum()
 }

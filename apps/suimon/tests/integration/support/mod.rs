@@ -1,4 +1,4 @@
-//! Runs the program with a scripted daemon that returns fixed bytes for each path.
+//! Runs the program with a fake daemon that returns fixed bytes for each path.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -16,7 +16,8 @@ pub fn operation(state: &str, extra: &str) -> String {
     OPERATION.replace("STATE", state).replace("EXTRA", extra)
 }
 
-/// Daemon that returns these bytes for request lines with these prefixes.
+/// Fake daemon. For a request line with one of the prefixes it returns the bytes assigned to this
+/// prefix.
 pub struct Daemon {
     pub dir: TempDir,
     requests: Arc<Mutex<Vec<String>>>,

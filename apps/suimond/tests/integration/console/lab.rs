@@ -28,7 +28,7 @@ fn write_results(results: &Path) {
 
 /// Verifies that the API shows the content of the lab's folder, and isolates its reports.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_lab_is_asked_by_the_api_and_its_reports_are_no_part_of_the_page() {
+async fn the_api_shows_the_lab_and_isolates_its_reports() {
     let site = Site::new().await;
     let results = site.server.directory.path().join("lab");
     let session = site.logged_in().await;

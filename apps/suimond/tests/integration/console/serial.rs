@@ -43,7 +43,7 @@ async fn close_reason(socket: &mut WebSocketStream<TcpStream>) -> String {
 /// Verifies the origin check: browsers send the cookie with WebSockets of pages served by other
 /// ports of this machine.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_serial_console_is_for_the_own_page_of_who_is_logged_in() {
+async fn a_serial_console_is_open_to_the_page_of_a_valid_session_only() {
     let site = Site::new().await;
     let session = site.logged_in().await;
     let cookie = ("cookie", session.cookie.as_str());
@@ -60,7 +60,8 @@ async fn a_serial_console_is_for_the_own_page_of_who_is_logged_in() {
         socket.send(Message::text(session.secret.as_str())).await.unwrap();
         assert_eq!(close_reason(&mut socket).await, code);
     }
-    // The error of a missing VM shows that the line is looked for after the secret only.
+    // The error of the missing VM shows that the VM is looked up only after the secret was
+    // received.
     let other = site.logged_in().await;
     let key = session.cookie.split_once('=').unwrap().1;
     for first in [

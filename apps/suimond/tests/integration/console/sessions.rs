@@ -8,7 +8,7 @@ use serde_json::json;
 use super::Site;
 use crate::support;
 
-/// Change that must not be made.
+/// Body of a change that the console must reject.
 const BODY: &str = r#"{"mtu": 1400}"#;
 
 /// Verifies that the cookie, which browsers send to other ports of the host name too, is not

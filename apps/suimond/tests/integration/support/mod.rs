@@ -210,7 +210,7 @@ pub fn certificate(directory: &Path) -> (PathBuf, PathBuf, rcgen::CertifiedKey) 
     (certificate, key, certified)
 }
 
-/// Simulated devices. Devices named `missing…` do not exist.
+/// Factory of simulated devices. Devices named `missing…` do not exist.
 struct Remembered;
 
 impl MemberDevices for Remembered {

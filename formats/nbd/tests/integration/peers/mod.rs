@@ -13,9 +13,9 @@ use suimon_nbd::{BlockSizes, Export, ExportSpec, Features, Framing, NbdCommand};
 
 const MIB: u64 = 1 << 20;
 const DISK_BYTES: u64 = 8 * MIB;
-/// Framing limits of the servers; most clients negotiate the maximum.
+/// Message formats to which the servers are limited; most clients negotiate the maximum.
 const FRAMINGS: [Framing; 3] = [Framing::Simple, Framing::Structured, Framing::Extended];
-/// Time limit of a client in seconds.
+/// Maximum run time of a client in seconds.
 const LIMIT: &str = "60";
 
 /// Every feature except read-only and rotational.
@@ -55,7 +55,7 @@ fn noise(seed: u32, bytes: usize) -> Vec<u8> {
     (0..bytes).map(|_| next()).collect()
 }
 
-/// Fills parts of the disk: both ends, unaligned ranges, and more than one request reads.
+/// Fills parts of the disk: both ends, unaligned ranges, and a range larger than one request reads.
 fn fill(disk: &mut Disk) {
     disk.write(0, &noise(1, 4096));
     disk.write(MIB + 700, &noise(2, 3000));
@@ -69,7 +69,7 @@ fn filled() -> (Export, Disk) {
     (export, disk)
 }
 
-/// Runs a program; returns whether it succeeded, and its output.
+/// Runs a program. Returns whether it succeeded, and its output.
 fn run_any(arguments: &[&str]) -> (bool, String) {
     let output = Program::new("timeout")
         .args(["--kill-after=1", LIMIT])
@@ -82,7 +82,7 @@ fn run_any(arguments: &[&str]) -> (bool, String) {
     (output.status.success(), String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Runs a program and requires success.
+/// Runs a program that must succeed, and returns its output.
 fn run(arguments: &[&str]) -> String {
     let (is_ok, output) = run_any(arguments);
     assert!(is_ok, "{arguments:?}: {output}");
@@ -95,7 +95,7 @@ fn run_json(arguments: &[&str]) -> Value {
 }
 
 /// Asserts that no option or request was rejected, no connection failed, and each client negotiated
-/// the best common framing.
+/// the best message format that both support.
 fn assert_clean(server: &Server) {
     let observed = server.seen();
     assert_eq!(observed.cut, Vec::<String>::new());
@@ -103,7 +103,7 @@ fn assert_clean(server: &Server) {
     assert!(server.framings_are_the_most(), "{:?}", observed.framings);
 }
 
-/// Returns the allocation of the disk as offsets, lengths and hole flags.
+/// Returns the allocation map of the disk: (offset, length, true for a hole).
 fn expected_map(disk: &Disk) -> Vec<(u64, u64, bool)> {
     let mut map: Vec<(u64, u64, bool)> = Vec::new();
     let mut offset = 0;
@@ -307,7 +307,7 @@ fn qemu_io_reads_writes_and_discards() {
 }
 
 #[test]
-fn a_read_only_export_stays_as_it_is() {
+fn clients_do_not_change_a_read_only_export() {
     let features = Features { read_only: true, ..FEATURES };
     let (export, mut disk) = export("old", DISK_BYTES, 1, features);
     fill(&mut disk);

@@ -1,4 +1,4 @@
-//! Simple server of disks in memory: one thread per connection, one request at a time.
+//! Simple NBD server of disks in memory: one thread per connection, one request at a time.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -17,7 +17,7 @@ use tempfile::TempDir;
 /// Allocation unit of the disk in bytes.
 pub(crate) const UNIT_BYTES: u64 = 4096;
 
-/// Disk in memory with an allocation map; unallocated pieces read as zeroes.
+/// Disk in memory with an allocation map. Unallocated units read as zeroes.
 #[derive(Clone)]
 pub(crate) struct Disk {
     pub(crate) bytes: Vec<u8>,
@@ -60,7 +60,7 @@ impl Disk {
     }
 }
 
-/// Statistics of client behaviour.
+/// Statistics of what clients did.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) framings: Vec<Framing>,
@@ -81,7 +81,7 @@ struct Shared {
     ends: AtomicBool,
 }
 
-/// Server that runs until dropped.
+/// NBD server that runs until it is dropped.
 pub(crate) struct Server {
     folder: TempDir,
     shared: Arc<Shared>,
@@ -130,7 +130,7 @@ impl Server {
         self.seen().framings.iter().all(|framing| (min..=max).contains(framing))
     }
 
-    /// Returns a directory for temporary files.
+    /// Returns a folder for temporary files.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }

@@ -1,4 +1,4 @@
-//! Exports, connections and negotiated states for tests.
+//! Exports, client connections and results of handshakes for tests.
 
 use suimon_nbd::{
     BlockSizes, Export, ExportSpec, Features, Framing, GREETING, HandshakeError, Negotiated,
@@ -37,7 +37,7 @@ pub(crate) fn export(spec: ExportSpec) -> Export {
     Export::new(spec).unwrap()
 }
 
-/// Returns the result of a handshake for `export` in this framing.
+/// Returns the result of a handshake in which a client selects `export` and this message format.
 pub(crate) fn negotiated(export: Export, framing: Framing) -> Negotiated {
     let base_allocation = framing.has_chunks() && export.features().allocation;
     let flags = export.flags(framing, base_allocation);
@@ -52,18 +52,18 @@ pub(crate) fn transmission(
     RequestParser::new(&negotiated(export(ExportSpec { features, block_sizes, ..spec("a") }), f))
 }
 
-/// Connection of a client to several exports.
+/// Server side of a connection, with several exports.
 pub(crate) struct Connection {
     exports: Vec<Export>,
     pub(crate) handshake: ServerHandshake,
 }
 
-/// Result of sending bytes: last step and complete output.
+/// Result of [`Connection::send`]: last step and complete output.
 #[derive(Debug, PartialEq)]
 pub(crate) struct HandshakeResult {
     pub(crate) result: Result<ServerStep, HandshakeError>,
     pub(crate) output: Vec<u8>,
-    /// Number of bytes not consumed.
+    /// Number of bytes that the handshake did not consume.
     pub(crate) left: usize,
 }
 
@@ -72,7 +72,7 @@ impl HandshakeResult {
         option_replies(&self.output)
     }
 
-    /// Returns the types of the replies.
+    /// Returns the types of the option replies in the output.
     pub(crate) fn kinds(&self) -> Vec<u32> {
         self.replies().iter().map(|reply| reply.kind).collect()
     }
@@ -86,7 +86,7 @@ impl HandshakeResult {
 }
 
 impl Connection {
-    /// Connects a client that sends these client flags.
+    /// Starts a connection of a client that sends these client flags.
     pub(crate) fn with_flags(exports: Vec<Export>, mode: TlsMode, flags: u32) -> Self {
         assert_eq!(GREETING.len(), 18);
         let mut connection = Self { exports, handshake: ServerHandshake::new(mode) };
@@ -102,12 +102,12 @@ impl Connection {
         Self::with_flags(exports, mode, 3)
     }
 
-    /// Connects to a single export, `a`, without TLS.
+    /// Starts a connection to a single export, `a`, without TLS.
     pub(crate) fn plain() -> Self {
         Self::new(vec![export(spec("a"))], TlsMode::Off)
     }
 
-    /// Sends bytes until they are consumed or the handshake stops.
+    /// Passes bytes to the handshake until they are consumed or it ends or fails.
     pub(crate) fn send(&mut self, bytes: &[u8]) -> HandshakeResult {
         let (mut rest, mut output) = (bytes, Vec::new());
         loop {

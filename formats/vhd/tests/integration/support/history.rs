@@ -1,4 +1,4 @@
-//! History of acknowledged writes, and comparison with the state after a crash.
+//! History of acknowledged writes, with which the state after a crash is compared.
 
 use std::collections::BTreeSet;
 
@@ -9,18 +9,20 @@ use suimon_vhd::{Access, SizeSource, check};
 
 use super::{SECTOR, disk_on, numbers, payload, read_parent};
 
-/// Acknowledged changes, by the number of file operations begun at that time.
+/// Acknowledged changes, each with the number of file operations that had begun before it.
 #[derive(Default)]
 pub(crate) struct History {
-    /// File operations begun, sector number, and possible content from then on.
+    /// Changes: number of file operations begun before, sector number, and content of the sector
+    /// that is possible from then on.
     pub(crate) changes: Vec<(usize, u64, u64)>,
-    /// Points of durability: file operations begun, and the number of changes durable by then.
+    /// Commits: number of file operations begun before the commit was durable, and number of
+    /// changes that it made durable.
     pub(crate) durable: Vec<(usize, usize)>,
 }
 
 impl History {
-    /// Returns the permitted contents of each sector after a crash with `started` file operations
-    /// begun.
+    /// Returns the permitted contents of each sector after a crash when `started` file operations
+    /// had begun. `initial` are the original contents.
     pub(crate) fn allowed(&self, started: usize, initial: &[u64]) -> Vec<BTreeSet<u64>> {
         let durable = self
             .durable
@@ -43,7 +45,8 @@ impl History {
     }
 }
 
-/// Generates fates of unsynced changes: all kept, none, all but one, only one, and random.
+/// Generates outcomes of a crash for `unsynced` changes of a file: all applied, none, all but one,
+/// only one, and random.
 pub(crate) fn fates(unsynced: usize, rng: &mut TestRng) -> Vec<(Vec<usize>, Vec<WriteOutcome>)> {
     let in_order: Vec<usize> = (0..unsynced).collect();
     let mut cases = vec![
@@ -75,8 +78,8 @@ pub(crate) fn fates(unsynced: usize, rng: &mut TestRng) -> Vec<(Vec<usize>, Vec<
     cases
 }
 
-/// Opens the image after a crash and asserts permitted contents; then repairs it, checks its
-/// consistency and asserts the same contents. Returns the contents.
+/// Opens the image after a crash and asserts that the contents are permitted; then repairs it,
+/// checks its consistency and asserts the same contents. Returns the contents.
 pub(crate) fn reopened(
     content: FileContent,
     allowed: &[BTreeSet<u64>],
@@ -106,7 +109,8 @@ pub(crate) fn reopened(
     Ok((file, sectors))
 }
 
-/// Asserts that blocks allocated after a crash contain no former data.
+/// Executes further writes after a crash, and asserts that newly allocated blocks contain no former
+/// data.
 pub(crate) fn continue_workload(
     file: &MemoryFile,
     mut model: Vec<u64>,

@@ -16,7 +16,7 @@ use suimon_vhd::{
 };
 
 pub(crate) const SECTOR: u64 = 512;
-/// Bit that marks numbers of the parent's sectors.
+/// Bit that is set in the numbers of the parent's sectors.
 pub(crate) const PARENT_SECTOR: u64 = 1 << 63;
 
 pub(crate) fn parent() -> Parent {
@@ -54,7 +54,7 @@ pub(crate) fn open(file: &MemoryFile, access: Access) -> Result<Vhd, ImageError>
     Vhd::open(file, OpenOptions { access, size: SizeSource::Creator })
 }
 
-/// Reads the parent, which contains the number of each sector.
+/// Fills `bytes` with the parent's contents: each sector contains its sector number.
 pub(crate) fn read_parent(range: ByteRange, bytes: &mut [u8]) {
     for (sector, bytes) in (range.offset() / SECTOR..).zip(bytes.chunks_exact_mut(512)) {
         bytes.copy_from_slice(&sector_data(PARENT_SECTOR | sector));
@@ -86,14 +86,15 @@ pub(crate) fn range(sector: u64, sectors: u64) -> ByteRange {
     ByteRange::new(sector * SECTOR, sectors * SECTOR).unwrap()
 }
 
-/// Returns the numbers of every sector.
+/// Returns the numbers of all sectors.
 pub(crate) fn numbers<I: Image>(disk: &mut TestDisk<'_, I>) -> Vec<u64> {
     let size = disk.image.disk_geometry().size;
     let bytes = disk.read(ByteRange::new(0, size).unwrap()).unwrap();
     bytes.chunks_exact(512).map(sector_number).collect()
 }
 
-/// Returns sectors filled with `number` combined with the sector number.
+/// Returns the contents of `sectors` sectors from `sector` on, each filled with `number` combined
+/// with its sector number.
 pub(crate) fn payload(number: u64, sector: u64, sectors: u64) -> Vec<u8> {
     (sector..sector + sectors).flat_map(|position| sector_data(number << 24 | position)).collect()
 }

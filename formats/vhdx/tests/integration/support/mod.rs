@@ -29,7 +29,7 @@ pub fn child(size: u64) -> NewImage {
     NewImage { parent: Some(parent), ..dynamic(size) }
 }
 
-/// Returns distinct GUIDs for the `index` opening of an image.
+/// Returns GUIDs for the opening number `index` of an image, distinct for each number.
 pub fn guids(index: u128) -> WriteGuids {
     let guid = |kind| Guid::new(index << 8 | kind);
     WriteGuids { file_write: guid(4), data_write: guid(5), log: guid(6) }
@@ -51,12 +51,12 @@ pub fn range(offset: u64, len: u64) -> ByteRange {
     ByteRange::new(offset, len).unwrap()
 }
 
-/// Returns the byte of the parent at an offset; never zero.
+/// Returns the byte of the parent at disk offset `offset`; never zero.
 pub fn parent_byte(offset: u64) -> u8 {
     (offset / 512 % 251) as u8 + 1
 }
 
-/// Fills bytes with the parent's contents.
+/// Fills `bytes` with the parent's contents in `range`.
 pub fn read_parent(range: ByteRange, bytes: &mut [u8]) {
     let mut offset = range.offset();
     let mut rest = bytes;

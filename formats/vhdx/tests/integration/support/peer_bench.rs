@@ -1,4 +1,4 @@
-//! Test bench for images and third-party programs, also used for VHD: a folder with images and the
+//! Test bench for images and third-party programs, also used for VHD: a folder with images, and the
 //! reference contents of the disk.
 
 use std::fs::File;
@@ -30,7 +30,7 @@ with open(sys.argv[1], 'wb') as out:
         out.write(images[0].read_buffer_at_offset(min(1 << 20, size - at), at))
 ";
 
-/// Folder with images and the reference contents of the disk.
+/// Folder with images, and the contents that the disk must have.
 pub(crate) struct Bench {
     pub(crate) folder: TempDir,
     pub(crate) size: u64,
@@ -51,18 +51,20 @@ impl Bench {
         DiskFile::open(&self.path(name))
     }
 
-    /// Writes to the reference only.
+    /// Writes to the reference contents only.
     pub(crate) fn expect(&self, offset: u64, bytes: &[u8]) {
         let raw = File::options().write(true).open(self.path("raw")).unwrap();
         raw.write_all_at(bytes, offset).unwrap();
     }
 
-    /// Asserts that libvhdi reads the reference contents from the first image on top of the others.
+    /// Asserts that libvhdi reads the reference contents from the first image, with the others as
+    /// its chain of parents.
     pub(crate) fn libvhdi_agrees(&self, images: &[&str]) {
         self.libvhdi_agrees_on(self.size, images);
     }
 
-    /// Asserts that libvhdi reads the first `size` bytes of the reference contents.
+    /// Asserts that libvhdi reads the first `size` bytes of the reference contents from the first
+    /// image, with the others as its chain of parents.
     pub(crate) fn libvhdi_agrees_on(&self, size: u64, images: &[&str]) {
         let mut paths = vec![self.path("libvhdi")];
         paths.extend(images.iter().map(|image| self.path(image)));
@@ -74,7 +76,7 @@ impl Bench {
         assert_eq!((differs, actual.len() as u64), (None, size), "libvhdi differs in {images:?}");
     }
 
-    /// Asserts that a disk reads the reference contents.
+    /// Asserts that `disk` has the reference contents.
     pub(crate) fn is_read_from(&self, disk: &mut TestDisk<'_, impl Image>) {
         assert_eq!(disk.image.disk_geometry().size, self.size);
         let raw = File::open(self.path("raw")).unwrap();
@@ -86,7 +88,7 @@ impl Bench {
     }
 }
 
-/// Runs a program that must succeed; returns its output.
+/// Runs a program that must succeed, with `arguments` followed by `paths`. Returns its output.
 pub(crate) fn run(program: &str, arguments: &[&str], paths: &[&Path]) -> String {
     let output = Command::new(program).args(arguments).args(paths).output();
     let output = output.unwrap_or_else(|error| panic!("{program}: {error}; run scripts/setup"));

@@ -1,4 +1,5 @@
-//! Power failures at each point of a file's history, with the possible states of the file.
+//! Simulated power failures at each point of a file's history, with the possible states of the
+//! file.
 #![allow(dead_code, unreachable_pub, reason = "each test uses some of it")]
 
 use suimon_image::testing::{Crash, FileContent, LoggedChange, WriteOutcome};
@@ -40,8 +41,8 @@ impl Numbers {
     }
 }
 
-/// Returns possible files after a power failure at `started` changes: all unsynced changes applied,
-/// none, and twice a random selection in random order.
+/// Returns possible states of a file after a power failure when `started` changes had begun: all
+/// unsynced changes applied, none, and twice a random selection in random order.
 pub fn remains(
     before: &FileContent,
     ops: &[LoggedChange],
@@ -61,7 +62,7 @@ pub fn remains(
     files
 }
 
-/// Points with the most unsynced changes: directly before each flush, and at the end.
+/// Returns the points with the most unsynced changes: directly before each flush, and at the end.
 pub fn flush_boundaries(ops: &[LoggedChange]) -> Vec<usize> {
     let flushes = ops.iter().enumerate().filter(|(_, op)| **op == LoggedChange::Flush);
     flushes.map(|(index, _)| index).chain([ops.len()]).collect()

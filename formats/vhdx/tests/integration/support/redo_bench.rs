@@ -14,7 +14,7 @@ use crate::power::{Numbers, flush_boundaries, remains};
 const UNIT: u64 = 4096;
 const SECTOR: usize = 512;
 
-/// Client request; offsets and lengths in units of the disk.
+/// Request of the client; offsets and lengths in units of the test disk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Request {
     Write { at: u64, units: u64 },
@@ -33,7 +33,7 @@ pub(crate) fn requests(disk_bytes: u64) -> impl Strategy<Value = Vec<Request>> {
     prop::collection::vec(request, 1..20)
 }
 
-/// Opening functions of a format.
+/// Functions of an image format that open a test image.
 pub(crate) trait Format {
     type Image: Image;
 
@@ -46,7 +46,7 @@ pub(crate) trait Format {
     /// Fills bytes with the parent's contents.
     fn read_parent(&self, range: ByteRange, bytes: &mut [u8]);
 
-    /// Returns the identity that [`Format::reopen`] assigns to the file.
+    /// Returns the write identity that [`Format::reopen`] assigns to the file.
     fn redone_as(&self) -> [u8; 16];
 }
 
@@ -56,11 +56,11 @@ struct Process<'a, F: Format> {
     image: Option<F::Image>,
     file: &'a MemoryFile,
     recorded: Vec<MetadataChange>,
-    /// Expected contents of the disk.
+    /// Contents that the disk must have.
     expected: Vec<u8>,
-    /// Contents of the file when its log was last cleared.
+    /// Contents of the file when its log of operations was last cleared.
     before: FileContent,
-    /// Contents of each sector at the last flush and since then.
+    /// Possible contents of each sector: those at the last flush and all later ones.
     since_flush: Vec<BTreeSet<Vec<u8>>>,
 }
 
@@ -76,7 +76,7 @@ impl<'a, F: Format> Process<'a, F> {
         process
     }
 
-    /// Records the current contents of each sector as permitted.
+    /// Adds the current contents of each sector to the possible ones.
     fn note_content(&mut self) {
         for (contents, sector) in self.since_flush.iter_mut().zip(self.expected.chunks(SECTOR)) {
             if !contents.contains(sector) {
@@ -85,7 +85,7 @@ impl<'a, F: Format> Process<'a, F> {
         }
     }
 
-    /// Executes requests and records the resulting metadata changes.
+    /// Executes requests by `act`, and records the resulting metadata changes.
     fn with_disk(&mut self, act: impl FnOnce(&mut TestDisk<'_, F::Image>)) {
         let mut parent = |range: ByteRange, bytes: &mut [u8]| self.format.read_parent(range, bytes);
         let image = self.image.take().unwrap();
@@ -125,7 +125,7 @@ impl<'a, F: Format> Process<'a, F> {
         }
     }
 
-    /// Commits. The changes recorded until it completes can be redone at any point of it.
+    /// Commits. At any point of the commit, the changes recorded before can be redone.
     fn flush(&mut self) {
         let redo = self.redo();
         let written = self.file.log().len();
@@ -140,7 +140,7 @@ impl<'a, F: Format> Process<'a, F> {
         (self.before, _) = (self.file.content(), self.file.clear_log());
     }
 
-    /// Simulates host crashes while the redo record is applied. The records are not available
+    /// Simulates host crashes while the redo record is applied. The record is not available
     /// afterwards.
     fn check_host_crashes(&self) {
         let redoing = MemoryFile::new(self.file.content());
@@ -178,7 +178,7 @@ impl<'a, F: Format> Process<'a, F> {
     }
 }
 
-/// Reads a whole disk.
+/// Reads the whole disk. Returns the image and the contents.
 fn content<F: Format>(format: &F, image: F::Image, file: &MemoryFile) -> (F::Image, Vec<u8>) {
     let full_range = ByteRange::new(0, image.disk_geometry().size).unwrap();
     let mut parent = |range: ByteRange, bytes: &mut [u8]| format.read_parent(range, bytes);
@@ -187,8 +187,8 @@ fn content<F: Format>(format: &F, image: F::Image, file: &MemoryFile) -> (F::Ima
     (disk.image, bytes)
 }
 
-/// Opens an image after a kill. The process is killed again after each file operation, and the
-/// opening is repeated.
+/// Opens an image after a kill, and checks that the disk has the `expected` contents. The process
+/// is killed again after each file operation, and the opening is repeated.
 fn check<F: Format>(format: &F, bytes: &FileContent, redo: &RedoChanges, expected: &[u8]) {
     let file = MemoryFile::new(bytes.clone());
     let (_, actual) = content(format, format.reopen(&file, redo), &file);

@@ -159,7 +159,8 @@ fn capacity_draft(name: &Name, is_unknown: bool) -> Draft {
         let text = format!(
             "The capacity of store {name} is unknown on this host, which cannot lead the store. \
              Measure it with `suimon store measure {name}`, or set `capacity_iops`. While no node \
-             knows the capacity, the disks of the store get 64 IOPS on each node and no guarantees."
+             knows the capacity, the disks of the store get 64 IOPS together on each node, and no \
+             guarantees."
         );
         return Draft::new(EventKind::SharedStoreUnmeasured, subject, text);
     }

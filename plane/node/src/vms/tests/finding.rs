@@ -70,9 +70,10 @@ fn a_vm_with_autostart_that_does_not_respond_is_reported() {
     let vms = first.vms.clone();
     vms.forget_observers();
     let (store, devices) = first.kill();
-    store.commit(&[("host", "boot".to_owned(), Some(b"earlier".to_vec()))]).unwrap();
+    store.commit(&[("host", "autostart_boot".to_owned(), Some(b"earlier".to_vec()))]).unwrap();
     vms.refuse_all("adopt", VmErrorKind::Timeout, "it has not answered in 10 s");
     let harness = Harness::with_vms(store, devices, vms);
+    harness.node.finish_start();
     let failed = || harness.events(EventKind::VmFailed.id());
     wait_until("the number of events is 1", || failed().len() == 1);
     assert!(failed()[0].text.contains("suimon vm kill web"), "{:?}", failed());

@@ -43,6 +43,7 @@ fn started_anew() -> (Harness, impl FnOnce(&Harness)) {
     vms.reboot("second");
     let files = disks.take_store(STORE);
     let harness = with((store, devices), disks, vms);
+    harness.node.finish_start();
     wait_until("VmWaitsForDisks is emitted once", || {
         harness.events(EventKind::VmWaitsForDisks.id()).len() == 1
     });

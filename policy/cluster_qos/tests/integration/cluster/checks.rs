@@ -1,4 +1,4 @@
-//! Invariants, checked from caps alone.
+//! Invariants of a cluster, checked from the nodes' caps alone.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use super::Node;
 
 pub(crate) struct Checks {
     pub(crate) capability: u64,
-    /// Maximum of the policy; each store has at most one.
+    /// Maximum by policy.
     pub(crate) policy_max: BTreeMap<PolicyKey, u64>,
     pub(crate) sum_max: u64,
-    /// False while a test shows the effect of a violated assumption.
+    /// False while a test shows the effect of a violated assumption: nothing is checked.
     pub(crate) is_on: bool,
 }
 
@@ -20,7 +20,8 @@ impl Checks {
         Self { capability, policy_max: BTreeMap::new(), sum_max: 0, is_on: true }
     }
 
-    /// Sums the caps of all nodes, including those that are stopped, disconnected or just started.
+    /// Sums the caps of all nodes, including those that are stopped, disconnected or just started,
+    /// and asserts that the sum does not exceed the permitted maximum.
     pub(crate) fn look(&mut self, now: u64, nodes: &BTreeMap<u32, Node>) {
         let sum: u64 = nodes.values().map(|node| node.cap_at(now)).sum();
         self.sum_max = self.sum_max.max(sum);

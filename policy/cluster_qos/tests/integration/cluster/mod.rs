@@ -18,9 +18,9 @@ use suimon_cluster_qos::{
 
 pub(crate) const MS: u64 = 1_000_000;
 pub(crate) const SECOND: u64 = 1_000_000_000;
-/// Interval at which nodes are processed.
+/// Interval, in ns, at which nodes are processed.
 const STEP: u64 = 10 * MS;
-/// Interval at which nodes sample their loads.
+/// Interval, in ns, at which nodes sample their loads.
 const SAMPLE: u64 = 500 * MS;
 
 /// Deterministic pseudo-random generator.
@@ -39,7 +39,7 @@ impl Dice {
     }
 }
 
-/// Message in flight.
+/// Message that the simulated network transmits.
 #[derive(Clone, Debug)]
 enum Message {
     Report {
@@ -49,14 +49,14 @@ enum Message {
         to: u32,
         grant: NodeGrant,
     },
-    /// A leader's transaction that arrives at the store.
+    /// Transaction of a leader, on the way to the store.
     Write {
         from: u32,
         term: Term,
         grants: Vec<(NodeId, NodeGrant)>,
         forgotten: Vec<NodeId>,
     },
-    /// The result that arrives at the leader.
+    /// Result of a transaction, on the way to the leader.
     Answer {
         to: u32,
         term: Term,
@@ -64,13 +64,13 @@ enum Message {
     },
 }
 
-/// Fault rates of the network.
+/// Fault rates of the simulated network.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Network {
     pub(crate) delay_max: u64,
     pub(crate) lost_percent: u64,
     pub(crate) repeated_percent: u64,
-    /// Largest delay of occasional late messages, which others overtake.
+    /// Maximum delay of occasional late messages, which other messages overtake.
     pub(crate) straggles: u64,
 }
 
@@ -98,7 +98,7 @@ pub(crate) struct Cluster {
     pub(crate) reports: u64,
     pub(crate) writes: u64,
     pub(crate) granted: u64,
-    /// State of the store: leader and records.
+    /// State of the cluster store: current term, leader and records.
     pub(crate) term: Term,
     pub(crate) leader: u32,
     pub(crate) records: BTreeMap<NodeId, NodeGrant>,
@@ -137,7 +137,7 @@ impl Cluster {
         self.nodes.insert(id, node);
     }
 
-    /// Sets a disk's load; a demand `demand_iops` of 0 means idle.
+    /// Sets the load of a disk; if `demand_iops` is 0, the disk is idle.
     pub(crate) fn set_disk(&mut self, node: u32, load: DiskLoad, demand_iops: u64) {
         let node = self.nodes.get_mut(&node).unwrap();
         node.disks.insert(load.disk, (load, demand_iops));
@@ -147,7 +147,8 @@ impl Cluster {
         self.nodes.get_mut(&node).unwrap().disks.remove(&disk);
     }
 
-    /// Elects another leader. The previous one learns of it from its next write, if at all.
+    /// Elects node `id` as the leader. The previous leader is informed by its next write, if at
+    /// all.
     pub(crate) fn elect(&mut self, id: u32) {
         self.term = Term(self.term.0 + 1);
         self.leader = id;
@@ -203,7 +204,7 @@ impl Cluster {
         }
     }
 
-    /// Sends a transaction, which arrives at most once.
+    /// Sends a message that is delivered at most once.
     fn send_once(&mut self, message: &Message) {
         let repeated = core::mem::take(&mut self.network.repeated_percent);
         self.send(message);
@@ -257,8 +258,8 @@ impl Cluster {
                 let last = self.last_reports.entry(report.node).or_insert_with(|| report.clone());
                 *last = report.clone();
                 let leaders: Vec<u32> = self.nodes.keys().copied().collect();
-                // Every node that considers itself the leader receives it, unless disconnected or
-                // stopped.
+                // Each node that considers itself the leader receives the report, unless it is
+                // disconnected or stopped.
                 for id in leaders {
                     let node = &self.nodes[&id];
                     if node.allocator.term().is_some() && node.is_reachable(self.now) {
@@ -359,7 +360,7 @@ impl Cluster {
         self.carry_out(id);
     }
 
-    /// Returns the current cap of a node.
+    /// Returns the current cap of a node in normalised operations per second.
     pub(crate) fn cap(&self, id: u32) -> u64 {
         self.nodes[&id].cap_at(self.now)
     }
@@ -369,7 +370,7 @@ impl Cluster {
     }
 }
 
-/// Returns a disk with its own minimum and maximum; 0: none.
+/// Returns a disk with its own minimum and maximum; a value of 0 means none.
 pub(crate) fn disk(id: u64, min_iops: u64, max_iops: u64, weight: u32) -> DiskLoad {
     DiskLoad {
         disk: DiskKey(id),

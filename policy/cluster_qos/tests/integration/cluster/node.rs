@@ -8,11 +8,11 @@ use suimon_cluster_qos::{
 };
 use suimon_quantity::Time;
 
-/// Clock with an offset and a drift.
+/// Clock of a node, with an offset and a drift.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     pub(crate) offset: u64,
-    /// Drift in parts per million; negative if slow.
+    /// Drift in parts per million; negative if the clock is slow.
     pub(crate) ppm: i64,
 }
 
@@ -43,12 +43,13 @@ pub(crate) struct Node {
     pub(crate) next_sample: u64,
     pub(crate) write_until: Option<u64>,
     pub(crate) reports: u64,
-    /// Throughput of the store for this node; unlimited if `None`.
+    /// Throughput that the store delivers to this node; `None`: unlimited.
     pub(crate) store_does: Option<u64>,
     pub(crate) latency_ns: u64,
-    /// Delay of grants.
+    /// Additional delay of grants to this node.
     pub(crate) grants_late: u64,
-    /// Events that both state machines processed since the daemon started; `None` for a deadline.
+    /// Events that the node's state machine processed since the daemon started, with their times;
+    /// `None` for a deadline.
     pub(crate) member_events: Vec<(Time, Option<MemberEvent>)>,
     pub(crate) allocator_events: Vec<(Time, Option<AllocatorEvent>)>,
 }
@@ -179,7 +180,7 @@ impl Node {
         delivered
     }
 
-    /// Returns the loads that the node's scheduler would report.
+    /// Returns the loads that the node's scheduler would report at the node's time `local`.
     pub(crate) fn sample(&self, local: Time) -> MemberEvent {
         let now = local.as_ns() - self.clock.offset;
         let now =

@@ -8,7 +8,7 @@ use suimon_forwarding::{DropReason, ForwardingPortSpec, PortRole, VlanMode};
 use suimon_frame::{Frame, MacAddr, VlanId};
 use suimon_quantity::{PortId, SwitchId, Time};
 
-/// Copy of a frame at an egress.
+/// Copy of a frame at an egress port.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Delivery {
     /// Port that gets the copy.
@@ -67,8 +67,8 @@ impl Reference {
             .collect();
     }
 
-    /// Returns the permitted results for a frame: one, or two while the destination is between its
-    /// ageing and its latest expiry.
+    /// Returns the permitted results for a frame: one, or two while the destination's entry is
+    /// between its ageing and its latest expiry.
     pub(crate) fn outcome(&mut self, ingress: PortId, now: Time, frame: &Frame) -> Vec<Outcome> {
         self.doubtful = None;
         match self.decide(ingress, now, frame) {
@@ -261,7 +261,7 @@ fn begins_with_tag(frame: &Frame) -> bool {
     matches!(frame.bytes()[12..14], [0x81 | 0x91..=0x93, 0] | [0x88, 0xa8])
 }
 
-/// Returns true if another switch behind the port would read the VLAN from an inner tag.
+/// Returns true if another switch connected to the port would read the VLAN from an inner tag.
 fn shows_inner_tag(port: &ForwardingPortSpec, vlan: Option<VlanId>, frame: &Frame) -> bool {
     let is_guest = matches!(port.vlan, VlanMode::Access(_)) && port.role == PortRole::Nic;
     begins_with_tag(frame) && delivery(port, vlan, frame).tci.is_none() && !is_guest
@@ -289,7 +289,7 @@ fn vlan_of(port: &ForwardingPortSpec, frame: &Frame) -> Result<Option<VlanId>, D
     }
 }
 
-/// Returns an address that two ports have on a VLAN they share.
+/// Returns an address that two ports have on a common VLAN, or `None`.
 pub(crate) fn shared_address(ports: &[ForwardingPortSpec]) -> Option<MacAddr> {
     let vlans = [None, VlanId::new(1), VlanId::new(2), VlanId::new(3), VlanId::new(4094)];
     let pairs = ports.iter().flat_map(|a| ports.iter().map(move |b| (a, b)));

@@ -1,4 +1,4 @@
-//! Simulated store in virtual time: a modelled disk array, disks with a load, and the scheduler
+//! Simulated store in virtual time: a model of a disk array, disks with a load, and the scheduler
 //! between them.
 #![allow(dead_code, reason = "each test uses a part")]
 
@@ -45,9 +45,9 @@ impl Dice {
 #[derive(Clone, Debug)]
 pub(crate) struct Array {
     pub(crate) servers: usize,
-    /// Time of a request regardless of its size.
+    /// Time of a request in ns, regardless of its size.
     pub(crate) fixed_ns: u64,
-    /// Additional time of each operation of a request.
+    /// Additional time in ns for each operation of a request.
     pub(crate) per_operation_ns: u64,
     /// Variation of the time of a request in percent.
     pub(crate) noise_percent: u64,
@@ -60,20 +60,20 @@ impl Array {
         mean - spread + dice.below(2 * spread + 1)
     }
 
-    /// Returns the operations per second for requests of `cost` operations.
+    /// Returns the throughput in operations per second with requests of `cost` operations.
     pub(crate) fn capability(&self, cost: u64) -> u64 {
         let per_second = self.servers as u64 * SECOND * cost;
         per_second / (self.fixed_ns + self.per_operation_ns * cost)
     }
 }
 
-/// Load of a disk's VM.
+/// Load that the VM of a disk generates.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
     pub(crate) bytes: u32,
-    /// Largest number of outstanding requests.
+    /// Maximum number of outstanding requests.
     pub(crate) depth: u32,
-    /// Time between requests; 0 for as many as the queue depth permits.
+    /// Time between requests in ns; 0 for as many as the queue depth permits.
     pub(crate) every_ns: u64,
 }
 
@@ -85,21 +85,21 @@ impl Load {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Log {
-    /// Times of dispatches with their operations and bytes.
+    /// Dispatches: time in ns, operations and bytes.
     pub(crate) dispatched: Vec<(u64, u64, u64)>,
     pub(crate) completed: Vec<(u64, u64)>,
 }
 
 impl Log {
-    /// Returns the completed operations per second in a window.
+    /// Returns the completed operations per second in a time window.
     pub(crate) fn iops(&self, from_ns: u64, until_ns: u64) -> f64 {
         let in_interval = |entry: &&(u64, u64)| entry.0 >= from_ns && entry.0 < until_ns;
         let sum: u64 = self.completed.iter().filter(in_interval).map(|entry| entry.1).sum();
         sum as f64 * SECOND as f64 / (until_ns - from_ns) as f64
     }
 
-    /// Returns the largest excess over any window of the dispatched amount over the rate: in bytes
-    /// if `bytes`, otherwise in operations.
+    /// Returns the largest excess of the dispatched amount over `rate` in any window: in bytes if
+    /// `bytes`, otherwise in operations.
     pub(crate) fn excess(&self, rate: u64, bytes: bool) -> f64 {
         let (mut sum, mut min, mut max) = (0.0f64, f64::MAX, 0.0f64);
         for (time, cost, size) in &self.dispatched {
@@ -134,7 +134,7 @@ pub(crate) struct Rig {
     pub(crate) now: u64,
     pub(crate) logs: BTreeMap<u32, Log>,
     pub(crate) events: Vec<(u64, StoreEvent)>,
-    /// Largest delay of timers.
+    /// Maximum delay of timers in ns.
     pub(crate) late_ns: u64,
     clients: BTreeMap<u32, Client>,
     agenda: BinaryHeap<Reverse<(u64, u64, AgendaEvent)>>,
@@ -205,7 +205,7 @@ impl Rig {
         self.propose(&proposals, false);
     }
 
-    /// Sets the load of a disk.
+    /// Sets the load of a disk; `None`: idle.
     pub(crate) fn load(&mut self, disk: u32, load: Option<Load>) {
         let now = self.now;
         self.logs.entry(disk).or_default();
@@ -364,8 +364,8 @@ impl Rig {
     }
 }
 
-/// Returns the expected share of each disk in `capability`: in proportion to its weight, at least
-/// its minimum, and at most its maximum and demand.
+/// Returns the ideal throughput of each disk if the array delivers `capacity`: in proportion to its
+/// weight, at least its minimum, and at most its maximum or demand.
 pub(crate) fn ideal(capacity: f64, disks: &[(f64, f64, f64)]) -> Vec<f64> {
     let shares = |level: f64| {
         let share_of = |(weight, min, max): &(f64, f64, f64)| (level * weight).max(*min).min(*max);
@@ -379,7 +379,7 @@ pub(crate) fn ideal(capacity: f64, disks: &[(f64, f64, f64)]) -> Vec<f64> {
     shares(low)
 }
 
-/// Returns different numbers in order.
+/// Returns the numbers in ascending order, each once.
 pub(crate) fn distinct(numbers: impl IntoIterator<Item = u32>) -> Vec<u32> {
     numbers.into_iter().collect::<BTreeSet<_>>().into_iter().collect()
 }

@@ -13,7 +13,7 @@ use suimon_teaming::lacp::{
     Selected, SlowPdu, parse, parse_exact,
 };
 
-/// One end of a link: a system and one of its members.
+/// One end of a link: index of a System, and one of its members.
 pub(crate) type End = (usize, MemberId);
 
 /// Fault rates while links are unreliable, in percent of the frames.
@@ -154,7 +154,7 @@ impl World {
                 LacpAction::Use { member, collecting, distributing, .. } => {
                     assert_eq!(collecting, distributing, "coupled control");
                     let before = self.used.insert((system, member), distributing);
-                    assert_ne!(before.unwrap_or(false), distributing, "only changes are told");
+                    assert_ne!(before.unwrap_or(false), distributing, "only changes are reported");
                 }
                 LacpAction::Send { member, frame } => self.send((system, member), frame.bytes()),
                 LacpAction::Churn { .. } | LacpAction::Loopback { .. } => {}
@@ -163,7 +163,7 @@ impl World {
         self.check(system);
     }
 
-    /// Checks the invariants.
+    /// Checks the invariants of a System.
     fn check(&self, system: usize) {
         let team = &self.systems[system];
         let states: Vec<_> = team.members().map(|member| self.state((system, member))).collect();

@@ -1,5 +1,5 @@
-//! Host in virtual time: queues that demand a share of a worker, workers that divide their
-//! time, and placement that measures and moves.
+//! Host in virtual time: queues that demand a share of a worker, workers that divide their time,
+//! and the placement that measures and moves.
 #![allow(dead_code, reason = "each test uses a part")]
 
 use std::collections::{BTreeMap, VecDeque};
@@ -20,7 +20,8 @@ pub(crate) fn queue(nic: u32) -> QueueId {
     QueueId { port: PortId(nic), direction: Direction::Ingress, index: 0 }
 }
 
-/// Returns `number` workers; siblings are half of them apart, as Linux numbers threads.
+/// Returns `number` workers on `nodes` NUMA nodes, with `threads` threads per core. Siblings are
+/// numbered as Linux does: first one thread of each core, then the second ones.
 pub(crate) fn workers(number: u16, threads: u16, nodes: u16) -> Vec<WorkerSpec> {
     let cores = number / threads;
     (0..number)
@@ -44,7 +45,7 @@ pub(crate) struct Host {
     pub(crate) weights: Vec<f64>,
     /// Factor by which work on each worker takes longer because of external load on its CPU.
     pub(crate) stretch: Vec<f64>,
-    /// Actual workers of the queues.
+    /// Worker on which each queue actually is.
     placements: BTreeMap<QueueId, WorkerId>,
     under_way: VecDeque<Move>,
     measured: Duration,
@@ -139,7 +140,7 @@ impl Host {
         self.order(observed.moves);
     }
 
-    /// Starts carrying out moves.
+    /// Starts to carry out moves.
     pub(crate) fn order(&mut self, moves: Vec<Move>) {
         for moved in moves {
             assert_eq!(self.placements.get(&moved.queue), Some(&moved.from), "{moved:?}");
@@ -217,7 +218,8 @@ impl Host {
         self.moves.iter().filter(|(time, _)| *time > from).count()
     }
 
-    /// Returns the time from `from` to the last move that relieved a worker.
+    /// Returns the time from `from` to the last move that was made because of overload; `None` if
+    /// there was none.
     pub(crate) fn last_shed(&self, from: Time) -> Option<Duration> {
         let shed = self.moves.iter().rev().find(|(time, moved)| {
             *time > from

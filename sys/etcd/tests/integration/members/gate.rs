@@ -1,4 +1,4 @@
-//! TCP proxy to a member that can be closed and opened again.
+//! TCP proxy to an etcd member. Tests close and reopen it to interrupt connections.
 
 use std::io::copy;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -14,7 +14,7 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// Creates an open proxy to an `http` endpoint. It ends with the process of the test.
+    /// Creates an open proxy to an `http` endpoint. Its thread runs until the test process exits.
     pub(crate) fn to(endpoint: &str) -> Self {
         let target = endpoint.strip_prefix("http://").unwrap().to_owned();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -45,7 +45,7 @@ impl Gate {
         format!("http://{}", self.address)
     }
 
-    /// Closes all connections, and accepts no more.
+    /// Closes all connections, and rejects new ones.
     pub(crate) fn close(&self) {
         for stream in self.connections.lock().unwrap().take().into_iter().flatten() {
             let _ = stream.shutdown(Shutdown::Both);

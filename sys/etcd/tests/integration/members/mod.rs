@@ -28,7 +28,8 @@ fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// CA certificate, and a certificate issued by it for loopback, as files.
+/// Paths of a CA certificate, and of a certificate issued by it for the loopback address, with its
+/// key.
 pub(crate) struct Authority {
     pub(crate) authority: Vec<u8>,
     certificate: PathBuf,
@@ -107,7 +108,7 @@ impl Etcd {
             .stdout(Stdio::null())
             .stderr(log)
             .spawn()
-            .expect("etcd is there: scripts/setup installs it");
+            .expect("etcd can be started; scripts/setup installs it");
         self.children[index] = Some(child);
     }
 
@@ -123,7 +124,7 @@ impl Etcd {
         assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
     }
 
-    /// Suspends a member.
+    /// Suspends a member's process (SIGSTOP).
     pub(crate) fn freeze(&self, index: usize) {
         self.signal(index, "-STOP");
     }
@@ -142,22 +143,22 @@ impl Etcd {
         }
     }
 
-    /// Connects, and waits until there is a leader.
+    /// Connects with [`REPLY_TIMEOUT`]. Returns once the cluster has a leader.
     pub(crate) fn connect(&self) -> EtcdStore {
         self.connect_for(REPLY_TIMEOUT)
     }
 
-    /// Connects with this time limit for requests without reply.
+    /// Connects with this time limit per request.
     pub(crate) fn connect_for(&self, timeout: Duration) -> EtcdStore {
         let spec = EtcdSpec { timeout, ..self.spec() };
-        eventually("etcd answers", || EtcdStore::connect(spec.clone()).ok())
+        eventually("a reply of etcd", || EtcdStore::connect(spec.clone()).ok())
     }
 
     /// Waits until a member replies to linearizable reads.
     pub(crate) fn wait_back(&self, index: usize) {
         let endpoints = vec![self.endpoints[index].clone()];
         let spec = EtcdSpec { endpoints, ..self.spec() };
-        eventually("the member answers", || EtcdStore::connect(spec.clone()).ok());
+        eventually("a reply of the member", || EtcdStore::connect(spec.clone()).ok());
     }
 
     /// Waits until a running member reports to be the leader. Returns its index.
@@ -196,17 +197,17 @@ impl Drop for Etcd {
 
 /// Time limit for requests without reply, generous because the machine may be loaded.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(30);
-/// Deadline of conditions.
+/// Time limit of [`eventually`].
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Waits until `found` returns a value, at most [`LIMIT`].
+/// Blocks until `condition` returns a value, and returns it. Panics with `subject` after [`LIMIT`].
 pub(crate) fn eventually<T>(subject: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     let started_at = Instant::now();
     loop {
         if let Some(value) = condition() {
             return value;
         }
-        assert!(started_at.elapsed() < LIMIT, "{subject}: not in {LIMIT:?}");
+        assert!(started_at.elapsed() < LIMIT, "timeout of {LIMIT:?} while waiting for: {subject}");
         sleep(Duration::from_millis(50));
     }
 }

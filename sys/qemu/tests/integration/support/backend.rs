@@ -1,5 +1,5 @@
 //! Minimal vhost-user back-end that QEMU accepts (QEMU's `docs/interop/vhost-user.rst`): it reports
-//! its features and ignores everything else.
+//! its features and executes no other request.
 
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -12,9 +12,9 @@ const GET_VRING_BASE: u32 = 11;
 const GET_PROTOCOL_FEATURES: u32 = 15;
 const GET_QUEUE_NUM: u32 = 17;
 const GET_CONFIG: u32 = 24;
-/// VERSION_1, and VHOST_USER_F_PROTOCOL_FEATURES.
+/// Virtio features VERSION_1 and VHOST_USER_F_PROTOCOL_FEATURES.
 const FEATURES: u64 = 1 << 32 | 1 << 30;
-/// Multiple queues, and configuration space.
+/// Protocol features: multiple queues, and configuration space.
 const PROTOCOL_FEATURES: u64 = 1 | 1 << 9;
 const HEADER: usize = 12;
 
@@ -38,8 +38,8 @@ impl Backend {
     }
 }
 
-/// Listens on a socket to which users of VMs may connect, as the daemon's sockets permit for their
-/// groups.
+/// Listens on a socket to which users of VMs may connect, as they may to the daemon's sockets
+/// through their group.
 pub(crate) fn listen_for_all(path: &Path) -> UnixListener {
     use std::os::unix::fs::PermissionsExt;
     let listener = UnixListener::bind(path).unwrap();

@@ -4,28 +4,32 @@
 //! - `p`: reports a panic (device `pvpanic`, port 0x505).
 //! - `r`: resets the machine (port 0xcf9).
 //! - `o`: turns the machine off through ACPI (ICH9 datasheet, 13.8.3.3).
-//! - `w`: returns the letter and increments counters in [`HOT_PAGES`] pages of memory, equally
-//!   often in each and in a register, and less often in one of further pages, until a letter
-//!   arrives. The reply is `k` if all counters are equal, and `l` if a write was lost.
+//! - `w`: returns the letter. Then increments counters until another letter arrives: one in a
+//!   register and one in each of [`HOT_PAGES`] pages of memory, equally often, and one in one of
+//!   further pages, less often. The reply is `k` if the counters of register and hot pages are
+//!   equal, and `l` if a write was lost.
 //! - other letters are returned.
 
-/// Greeting of the guest.
+/// Greeting that the guest writes to its serial console.
 pub(crate) const WORD: &str = "suimon guest\r\n";
 
 /// Number of pages that command `w` writes continuously.
 const HOT_PAGES: u16 = 8;
-/// Segment of these pages, and first and last segment of the pages that are written less often.
+/// Real-mode segment of the hot pages.
 const HOT_AT: u16 = 0x1000;
+/// Real-mode segment of the first of the pages that are written less often.
 const OTHERS_AT: u16 = 0x2000;
+/// Real-mode segment after the last of the pages that are written less often.
 const OTHERS_END: u16 = 0x9000;
-/// Position of the time-stamp counter's bit whose change triggers a write to one of the further
-/// pages: about every 6 ms. Slower than the test's migration copies, and fast enough that memory is
-/// copied in several rounds.
+/// Bit of the time-stamp counter whose change triggers a write to one of the further pages: about
+/// every 6 ms. Slower than the test's migration copies, and fast enough that memory is copied in
+/// several rounds.
 const OTHERS_SHIFT: u8 = 24;
 
 const IMAGE_BYTES: usize = 64 << 10;
-/// Offset at which the CPU starts, and offset of the program.
+/// Offset in the image at which the CPU starts.
 const START_AT: usize = 0xfff0;
+/// Offset of the program in the image.
 const PROGRAM_AT: usize = 0xf000;
 
 /// Returns code that writes a byte to a port.
@@ -42,14 +46,14 @@ fn out_long(port: u16, value: u32) -> Vec<u8> {
     code
 }
 
-/// Returns code that writes a register of the LPC bridge (device 31, function 0), which has the
-/// power management registers.
+/// Returns code that writes a register of the LPC bridge (device 31, function 0), which contains
+/// the power management registers.
 fn write_register(register: u32, value: u32) -> Vec<u8> {
     [out_long(0xcf8, 0x8000_f800 | register), out_long(0xcfc, value)].concat()
 }
 
-/// Returns code that executes `code` if this letter was received; it must not change the
-/// accumulator otherwise.
+/// Returns code that executes `code` if the letter was received. `code` must not change the
+/// accumulator if other letters are to be checked afterwards.
 fn on_letter(letter: u8, code: &[u8]) -> Vec<u8> {
     // The jump over it has a signed 8-bit distance.
     let length = i8::try_from(code.len()).unwrap();
@@ -60,8 +64,8 @@ fn with_word(opcode: &[u8], value: u16) -> Vec<u8> {
     [opcode, &value.to_le_bytes()].concat()
 }
 
-/// Returns code that executes `body` for each hot page with its offset in SI: `body` reads or
-/// writes `[si]`.
+/// Returns code that executes `body` for each hot page, with the page's offset in SI: `body` reads
+/// or writes `[si]`.
 fn each_hot_page(body: &[u8]) -> Vec<u8> {
     // xor si, si
     let mut code = vec![0x31, 0xf6];

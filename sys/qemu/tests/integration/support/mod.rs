@@ -1,4 +1,4 @@
-//! Launcher and VMs for a test. None of their processes outlives the test.
+//! Launcher and VMs of a test. None of their processes outlives the test.
 #![allow(dead_code, reason = "each test program uses a part")]
 
 pub(crate) mod backend;
@@ -19,7 +19,8 @@ use suimon_ports::{
 use suimon_qemu::{Launcher, LauncherSpec, QemuHost, start_launcher};
 use tempfile::TempDir;
 
-/// Deadline of every condition, generous because the machine may be loaded.
+/// Time limit for every condition that a test waits for; generous, because the machine may be
+/// loaded.
 pub(crate) const LIMIT: Duration = Duration::from_secs(180);
 const ROOT: &str = "SUIMON_TEST_LAUNCHER_ROOT";
 const QEMU: &str = "SUIMON_TEST_LAUNCHER_QEMU";
@@ -62,8 +63,8 @@ impl Site {
         Self { folder, launcher: None, seen: Mutex::default() }
     }
 
-    /// Returns the command that runs this program as a launcher, through the ignored test
-    /// `launcher`.
+    /// Returns the command that runs this test program as a launcher, through the ignored test
+    /// `launcher`. `qemu` is the QEMU program; `None` searches it.
     pub(crate) fn launcher_command(&self, qemu: Option<&str>) -> Command {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", "support::launcher", "--ignored", "--nocapture"]);
@@ -175,7 +176,8 @@ fn end(identity: &VmIdentity) {
     }
 }
 
-/// Returns field 22 of `/proc/PID/stat`.
+/// Returns the start time of a process in clock ticks since boot (`/proc/PID/stat`, field 22);
+/// `None` if there is no such process.
 pub(crate) fn started(process: u32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     let rest = text.rsplit_once(')')?.1;
@@ -187,12 +189,12 @@ pub(crate) fn is_running(process: u32) -> bool {
     state.is_ok_and(|text| !text.rsplit_once(')').unwrap().1.trim_start().starts_with('Z'))
 }
 
-/// Starts a launcher as a daemon does.
+/// Starts a launcher as a daemon does. Returns true if it was started.
 pub(crate) fn start_passing(site: &Site) -> bool {
     start_launcher(&site.socket(), site.passing_launcher()).unwrap()
 }
 
-/// Notices of a VM.
+/// Receiver of a VM's notices.
 pub(crate) struct Notices {
     receiver: Receiver<VmNotice>,
 }
@@ -237,7 +239,8 @@ impl Notices {
         false
     }
 
-    /// Waits for the end of the VM; other notices may arrive before.
+    /// Waits for the notice of the VM's end; other notices may arrive before. Returns whether the
+    /// end was orderly, and its reason.
     pub(crate) fn wait_end(&self) -> (bool, String) {
         loop {
             let notice = self.receiver.recv_timeout(LIMIT).expect("the end");
@@ -265,19 +268,19 @@ pub(crate) fn complete_unplug(vm: &dyn Vm, notices: &Notices, device: VmDevice) 
     vm.execute(&VmCommand::Resume).unwrap();
 }
 
-/// Calls `condition` repeatedly until it returns a value.
+/// Calls `condition` repeatedly until it returns a value. Panics with `subject` after [`LIMIT`].
 pub(crate) fn wait_until<T>(subject: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + LIMIT;
     loop {
         if let Some(value) = condition() {
             return value;
         }
-        assert!(Instant::now() < end, "{subject} did not come");
+        assert!(Instant::now() < end, "timeout while waiting for: {subject}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
 
-/// Returns the value of a line of `/proc/PID/status`.
+/// Returns the value of the line `name` of `/proc/PID/status`.
 pub(crate) fn status_line(process: u32, name: &str) -> String {
     let text = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));

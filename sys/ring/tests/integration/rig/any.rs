@@ -1,4 +1,4 @@
-//! Driver's side of a ring of either form.
+//! Driver's side of a split or packed ring.
 
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ impl<'a> AnyDriver<'a> {
         }
     }
 
-    /// Returns the returned chains in the order of the used elements.
+    /// Returns the chains that the device has returned, in the order of the used elements.
     pub fn reap_any_order(&mut self) -> Vec<Used> {
         match self {
             Self::Split(driver) => driver.reap(),
@@ -80,8 +80,8 @@ impl<'a> AnyDriver<'a> {
         }
     }
 
-    /// Returns the returned chains in order. With IN_ORDER the split driver detects a batch by the
-    /// index alone.
+    /// Returns the chains that the device has returned, in the order in which they were made
+    /// available. With IN_ORDER the split driver detects a batch by the index alone.
     pub fn reap(&mut self, features: u64) -> Vec<Used> {
         let offered = self.outstanding();
         match self {

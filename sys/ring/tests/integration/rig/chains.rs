@@ -1,11 +1,11 @@
-//! Generators of frames and of chains of buffers for them. Separate from the other modules, which
-//! are also used without proptest.
+//! Generators of frames, and of chains of buffers for them. Separate from the other modules, which
+//! programs without proptest use too.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses a part of it")]
 
 use proptest::prelude::*;
 
-/// Shape of a chain: length of the frame, places where header and frame are split into buffers, and
-/// whether the chain is indirect.
+/// Shape of a chain: length of the frame in bytes, positions at which header and frame are split
+/// into buffers, and whether the chain is in an indirect table.
 #[derive(Clone, Debug)]
 pub struct ChainSpec {
     pub frame_bytes: usize,
@@ -14,7 +14,7 @@ pub struct ChainSpec {
 }
 
 impl ChainSpec {
-    /// Returns buffer lengths with the sum `total`.
+    /// Returns the lengths of the buffers, with the sum `total`.
     pub fn lens(&self, total: usize) -> Vec<u32> {
         let mut offsets: Vec<usize> =
             self.cuts.iter().map(|cut| usize::from(*cut) % total).collect();
@@ -41,7 +41,7 @@ pub fn chain() -> impl Strategy<Value = ChainSpec> {
     })
 }
 
-/// Returns an untagged frame with distinguishable contents.
+/// Returns an untagged frame of `len` bytes whose contents depend on `seed`.
 pub fn pattern(seed: usize, len: usize) -> Vec<u8> {
     let mut bytes: Vec<u8> = (0..len).map(|i| (i * 31 + seed * 7 + i / 251) as u8).collect();
     bytes[12] = 0x08;

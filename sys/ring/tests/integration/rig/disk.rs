@@ -27,12 +27,12 @@ pub const S_UNSUPP: u8 = 2;
 /// Features of a disk: `FLUSH`, `DISCARD`, `WRITE_ZEROES`, `VERSION_1`, `INDIRECT_DESC`.
 pub const DISK_FEATURES: u64 = 1 << 9 | 1 << 13 | 1 << 14 | 1 << 32 | 1 << 28;
 
-/// Request before it is split into buffers.
+/// Request of a driver before it is split into buffers.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     pub kind: u32,
     pub sector: u64,
-    /// Device-readable bytes behind the header.
+    /// Device-readable bytes after the header.
     pub payload: Vec<u8>,
     /// Number of device-writable bytes before the status.
     pub capacity: usize,
@@ -62,7 +62,7 @@ impl Wanted {
         [header, self.sector.to_le_bytes().to_vec(), self.payload.clone()].concat()
     }
 
-    /// Returns the buffer lengths of the request if both parts are split at these places, and the
+    /// Returns the lengths of the request's buffers if it is split at the positions `cuts`, and the
     /// number of readable buffers.
     pub fn cut(&self, cuts: &[u16]) -> (Vec<u32>, usize) {
         let part = |total: usize| {
@@ -76,7 +76,8 @@ impl Wanted {
         ([readable.clone(), writable].concat(), readable.len())
     }
 
-    /// Returns the layout of Linux's driver: header, payload, status.
+    /// Returns the lengths of the buffers as Linux's driver splits a request (header, payload,
+    /// status), and the number of readable buffers.
     pub fn usual(&self) -> (Vec<u32>, usize) {
         let mut lens = vec![16];
         lens.extend(Some(self.payload.len() as u32).filter(|len| *len > 0));
@@ -87,7 +88,7 @@ impl Wanted {
     }
 }
 
-/// Disk in memory, with the requests received and not completed.
+/// Disk in memory, and the requests that it has received and not completed.
 pub struct MemoryDisk {
     pub bytes: Vec<u8>,
     pub under_way: VecDeque<DiskRequest>,
@@ -99,7 +100,7 @@ impl MemoryDisk {
         Self { bytes, under_way: VecDeque::new() }
     }
 
-    /// Receives requests from the queue. Returns their number.
+    /// Receives at most `max` requests from the queue. Returns their number.
     pub fn receive(&mut self, queue: &mut dyn DiskQueue, max: usize) -> usize {
         let mut requests = Vec::new();
         let count = queue.receive(max, &mut requests).unwrap();
@@ -113,7 +114,7 @@ impl MemoryDisk {
         count
     }
 
-    /// Executes one request and completes it.
+    /// Executes and completes the request at position `index` of those in flight.
     pub fn carry_out(&mut self, queue: &mut dyn DiskQueue, index: usize) -> DiskRequest {
         let request = self.under_way.remove(index).unwrap();
         let DiskRequest { tag, op, range } = request;
@@ -159,7 +160,7 @@ pub fn queue(vm: &Vm, setup: &RingSetup, facts: Arc<DiskProperties>) -> Box<dyn 
     DiskRing::new(vm.map(), setup, facts).unwrap().into_queue()
 }
 
-/// Request in flight, from the driver's side.
+/// Request in flight, as its driver sees it.
 #[derive(Clone, Debug)]
 pub struct Offered {
     pub head: u16,

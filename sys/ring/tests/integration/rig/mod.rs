@@ -24,9 +24,9 @@ pub const NEXT: u16 = VRING_DESC_F_NEXT as u16;
 pub const WRITE: u16 = VRING_DESC_F_WRITE as u16;
 pub const INDIRECT: u16 = VRING_DESC_F_INDIRECT as u16;
 
-/// Guest address of the first byte of memory.
+/// Guest-physical address of the first byte of memory.
 pub const GUEST_BASE: u64 = 0x10_0000;
-/// Address of the first byte in the front-end.
+/// Address of the first byte of memory in the front-end.
 pub const USER_BASE: u64 = 0x7f00_0000_0000;
 /// Size in bytes of the indirect table of each descriptor slot or buffer id.
 const TABLE_BYTES: u64 = 64 * 16;
@@ -50,8 +50,7 @@ impl Vm {
         Self::with_regions(vec![first, bytes - first])
     }
 
-    /// Creates memory of `count` regions of about the same size, the first of which contains the
-    /// ring.
+    /// Creates memory of `count` regions of about the same size. The first one contains the ring.
     pub fn of_regions(size: u16, count: u64) -> Self {
         let bytes = 0x10_0000 + u64::from(size) * (TABLE_BYTES + AREA_BYTES);
         let region_bytes = bytes.div_ceil(count).next_multiple_of(0x1000).max(0x10_0000);
@@ -78,7 +77,8 @@ impl Vm {
         Self { memory: GuestMemoryMmap::from_ranges_with_files(ranges).unwrap(), file, regions }
     }
 
-    /// Creates another VM with the same memory contents. Pages never written stay unallocated.
+    /// Creates another VM with the same memory contents. Pages that were never written stay
+    /// unallocated.
     pub fn copy(&self) -> Self {
         let copy = Self::with_regions(self.regions.clone());
         let mut end = 0;
@@ -122,14 +122,15 @@ pub struct Piece {
     pub len: u32,
 }
 
-/// Used entry.
+/// Used entry of a ring, as the driver reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Used {
     pub head: u16,
     pub len: u32,
 }
 
-/// Distributes the areas of neighbouring slots or ids over different cache sets.
+/// Returns an offset that distributes the areas of neighbouring slots or ids over different cache
+/// sets.
 fn stagger(slot: u16) -> u64 {
     u64::from(slot % 64) * 192
 }

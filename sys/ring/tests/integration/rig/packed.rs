@@ -21,7 +21,7 @@ const USED: u16 = 1 << 15;
 pub const RING_PACKED: u64 = 1 << 34;
 pub const IN_ORDER: u64 = 1 << 35;
 
-/// Chain that the driver made available.
+/// Chain that the driver has made available.
 #[derive(Clone, Debug, Default)]
 struct Offered {
     descriptors: u16,
@@ -37,11 +37,11 @@ pub struct PackedDriver<'a> {
     pub avail_wrap: bool,
     pub next_used: u16,
     pub used_wrap: bool,
-    /// True if buffers are returned in order, possibly several by one element.
+    /// True if the device returns buffers in order, possibly several by one element.
     pub in_order: bool,
-    /// True if buffers are returned in any order.
+    /// True if the device returns buffers in any order.
     pub any_order: bool,
-    /// Free buffer ids, used as a stack as by drivers with a free list: few buffers are in use,
+    /// Free buffer ids, used as a stack, as drivers with a free list do: few buffers are in use,
     /// which stay in the cache.
     free_ids: Vec<u16>,
     pub free_descriptors: u16,
@@ -55,7 +55,7 @@ impl<'a> PackedDriver<'a> {
         Self::starting_at(vm, size, 0x8000)
     }
 
-    /// Creates a ring at this position (wrap counter in bit 15), as if it had been used up to
+    /// Creates a ring at the position `base` (wrap counter in bit 15), as if it had been used up to
     /// there.
     pub fn starting_at(vm: &'a Vm, size: u16, base: u16) -> Self {
         let (next, wrap) = (base & 0x7fff, base & 0x8000 != 0);
@@ -218,7 +218,7 @@ impl<'a> PackedDriver<'a> {
         Some(id)
     }
 
-    /// Writes the chain, with its first descriptor's flags last (section 2.8.21.1).
+    /// Writes the descriptors of a chain; the flags of the first one last (section 2.8.21.1).
     fn lay_out(&mut self, id: u16, indirect: bool, flag: impl Fn(usize) -> u16, pieces: &[Piece]) {
         let (first, first_flags) = (self.next_avail, self.available_flags());
         if indirect {
@@ -256,7 +256,7 @@ impl<'a> PackedDriver<'a> {
         self.store_flags(first, flag(0) | next_flag | first_flags);
     }
 
-    /// Returns the chains used by the device and frees their ids.
+    /// Returns the chains that the device has used, and frees their ids.
     pub fn reap(&mut self) -> Vec<Used> {
         let mut used = Vec::new();
         loop {
@@ -267,19 +267,23 @@ impl<'a> PackedDriver<'a> {
                 return used;
             }
             let (id, len) = ((tail >> 32) as u16, tail as u32);
-            assert_eq!(len != 0, flags & WRITE != 0, "WRITE says whether bytes were written");
+            assert_eq!(
+                len != 0,
+                flags & WRITE != 0,
+                "the WRITE flag does not match the written length"
+            );
             if self.any_order {
                 let offered = self.order.iter().position(|offered| *offered == id);
-                self.order.remove(offered.expect("an id that was not offered"));
+                self.order.remove(offered.expect("an id that was not made available"));
                 used.push(self.release(id, len));
                 continue;
             }
-            let expected = *self.order.front().expect("returned but not offered");
+            let expected = *self.order.front().expect("returned without being made available");
             if !self.in_order {
-                assert_eq!(id, expected, "our device returns buffers in order");
+                assert_eq!(id, expected, "buffers were returned out of order");
             }
             loop {
-                let next = self.order.pop_front().expect("an id that was not offered");
+                let next = self.order.pop_front().expect("an id that was not made available");
                 let skipped = next != id;
                 // A skipped buffer counts as filled completely.
                 let len = if skipped { self.offered[usize::from(next)].len } else { len };
@@ -320,7 +324,8 @@ impl<'a> PackedDriver<'a> {
         bytes
     }
 
-    /// Returns the ids not returned yet, in the order in which they were made available.
+    /// Returns the ids of chains that were not returned yet, in the order in which they were made
+    /// available.
     pub fn outstanding(&self) -> Vec<u16> {
         self.order.iter().copied().collect()
     }
@@ -331,8 +336,8 @@ impl<'a> PackedDriver<'a> {
         self.vm.memory.write_obj(event.to_le(), GuestAddress(self.driver_event_at())).unwrap();
     }
 
-    /// True if a kick is due after the ring advanced from `old` (section 2.8.10.1), computed
-    /// position by position.
+    /// Returns true if a kick is due after the ring advanced from the position `old` (section
+    /// 2.8.10.1). Checks each position in between.
     pub fn wants_kick(&self, old: u16) -> bool {
         let event: u32 = self.vm.memory.read_obj(GuestAddress(self.device_event_at())).unwrap();
         let event = u32::from_le(event);
@@ -348,7 +353,7 @@ impl<'a> PackedDriver<'a> {
     }
 }
 
-/// True if moving from one position to another, descriptor by descriptor, touches `event`.
+/// Returns true if moving from `from` to `to`, descriptor by descriptor, passes `event`.
 pub fn passes(size: u16, from: u16, to: u16, event: u16) -> bool {
     let mut position = from;
     while position != to {

@@ -1,4 +1,5 @@
-//! Shared state left by a process that dies while it uses a ring, at every point of an operation.
+//! Shared state that a process leaves if it dies while it uses a ring, at every point of an
+//! operation.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses a part of it")]
 
 use std::fs::File;
@@ -17,7 +18,7 @@ pub const SIZE: u16 = 16;
 /// Length in bytes of the rings, at the start of the VM's memory.
 pub const RING_BYTES: usize = 0x400;
 
-/// Shared state left by a dead process: the VM's memory and the in-flight region.
+/// Shared state that a dead process has left: the VM's memory and the in-flight region.
 pub struct Remains {
     pub vm: Vm,
     pub region: Vec<u8>,
@@ -27,7 +28,7 @@ pub fn shape(features: u64) -> InflightLayout {
     InflightLayout { queues: 2, queue_size: SIZE, is_packed: features & RING_PACKED != 0 }
 }
 
-/// Creates a region with these contents, as passed by the front-end to the next process.
+/// Creates a region with these contents, as the front-end passes it to the next process.
 pub fn region_of(bytes: &[u8], features: u64) -> (Arc<Inflight>, File) {
     let (_, fd) = Inflight::create(shape(features)).unwrap();
     let file = File::from(fd);
@@ -40,7 +41,7 @@ pub fn records(region: &Arc<Inflight>) -> RingTracking {
     RingTracking { log: None, inflight: region.queue(1) }
 }
 
-/// Executes `operation` store by store over `vm` and a region. Returns the state after each store.
+/// Executes `operation` on `vm` and `region`. Returns the shared state after each of its stores.
 pub fn crash_everywhere(vm: &Vm, region: &File, operation: impl FnOnce()) -> Vec<Remains> {
     let region_bytes = region.metadata().unwrap().len() as usize;
     let see = || {

@@ -29,9 +29,9 @@ pub struct Driver<'a> {
     pub avail: u16,
     pub used: u16,
     free: Vec<u16>,
-    /// Descriptor slots of the chain that starts at each head.
+    /// Descriptor slots of the chain that begins at each head.
     chains: Vec<Vec<u16>>,
-    /// Buffers of the chain that starts at each head.
+    /// Buffers of the chain that begins at each head.
     pub pieces: Vec<Vec<Piece>>,
 }
 
@@ -45,8 +45,8 @@ impl<'a> Driver<'a> {
         Self::placed(vm, size, base, GUEST_BASE)
     }
 
-    /// Creates a ring at `ring_addr`. The distance of its buffers from the first ring's is 256
-    /// times that of the rings.
+    /// Creates a ring at the address `ring_addr`, whose indices start at `base`. The distance of
+    /// its buffers from those of the first ring is 256 times that of the rings.
     pub fn placed(vm: &'a Vm, size: u16, base: u16, ring_addr: u64) -> Self {
         let address_at = |offset: u64| GuestAddress(ring_addr + offset);
         let entries = u64::from(size);
@@ -101,8 +101,8 @@ impl<'a> Driver<'a> {
         driver
     }
 
-    /// Returns the chains used by the device if the number follows from the index alone and the
-    /// entry at the start of each batch contains its last head (section 2.7.14).
+    /// Returns the chains that the device has used, if their number follows from the index alone
+    /// and the entry at the start of each batch contains its last head (section 2.7.14).
     pub fn reap_in_order(&mut self) -> Vec<Used> {
         let idx = u16::from_le(self.used_ring.idx().load());
         let count = usize::from(idx.wrapping_sub(self.used));
@@ -125,11 +125,12 @@ impl<'a> Driver<'a> {
             self.free.append(&mut slots);
             self.used = self.used.wrapping_add(1);
         }
-        assert!(batch.is_none(), "a batch ends with the head its entry names");
+        assert!(batch.is_none(), "the last head of a batch differs from its entry");
         used
     }
 
-    /// Returns the heads not returned yet, in the order in which they were made available.
+    /// Returns the heads that were not returned yet, in the order in which they were made
+    /// available.
     pub fn outstanding(&self) -> Vec<u16> {
         let waiting = self.avail.wrapping_sub(self.used);
         let entry = |distance| usize::from(self.used.wrapping_add(distance) % self.size);
@@ -304,7 +305,7 @@ impl<'a> Driver<'a> {
         self.available.idx().store(u16::to_le(self.avail));
     }
 
-    /// Returns the chains used by the device and frees their slots.
+    /// Returns the chains that the device has used, and frees their slots.
     pub fn reap(&mut self) -> Vec<Used> {
         let idx = u16::from_le(self.used_ring.idx().load());
         let mut used = Vec::new();

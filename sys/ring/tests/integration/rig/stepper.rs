@@ -1,7 +1,7 @@
-//! Executes an operation in a forked process and stops it after each store to shared memory.
+//! Executes an operation in a forked process, and stops it after each store to shared memory.
 //!
-//! The memory between two stores is the state left by a `kill -9` at that point. The shared pages
-//! are write-protected in the child. A store faults, a handler removes the protection, the
+//! The memory between two stores is the state that a `kill -9` at that point leaves. The shared
+//! pages are write-protected in the child. A store faults, a handler removes the protection, the
 //! instruction is executed as a single step, and the pages are protected again. All other
 //! instructions run at full speed, which makes thousands of crash points feasible.
 #![allow(unsafe_code, reason = "fork, ptrace and signal handlers")]
@@ -12,27 +12,29 @@ use std::os::unix::fs::MetadataExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 
-/// Maximum number of stores; more than any operation under test makes.
+/// Maximum number of stores of an operation; more than any operation under test makes.
 const STORES_MAX: usize = 10_000;
-/// CPU time limit of an operation in seconds. An operation that hangs ends the test.
+/// Limit of the CPU time of an operation in seconds, so that an operation that hangs ends the test.
 const SECONDS_MAX: libc::rlim_t = 10;
 const PAGE_BYTES: usize = 4096;
-/// Signal of the child: the faulting store may be executed.
+/// Signal of the child, which means that the protection is removed and the faulting store may be
+/// executed.
 const UNPROTECTED: libc::c_int = libc::SIGUSR1;
-/// Signal to the child: protect the pages.
+/// Signal to the child, which makes it protect the pages again.
 const PROTECT: libc::c_int = libc::SIGUSR2;
 
-/// File whose first bytes, up to a page boundary, are watched in all mappings at offset 0.
+/// File of which stores to the first `bytes` bytes, up to a page boundary, are detected, in all
+/// mappings at offset 0.
 pub struct Watched<'a> {
     pub file: &'a File,
     pub bytes: usize,
 }
 
-/// Executes `operation` in a fork of this process and calls `observe` after each of its
-/// instructions that stores to `watched` files. Returns the number of such instructions.
+/// Executes `operation` in a fork of this process, and calls `observe` after each of its
+/// instructions that stores to a file of `watched`. Returns the number of such instructions.
 ///
-/// Only shared memory transfers results. The fork has a single thread, so the operation must not
-/// wait for another one. Mappings made by the operation are not watched.
+/// Only shared memory transfers results. The fork has a single thread, so that the operation must
+/// not wait for another one. Mappings that the operation creates are not watched.
 pub fn step_through(
     watched: &[Watched<'_>],
     operation: impl FnOnce(),
@@ -47,7 +49,7 @@ pub fn step_through(
         run_traced(pages, operation);
     }
     let child = Child { pid: child, has_ended: Cell::new(false) };
-    assert_eq!(child.wait(), libc::SIGSTOP, "the child did not come to its start");
+    assert_eq!(child.wait(), libc::SIGSTOP, "the child did not stop at its start");
     let mut signal = PROTECT;
     for stores in 0..STORES_MAX {
         // A store to a protected page faults.
@@ -57,7 +59,11 @@ pub fn step_through(
             other => panic!("the operation failed after {stores} stores: signal {other}"),
         }
         // The handler removes the protection.
-        assert_eq!(child.resume(libc::PTRACE_CONT, libc::SIGSEGV), UNPROTECTED, "a wild access");
+        assert_eq!(
+            child.resume(libc::PTRACE_CONT, libc::SIGSEGV),
+            UNPROTECTED,
+            "an access outside the watched pages"
+        );
         // The store is executed.
         assert_eq!(child.resume(libc::PTRACE_SINGLESTEP, 0), libc::SIGTRAP);
         observe();
@@ -66,7 +72,7 @@ pub fn step_through(
     panic!("the operation does not end");
 }
 
-/// Returns start and length of the watched pages in all mappings of the file.
+/// Returns start and length of the watched pages, for each mapping of the file.
 fn pages_of(watched: &Watched<'_>) -> Vec<(usize, usize)> {
     let inode = watched.file.metadata().unwrap().ino().to_string();
     let mut pages = Vec::new();
@@ -84,7 +90,7 @@ fn pages_of(watched: &Watched<'_>) -> Vec<(usize, usize)> {
     pages
 }
 
-/// Watched pages; set in the child.
+/// Watched pages, as start and length; set in the child.
 static PAGES: OnceLock<Vec<(usize, usize)>> = OnceLock::new();
 
 fn set_protection(access: libc::c_int) {
@@ -150,7 +156,8 @@ struct Child {
 }
 
 impl Child {
-    /// Continues the child with this signal until it stops. Returns the signal that stopped it.
+    /// Continues the child with `signal` until it stops. Returns the signal that stopped it; 0 if
+    /// it ended.
     fn resume(&self, request: libc::c_uint, signal: libc::c_int) -> libc::c_int {
         // SAFETY: the child is stopped and traced by this thread.
         let resumed = unsafe { libc::ptrace(request, self.pid, 0, signal) };
@@ -158,7 +165,7 @@ impl Child {
         self.wait()
     }
 
-    /// Waits for the child. Returns the signal that stopped it; 0 if it ended.
+    /// Waits until the child stops or ends. Returns the signal that stopped it; 0 if it ended.
     fn wait(&self) -> libc::c_int {
         let mut status = 0;
         // SAFETY: `status` is valid.

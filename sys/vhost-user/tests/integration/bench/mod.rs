@@ -34,7 +34,7 @@ pub const MERGEABLE: u64 = 1 << 15;
 pub const CSUM: u64 = 1;
 pub const GUEST_CSUM: u64 = 1 << 1;
 
-/// Queue host that moves frames when `turn` is called: frames of a VM are returned to it.
+/// Queue host that moves frames when `turn` is called: returns the frames of a VM to the VM.
 #[derive(Default)]
 pub struct Loopback {
     pub sources: Mutex<BTreeMap<u16, Box<dyn FrameSource>>>,
@@ -139,8 +139,9 @@ impl Bench {
         self.notices.recv_timeout(LIMIT).expect("a notice")
     }
 
-    /// Checks that the front-end is disconnected with a reason that contains `expected`, and that
-    /// none of its queues remains. A link-down notice is expected if link up was reported.
+    /// Waits until the device has disconnected the front-end, and checks that the reason contains
+    /// `expected` and that none of its queues remains. Expects a link-down notice if link up was
+    /// reported.
     pub fn expect_violation(&self, expected: &str) {
         let mut was_announced = false;
         loop {
@@ -195,7 +196,7 @@ impl FrontEnd {
         [header, payload.to_vec()].concat()
     }
 
-    /// Sends a request. With acknowledgements enabled, returns whether it succeeded.
+    /// Sends a request. Returns true if it succeeded, as far as acknowledgements are negotiated.
     pub fn set(&mut self, request: u32, payload: &[u8], fds: &[BorrowedFd<'_>]) -> bool {
         let flags = if self.acknowledged { 9 } else { 1 };
         self.send_raw(&Self::message(request, flags, payload), fds);
@@ -293,13 +294,14 @@ impl FrontEnd {
 
 pub const BYTES: u64 = 0x80_0000;
 
-/// Deadline of every condition and reply, generous because the machine may be loaded.
+/// Time limit for every condition and reply that a test waits for; generous, because the machine
+/// may be loaded.
 pub const LIMIT: Duration = Duration::from_secs(120);
 
 pub fn wait_for(subject: &str, mut is_true: impl FnMut() -> bool) {
     let limit = Instant::now() + LIMIT;
     while !is_true() {
-        assert!(Instant::now() < limit, "{subject} did not happen");
+        assert!(Instant::now() < limit, "timeout while waiting for: {subject}");
         std::thread::sleep(Duration::from_millis(1));
     }
 }
@@ -314,7 +316,7 @@ pub fn session(bench: &Bench, mut front_end: FrontEnd) {
     assert!(front_end.share_memory(&vm, BYTES));
     front_end.start_ring(0, &rx, &event(), &event());
     front_end.start_ring(1, &tx, &kick, &call);
-    wait_for("both rings with the host", || bench.host.queues() == (1, 1));
+    wait_for("both rings to be attached", || bench.host.queues() == (1, 1));
 
     let mut sent = 0_u32;
     for round in 0..8 {
