@@ -313,7 +313,7 @@ pub trait DeviceFactory: Send + Sync {
     ) -> Result<Option<DeviceFeatures>, DeviceError>;
 
     /// Returns the index of the network device that has the name in `spec` now. `None` if there is
-    /// no such device, or if opening the port creates it. Another index than before tells that
+    /// no such device, or if opening the port creates it. Another index than before means that
     /// another device has taken the name. Does not block.
     fn device_index(&self, spec: &PortDeviceSpec) -> Option<u32>;
 

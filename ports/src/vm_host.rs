@@ -377,7 +377,7 @@ pub trait Vm: Send + Sync {
     /// Executes a command and blocks until it is done, some seconds at most.
     ///
     /// # Errors
-    /// Fails if the VM rejects the command, does not respond or is gone.
+    /// Fails if the VM rejects the command, does not respond or has ended.
     fn execute(&self, command: &VmCommand) -> Result<(), VmError>;
 
     /// Returns the states of NICs as the standbys of virtual functions, by NIC name. Blocks for a
@@ -394,14 +394,14 @@ pub trait Vm: Send + Sync {
     /// Opens a bidirectional connection to the serial console of the VM. One connection at a time.
     ///
     /// # Errors
-    /// Fails if the VM is gone or the console is in use.
+    /// Fails if the VM has ended or the console is in use.
     fn console(&self) -> Result<OwnedFd, VmError>;
 
     /// Returns the machine type and the ports of plugged devices, which a migration target must
     /// reproduce.
     ///
     /// # Errors
-    /// Fails if the VM does not respond or is gone.
+    /// Fails if the VM does not respond or has ended.
     fn layout(&self) -> Result<VmHardware, VmError>;
 
     /// Starts a migration: sends memory and device state over the stream socket `line` to the
@@ -409,7 +409,7 @@ pub trait Vm: Send + Sync {
     /// phase, it waits for [`VmCommand::FinishMigration`].
     ///
     /// # Errors
-    /// Fails if the VM rejects the command, does not respond or is gone.
+    /// Fails if the VM rejects the command, does not respond or has ended.
     fn migrate_out(&self, line: OwnedFd, spec: &MigrationSpec) -> Result<(), VmError>;
 
     /// Receives the state of a migrated VM in a VM started with a [`MigrationRequirements`]. When the
@@ -417,13 +417,13 @@ pub trait Vm: Send + Sync {
     /// process exits. Returns the end of a connection to which the caller writes the stream.
     ///
     /// # Errors
-    /// Fails if the VM rejects the command, does not respond or is gone.
+    /// Fails if the VM rejects the command, does not respond or has ended.
     fn migrate_in(&self) -> Result<OwnedFd, VmError>;
 
     /// Returns the progress of a migration, on the source or the target.
     ///
     /// # Errors
-    /// Fails if the VM does not respond or is gone.
+    /// Fails if the VM does not respond or has ended.
     fn migration_status(&self) -> Result<MigrationStatus, VmError>;
 }
 

@@ -107,7 +107,7 @@ pub trait WorkerTasks: Send + Sync {
     fn handle_workers_ended(&self);
 }
 
-/// Creates tasks without work, for workers that switch frames only.
+/// Worker tasks without work, for workers that switch frames only.
 pub struct NoTasks;
 
 impl WorkerTasks for NoTasks {

@@ -109,8 +109,8 @@ impl StorageEngine {
         self.change(now, store, change, false);
     }
 
-    /// Follows a change that was applied to the store's budget. Must be called on each worker that
-    /// has the store.
+    /// Adapts this worker's requests to a change that was applied to the store's budget. Must be
+    /// called on each worker that has the store.
     pub fn follow(&mut self, now: Time, store: StoreId, change: Change) {
         self.change(now, store, change, true);
     }
