@@ -171,6 +171,11 @@ pub(super) fn last_event(api: &mut Client<'_>) -> Result<u64> {
     Ok(events[0]["sequence"].as_u64().unwrap_or(0))
 }
 
+/// Returns the bytes of all events that the daemon keeps, as JSON.
+pub(super) fn event_bytes(api: &mut Client<'_>) -> Result<usize> {
+    Ok(api.get("/1.0/events?limit=10000")?.to_string().len())
+}
+
 /// Returns the counters of frames of all NICs.
 pub(super) fn frames(api: &mut Client<'_>) -> Result<u64> {
     let nics = api.get("/1.0/nics")?;

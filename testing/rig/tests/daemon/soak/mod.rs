@@ -126,6 +126,7 @@ struct Taken {
     connections: u64,
     frames: u64,
     events: u64,
+    event_bytes: usize,
 }
 
 impl Run<'_> {
@@ -147,6 +148,7 @@ impl Run<'_> {
                 requests: disks::requests(&mut api)?,
                 frames: control::frames(&mut api)?,
                 events: control::last_event(&mut api)?,
+                event_bytes: control::event_bytes(&mut api)?,
                 calls: self.tally.calls.load(Ordering::Relaxed),
                 connections: self.tally.connections.load(Ordering::Relaxed),
             });
@@ -179,7 +181,7 @@ impl Run<'_> {
     }
 
     const HEADINGS: &'static str = " minute  anonymous    fds threads  files  file KiB  requests \
-                            calls       conns    frames  events";
+                            calls       conns    frames  events  events KiB";
 
     fn report(&self) -> String {
         let mut text = format!("{}\n", Self::HEADINGS);
@@ -220,13 +222,14 @@ impl Run<'_> {
 impl Taken {
     fn line(&self) -> String {
         format!(
-            "{} {:9} {:8} {:7} {:9} {:7}",
+            "{} {:9} {:8} {:7} {:9} {:7} {:11}",
             self.checkpoint.columns(),
             self.requests,
             self.calls,
             self.connections,
             self.frames,
-            self.events
+            self.events,
+            self.event_bytes >> 10
         )
     }
 }
