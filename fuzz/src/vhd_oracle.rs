@@ -194,13 +194,13 @@ fn carry_out(
         }
         4 | 5 => {
             let retained = disk.discard(range(first, count)).unwrap();
-            let changes_desired_state = |sector: u64| {
+            let is_kept = |sector: u64| {
                 retained
                     .iter()
                     .any(|range| (range.offset()..range.end()).contains(&(sector * SECTOR)))
             };
             for (sector, content) in model.range_mut(first..first + count) {
-                if !changes_desired_state(*sector) {
+                if !is_kept(*sector) {
                     content.fill(0);
                     outcome.discarded += 1;
                 }

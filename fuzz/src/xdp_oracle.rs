@@ -306,8 +306,8 @@ impl Bench {
         }
         let discarded = self.queue.sink.discarded();
         let sent = self.watched(|queue| queue.sink.transmit(&frame));
-        let changes_desired_state = self.queue.sink.discarded() == discarded;
-        if matches!(sent, Ok(TransmitResult::Accepted)) && changes_desired_state {
+        let is_kept = self.queue.sink.discarded() == discarded;
+        if matches!(sent, Ok(TransmitResult::Accepted)) && is_kept {
             self.outcome.sent += 1;
             self.unsent.push_back(wire(&frame));
         }

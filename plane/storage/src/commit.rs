@@ -121,8 +121,8 @@ impl StorageEngine {
             self.restless.push(disk_number);
         }
         if let Some(FailedStep { error, offset, is_flush, .. }) = failed_step {
-            let is_namespace_lost = is_flush && self.handle_failed_flush(disk_number, &error);
-            let failed = if is_namespace_lost { DiskOutcome::Failed } else { outcome_of(&error) };
+            let has_flush_failed = is_flush && self.handle_failed_flush(disk_number, &error);
+            let failed = if has_flush_failed { DiskOutcome::Failed } else { outcome_of(&error) };
             if is_awaited {
                 self.fail_first_parked(disk_number, failed);
             }
@@ -138,7 +138,7 @@ impl StorageEngine {
             }
             if is_full {
                 self.note_full(disk_number);
-            } else if !is_namespace_lost {
+            } else if !has_flush_failed {
                 let detail = format!("the image's metadata cannot be made durable: {error}");
                 self.emit(disk_number, offset, detail);
             }

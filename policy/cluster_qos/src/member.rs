@@ -305,10 +305,10 @@ impl Member {
             self.notify(notice);
         }
         // What is in effect and shown survives a crash of the daemon.
-        let changes_desired_state = self.persist_if_changed();
+        let is_persisted = self.persist_if_changed();
         self.apply();
         // Other nodes may be waiting for the share that this node released.
-        self.is_urgent |= changes_desired_state || self.cap().iops_at(self.now) < before;
+        self.is_urgent |= is_persisted || self.cap().iops_at(self.now) < before;
     }
 
     /// Queues [`MemberAction::Persist`] if the reserved or fallback rates changed, and returns

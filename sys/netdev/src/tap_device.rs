@@ -130,8 +130,8 @@ impl TapDevice {
             if let Some(mtu) = plan.mtu {
                 link.set_mtu(mtu)?;
             }
-            let changes_desired_state = plan.keeps_mac && plan.mac == self.plan.mac;
-            if let Some(mac) = plan.mac.filter(|_| !changes_desired_state) {
+            let is_kept = plan.keeps_mac && plan.mac == self.plan.mac;
+            if let Some(mac) = plan.mac.filter(|_| !is_kept) {
                 link.set_address(mac)?;
             }
             Ok(())

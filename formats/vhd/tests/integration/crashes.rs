@@ -57,13 +57,13 @@ fn history(file: &MemoryFile, ops: &[Op]) -> History {
             Op::Discard { sector, sectors } => {
                 let (sector, sectors) = bounded(sector, sectors);
                 let retained = disk.discard(range(sector, sectors)).unwrap();
-                let changes_desired_state = |position: &u64| {
+                let is_kept = |position: &u64| {
                     retained
                         .iter()
                         .any(|range| (range.offset()..range.end()).contains(&(position * SECTOR)))
                 };
                 let freed =
-                    (sector..sector + sectors).filter(|position| !changes_desired_state(position));
+                    (sector..sector + sectors).filter(|position| !is_kept(position));
                 history.changes.extend(freed.map(|position| (log_len, position, 0)));
             }
             Op::Flush => {

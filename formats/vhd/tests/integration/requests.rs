@@ -147,13 +147,13 @@ impl Engine<'_> {
         let log_len = self.file.log().len();
         let mut retained = Vec::new();
         assert_eq!(self.image.discard(range, &mut retained).unwrap(), Translation::Ready);
-        let changes_desired_state = |position: &u64| {
+        let is_kept = |position: &u64| {
             retained.iter().any(|kept| (kept.offset()..kept.end()).contains(&(position * SECTOR)))
         };
         let sectors = range.offset() / SECTOR..range.end() / SECTOR;
         self.history.changes.extend(
             sectors
-                .filter(|position| !changes_desired_state(position))
+                .filter(|position| !is_kept(position))
                 .map(|position| (log_len, position, 0)),
         );
     }

@@ -51,10 +51,10 @@ impl Model {
     }
 
     fn discard(&mut self, range: ByteRange, retained: &[ByteRange]) {
-        let changes_desired_state =
+        let is_kept =
             |offset| retained.iter().any(|kept| kept.offset() <= offset && offset < kept.end());
         for index in range.offset() / SECTOR..range.end() / SECTOR {
-            if !changes_desired_state(index * SECTOR) {
+            if !is_kept(index * SECTOR) {
                 self.numbers[index as usize] = 0;
             }
         }

@@ -286,7 +286,7 @@ fn a_minimum_that_the_cluster_rejects_is_rejected_with_the_calculation() {
         cap(&second).reserved_iops == 2064
     });
     wait_until("the disk has a minimum of 2000 IOPS", || {
-        second.disks.negotiated_features()[0].minimums_iops == 2000
+        second.disks.admitted_minimums()[0].minimums_iops == 2000
     });
     first.apply_ok(&host(&config("n1", 6800)));
 }
@@ -295,7 +295,7 @@ fn a_minimum_that_the_cluster_rejects_is_rejected_with_the_calculation() {
 fn a_minimum_without_a_response_is_pending_until_it_is_reserved() {
     let cluster = FakeCluster::default();
     let first = node(&cluster, "n1", 2000);
-    let minimum = |node: &Harness| node.disks.negotiated_features()[0].minimums_iops;
+    let minimum = |node: &Harness| node.disks.admitted_minimums()[0].minimums_iops;
     wait_until("the minimum in effect is 2000 IOPS", || minimum(&first) == 2000);
     cluster.set(Faults { is_unreachable: true, ..Faults::default() });
     wait_until("nobody answers", || has_event(&first, EventKind::ClusterUnreachable));

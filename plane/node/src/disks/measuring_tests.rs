@@ -89,7 +89,7 @@ fn a_measured_capacity_is_used_for_admission_and_survives_a_restart() {
     assert_eq!(store.capacity_iops, Some(measured.iops));
     assert_eq!(store.capacity_source, Some(CapacitySource::Measured));
     assert_eq!((measured.seconds, measured.measured_unix_ms), (1, 1_700_000_000_000));
-    assert_eq!(harness.disks.negotiated_features()[0].capacity.iops(), Some(measured.iops));
+    assert_eq!(harness.disks.admitted_minimums()[0].capacity.iops(), Some(measured.iops));
     harness.wait_events(EventKind::StoreMeasured.id(), 1);
     assert_eq!(harness.disks.files(STORE), ["data.raw"]);
 
@@ -98,7 +98,7 @@ fn a_measured_capacity_is_used_for_admission_and_survives_a_restart() {
     let harness = Harness::with_disks(state, devices, disks);
     let repeated = harness.node.store("fast").unwrap();
     assert_eq!(repeated.measured, Some(measured.clone()));
-    assert_eq!(harness.disks.negotiated_features()[0].capacity.iops(), Some(measured.iops));
+    assert_eq!(harness.disks.admitted_minimums()[0].capacity.iops(), Some(measured.iops));
     let max_iops = measured.iops * 9 / 10;
     promise(&harness, max_iops, false).unwrap();
     let error = promise(&harness, max_iops + 1, false).unwrap_err().remove(0);

@@ -294,7 +294,7 @@ fn minimums_above_the_capacity_are_rejected_unless_forced() {
     config.stores[0].capacity_iops = Some(StoreCapacity::Declared(1000));
     config.disks[0].qos.min_iops = Some(600);
     harness.apply_ok(&config);
-    assert_eq!(harness.disks.negotiated_features()[0].minimums_iops, 600);
+    assert_eq!(harness.disks.admitted_minimums()[0].minimums_iops, 600);
 
     config.disks[1].qos.min_iops = Some(400);
     let edit = || Edit::Apply(Box::new(config.clone()));
@@ -302,20 +302,20 @@ fn minimums_above_the_capacity_are_rejected_unless_forced() {
     assert_eq!(errors[0].code, ErrorCode::Overcommitted);
     let text = &errors[0].message;
     assert!(text.contains("minimums is 1000 IOPS") && text.contains("is 900"), "{text}");
-    assert_eq!(harness.disks.negotiated_features()[0].minimums_iops, 600);
+    assert_eq!(harness.disks.admitted_minimums()[0].minimums_iops, 600);
 
     let options = ChangeOptions { force: true, ..ChangeOptions::default() };
     let operation = harness.node.submit_with(edit(), options).unwrap();
     let operation = harness.node.wait_operation(operation.id, DEADLINE).unwrap();
     assert_eq!(operation.state, OperationState::Succeeded);
-    assert_eq!(harness.disks.negotiated_features()[0].minimums_iops, 1000);
+    assert_eq!(harness.disks.admitted_minimums()[0].minimums_iops, 1000);
     harness.wait_events(EventKind::PromiseForced.id(), 1);
     // A change that does not increase minimums is accepted, even if they exceed the capacity.
     config.disks[0].serial = Some("S".to_owned());
     harness.apply_ok(&config);
     config.disks.remove(0);
     harness.apply_ok(&config);
-    assert_eq!(harness.disks.negotiated_features()[0].minimums_iops, 400);
+    assert_eq!(harness.disks.admitted_minimums()[0].minimums_iops, 400);
 }
 
 #[test]
@@ -328,7 +328,7 @@ fn limits_of_a_failed_change_are_rolled_back() {
     config.disks[1].nbd.as_mut().unwrap().socket = Some("/run/refused.sock".into());
     harness.disks.refuse("/run/refused.sock", true);
     assert_eq!(harness.apply(&config).state, OperationState::Failed);
-    assert_eq!(harness.disks.negotiated_features()[0].minimums_iops, 0);
+    assert_eq!(harness.disks.admitted_minimums()[0].minimums_iops, 0);
 }
 
 #[test]

@@ -122,8 +122,8 @@ fn a_handed_over_vm_that_waits_for_space_is_never_resumed_on_the_source() {
     let pair = Pair::new();
     pair.find_no_space();
     pair.here.far_nodes.intercept(|_, call_name| {
-        let is_namespace_lost = call_name == "activate_arrival answer";
-        is_namespace_lost.then(|| PeerError::Unreachable("no route".to_owned()))
+        let fails = call_name == "activate_arrival answer";
+        fails.then(|| PeerError::Unreachable("no route".to_owned()))
     });
     let operation = pair.begin();
     wait_until("the VM is shown as handed over", || pair.state() == VmState::HandedOver);

@@ -206,8 +206,8 @@ proptest! {
         let (_folder, records) = records();
         let mut record = records.create("a", OPENED).unwrap();
         let (mut first, mut next) = (0, 0);
-        for (changes_desired_state, count) in steps {
-            if changes_desired_state {
+        for (is_kept, count) in steps {
+            if is_kept {
                 let has_room = next - first + count <= u64::from(ROOM);
                 prop_assert_eq!(record.append(&changes(next..next + count), 0).unwrap(), has_room);
                 next += if has_room { count } else { 0 };

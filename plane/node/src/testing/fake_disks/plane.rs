@@ -45,7 +45,7 @@ impl FakeDisks {
     }
 
     /// Returns the admitted minimums of each store.
-    pub(crate) fn negotiated_features(&self) -> Vec<AdmittedMinimums> {
+    pub(crate) fn admitted_minimums(&self) -> Vec<AdmittedMinimums> {
         self.lock().limits.values().map(Store::admitted).collect()
     }
 
