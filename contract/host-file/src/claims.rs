@@ -51,10 +51,6 @@ fn listeners(config: &HostConfig) -> impl Iterator<Item = ExclusiveClaim> {
 /// API, console, uplinks, teams, switches, NICs, stores, disks, VMs, adapters, other nodes.
 pub(crate) fn claims(config: &HostConfig) -> Vec<ExclusiveClaim> {
     let mut claims = Vec::new();
-    let device = |netns: Option<&String>, name: &str| Claim::Device {
-        netns: netns.cloned(),
-        name: name.to_owned(),
-    };
     claims.extend(listeners(config));
     for (index, uplink) in config.uplinks.iter().enumerate() {
         let location = FindingLocation::new(ResourceKind::Uplink, index);
@@ -92,6 +88,33 @@ pub(crate) fn claims(config: &HostConfig) -> Vec<ExclusiveClaim> {
             });
         }
     }
+    claims.extend(claims_of_nics(config));
+    claims.extend(claims_of_storage(config));
+    claims.extend(claims_of_vms(config));
+    for (index, pf) in config.pfs.iter().enumerate() {
+        let (claim, location) =
+            (Claim::Adapter(pf.device.clone()), FindingLocation::new(ResourceKind::Pf, index));
+        claims.push(ExclusiveClaim { claim, location, field: "device" });
+    }
+    for (index, node) in config.nodes.iter().enumerate() {
+        // Host names are case-insensitive (RFC 4343).
+        let claim = Claim::Node(node.address.to_ascii_lowercase());
+        claims.push(ExclusiveClaim {
+            claim,
+            location: FindingLocation::new(ResourceKind::Node, index),
+            field: "address",
+        });
+    }
+    claims
+}
+
+/// Returns the claim on a network device in a namespace; `None`: the namespace of the host.
+fn device(netns: Option<&String>, name: &str) -> Claim {
+    Claim::Device { netns: netns.cloned(), name: name.to_owned() }
+}
+
+fn claims_of_nics(config: &HostConfig) -> Vec<ExclusiveClaim> {
+    let mut claims = Vec::new();
     for (index, nic) in config.nics.iter().enumerate() {
         let location = FindingLocation::new(ResourceKind::Nic, index);
         if let Some(name) = nic.device_name() {
@@ -106,7 +129,11 @@ pub(crate) fn claims(config: &HostConfig) -> Vec<ExclusiveClaim> {
             claims.push(ExclusiveClaim { claim, location, field: "mac" });
         }
     }
-    claims.extend(claims_of_storage(config));
+    claims
+}
+
+fn claims_of_vms(config: &HostConfig) -> Vec<ExclusiveClaim> {
+    let mut claims = Vec::new();
     for (index, vm) in config.vms.iter().enumerate() {
         let location = FindingLocation::new(ResourceKind::Vm, index);
         // A NIC or disk listed twice makes one claim.
@@ -119,20 +146,6 @@ pub(crate) fn claims(config: &HostConfig) -> Vec<ExclusiveClaim> {
             location,
             field,
         }));
-    }
-    for (index, pf) in config.pfs.iter().enumerate() {
-        let (claim, location) =
-            (Claim::Adapter(pf.device.clone()), FindingLocation::new(ResourceKind::Pf, index));
-        claims.push(ExclusiveClaim { claim, location, field: "device" });
-    }
-    for (index, node) in config.nodes.iter().enumerate() {
-        // Host names are case-insensitive (RFC 4343).
-        let claim = Claim::Node(node.address.to_ascii_lowercase());
-        claims.push(ExclusiveClaim {
-            claim,
-            location: FindingLocation::new(ResourceKind::Node, index),
-            field: "address",
-        });
     }
     claims
 }

@@ -173,7 +173,7 @@ impl Controller {
                     self.write_drafts();
                 }
                 Command::CreateIncomingVm { operation, request } => {
-                    self.arrive(operation, &request)
+                    self.arrive(operation, &request);
                 }
                 Command::ReturnDisk { disk, failure } => self.return_disk(&disk, failure),
                 Command::DeleteMigratedVm { operation, waiting, vm, with_file } => {

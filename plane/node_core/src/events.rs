@@ -23,14 +23,17 @@ use crate::state::{
 use crate::{NodeListener, UnixClock};
 
 mod draft;
+mod recent;
 mod record;
 mod repeats;
 
 pub use draft::Draft;
+use recent::RecentEvents;
 use record::Record;
 use repeats::Repeats;
 
-/// Maximum number of events in the log. Older events are dropped.
+/// Maximum number of events in the log. Older events are dropped. The size of the log is bounded as
+/// well (`EVENT_BYTES_MAX`).
 pub const EVENTS_MAX: usize = 10_000;
 
 /// Section of the log, as returned to a reader.
@@ -55,7 +58,7 @@ pub struct EventLog {
     writer: Mutex<Writer>,
     /// Not held during writes to the store.
     repeats: Mutex<Repeats>,
-    recent: Mutex<VecDeque<Record>>,
+    recent: Mutex<RecentEvents>,
     grown: Condvar,
     /// Sequences that an earlier process may have assigned to events which the store does not
     /// contain; empty after an orderly end.
@@ -93,15 +96,12 @@ impl EventLog {
         clock: UnixClock,
         listener: Arc<dyn NodeListener>,
     ) -> Result<Self, StateStoreError> {
-        let (mut recent, mut dropped) = (VecDeque::new(), Vec::new());
+        let (mut recent, mut dropped) = (RecentEvents::default(), Vec::new());
         scan_all(store.as_ref(), EVENTS, &mut |key, value| {
-            recent.push_back(Record::read(key, value)?);
-            if recent.len() > EVENTS_MAX {
-                dropped.extend(recent.pop_front().map(|first: Record| first.sequence()));
-            }
+            dropped.extend(recent.extend([Record::read(key, value)?]));
             Ok(())
         })?;
-        let last = recent.back().map_or(0, Record::sequence);
+        let last = recent.records().back().map_or(0, Record::sequence);
         let reserved = load_reserved_events(store.as_ref())?.max(last);
         let next = reserved.saturating_add(1);
         let mut writer = Writer { next, reserved, unsaved: Vec::new(), dropped };
@@ -209,7 +209,7 @@ impl EventLog {
             }
             records.truncate(reserved);
             writer.unsaved.extend(records.iter().cloned());
-            let surplus = self.surplus(&records);
+            let surplus = lock(&self.recent).surplus(&records);
             writer.dropped.extend(surplus);
         }
         self.publish(&mut writer, &events, records);
@@ -222,13 +222,6 @@ impl EventLog {
             // The state of the store is reported by others.
             let _ = self.save(&mut writer, &[], Vec::new());
         }
-    }
-
-    /// Returns the sequences of the events that memory drops when these records are added.
-    fn surplus(&self, records: &[Record]) -> Vec<u64> {
-        let recent = lock(&self.recent);
-        let surplus = (recent.len() + records.len()).saturating_sub(EVENTS_MAX);
-        recent.iter().chain(records).take(surplus).map(Record::sequence).collect()
     }
 
     fn number(&self, next: u64, drafts: Vec<Draft>) -> Vec<Event> {
@@ -255,7 +248,7 @@ impl EventLog {
         mut changes: Vec<StoreChange>,
     ) -> Result<(), StateStoreError> {
         changes.extend(writer.unsaved.iter().chain(records).map(Record::change));
-        let dropped = writer.dropped.iter().copied().chain(self.surplus(records));
+        let dropped = writer.dropped.iter().copied().chain(lock(&self.recent).surplus(records));
         changes.extend(dropped.map(|sequence| (EVENTS, event_key(sequence), None)));
         let last = records.last().map_or(writer.next.saturating_sub(1), Record::sequence);
         let reservation = writer.reservation(last);
@@ -274,9 +267,6 @@ impl EventLog {
         events.iter().for_each(trace);
         let mut recent = lock(&self.recent);
         recent.extend(records);
-        while recent.len() > EVENTS_MAX {
-            recent.pop_front();
-        }
         drop(recent);
         self.grown.notify_all();
         self.listener.handle_events(last);
@@ -284,7 +274,7 @@ impl EventLog {
 
     /// Returns up to `limit` events after sequence `after` that match `filter`.
     pub fn page(&self, after: u64, limit: usize, filter: &EventFilter) -> EventPage {
-        let records = records(&lock(&self.recent), after, limit, filter);
+        let records = records(lock(&self.recent).records(), after, limit, filter);
         self.section(records, after)
     }
 
@@ -300,6 +290,7 @@ impl EventLog {
     pub fn tail(&self, limit: usize, filter: &EventFilter) -> EventPage {
         let recent = lock(&self.recent);
         let mut records: Vec<Record> = recent
+            .records()
             .iter()
             .rev()
             .filter(|record| record.matches(filter))
@@ -307,7 +298,7 @@ impl EventLog {
             .cloned()
             .collect();
         records.reverse();
-        let last_sequence = recent.back().map_or(0, Record::sequence);
+        let last_sequence = recent.records().back().map_or(0, Record::sequence);
         drop(recent);
         Records { lost: 0, records, seen: last_sequence }.page()
     }
@@ -324,10 +315,10 @@ impl EventLog {
         let (recent, _) = self
             .grown
             .wait_timeout_while(recent, timeout, |recent| {
-                !after_sequence(recent, after).any(|record| record.matches(filter))
+                !after_sequence(recent.records(), after).any(|record| record.matches(filter))
             })
             .unwrap_or_else(PoisonError::into_inner);
-        let records = records(&recent, after, limit, filter);
+        let records = records(recent.records(), after, limit, filter);
         drop(recent);
         self.section(records, after)
     }

@@ -51,6 +51,23 @@ fn the_log_is_bounded_and_a_slow_reader_is_told() {
 }
 
 #[test]
+fn the_size_of_the_log_is_bounded_in_memory_and_in_the_store() {
+    let store = Arc::new(MemoryStore::default());
+    let log = open(store.clone());
+    let text = "x".repeat(1 << 20);
+    for _ in 0..40 {
+        log.append(vec![draft(&text)]);
+    }
+    let events = |log: &EventLog| log.tail(100, &EventFilter::default()).events;
+    let count = events(&log).len();
+    assert_eq!(count, 31, "events of 1 MiB and some bytes in 32 MiB");
+    assert_eq!(store.keys(EVENTS).len(), count);
+    assert_eq!(events(&log)[count - 1].sequence, 40);
+    // The log is the same after a restart.
+    assert_eq!(events(&open(store)).len(), count);
+}
+
+#[test]
 fn filtered_events_count_as_examined() {
     let log = open(Arc::default());
     log.append(vec![draft("1"), failure("2"), draft("3")]);

@@ -16,7 +16,8 @@ use crate::kinds::KINDS;
 use crate::offer::Offer;
 use crate::plane_suspend_tests::{DISK, NoWaker, Sleepless, submit};
 use crate::resident::StorageWorker;
-use crate::{DiskCounterCells, DiskLayer, DiskLocation, DiskSpec, QueueKey};
+use crate::{DiskCounterCells, DiskLocation, QueueKey};
+use suimon_image_files::{DiskLayer, DiskSpec};
 
 const STORE: StoreId = StoreId(1);
 /// Time from the beginning of an iteration to the completion of its I/O.

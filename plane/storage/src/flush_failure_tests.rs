@@ -15,8 +15,9 @@ use crate::fakes::{Dice, FakeFile, FakeIo, FakeQueue};
 use crate::full_store::FullPolicy;
 use crate::kinds::{CHILDREN, KINDS, Kind, VHDX};
 use crate::work_tests::{Bench, Model, SIZE, TAGS, WRITE, range};
-use crate::{DiskLayer, DiskSpec, StorageEngine, StorageNotice};
+use crate::{StorageEngine, StorageNotice};
 use suimon_image_files::RecordedImage;
+use suimon_image_files::{DiskLayer, DiskSpec};
 
 const BLOCK: u64 = 64 << 10;
 const DURABLE: DiskOp = DiskOp::Write { is_durable: true };

@@ -17,7 +17,7 @@ use crate::kinds::KINDS;
 use crate::qos_bench::{self, Load, SECOND, STORE, deep, limits};
 use crate::request::Full;
 use crate::work_tests::{Bench, SIZE, WRITE, range};
-use crate::{DiskLayer, DiskSpec};
+use suimon_image_files::{DiskLayer, DiskSpec};
 
 const BLOCK: u64 = 64 << 10;
 

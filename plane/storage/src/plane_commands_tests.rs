@@ -20,9 +20,8 @@ use crate::plane_suspend_tests::{answer, close, submit};
 use crate::queue_key::QueueKey;
 use crate::waits::COMMAND_WAIT_MAX;
 use crate::work_tests::WRITE;
-use crate::{
-    DiskLayer, DiskSpec, FullPolicy, NotServed, PlaneError, PlaneNotice, StoragePlane, StoreRole,
-};
+use crate::{FullPolicy, NotServed, PlaneError, PlaneNotice, StoragePlane, StoreRole};
+use suimon_image_files::{DiskLayer, DiskSpec};
 
 const DISK: DiskId = DiskId(0);
 

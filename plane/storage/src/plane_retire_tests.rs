@@ -11,7 +11,8 @@ use crate::fakes::{FakeFile, FakeIo};
 use crate::kinds::KINDS;
 use crate::plane_stalled_tests::wait_until;
 use crate::plane_suspend_tests::{DISK, Workers, close};
-use crate::{DiskLayer, DiskSpec, PlaneError, PlaneNotice, StoragePlane};
+use crate::{PlaneError, PlaneNotice, StoragePlane};
+use suimon_image_files::{DiskLayer, DiskSpec};
 
 /// I/O source that can create the I/O of a limited number of workers.
 struct Scarce(AtomicUsize);

@@ -17,7 +17,8 @@ use crate::fakes::{Client, FakeFile, FakeIo, FakeQueue};
 use crate::kinds::KINDS;
 use crate::plane_stalled_tests::wait_until;
 use crate::work_tests::{SIZE, WRITE, range};
-use crate::{DiskLayer, DiskSpec, PlaneError, StoragePlane};
+use crate::{PlaneError, StoragePlane};
+use suimon_image_files::{DiskLayer, DiskSpec};
 
 pub(crate) struct Source;
 

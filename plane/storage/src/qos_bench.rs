@@ -21,7 +21,8 @@ use suimon_storage_qos::{
 
 use crate::fakes::{Client, Dice, FakeQueue, Payloads};
 use crate::queue_state::QueueKind;
-use crate::{DiskLayer, DiskLocation, DiskSpec, SharedBudget, StorageEngine};
+use crate::{DiskLocation, SharedBudget, StorageEngine};
+use suimon_image_files::{DiskLayer, DiskSpec};
 
 pub(crate) const STORE: StoreId = StoreId(7);
 pub(crate) const SECOND: u64 = 1_000_000_000;

@@ -16,7 +16,7 @@ use crate::offer::Offer;
 use crate::plane_suspend_tests::{DISK, submit};
 use crate::queue_key::{QueueKey, Which};
 use crate::resident::WAITERS_MAX;
-use crate::{DiskLayer, DiskSpec};
+use suimon_image_files::{DiskLayer, DiskSpec};
 
 /// The engine reuses the number of a closed queue. A queue added in the same iteration must not be
 /// confused with the closed one. Otherwise it could not be detached, and the worker would continue

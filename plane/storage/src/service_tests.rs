@@ -10,7 +10,8 @@ use suimon_quantity::Time;
 use crate::kinds::{KINDS, Kind};
 use crate::qos_bench::{Bench as QosBench, Load, MILLISECOND, SECOND as NS, deep, limits, spec};
 use crate::work_tests::{Bench, Model, SECTOR, SIZE, WRITE, close, range};
-use crate::{DiskLayer, DiskSpec, FAULT_NOTICE_INTERVAL, NOTICES_MAX, StorageNotice};
+use crate::{FAULT_NOTICE_INTERVAL, NOTICES_MAX, StorageNotice};
+use suimon_image_files::{DiskLayer, DiskSpec};
 
 /// Suspends the disk and polls until it is suspended, while requests are submitted to its queue.
 /// Returns its images.

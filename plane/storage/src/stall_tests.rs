@@ -12,7 +12,8 @@ use crate::kinds::KINDS;
 use crate::plane_stalled_tests::wait_until;
 use crate::plane_suspend_tests::{DISK, Workers, answer, close, submit};
 use crate::work_tests::WRITE;
-use crate::{DiskLayer, DiskSpec, PlaneError, PlaneNotice, STALLED_AFTER, StoragePlane};
+use crate::{PlaneError, PlaneNotice, STALLED_AFTER, StoragePlane};
+use suimon_image_files::{DiskLayer, DiskSpec};
 
 /// Other disk of the same worker, on a store that completes requests.
 const OTHER: DiskId = DiskId(4);

@@ -10,7 +10,8 @@ use crate::kinds::KINDS;
 use crate::plane_stalled_tests::wait_until;
 use crate::plane_suspend_tests::{DISK, Source, Workers, answer, close, submit};
 use crate::work_tests::WRITE;
-use crate::{DiskLayer, DiskSpec, PlaneNotice, QueueKey, StoragePlane};
+use crate::{PlaneNotice, QueueKey, StoragePlane};
+use suimon_image_files::{DiskLayer, DiskSpec};
 
 fn client(plane: &StoragePlane) -> (u64, Arc<Mutex<Client>>) {
     let queue = FakeQueue::new(4);

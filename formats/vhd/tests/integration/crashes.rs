@@ -62,8 +62,7 @@ fn history(file: &MemoryFile, ops: &[Op]) -> History {
                         .iter()
                         .any(|range| (range.offset()..range.end()).contains(&(position * SECTOR)))
                 };
-                let freed =
-                    (sector..sector + sectors).filter(|position| !is_kept(position));
+                let freed = (sector..sector + sectors).filter(|position| !is_kept(position));
                 history.changes.extend(freed.map(|position| (log_len, position, 0)));
             }
             Op::Flush => {

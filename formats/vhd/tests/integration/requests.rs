@@ -152,9 +152,7 @@ impl Engine<'_> {
         };
         let sectors = range.offset() / SECTOR..range.end() / SECTOR;
         self.history.changes.extend(
-            sectors
-                .filter(|position| !is_kept(position))
-                .map(|position| (log_len, position, 0)),
+            sectors.filter(|position| !is_kept(position)).map(|position| (log_len, position, 0)),
         );
     }
 

@@ -42,6 +42,11 @@ impl Record {
         self.sequence
     }
 
+    /// Returns the size of the event as JSON, in bytes.
+    pub(super) fn json_bytes(&self) -> usize {
+        self.json.len()
+    }
+
     pub(super) fn matches(&self, filter: &EventFilter) -> bool {
         filter.matches_parts(self.id, self.severity, &self.subject)
     }

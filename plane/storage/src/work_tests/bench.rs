@@ -11,8 +11,9 @@ use suimon_quantity::Time;
 
 use crate::fakes::{Client, FakeFile, FakeIo, FakeQueue, Payloads, Trouble};
 use crate::kinds::Kind;
-use crate::{DiskLayer, DiskSpec, StorageEngine, StorageNotice};
+use crate::{StorageEngine, StorageNotice};
 use suimon_image_files::RecordedImage;
+use suimon_image_files::{DiskLayer, DiskSpec};
 
 /// Size in bytes of the region of one request; some requests span eight regions. Requests in flight
 /// do not overlap.

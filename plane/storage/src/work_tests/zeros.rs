@@ -8,9 +8,10 @@ use suimon_ports::{DiskOp, DiskOutcome, DiskRequest};
 use suimon_quantity::Time;
 
 use super::bench::{Bench, SIZE, WRITE, range};
+use crate::StorageEngine;
 use crate::fakes::{FakeFile, FakeIo, FakeQueue};
 use crate::kinds::KINDS;
-use crate::{DiskLayer, DiskSpec, StorageEngine};
+use suimon_image_files::{DiskLayer, DiskSpec};
 
 /// Returns the outcomes of requests for the first sector, in order.
 fn answers(image: Box<dyn Image>, file: Arc<FakeFile>, ops: &[DiskOp]) -> Vec<DiskOutcome> {
